@@ -1,0 +1,2 @@
+//! AJP13 on the wire, both roles, without I/O.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Choosing a backend: pure decisions, no connections.
+#![forbid(unsafe_code)]

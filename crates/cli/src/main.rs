@@ -1,0 +1,3 @@
+//! The `catamaran` binary.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The configuration file, read into typed values with every fault at once.

@@ -1,0 +1,1 @@
+//! The application side: AJP13 and HTTP/1.1 served to an application.

@@ -1,0 +1,1 @@
+//! The front hull: listeners, routes, the exchange, relay and access log.

@@ -1,0 +1,1 @@
+//! Tools for tests: scripted peers, transcripts, child processes with deadlines.
