@@ -1,1 +1,2 @@
 //! The front hull: listeners, routes, the exchange, relay and access log.
+pub mod config;

@@ -1,1 +1,2 @@
-//! Dialling, pools, leases and one exchange with a backend over AJP13 or HTTP/1.1.
+//! Connections to backends: dialling, pools, leases, and one exchange over AJP13 or HTTP/1.1.
+pub mod config;

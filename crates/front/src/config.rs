@@ -1,0 +1,189 @@
+//! What an operator may say about the front, typed.
+//!
+//! The file's syntax belongs to `catamaran-config`, which converts into these types; the defaults
+//! are here. Nothing is optional for "use the default", and nothing is a string that has still to
+//! be parsed.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::StatusCode;
+use ipnet::IpNet;
+
+pub use catamaran_balance::Policy;
+pub use catamaran_http1::Limits;
+pub use catamaran_upstream::config::{Address, AjpConfig, BackendConfig, PacketSize, Protocol};
+
+/// The whole front.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What holds for all listeners.
+    pub server: ServerConfig,
+    /// Where clients are accepted; at least one.
+    pub listeners: Vec<ListenerConfig>,
+    /// The groups of backends, by unique name.
+    pub upstreams: Vec<UpstreamConfig>,
+    /// Which request goes where. No match is answered 404, never by a default backend.
+    pub routes: Vec<RouteConfig>,
+    /// The access log.
+    pub log: LogConfig,
+}
+
+/// What holds for all listeners.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Workers: event loops, a thread each. Default: one per core. nginx: `worker_processes`.
+    pub workers: NonZeroUsize,
+    /// How long a drain lets exchanges finish before their connections are cut. Default 30 s.
+    /// nginx: `worker_shutdown_timeout`.
+    pub drain_timeout: Duration,
+    /// Peers whose `Forwarded` and `X-Forwarded-*` fields are believed. Default: none. nginx:
+    /// `set_real_ip_from`; httpd: `RemoteIPTrustedProxy`.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Connections of clients over all workers; one more is closed at once. Default 20000. nginx:
+    /// `worker_connections`.
+    pub connections_max: usize,
+    /// The pseudonym in `Via` (RFC 9110, section 7.6.3). Default `catamaran`; `None` writes none.
+    pub via: Option<String>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            drain_timeout: Duration::from_secs(30),
+            trusted_proxies: Vec::new(),
+            connections_max: 20_000,
+            via: Some("catamaran".to_owned()),
+        }
+    }
+}
+
+/// Where clients are accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenAddress {
+    /// An address and port; port 0 lets the system choose.
+    Tcp(SocketAddr),
+    /// The path of a Unix stream socket, created with mode 0660; a stale one is replaced.
+    Unix(PathBuf),
+}
+
+/// One listener and the limits of its clients.
+#[derive(Clone, Debug)]
+pub struct ListenerConfig {
+    /// Where to listen.
+    pub address: ListenAddress,
+    /// How long an idle connection waits for the next request. Default 60 s. nginx:
+    /// `keepalive_timeout`.
+    pub keep_alive_timeout: Duration,
+    /// Requests on one connection before it is closed. Default 10000. nginx: `keepalive_requests`.
+    pub keep_alive_requests: u64,
+    /// The absolute deadline for a head, from its first byte (from the accept, for the first).
+    /// Default 10 s. nginx: `client_header_timeout`; HAProxy: `timeout http-request`.
+    pub head_timeout: Duration,
+    /// How long a client may be silent within a body. Default 15 s. nginx: `client_body_timeout`.
+    pub body_timeout: Duration,
+    /// How long a client may refuse to take the next bytes of a response. Default 30 s. nginx:
+    /// `send_timeout`.
+    pub write_timeout: Duration,
+    /// The largest body a client may send; a larger one is answered 413. Default: no limit. nginx:
+    /// `client_max_body_size`.
+    pub body_max: Option<u64>,
+    /// Limits of a request's head and of chunked framing.
+    pub limits: Limits,
+}
+
+impl ListenerConfig {
+    /// A listener with every default.
+    #[must_use]
+    pub fn new(address: ListenAddress) -> Self {
+        Self {
+            address,
+            keep_alive_timeout: Duration::from_secs(60),
+            keep_alive_requests: 10_000,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(15),
+            write_timeout: Duration::from_secs(30),
+            body_max: None,
+            limits: Limits::request(),
+        }
+    }
+}
+
+/// A named group of backends with a policy.
+#[derive(Clone, Debug)]
+pub struct UpstreamConfig {
+    /// Unique name, used by routes, logs and counters.
+    pub name: String,
+    /// How a backend is picked. Default: weighted round robin.
+    pub policy: Policy,
+    /// The backends; at least one.
+    pub backends: Vec<BackendConfig>,
+    /// Further attempts after a first failed one, on other backends where there are any, and only
+    /// where a retry is safe. Default 2. nginx: `proxy_next_upstream_tries` less one.
+    pub retries: u32,
+}
+
+/// Which requests go where. Among the routes that match, the most specific wins: an exact host
+/// before a wildcard before none, then an exact path before the longest prefix, then a suffix
+/// before none, then the earlier in the file.
+#[derive(Clone, Debug)]
+pub struct RouteConfig {
+    /// Hosts, lower case: `www.example.org`, or `*.example.org` for every name below. Empty: any.
+    pub hosts: Vec<String>,
+    /// The path: matched by whole segments as a prefix (`/app` matches `/app` and `/app/x`, not
+    /// `/apple`). Compared with the normalised path, which is also the one forwarded.
+    pub path: String,
+    /// The path must be equal, not a prefix. nginx: `location =`.
+    pub exact: bool,
+    /// The path must also end so, such as `.jsp`. mod_jk: `/*.jsp`.
+    pub suffix: Option<String>,
+    /// What becomes of the request.
+    pub target: RouteTarget,
+}
+
+/// What becomes of a request that a route matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteTarget {
+    /// It is handed to the upstream of that name.
+    Upstream(String),
+    /// It is answered by the front with this status; mod_jk's `JkUnMount` is 404.
+    Status(StatusCode),
+}
+
+/// Where the access log goes and how its lines look.
+#[derive(Clone, Debug)]
+pub struct LogConfig {
+    /// Where lines go. Default: standard output.
+    pub access: AccessLogTarget,
+    /// How a line looks. Default: combined.
+    pub format: AccessLogFormat,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { access: AccessLogTarget::Stdout, format: AccessLogFormat::Combined }
+    }
+}
+
+/// Where access-log lines go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessLogTarget {
+    /// Nowhere.
+    Off,
+    /// Standard output.
+    Stdout,
+    /// A file, appended to; reopened on reload.
+    File(PathBuf),
+}
+
+/// How an access-log line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessLogFormat {
+    /// Apache's combined format, with upstream, timings, reason and request id behind it.
+    Combined,
+    /// One JSON object a line.
+    Json,
+}

@@ -1,0 +1,142 @@
+//! What an operator may say about one backend, typed.
+//!
+//! The file's syntax and its defaults on paper belong to `catamaran-config`; the defaults in code
+//! are here, in [`BackendConfig::new`], so that a front without a file behaves alike. Every value is
+//! resolved: nothing here is optional for "use the default".
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use catamaran_ajp::PacketSize;
+
+/// The protocol spoken to a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// AJP13, to Tomcat's, JBoss's or Undertow's AJP connector.
+    Ajp,
+    /// HTTP/1.1 with kept-alive connections.
+    Http,
+}
+
+/// Where a backend listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A host (name, IPv4, or IPv6 without brackets) and its port. A name is resolved at each dial.
+    Tcp {
+        /// Host name or address.
+        host: String,
+        /// TCP port, never 0.
+        port: u16,
+    },
+    /// The path of a Unix stream socket (Tomcat: `unixDomainSocketPath`).
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// One backend: an address, a protocol, and the limits of its pool and of each exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendConfig {
+    /// Name in logs and counters. Default: the URL, such as `ajp://127.0.0.1:8009`.
+    pub name: String,
+    /// The protocol spoken.
+    pub protocol: Protocol,
+    /// Where to dial.
+    pub address: Address,
+    /// Share of the load under weighted policies, 1 or more. Default 1. mod_jk: `lbfactor`.
+    pub weight: u32,
+    /// Hard cap of open connections to this backend over all workers, idle ones included.
+    /// Default 200, Tomcat's `maxThreads`: more would wait inside Tomcat unseen. mod_jk:
+    /// `connection_pool_size`, but per process there.
+    pub connections_max: usize,
+    /// How many exchanges may wait for a connection when the cap is reached; one more is refused
+    /// with 503. Default 1000; 0 refuses at once.
+    pub queue_max: usize,
+    /// How long an exchange may wait for a connection. Default 5 s. mod_jk:
+    /// `connection_acquire_timeout`.
+    pub queue_timeout: Duration,
+    /// How long an unused connection stays pooled. Default 30 s; keep it below Tomcat's
+    /// `keepAliveTimeout`. mod_jk: `connection_pool_timeout`.
+    pub idle_timeout: Duration,
+    /// How long a dial may take, name resolution included. Default 2 s. mod_jk:
+    /// `socket_connect_timeout`.
+    pub connect_timeout: Duration,
+    /// How long the backend may be silent from the end of the request's head to the response's
+    /// first byte, the time of a request body's transfer apart. Default 60 s. nginx:
+    /// `proxy_read_timeout`; mod_jk: `reply_timeout`.
+    pub first_byte_timeout: Duration,
+    /// How long the backend may be silent between two reads of a response, or refuse to take the
+    /// next bytes of a request. Default 60 s. nginx: `proxy_read_timeout`, `proxy_send_timeout`.
+    pub idle_body_timeout: Duration,
+    /// How long a whole exchange may take. Default: no limit, as in nginx.
+    pub exchange_timeout: Option<Duration>,
+    /// Settings that only AJP13 has.
+    pub ajp: AjpConfig,
+}
+
+/// Settings of an AJP13 backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AjpConfig {
+    /// Size of a whole packet, 8192 to 65536; must equal the connector's `packetSize`. Default 8192.
+    /// mod_jk: `max_packet_size`.
+    pub packet_size: PacketSize,
+    /// The shared secret of the connector's `secret`, sent with each request. Default: none.
+    pub secret: Option<String>,
+    /// A pooled connection idle for longer is asked CPING before its next use. Default 10 s; `None`
+    /// never asks. mod_jk: `connection_ping_interval`, `ping_mode`.
+    pub ping_after_idle: Option<Duration>,
+    /// How long CPONG may take. Default 1 s. mod_jk: `ping_timeout`.
+    pub ping_timeout: Duration,
+    /// Say `Transfer-Encoding: chunked` for a body of unknown length. Undertow (WildFly, JBoss)
+    /// takes such a request for bodiless without it; Tomcat does not need it. Default off.
+    pub announce_chunked: bool,
+}
+
+impl Default for AjpConfig {
+    fn default() -> Self {
+        Self {
+            packet_size: PacketSize::DEFAULT,
+            secret: None,
+            ping_after_idle: Some(Duration::from_secs(10)),
+            ping_timeout: Duration::from_secs(1),
+            announce_chunked: false,
+        }
+    }
+}
+
+impl BackendConfig {
+    /// A backend with every default.
+    #[must_use]
+    pub fn new(protocol: Protocol, address: Address) -> Self {
+        let scheme = match (protocol, &address) {
+            (Protocol::Ajp, Address::Tcp { .. }) => "ajp://",
+            (Protocol::Http, Address::Tcp { .. }) => "http://",
+            (Protocol::Ajp, Address::Unix(_)) => "ajp+unix:",
+            (Protocol::Http, Address::Unix(_)) => "http+unix:",
+        };
+        Self {
+            name: format!("{scheme}{address}"),
+            protocol,
+            address,
+            weight: 1,
+            connections_max: 200,
+            queue_max: 1000,
+            queue_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(2),
+            first_byte_timeout: Duration::from_secs(60),
+            idle_body_timeout: Duration::from_secs(60),
+            exchange_timeout: None,
+            ajp: AjpConfig::default(),
+        }
+    }
+}
