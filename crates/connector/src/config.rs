@@ -1,0 +1,185 @@
+//! What the connector may be told: listeners, limits, deadlines, whom to believe.
+//!
+//! The names are those of Tomcat's `<Connector>` where the meaning is the same. Values are typed and
+//! final: reading a file or a command line, and its defaults, is the business of `config` and `cli`.
+//! [`Config::check`] is the one place that refuses an unsafe combination (Ghostcat, CVE-2020-1938).
+
+use std::{
+    fmt,
+    net::SocketAddr,
+    num::{NonZeroU64, NonZeroUsize},
+    path::PathBuf,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use subtle::ConstantTimeEq;
+
+use crate::{StartError, attribute::AllowedAttributes};
+
+/// Everything [`start`](crate::start) needs besides the application.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen, and what is spoken there. At least one.
+    pub listeners: Vec<Listener>,
+    /// Which I/O model runs the connections. Default: [`IoModel::Epoll`].
+    pub io: IoModel,
+    /// Event loops, each on a thread of its own. Default: one per core. Tomcat: `pollerThreadCount`
+    /// of old, always one today.
+    pub workers: NonZeroUsize,
+    /// Connections open at once, all listeners together; further ones wait in the kernel's queue
+    /// until one closes. Default 8192, as Tomcat's `maxConnections`.
+    pub max_connections: usize,
+    /// Length of that queue per listener. Default 1024; Tomcat's `acceptCount` (100) overflows
+    /// when a front opens its whole pool at once.
+    pub accept_count: u32,
+    /// How long the peer may take to send the first byte after connecting, a whole head once begun,
+    /// and each further piece of a body. Default 20 s, as `connectionTimeout` in Tomcat's
+    /// `server.xml`. Too short cuts off slow clients, too long lets slow heads pile up.
+    pub connection_timeout: Duration,
+    /// How long an HTTP connection may be idle between requests. Default 60 s. Should outlive the
+    /// idle time of the front's pool, or the front will meet closed connections. Tomcat:
+    /// `keepAliveTimeout`.
+    pub http_keep_alive_timeout: Duration,
+    /// The same for AJP; `None` (the default, and Tomcat's) never closes an idle connection.
+    pub ajp_keep_alive_timeout: Option<Duration>,
+    /// How long the peer may leave us without room to write one more byte. Default 30 s.
+    pub write_timeout: Duration,
+    /// Requests on one HTTP connection before it is closed; `None`, the default, sets no limit.
+    /// Tomcat's `maxKeepAliveRequests` is 100, which costs a front a dial for every 100 requests.
+    pub max_keep_alive_requests: Option<NonZeroU64>,
+    /// Bytes of a request body that the application left unread which are still read and thrown away
+    /// in order to keep an HTTP connection. Default 2 MiB, as Tomcat's `maxSwallowSize`.
+    pub max_swallow_size: u64,
+    /// Largest AJP packet, both ways; must equal the front's setting. Default 8192. Tomcat:
+    /// `packetSize`; mod_jk: `max_packet_size`; mod_proxy_ajp: `ProxyIOBufferSize`.
+    pub packet_size: catamaran_ajp::PacketSize,
+    /// Limits on HTTP/1.1 heads and framing.
+    pub http_limits: catamaran_http1::Limits,
+    /// What every AJP request must carry; `None` is allowed on loopback and Unix sockets only.
+    /// Tomcat: `secret` and `secretRequired`.
+    pub secret: Option<Secret>,
+    /// AJP request attributes accepted besides the well-known ones; a request with any other is
+    /// refused with 403. Tomcat: `allowedRequestAttributesPattern`.
+    pub allowed_request_attributes: AllowedAttributes,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let one = NonZeroUsize::MIN;
+        Self {
+            listeners: Vec::new(),
+            io: IoModel::Epoll,
+            workers: std::thread::available_parallelism().unwrap_or(one),
+            max_connections: 8192,
+            accept_count: 1024,
+            connection_timeout: Duration::from_secs(20),
+            http_keep_alive_timeout: Duration::from_secs(60),
+            ajp_keep_alive_timeout: None,
+            write_timeout: Duration::from_secs(30),
+            max_keep_alive_requests: None,
+            max_swallow_size: 2 << 20,
+            packet_size: catamaran_ajp::PacketSize::DEFAULT,
+            http_limits: catamaran_http1::Limits::request(),
+            secret: None,
+            allowed_request_attributes: AllowedAttributes::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Whether this may be started at all.
+    ///
+    /// # Errors
+    /// [`StartError::NoListeners`]; [`StartError::SecretRequired`] for AJP on a TCP address that is
+    /// not loopback when there is no [`secret`](Self::secret).
+    pub fn check(&self) -> Result<(), StartError> {
+        if self.listeners.is_empty() {
+            return Err(StartError::NoListeners);
+        }
+        for listener in &self.listeners {
+            if let (Protocol::Ajp, Address::Tcp(address), None) =
+                (listener.protocol, &listener.address, &self.secret)
+                && !address.ip().to_canonical().is_loopback()
+            {
+                return Err(StartError::SecretRequired { address: *address });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One place to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// What is spoken there.
+    pub protocol: Protocol,
+    /// Where it is.
+    pub address: Address,
+}
+
+/// The protocol of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Apache JServ Protocol 1.3.
+    Ajp,
+    /// HTTP/1.1 and 1.0.
+    Http,
+}
+
+/// Where a listener is bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A TCP address; port 0 lets the system choose (see [`Running::addresses`](crate::Running::addresses)).
+    Tcp(SocketAddr),
+    /// A Unix socket, created with mode 0660 and removed at the end. A socket file that nobody
+    /// listens on any more is replaced.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Listener {
+    /// As an upstream URL of the front: `ajp://127.0.0.1:8009`, `http+unix:/run/app.sock`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.protocol {
+            Protocol::Ajp => "ajp",
+            Protocol::Http => "http",
+        };
+        match &self.address {
+            Address::Tcp(address) => write!(f, "{scheme}://{address}"),
+            Address::Unix(path) => write!(f, "{scheme}+unix:{}", path.display()),
+        }
+    }
+}
+
+/// Which I/O model runs the connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IoModel {
+    /// Readiness: a few event loops, as Tomcat's NIO.
+    Epoll,
+}
+
+/// The shared secret of AJP. Never printed; compared in constant time (CVE-2026-43514).
+#[derive(Clone)]
+pub struct Secret(Bytes);
+
+impl Secret {
+    /// A secret of these bytes; `None` if empty, for an empty secret proves nothing.
+    #[must_use]
+    pub fn new(secret: impl Into<Bytes>) -> Option<Self> {
+        let secret = secret.into();
+        (!secret.is_empty()).then_some(Self(secret))
+    }
+
+    /// Whether a peer that presented `proof` knows the secret.
+    pub(crate) fn is_proved_by(&self, proof: &[u8]) -> bool {
+        // `ct_eq` of slices returns early for unequal lengths only: the length is no secret.
+        self.0.as_ref().ct_eq(proof).into()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}

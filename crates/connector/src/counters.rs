@@ -1,0 +1,103 @@
+//! What a worker counts, and the sum that is shown.
+//!
+//! Each worker owns one [`Counters`], so that no cache line is fought over; [`Snapshot`] is their sum.
+//! Relaxed atomics suffice: the numbers say nothing about the order of events.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// Counts of one worker.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    pub(crate) accepted: AtomicU64,
+    pub(crate) closed: AtomicU64,
+    pub(crate) requests: AtomicU64,
+    pub(crate) bytes_in: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    refused: [Slot; REASONS_MAX],
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    reason: OnceLock<&'static str>,
+    count: AtomicU64,
+}
+
+/// The codecs and the connector know about 50 tokens; what does not fit is counted as the last.
+const REASONS_MAX: usize = 96;
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            accepted: AtomicU64::default(),
+            closed: AtomicU64::default(),
+            requests: AtomicU64::default(),
+            bytes_in: AtomicU64::default(),
+            bytes_out: AtomicU64::default(),
+            refused: std::array::from_fn(|_| Slot::default()),
+        }
+    }
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Relaxed);
+    }
+
+    /// Counts one request or connection that ended badly for `reason`.
+    pub(crate) fn refuse(&self, reason: &'static str) {
+        for slot in &self.refused {
+            if *slot.reason.get_or_init(|| reason) == reason {
+                slot.count.fetch_add(1, Relaxed);
+                return;
+            }
+        }
+        if let Some(last) = self.refused.last() {
+            last.count.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn add_to(&self, sum: &mut Snapshot) {
+        sum.accepted += self.accepted.load(Relaxed);
+        sum.closed += self.closed.load(Relaxed);
+        sum.requests += self.requests.load(Relaxed);
+        sum.bytes_in += self.bytes_in.load(Relaxed);
+        sum.bytes_out += self.bytes_out.load(Relaxed);
+        for slot in &self.refused {
+            let Some(reason) = slot.reason.get() else {
+                break;
+            };
+            *sum.refused.entry(reason).or_default() += slot.count.load(Relaxed);
+        }
+    }
+}
+
+/// What a connector has done so far, all workers together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Connections closed, by either side.
+    pub closed: u64,
+    /// Requests handed to the application.
+    pub requests: u64,
+    /// Bytes read from sockets.
+    pub bytes_in: u64,
+    /// Bytes written to sockets.
+    pub bytes_out: u64,
+    /// Requests and connections that ended badly, by reason token.
+    pub refused: BTreeMap<&'static str, u64>,
+}
+
+impl Snapshot {
+    /// Connections open now.
+    #[must_use]
+    pub fn open(&self) -> u64 {
+        self.accepted.saturating_sub(self.closed)
+    }
+}
