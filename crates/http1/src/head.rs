@@ -1,0 +1,95 @@
+//! Heads: what the two roles exchange before a body.
+//!
+//! The types of both directions are here; reading and writing them is in the submodules, one for
+//! each part of a head. A head is only looked at once all of it has arrived (`scan` finds its
+//! end), then taken apart in one pass into slices of the receive buffer.
+
+pub(crate) mod host;
+pub(crate) mod target;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, Version};
+
+pub use host::Authority;
+pub use target::{Scheme, Target};
+
+use crate::body::BodyLength;
+
+/// A request head as received. Everything in it has been validated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestHead {
+    /// The method; any token but CONNECT.
+    pub method: Method,
+    /// What the request is for.
+    pub target: Target,
+    /// HTTP/1.0 or HTTP/1.1 (which stands for all later minor versions too).
+    pub version: Version,
+    /// All fields as received (Host, Connection and Expect too), except Content-Length and
+    /// Transfer-Encoding, which became `body`.
+    pub headers: HeaderMap,
+    /// Whom the request is for: from an absolute target, else from Host. `None` only for
+    /// HTTP/1.0 without Host.
+    pub authority: Option<Authority>,
+    /// How much body follows.
+    pub body: BodyLength,
+    /// The client waits for 100 (Continue) before it sends the body. Only for HTTP/1.1 with a
+    /// body; ignored otherwise (RFC 9110 section 10.1.1).
+    pub expect_continue: bool,
+    /// Version and Connection field allow another request after this one.
+    pub keep_alive: bool,
+}
+
+/// A response head to send.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseHead<'a> {
+    /// The final status, 200 to 999.
+    pub status: StatusCode,
+    /// The reason phrase; `None`, or one with a byte that may not stand there, means the
+    /// standard phrase of the status.
+    pub reason: Option<&'a [u8]>,
+    /// The fields. Content-Length, Transfer-Encoding, Connection, Keep-Alive, Proxy-Connection,
+    /// TE, Trailer and Upgrade in it are not written: framing and reuse are this codec's.
+    pub headers: &'a HeaderMap,
+    /// Further fields, written after `headers` as they are (Date, Server, ...).
+    pub extra: &'a [(&'a str, &'a [u8])],
+    /// How much body follows. For responses that have none (to HEAD, 304) a `Known` length is
+    /// announced as Content-Length all the same.
+    pub body: BodyLength,
+}
+
+/// A request head to send, always as HTTP/1.1 in origin form.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The method; CONNECT is refused.
+    pub method: &'a Method,
+    /// The path, encoded, beginning with `/`; or `*` for OPTIONS.
+    pub path: &'a [u8],
+    /// The query, encoded, without the question mark.
+    pub query: Option<&'a [u8]>,
+    /// The value of Host.
+    pub host: &'a [u8],
+    /// The fields. Host, Content-Length, Transfer-Encoding, Connection, Keep-Alive,
+    /// Proxy-Connection, TE, Trailer, Upgrade, HTTP2-Settings and Expect in it are not written.
+    pub headers: &'a HeaderMap,
+    /// Further fields, written after `headers` as they are.
+    pub extra: &'a [(&'a str, &'a [u8])],
+    /// How much body follows. `Known(0)` is announced as `Content-Length: 0` unless the method
+    /// is one that usually has no body (RFC 9110 section 8.6).
+    pub body: BodyLength,
+}
+
+/// A response head as received, without what was only between us and the server: Connection and
+/// the fields it names, Keep-Alive, Proxy-Authenticate, Proxy-Connection, TE, Trailer, Upgrade,
+/// Content-Length and Transfer-Encoding are gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceivedHead {
+    /// The status, 100 to 999, never 101.
+    pub status: StatusCode,
+    /// The reason phrase, if there was one.
+    pub reason: Option<Bytes>,
+    /// The end-to-end fields.
+    pub headers: HeaderMap,
+    /// The announced length, which for a response to HEAD and for 304 says nothing about this
+    /// message. `None` for chunked and close-delimited bodies, for 1xx and for 204.
+    pub content_length: Option<u64>,
+}
