@@ -1,1 +1,41 @@
-//! Tools for tests: scripted peers, transcripts, child processes with deadlines.
+//! Tools for tests, used by the other crates only as a dev-dependency.
+//!
+//! Everything here works on exact bytes and real sockets, blocks its thread, and ends at a
+//! [`Deadline`]: a test that would hang fails instead, and says what it was waiting for. Nothing
+//! sleeps and no port number is fixed. There is no HTTP library underneath on purpose: a test of
+//! a proxy has to see the bytes, not somebody's reading of them.
+//!
+//! - [`Peer`]: a server that plays a [`Script`] on each connection and records what it received;
+//! - [`HttpClient`]: sends the bytes it is given and reads exactly one response at a time;
+//! - [`Process`]: a child with captured output that cannot outlive the test binary;
+//! - [`Pattern`] and [`Sha256`]: bodies of any length without holding them;
+//! - [`usage`]: memory and descriptors of a process; [`address`]: addresses nobody else uses.
+//!
+//! ```
+//! use catamaran_testkit::{HttpClient, Peer, Script};
+//!
+//! let script = Script::new()
+//!     .expect_until(b"\r\n\r\n")
+//!     .send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+//! let peer = Peer::start(script);
+//! let mut client = HttpClient::connect(peer.address())?;
+//! client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")?;
+//! assert_eq!(client.receive()?.body, b"hi");
+//! assert!(peer.received(0).starts_with(b"GET / "));
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+
+pub mod address;
+mod body;
+mod deadline;
+mod http;
+mod peer;
+mod process;
+pub mod usage;
+
+pub use address::Address;
+pub use body::{Pattern, Sha256, sha256_hex};
+pub use deadline::{Deadline, Expired};
+pub use http::{Failure, HttpClient, Response};
+pub use peer::{Outcome, Peer, Script};
+pub use process::{Process, Signal};

@@ -1,0 +1,390 @@
+//! An HTTP/1.1 client that hides nothing: bytes out as given, exactly one response in.
+//!
+//! The response is read by its own framing and not one byte further, so what a server sends after
+//! a response is still there for the next [`HttpClient::receive`] and is not lost. Interim (1xx)
+//! responses are kept in [`Response::interim`]. How a connection ended is part of the answer:
+//! [`Failure`] tells a clean close from a reset and from a response cut short.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+
+use socket2::Socket;
+
+use crate::{Address, Deadline};
+
+/// One connection to a server.
+#[derive(Debug)]
+pub struct HttpClient {
+    socket: Socket,
+    /// Received and not yet consumed.
+    input: Vec<u8>,
+    deadline: Deadline,
+}
+
+/// A response, read completely.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Response {
+    /// The status code of the final response.
+    pub status: u16,
+    /// The text after the status code; may be empty.
+    pub reason: String,
+    /// Every field line in order, name as sent, value trimmed.
+    pub headers: Vec<(String, String)>,
+    /// The decoded body; empty if it went to a writer instead.
+    pub body: Vec<u8>,
+    /// Trailer fields of a chunked body, if any.
+    pub trailers: Vec<(String, String)>,
+    /// The status codes of the interim responses before this one.
+    pub interim: Vec<u16>,
+}
+
+/// Why there is no complete response.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The server closed before the first byte of a response.
+    #[error("the server closed the connection without a response")]
+    Closed,
+    /// The server reset the connection, at whatever point.
+    #[error("the server reset the connection after {received:?}")]
+    Reset {
+        /// What had arrived of this response.
+        received: String,
+    },
+    /// The server closed in the middle of a response. `status` is there once its head was read.
+    #[error("the response (status {status:?}) was cut short after {body} bytes of body")]
+    Truncated {
+        /// The status, if the head was complete.
+        status: Option<u16>,
+        /// Body bytes that did arrive.
+        body: u64,
+    },
+    /// The bytes are not an HTTP/1.1 response.
+    #[error("not a response: {0}")]
+    Malformed(String),
+    /// Nothing came before the deadline.
+    #[error("gave up waiting for a response after {received:?}")]
+    TimedOut {
+        /// What had arrived of this response.
+        received: String,
+    },
+    /// Any other error of the socket or the writer.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl HttpClient {
+    /// A new connection, which gives up at the default deadline.
+    ///
+    /// # Errors
+    /// Nobody accepts connections at `address`.
+    pub fn connect(address: impl Into<Address>) -> io::Result<Self> {
+        let socket = address.into().connect(Deadline::DEFAULT)?;
+        Ok(Self {
+            socket,
+            input: Vec::new(),
+            deadline: Deadline::default(),
+        })
+    }
+
+    /// Replaces the deadline for everything that follows.
+    pub fn set_deadline(&mut self, deadline: Deadline) {
+        self.deadline = deadline;
+    }
+
+    /// The underlying socket, to look at its addresses or set its options.
+    #[must_use]
+    pub fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Sends `bytes` as they are.
+    ///
+    /// # Errors
+    /// The server closed or reset the connection, or took nothing until the deadline.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.socket.set_write_timeout(self.deadline.remaining())?;
+        self.socket.write_all(bytes)
+    }
+
+    /// Sends all that `body` gives, as it is.
+    ///
+    /// # Errors
+    /// As [`HttpClient::send`].
+    pub fn send_from(&mut self, body: &mut impl Read) -> io::Result<u64> {
+        self.socket.set_write_timeout(self.deadline.remaining())?;
+        copy(body, &mut self.socket)
+    }
+
+    /// Sends all that `body` gives as chunks of at most `chunk_max` bytes, and the last chunk.
+    ///
+    /// # Errors
+    /// As [`HttpClient::send`].
+    pub fn send_chunked(&mut self, body: &mut impl Read, chunk_max: usize) -> io::Result<()> {
+        self.socket.set_write_timeout(self.deadline.remaining())?;
+        let mut chunk = vec![0; chunk_max];
+        loop {
+            let count = body.read(&mut chunk)?;
+            let mut packet = format!("{count:x}\r\n").into_bytes();
+            packet.extend_from_slice(&chunk[..count]);
+            packet.extend_from_slice(b"\r\n");
+            self.socket.write_all(&packet)?;
+            if count == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Says that nothing more will be sent, and keeps receiving.
+    ///
+    /// # Errors
+    /// The connection is already gone.
+    pub fn finish_sending(&self) -> io::Result<()> {
+        self.socket.shutdown(Shutdown::Write)
+    }
+
+    /// Reads one response with its body.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn receive(&mut self) -> Result<Response, Failure> {
+        let mut body = Vec::new();
+        let mut response = self.receive_into(&mut body)?;
+        response.body = body;
+        Ok(response)
+    }
+
+    /// Reads one response and writes its body to `sink`; [`Response::body`] stays empty.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn receive_into(&mut self, sink: &mut impl Write) -> Result<Response, Failure> {
+        let mut response = self.receive_head()?;
+        if !matches!(response.status, 204 | 304) {
+            self.receive_body(&mut response, sink)?;
+        }
+        Ok(response)
+    }
+
+    /// Reads one response to a HEAD request: whatever its fields say, it has no body.
+    ///
+    /// This also reads just the head of a response whose body the test wants to leave unread.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn receive_head(&mut self) -> Result<Response, Failure> {
+        let mut interim = Vec::new();
+        loop {
+            let mut response = self.one_head()?;
+            if !(100..200).contains(&response.status) || response.status == 101 {
+                response.interim = interim;
+                return Ok(response);
+            }
+            interim.push(response.status);
+        }
+    }
+
+    /// Reads until the server closes and returns everything, which is "" for a clean close at
+    /// once.
+    ///
+    /// # Errors
+    /// See [`Failure`]; a reset is one.
+    pub fn receive_to_end(&mut self) -> Result<Vec<u8>, Failure> {
+        while self.fill()? > 0 {}
+        Ok(std::mem::take(&mut self.input))
+    }
+
+    fn one_head(&mut self) -> Result<Response, Failure> {
+        let lines = self.take_block()?;
+        let mut lines = lines.iter();
+        let malformed = |line: &str| Failure::Malformed(line.to_owned());
+        let status_line = lines.next().ok_or_else(|| malformed("no status line"))?;
+        let rest = ["HTTP/1.1 ", "HTTP/1.0 "]
+            .iter()
+            .find_map(|version| status_line.strip_prefix(version))
+            .ok_or_else(|| malformed(status_line))?;
+        let (status, reason) = rest.split_once(' ').unwrap_or((rest, ""));
+        Ok(Response {
+            status: status.parse().map_err(|_| malformed(status_line))?,
+            reason: reason.to_owned(),
+            headers: lines.map(|line| field(line)).collect::<Result<_, _>>()?,
+            ..Response::default()
+        })
+    }
+
+    fn receive_body(&mut self, head: &mut Response, sink: &mut impl Write) -> Result<(), Failure> {
+        let status = Some(head.status);
+        let done = |body| Failure::Truncated { status, body };
+        if head.header("transfer-encoding") == Some("chunked") {
+            return self.receive_chunks(head, sink);
+        }
+        match head.header("content-length") {
+            Some(length) => {
+                let length = length
+                    .parse()
+                    .map_err(|_| Failure::Malformed(format!("content-length {length:?}")))?;
+                let received = self.receive_exactly(length, sink)?;
+                if received < length {
+                    return Err(done(received));
+                }
+            }
+            None => {
+                self.receive_exactly(u64::MAX, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn receive_chunks(
+        &mut self,
+        head: &mut Response,
+        sink: &mut impl Write,
+    ) -> Result<(), Failure> {
+        let mut body = 0;
+        let status = Some(head.status);
+        loop {
+            let Some(line) = self.take_line()? else {
+                return Err(Failure::Truncated { status, body });
+            };
+            let size = u64::from_str_radix(&line, 16)
+                .map_err(|_| Failure::Malformed(format!("chunk size {line:?}")))?;
+            if size == 0 {
+                break;
+            }
+            let received = self.receive_exactly(size, sink)?;
+            body += received;
+            match self.take_line()? {
+                Some(end) if end.is_empty() => {}
+                Some(end) => return Err(Failure::Malformed(format!("chunk followed by {end:?}"))),
+                None => return Err(Failure::Truncated { status, body }),
+            }
+        }
+        while let Some(line) = self.take_line()? {
+            if line.is_empty() {
+                return Ok(());
+            }
+            head.trailers.push(field(&line)?);
+        }
+        Err(Failure::Truncated { status, body })
+    }
+
+    /// Moves up to `length` bytes to `sink`; fewer only if the server closed.
+    fn receive_exactly(&mut self, length: u64, sink: &mut impl Write) -> Result<u64, Failure> {
+        let mut received = 0;
+        while received < length {
+            if self.input.is_empty() && self.fill()? == 0 {
+                break;
+            }
+            let left = usize::try_from(length - received).unwrap_or(usize::MAX);
+            let count = left.min(self.input.len());
+            sink.write_all(&self.input[..count])?;
+            self.input.drain(..count);
+            received += count as u64;
+        }
+        Ok(received)
+    }
+
+    /// The lines up to and without the empty one.
+    fn take_block(&mut self) -> Result<Vec<String>, Failure> {
+        let mut lines = Vec::new();
+        loop {
+            match self.take_line()? {
+                Some(line) if line.is_empty() => return Ok(lines),
+                Some(line) => lines.push(line),
+                None if lines.is_empty() && self.input.is_empty() => return Err(Failure::Closed),
+                None => {
+                    return Err(Failure::Truncated {
+                        status: None,
+                        body: 0,
+                    });
+                }
+            }
+        }
+    }
+
+    /// One line without its CRLF; `None` if the server closed before its end.
+    fn take_line(&mut self) -> Result<Option<String>, Failure> {
+        loop {
+            if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.input.drain(..=end).collect();
+                let line = line
+                    .strip_suffix(b"\r\n")
+                    .ok_or_else(|| Failure::Malformed("a line ends in a bare LF".to_owned()))?;
+                return Ok(Some(line.iter().map(|byte| char::from(*byte)).collect()));
+            }
+            if self.fill()? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads once more; 0 at the end.
+    fn fill(&mut self) -> Result<usize, Failure> {
+        let Some(left) = self.deadline.remaining() else {
+            let received = String::from_utf8_lossy(&self.input).into_owned();
+            return Err(Failure::TimedOut { received });
+        };
+        self.socket.set_read_timeout(Some(left))?;
+        let start = self.input.len();
+        self.input.resize(start + 64 * 1024, 0);
+        let result = self.socket.read(&mut self.input[start..]);
+        self.input.truncate(start + *result.as_ref().unwrap_or(&0));
+        result.map_err(|error| {
+            let received = String::from_utf8_lossy(&self.input).into_owned();
+            match error.kind() {
+                io::ErrorKind::ConnectionReset => Failure::Reset { received },
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                    Failure::TimedOut { received }
+                }
+                _ => Failure::Io(error),
+            }
+        })
+    }
+}
+
+impl Response {
+    /// The value of the first field called `name`, in any case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut fields = self.headers.iter();
+        let (_, value) = fields.find(|(field, _)| field.eq_ignore_ascii_case(name))?;
+        Some(value)
+    }
+
+    /// The values of all fields called `name`, in any case.
+    pub fn headers_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.headers
+            .iter()
+            .filter(move |(field, _)| field.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The body as text; bytes that are not UTF-8 become replacement characters.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+fn field(line: &str) -> Result<(String, String), Failure> {
+    let (name, value) = line
+        .split_once(':')
+        .ok_or_else(|| Failure::Malformed(format!("field line {line:?}")))?;
+    Ok((name.to_owned(), value.trim().to_owned()))
+}
+
+/// `io::copy` through a buffer that suits bodies of gigabytes.
+fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<u64> {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut total = 0;
+    loop {
+        let count = from.read(&mut buffer)?;
+        if count == 0 {
+            return Ok(total);
+        }
+        to.write_all(&buffer[..count])?;
+        total += count as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests;
