@@ -1,2 +1,62 @@
 //! Connections to backends: dialling, pools, leases, and one exchange over AJP13 or HTTP/1.1.
+//!
+//! A [`Backend`] is one address with its pools, a pool per worker, and one hard cap over all of
+//! them. [`Backend::lease`] hands out a connection that is still quiet, or dials, or waits in a
+//! bounded queue. A [`Lease`] carries one exchange whichever protocol the backend speaks: the
+//! request goes out, [`Event`]s come back. Choosing a backend and talking to clients happen
+//! elsewhere.
+//!
+//! The invariant everything rests on: a connection goes back to its pool only through
+//! [`Lease::finish`], which takes it only when both messages ended exactly where the framing said,
+//! the peer allowed reuse and no byte is left over. Dropping a lease closes the connection, so
+//! that cancelling at any await is safe.
+//!
+//! ```no_run
+//! use std::future::poll_fn;
+//! use catamaran_upstream::config::{Address, BackendConfig, Protocol};
+//! use catamaran_upstream::{Backend, BodyLength, ClientFacts, Event, Request};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let address = Address::Tcp { host: "127.0.0.1".into(), port: 8009 };
+//! let backend = Backend::new(BackendConfig::new(Protocol::Ajp, address), 1);
+//! let mut lease = backend.lease(0).await?;
+//! lease.send_request(&Request {
+//!     method: &http::Method::GET,
+//!     path: b"/",
+//!     query: None,
+//!     protocol: "HTTP/1.1",
+//!     host: b"localhost",
+//!     headers: &http::HeaderMap::new(),
+//!     body: BodyLength::Known(0),
+//!     client: ClientFacts::local(),
+//! })?;
+//! loop {
+//!     match poll_fn(|cx| lease.poll_event(cx)).await? {
+//!         Event::Head(head) => assert!(head.status.is_success()),
+//!         Event::End => break,
+//!         _ => {}
+//!     }
+//! }
+//! lease.finish();
+//! # Ok(()) }
+//! ```
+
+mod backend;
+mod cap;
 pub mod config;
+mod conn;
+mod dial;
+mod error;
+mod lease;
+mod output;
+mod pool;
+mod request;
+mod stream;
+
+pub use backend::{Backend, BackendCounts};
+pub use conn::{Event, Head};
+pub use error::{Culprit, Error, LeaseError, RequestError};
+pub use lease::Lease;
+pub use output::Output;
+pub use request::{BodyLength, ClientFacts, Request};
+pub use stream::Stream;

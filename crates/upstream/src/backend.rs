@@ -1,0 +1,238 @@
+//! One backend and its connections: who gets which, and when a new one is opened.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use tokio::time::{Instant, timeout};
+
+use crate::cap::{Cap, Grant, Permit, Place, QueueFull};
+use crate::config::BackendConfig;
+use crate::conn::Conn;
+use crate::dial::dial;
+use crate::error::LeaseError;
+use crate::lease::Lease;
+use crate::pool::Pool;
+
+/// A backend: its configuration, a pool for each worker, and one cap over all of them. Shared by
+/// all workers.
+#[derive(Debug)]
+pub struct Backend {
+    config: BackendConfig,
+    cap: Arc<Cap<Box<Conn>>>,
+    pools: Box<[Pool<Box<Conn>>]>,
+    in_flight: AtomicUsize,
+    dialled: AtomicU64,
+    reused: AtomicU64,
+    stale: AtomicU64,
+}
+
+/// What a backend's connections did and are doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackendCounts {
+    /// Exchanges in flight, those waiting for a connection included.
+    pub in_flight: usize,
+    /// Open connections, unused ones included.
+    pub open: usize,
+    /// Unused connections.
+    pub idle: usize,
+    /// Exchanges waiting for a connection.
+    pub waiting: usize,
+    /// Connections dialled since the start.
+    pub dialled: u64,
+    /// Leases served by a pooled connection since the start.
+    pub reused: u64,
+    /// Pooled connections found closed, loud or silent to CPING since the start.
+    pub stale: u64,
+}
+
+/// Counts an exchange as in flight until dropped.
+#[derive(Debug)]
+pub(crate) struct InFlight(Arc<Backend>);
+
+impl Backend {
+    /// A backend for so many workers. Nothing is dialled before the first lease.
+    #[must_use]
+    pub fn new(config: BackendConfig, workers: usize) -> Arc<Self> {
+        let pools = (0..workers)
+            .map(|_| Pool::new(config.idle_timeout))
+            .collect();
+        Arc::new(Self {
+            cap: Cap::new(config.connections_max, config.queue_max),
+            pools,
+            in_flight: AtomicUsize::new(0),
+            dialled: AtomicU64::new(0),
+            reused: AtomicU64::new(0),
+            stale: AtomicU64::new(0),
+            config,
+        })
+    }
+
+    /// Its configuration.
+    #[must_use]
+    pub fn config(&self) -> &BackendConfig {
+        &self.config
+    }
+
+    /// Exchanges in flight over all workers, those waiting for a connection included.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// What its connections did and are doing.
+    #[must_use]
+    pub fn counts(&self) -> BackendCounts {
+        BackendCounts {
+            in_flight: self.in_flight(),
+            open: self.cap.open(),
+            idle: self.pools.iter().map(Pool::len).sum(),
+            waiting: self.cap.waiting(),
+            dialled: self.dialled.load(Ordering::Relaxed),
+            reused: self.reused.load(Ordering::Relaxed),
+            stale: self.stale.load(Ordering::Relaxed),
+        }
+    }
+
+    /// A connection for one exchange on `worker`: a pooled one that is still quiet, else a fresh
+    /// one, else the first that becomes free.
+    ///
+    /// # Errors
+    /// [`LeaseError`]; nothing was sent in any case.
+    ///
+    /// # Cancel safety
+    /// A connection being dialled or probed is closed, and a place in the queue is left.
+    pub async fn lease(self: &Arc<Self>, worker: usize) -> Result<Lease, LeaseError> {
+        let in_flight = InFlight::begin(self);
+        if let Some(conn) = self.take_pooled(worker).await {
+            return Ok(Lease::new(conn, in_flight, worker, true));
+        }
+        self.lease_fresh(in_flight, worker).await
+    }
+
+    /// As [`Self::lease`], but never a pooled connection: after a pooled one failed, another may
+    /// be as stale.
+    ///
+    /// # Errors
+    /// [`LeaseError`]; nothing was sent in any case.
+    pub async fn lease_unused(self: &Arc<Self>, worker: usize) -> Result<Lease, LeaseError> {
+        self.lease_fresh(InFlight::begin(self), worker).await
+    }
+
+    async fn lease_fresh(
+        self: &Arc<Self>,
+        in_flight: InFlight,
+        worker: usize,
+    ) -> Result<Lease, LeaseError> {
+        match self.permit(worker).await? {
+            Grant::Conn(conn) => Ok(Lease::new(conn, in_flight, worker, true)),
+            Grant::Permit(permit) => {
+                let conn = self.dial(permit).await?;
+                Ok(Lease::new(conn, in_flight, worker, false))
+            }
+        }
+    }
+
+    async fn take_pooled(&self, worker: usize) -> Option<Box<Conn>> {
+        let pool = &self.pools[worker];
+        while let Some((mut conn, idle)) = pool.take(Instant::now()) {
+            if !conn.is_quiet() {
+                self.stale.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            let must_ping = self
+                .config
+                .ajp
+                .ping_after_idle
+                .is_some_and(|limit| idle >= limit);
+            if must_ping && !self.ping(&mut conn).await {
+                self.stale.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            self.reused.fetch_add(1, Ordering::Relaxed);
+            return Some(conn);
+        }
+        None
+    }
+
+    /// Leave to open a connection, closing another worker's unused one or waiting if need be.
+    async fn permit(&self, worker: usize) -> Result<Grant<Box<Conn>>, LeaseError> {
+        loop {
+            if let Some(permit) = self.cap.try_permit() {
+                return Ok(Grant::Permit(permit));
+            }
+            let Some(evicted) = self.pools.iter().find_map(Pool::evict) else {
+                break;
+            };
+            drop(evicted);
+        }
+        let full = |QueueFull| LeaseError::QueueFull {
+            connections: self.config.connections_max,
+            queue: self.config.queue_max,
+        };
+        let granted = match self.cap.enqueue(worker).map_err(full)? {
+            Place::Granted(permit) => return Ok(Grant::Permit(permit)),
+            Place::Queued(granted) => granted,
+        };
+        let limit = self.config.queue_timeout;
+        // A connection freed just before joining the queue went to its pool; take it from there.
+        if let Some(evicted) = self.pools.iter().find_map(Pool::evict) {
+            drop(evicted);
+        }
+        match timeout(limit, granted).await {
+            Ok(Ok(grant)) => Ok(grant),
+            Ok(Err(_)) | Err(_) => Err(LeaseError::QueueTimeout { limit }),
+        }
+    }
+
+    async fn dial(&self, permit: Permit<Box<Conn>>) -> Result<Box<Conn>, LeaseError> {
+        let stream = dial(&self.config.address, self.config.connect_timeout).await?;
+        self.dialled.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(Conn::new(stream, &self.config, permit)))
+    }
+
+    async fn ping(&self, conn: &mut Conn) -> bool {
+        timeout(self.config.ajp.ping_timeout, conn.ping())
+            .await
+            .unwrap_or(false)
+    }
+
+    /// Takes a finished connection back, or closes it.
+    pub(crate) fn restore(&self, mut conn: Box<Conn>, worker: usize) {
+        if !conn.settle() {
+            return;
+        }
+        if self.cap.is_awaited() {
+            match self.cap.hand_over(worker, conn) {
+                Some(unwanted) => conn = unwanted,
+                None => return,
+            }
+        }
+        self.pools[worker].put(conn, Instant::now());
+    }
+
+    /// Closes the worker's pooled connections that are too old or that the backend has closed.
+    /// To be called now and then, so that a backend is not left with half-closed connections.
+    pub fn sweep(&self, worker: usize) {
+        let closed = self.pools[worker].sweep(Instant::now(), |conn| conn.is_quiet());
+        if closed > 0 {
+            tracing::debug!(backend = %self.config.name, closed, "closed unused connections");
+        }
+    }
+}
+
+impl InFlight {
+    fn begin(backend: &Arc<Backend>) -> Self {
+        backend.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(backend))
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        &self.0
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}

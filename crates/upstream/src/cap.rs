@@ -1,0 +1,197 @@
+//! One hard cap of connections to a backend over all workers, with a bounded queue behind it.
+//!
+//! Every open connection, in use or idle, owns a [`Permit`]. When the cap is reached, an exchange
+//! waits in one queue, first come first served whatever its worker. A connection that becomes free
+//! goes to the first in the queue directly if that one runs on the same worker; otherwise it is
+//! closed and its permit passes on, because a socket is bound to its worker's event loop.
+//!
+//! The mutex is held for a few instructions and never across an await. A connection on the common
+//! path, leased and given back with nobody waiting, does not take it: [`Cap::is_awaited`] is one
+//! atomic load.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// The cap of one backend; `C` is its kind of connection.
+#[derive(Debug)]
+pub(crate) struct Cap<C> {
+    max: usize,
+    queue_max: usize,
+    /// The queue's length, readable without the lock.
+    waiting: AtomicUsize,
+    state: Mutex<State<C>>,
+}
+
+#[derive(Debug)]
+struct State<C> {
+    /// Permits handed out.
+    open: usize,
+    queue: VecDeque<Waiter<C>>,
+}
+
+#[derive(Debug)]
+struct Waiter<C> {
+    worker: usize,
+    grant: oneshot::Sender<Grant<C>>,
+}
+
+/// What a waiting exchange gets in the end.
+#[derive(Debug)]
+pub(crate) enum Grant<C> {
+    /// Leave to dial.
+    Permit(Permit<C>),
+    /// A connection another exchange has just finished with, on the same worker.
+    Conn(C),
+}
+
+/// The right to hold one connection open; dropping it passes the right on.
+#[derive(Debug)]
+pub(crate) struct Permit<C> {
+    /// `None` once the right was taken out of this value.
+    cap: Option<Arc<Cap<C>>>,
+}
+
+/// What asking for a place in the queue led to.
+#[derive(Debug)]
+pub(crate) enum Place<C> {
+    /// A permit had become free meanwhile.
+    Granted(Permit<C>),
+    /// The grant comes here.
+    Queued(oneshot::Receiver<Grant<C>>),
+}
+
+/// The queue is full.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct QueueFull;
+
+impl<C> Cap<C> {
+    pub(crate) fn new(max: usize, queue_max: usize) -> Arc<Self> {
+        let state = Mutex::new(State {
+            open: 0,
+            queue: VecDeque::new(),
+        });
+        Arc::new(Self {
+            max,
+            queue_max,
+            waiting: AtomicUsize::new(0),
+            state,
+        })
+    }
+
+    /// A permit if one is free and nobody waits for it.
+    pub(crate) fn try_permit(self: &Arc<Self>) -> Option<Permit<C>> {
+        let mut state = self.lock();
+        if state.open >= self.max || !state.queue.is_empty() {
+            return None;
+        }
+        state.open += 1;
+        Some(Permit {
+            cap: Some(Arc::clone(self)),
+        })
+    }
+
+    /// Takes a permit that is free after all, or joins the queue. Dropping the receiver leaves it.
+    pub(crate) fn enqueue(self: &Arc<Self>, worker: usize) -> Result<Place<C>, QueueFull> {
+        let mut state = self.lock();
+        state.queue.retain(|waiter| !waiter.grant.is_closed());
+        if state.open < self.max && state.queue.is_empty() {
+            state.open += 1;
+            return Ok(Place::Granted(Permit {
+                cap: Some(Arc::clone(self)),
+            }));
+        }
+        if state.queue.len() >= self.queue_max {
+            return Err(QueueFull);
+        }
+        let (grant, granted) = oneshot::channel();
+        state.queue.push_back(Waiter { worker, grant });
+        self.publish(&state);
+        Ok(Place::Queued(granted))
+    }
+
+    /// Whether somebody waits for a connection.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Hands a free connection of `worker` to the first in the queue, or closes it so that its
+    /// permit reaches that one. Gives it back if nobody waits.
+    pub(crate) fn hand_over(&self, worker: usize, mut conn: C) -> Option<C> {
+        let mut state = self.lock();
+        while let Some(waiter) = state.queue.pop_front() {
+            if waiter.grant.is_closed() {
+                continue;
+            }
+            if waiter.worker != worker {
+                state.queue.push_front(waiter);
+                self.publish(&state);
+                drop(state);
+                drop(conn);
+                return None;
+            }
+            match waiter.grant.send(Grant::Conn(conn)) {
+                Ok(()) => {
+                    self.publish(&state);
+                    return None;
+                }
+                Err(Grant::Conn(refused)) => conn = refused,
+                Err(Grant::Permit(_)) => return None,
+            }
+        }
+        self.publish(&state);
+        Some(conn)
+    }
+
+    /// Permits handed out.
+    pub(crate) fn open(&self) -> usize {
+        self.lock().open
+    }
+
+    /// Exchanges in the queue.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    fn pass_on(self: Arc<Self>) {
+        let mut state = self.lock();
+        while let Some(waiter) = state.queue.pop_front() {
+            let permit = Permit {
+                cap: Some(Arc::clone(&self)),
+            };
+            match waiter.grant.send(Grant::Permit(permit)) {
+                Ok(()) => {
+                    self.publish(&state);
+                    return;
+                }
+                // That one left the queue; the right stays here.
+                Err(Grant::Permit(mut permit)) => permit.cap = None,
+                Err(Grant::Conn(_)) => {}
+            }
+        }
+        state.open -= 1;
+        self.publish(&state);
+    }
+
+    fn publish(&self, state: &State<C>) {
+        self.waiting.store(state.queue.len(), Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<C>> {
+        // No code that can panic runs under the lock, so poison carries no news.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C> Drop for Permit<C> {
+    fn drop(&mut self) {
+        if let Some(cap) = self.cap.take() {
+            cap.pass_on();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,398 @@
+//! One open connection to a backend: the socket, its protocol's state, and what is buffered.
+//!
+//! This is the only place that knows which of the two protocols a backend speaks; from here up a
+//! response is a sequence of [`Event`]s. An unused connection holds no buffers.
+
+use std::io;
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use catamaran_ajp as ajp;
+use catamaran_http1 as http1;
+use http::{HeaderMap, StatusCode};
+use tokio::io::AsyncReadExt;
+
+use crate::cap::Permit;
+use crate::config::{BackendConfig, Protocol};
+use crate::error::{Error, RequestError};
+use crate::output::Output;
+use crate::request::{BodyLength, Request};
+use crate::stream::Stream;
+
+/// What a backend sent.
+#[derive(Debug)]
+pub enum Event {
+    /// An interim response (1xx); the final one follows.
+    Interim(Head),
+    /// The head of the final response.
+    Head(Head),
+    /// Some bytes of its body, never empty.
+    Body(Bytes),
+    /// The backend wants what was sent so far to reach the client now.
+    Flush,
+    /// The backend asks for more of the request's body: see `Lease::body_credit`.
+    BodyWanted,
+    /// The response is complete.
+    End,
+}
+
+/// A response's head: end-to-end fields only, and no framing.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// The status.
+    pub status: StatusCode,
+    /// The reason phrase, if it says more than the status does.
+    pub reason: Option<Bytes>,
+    /// End-to-end fields, Content-Length not among them.
+    pub headers: HeaderMap,
+    /// The length the backend announced, if it did.
+    pub content_length: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Conn {
+    stream: Stream,
+    codec: Codec,
+    input: BytesMut,
+    output: Output,
+    /// Bytes asked for in the next read; grows while reads fill what they get.
+    read_size: usize,
+    /// Whether any byte arrived since the last request was sent.
+    answered: bool,
+    /// Held for its drop, which lets another connection be opened.
+    #[expect(dead_code, reason = "held for its drop")]
+    permit: Permit<Box<Self>>,
+}
+
+#[derive(Debug)]
+enum Codec {
+    Ajp(ajp::Client),
+    Http(http1::Client),
+}
+
+impl Conn {
+    pub(crate) fn new(stream: Stream, config: &BackendConfig, permit: Permit<Box<Self>>) -> Self {
+        let codec = match config.protocol {
+            Protocol::Ajp => Codec::Ajp(ajp::Client::new(ajp::ClientConfig {
+                packet_size: config.ajp.packet_size,
+                reply_packet_size: config.ajp.packet_size,
+                ..ajp::ClientConfig::default()
+            })),
+            Protocol::Http => Codec::Http(http1::Client::new(http1::Limits::response())),
+        };
+        Self {
+            stream,
+            codec,
+            input: BytesMut::new(),
+            output: Output::default(),
+            read_size: READ_MIN,
+            answered: false,
+            permit,
+        }
+    }
+
+    /// Whether the backend has neither closed nor sent anything since the last exchange.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.stream.is_quiet()
+    }
+
+    /// Whether any byte of a response arrived.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered
+    }
+
+    /// Encodes the request's head; nothing is written to the socket yet.
+    pub(crate) fn send_request(
+        &mut self,
+        request: &Request<'_>,
+        config: &BackendConfig,
+    ) -> Result<(), RequestError> {
+        self.answered = false;
+        let out = self.output.staging();
+        match &mut self.codec {
+            Codec::Ajp(client) => send_ajp(client, request, config, out)?,
+            Codec::Http(client) => {
+                client.send_request(&http_request(request), out)?;
+                if request.body == BodyLength::Known(0) {
+                    // Tells the codec that nothing more follows; it cannot be short of nothing.
+                    client.finish_body(out).ok();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes of the request's body may be handed over now in one piece.
+    pub(crate) fn body_credit(&self) -> usize {
+        if self.output.is_full() {
+            return 0;
+        }
+        match &self.codec {
+            Codec::Ajp(client) => client.body_credit(),
+            Codec::Http(_) => usize::MAX,
+        }
+    }
+
+    /// Hands over a piece of the request's body, no longer than [`Self::body_credit`].
+    pub(crate) fn send_body(&mut self, mut data: Bytes) {
+        match &mut self.codec {
+            Codec::Ajp(client) => {
+                client.begin_data(data.len(), self.output.staging());
+                self.output.push(data);
+            }
+            Codec::Http(client) => {
+                let taken = client.begin_data(data.len(), self.output.staging());
+                data.truncate(taken);
+                self.output.push(data);
+                client.finish_data(self.output.staging());
+            }
+        }
+    }
+
+    /// Says that the request's body is complete. `false` if it is shorter than announced: the
+    /// exchange must be given up.
+    #[must_use]
+    pub(crate) fn finish_body(&mut self) -> bool {
+        let out = self.output.staging();
+        match &mut self.codec {
+            Codec::Ajp(client) => client.finish_body(out).is_ok(),
+            Codec::Http(client) => client.finish_body(out).is_ok(),
+        }
+    }
+
+    /// Bytes encoded and not yet written.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.output.len()
+    }
+
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+        self.output
+            .poll_write(cx, &mut self.stream)
+            .map_err(Error::Io)
+    }
+
+    /// The next event, read from the socket as needed.
+    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Error>> {
+        loop {
+            if let Some(event) = self.decode()? {
+                return Poll::Ready(Ok(event));
+            }
+            if ready!(self.poll_read(cx)).map_err(Error::Io)? == 0 {
+                return Poll::Ready(self.decode_eof());
+            }
+            self.answered = true;
+        }
+    }
+
+    fn decode(&mut self) -> Result<Option<Event>, Error> {
+        if self.input.is_empty() && matches!(self.codec, Codec::Ajp(_)) {
+            return Ok(None);
+        }
+        match &mut self.codec {
+            Codec::Ajp(client) => loop {
+                let event = client
+                    .receive(&mut self.input, self.output.staging())
+                    .map_err(Error::Ajp)?;
+                return Ok(Some(match event {
+                    None => return Ok(None),
+                    Some(ajp::ClientEvent::Interim(head)) => Event::Interim(head.into()),
+                    Some(ajp::ClientEvent::Head(head)) => Event::Head(head.into()),
+                    Some(ajp::ClientEvent::Body(data)) => Event::Body(data),
+                    Some(ajp::ClientEvent::Flush) => Event::Flush,
+                    Some(ajp::ClientEvent::BodyWanted) => Event::BodyWanted,
+                    Some(ajp::ClientEvent::End) => Event::End,
+                    Some(ajp::ClientEvent::Pong) => continue,
+                }));
+            },
+            Codec::Http(client) => {
+                let event = client.receive(&mut self.input).map_err(Error::Http)?;
+                Ok(event.map(Event::from))
+            }
+        }
+    }
+
+    fn decode_eof(&mut self) -> Result<Event, Error> {
+        match &mut self.codec {
+            Codec::Ajp(_) => Err(Error::Closed),
+            Codec::Http(client) => match client.receive_eof() {
+                Ok(Some(event)) => Ok(event.into()),
+                Ok(None) | Err(_) => Err(Error::Closed),
+            },
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.input.capacity() - self.input.len() < READ_MIN / 2 {
+            self.input.reserve(self.read_size);
+        }
+        let room = self.input.capacity() - self.input.len();
+        let read = ready!(pin!(self.stream.read_buf(&mut self.input)).poll(cx))?;
+        if read == room {
+            self.read_size = (self.read_size * 2).min(READ_MAX);
+        }
+        Poll::Ready(Ok(read))
+    }
+
+    /// Whether the connection is as good as new. Lets go of all buffers if so.
+    pub(crate) fn settle(&mut self) -> bool {
+        let reusable = match &self.codec {
+            Codec::Ajp(client) => client.can_reuse(),
+            Codec::Http(client) => client.can_reuse(),
+        };
+        if !reusable || !self.input.is_empty() || !self.output.is_empty() {
+            return false;
+        }
+        self.input = BytesMut::new();
+        self.output.release();
+        self.read_size = READ_MIN;
+        true
+    }
+
+    /// Asks CPING and waits for CPONG; an HTTP/1.1 connection has no such question and is fine.
+    pub(crate) async fn ping(&mut self) -> bool {
+        let Codec::Ajp(client) = &mut self.codec else {
+            return true;
+        };
+        client.send_ping(self.output.staging());
+        let ponged = std::future::poll_fn(|cx| {
+            if ready!(self.poll_write(cx)).is_err() {
+                return Poll::Ready(false);
+            }
+            self.poll_pong(cx)
+        });
+        ponged.await && self.settle()
+    }
+
+    fn poll_pong(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        loop {
+            let Codec::Ajp(client) = &mut self.codec else {
+                return Poll::Ready(true);
+            };
+            match client.receive(&mut self.input, self.output.staging()) {
+                Ok(Some(ajp::ClientEvent::Pong)) => return Poll::Ready(true),
+                Ok(None) => {}
+                Ok(Some(_)) | Err(_) => return Poll::Ready(false),
+            }
+            if !matches!(ready!(self.poll_read(cx)), Ok(1..)) {
+                return Poll::Ready(false);
+            }
+        }
+    }
+
+    /// Makes the close visible as a failure to the backend.
+    pub(crate) fn abort(&self) {
+        self.stream.reset_on_close();
+    }
+}
+
+fn send_ajp(
+    client: &mut ajp::Client,
+    request: &Request<'_>,
+    config: &BackendConfig,
+    out: &mut BytesMut,
+) -> Result<(), ajp::RequestError> {
+    let facts = &request.client;
+    let remote_addr = facts.remote_ip.to_string();
+    let local_addr = facts.local_ip.to_string();
+    let remote_port = facts.remote_port.map(|port| port.to_string());
+    let mut attributes = Vec::with_capacity(3);
+    if let Some(port) = &remote_port {
+        attributes.push(ajp::Attribute::Request {
+            name: b"AJP_REMOTE_PORT",
+            value: port.as_bytes(),
+        });
+    }
+    attributes.push(ajp::Attribute::Request {
+        name: b"AJP_LOCAL_ADDR",
+        value: local_addr.as_bytes(),
+    });
+    if let Some(secret) = &config.ajp.secret {
+        attributes.push(ajp::Attribute::Secret(secret.as_bytes()));
+    }
+    let request = ajp::Request {
+        method: request.method,
+        protocol: request.protocol,
+        path: request.path,
+        query: request.query,
+        remote_addr: &remote_addr,
+        remote_host: None,
+        server_name: facts.server_name,
+        server_port: facts.server_port,
+        is_ssl: facts.secure,
+        headers: request.headers,
+        body: match request.body {
+            BodyLength::Known(length) => ajp::BodyLength::Known(length),
+            BodyLength::Unknown => ajp::BodyLength::Unknown,
+        },
+        announce_chunked: config.ajp.announce_chunked,
+        attributes: &attributes,
+    };
+    client.send_request(&request, out)
+}
+
+fn http_request<'a>(request: &Request<'a>) -> http1::Request<'a> {
+    http1::Request {
+        method: request.method,
+        path: request.path,
+        query: request.query,
+        host: request.host,
+        headers: request.headers,
+        extra: &[],
+        body: match request.body {
+            BodyLength::Known(length) => http1::BodyLength::Known(length),
+            BodyLength::Unknown => http1::BodyLength::Unknown,
+        },
+    }
+}
+
+impl From<ajp::ResponseHead> for Head {
+    fn from(head: ajp::ResponseHead) -> Self {
+        let ajp::ResponseHead {
+            status,
+            reason,
+            headers,
+            content_length,
+        } = head;
+        Self {
+            status,
+            reason,
+            headers,
+            content_length,
+        }
+    }
+}
+
+impl From<http1::ReceivedHead> for Head {
+    fn from(head: http1::ReceivedHead) -> Self {
+        let http1::ReceivedHead {
+            status,
+            reason,
+            headers,
+            content_length,
+        } = head;
+        Self {
+            status,
+            reason,
+            headers,
+            content_length,
+        }
+    }
+}
+
+impl From<http1::ClientEvent> for Event {
+    fn from(event: http1::ClientEvent) -> Self {
+        match event {
+            http1::ClientEvent::Interim(head) => Self::Interim(head.into()),
+            http1::ClientEvent::Head(head) => Self::Head(head.into()),
+            http1::ClientEvent::Body(data) => Self::Body(data),
+            http1::ClientEvent::End => Self::End,
+        }
+    }
+}
+
+/// A first read: the head of a common response and a small body.
+const READ_MIN: usize = 8 * 1024;
+
+/// The largest read of a long response.
+const READ_MAX: usize = 64 * 1024;

@@ -1,0 +1,138 @@
+//! What can go wrong between us and a backend, named by operation and by culprit.
+//!
+//! Each error answers what the front must know: who is to blame (only a backend's own failures may
+//! ever count against its health), a reason token for logs and counters, and the status a client
+//! gets when nothing else can be tried.
+
+use std::io;
+use std::time::Duration;
+
+use http::StatusCode;
+use thiserror::Error;
+
+/// Who caused a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Culprit {
+    /// The backend: unreachable, silent, or wrong on the wire.
+    Backend,
+    /// The client, or what it asked for.
+    Client,
+    /// Ourselves: a limit of ours was reached.
+    Front,
+}
+
+/// No connection could be leased. Nothing was sent, so any request may be tried elsewhere.
+#[derive(Debug, Error)]
+pub enum LeaseError {
+    /// The backend refused the connection, or its name did not resolve.
+    #[error("cannot connect")]
+    Dial {
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The connection was not established in time.
+    #[error("no connection within {limit:?}")]
+    DialTimeout {
+        /// `connect_timeout`.
+        limit: Duration,
+    },
+    /// A fresh connection did not answer CPING in time or rightly.
+    #[error("no answer to CPING")]
+    Ping,
+    /// All connections are in use and the queue is full.
+    #[error("all {connections} connections in use and {queue} exchanges waiting")]
+    QueueFull {
+        /// `connections_max`.
+        connections: usize,
+        /// `queue_max`.
+        queue: usize,
+    },
+    /// No connection became free in time.
+    #[error("no connection became free within {limit:?}")]
+    QueueTimeout {
+        /// `queue_timeout`.
+        limit: Duration,
+    },
+}
+
+impl LeaseError {
+    /// The reason in one word, for logs and counters.
+    #[must_use]
+    pub fn token(&self) -> &'static str {
+        match self {
+            Self::Dial { .. } => "backend-connect-failed",
+            Self::DialTimeout { .. } => "backend-connect-timeout",
+            Self::Ping => "backend-ping-failed",
+            Self::QueueFull { .. } => "backend-queue-full",
+            Self::QueueTimeout { .. } => "backend-queue-timeout",
+        }
+    }
+
+    /// Who is to blame.
+    #[must_use]
+    pub fn culprit(&self) -> Culprit {
+        match self {
+            Self::Dial { .. } | Self::DialTimeout { .. } | Self::Ping => Culprit::Backend,
+            Self::QueueFull { .. } | Self::QueueTimeout { .. } => Culprit::Front,
+        }
+    }
+
+    /// What the client is told when no other backend can serve.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Dial { .. } | Self::Ping => StatusCode::BAD_GATEWAY,
+            Self::DialTimeout { .. } => StatusCode::GATEWAY_TIMEOUT,
+            Self::QueueFull { .. } | Self::QueueTimeout { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+/// A request that cannot be put into the backend's protocol. Nothing was written and the
+/// connection is as good as before.
+#[derive(Debug, Error)]
+pub enum RequestError {
+    /// Refused by the AJP13 encoder, such as a head larger than one packet.
+    #[error("the request does not fit AJP13")]
+    Ajp(#[from] catamaran_ajp::RequestError),
+    /// Refused by the HTTP/1.1 encoder.
+    #[error("the request does not fit HTTP/1.1")]
+    Http(#[from] catamaran_http1::RequestError),
+}
+
+/// An exchange failed. The connection is not reusable.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The connection failed while reading or writing.
+    #[error("the connection to the backend failed")]
+    Io(#[source] io::Error),
+    /// The backend closed the connection before the response ended.
+    #[error("the backend closed the connection early")]
+    Closed,
+    /// The backend sent something that is not AJP13, or not now.
+    #[error("the backend broke AJP13")]
+    Ajp(#[source] catamaran_ajp::Fault),
+    /// The backend sent something that is not HTTP/1.1.
+    #[error("the backend broke HTTP/1.1")]
+    Http(#[source] catamaran_http1::Fault),
+}
+
+impl Error {
+    /// The reason in one word, for logs and counters.
+    #[must_use]
+    pub fn token(&self) -> &'static str {
+        match self {
+            Self::Io(_) => "backend-io",
+            Self::Closed => "backend-closed",
+            Self::Ajp(fault) => fault.token(),
+            Self::Http(fault) => fault.token(),
+        }
+    }
+
+    /// Whether the connection broke, rather than that the backend said something wrong. A broken
+    /// connection on its second use may just have been closed by an idle backend.
+    #[must_use]
+    pub fn is_disconnect(&self) -> bool {
+        matches!(self, Self::Io(_) | Self::Closed)
+    }
+}

@@ -1,0 +1,125 @@
+//! A connection lent to one exchange.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+use crate::backend::{Backend, InFlight};
+use crate::conn::{Conn, Event};
+use crate::error::{Error, RequestError};
+use crate::request::Request;
+
+/// The exclusive use of one connection for one exchange. Only [`Lease::finish`] can give the
+/// connection back; dropping the lease closes it.
+#[derive(Debug)]
+pub struct Lease {
+    conn: Box<Conn>,
+    in_flight: InFlight,
+    worker: usize,
+    reused: bool,
+}
+
+impl Lease {
+    pub(crate) fn new(conn: Box<Conn>, in_flight: InFlight, worker: usize, reused: bool) -> Self {
+        Self {
+            conn,
+            in_flight,
+            worker,
+            reused,
+        }
+    }
+
+    /// The backend at the other end.
+    #[must_use]
+    pub fn backend(&self) -> &Arc<Backend> {
+        self.in_flight.backend()
+    }
+
+    /// Whether the connection has carried an exchange before. If such a connection breaks before
+    /// it answered, the backend may just have closed it for being idle.
+    #[must_use]
+    pub fn is_reused(&self) -> bool {
+        self.reused
+    }
+
+    /// Whether any byte of a response arrived.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.conn.is_answered()
+    }
+
+    /// Encodes the request's head. It leaves with the next [`Lease::poll_write`].
+    ///
+    /// # Errors
+    /// The request cannot be put into the backend's protocol. Nothing was written; the lease can
+    /// be finished.
+    pub fn send_request(&mut self, request: &Request<'_>) -> Result<(), RequestError> {
+        self.conn
+            .send_request(request, self.in_flight.backend().config())
+    }
+
+    /// How many bytes of the request's body may be handed over now in one piece; 0 while none
+    /// are wanted or enough wait to be written.
+    #[must_use]
+    pub fn body_credit(&self) -> usize {
+        self.conn.body_credit()
+    }
+
+    /// Hands over a piece of the request's body, at most [`Lease::body_credit`] long.
+    pub fn send_body(&mut self, data: Bytes) {
+        debug_assert!(
+            data.len() <= self.body_credit(),
+            "a piece within the credit"
+        );
+        self.conn.send_body(data);
+    }
+
+    /// Says that the request's body is complete. `false` means that it is shorter than announced,
+    /// and the lease must be dropped.
+    #[must_use]
+    pub fn finish_body(&mut self) -> bool {
+        self.conn.finish_body()
+    }
+
+    /// Bytes encoded and not yet written.
+    #[must_use]
+    pub fn unwritten(&self) -> usize {
+        self.conn.unwritten()
+    }
+
+    /// Writes what was encoded; ready when all of it is written.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+        self.conn.poll_write(cx)
+    }
+
+    /// The next event of the response. After [`Event::End`] there is none. Answers that the
+    /// protocol demands may be encoded on the way: write before waiting.
+    ///
+    /// # Errors
+    /// The connection failed or the backend broke its protocol; the lease must be dropped.
+    pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Error>> {
+        self.conn.poll_event(cx)
+    }
+
+    /// Ends the exchange: the connection goes back to its pool if both messages ended where their
+    /// framing said, the backend allows it and nothing is left over; otherwise it is closed.
+    pub fn finish(self) {
+        let Self {
+            conn,
+            in_flight,
+            worker,
+            ..
+        } = self;
+        in_flight.backend().restore(conn, worker);
+    }
+
+    /// Gives the exchange up so that the backend notices: the connection is reset, not closed in
+    /// order.
+    pub fn abort(self) {
+        self.conn.abort();
+    }
+}

@@ -1,0 +1,236 @@
+//! Bytes on their way to a socket: framing that is copied, bodies that are not.
+//!
+//! A codec appends heads and framing to [`Output::staging`]; a body's large slices are queued as
+//! they are and leave together with the framing around them in one vectored write. Both clients
+//! and backends are written to through it. It has no limit of its own: whoever fills it asks
+//! [`Output::is_full`] first, which is how back-pressure arises.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::AsyncWrite;
+
+/// A queue of bytes to be written in order.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Complete slices, before `staging`.
+    queue: VecDeque<Bytes>,
+    /// The bytes in `queue`.
+    queued: usize,
+    staging: BytesMut,
+}
+
+impl Output {
+    /// The buffer that codecs append to.
+    pub fn staging(&mut self) -> &mut BytesMut {
+        &mut self.staging
+    }
+
+    /// Appends a body's bytes: small ones are copied, large ones queued as they are.
+    pub fn push(&mut self, data: Bytes) {
+        if data.len() <= COPY_MAX {
+            self.staging.extend_from_slice(&data);
+            return;
+        }
+        if !self.staging.is_empty() {
+            self.enqueue_staging();
+        }
+        self.queued += data.len();
+        self.queue.push_back(data);
+    }
+
+    /// Bytes not yet written.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.queued + self.staging.len()
+    }
+
+    /// Whether everything was written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether so much is waiting that no more should be added before it is written.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.len() >= HIGH_WATER
+    }
+
+    /// Drops what was not written, when the connection is given up.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Lets go of the memory once everything was written; an idle connection holds none.
+    pub fn release(&mut self) {
+        debug_assert!(self.is_empty(), "only a written output is released");
+        self.clear();
+    }
+
+    /// Writes until everything is written, in as few calls as possible. `Ok` says how many bytes
+    /// this call wrote; while pending, [`Output::len`] tells whether there was progress.
+    ///
+    /// # Errors
+    /// The socket's, or `WriteZero`.
+    pub fn poll_write<W: AsyncWrite + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        writer: &mut W,
+    ) -> Poll<io::Result<usize>> {
+        let mut total = 0;
+        while !self.is_empty() {
+            let written = if self.queue.is_empty() {
+                ready!(Pin::new(&mut *writer).poll_write(cx, &self.staging))?
+            } else {
+                ready!(self.poll_write_slices(cx, writer))?
+            };
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.advance(written);
+            total += written;
+        }
+        Poll::Ready(Ok(total))
+    }
+
+    fn poll_write_slices<W: AsyncWrite + Unpin>(
+        &self,
+        cx: &mut Context<'_>,
+        writer: &mut W,
+    ) -> Poll<io::Result<usize>> {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let mut count = 0;
+        let staging = (!self.staging.is_empty()).then_some(&self.staging[..]);
+        let pending = self.queue.iter().map(|slice| &slice[..]).chain(staging);
+        for (slot, slice) in slices.iter_mut().zip(pending) {
+            *slot = IoSlice::new(slice);
+            count += 1;
+        }
+        Pin::new(writer).poll_write_vectored(cx, &slices[..count])
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        while let Some(front) = self.queue.front_mut() {
+            if written < front.len() {
+                front.advance(written);
+                self.queued -= written;
+                return;
+            }
+            written -= front.len();
+            self.queued -= front.len();
+            self.queue.pop_front();
+        }
+        if written == self.staging.len() {
+            self.staging.clear();
+        } else {
+            self.staging.advance(written);
+        }
+    }
+
+    fn enqueue_staging(&mut self) {
+        let slice = self.staging.split().freeze();
+        self.queued += slice.len();
+        self.queue.push_back(slice);
+    }
+}
+
+/// Up to this length copying is cheaper than another slice in a vectored write.
+const COPY_MAX: usize = 2048;
+
+/// Bytes waiting from which on no more is added: a few socket writes' worth.
+const HIGH_WATER: usize = 64 * 1024;
+
+/// Slices in one vectored write.
+const SLICES_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes at most `step` bytes a call.
+    struct Trickle {
+        taken: Vec<u8>,
+        step: usize,
+    }
+
+    impl AsyncWrite for Trickle {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buf: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let taken = buf.len().min(self.step);
+            self.taken.extend_from_slice(&buf[..taken]);
+            Poll::Ready(Ok(taken))
+        }
+
+        fn poll_write_vectored(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            bufs: &[IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            let all: Vec<u8> = bufs
+                .iter()
+                .flat_map(|slice| slice.iter().copied())
+                .collect();
+            self.poll_write(cx, &all)
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn order_survives_copies_slices_and_short_writes() {
+        for step in [1, 7, 3000, 1_000_000] {
+            let mut output = Output::default();
+            let mut expected = Vec::new();
+            for (index, len) in [3, 5000, 1, 2048, 2049, 0, 9000, 12]
+                .into_iter()
+                .enumerate()
+            {
+                let data = vec![index as u8; len];
+                output.staging().extend_from_slice(b"<");
+                output.push(data.clone().into());
+                expected.push(b'<');
+                expected.extend(data);
+            }
+            assert_eq!(output.len(), expected.len());
+            let mut writer = Trickle {
+                taken: Vec::new(),
+                step,
+            };
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            let Poll::Ready(Ok(written)) = output.poll_write(&mut cx, &mut writer) else {
+                panic!("the writer never blocks");
+            };
+            assert_eq!(written, expected.len());
+            assert!(writer.taken == expected, "step {step}");
+            assert!(output.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_writer_that_takes_nothing_is_an_error() {
+        let mut output = Output::default();
+        output.push(Bytes::from_static(b"x"));
+        let mut writer = Trickle {
+            taken: Vec::new(),
+            step: 0,
+        };
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(matches!(
+            output.poll_write(&mut cx, &mut writer),
+            Poll::Ready(Err(_))
+        ));
+    }
+}

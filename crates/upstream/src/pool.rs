@@ -1,0 +1,128 @@
+//! The unused connections of one backend on one worker.
+//!
+//! Last in, first out: the connection used last is the least likely to have been closed by the
+//! backend, and those at the bottom grow old together. This is bookkeeping only; what a connection
+//! is does not matter here, and the clock is an argument.
+//!
+//! Only its worker takes from a pool. The mutex is there for the rare visitor: a worker that needs
+//! a connection closed because the backend's cap is reached, and reloads.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+#[derive(Debug)]
+pub(crate) struct Pool<C> {
+    /// The oldest first.
+    idle: Mutex<VecDeque<Idle<C>>>,
+    idle_timeout: Duration,
+}
+
+#[derive(Debug)]
+struct Idle<C> {
+    conn: C,
+    since: Instant,
+}
+
+impl<C> Pool<C> {
+    pub(crate) fn new(idle_timeout: Duration) -> Self {
+        Self {
+            idle: Mutex::default(),
+            idle_timeout,
+        }
+    }
+
+    pub(crate) fn put(&self, conn: C, now: Instant) {
+        self.lock().push_back(Idle { conn, since: now });
+    }
+
+    /// The connection used last, with how long it was idle.
+    pub(crate) fn take(&self, now: Instant) -> Option<(C, Duration)> {
+        let mut idle = self.lock();
+        let Idle { conn, since } = idle.pop_back()?;
+        let age = now.saturating_duration_since(since);
+        if age < self.idle_timeout {
+            return Some((conn, age));
+        }
+        // The rest is older still.
+        let expired = std::mem::take(&mut *idle);
+        drop(idle);
+        drop((conn, expired));
+        None
+    }
+
+    /// The connection idle for longest, to be closed in favour of another worker.
+    pub(crate) fn evict(&self) -> Option<C> {
+        self.lock().pop_front().map(|idle| idle.conn)
+    }
+
+    /// Closes what is too old and what `is_quiet` disowns; says how many were closed.
+    pub(crate) fn sweep(&self, now: Instant, is_quiet: impl Fn(&C) -> bool) -> usize {
+        let mut idle = self.lock();
+        let all = std::mem::take(&mut *idle);
+        let (keep, close): (VecDeque<_>, VecDeque<_>) = all.into_iter().partition(|idle| {
+            now.saturating_duration_since(idle.since) < self.idle_timeout && is_quiet(&idle.conn)
+        });
+        *idle = keep;
+        drop(idle);
+        close.len()
+    }
+
+    /// Unused connections.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Idle<C>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(30);
+
+    fn pool_of(ages: &[u64]) -> (Pool<u64>, Instant) {
+        let pool = Pool::new(TIMEOUT);
+        let now = Instant::now() + Duration::from_secs(3600);
+        for &age in ages {
+            pool.put(age, now - Duration::from_secs(age));
+        }
+        (pool, now)
+    }
+
+    #[test]
+    fn last_in_first_out() {
+        let (pool, now) = pool_of(&[20, 10, 5]);
+        assert_eq!(pool.take(now), Some((5, Duration::from_secs(5))));
+        assert_eq!(pool.take(now), Some((10, Duration::from_secs(10))));
+        assert_eq!(pool.evict(), Some(20));
+        assert_eq!(pool.take(now), None);
+    }
+
+    #[test]
+    fn the_old_go_together() {
+        let (pool, now) = pool_of(&[50, 40, 30]);
+        assert_eq!(pool.take(now), None);
+        assert_eq!(pool.len(), 0);
+    }
+
+    #[test]
+    fn eviction_takes_the_oldest() {
+        let (pool, _) = pool_of(&[20, 10]);
+        assert_eq!(pool.evict(), Some(20));
+        assert_eq!(pool.len(), 1);
+    }
+
+    #[test]
+    fn a_sweep_closes_the_old_and_the_loud_and_keeps_the_order() {
+        let (pool, now) = pool_of(&[40, 20, 15, 10]);
+        assert_eq!(pool.sweep(now, |&age| age != 15), 2);
+        assert_eq!(pool.take(now), Some((10, Duration::from_secs(10))));
+        assert_eq!(pool.take(now), Some((20, Duration::from_secs(20))));
+    }
+}
