@@ -1,3 +1,99 @@
-//! The project's own commands.
+//! The project's own commands: `cargo xtask ci | test | tidy | deny | fuzz [SECONDS]`.
+//!
+//! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
+//! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
+//! neither rustc nor clippy can see, [`deny`] what may be linked, [`fuzz`] the fuzz targets.
 
-fn main() {}
+mod deny;
+mod fuzz;
+mod graph;
+mod needs;
+mod step;
+mod test;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use crate::step::{Steps, cargo};
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  ci              everything CI checks: formatting, lints, docs, tidiness, licences, tests
+  test            install what the tests need, build the binary, run every test
+  tidy            check the invariants of the code base
+  deny            check licences, versions and sources of what is linked
+  fuzz [SECONDS]  run each fuzz target for SECONDS (default 60); needs cargo-fuzz and nightly
+";
+
+#[expect(clippy::print_stderr, reason = "a command-line tool reports on stderr")]
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
+        ["ci"] => ci(),
+        ["test"] => run(test::all),
+        ["tidy"] => run(|steps, root| steps.run("tidy", || tidy::run(root))),
+        ["deny"] => run(|steps, root| steps.run("deny", || deny::run(root))),
+        ["fuzz"] => run(|steps, root| fuzz::all(steps, root, 60)),
+        ["fuzz", seconds] => match seconds.parse() {
+            Ok(seconds) => run(|steps, root| fuzz::all(steps, root, seconds)),
+            Err(_) => usage(),
+        },
+        _ => usage(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn ci() -> anyhow::Result<()> {
+    run(|steps, root| {
+        steps.run("fmt", || cargo(root, &["fmt", "--all", "--check"]).finish())?;
+        steps.run("clippy", || {
+            let lint = ["clippy", "--workspace", "--all-targets", "--quiet"];
+            cargo(root, &lint)
+                .args(&["--", "--deny", "warnings"])
+                .finish()
+        })?;
+        steps.run("doc", || {
+            let doc = [
+                "doc",
+                "--workspace",
+                "--no-deps",
+                "--document-private-items",
+                "--quiet",
+            ];
+            cargo(root, &doc)
+                .env("RUSTDOCFLAGS", "--deny warnings")
+                .finish()
+        })?;
+        steps.run("tidy", || tidy::run(root))?;
+        steps.run("deny", || deny::run(root))?;
+        fuzz::check(steps, root)?;
+        test::all(steps, root)
+    })
+}
+
+fn run(work: impl FnOnce(&mut Steps, &Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    // The manifest's directory is known when this binary is built and cannot move: it is only
+    // ever run by `cargo xtask` from the same checkout.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .context("xtask is not in crates/xtask of the workspace")?;
+    let mut steps = Steps::default();
+    let result = work(&mut steps, root);
+    steps.summarise();
+    result
+}
+
+fn usage() -> anyhow::Result<()> {
+    bail!("unknown command\n{USAGE}")
+}

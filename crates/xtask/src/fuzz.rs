@@ -1,0 +1,58 @@
+//! The fuzz targets: type-checked on stable by CI, run on nightly by hand.
+//!
+//! `fuzz/` stands outside the workspace because libFuzzer needs nightly; checking it on stable
+//! keeps it from rotting. A run stops at the first finding, which cargo-fuzz leaves in
+//! `fuzz/artifacts`.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+use crate::step::{Steps, cargo, program};
+
+/// Type-checks all targets on the stable toolchain.
+pub(crate) fn check(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
+    let manifest = root.join("fuzz/Cargo.toml");
+    if !manifest.exists() {
+        return Ok(());
+    }
+    steps.run("check the fuzz targets", || {
+        cargo(root, &["check", "--quiet", "--manifest-path"])
+            .args(&[&manifest.to_string_lossy()])
+            .env("RUSTFLAGS", "--deny warnings")
+            .finish()
+    })
+}
+
+/// Runs every target for `seconds`.
+pub(crate) fn all(steps: &mut Steps, root: &Path, seconds: u32) -> anyhow::Result<()> {
+    if !program("cargo", &["+nightly", "fuzz", "--version"]).succeeds() {
+        bail!(
+            "this needs nightly and cargo-fuzz: rustup toolchain install nightly; cargo install cargo-fuzz"
+        );
+    }
+    let limit = format!("-max_total_time={seconds}");
+    for target in targets(root)? {
+        steps.run(&format!("fuzz {target}"), || {
+            let fuzz = root.join("fuzz");
+            program("cargo", &["+nightly", "fuzz", "run", "--fuzz-dir"])
+                .args(&[&fuzz.to_string_lossy(), &target, "--", &limit])
+                .finish()
+        })?;
+    }
+    Ok(())
+}
+
+/// The names of the targets in `fuzz/Cargo.toml`.
+pub(crate) fn targets(root: &Path) -> anyhow::Result<Vec<String>> {
+    let manifest = root.join("fuzz/Cargo.toml");
+    let text = fs::read_to_string(&manifest).with_context(|| manifest.display().to_string())?;
+    let table: toml::Table = text.parse().context("fuzz/Cargo.toml")?;
+    let bins = table.get("bin").and_then(toml::Value::as_array);
+    let names = bins
+        .into_iter()
+        .flatten()
+        .filter_map(|bin| bin.get("name")?.as_str());
+    Ok(names.map(str::to_owned).collect())
+}

@@ -1,0 +1,96 @@
+//! What the end-to-end tests run against, installed from Debian's packages when it is missing.
+//!
+//! Nothing is skipped when a server is missing: it is installed, or the command fails and says
+//! what to install. Installing never leaves a service running, so no test meets a server that it
+//! did not start.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::step::{program, say};
+
+/// A Debian package, and a file that is there once it is installed.
+struct Need {
+    package: &'static str,
+    proof: &'static str,
+}
+
+/// The server itself is in `tomcat10-common`; the package `tomcat10` adds a system user and a
+/// service, which tests with their own directories and ports have no use for. The same goes for
+/// `apache2-bin` and `apache2`.
+const NEEDS: &[Need] = &[
+    Need {
+        package: "tomcat10-common",
+        proof: "/usr/share/tomcat10/bin/bootstrap.jar",
+    },
+    Need {
+        package: "apache2-bin",
+        proof: "/usr/sbin/apache2",
+    },
+    Need {
+        package: "libapache2-mod-jk",
+        proof: "/usr/lib/apache2/modules/mod_jk.so",
+    },
+    Need {
+        package: "nginx",
+        proof: "/usr/sbin/nginx",
+    },
+];
+
+/// Forbids package scripts to start services, as Debian provides for (policy-rc.d exit 101), then
+/// installs the packages given as arguments.
+const INSTALL: &str = r#"
+set -e
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get -q -q update
+apt-get -q -q install -y --no-install-recommends "$@"
+"#;
+
+/// Installs what is missing and says so; quick when nothing is.
+pub(crate) fn install() -> anyhow::Result<()> {
+    let missing = missing(NEEDS, |proof| Path::new(proof).exists());
+    if missing.is_empty() {
+        say("everything the tests need is installed");
+        return Ok(());
+    }
+    say(&format!("installing {} with apt-get", missing.join(" ")));
+    let shell = ["sh", "-c", INSTALL, "sh"];
+    let install = if is_root() {
+        program(shell[0], &shell[1..])
+    } else {
+        program("sudo", &["-n"]).args(&shell)
+    };
+    install.args(&missing).finish().with_context(|| {
+        let packages = missing.join(" ");
+        format!("the tests need these Debian packages, please install them: {packages}")
+    })
+}
+
+fn missing(needs: &[Need], exists: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let missing = needs.iter().filter(|need| !exists(need.proof));
+    missing.map(|need| need.package).collect()
+}
+
+fn is_root() -> bool {
+    program("sh", &["-c", "test \"$(id -u)\" = 0"]).succeeds()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_missing_is_installed() {
+        assert_eq!(missing(NEEDS, |_| true), Vec::<&str>::new());
+        let without_nginx = missing(NEEDS, |proof| !proof.ends_with("nginx"));
+        assert_eq!(without_nginx, ["nginx"]);
+        assert_eq!(missing(NEEDS, |_| false).len(), NEEDS.len());
+    }
+}

@@ -1,0 +1,139 @@
+//! Running the steps of a command: each announced, timed and summed up at the end.
+//!
+//! Commands inherit stdout and stderr unless their output has to be read; the first failing step
+//! ends the run.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+/// The steps taken so far, with their durations.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    done: Vec<(String, Duration, bool)>,
+}
+
+/// A command to run, not yet started.
+#[derive(Debug)]
+pub(crate) struct Invocation(Command);
+
+impl Steps {
+    /// Runs one step and prints what it took.
+    pub(crate) fn run<T>(
+        &mut self,
+        name: &str,
+        work: impl FnOnce() -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        say(&format!("==> {name}"));
+        let start = now();
+        let result = work();
+        let took = now().duration_since(start);
+        self.done.push((name.to_owned(), took, result.is_ok()));
+        let outcome = if result.is_ok() { "ok" } else { "FAILED" };
+        say(&format!(
+            "<== {name}: {outcome} in {:.1} s",
+            took.as_secs_f64()
+        ));
+        result.with_context(|| format!("step {name}"))
+    }
+
+    /// Prints one line for every step.
+    pub(crate) fn summarise(&self) {
+        say("");
+        for (name, took, passed) in &self.done {
+            let outcome = if *passed { "ok" } else { "FAILED" };
+            say(&format!(
+                "{:>8.1} s  {outcome:<6}  {name}",
+                took.as_secs_f64()
+            ));
+        }
+    }
+}
+
+/// `cargo` in `directory`, the one that runs this program.
+pub(crate) fn cargo(directory: &Path, arguments: &[&str]) -> Invocation {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(directory).args(arguments);
+    Invocation(command)
+}
+
+/// Any other program.
+pub(crate) fn program(name: &str, arguments: &[&str]) -> Invocation {
+    let mut command = Command::new(name);
+    command.args(arguments);
+    Invocation(command)
+}
+
+impl Invocation {
+    pub(crate) fn args(mut self, arguments: &[&str]) -> Self {
+        self.0.args(arguments);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
+    /// Runs it; a status other than 0 is an error.
+    pub(crate) fn finish(mut self) -> anyhow::Result<()> {
+        let status = self.0.status().with_context(|| self.describe())?;
+        if !status.success() {
+            bail!("{} failed: {status}", self.describe());
+        }
+        Ok(())
+    }
+
+    /// Runs it silently and tells whether it can be run and succeeded.
+    pub(crate) fn succeeds(mut self) -> bool {
+        let quiet = self
+            .0
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        quiet.status().is_ok_and(|status| status.success())
+    }
+
+    /// Runs it and passes its stdout on, line by line, showing each to `watch`; a status other
+    /// than 0 is an error.
+    pub(crate) fn finish_watched(mut self, mut watch: impl FnMut(&str)) -> anyhow::Result<()> {
+        let mut child = self
+            .0
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| self.describe())?;
+        let stdout = child.stdout.take().context("stdout is piped")?;
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = line.with_context(|| self.describe())?;
+            let line = String::from_utf8_lossy(&line);
+            watch(&line);
+            say(&line);
+        }
+        let status = child.wait()?;
+        if !status.success() {
+            bail!("{} failed: {status}", self.describe());
+        }
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        let words = std::iter::once(self.0.get_program()).chain(self.0.get_args());
+        let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+        words.join(" ")
+    }
+}
+
+/// One line for whoever runs the command.
+#[expect(clippy::print_stdout, reason = "a command-line tool reports on stdout")]
+pub(crate) fn say(line: &str) {
+    println!("{line}");
+}
+
+#[expect(clippy::disallowed_methods, reason = "steps are timed for the reader")]
+fn now() -> Instant {
+    Instant::now()
+}

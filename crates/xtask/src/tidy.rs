@@ -1,0 +1,63 @@
+//! The invariants of the code base that neither rustc nor clippy can see.
+//!
+//! Each check is a function from plain data (a source file, a dependency graph, a text) to
+//! problems, and has a test that makes it fail. A problem names the place, what is wrong, and what
+//! to do. The rules themselves are written down in ARCHITECTURE.md and CONTRIBUTING.md.
+
+mod arrows;
+mod code;
+mod project;
+mod shape;
+mod source;
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::bail;
+
+use crate::graph::Graph;
+use crate::step::say;
+
+/// One violated rule at one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Problem {
+    /// A path, with a line where there is one, or a crate.
+    place: String,
+    what: String,
+}
+
+impl Problem {
+    fn new(place: impl fmt::Display, what: impl Into<String>) -> Self {
+        Self {
+            place: place.to_string(),
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
+/// Checks everything; prints every problem before it fails.
+pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
+    let sources = source::load(root)?;
+    let mut problems = arrows::check(&Graph::load(root)?);
+    for source in &sources {
+        problems.extend(shape::check(source));
+        problems.extend(code::check(source));
+    }
+    problems.extend(shape::check_allowances(&sources));
+    problems.extend(code::check_forbidden_unsafe(&sources));
+    problems.extend(project::check(root)?);
+    for problem in &problems {
+        say(&format!("error: {problem}"));
+    }
+    if !problems.is_empty() {
+        bail!("{} problems", problems.len());
+    }
+    say(&format!("{} source files are tidy", sources.len()));
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Who may depend on whom: the drawing in ARCHITECTURE.md as a table.
+//!
+//! The leaves decide without seeing the world: no internal dependency, no runtime, no socket, not
+//! even through a third crate. An instrument (`load`, `lab`) must not share its subject's bugs.
+
+use super::Problem;
+use crate::graph::{Graph, Package};
+
+/// A crate and the crates of this repository it may be built with.
+struct Row {
+    folder: &'static str,
+    may_use: &'static [&'static str],
+}
+
+const LEAVES: [&str; 4] = ["ajp", "http1", "balance", "stats"];
+
+/// Packages that bring sockets, timers or threads.
+const WORLD: [&str; 8] = [
+    "tokio", "mio", "socket2", "polling", "rustix", "nix", "libc", "h2",
+];
+
+/// Crates that only tests may be built with.
+const TESTS_ONLY: [&str; 1] = ["testkit"];
+
+#[rustfmt::skip]
+const ARROWS: &[Row] = &[
+    Row { folder: "ajp", may_use: &[] },
+    Row { folder: "http1", may_use: &[] },
+    Row { folder: "balance", may_use: &[] },
+    Row { folder: "stats", may_use: &[] },
+    Row { folder: "upstream", may_use: &["ajp", "http1", "balance"] },
+    Row { folder: "front", may_use: &["upstream", "http1", "balance"] },
+    Row { folder: "connector", may_use: &["ajp", "http1"] },
+    Row { folder: "load", may_use: &["ajp", "http1", "stats"] },
+    Row { folder: "lab", may_use: &["stats", "load"] },
+    Row { folder: "config", may_use: &["front", "connector"] },
+    Row { folder: "cli", may_use: &["config", "front", "connector", "load", "lab"] },
+    Row { folder: "testkit", may_use: &[] },
+    Row { folder: "e2e", may_use: &["testkit"] },
+    Row { folder: "xtask", may_use: &[] },
+];
+
+pub(super) fn check(graph: &Graph) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (folder, id, package) in graph.members() {
+        problems.extend(check_arrows(graph, folder, package));
+        if LEAVES.contains(&folder) {
+            problems.extend(check_leaf(graph, folder, id));
+        }
+    }
+    problems
+}
+
+fn check_arrows(graph: &Graph, folder: &str, package: &Package) -> Vec<Problem> {
+    let Some(row) = ARROWS.iter().find(|row| row.folder == folder) else {
+        let what = "is not in the table of arrows (xtask, tidy/arrows.rs): add it there and to \
+                    ARCHITECTURE.md";
+        return vec![Problem::new(folder, what)];
+    };
+    let folder_of = |id: &String| graph.packages.get(id)?.folder.as_deref();
+    let mut problems = Vec::new();
+    for used in package.normal.iter().filter_map(folder_of) {
+        if !row.may_use.contains(&used) {
+            let what = format!("must not depend on {used}: see the drawing in ARCHITECTURE.md");
+            problems.push(Problem::new(folder, what));
+        }
+    }
+    for used in package.dev.iter().filter_map(folder_of) {
+        let fine = [row.may_use, &LEAVES, &TESTS_ONLY].concat();
+        if !fine.contains(&used) {
+            let what = format!("its tests must not depend on {used}: test it through e2e");
+            problems.push(Problem::new(folder, what));
+        }
+    }
+    problems
+}
+
+fn check_leaf(graph: &Graph, folder: &str, id: &str) -> Vec<Problem> {
+    let names = graph.closure(id).into_iter().filter_map(|id| {
+        let package = graph.packages.get(id)?;
+        Some(package.name.as_str())
+    });
+    let worldly = names.filter(|name| WORLD.contains(name));
+    worldly
+        .map(|name| {
+            let what = format!("is built with {name}: a leaf has no runtime, socket or clock");
+            Problem::new(folder, what)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(rows: &[(&str, &[&str], &[&str])]) -> Vec<String> {
+        let problems = check(&Graph::of(rows));
+        problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn the_drawing_passes() {
+        let found = problems(&[
+            ("ajp", &["bytes"], &["proptest"]),
+            ("upstream", &["ajp", "tokio"], &["testkit"]),
+            ("front", &["upstream", "tokio"], &["ajp", "testkit"]),
+            ("config", &["front"], &[]),
+            ("cli", &["config"], &[]),
+            ("testkit", &["socket2"], &[]),
+            ("e2e", &["testkit"], &[]),
+        ]);
+        assert_eq!(found, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_leaf_must_not_reach_the_world_through_others() {
+        let found = problems(&[("balance", &["clever"], &[]), ("clever", &["tokio"], &[])]);
+        assert!(
+            found
+                .iter()
+                .any(|text| text.starts_with("balance: is built with tokio")),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn tests_of_a_leaf_may_use_what_they_like() {
+        assert_eq!(problems(&[("ajp", &[], &["tokio"])]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_arrow_against_the_drawing_fails() {
+        for (from, to) in [
+            ("front", "config"),
+            ("front", "cli"),
+            ("connector", "upstream"),
+            ("upstream", "front"),
+            ("ajp", "http1"),
+            ("load", "upstream"),
+            ("lab", "front"),
+            ("front", "testkit"),
+        ] {
+            let found = problems(&[(from, &[to], &[]), (to, &[], &[])]);
+            let expected = format!("{from}: must not depend on {to}");
+            assert!(
+                found.iter().any(|text| text.starts_with(&expected)),
+                "{from} {to} {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn tests_must_not_turn_the_drawing_around() {
+        let found = problems(&[("upstream", &[], &["front"]), ("front", &[], &[])]);
+        assert!(
+            found[0].contains("its tests must not depend on front"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn an_unknown_crate_fails() {
+        let found = problems(&[("utilities", &[], &[])]);
+        assert!(found[0].contains("not in the table"), "{found:?}");
+    }
+}
