@@ -65,10 +65,16 @@ impl Graph {
                 .get_mut(&node.id.repr)
                 .with_context(|| format!("{} is resolved but not listed", node.id))?;
             for dependency in node.deps {
-                let dev_only = dependency
-                    .dep_kinds
-                    .iter()
-                    .all(|kind| kind.kind == DependencyKind::Development);
+                let mut kinds = dependency.dep_kinds.iter().filter(|kind| {
+                    // The target that never is: a way to tie versions without linking anything.
+                    let target = kind.target.as_ref().map(ToString::to_string);
+                    target.as_deref() != Some("cfg(any())")
+                });
+                let Some(first) = kinds.next() else {
+                    continue;
+                };
+                let dev_only = first.kind == DependencyKind::Development
+                    && kinds.all(|kind| kind.kind == DependencyKind::Development);
                 let set = if dev_only {
                     &mut package.dev
                 } else {
