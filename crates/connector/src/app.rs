@@ -1,23 +1,197 @@
 //! The built-in application: pages, byte ranges, delays and mirrors for demos, tests and the lab.
+//!
+//! | path | answer |
+//! |---|---|
+//! | `/` | a page of exactly 347 bytes |
+//! | `/bytes/N` | `N` bytes, any 64-bit number; byte `i` depends on `i` only (see [`App`]) |
+//! | `/delay/MS` | a line of text after `MS` milliseconds |
+//! | `/echo` | the request's head as text, then its body |
+//! | `/status/CODE` | that status, 200 to 599 |
+//! | `/stream/N/MS` | `N` lines, `MS` milliseconds apart, each sent when it is due |
+//! | `/snoop` | what the container sees of the request, as JSON |
+//!
+//! Everything else is 404, a number that is none 400. Path parameters (`;jsessionid=…`) and the query
+//! are ignored for choosing the answer. Any method will do; HEAD gets the head alone.
 
-use http::StatusCode;
+use std::time::Duration;
 
-use crate::handler::{Handler, Request, Response};
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{
+    HeaderValue, StatusCode,
+    header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
+};
+
+use crate::handler::{Body, BodyLength, Handler, Request, Response};
+
+mod snoop;
 
 /// The built-in application.
-#[derive(Debug, Default)]
-pub struct App {}
+///
+/// The bytes of `/bytes/N` repeat every 65,521 (a prime, so that no packet size divides it and a lost,
+/// doubled or swapped piece shows): byte `i` of the period is the exclusive or of the two lowest bytes
+/// of `i * 0x9e3779b1` (modulo 2^64) rotated right by 13 bits.
+#[derive(Clone, Debug)]
+pub struct App {
+    pattern: Bytes,
+}
+
+const PATTERN_BYTES: u64 = 65_521;
+
+const PAGE: &str = "<!doctype html>
+<html lang=\"en\">
+<head><meta charset=\"utf-8\"><title>Catamaran</title></head>
+<body>
+<h1>Catamaran</h1>
+<p>Two hulls: a front that takes HTTP from the world, and a connector that hands it to an
+application. This is the second, through the first.</p>
+<p>Visit <a href=\"/snoop\">/snoop</a> to see what it is given.</p>
+</body>
+</html>
+";
+
+// Measurements of the project are made with this page; its size is part of the contract.
+const _: () = assert!(PAGE.len() == 347);
 
 impl App {
     /// The application; it needs nothing.
     #[must_use]
     pub fn new() -> Self {
-        Self {}
+        let pattern = (0..PATTERN_BYTES).map(pattern_byte).collect();
+        Self { pattern }
+    }
+
+    /// The answer, or `None` if a number in the path is not one.
+    fn answer(&self, request: &Request) -> Option<Response> {
+        let path = request
+            .path
+            .split(|byte| *byte == b';')
+            .next()
+            .unwrap_or_default();
+        let mut segments = path.split(|byte| *byte == b'/').skip(1);
+        let mut next = || segments.next().unwrap_or_default();
+        let response = match (next(), next(), next(), next()) {
+            (b"", b"", b"", b"") => page(),
+            (b"bytes", length, b"", b"") => self.bytes(number(length)?),
+            (b"delay", pause, b"", b"") => delay(number(pause)?),
+            (b"status", code, b"", b"") => status(number(code)?)?,
+            (b"stream", count, pause, b"") => stream(number(count)?, number(pause)?),
+            (b"echo", b"", b"", b"") => echo(request),
+            (b"snoop", b"", b"", b"") => snoop::answer(request),
+            _ => Response::text(StatusCode::NOT_FOUND, "there is nothing here; try /snoop\n"),
+        };
+        Some(response)
+    }
+
+    fn bytes(&self, length: u64) -> Response {
+        let body = Body::Repeat {
+            pattern: self.pattern.clone(),
+            length,
+        };
+        Response::new(StatusCode::OK, body).with_header(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/octet-stream"),
+        )
+    }
+}
+
+impl Default for App {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl Handler for App {
-    fn handle(&self, _request: &Request) -> Response {
-        Response::text(StatusCode::NOT_FOUND, "not found\n")
+    fn handle(&self, request: &Request) -> Response {
+        self.answer(request).unwrap_or_else(|| {
+            let text = "a path of this application has a number that is none, or is out of range\n";
+            Response::text(StatusCode::BAD_REQUEST, text)
+        })
     }
 }
+
+fn page() -> Response {
+    Response::new(
+        StatusCode::OK,
+        Body::Full(Bytes::from_static(PAGE.as_bytes())),
+    )
+    .with_header(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    )
+}
+
+fn delay(pause: u64) -> Response {
+    let mut response = Response::text(StatusCode::OK, format!("waited {pause} ms\n"));
+    response.delay = Duration::from_millis(pause);
+    response
+}
+
+fn status(code: u64) -> Option<Response> {
+    let code = u16::try_from(code)
+        .ok()
+        .filter(|code| (200..600).contains(code))?;
+    let status = StatusCode::from_u16(code).ok()?;
+    Some(Response::text(status, format!("{status}\n")))
+}
+
+fn stream(count: u64, pause: u64) -> Response {
+    let chunk = Bytes::from_static(b"one more line, sent as soon as it was due\n");
+    let every = Duration::from_millis(pause);
+    let mut response = Response::text(StatusCode::OK, "");
+    response.body = Body::Stream {
+        chunk,
+        count,
+        every,
+    };
+    response
+}
+
+fn echo(request: &Request) -> Response {
+    let mut head = BytesMut::with_capacity(512);
+    head.put_slice(request.method.as_str().as_bytes());
+    head.put_slice(b" ");
+    head.put_slice(&request.path);
+    if let Some(query) = &request.query {
+        head.put_slice(b"?");
+        head.put_slice(query);
+    }
+    head.put_slice(b" ");
+    head.put_slice(&request.version);
+    head.put_slice(b"\r\n");
+    for (name, value) in &request.headers {
+        head.put_slice(name.as_str().as_bytes());
+        head.put_slice(b": ");
+        head.put_slice(value.as_bytes());
+        head.put_slice(b"\r\n");
+    }
+    if let BodyLength::Known(length @ 1..) = request.body {
+        head.put_slice(format!("content-length: {length}\r\n").as_bytes());
+    }
+    head.put_slice(b"\r\n");
+    let mut response = Response::text(StatusCode::OK, "")
+        // The text is the client's, so no browser is to see a page in it.
+        .with_header(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response.body = Body::Echo {
+        prefix: head.freeze(),
+    };
+    response
+}
+
+fn pattern_byte(position: u64) -> u8 {
+    let [low, high, ..] = position
+        .wrapping_mul(0x9e37_79b1)
+        .rotate_right(13)
+        .to_le_bytes();
+    low ^ high
+}
+
+/// A decimal number of digits only: `parse` would take a sign as well.
+fn number(text: &[u8]) -> Option<u64> {
+    if !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

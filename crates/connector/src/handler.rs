@@ -64,6 +64,12 @@ pub enum BodyLength {
     Unknown,
 }
 
+impl Default for BodyLength {
+    fn default() -> Self {
+        Self::Known(0)
+    }
+}
+
 /// The ends of the client's connection: the front's word over AJP, the socket's over HTTP.
 #[derive(Clone, Debug)]
 pub struct Origin {

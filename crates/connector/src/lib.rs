@@ -3,8 +3,10 @@
 mod app;
 mod attribute;
 mod config;
+mod conn;
 mod counters;
 mod handler;
+mod io;
 mod running;
 
 pub use crate::{

@@ -1,8 +1,15 @@
 //! Starting a connector and stopping it again.
 
-use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use crate::{Config, Handler, Listener, Snapshot};
+use crate::{
+    Config, Handler, Listener, Snapshot,
+    counters::Counters,
+    io::{
+        self, Shared,
+        listen::{Bound, SocketFile},
+    },
+};
 
 /// Why a connector could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -40,23 +47,49 @@ pub enum StartError {
         /// The listener asked for.
         listener: Listener,
         /// The system's reason.
-        source: io::Error,
+        source: std::io::Error,
     },
     /// The system refused a thread or an event queue.
     #[error("cannot start a worker")]
-    Worker(#[source] io::Error),
+    Worker(#[source] std::io::Error),
 }
 
 /// Starts a connector: listeners are bound and workers run when this returns.
 ///
 /// # Errors
 /// What [`Config::check`] refuses, and whatever the system says to listening: see [`StartError`].
+/// Nothing is left running or bound then.
 pub fn start(config: Config, handler: impl Handler) -> Result<Running, StartError> {
     config.check()?;
-    drop(handler);
-    Ok(Running {
-        addresses: config.listeners,
-    })
+    let workers = config.workers.get();
+    let bind = |listener| io::listen::bind(listener, workers, config.accept_count);
+    let mut bound = config
+        .listeners
+        .iter()
+        .map(bind)
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut running = Running {
+        addresses: bound.iter().map(|bound| bound.listener.clone()).collect(),
+        files: bound
+            .iter_mut()
+            .filter_map(|bound| bound.file.take())
+            .collect(),
+        shared: Arc::new(Shared::new(config, handler)),
+        counters: (0..workers).map(|_| Arc::default()).collect(),
+        workers: Vec::with_capacity(workers),
+    };
+    for index in 0..workers {
+        let share = |bound: &mut Bound| Some((bound.listener.clone(), bound.sockets.pop()?));
+        let listeners = bound.iter_mut().filter_map(share).collect();
+        let counters = &running.counters[index];
+        let worker = io::epoll::spawn(index, listeners, &running.shared, counters);
+        // On failure, dropping `running` stops the workers that run already.
+        running.workers.push(worker.map_err(StartError::Worker)?);
+    }
+    for address in &running.addresses {
+        tracing::info!(%address, "listening");
+    }
+    Ok(running)
 }
 
 /// A running connector. Dropping it stops it at once; see [`shutdown`](Self::shutdown) for the
@@ -64,6 +97,11 @@ pub fn start(config: Config, handler: impl Handler) -> Result<Running, StartErro
 #[derive(Debug)]
 pub struct Running {
     addresses: Vec<Listener>,
+    shared: Arc<Shared>,
+    counters: Vec<Arc<Counters>>,
+    workers: Vec<io::epoll::Running>,
+    /// Removed from the file system when the connector ends.
+    files: Vec<SocketFile>,
 }
 
 impl Running {
@@ -74,17 +112,41 @@ impl Running {
     }
 
     /// Stops accepting, closes idle connections and lets exchanges under way finish, but no longer
-    /// than `deadline` from now. Returns at once; [`join`](Self::join) waits.
+    /// than `deadline` from now. Returns at once; [`join`](Self::join) waits. Called again, it can
+    /// only shorten the deadline.
     pub fn shutdown(&self, deadline: Duration) {
-        let _ = deadline;
+        self.shared.stop_within(deadline);
+        for worker in &self.workers {
+            worker.wake();
+        }
     }
 
     /// Waits until all workers have ended, which they do after [`shutdown`](Self::shutdown).
-    pub fn join(self) {}
+    pub fn join(mut self) {
+        self.join_workers();
+    }
 
     /// What has happened so far.
     #[must_use]
     pub fn counters(&self) -> Snapshot {
-        Snapshot::default()
+        let mut sum = Snapshot::default();
+        for counters in &self.counters {
+            counters.add_to(&mut sum);
+        }
+        sum
+    }
+
+    fn join_workers(&mut self) {
+        for worker in self.workers.drain(..) {
+            worker.join();
+        }
+        self.files.clear();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown(Duration::ZERO);
+        self.join_workers();
     }
 }

@@ -1,0 +1,117 @@
+use http::{HeaderMap, Method, header::LOCATION};
+
+use super::*;
+use crate::{
+    config::Protocol,
+    handler::{Origin, Tls},
+};
+
+fn request(path: &str) -> Request {
+    Request {
+        method: Method::GET,
+        version: Bytes::from_static(b"HTTP/1.1"),
+        path: Bytes::copy_from_slice(path.as_bytes()),
+        query: Some(Bytes::from_static(b"a=b")),
+        headers: HeaderMap::from_iter([(LOCATION, HeaderValue::from_static("x"))]),
+        body: BodyLength::Known(3),
+        origin: Origin {
+            protocol: Protocol::Http,
+            remote_addr: None,
+            remote_host: None,
+            remote_port: None,
+            local_addr: None,
+            server_name: Bytes::from_static(b"a"),
+            server_port: 80,
+            secure: false,
+            peer: None,
+        },
+        tls: Tls::default(),
+        user: None,
+        auth_type: None,
+        route: None,
+        attributes: Vec::new(),
+    }
+}
+
+fn answer(path: &str) -> Response {
+    App::new().handle(&request(path))
+}
+
+#[test]
+fn the_page_has_347_bytes() {
+    let Body::Full(page) = answer("/").body else {
+        panic!("no page")
+    };
+    assert_eq!(page.len(), 347);
+    assert!(matches!(answer("/;jsessionid=1.r").body, Body::Full(same) if same == page));
+}
+
+#[test]
+fn numbers_are_digits_and_fit_64_bits() {
+    let length = |path: &str| match answer(path).body {
+        Body::Repeat { length, .. } => Some(length),
+        _ => None,
+    };
+    assert_eq!(length("/bytes/0"), Some(0));
+    assert_eq!(length("/bytes/18446744073709551615"), Some(u64::MAX));
+    for path in [
+        "/bytes/18446744073709551616",
+        "/bytes/",
+        "/bytes/+1",
+        "/bytes/1x",
+        "/delay/-1",
+    ] {
+        assert_eq!(answer(path).status, StatusCode::BAD_REQUEST, "{path}");
+    }
+}
+
+#[test]
+fn statuses_are_final_ones() {
+    for (code, expected) in [
+        (200, 200),
+        (418, 418),
+        (599, 599),
+        (199, 400),
+        (100, 400),
+        (600, 400),
+    ] {
+        assert_eq!(answer(&format!("/status/{code}")).status.as_u16(), expected);
+    }
+}
+
+#[test]
+fn other_paths_are_not_found() {
+    for path in [
+        "/x",
+        "/bytes/1/2",
+        "/echo/x",
+        "*",
+        "/stream/1/2/3",
+        "/bytesx",
+        "/Snoop",
+    ] {
+        assert_eq!(answer(path).status, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[test]
+fn the_bytes_are_those_of_the_test_pattern() {
+    let App { pattern } = App::new();
+    assert_eq!(pattern, catamaran_testkit::Pattern::bytes(PATTERN_BYTES));
+}
+
+#[test]
+fn an_echo_begins_with_the_head() {
+    let Body::Echo { prefix } = answer("/echo").body else {
+        panic!("no echo")
+    };
+    assert_eq!(
+        prefix,
+        "GET /echo?a=b HTTP/1.1\r\nlocation: x\r\ncontent-length: 3\r\n\r\n"
+    );
+}
+
+#[test]
+fn a_delay_is_a_promise_and_no_waiting() {
+    assert_eq!(answer("/delay/60000").delay, Duration::from_secs(60));
+}

@@ -1,0 +1,481 @@
+//! `Conn`: one connection of either protocol, without its socket and without a clock.
+//!
+//! A driver owns the socket and two buffers. It calls [`Conn::poll`], which consumes received bytes
+//! and appends bytes to be sent, and obeys the [`Action`] it returns: read, write, wait, call the
+//! application, close. Deadlines are data ([`Awaiting`]); the driver's clock turns them into time.
+//! Nothing here depends on how many bytes arrive at once, so every driver gives the same answers.
+//!
+//! ```text
+//!             request              respond            source ends          nothing owed
+//!   Idle ───────────────► Serving ─────────► Sending ─────────────► Leftover ────────► Idle
+//!                            │ delay            ▲      (rest of the request is read and dropped)
+//!                            └────► Delayed ────┘
+//!   any state ── fault, end of stream, deadline, last request ──► Closing
+//! ```
+//!
+//! Back-pressure: `poll` stops producing once [`OUT_MARK`] bytes wait to be sent, and consumes body
+//! bytes only to pass them on, so both buffers stay bounded if the driver reads only when told to.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::BytesMut;
+use http::{HeaderValue, StatusCode};
+
+mod peer;
+mod request;
+mod source;
+mod wire;
+
+pub(crate) use peer::Peer;
+
+use crate::{
+    config::{Config, Protocol},
+    handler::{Body, BodyLength, Request, Response},
+};
+use source::{Piece, Source};
+use wire::{Event, Leaves, Wire};
+
+/// The state of one connection.
+#[derive(Debug)]
+pub(crate) struct Conn {
+    wire: Wire,
+    state: State,
+    exchange: Exchange,
+    peer: Peer,
+    config: Arc<Config>,
+    /// Requests handed to the application so far.
+    served: u64,
+    /// The peer has completed a message; until then it is held to the first-byte deadline.
+    heard: bool,
+    /// No further request is to be served after this one.
+    draining: bool,
+}
+
+/// What a driver lends for one call.
+#[derive(Debug)]
+pub(crate) struct Io<'a> {
+    /// Received and not yet consumed.
+    pub(crate) input: &'a mut BytesMut,
+    /// To be sent, in order.
+    pub(crate) out: &'a mut BytesMut,
+    /// The current value of the `Date` field.
+    pub(crate) date: &'a HeaderValue,
+}
+
+/// What the driver is to do next. Whatever it is, bytes in [`Io::out`] are to be sent meanwhile.
+#[derive(Debug)]
+pub(crate) enum Action {
+    /// Read more, then poll again; if the peer lets the deadline of [`Awaiting`] pass, call
+    /// [`Conn::handle_timeout`], at the end of the stream [`Conn::handle_eof`].
+    Read(Awaiting),
+    /// Poll again when less than [`OUT_MARK`] bytes are waiting to be sent.
+    Write,
+    /// Hand the request to the application and its answer to [`Conn::respond`].
+    Serve(Box<Request>),
+    /// Poll again after so long, not before.
+    Wait(Duration),
+    /// Send what is left, then close.
+    Close(Close),
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Close {
+    /// Bytes of the peer may still be under way. Closing at once would answer them with a reset,
+    /// which can destroy the response before it is read: send FIN, then read on for a moment.
+    pub(crate) linger: bool,
+    /// The reason token if this is no orderly end.
+    pub(crate) reason: Option<&'static str>,
+}
+
+/// What the peer is being waited for: the class of deadline that applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaiting {
+    /// The first byte after connecting.
+    FirstByte,
+    /// The next request.
+    NextRequest,
+    /// The rest of a head. Counts from its first byte, so that single bytes do not prolong it.
+    Head,
+    /// More of the body that the application reads. Counts from the last byte.
+    Body,
+    /// What is left of a request after its response. Counts from the response's end.
+    Leftover,
+}
+
+impl Awaiting {
+    /// Whether bytes from the peer start the deadline anew.
+    pub(crate) fn restarts(self) -> bool {
+        matches!(self, Self::FirstByte | Self::NextRequest | Self::Body)
+    }
+}
+
+/// Bytes that may wait to be sent before no more are produced.
+pub(crate) const OUT_MARK: usize = 64 * 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Serving,
+    Delayed,
+    Sending,
+    Leftover,
+    Closing(Close),
+}
+
+/// The request being answered; as small as it is so that an idle connection may carry it.
+#[derive(Debug, Default)]
+struct Exchange {
+    source: Source,
+    /// The response that is due after its delay.
+    delayed: Option<Box<Response>>,
+    /// The request is HEAD.
+    head_only: bool,
+    /// How long its body is.
+    length: BodyLength,
+    /// The client waits for 100 (Continue).
+    expects_continue: bool,
+    /// The final head has been written: a fault can no longer be answered.
+    head_sent: bool,
+    /// Bytes of unread body thrown away.
+    swallowed: u64,
+}
+
+/// Why a request or a connection is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// What to answer; `None` closes without a word.
+    status: Option<StatusCode>,
+    reason: &'static str,
+}
+
+impl Conn {
+    /// A connection just accepted.
+    pub(crate) fn new(protocol: Protocol, peer: Peer, config: Arc<Config>) -> Self {
+        Self {
+            wire: Wire::new(protocol, &config),
+            state: State::Idle,
+            exchange: Exchange::default(),
+            peer,
+            config,
+            served: 0,
+            heard: false,
+            draining: false,
+        }
+    }
+
+    /// Goes on as far as the bytes at hand allow.
+    pub(crate) fn poll(&mut self, io: &mut Io<'_>) -> Action {
+        let action = match self.state {
+            State::Idle => self.poll_head(io),
+            // Nothing to do before `respond`; a driver that polls all the same just waits.
+            State::Serving => Ok(Action::Write),
+            State::Delayed => self.poll_delayed(io),
+            State::Sending => self.poll_source(io),
+            State::Leftover => self.poll_leftover(io),
+            State::Closing(close) => Ok(Action::Close(close)),
+        };
+        action.unwrap_or_else(|refusal| self.refuse(refusal, io))
+    }
+
+    /// The application's answer to the request that [`Action::Serve`] delivered.
+    pub(crate) fn respond(&mut self, response: Response, io: &mut Io<'_>) -> Action {
+        debug_assert_eq!(self.state, State::Serving);
+        if response.delay.is_zero() {
+            return match self.begin(response, io) {
+                Ok(()) => self.poll(io),
+                Err(refusal) => self.refuse(refusal, io),
+            };
+        }
+        let delay = response.delay;
+        self.exchange.delayed = Some(Box::new(response));
+        self.state = State::Delayed;
+        Action::Wait(delay)
+    }
+
+    /// The application failed to answer.
+    pub(crate) fn fail(&mut self, reason: &'static str, io: &mut Io<'_>) -> Action {
+        self.refuse(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, reason), io)
+    }
+
+    /// The peer sent its last byte. Call it when a read that [`Action::Read`] asked for found the
+    /// end of the stream.
+    pub(crate) fn handle_eof(&mut self, io: &mut Io<'_>) -> Action {
+        match self.wire.receive_eof(io.input) {
+            Ok(()) => self.close(Close {
+                linger: false,
+                reason: None,
+            }),
+            Err(refusal) => self.refuse(refusal, io),
+        }
+    }
+
+    /// The deadline of [`Action::Read`] passed.
+    pub(crate) fn handle_timeout(&mut self, io: &mut Io<'_>) -> Action {
+        match self.state {
+            State::Idle if io.input.is_empty() => self.close(Close {
+                linger: false,
+                reason: None,
+            }),
+            State::Idle => {
+                let status = self.wire.is_http().then_some(StatusCode::REQUEST_TIMEOUT);
+                self.refuse(
+                    Refusal {
+                        status,
+                        reason: "head-timeout",
+                    },
+                    io,
+                )
+            }
+            State::Leftover => {
+                self.wire.end_now(io.out);
+                self.close(Close {
+                    linger: true,
+                    reason: Some("leftover-timeout"),
+                })
+            }
+            _ => self.refuse(
+                Refusal::new(StatusCode::REQUEST_TIMEOUT, "body-timeout"),
+                io,
+            ),
+        }
+    }
+
+    /// The peer has closed its half while nothing is expected from it. A web server that closes an
+    /// AJP connection has given the request up; an HTTP client may merely have finished sending.
+    pub(crate) fn handle_hangup(&mut self) -> Option<Action> {
+        let gone = matches!(self.state, State::Delayed | State::Sending) && !self.wire.is_http();
+        gone.then(|| {
+            self.close(Close {
+                linger: false,
+                reason: Some("peer-gone"),
+            })
+        })
+    }
+
+    /// The connector is being stopped: close after the request under way, or now if there is none.
+    pub(crate) fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// Whether no request is being received or answered.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state == State::Idle
+    }
+
+    /// The other end.
+    pub(crate) fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// Which protocol this is.
+    pub(crate) fn protocol(&self) -> Protocol {
+        if self.wire.is_http() {
+            Protocol::Http
+        } else {
+            Protocol::Ajp
+        }
+    }
+
+    fn poll_head(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
+        if io.out.len() >= OUT_MARK {
+            return Ok(Action::Write);
+        }
+        let waiting = io.input.len();
+        while let Some(event) = self.wire.receive(io)? {
+            let request = match event {
+                Event::Ajp(head) => request::from_ajp(*head, &self.peer, &self.config)?,
+                Event::Http(head) => {
+                    self.exchange.expects_continue = head.expect_continue;
+                    request::from_http(*head, &self.peer)
+                }
+                // An empty packet after the last request, as lighttpd sends it.
+                Event::Body(_) | Event::BodyEnd => continue,
+            };
+            self.exchange.head_only = request.method == http::Method::HEAD;
+            self.exchange.length = request.body;
+            self.heard = true;
+            self.served += 1;
+            self.state = State::Serving;
+            return Ok(Action::Serve(Box::new(request)));
+        }
+        self.heard |= waiting > 0 && io.input.is_empty();
+        Ok(match (io.input.is_empty(), self.heard) {
+            (true, _) if self.draining => self.close(Close {
+                linger: false,
+                reason: None,
+            }),
+            (true, true) => Action::Read(Awaiting::NextRequest),
+            (true, false) => Action::Read(Awaiting::FirstByte),
+            (false, _) => Action::Read(Awaiting::Head),
+        })
+    }
+
+    fn poll_delayed(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
+        if let Some(response) = self.exchange.delayed.take() {
+            self.begin(*response, io)?;
+        }
+        self.poll_source(io)
+    }
+
+    /// Writes the response's head and makes its body the source of what follows.
+    fn begin(&mut self, response: Response, io: &mut Io<'_>) -> Result<(), Refusal> {
+        let reset = response.status == StatusCode::RESET_CONTENT;
+        let silent = reset
+            || self.exchange.head_only
+            || matches!(
+                response.status,
+                StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+            );
+        let reads_body = matches!(response.body, Body::Echo { .. }) && !silent;
+        if self.is_last(reads_body, io.input) {
+            self.wire.close_after();
+        }
+        if reads_body {
+            self.wire.send_continue(io.out);
+        }
+        let length = match response.body.length(self.exchange.length) {
+            _ if reset => BodyLength::Known(0),
+            length => length,
+        };
+        let Response {
+            status,
+            headers,
+            body,
+            ..
+        } = response;
+        self.wire.send_head((status, headers, length), io)?;
+        self.exchange.head_sent = true;
+        self.exchange.source = if silent {
+            Source::Done
+        } else {
+            Source::new(body)
+        };
+        self.state = State::Sending;
+        Ok(())
+    }
+
+    /// Whether this connection is to end with this response.
+    fn is_last(&self, reads_body: bool, input: &[u8]) -> bool {
+        if self.draining || !self.wire.is_http() {
+            return self.draining;
+        }
+        let unread = match self.exchange.length {
+            _ if reads_body => 0,
+            BodyLength::Known(length) => length,
+            BodyLength::Unknown => 0,
+        };
+        // Whether a client that was not told to continue sends the body all the same is anyone's
+        // guess, and the next request could be taken for it.
+        let unanswered = self.exchange.expects_continue && !reads_body && input.is_empty();
+        let limit = self.config.max_keep_alive_requests;
+        unanswered
+            || unread > self.config.max_swallow_size
+            || limit.is_some_and(|limit| self.served >= limit.get())
+    }
+
+    fn poll_source(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
+        while io.out.len() < OUT_MARK {
+            match self.exchange.source.next() {
+                Piece::Data(data) => self.wire.send_data(&data, io.out),
+                Piece::Pause(pause) => {
+                    self.wire.send_flush(io.out);
+                    return Ok(Action::Wait(pause));
+                }
+                Piece::Request if self.exchange.length == BodyLength::Known(0) => {
+                    self.exchange.source = Source::Done;
+                }
+                Piece::Request => match self.wire.receive(io)? {
+                    Some(Event::Body(data)) => self.wire.send_data(&data, io.out),
+                    Some(_) => self.exchange.source = Source::Done,
+                    None => {
+                        self.wire.want_body(io.out);
+                        return Ok(Action::Read(Awaiting::Body));
+                    }
+                },
+                Piece::End => return self.finish(io),
+            }
+        }
+        Ok(Action::Write)
+    }
+
+    fn finish(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
+        match self.wire.end(io)? {
+            Leaves::Idle => self.become_idle(io),
+            Leaves::Closed { linger } => Ok(self.close(Close {
+                linger,
+                reason: None,
+            })),
+            Leaves::Leftover => {
+                self.state = State::Leftover;
+                self.poll_leftover(io)
+            }
+        }
+    }
+
+    fn poll_leftover(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
+        loop {
+            match self.wire.receive(io)? {
+                Some(Event::Body(data)) => self.exchange.swallowed += data.len() as u64,
+                Some(_) => break,
+                None => return Ok(Action::Read(Awaiting::Leftover)),
+            }
+            if self.exchange.swallowed > self.config.max_swallow_size {
+                return Ok(self.close(Close {
+                    linger: true,
+                    reason: Some("body-unread"),
+                }));
+            }
+        }
+        match self.wire.end_leftover(io) {
+            Leaves::Idle => self.become_idle(io),
+            Leaves::Closed { linger } => Ok(self.close(Close {
+                linger,
+                reason: None,
+            })),
+            Leaves::Leftover => Ok(Action::Read(Awaiting::Leftover)),
+        }
+    }
+
+    fn become_idle(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
+        self.exchange = Exchange::default();
+        self.state = State::Idle;
+        if self.draining {
+            return Ok(self.close(Close {
+                linger: !io.input.is_empty(),
+                reason: None,
+            }));
+        }
+        self.poll_head(io)
+    }
+
+    /// Answers a refusal if that is still possible, and closes: bytes that were refused leave no
+    /// certainty about where the next message begins.
+    fn refuse(&mut self, refusal: Refusal, io: &mut Io<'_>) -> Action {
+        let answer = refusal.status.filter(|_| !self.exchange.head_sent);
+        if let Some(status) = answer {
+            self.exchange.head_sent = true;
+            self.wire.refuse(status, io);
+        }
+        self.close(Close {
+            linger: answer.is_some(),
+            reason: Some(refusal.reason),
+        })
+    }
+
+    fn close(&mut self, close: Close) -> Action {
+        self.exchange = Exchange::default();
+        self.exchange.head_sent = true;
+        self.state = State::Closing(close);
+        Action::Close(close)
+    }
+}
+
+impl Refusal {
+    fn new(status: StatusCode, reason: &'static str) -> Self {
+        Self {
+            status: Some(status),
+            reason,
+        }
+    }
+}

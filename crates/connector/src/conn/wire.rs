@@ -1,0 +1,273 @@
+//! The two codecs behind one vocabulary.
+//!
+//! Only what a response needs is common; the differences that remain (who asks for body bytes, what
+//! an unread body means, how a fault is answered) are each decided in one method here.
+
+use bytes::{Bytes, BytesMut};
+use catamaran_ajp as ajp;
+use catamaran_http1 as http1;
+use http::{
+    HeaderMap, HeaderValue, StatusCode,
+    header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, TRANSFER_ENCODING},
+};
+
+use super::{Io, Refusal};
+use crate::{
+    config::{Config, Protocol},
+    handler::BodyLength,
+};
+
+#[derive(Debug)]
+pub(super) enum Wire {
+    Ajp(ajp::Server),
+    Http {
+        server: http1::Server,
+        /// This exchange is the last: no use in reading what is left of the request.
+        closing: bool,
+    },
+}
+
+/// What the peer sent.
+#[derive(Debug)]
+pub(super) enum Event {
+    Ajp(Box<ajp::RequestHead>),
+    Http(Box<http1::RequestHead>),
+    Body(Bytes),
+    BodyEnd,
+}
+
+/// What the end of a response leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaves {
+    /// A connection ready for the next request.
+    Idle,
+    /// A connection to be closed.
+    Closed { linger: bool },
+    /// A request of which more has to be read first, up to the next [`Event::BodyEnd`].
+    Leftover,
+}
+
+impl Wire {
+    pub(super) fn new(protocol: Protocol, config: &Config) -> Self {
+        match protocol {
+            Protocol::Ajp => Self::Ajp(ajp::Server::new(ajp::ServerConfig {
+                packet_size: config.packet_size,
+                ..ajp::ServerConfig::default()
+            })),
+            Protocol::Http => Self::Http {
+                server: http1::Server::new(config.http_limits),
+                closing: false,
+            },
+        }
+    }
+
+    pub(super) fn is_http(&self) -> bool {
+        matches!(self, Self::Http { .. })
+    }
+
+    pub(super) fn receive(&mut self, io: &mut Io<'_>) -> Result<Option<Event>, Refusal> {
+        Ok(match self {
+            Self::Ajp(server) => match server.receive(io.input, io.out)? {
+                Some(ajp::ServerEvent::Request(head)) => Some(Event::Ajp(head)),
+                Some(ajp::ServerEvent::Body(data)) => Some(Event::Body(data)),
+                Some(ajp::ServerEvent::BodyEnd) => Some(Event::BodyEnd),
+                None => None,
+            },
+            Self::Http { server, closing } => match server.receive(io.input)? {
+                Some(http1::ServerEvent::Head(head)) => {
+                    *closing |= !head.keep_alive;
+                    Some(Event::Http(head))
+                }
+                Some(http1::ServerEvent::Body(data)) => Some(Event::Body(data)),
+                Some(http1::ServerEvent::BodyEnd) => Some(Event::BodyEnd),
+                None => None,
+            },
+        })
+    }
+
+    pub(super) fn receive_eof(&mut self, input: &BytesMut) -> Result<(), Refusal> {
+        match self {
+            Self::Ajp(server) => Ok(server.receive_eof()?),
+            Self::Http { server, .. } => Ok(server.receive_eof(input)?),
+        }
+    }
+
+    /// Asks for more of the request's body, where the protocol has a way to ask.
+    pub(super) fn want_body(&mut self, out: &mut BytesMut) {
+        if let Self::Ajp(server) = self {
+            server.want_body(out);
+        }
+    }
+
+    /// Lets a client that asked for leave send its body; over AJP the front has done so.
+    pub(super) fn send_continue(&mut self, out: &mut BytesMut) {
+        if let Self::Http { server, .. } = self {
+            server.send_continue(out);
+        }
+    }
+
+    pub(super) fn send_head(
+        &mut self,
+        (status, mut headers, length): (StatusCode, HeaderMap, BodyLength),
+        io: &mut Io<'_>,
+    ) -> Result<(), Refusal> {
+        let failed = |reason| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, reason);
+        match self {
+            Self::Ajp(server) => {
+                for name in [CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH] {
+                    headers.remove(name);
+                }
+                if let BodyLength::Known(length) = length {
+                    headers.insert(CONTENT_LENGTH, length.into());
+                }
+                headers.entry(DATE).or_insert_with(|| io.date.clone());
+                server
+                    .send_head(status, None, &headers, io.out)
+                    .map_err(|_| failed("response-head"))
+            }
+            Self::Http { server, .. } => {
+                let date = [("Date", io.date.as_bytes())];
+                let extra = if headers.contains_key(DATE) {
+                    &[]
+                } else {
+                    &date[..]
+                };
+                let head = http1::ResponseHead {
+                    status,
+                    reason: None,
+                    headers: &headers,
+                    extra,
+                    body: length.into(),
+                };
+                server
+                    .send_head(&head, io.out)
+                    .map_err(|_| failed("response-head"))
+            }
+        }
+    }
+
+    pub(super) fn send_data(&mut self, data: &[u8], out: &mut BytesMut) {
+        match self {
+            Self::Ajp(server) => server.send_data(data, out),
+            Self::Http { server, .. } => server.send_data(data, out),
+        }
+    }
+
+    /// Has a front pass on what it may be holding back; HTTP needs no such word.
+    pub(super) fn send_flush(&mut self, out: &mut BytesMut) {
+        if let Self::Ajp(server) = self {
+            server.send_flush(out);
+        }
+    }
+
+    /// Makes the response that follows the last one.
+    pub(super) fn close_after(&mut self) {
+        match self {
+            Self::Ajp(server) => server.close_after(),
+            Self::Http { server, closing } => {
+                server.close_after();
+                *closing = true;
+            }
+        }
+    }
+
+    /// Ends a response.
+    pub(super) fn end(&mut self, io: &mut Io<'_>) -> Result<Leaves, Refusal> {
+        if let Self::Http { server, .. } = self {
+            let short = |_| Refusal {
+                status: None,
+                reason: "response-length",
+            };
+            server.send_end(io.out).map_err(short)?;
+        }
+        Ok(self.end_leftover(io))
+    }
+
+    /// What remains when the response has ended and more of the request may have arrived.
+    pub(super) fn end_leftover(&mut self, io: &mut Io<'_>) -> Leaves {
+        match self {
+            Self::Ajp(server) => match server.send_end(io.input, io.out) {
+                ajp::End::Reuse => Leaves::Idle,
+                ajp::End::Close => Leaves::Closed { linger: true },
+                ajp::End::Owed => Leaves::Leftover,
+            },
+            Self::Http { server, .. } if server.can_reuse() => Leaves::Idle,
+            Self::Http { server, closing } if *closing || server.request_body_done() => {
+                let linger = !server.request_body_done() || !io.input.is_empty();
+                Leaves::Closed { linger }
+            }
+            Self::Http { .. } => Leaves::Leftover,
+        }
+    }
+
+    /// Ends a response without waiting for what is left of the request.
+    pub(super) fn end_now(&mut self, out: &mut BytesMut) {
+        if let Self::Ajp(server) = self {
+            server.send_end_now(out);
+        }
+    }
+
+    /// Answers bytes that were refused; the connection closes after it.
+    pub(super) fn refuse(&mut self, status: StatusCode, io: &mut Io<'_>) {
+        match self {
+            Self::Ajp(server) => server.refuse(status, io.out),
+            Self::Http { .. } => {
+                self.close_after();
+                let text = format!("{status}\n");
+                let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+                let headers = HeaderMap::from_iter([(CONTENT_TYPE, plain)]);
+                let length = BodyLength::Known(text.len() as u64);
+                if self.send_head((status, headers, length), io).is_ok() {
+                    self.send_data(text.as_bytes(), io.out);
+                    // Cannot be short: all of the text was offered, and the connection closes.
+                    let _ = self.end(io);
+                }
+            }
+        }
+    }
+}
+
+impl From<ajp::Fault> for Refusal {
+    fn from(fault: ajp::Fault) -> Self {
+        Self {
+            status: fault.status(),
+            reason: fault.token(),
+        }
+    }
+}
+
+impl From<http1::Fault> for Refusal {
+    fn from(fault: http1::Fault) -> Self {
+        Self {
+            status: Some(fault.status()),
+            reason: fault.token(),
+        }
+    }
+}
+
+impl From<BodyLength> for http1::BodyLength {
+    fn from(length: BodyLength) -> Self {
+        match length {
+            BodyLength::Known(length) => Self::Known(length),
+            BodyLength::Unknown => Self::Unknown,
+        }
+    }
+}
+
+impl From<http1::BodyLength> for BodyLength {
+    fn from(length: http1::BodyLength) -> Self {
+        match length {
+            http1::BodyLength::Known(length) => Self::Known(length),
+            http1::BodyLength::Unknown => Self::Unknown,
+        }
+    }
+}
+
+impl From<ajp::BodyLength> for BodyLength {
+    fn from(length: ajp::BodyLength) -> Self {
+        match length {
+            ajp::BodyLength::Known(length) => Self::Known(length),
+            ajp::BodyLength::Unknown => Self::Unknown,
+        }
+    }
+}

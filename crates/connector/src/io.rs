@@ -1,0 +1,105 @@
+//! Drivers: what moves bytes between sockets and `Conn`s.
+//!
+//! A driver is a whole event loop for one I/O model. What drivers share is here: bound listeners,
+//! the state that workers and [`Running`](crate::Running) see, and how long each kind of waiting may
+//! last. The clock is read here and nowhere else in the crate.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+pub(crate) mod epoll;
+pub(crate) mod listen;
+mod timers;
+
+use crate::{
+    Handler,
+    config::{Config, Protocol},
+    conn::Awaiting,
+};
+
+/// What all workers of a connector see.
+pub(crate) struct Shared {
+    pub(crate) config: Arc<Config>,
+    pub(crate) handler: Box<dyn Handler>,
+    /// Connections open now.
+    open: AtomicUsize,
+    /// When to give up what is still open; set once the connector is being stopped. A lock because
+    /// there is no atomic instant; taken at the stop only.
+    stop: Mutex<Option<Instant>>,
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config, handler: impl Handler) -> Self {
+        Self {
+            config: Arc::new(config),
+            handler: Box::new(handler),
+            open: AtomicUsize::new(0),
+            stop: Mutex::new(None),
+        }
+    }
+
+    /// Asks to stop by `deadline` from now, or sooner if that was asked before.
+    pub(crate) fn stop_within(&self, deadline: Duration) {
+        let at = now() + deadline.min(FAR);
+        let mut stop = self
+            .stop
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        *stop = Some(stop.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    fn stops_at(&self) -> Option<Instant> {
+        *self
+            .stop
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Counts one more connection unless there are as many as allowed.
+    fn admit(&self) -> bool {
+        let max = self.config.max_connections;
+        let admitted = self
+            .open
+            .try_update(Relaxed, Relaxed, |open| (open < max).then_some(open + 1));
+        admitted.is_ok()
+    }
+
+    fn dismiss(&self) {
+        self.open.fetch_sub(1, Relaxed);
+    }
+
+    /// How long a peer may keep us waiting; `None` is for ever.
+    fn patience(&self, awaiting: Awaiting, protocol: Protocol) -> Option<Duration> {
+        match (awaiting, protocol) {
+            (Awaiting::NextRequest, Protocol::Http) => Some(self.config.http_keep_alive_timeout),
+            (Awaiting::NextRequest, Protocol::Ajp) => self.config.ajp_keep_alive_timeout,
+            _ => Some(self.config.connection_timeout),
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("config", &self.config)
+            .field("open", &self.open)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Durations are added to instants; none that a configuration may name can overflow below this.
+const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "drivers own the clock of the connections they run"
+)]
+fn now() -> Instant {
+    Instant::now()
+}

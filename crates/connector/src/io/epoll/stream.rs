@@ -1,0 +1,139 @@
+//! TCP and Unix sockets behind one type each: what listens, and what is connected.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, SocketAddr},
+    time::Duration,
+};
+
+use mio::{
+    Interest, Registry, Token,
+    event::Source,
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+};
+use socket2::{SockRef, Socket, TcpKeepalive};
+
+use crate::{
+    config::{Address, Listener, Protocol},
+    conn::Peer,
+};
+
+/// A listening socket and what is spoken there.
+#[derive(Debug)]
+pub(super) struct Acceptor {
+    protocol: Protocol,
+    socket: Listening,
+}
+
+#[derive(Debug)]
+enum Listening {
+    Tcp {
+        socket: TcpListener,
+        /// The bound address, unless that is a wildcard.
+        local: Option<SocketAddr>,
+    },
+    Unix(UnixListener),
+}
+
+impl Acceptor {
+    pub(super) fn new(listener: &Listener, socket: Socket) -> Self {
+        let socket = match &listener.address {
+            Address::Tcp(address) => Listening::Tcp {
+                socket: TcpListener::from_std(socket.into()),
+                local: (!address.ip().is_unspecified()).then_some(*address),
+            },
+            Address::Unix(_) => Listening::Unix(UnixListener::from_std(socket.into())),
+        };
+        Self {
+            protocol: listener.protocol,
+            socket,
+        }
+    }
+
+    pub(super) fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        match &mut self.socket {
+            Listening::Tcp { socket, .. } => socket.register(registry, token, Interest::READABLE),
+            Listening::Unix(socket) => socket.register(registry, token, Interest::READABLE),
+        }
+    }
+
+    pub(super) fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match &self.socket {
+            Listening::Tcp { socket, local } => {
+                let (stream, remote) = socket.accept()?;
+                self.set_options(&stream);
+                let local = match local {
+                    Some(local) => *local,
+                    None => stream.local_addr()?,
+                };
+                Ok((Stream::Tcp(stream), Peer::Tcp { remote, local }))
+            }
+            Listening::Unix(socket) => {
+                let (stream, _) = socket.accept()?;
+                Ok((Stream::Unix(stream), Peer::Unix))
+            }
+        }
+    }
+
+    /// Small responses leave at once. AJP connections may be idle for ever, so that a front that
+    /// vanished without a word is noticed only by probing.
+    fn set_options(&self, stream: &TcpStream) {
+        // Both are improvements; a connection is served without them too.
+        let _ = stream.set_nodelay(true);
+        if self.protocol == Protocol::Ajp {
+            let _ = SockRef::from(stream).set_tcp_keepalive(&KEEPALIVE);
+        }
+    }
+}
+
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
+    .with_time(Duration::from_secs(60))
+    .with_interval(Duration::from_secs(15))
+    .with_retries(4);
+
+/// A connected socket.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    pub(super) fn register(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.register(registry, token, interest),
+            Self::Unix(stream) => stream.register(registry, token, interest),
+        }
+    }
+
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+        }
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    pub(super) fn finish(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+    }
+}

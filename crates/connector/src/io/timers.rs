@@ -1,0 +1,162 @@
+//! One timer per connection, in a heap that knows where each one stands.
+//!
+//! A timer is only ever moved to an *earlier* time; a later one is left to fire early, and whoever
+//! owns it looks at its real deadline then and sets it again. So a deadline that every request puts
+//! off costs nothing per request, and the heap never holds more than one entry per connection.
+
+use std::time::Instant;
+
+/// Timers by connection key. Keys are small and dense (slab indices).
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    /// A binary min-heap by time.
+    heap: Vec<(Instant, usize)>,
+    /// Where in the heap the timer of each key is, or [`NOWHERE`].
+    places: Vec<usize>,
+}
+
+const NOWHERE: usize = usize::MAX;
+
+impl Timers {
+    /// Makes the timer of `key` fire at `at` or, if it is set for earlier, then.
+    pub(super) fn set(&mut self, key: usize, at: Instant) {
+        if key >= self.places.len() {
+            self.places.resize(key + 1, NOWHERE);
+        }
+        match self.places[key] {
+            NOWHERE => {
+                self.places[key] = self.heap.len();
+                self.heap.push((at, key));
+                self.sift_up(self.heap.len() - 1);
+            }
+            place if at < self.heap[place].0 => {
+                self.heap[place].0 = at;
+                self.sift_up(place);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the timer of `key` away, if it has one.
+    pub(super) fn clear(&mut self, key: usize) {
+        if let Some(&place) = self.places.get(key)
+            && place != NOWHERE
+        {
+            self.remove(place);
+        }
+    }
+
+    /// When the next timer fires.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.heap.first().map(|(at, _)| *at)
+    }
+
+    /// Takes away a timer that is due at `now`, and says whose it was.
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<usize> {
+        let (at, key) = *self.heap.first()?;
+        if at > now {
+            return None;
+        }
+        self.remove(0);
+        Some(key)
+    }
+
+    fn remove(&mut self, place: usize) {
+        let (_, key) = self.heap.swap_remove(place);
+        self.places[key] = NOWHERE;
+        if place < self.heap.len() {
+            self.places[self.heap[place].1] = place;
+            self.sift_down(place);
+            self.sift_up(place);
+        }
+    }
+
+    fn sift_up(&mut self, mut place: usize) {
+        while place > 0 {
+            let parent = (place - 1) / 2;
+            if self.heap[parent].0 <= self.heap[place].0 {
+                break;
+            }
+            self.swap(place, parent);
+            place = parent;
+        }
+    }
+
+    fn sift_down(&mut self, mut place: usize) {
+        loop {
+            let mut least = place;
+            for child in [2 * place + 1, 2 * place + 2] {
+                if child < self.heap.len() && self.heap[child].0 < self.heap[least].0 {
+                    least = child;
+                }
+            }
+            if least == place {
+                break;
+            }
+            self.swap(place, least);
+            place = least;
+        }
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.heap.swap(a, b);
+        self.places[self.heap[a].1] = a;
+        self.places[self.heap[b].1] = b;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn drain(timers: &mut Timers, now: Instant) -> Vec<usize> {
+        std::iter::from_fn(|| timers.pop_due(now)).collect()
+    }
+
+    #[test]
+    fn timers_fire_in_order_and_not_before_their_time() {
+        let start = super::super::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut timers = Timers::default();
+        for (key, ms) in [(0, 50), (1, 10), (2, 30), (7, 20), (3, 40)] {
+            timers.set(key, at(ms));
+        }
+        assert_eq!(timers.next(), Some(at(10)));
+        assert_eq!(drain(&mut timers, at(9)), []);
+        assert_eq!(drain(&mut timers, at(30)), [1, 7, 2]);
+        assert_eq!(drain(&mut timers, at(99)), [3, 0]);
+        assert_eq!(timers.next(), None);
+    }
+
+    #[test]
+    fn a_timer_moves_to_an_earlier_time_and_not_to_a_later_one() {
+        let start = super::super::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut timers = Timers::default();
+        timers.set(0, at(20));
+        timers.set(1, at(30));
+        timers.set(1, at(10));
+        timers.set(0, at(90));
+        assert_eq!(drain(&mut timers, at(20)), [1, 0]);
+    }
+
+    #[test]
+    fn clearing_leaves_the_others_in_order() {
+        let start = super::super::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut timers = Timers::default();
+        // A permutation of 0..97, so that the heap gets some shape.
+        for key in 0..97 {
+            timers.set(key, at((key as u64 * 31) % 97));
+        }
+        for key in (0..97).step_by(3) {
+            timers.clear(key);
+            timers.clear(key);
+        }
+        let mut expected: Vec<usize> = (0..97).filter(|key| key % 3 != 0).collect();
+        expected.sort_by_key(|key| (key * 31) % 97);
+        assert_eq!(drain(&mut timers, at(97)), expected);
+    }
+}
