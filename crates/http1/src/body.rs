@@ -1,4 +1,15 @@
-//! Body framing.
+//! Body framing: which length a message has, and its bytes in both directions.
+//!
+//! What Content-Length and Transfer-Encoding say is judged here (RFC 9112 section 6); they never
+//! leave the codec as fields. Anything ambiguous is a fault, there is no lenient reading.
+
+use bytes::{Bytes, BytesMut};
+use http::Version;
+
+use crate::chunked;
+use crate::error::{BodyError, Fault};
+use crate::limits::Limits;
+use crate::syntax::{is_token_text, list, trim};
 
 /// How much body a message has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -7,4 +18,235 @@ pub enum BodyLength {
     Known(u64),
     /// Not known when the head is sent.
     Unknown,
+}
+
+/// The framing fields of a head, collected while its fields are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FramingFields {
+    content_length: Option<u64>,
+    coding: Option<Coding>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    Chunked,
+    /// Ends in `chunked`, so the length is known, but what is inside is not.
+    Unsupported,
+}
+
+impl FramingFields {
+    /// Takes a Content-Length field.
+    pub(crate) fn take_content_length(&mut self, value: &[u8]) -> Result<(), Fault> {
+        let length = decimal(value).ok_or(Fault::ContentLength)?;
+        match self.content_length.replace(length) {
+            None => Ok(()),
+            Some(_) => Err(Fault::ContentLengthDuplicate),
+        }
+    }
+
+    /// Takes a Transfer-Encoding field.
+    pub(crate) fn take_transfer_encoding(&mut self, value: &[u8]) -> Result<(), Fault> {
+        if self.coding.is_some() {
+            return Err(Fault::TransferEncoding);
+        }
+        let mut chunked = false;
+        let mut others = false;
+        for coding in list(value) {
+            if chunked {
+                return Err(Fault::TransferEncoding);
+            }
+            let name = coding
+                .split(|&byte| byte == b';')
+                .next()
+                .unwrap_or_default();
+            if !is_token_text(trim(name)) {
+                return Err(Fault::TransferEncoding);
+            }
+            chunked = coding.eq_ignore_ascii_case(b"chunked");
+            others |= !chunked;
+        }
+        self.coding = Some(match (chunked, others) {
+            (true, false) => Coding::Chunked,
+            (true, true) => Coding::Unsupported,
+            (false, _) => return Err(Fault::TransferEncoding),
+        });
+        Ok(())
+    }
+
+    /// The length of a request body. Without framing fields there is none.
+    pub(crate) fn request_length(self, version: Version) -> Result<BodyLength, Fault> {
+        self.check(version)?;
+        Ok(match self.coding {
+            Some(_) => BodyLength::Unknown,
+            None => BodyLength::Known(self.content_length.unwrap_or(0)),
+        })
+    }
+
+    /// The announced length and the decoder of a response body. `bodiless`: it has none, whatever
+    /// the fields say. Without framing fields the body ends with the connection.
+    pub(crate) fn response_length(
+        self,
+        version: Version,
+        bodiless: bool,
+    ) -> Result<(Option<u64>, Decoder), Fault> {
+        self.check(version)?;
+        let decoder = match (self.coding, self.content_length) {
+            _ if bodiless => Decoder::Length(0),
+            (Some(_), _) => Decoder::Chunked(chunked::Decoder::default()),
+            (None, Some(length)) => Decoder::Length(length),
+            (None, None) => Decoder::UntilClose,
+        };
+        Ok((self.content_length, decoder))
+    }
+
+    /// Whether the fields announce body bytes.
+    pub(crate) fn announces_body(self) -> bool {
+        self.coding.is_some() || self.content_length.is_some_and(|length| length > 0)
+    }
+
+    fn check(self, version: Version) -> Result<(), Fault> {
+        match self.coding {
+            None => Ok(()),
+            Some(_) if version == Version::HTTP_10 => Err(Fault::TransferEncodingVersion),
+            Some(_) if self.content_length.is_some() => Err(Fault::FramingConflict),
+            Some(Coding::Unsupported) => Err(Fault::TransferEncodingUnsupported),
+            Some(Coding::Chunked) => Ok(()),
+        }
+    }
+}
+
+/// A decimal number below 2^63, of digits only and at most 19 of them.
+fn decimal(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 19 {
+        return None;
+    }
+    let mut value = 0_u64;
+    for &byte in text {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
+    }
+    (value <= i64::MAX as u64).then_some(value)
+}
+
+/// A step in reading a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// Bytes of the body, never empty.
+    Data(Bytes),
+    /// The body is complete.
+    End,
+}
+
+/// Reads a body.
+#[derive(Clone, Debug)]
+pub(crate) enum Decoder {
+    /// So many bytes are still to come.
+    Length(u64),
+    Chunked(chunked::Decoder),
+    UntilClose,
+}
+
+impl Decoder {
+    pub(crate) fn for_request(length: BodyLength) -> Self {
+        match length {
+            BodyLength::Known(length) => Self::Length(length),
+            BodyLength::Unknown => Self::Chunked(chunked::Decoder::default()),
+        }
+    }
+
+    /// The next piece of the body; `None` when `input` holds no more of it.
+    pub(crate) fn decode(
+        &mut self,
+        input: &mut BytesMut,
+        limits: &Limits,
+    ) -> Result<Option<Piece>, Fault> {
+        match self {
+            Self::Chunked(chunked) => chunked.decode(input, limits),
+            Self::Length(0) => Ok(Some(Piece::End)),
+            _ if input.is_empty() => Ok(None),
+            Self::Length(left) => {
+                let len = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
+                *left -= len as u64;
+                Ok(Some(Piece::Data(input.split_to(len).freeze())))
+            }
+            Self::UntilClose => Ok(Some(Piece::Data(input.split().freeze()))),
+        }
+    }
+
+    /// Whether the body may end where the stream does.
+    pub(crate) fn ends_here(&self) -> bool {
+        match self {
+            Self::Length(left) => *left == 0,
+            Self::Chunked(chunked) => chunked.is_done(),
+            Self::UntilClose => true,
+        }
+    }
+}
+
+/// Writes a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoder {
+    /// So many bytes are still to be written.
+    Length(u64),
+    /// `open`: inside a chunk that has data.
+    Chunked {
+        open: bool,
+    },
+    UntilClose,
+    /// The message has no body, whatever is offered.
+    Discard,
+    /// More was offered than announced.
+    Overrun,
+}
+
+impl Encoder {
+    /// Announces `len` bytes; returns how many of them may follow.
+    pub(crate) fn begin(&mut self, len: usize, out: &mut BytesMut) -> usize {
+        match self {
+            Self::Length(left) => match left.checked_sub(len as u64) {
+                Some(rest) => {
+                    *left = rest;
+                    len
+                }
+                None => {
+                    let allowed = usize::try_from(*left).unwrap_or(len);
+                    *self = Self::Overrun;
+                    allowed
+                }
+            },
+            Self::Chunked { open } => {
+                if len > 0 {
+                    chunked::write_size(len, out);
+                    *open = true;
+                }
+                len
+            }
+            Self::UntilClose => len,
+            Self::Discard | Self::Overrun => 0,
+        }
+    }
+
+    /// Ends what `begin` announced.
+    pub(crate) fn finish(&mut self, out: &mut BytesMut) {
+        if let Self::Chunked { open } = self
+            && std::mem::take(open)
+        {
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Ends the body.
+    pub(crate) fn end(self, out: &mut BytesMut) -> Result<(), BodyError> {
+        match self {
+            Self::Length(0) | Self::UntilClose | Self::Discard => Ok(()),
+            Self::Length(missing) => Err(BodyError::Short { missing }),
+            Self::Overrun => Err(BodyError::Long),
+            Self::Chunked { .. } => {
+                out.extend_from_slice(chunked::LAST_CHUNK);
+                Ok(())
+            }
+        }
+    }
 }

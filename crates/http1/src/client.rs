@@ -1,16 +1,28 @@
 //! The client role: requests go out, responses come in.
+//!
+//! One exchange at a time, never pipelined. Request and response bodies are independent: a
+//! response may be complete before its request is.
 
 use bytes::{Bytes, BytesMut};
+use http::Method;
 
+use crate::body::{BodyLength, Encoder};
+use crate::conn::{Conn, Received, Role};
 use crate::error::{BodyError, Fault, RequestError};
-use crate::head::{ReceivedHead, Request};
+use crate::head::encode::{self, Announcement, ConnectionOption};
+use crate::head::scan::RawHead;
+use crate::head::{ReceivedHead, Request, host, response, target};
 use crate::limits::Limits;
 
 /// One connection as its client sees it.
 #[derive(Debug)]
 pub struct Client {
-    #[expect(dead_code, reason = "skeleton")]
-    limits: Limits,
+    conn: Conn,
+    /// The current request was HEAD.
+    is_head: bool,
+    /// Interim responses to the current request, and their size.
+    interim_count: usize,
+    interim_bytes: usize,
 }
 
 /// What [`Client::receive`] found.
@@ -29,7 +41,13 @@ pub enum ClientEvent {
 impl Client {
     /// A fresh connection.
     pub fn new(limits: Limits) -> Self {
-        Self { limits }
+        let conn = Conn::new(Role::Client, limits);
+        Self {
+            conn,
+            is_head: false,
+            interim_count: 0,
+            interim_bytes: 0,
+        }
     }
 
     /// Writes a request head.
@@ -38,9 +56,29 @@ impl Client {
     /// See [`RequestError`]; nothing was written.
     pub fn send_request(
         &mut self,
-        _request: &Request<'_>,
-        _out: &mut BytesMut,
+        request: &Request<'_>,
+        out: &mut BytesMut,
     ) -> Result<(), RequestError> {
+        if !self.conn.may_begin() {
+            return Err(RequestError::OutOfTurn);
+        }
+        check(request)?;
+        let (announcement, encoder) = framing(request);
+        let connection = match self.conn.is_persistent() {
+            true => ConnectionOption::Nothing,
+            false => ConnectionOption::Close,
+        };
+        encode::begin_request(request, out);
+        encode::end_head(request.extra, announcement, connection, out);
+        self.is_head = *request.method == Method::HEAD;
+        self.interim_count = 0;
+        self.interim_bytes = 0;
+        self.conn.expect_head();
+        self.conn.begin_outbound(encoder);
+        if encoder == Encoder::Length(0) {
+            let ended = self.conn.end_outbound(out);
+            debug_assert_eq!(ended, Ok(()), "an empty body can always end");
+        }
         Ok(())
     }
 
@@ -48,22 +86,30 @@ impl Client {
     /// connection next, before [`finish_data`](Self::finish_data): all, or only as many as
     /// Content-Length still allows.
     #[must_use = "exactly that many bytes have to follow"]
-    pub fn begin_data(&mut self, len: usize, _out: &mut BytesMut) -> usize {
-        len
+    pub fn begin_data(&mut self, len: usize, out: &mut BytesMut) -> usize {
+        self.conn.begin_data(len, out)
     }
 
     /// Ends what [`begin_data`](Self::begin_data) announced.
-    pub fn finish_data(&mut self, _out: &mut BytesMut) {}
+    pub fn finish_data(&mut self, out: &mut BytesMut) {
+        self.conn.finish_data(out);
+    }
 
     /// Writes a piece of the body: begin, copy, finish.
-    pub fn send_data(&mut self, _data: &[u8], _out: &mut BytesMut) {}
+    pub fn send_data(&mut self, data: &[u8], out: &mut BytesMut) {
+        self.conn.send_data(data, out);
+    }
 
-    /// Ends the request body; to be called after every request, also one without a body.
+    /// Ends the request body. A request without a body has ended with its head: then, as after
+    /// the first call, this does nothing.
     ///
     /// # Errors
     /// The body is not what the head announced: cut the connection.
-    pub fn finish_body(&mut self, _out: &mut BytesMut) -> Result<(), BodyError> {
-        Ok(())
+    pub fn finish_body(&mut self, out: &mut BytesMut) -> Result<(), BodyError> {
+        match self.conn.end_outbound(out) {
+            Err(BodyError::OutOfTurn) => Ok(()),
+            ended => ended,
+        }
     }
 
     /// Takes the next event out of `input`; `None` means: more bytes, please.
@@ -71,8 +117,16 @@ impl Client {
     /// # Errors
     /// A [`Fault`] is final: drop the connection. The same fault is returned again by further
     /// calls.
-    pub fn receive(&mut self, _input: &mut BytesMut) -> Result<Option<ClientEvent>, Fault> {
-        Ok(None)
+    pub fn receive(&mut self, input: &mut BytesMut) -> Result<Option<ClientEvent>, Fault> {
+        match self.conn.receive(input)? {
+            None => Ok(None),
+            Some(Received::Head(raw)) => self
+                .receive_head(&raw)
+                .map(Some)
+                .map_err(|fault| self.conn.fail(fault)),
+            Some(Received::Data(data)) => Ok(Some(ClientEvent::Body(data))),
+            Some(Received::End) => Ok(Some(ClientEvent::End)),
+        }
     }
 
     /// The server closed its sending side. Call it after `receive` has returned `None`.
@@ -81,17 +135,91 @@ impl Client {
     /// # Errors
     /// The stream ended inside a head or body, or before a response.
     pub fn receive_eof(&mut self) -> Result<Option<ClientEvent>, Fault> {
-        Ok(None)
+        let answered_in_part = self.interim_count > 0;
+        Ok(self
+            .conn
+            .receive_eof(answered_in_part)?
+            .then_some(ClientEvent::End))
+    }
+
+    /// The connection is to close after this exchange, or after the next one if it is idle; a
+    /// request sent later says so.
+    pub fn close_after(&mut self) {
+        self.conn.close_after();
     }
 
     /// Between exchanges, nothing owed.
     pub fn is_idle(&self) -> bool {
-        true
+        self.conn.is_idle()
     }
 
     /// Both messages ended where their framing said and the server allows another exchange. The
     /// caller also checks that its input buffer is empty.
     pub fn can_reuse(&self) -> bool {
-        true
+        self.conn.can_reuse()
+    }
+
+    fn receive_head(&mut self, raw: &RawHead) -> Result<ClientEvent, Fault> {
+        let response = response::decode(raw, self.is_head)?;
+        if response.head.status.is_informational() {
+            self.interim_count += 1;
+            self.interim_bytes += raw.bytes.len();
+            let limits = self.conn.limits();
+            if self.interim_count > limits.interim_count
+                || self.interim_bytes > limits.interim_bytes
+            {
+                return Err(Fault::InterimFlood);
+            }
+            self.conn.expect_head();
+            return Ok(ClientEvent::Interim(response.head));
+        }
+        if !response.keep_alive {
+            self.conn.close_after();
+        }
+        self.conn.expect_body(response.decoder);
+        Ok(ClientEvent::Head(response.head))
+    }
+}
+
+/// Refuses what a reader as strict as ours would.
+fn check(request: &Request<'_>) -> Result<(), RequestError> {
+    if *request.method == Method::CONNECT {
+        return Err(RequestError::Connect);
+    }
+    let path_is_valid = match request.path {
+        b"*" => *request.method == Method::OPTIONS && request.query.is_none(),
+        path => path.starts_with(b"/") && target::is_clean(path, false),
+    };
+    if !path_is_valid
+        || request
+            .query
+            .is_some_and(|query| !target::is_clean(query, true))
+    {
+        return Err(RequestError::Target);
+    }
+    if !host::is_sendable(request.host) {
+        return Err(RequestError::Host);
+    }
+    if !encode::are_valid(request.extra) {
+        return Err(RequestError::ExtraField);
+    }
+    Ok(())
+}
+
+/// How a request body is announced and written.
+fn framing(request: &Request<'_>) -> (Announcement, Encoder) {
+    const WITHOUT_BODY: [Method; 5] = [
+        Method::GET,
+        Method::HEAD,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::DELETE,
+    ];
+    match request.body {
+        BodyLength::Unknown => (Announcement::Chunked, Encoder::Chunked { open: false }),
+        BodyLength::Known(0) if WITHOUT_BODY.contains(request.method) => {
+            (Announcement::Nothing, Encoder::Length(0))
+        }
+        BodyLength::Known(length) => (Announcement::Length(length), Encoder::Length(length)),
     }
 }

@@ -1,10 +1,17 @@
 //! Heads: what the two roles exchange before a body.
 //!
 //! The types of both directions are here; reading and writing them is in the submodules, one for
-//! each part of a head. A head is only looked at once all of it has arrived (`scan` finds its
+//! each part of a head. A head is only looked at once all of it has arrived ([`scan`] finds its
 //! end), then taken apart in one pass into slices of the receive buffer.
 
+pub(crate) mod encode;
+pub(crate) mod fields;
 pub(crate) mod host;
+pub(crate) mod request;
+pub(crate) mod request_line;
+pub(crate) mod response;
+pub(crate) mod scan;
+pub(crate) mod status_line;
 pub(crate) mod target;
 
 use bytes::Bytes;

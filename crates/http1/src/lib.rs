@@ -2,11 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod chunked;
 mod client;
+mod conn;
 mod error;
 mod head;
 mod limits;
 mod server;
+mod syntax;
 
 pub use body::BodyLength;
 pub use client::{Client, ClientEvent};

@@ -1,17 +1,33 @@
 //! The server role: requests come in, responses go out.
+//!
+//! One exchange at a time: pipelined requests stay in the input until the response before them
+//! has ended. Which framing a response gets follows from what is known of its client.
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode, Version};
 
+use crate::body::{BodyLength, Decoder, Encoder};
+use crate::conn::{Conn, Received, Role};
 use crate::error::{BodyError, Fault, ResponseError};
-use crate::head::{RequestHead, ResponseHead};
+use crate::head::encode::{self, Announcement, ConnectionOption};
+use crate::head::{RequestHead, ResponseHead, request};
 use crate::limits::Limits;
 
 /// One connection as its server sees it.
 #[derive(Debug)]
 pub struct Server {
-    #[expect(dead_code, reason = "skeleton")]
-    limits: Limits,
+    conn: Conn,
+    /// The current request, from its head until both messages have ended.
+    exchange: Option<Exchange>,
+}
+
+/// What a response must know of its request.
+#[derive(Clone, Copy, Debug)]
+struct Exchange {
+    is_head: bool,
+    is_http10: bool,
+    /// The client waits for 100 (Continue); nothing of the body has come.
+    awaits_continue: bool,
 }
 
 /// What [`Server::receive`] found.
@@ -28,7 +44,10 @@ pub enum ServerEvent {
 impl Server {
     /// A fresh connection.
     pub fn new(limits: Limits) -> Self {
-        Self { limits }
+        Self {
+            conn: Conn::new(Role::Server, limits),
+            exchange: None,
+        }
     }
 
     /// Takes the next event out of `input`; `None` means: more bytes, please.
@@ -39,37 +58,103 @@ impl Server {
     /// # Errors
     /// A [`Fault`] is final: answer with [`Fault::status`] if no head was sent, then close. The
     /// same fault is returned again by further calls.
-    pub fn receive(&mut self, _input: &mut BytesMut) -> Result<Option<ServerEvent>, Fault> {
-        Ok(None)
+    pub fn receive(&mut self, input: &mut BytesMut) -> Result<Option<ServerEvent>, Fault> {
+        match self.conn.receive(input)? {
+            None => Ok(None),
+            Some(Received::Head(raw)) => {
+                let head = request::decode(&raw).map_err(|fault| self.conn.fail(fault))?;
+                self.begin_exchange(&head);
+                Ok(Some(ServerEvent::Head(Box::new(head))))
+            }
+            Some(Received::Data(data)) => {
+                if let Some(exchange) = &mut self.exchange {
+                    exchange.awaits_continue = false;
+                }
+                Ok(Some(ServerEvent::Body(data)))
+            }
+            Some(Received::End) => {
+                self.forget_ended();
+                Ok(Some(ServerEvent::BodyEnd))
+            }
+        }
     }
 
     /// The client closed its sending side, with `input` left over. Call it after `receive` has
     /// returned `None`. `Ok` means that it did so between requests; one may still wait for its
-    /// response.
+    /// response, and pipelined ones after it may be left in `input`.
     ///
     /// # Errors
     /// The stream ended inside a head or a body.
-    pub fn receive_eof(&mut self, _input: &BytesMut) -> Result<(), Fault> {
-        Ok(())
+    pub fn receive_eof(&mut self, input: &BytesMut) -> Result<(), Fault> {
+        self.conn.receive_eof(!input.is_empty()).map(|_| ())
     }
 
     /// Writes 100 (Continue) if the client waits for it, else nothing.
-    pub fn send_continue(&mut self, _out: &mut BytesMut) {}
+    pub fn send_continue(&mut self, out: &mut BytesMut) {
+        if let Some(exchange) = &mut self.exchange
+            && exchange.awaits_continue
+            && self.conn.may_send_head()
+        {
+            exchange.awaits_continue = false;
+            out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+    }
 
     /// Writes an interim response (1xx but 101). Nothing is written to HTTP/1.0 clients, after
     /// the final head, or for another status.
-    pub fn send_interim(&mut self, _status: StatusCode, _headers: &HeaderMap, _out: &mut BytesMut) {
+    pub fn send_interim(&mut self, status: StatusCode, headers: &HeaderMap, out: &mut BytesMut) {
+        let understands = self.exchange.is_some_and(|exchange| !exchange.is_http10);
+        let is_interim = status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS;
+        if understands && is_interim && self.conn.may_send_head() {
+            if let Some(exchange) = &mut self.exchange {
+                exchange.awaits_continue &= status != StatusCode::CONTINUE;
+            }
+            encode::begin_response(status, None, headers, out);
+            encode::end_head(&[], Announcement::Nothing, ConnectionOption::Nothing, out);
+        }
     }
 
-    /// Writes the final head.
+    /// Writes the final head. Without a request (after a fault in its head, or when one took too
+    /// long) this is the last message of the connection and says so.
     ///
     /// # Errors
     /// See [`ResponseError`]; nothing was written.
     pub fn send_head(
         &mut self,
-        _head: &ResponseHead<'_>,
-        _out: &mut BytesMut,
+        head: &ResponseHead<'_>,
+        out: &mut BytesMut,
     ) -> Result<(), ResponseError> {
+        if !self.conn.may_send_head() {
+            return Err(ResponseError::OutOfTurn);
+        }
+        if head.status.is_informational() {
+            return Err(ResponseError::InterimStatus);
+        }
+        if !encode::are_valid(head.extra) {
+            return Err(ResponseError::ExtraField);
+        }
+        // Nothing is known of a client whose request was not understood: assume the least.
+        let exchange = self.exchange.unwrap_or_else(|| {
+            self.conn.close();
+            Exchange {
+                is_head: false,
+                is_http10: true,
+                awaits_continue: false,
+            }
+        });
+        let (announcement, encoder) = framing(head, exchange);
+        // Whether a client that was not told to continue sends its body cannot be known.
+        if exchange.awaits_continue || encoder == Encoder::UntilClose {
+            self.conn.close_after();
+        }
+        let connection = match (self.conn.is_persistent(), exchange.is_http10) {
+            (false, _) => ConnectionOption::Close,
+            (true, true) => ConnectionOption::KeepAlive,
+            (true, false) => ConnectionOption::Nothing,
+        };
+        encode::begin_response(head.status, head.reason, head.headers, out);
+        encode::end_head(head.extra, announcement, connection, out);
+        self.conn.begin_outbound(encoder);
         Ok(())
     }
 
@@ -77,39 +162,86 @@ impl Server {
     /// connection next, before [`finish_data`](Self::finish_data): all, or none where the
     /// response has no body (HEAD, 204, 304), or only as many as Content-Length still allows.
     #[must_use = "exactly that many bytes have to follow"]
-    pub fn begin_data(&mut self, len: usize, _out: &mut BytesMut) -> usize {
-        len
+    pub fn begin_data(&mut self, len: usize, out: &mut BytesMut) -> usize {
+        self.conn.begin_data(len, out)
     }
 
     /// Ends what [`begin_data`](Self::begin_data) announced.
-    pub fn finish_data(&mut self, _out: &mut BytesMut) {}
+    pub fn finish_data(&mut self, out: &mut BytesMut) {
+        self.conn.finish_data(out);
+    }
 
     /// Writes a piece of the body: begin, copy, finish.
-    pub fn send_data(&mut self, _data: &[u8], _out: &mut BytesMut) {}
+    pub fn send_data(&mut self, data: &[u8], out: &mut BytesMut) {
+        self.conn.send_data(data, out);
+    }
 
     /// Ends the response.
     ///
     /// # Errors
     /// The body is not what the head announced: cut the connection.
-    pub fn send_end(&mut self, _out: &mut BytesMut) -> Result<(), BodyError> {
+    pub fn send_end(&mut self, out: &mut BytesMut) -> Result<(), BodyError> {
+        self.conn.end_outbound(out)?;
+        self.forget_ended();
         Ok(())
     }
 
-    /// The connection is to close after this exchange; a head sent later says so.
-    pub fn close_after(&mut self) {}
+    /// The connection is to close after this exchange, or after the next one if it is idle; a
+    /// head sent later says so.
+    pub fn close_after(&mut self) {
+        self.conn.close_after();
+    }
 
     /// Between requests, nothing owed. The caller also looks whether its buffer is empty.
     pub fn is_idle(&self) -> bool {
-        true
+        self.conn.is_idle()
     }
 
     /// Both messages ended where their framing said and both sides allow another exchange.
     pub fn can_reuse(&self) -> bool {
-        true
+        self.conn.can_reuse()
     }
 
-    /// Nothing of the current request is still to come.
+    /// Nothing of the current request is still to come: its head said that there is no body, or
+    /// [`ServerEvent::BodyEnd`] was returned.
     pub fn request_body_done(&self) -> bool {
-        true
+        self.conn.is_received()
+    }
+
+    /// Of an exchange that is over nothing may colour the next.
+    fn forget_ended(&mut self) {
+        if self.conn.is_idle() {
+            self.exchange = None;
+        }
+    }
+
+    fn begin_exchange(&mut self, head: &RequestHead) {
+        if !head.keep_alive {
+            self.conn.close_after();
+        }
+        self.exchange = Some(Exchange {
+            is_head: head.method == Method::HEAD,
+            is_http10: head.version == Version::HTTP_10,
+            awaits_continue: head.expect_continue,
+        });
+        match head.body {
+            BodyLength::Known(0) => self.conn.end_inbound(),
+            length => self.conn.expect_body(Decoder::for_request(length)),
+        }
+    }
+}
+
+/// How a response body is announced and written.
+fn framing(head: &ResponseHead<'_>, exchange: Exchange) -> (Announcement, Encoder) {
+    let bodiless = exchange.is_head
+        || head.status == StatusCode::NO_CONTENT
+        || head.status == StatusCode::NOT_MODIFIED;
+    match head.body {
+        _ if head.status == StatusCode::NO_CONTENT => (Announcement::Nothing, Encoder::Discard),
+        BodyLength::Known(length) if bodiless => (Announcement::Length(length), Encoder::Discard),
+        BodyLength::Unknown if bodiless => (Announcement::Nothing, Encoder::Discard),
+        BodyLength::Known(length) => (Announcement::Length(length), Encoder::Length(length)),
+        BodyLength::Unknown if exchange.is_http10 => (Announcement::Nothing, Encoder::UntilClose),
+        BodyLength::Unknown => (Announcement::Chunked, Encoder::Chunked { open: false }),
     }
 }

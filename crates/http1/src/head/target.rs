@@ -1,6 +1,15 @@
 //! Request targets (RFC 9112 section 3.2).
+//!
+//! Every form becomes path and query here, checked byte by byte. Nothing is decoded: what a path
+//! means after decoding and removing dot segments is the caller's matter. Bytes that senders
+//! leave raw although RFC 3986 has no place for them are escaped, so that both ends of the
+//! gateway read the same; what could be read in two ways is refused.
 
 use bytes::Bytes;
+use http::Method;
+
+use crate::error::Fault;
+use crate::head::host::{self, Authority};
 
 /// What a request is for, in origin form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,3 +33,173 @@ pub enum Scheme {
     /// `https`
     Https,
 }
+
+/// Reads a target, which is part of `head`; the authority is that of an absolute one.
+pub(crate) fn decode(
+    head: &Bytes,
+    text: &[u8],
+    method: &Method,
+) -> Result<(Target, Option<Authority>), Fault> {
+    match text {
+        [b'/', ..] => Ok((origin_form(head, text, None)?, None)),
+        b"*" if method == Method::OPTIONS => Ok((
+            Target {
+                path: Bytes::from_static(b"*"),
+                query: None,
+                scheme: None,
+            },
+            None,
+        )),
+        _ => absolute_form(head, text, method),
+    }
+}
+
+/// Whether `text` can be sent as path (or query) of a request: nothing in it would be refused or
+/// changed by a reader as strict as ours.
+pub(crate) fn is_clean(text: &[u8], is_query: bool) -> bool {
+    examine(text, is_query)
+        .is_ok_and(|shape| !shape.needs_escapes && (is_query || shape.question.is_none()))
+}
+
+fn origin_form(head: &Bytes, text: &[u8], scheme: Option<Scheme>) -> Result<Target, Fault> {
+    let shape = examine(text, false)?;
+    let (path, query) = match shape.question {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    };
+    let own = |part| {
+        if shape.needs_escapes {
+            escape(part)
+        } else {
+            head.slice_ref(part)
+        }
+    };
+    Ok(Target {
+        path: own(path),
+        query: query.map(own),
+        scheme,
+    })
+}
+
+fn absolute_form(
+    head: &Bytes,
+    text: &[u8],
+    method: &Method,
+) -> Result<(Target, Option<Authority>), Fault> {
+    let (scheme, rest) = split_scheme(text).ok_or(Fault::TargetForm)?;
+    let authority_len = rest
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'?' | b'#'))
+        .unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at(authority_len);
+    let authority = host::decode(&head.slice_ref(authority))?;
+    let mut target = origin_form(head, rest, Some(scheme))?;
+    if target.path.is_empty() {
+        // RFC 9112 section 3.2.4: an OPTIONS request without a path is for the whole server.
+        let whole_server = *method == Method::OPTIONS && target.query.is_none();
+        target.path = Bytes::from_static(if whole_server { b"*" } else { b"/" });
+    }
+    Ok((target, Some(authority)))
+}
+
+/// The scheme, and what follows its slashes.
+fn split_scheme(text: &[u8]) -> Option<(Scheme, &[u8])> {
+    [
+        (Scheme::Http, &b"http://"[..]),
+        (Scheme::Https, b"https://"),
+    ]
+    .into_iter()
+    .find_map(|(scheme, prefix)| {
+        let (start, rest) = text.split_at_checked(prefix.len())?;
+        start.eq_ignore_ascii_case(prefix).then_some((scheme, rest))
+    })
+}
+
+struct Shape {
+    /// Where the query begins.
+    question: Option<usize>,
+    needs_escapes: bool,
+}
+
+fn examine(text: &[u8], mut in_query: bool) -> Result<Shape, Fault> {
+    let mut shape = Shape {
+        question: None,
+        needs_escapes: false,
+    };
+    for (at, &byte) in text.iter().enumerate() {
+        match CLASSES[usize::from(byte)] {
+            Class::Plain => {}
+            Class::Question if in_query => {}
+            Class::Question => {
+                in_query = true;
+                shape.question = Some(at);
+            }
+            Class::Percent => {
+                if !matches!(text[at..], [_, a, b, ..] if is_hex(a) && is_hex(b)) {
+                    return Err(Fault::TargetEscape);
+                }
+            }
+            Class::Escape => shape.needs_escapes = true,
+            // Browsers send it raw in queries; in a path some servers take it for a slash.
+            Class::Backslash if in_query => shape.needs_escapes = true,
+            Class::Hash => return Err(Fault::TargetFragment),
+            Class::Backslash | Class::Forbidden => return Err(Fault::TargetByte),
+        }
+    }
+    Ok(shape)
+}
+
+fn escape(text: &[u8]) -> Bytes {
+    let mut escaped = Vec::with_capacity(text.len() + 16);
+    for &byte in text {
+        match CLASSES[usize::from(byte)] {
+            Class::Escape | Class::Backslash => {
+                let digit = |value: u8| b"0123456789ABCDEF"[usize::from(value)];
+                escaped.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 0xf)]);
+            }
+            _ => escaped.push(byte),
+        }
+    }
+    escaped.into()
+}
+
+const fn is_hex(byte: u8) -> bool {
+    byte.is_ascii_hexdigit()
+}
+
+/// What a byte is in a path or query.
+#[derive(Clone, Copy)]
+enum Class {
+    /// Stands for itself (RFC 3986 `pchar` and `/`).
+    Plain,
+    Question,
+    Percent,
+    Hash,
+    Backslash,
+    /// Has no place there, but is harmless escaped.
+    Escape,
+    /// Controls and space.
+    Forbidden,
+}
+
+static CLASSES: [Class; 256] = {
+    let mut table = [Class::Escape; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' => Class::Plain,
+            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => {
+                Class::Plain
+            }
+            b':' | b'@' | b'/' => Class::Plain,
+            b'?' => Class::Question,
+            b'%' => Class::Percent,
+            b'#' => Class::Hash,
+            b'\\' => Class::Backslash,
+            0..=b' ' | 0x7f => Class::Forbidden,
+            _ => Class::Escape,
+        };
+        byte += 1;
+    }
+    table
+};

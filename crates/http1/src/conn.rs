@@ -1,0 +1,286 @@
+//! The state of one connection, the same for both roles.
+//!
+//! It owns where both directions stand and whether the connection may go on; what a head means
+//! is the business of [`server`](crate::server) and [`client`](crate::client), which drive it.
+//! An exchange is over when both its messages have ended; only then, and only if nothing spoke
+//! against it, does the next one begin.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::body::{Decoder, Encoder, Piece};
+use crate::error::{BodyError, Fault};
+use crate::head::scan::{RawHead, Scan};
+use crate::limits::Limits;
+
+/// Which end of the connection we are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Client,
+    Server,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Conn {
+    role: Role,
+    persistent: bool,
+    limits: Limits,
+    inbound: Inbound,
+    outbound: Outbound,
+}
+
+/// The message being received.
+///
+/// ```text
+/// server:          Head ─► Body ─► Done ─┐ both done: Head again, or Closed
+/// client: Idle ─►  Head ─► Body ─► Done ─┘ both done: Idle again, or Closed
+/// any state ─► Failed on a fault
+/// ```
+#[derive(Debug)]
+enum Inbound {
+    /// Nothing may come.
+    Idle,
+    Head(Scan),
+    Body(Decoder),
+    Done,
+    /// Nothing that may still come is looked at.
+    Closed,
+    Failed(Fault),
+}
+
+/// The message being sent.
+#[derive(Debug)]
+enum Outbound {
+    Idle,
+    Body(Encoder),
+    Done,
+    /// Cut short: the peer must see the connection close.
+    Cut(BodyError),
+}
+
+/// What was received.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A whole head. The role answers with `expect_body` or `expect_head`, or `fail`s.
+    Head(RawHead),
+    Data(Bytes),
+    End,
+}
+
+impl Conn {
+    pub(crate) fn new(role: Role, limits: Limits) -> Self {
+        let inbound = Inbound::start(role);
+        Self {
+            role,
+            persistent: true,
+            limits,
+            inbound,
+            outbound: Outbound::Idle,
+        }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The next thing in `input`, `None` if there is no whole one or none is due.
+    pub(crate) fn receive(&mut self, input: &mut BytesMut) -> Result<Option<Received>, Fault> {
+        let received = match &mut self.inbound {
+            Inbound::Failed(fault) => return Err(*fault),
+            Inbound::Done | Inbound::Closed => return Ok(None),
+            Inbound::Idle if input.is_empty() => return Ok(None),
+            Inbound::Idle => Err(Fault::Unsolicited),
+            Inbound::Head(scan) => match scan.advance(self.role, &self.limits, input) {
+                Ok(head) => return Ok(head.map(Received::Head)),
+                Err(fault) => Err(fault),
+            },
+            Inbound::Body(decoder) => decoder.decode(input, &self.limits),
+        };
+        match received {
+            Ok(None) => Ok(None),
+            Ok(Some(Piece::Data(data))) => Ok(Some(Received::Data(data))),
+            Ok(Some(Piece::End)) => {
+                self.end_inbound();
+                Ok(Some(Received::End))
+            }
+            Err(fault) => Err(self.fail(fault)),
+        }
+    }
+
+    /// Records a fault: this connection is never used again.
+    pub(crate) fn fail(&mut self, fault: Fault) -> Fault {
+        self.inbound = Inbound::Failed(fault);
+        self.persistent = false;
+        fault
+    }
+
+    /// A head is to come.
+    pub(crate) fn expect_head(&mut self) {
+        self.inbound = Inbound::Head(Scan::default());
+    }
+
+    /// The body of the head just received is to come.
+    pub(crate) fn expect_body(&mut self, decoder: Decoder) {
+        self.inbound = Inbound::Body(decoder);
+    }
+
+    /// The message being received is complete.
+    pub(crate) fn end_inbound(&mut self) {
+        self.inbound = Inbound::Done;
+        self.settle();
+    }
+
+    /// The peer closed its sending side, `left` says whether it left bytes that were not taken.
+    /// `true` if that ended a body.
+    pub(crate) fn receive_eof(&mut self, left: bool) -> Result<bool, Fault> {
+        let fault = match &self.inbound {
+            Inbound::Failed(fault) => return Err(*fault),
+            // Requests that came before the end are still to be answered.
+            Inbound::Done | Inbound::Closed => return Ok(false),
+            Inbound::Head(scan) if scan.is_untouched() && !left => match self.role {
+                Role::Client => Fault::ClosedUnanswered,
+                Role::Server => {
+                    self.close();
+                    return Ok(false);
+                }
+            },
+            Inbound::Idle => {
+                self.close();
+                return Ok(false);
+            }
+            Inbound::Head(_) => Fault::TruncatedHead,
+            Inbound::Body(decoder) if decoder.ends_here() => {
+                self.persistent = false;
+                self.end_inbound();
+                return Ok(true);
+            }
+            Inbound::Body(_) => Fault::TruncatedBody,
+        };
+        Err(self.fail(fault))
+    }
+
+    /// No exchange follows the current one.
+    pub(crate) fn close_after(&mut self) {
+        self.persistent = false;
+    }
+
+    /// Nothing that still comes is looked at.
+    pub(crate) fn close(&mut self) {
+        self.persistent = false;
+        if !matches!(self.inbound, Inbound::Failed(_)) {
+            self.inbound = Inbound::Closed;
+        }
+    }
+
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.persistent
+    }
+
+    /// Between exchanges, or after the last one.
+    pub(crate) fn is_idle(&self) -> bool {
+        match &self.inbound {
+            Inbound::Idle | Inbound::Closed => !self.is_sending(),
+            Inbound::Head(scan) => scan.is_untouched() && self.may_send_head(),
+            Inbound::Body(_) | Inbound::Done | Inbound::Failed(_) => false,
+        }
+    }
+
+    /// Ready for another exchange.
+    pub(crate) fn can_reuse(&self) -> bool {
+        self.persistent && self.is_idle() && self.may_send_head()
+    }
+
+    /// Nothing of the message being received is still to come.
+    pub(crate) fn is_received(&self) -> bool {
+        matches!(
+            self.inbound,
+            Inbound::Done | Inbound::Idle | Inbound::Closed
+        )
+    }
+
+    /// Between exchanges and not closed: a client may send a request.
+    pub(crate) fn may_begin(&self) -> bool {
+        matches!(
+            (&self.inbound, &self.outbound),
+            (Inbound::Idle, Outbound::Idle)
+        )
+    }
+
+    pub(crate) fn may_send_head(&self) -> bool {
+        matches!(self.outbound, Outbound::Idle)
+    }
+
+    pub(crate) fn begin_outbound(&mut self, encoder: Encoder) {
+        self.outbound = Outbound::Body(encoder);
+    }
+
+    fn is_sending(&self) -> bool {
+        matches!(self.outbound, Outbound::Body(_))
+    }
+
+    pub(crate) fn begin_data(&mut self, len: usize, out: &mut BytesMut) -> usize {
+        match &mut self.outbound {
+            Outbound::Body(encoder) => encoder.begin(len, out),
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn finish_data(&mut self, out: &mut BytesMut) {
+        if let Outbound::Body(encoder) = &mut self.outbound {
+            encoder.finish(out);
+        }
+    }
+
+    pub(crate) fn send_data(&mut self, data: &[u8], out: &mut BytesMut) {
+        let allowed = self.begin_data(data.len(), out);
+        out.extend_from_slice(&data[..allowed]);
+        self.finish_data(out);
+    }
+
+    /// Ends the message being sent.
+    pub(crate) fn end_outbound(&mut self, out: &mut BytesMut) -> Result<(), BodyError> {
+        let ended = match self.outbound {
+            Outbound::Body(encoder) => encoder.end(out),
+            Outbound::Cut(error) => Err(error),
+            Outbound::Idle | Outbound::Done => Err(BodyError::OutOfTurn),
+        };
+        match ended {
+            Ok(()) => {
+                self.outbound = Outbound::Done;
+                self.settle();
+                Ok(())
+            }
+            Err(BodyError::OutOfTurn) => Err(BodyError::OutOfTurn),
+            Err(error) => {
+                self.outbound = Outbound::Cut(error);
+                self.persistent = false;
+                Err(error)
+            }
+        }
+    }
+
+    /// Turns to the next exchange if this one is over.
+    fn settle(&mut self) {
+        if !matches!(
+            (&self.inbound, &self.outbound),
+            (Inbound::Done, Outbound::Done)
+        ) {
+            return;
+        }
+        if self.persistent {
+            self.inbound = Inbound::start(self.role);
+            self.outbound = Outbound::Idle;
+        } else {
+            self.inbound = Inbound::Closed;
+        }
+    }
+}
+
+impl Inbound {
+    fn start(role: Role) -> Self {
+        match role {
+            Role::Client => Self::Idle,
+            Role::Server => Self::Head(Scan::default()),
+        }
+    }
+}

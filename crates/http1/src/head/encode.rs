@@ -1,0 +1,127 @@
+//! Writes heads, in one pass over their fields.
+//!
+//! Framing and connection fields are never taken from a map: the roles decide on them and hand
+//! them over as [`Announcement`] and connection option.
+
+use bytes::BytesMut;
+use http::{HeaderMap, HeaderName, StatusCode};
+
+use crate::head::{Request, status_line};
+use crate::syntax::{is_token_text, is_value};
+
+/// What a head says about its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Announcement {
+    Nothing,
+    Length(u64),
+    Chunked,
+}
+
+/// What a head says about its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectionOption {
+    Nothing,
+    Close,
+    KeepAlive,
+}
+
+/// Whether a field concerns only one connection or the framing on it.
+pub(crate) fn is_connection_field(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection"
+            | "content-length"
+            | "keep-alive"
+            | "proxy-connection"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+    )
+}
+
+/// Whether extra fields can be written without changing the meaning of the head around them.
+pub(crate) fn are_valid(extra: &[(&str, &[u8])]) -> bool {
+    extra.iter().all(|(name, value)| {
+        is_token_text(name.as_bytes()) && value.iter().all(|&byte| is_value(byte))
+    })
+}
+
+/// Writes status line and fields of a response; [`end_head`] follows.
+pub(crate) fn begin_response(
+    status: StatusCode,
+    reason: Option<&[u8]>,
+    headers: &HeaderMap,
+    out: &mut BytesMut,
+) {
+    out.reserve(HEAD_BYTES_USUAL);
+    status_line::write(status, reason, out);
+    write_fields(headers, is_connection_field, out);
+}
+
+/// Writes request line, Host and fields of a request; [`end_head`] follows.
+pub(crate) fn begin_request(request: &Request<'_>, out: &mut BytesMut) {
+    out.reserve(HEAD_BYTES_USUAL);
+    out.extend_from_slice(request.method.as_str().as_bytes());
+    out.extend_from_slice(b" ");
+    out.extend_from_slice(request.path);
+    if let Some(query) = request.query {
+        out.extend_from_slice(b"?");
+        out.extend_from_slice(query);
+    }
+    out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+    out.extend_from_slice(request.host);
+    out.extend_from_slice(b"\r\n");
+    let is_ours = |name: &HeaderName| {
+        is_connection_field(name) || matches!(name.as_str(), "host" | "expect" | "http2-settings")
+    };
+    write_fields(request.headers, is_ours, out);
+}
+
+/// Writes the fields that are this codec's own and the empty line. Their names are capitalised:
+/// some clients (older `ab`) look for them that way.
+pub(crate) fn end_head(
+    extra: &[(&str, &[u8])],
+    announcement: Announcement,
+    connection: ConnectionOption,
+    out: &mut BytesMut,
+) {
+    for (name, value) in extra {
+        write_field(name.as_bytes(), value, out);
+    }
+    match announcement {
+        Announcement::Nothing => {}
+        Announcement::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        Announcement::Length(length) => {
+            write_field(
+                b"Content-Length",
+                itoa::Buffer::new().format(length).as_bytes(),
+                out,
+            );
+        }
+    }
+    out.extend_from_slice(match connection {
+        ConnectionOption::Nothing => b"\r\n",
+        ConnectionOption::Close => b"Connection: close\r\n\r\n",
+        ConnectionOption::KeepAlive => b"Connection: keep-alive\r\n\r\n",
+    });
+}
+
+fn write_fields(headers: &HeaderMap, skip: impl Fn(&HeaderName) -> bool, out: &mut BytesMut) {
+    for (name, value) in headers {
+        if !skip(name) {
+            write_field(name.as_str().as_bytes(), value.as_bytes(), out);
+        }
+    }
+}
+
+fn write_field(name: &[u8], value: &[u8], out: &mut BytesMut) {
+    out.reserve(name.len() + value.len() + 4);
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Room made at once; most heads fit.
+const HEAD_BYTES_USUAL: usize = 1024;

@@ -1,0 +1,84 @@
+//! Field lines (RFC 9112 section 5) and the few fields that concern the connection itself.
+
+use bytes::Bytes;
+use http::Version;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::error::Fault;
+use crate::head::scan::RawHead;
+use crate::syntax::list;
+
+/// What becomes of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Keep,
+    Drop,
+}
+
+/// Reads all fields of a head in one pass. `judge` sees each of them, takes what it needs and
+/// says whether it stays in the map. Values are slices of the head.
+pub(crate) fn decode(
+    raw: &RawHead,
+    mut judge: impl FnMut(&HeaderName, &Bytes) -> Result<Verdict, Fault>,
+) -> Result<HeaderMap, Fault> {
+    let mut few = [httparse::EMPTY_HEADER; FEW];
+    let mut many;
+    let slots = if raw.fields <= FEW {
+        &mut few[..]
+    } else {
+        many = vec![httparse::EMPTY_HEADER; raw.fields];
+        &mut many[..]
+    };
+    let lines = &raw.bytes[raw.fields_at..];
+    let parsed = match httparse::parse_headers(lines, slots).map_err(fault)? {
+        httparse::Status::Complete((len, parsed)) if len == lines.len() => parsed,
+        // The scan found the head complete; a parser that ends elsewhere reads it otherwise.
+        _ => return Err(Fault::FieldName),
+    };
+    let mut headers =
+        HeaderMap::try_with_capacity(parsed.len()).map_err(|_| Fault::TooManyFields)?;
+    for field in parsed {
+        let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| Fault::FieldName)?;
+        let value = raw.bytes.slice_ref(field.value);
+        if judge(&name, &value)? == Verdict::Keep {
+            let value = HeaderValue::from_maybe_shared(value).map_err(|_| Fault::FieldValue)?;
+            headers
+                .try_append(name, value)
+                .map_err(|_| Fault::TooManyFields)?;
+        }
+    }
+    Ok(headers)
+}
+
+fn fault(error: httparse::Error) -> Fault {
+    match error {
+        httparse::Error::HeaderValue | httparse::Error::NewLine => Fault::FieldValue,
+        httparse::Error::TooManyHeaders => Fault::TooManyFields,
+        _ => Fault::FieldName,
+    }
+}
+
+/// What the Connection fields of a head say about the connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Persistence {
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Persistence {
+    /// Takes a Connection field.
+    pub(crate) fn take(&mut self, value: &[u8]) {
+        for option in list(value) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// Whether another exchange may follow (RFC 9112 section 9.3).
+    pub(crate) fn allows_next(self, version: Version) -> bool {
+        !self.close && (version == Version::HTTP_11 || self.keep_alive)
+    }
+}
+
+/// Fields up to this number need no allocation while they are parsed; most heads have fewer.
+const FEW: usize = 32;

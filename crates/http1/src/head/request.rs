@@ -1,0 +1,90 @@
+//! Takes a request head apart and judges it as a whole.
+
+use http::Version;
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
+
+use crate::body::{BodyLength, FramingFields};
+use crate::error::Fault;
+use crate::head::fields::{self, Persistence, Verdict};
+use crate::head::host::{self, Authority};
+use crate::head::scan::RawHead;
+use crate::head::{RequestHead, request_line, target};
+use crate::syntax::list;
+
+/// Reads a complete request head.
+pub(crate) fn decode(raw: &RawHead) -> Result<RequestHead, Fault> {
+    let line = request_line::decode(&raw.bytes[..raw.start_line])?;
+    let (target, target_authority) = target::decode(&raw.bytes, line.target, &line.method)?;
+    let mut found = Found::default();
+    let headers = fields::decode(raw, |name, value| {
+        if *name == HOST {
+            let authority = host::decode(value)?;
+            if found.host.replace(authority).is_some() {
+                return Err(Fault::HostDuplicate);
+            }
+        } else if *name == CONTENT_LENGTH {
+            found.framing.take_content_length(value)?;
+            return Ok(Verdict::Drop);
+        } else if *name == TRANSFER_ENCODING {
+            found.framing.take_transfer_encoding(value)?;
+            return Ok(Verdict::Drop);
+        } else if *name == CONNECTION {
+            found.persistence.take(value);
+        } else if *name == EXPECT {
+            found.expectations.take(value);
+        }
+        Ok(Verdict::Keep)
+    })?;
+    let version = line.version;
+    if found.host.is_none() && version != Version::HTTP_10 {
+        return Err(Fault::HostMissing);
+    }
+    let body = found.framing.request_length(version)?;
+    Ok(RequestHead {
+        method: line.method,
+        target,
+        version,
+        headers,
+        // An absolute target overrides Host (RFC 9112 section 3.2.2).
+        authority: target_authority.or(found.host),
+        body,
+        expect_continue: found.expectations.judge(version, body)?,
+        keep_alive: found.persistence.allows_next(version),
+    })
+}
+
+#[derive(Default)]
+struct Found {
+    host: Option<Authority>,
+    framing: FramingFields,
+    persistence: Persistence,
+    expectations: Expectations,
+}
+
+/// The Expect fields (RFC 9110 section 10.1.1).
+#[derive(Clone, Copy, Default)]
+struct Expectations {
+    to_continue: bool,
+    others: bool,
+}
+
+impl Expectations {
+    fn take(&mut self, value: &[u8]) {
+        for expectation in list(value).filter(|expectation| !expectation.is_empty()) {
+            let is_continue = expectation.eq_ignore_ascii_case(b"100-continue");
+            self.to_continue |= is_continue;
+            self.others |= !is_continue;
+        }
+    }
+
+    /// Whether the client waits for 100. HTTP/1.0 has no expectations.
+    fn judge(self, version: Version, body: BodyLength) -> Result<bool, Fault> {
+        if version == Version::HTTP_10 {
+            return Ok(false);
+        }
+        if self.others {
+            return Err(Fault::Expectation);
+        }
+        Ok(self.to_continue && body != BodyLength::Known(0))
+    }
+}

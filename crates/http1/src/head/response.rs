@@ -1,0 +1,106 @@
+//! Takes a response head apart and judges it as a whole.
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, StatusCode};
+
+use crate::body::{Decoder, FramingFields};
+use crate::error::Fault;
+use crate::head::encode::is_connection_field;
+use crate::head::fields::{self, Persistence, Verdict};
+use crate::head::scan::RawHead;
+use crate::head::{ReceivedHead, status_line};
+use crate::syntax::list;
+
+/// A response head and what follows from it for the connection.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) head: ReceivedHead,
+    pub(crate) decoder: Decoder,
+    pub(crate) keep_alive: bool,
+}
+
+/// Reads a complete response head; `to_head`: it answers a HEAD request.
+pub(crate) fn decode(raw: &RawHead, to_head: bool) -> Result<Response, Fault> {
+    let line = status_line::decode(&raw.bytes.slice(..raw.start_line))?;
+    let status = line.status;
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(Fault::Upgraded);
+    }
+    let mut found = Found::default();
+    let mut headers = fields::decode(raw, |name, value| found.judge(name, value))?;
+    for value in &found.nominations {
+        remove_nominated(&mut headers, value);
+    }
+    let has_no_framing = status.is_informational() || status == StatusCode::NO_CONTENT;
+    let bodiless = to_head || has_no_framing || status == StatusCode::NOT_MODIFIED;
+    let (announced, decoder) = found.framing.response_length(line.version, bodiless)?;
+    // A server that announces a body where none can be may well send it, and later than we look.
+    let may_send_more = status == StatusCode::NO_CONTENT && found.framing.announces_body();
+    let ends_with_stream = matches!(decoder, Decoder::UntilClose);
+    Ok(Response {
+        head: ReceivedHead {
+            status,
+            reason: line.reason,
+            headers,
+            content_length: announced.filter(|_| !has_no_framing),
+        },
+        decoder,
+        keep_alive: found.persistence.allows_next(line.version)
+            && !may_send_more
+            && !ends_with_stream,
+    })
+}
+
+#[derive(Default)]
+struct Found {
+    framing: FramingFields,
+    persistence: Persistence,
+    has_location: bool,
+    has_content_type: bool,
+    /// Connection fields that name others.
+    nominations: Vec<Bytes>,
+}
+
+impl Found {
+    fn judge(&mut self, name: &HeaderName, value: &Bytes) -> Result<Verdict, Fault> {
+        if *name == CONTENT_LENGTH {
+            self.framing.take_content_length(value)?;
+        } else if *name == TRANSFER_ENCODING {
+            self.framing.take_transfer_encoding(value)?;
+        } else if *name == CONNECTION {
+            self.persistence.take(value);
+            if !list(value).all(is_plain_option) {
+                self.nominations.push(value.clone());
+            }
+        } else if *name == LOCATION {
+            return Ok(keep_first(&mut self.has_location));
+        } else if *name == CONTENT_TYPE {
+            return Ok(keep_first(&mut self.has_content_type));
+        } else if !is_connection_field(name) && name.as_str() != "proxy-authenticate" {
+            return Ok(Verdict::Keep);
+        }
+        Ok(Verdict::Drop)
+    }
+}
+
+/// Of fields that may stand only once the first one counts.
+fn keep_first(seen: &mut bool) -> Verdict {
+    if std::mem::replace(seen, true) {
+        Verdict::Drop
+    } else {
+        Verdict::Keep
+    }
+}
+
+fn is_plain_option(option: &[u8]) -> bool {
+    option.eq_ignore_ascii_case(b"close") || option.eq_ignore_ascii_case(b"keep-alive")
+}
+
+fn remove_nominated(headers: &mut HeaderMap, value: &[u8]) {
+    for option in list(value) {
+        if let Ok(name) = HeaderName::from_bytes(option) {
+            headers.remove(name);
+        }
+    }
+}
