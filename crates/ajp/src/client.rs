@@ -1,83 +1,50 @@
 //! The client role: what a web server does.
+//!
+//! [`Client`] is its end of one connection. It sends a head, then the body as AJP13 allows: the
+//! first packet of a body of known length at once, every other only when the container asks. What
+//! the container sends becomes [`ClientEvent`]s; answers that the protocol demands are appended to
+//! the caller's output by themselves. Sockets, pools and timeouts are the caller's.
+
+mod head;
+mod request;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, StatusCode};
+use http::Method;
 
-use crate::{BodyError, BodyLength, Fault, PacketSize, RequestError};
+use crate::{
+    BodyError, Fault, PacketSize, RequestError, code,
+    error::{ResponseFault, Violation},
+    exchange::{Chunk, Exchange},
+    field,
+    message::{body_chunk, data, end_response, forward_request, get_body_chunk, ping},
+    packet::{self, SERVER_MAGIC},
+    wire::TooLarge,
+};
 
-/// One request's head, borrowed from the caller.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// The method; those without a code of their own travel as a stored method.
-    pub method: &'a Method,
-    /// The client's protocol, such as `HTTP/1.1`.
-    pub protocol: &'a str,
-    /// The path, without query; starts with `/`, or is `*` for OPTIONS.
-    pub path: &'a [u8],
-    /// The query without its `?`, if there is one.
-    pub query: Option<&'a [u8]>,
-    /// The client's address.
-    pub remote_addr: &'a str,
-    /// The client's host name, if it was looked up.
-    pub remote_host: Option<&'a str>,
-    /// The name of the server as the client sees it.
-    pub server_name: &'a str,
-    /// The port of the server as the client sees it.
-    pub server_port: u16,
-    /// Whether the client came over TLS.
-    pub is_ssl: bool,
-    /// End-to-end fields. Content-Length and Transfer-Encoding in it are ignored: `body` rules.
-    pub headers: &'a HeaderMap,
-    /// How long the body is.
-    pub body: BodyLength,
-    /// For an unknown length: announce `Transfer-Encoding: chunked`, which Undertow needs.
-    pub announce_chunked: bool,
-    /// Attributes besides query and stored method, which the encoder writes itself.
-    pub attributes: &'a [Attribute<'a>],
-}
-
-/// One attribute of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attribute<'a> {
-    /// The authenticated user.
-    RemoteUser(&'a [u8]),
-    /// How the user was authenticated.
-    AuthType(&'a [u8]),
-    /// The route of the chosen backend.
-    JvmRoute(&'a [u8]),
-    /// The client's certificate, PEM.
-    SslCert(&'a [u8]),
-    /// The TLS cipher.
-    SslCipher(&'a [u8]),
-    /// The TLS session id, hex.
-    SslSession(&'a [u8]),
-    /// The key size in bits.
-    SslKeySize(u16),
-    /// The shared secret.
-    Secret(&'a [u8]),
-    /// A named attribute.
-    Request {
-        /// Its name.
-        name: &'a [u8],
-        /// Its value.
-        value: &'a [u8],
-    },
-}
+pub use self::{
+    head::ResponseHead,
+    request::{Attribute, Request},
+};
 
 /// Settings of the client role.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientConfig {
-    /// Size of the packets sent.
+    /// The largest packet sent; must not exceed the container's own (Tomcat's `packetSize`).
+    /// Default 8192 bytes.
     pub packet_size: PacketSize,
-    /// Size of the packets accepted from the container.
+    /// The largest packet accepted. Default 8192 bytes; more lets Undertow answer with larger
+    /// heads than its requests have.
     pub reply_packet_size: PacketSize,
-    /// Most header fields in a request; default 100.
+    /// The most header fields in a request, Content-Length included. Default 100, which is what
+    /// Tomcat takes (`maxHeaderCount`); it refuses more with 500.
     pub fields_max: usize,
-    /// Most header fields in a response; default 200.
+    /// The most header fields in a response. Default 200.
     pub response_fields_max: usize,
-    /// 1xx heads accepted before the final one; default 0.
+    /// The most 1xx heads before the final one. Default 0: AJP13 has no interim responses, and
+    /// what looks like one is more likely a confused container. 101 is never accepted.
     pub interim_max: u8,
-    /// GET_BODY_CHUNKs after the body's end that are answered before it is a fault; default 8.
+    /// How often the container may ask for body bytes after the end of the body and get an empty
+    /// packet, before it is a fault. Default 8; Tomcat asks once.
     pub surplus_asks_max: u8,
 }
 
@@ -94,121 +61,272 @@ impl Default for ClientConfig {
     }
 }
 
-/// The client's end of one connection.
+/// What the container said.
+#[derive(Clone, Debug)]
+pub enum ClientEvent {
+    /// A 1xx head; only with [`ClientConfig::interim_max`].
+    Interim(ResponseHead),
+    /// The response's head; once, before any [`ClientEvent::Body`].
+    Head(ResponseHead),
+    /// Bytes of the response's body; never empty.
+    Body(Bytes),
+    /// The application flushed: pass on what there is.
+    Flush,
+    /// The container asks for body bytes: [`Client::body_credit`] says how many.
+    BodyWanted,
+    /// The response is complete. [`Client::can_reuse`] says whether the connection lives on.
+    End,
+    /// The answer to [`Client::send_ping`].
+    Pong,
+}
+
+/// The web server's end of one connection.
+///
+/// ```text
+/// idle --send_request--> exchange --End, reusable--> idle
+///   |                        |------End, otherwise--> over
+///   '--send_ping--> ping --Pong--> idle           any fault --> over
+/// ```
 #[derive(Debug)]
 pub struct Client {
     config: ClientConfig,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Idle,
+    Ping,
+    Exchange(Exchange),
+    Over,
 }
 
 impl Client {
-    /// A fresh, idle connection.
+    /// A fresh connection, idle.
     pub fn new(config: ClientConfig) -> Self {
-        Self { config }
+        Self {
+            config,
+            stage: Stage::Idle,
+        }
     }
 
-    /// Appends the head of `request` to `out`.
+    /// Appends the head of `request` to `out` and opens an exchange.
     ///
     /// # Errors
-    /// [`RequestError`]; nothing is written then.
+    /// [`RequestError`] if the request cannot be sent over AJP13, or not now. Nothing is written
+    /// then, and the connection is as it was.
     pub fn send_request(
         &mut self,
         request: &Request<'_>,
         out: &mut BytesMut,
     ) -> Result<(), RequestError> {
-        let _ = (request, out, &mut self.config);
-        Err(RequestError::Busy)
-    }
-
-    /// Body bytes that may be sent now, in one packet.
-    pub fn body_credit(&self) -> usize {
-        0
-    }
-
-    /// Starts one DATA packet of `len` body bytes, which the caller writes next.
-    pub fn begin_data(&mut self, len: usize, out: &mut BytesMut) {
-        let _ = (len, out, &mut self.config);
-    }
-
-    /// Sends `data` as one DATA packet.
-    pub fn send_data(&mut self, data: &[u8], out: &mut BytesMut) {
-        self.begin_data(data.len(), out);
-        out.extend_from_slice(data);
-    }
-
-    /// Says that the body ended.
-    ///
-    /// # Errors
-    /// [`BodyError::Short`].
-    pub fn finish_body(&mut self, out: &mut BytesMut) -> Result<(), BodyError> {
-        let _ = (out, &mut self.config);
+        if !self.is_idle() {
+            return Err(RequestError::Busy);
+        }
+        request.check(&self.config)?;
+        forward_request::encode(request, self.config.packet_size, out)
+            .map_err(|TooLarge { bytes, max }| RequestError::HeadTooLarge { bytes, max })?;
+        self.stage = Stage::Exchange(Exchange::new(request.body, request.method == Method::HEAD));
         Ok(())
     }
 
-    /// Appends a CPING.
-    pub fn send_ping(&mut self, out: &mut BytesMut) {
-        let _ = (out, &mut self.config);
+    /// How many body bytes may be sent now, in one packet.
+    ///
+    /// A body of known length has credit for its first packet at once: the container waits for it
+    /// even if it has answered already. All other credit comes with [`ClientEvent::BodyWanted`].
+    pub fn body_credit(&self) -> usize {
+        match &self.stage {
+            Stage::Exchange(exchange) => exchange.request.credit(self.config.packet_size),
+            _ => 0,
+        }
     }
 
-    /// Takes the next event from `input`; `None` asks for more bytes.
+    /// Appends what precedes `len` body bytes in a packet; the caller appends the bytes, or sends
+    /// them behind `out` from where they are. A length of zero writes nothing.
+    ///
+    /// # Panics
+    /// If `len` exceeds [`Client::body_credit`]: a packet that was not asked for would be read as
+    /// the next request.
+    pub fn begin_data(&mut self, len: usize, out: &mut BytesMut) {
+        let credit = self.body_credit();
+        assert!(
+            len <= credit,
+            "{len} body bytes exceed the credit of {credit}"
+        );
+        if let (Stage::Exchange(exchange), 1..) = (&mut self.stage, len) {
+            let passed = exchange.request.data(len);
+            debug_assert_eq!(passed, Ok(()), "credit covers the packet");
+            data::encode_prefix(len, out);
+        }
+    }
+
+    /// Sends `bytes` as one packet; see [`Client::begin_data`].
+    ///
+    /// # Panics
+    /// As [`Client::begin_data`].
+    pub fn send_data(&mut self, bytes: &[u8], out: &mut BytesMut) {
+        self.begin_data(bytes.len(), out);
+        out.extend_from_slice(bytes);
+    }
+
+    /// Says that there are no more body bytes. Packets that the container asked for and asks for
+    /// later are answered as empty.
     ///
     /// # Errors
-    /// [`Fault`].
+    /// [`BodyError::Short`] if a body of known length lacks bytes. The container still waits for
+    /// them, so close the connection.
+    pub fn finish_body(&mut self, out: &mut BytesMut) -> Result<(), BodyError> {
+        let Stage::Exchange(exchange) = &mut self.stage else {
+            return Ok(());
+        };
+        if exchange.request.finish().is_err() {
+            let missing = exchange.request.missing();
+            return Err(BodyError::Short { missing });
+        }
+        answer_asks(exchange, out);
+        Ok(())
+    }
+
+    /// Appends a CPING; [`ClientEvent::Pong`] will answer it.
+    ///
+    /// # Panics
+    /// If the connection is not idle: a CPING amid an exchange would be read as a body packet.
+    pub fn send_ping(&mut self, out: &mut BytesMut) {
+        assert!(self.is_idle(), "a ping is legal between exchanges only");
+        out.extend_from_slice(&ping::CPING);
+        self.stage = Stage::Ping;
+    }
+
+    /// Takes the next event out of `input`; `None` asks for more bytes. Body bytes are slices of
+    /// `input`, not copies. Empty body packets that the container asked for are appended to `out`.
+    ///
+    /// # Errors
+    /// [`Fault`]: the exchange has failed and the connection must be closed.
     pub fn receive(
         &mut self,
         input: &mut BytesMut,
         out: &mut BytesMut,
     ) -> Result<Option<ClientEvent>, Fault> {
-        let _ = (input, out, &mut self.config);
-        Ok(None)
+        let received = self.receive_message(input, out);
+        if received.is_err() {
+            self.stage = Stage::Over;
+        }
+        received
     }
 
-    /// The peer closed.
+    /// The container closed the connection.
     ///
     /// # Errors
-    /// [`Fault::Eof`] in the middle of an exchange.
+    /// [`Fault::Eof`] in the middle of an exchange or ping: an END_RESPONSE is needed for success.
     pub fn receive_eof(&self) -> Result<(), Fault> {
-        Ok(())
+        match self.stage {
+            Stage::Idle | Stage::Over => Ok(()),
+            Stage::Ping | Stage::Exchange(_) => Err(Fault::Eof),
+        }
     }
 
-    /// Whether no exchange is open.
+    /// Whether a request or ping may be sent.
     pub fn is_idle(&self) -> bool {
-        true
+        matches!(self.stage, Stage::Idle)
     }
 
-    /// Whether the connection may serve another exchange.
+    /// Whether another exchange may follow: the container said so, the body was sent to its end,
+    /// and no packet is owed. The caller checks besides that its input is empty and its output
+    /// sent.
     pub fn can_reuse(&self) -> bool {
-        true
+        self.is_idle()
+    }
+
+    fn receive_message(
+        &mut self,
+        input: &mut BytesMut,
+        out: &mut BytesMut,
+    ) -> Result<Option<ClientEvent>, Fault> {
+        loop {
+            let exchange = match &mut self.stage {
+                Stage::Exchange(exchange) => exchange,
+                Stage::Ping => return self.receive_pong(input),
+                Stage::Idle | Stage::Over if input.is_empty() => return Ok(None),
+                Stage::Idle | Stage::Over => return Err(Fault::Unsolicited),
+            };
+            answer_asks(exchange, out);
+            let size = self.config.reply_packet_size;
+            let Some(payload) = packet::take(input, SERVER_MAGIC, size)? else {
+                return Ok(None);
+            };
+            let event = match payload.first() {
+                Some(&code::SEND_BODY_CHUNK) => receive_chunk(exchange, &payload)?,
+                Some(&code::SEND_HEADERS) => Some(receive_head(exchange, &payload, &self.config)?),
+                Some(&code::GET_BODY_CHUNK) => {
+                    let bytes = get_body_chunk::decode(&payload).map_err(ResponseFault::from)?;
+                    exchange.request.ask(bytes, self.config.surplus_asks_max)?;
+                    (!exchange.request.has_ended()).then_some(ClientEvent::BodyWanted)
+                }
+                Some(&code::END_RESPONSE) => {
+                    let reuse = end_response::decode(&payload).map_err(ResponseFault::from)?;
+                    exchange.response.end()?;
+                    let done = exchange.request.has_ended() && exchange.request.owed() == 0;
+                    self.stage = if reuse && done {
+                        Stage::Idle
+                    } else {
+                        Stage::Over
+                    };
+                    return Ok(Some(ClientEvent::End));
+                }
+                Some(&other) => return Err(Fault::Message(other)),
+                None => return Err(Fault::Empty),
+            };
+            if event.is_some() {
+                return Ok(event);
+            }
+        }
+    }
+
+    fn receive_pong(&mut self, input: &mut BytesMut) -> Result<Option<ClientEvent>, Fault> {
+        let size = self.config.reply_packet_size;
+        let Some(payload) = packet::take(input, SERVER_MAGIC, size)? else {
+            return Ok(None);
+        };
+        match payload.first() {
+            Some(&code::CPONG) => ping::decode_pong(&payload).map_err(ResponseFault::from)?,
+            Some(&other) => return Err(Fault::Message(other)),
+            None => return Err(Fault::Empty),
+        }
+        self.stage = Stage::Idle;
+        Ok(Some(ClientEvent::Pong))
     }
 }
 
-/// What the container said.
-#[derive(Debug)]
-pub enum ClientEvent {
-    /// A 1xx head.
-    Interim(ResponseHead),
-    /// The response's head.
-    Head(ResponseHead),
-    /// Bytes of the response's body.
-    Body(Bytes),
-    /// The container flushed.
-    Flush,
-    /// The container asks for body bytes: see [`Client::body_credit`].
-    BodyWanted,
-    /// The response is complete.
-    End,
-    /// The answer to a CPING.
-    Pong,
+/// Answers what was asked for after the end of the body with empty packets.
+fn answer_asks(exchange: &mut Exchange, out: &mut BytesMut) {
+    let body = &mut exchange.request;
+    while body.has_ended() && body.owed() > 0 && body.data(0).is_ok() {
+        out.extend_from_slice(&data::EMPTY);
+    }
 }
 
-/// The head of a response.
-#[derive(Clone, Debug)]
-pub struct ResponseHead {
-    /// The status.
-    pub status: StatusCode,
-    /// The reason phrase, if it says more than the status.
-    pub reason: Option<Bytes>,
-    /// End-to-end fields, without Content-Length.
-    pub headers: HeaderMap,
-    /// The announced length.
-    pub content_length: Option<u64>,
+fn receive_chunk(exchange: &mut Exchange, payload: &Bytes) -> Result<Option<ClientEvent>, Fault> {
+    let bytes = body_chunk::decode(payload).map_err(ResponseFault::from)?;
+    Ok(match exchange.response.chunk(bytes.len())? {
+        Chunk::Body => Some(ClientEvent::Body(field::shared(bytes, payload))),
+        Chunk::Flush => Some(ClientEvent::Flush),
+        Chunk::Nothing => None,
+    })
+}
+
+fn receive_head(
+    exchange: &mut Exchange,
+    payload: &Bytes,
+    config: &ClientConfig,
+) -> Result<ClientEvent, Fault> {
+    if exchange.response.has_head() {
+        return Err(Violation::HeadTwice.into());
+    }
+    let head = ResponseHead::read(payload, config.response_fields_max)?;
+    if head.status.is_informational() {
+        exchange.response.interim(config.interim_max)?;
+        return Ok(ClientEvent::Interim(head));
+    }
+    exchange.response.head(head.status, head.content_length)?;
+    Ok(ClientEvent::Head(head))
 }

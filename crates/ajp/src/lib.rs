@@ -1,10 +1,91 @@
 //! AJP13 on the wire, both roles, without I/O.
+//!
+//! AJP13 joins a web server (the *client role*, [`Client`]) to a servlet container (the *server
+//! role*, [`Server`]) over a long-lived connection that carries one exchange after another. This
+//! crate turns bytes into events and messages into bytes; sockets, timeouts, pools and HTTP belong
+//! to its callers. Every limit is a setting or a constant, every refusal a [`Fault`] with a name.
+//!
+//! - [`client`] and [`server`]: each role's end of one connection. `receive` takes bytes out of the
+//!   caller's buffer and yields events (`None`: more bytes, please); the `send` functions append to
+//!   the caller's output. Body bytes are handed out as slices of the input.
+//! - [`message`]: every message, borrowed decode and appending encode, on [`wire`]'s primitives,
+//!   framed by [`packet`], numbered by [`code`].
+//! - `exchange`, private: the one state machine that knows what may come next.
+//!
+//! # Example
+//! Both roles, joined by two buffers: a POST is answered with what it sent.
+//! ```
+//! use bytes::BytesMut;
+//! use catamaran_ajp::{
+//!     BodyLength, Client, ClientConfig, ClientEvent, End, Request, Server, ServerConfig,
+//!     ServerEvent,
+//! };
+//! use http::{HeaderMap, Method, StatusCode};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut client = Client::new(ClientConfig::default());
+//! let mut server = Server::new(ServerConfig::default());
+//! let (mut up, mut down) = (BytesMut::new(), BytesMut::new());
+//!
+//! // The web server sends the head and, unasked, the first packet of the body.
+//! let request = Request {
+//!     method: &Method::POST,
+//!     protocol: "HTTP/1.1",
+//!     path: b"/greeting",
+//!     query: None,
+//!     remote_addr: "192.0.2.7",
+//!     remote_host: None,
+//!     server_name: "example.com",
+//!     server_port: 80,
+//!     is_ssl: false,
+//!     headers: &HeaderMap::new(),
+//!     body: BodyLength::Known(5),
+//!     announce_chunked: false,
+//!     attributes: &[],
+//! };
+//! client.send_request(&request, &mut up)?;
+//! client.send_data(b"hello", &mut up);
+//! client.finish_body(&mut up)?;
+//!
+//! // The container reads it and answers.
+//! while let Some(event) = server.receive(&mut up, &mut down)? {
+//!     match event {
+//!         ServerEvent::Request(head) => {
+//!             assert_eq!(head.path, "/greeting");
+//!             server.send_head(StatusCode::OK, None, &HeaderMap::new(), &mut down)?;
+//!         }
+//!         ServerEvent::Body(bytes) => server.send_data(&bytes, &mut down),
+//!         ServerEvent::BodyEnd => break,
+//!     }
+//! }
+//! assert_eq!(server.send_end(&up, &mut down), End::Reuse);
+//!
+//! // The web server reads the response.
+//! let mut body = Vec::new();
+//! while let Some(event) = client.receive(&mut down, &mut up)? {
+//!     match event {
+//!         ClientEvent::Head(head) => assert_eq!(head.status, StatusCode::OK),
+//!         ClientEvent::Body(bytes) => body.extend_from_slice(&bytes),
+//!         ClientEvent::End => break,
+//!         _ => {}
+//!     }
+//! }
+//! assert_eq!(body, b"hello");
+//! assert!(client.can_reuse() && down.is_empty());
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod code;
 pub mod error;
+mod exchange;
+mod field;
+pub mod message;
 pub mod packet;
 pub mod server;
+pub mod wire;
 
 pub use client::{Attribute, Client, ClientConfig, ClientEvent, Request, ResponseHead};
 pub use error::{BodyError, Fault, RequestError, ResponseError};

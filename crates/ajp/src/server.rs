@@ -1,16 +1,36 @@
 //! The server role: what a container does.
+//!
+//! [`Server`] is its end of one connection. Bytes become [`ServerEvent`]s: a head, then body bytes
+//! as they are owed or asked for. It answers CPING by itself, swallows the one body packet that may
+//! still be on its way when a response ends early, and never takes bytes that were sent ahead of
+//! time for a request: that is how requests are smuggled. Sockets, timeouts, the secret and the
+//! application are the caller's.
 
-use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, StatusCode};
+mod head;
 
-use crate::{BodyLength, Fault, PacketSize, ResponseError};
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderMap, Method, StatusCode, header};
+
+use crate::{
+    Fault, PacketSize, ResponseError, code,
+    error::BodyFault,
+    exchange::Exchange,
+    field,
+    message::{body_chunk, data, end_response, get_body_chunk, ping, send_headers},
+    packet::{self, CLIENT_MAGIC, HEADER_BYTES},
+    wire::TooLarge,
+};
+
+pub use self::head::{Attributes, RequestHead};
 
 /// Settings of the server role.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerConfig {
-    /// Size of the packets sent and accepted.
+    /// The largest packet accepted and sent; must be the web server's own (mod_jk's
+    /// `max_packet_size`, httpd's `ProxyIOBufferSize`, Tomcat's `packetSize`). Default 8192 bytes.
     pub packet_size: PacketSize,
-    /// Most header fields in a request; default 100.
+    /// The most header fields in a request; more are refused with 431. Default 100, as Tomcat's
+    /// `maxHeaderCount`.
     pub fields_max: usize,
 }
 
@@ -23,45 +43,129 @@ impl Default for ServerConfig {
     }
 }
 
+/// What the web server said.
+#[derive(Clone, Debug)]
+pub enum ServerEvent {
+    /// A request.
+    Request(Box<RequestHead>),
+    /// Bytes of its body; never empty.
+    Body(Bytes),
+    /// The body is complete; only after a head whose body is not `Known(0)`. After [`End::Owed`]:
+    /// what was owed has arrived.
+    BodyEnd,
+}
+
+/// What [`Server::send_end`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The response is complete and the connection idle again.
+    Reuse,
+    /// The response is complete: flush, then close the connection.
+    Close,
+    /// Nothing was written yet, for a body packet is still on its way. Flush, receive until
+    /// [`ServerEvent::BodyEnd`] and call `send_end` again; when that takes too long, call
+    /// [`Server::send_end_now`].
+    Owed,
+}
+
 /// The container's end of one connection.
+///
+/// ```text
+/// idle --Request--> exchange --send_end--> idle | over
+///  |                   |          '--Owed--> draining --BodyEnd, send_end--> idle | over
+///  '--------any fault--+--> failed --refuse--> over
+/// ```
 #[derive(Debug)]
 pub struct Server {
     config: ServerConfig,
+    stage: Stage,
+    /// Part of a packet arrived while idle.
+    is_midway: bool,
+    /// The web server may send one empty packet more than it should: lighttpd does.
+    may_stray: bool,
+    /// The body's last byte was handed out, its end was not.
+    body_end_due: bool,
+    /// The connection ends with the response.
+    is_closing: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Idle,
+    Exchange(Exchange),
+    /// The response is complete except for its END_RESPONSE.
+    Draining(Exchange),
+    Failed {
+        has_head: bool,
+    },
+    Over,
 }
 
 impl Server {
-    /// A fresh, idle connection.
+    /// A fresh connection, idle.
     pub fn new(config: ServerConfig) -> Self {
-        Self { config }
+        Self {
+            config,
+            stage: Stage::Idle,
+            is_midway: false,
+            may_stray: false,
+            body_end_due: false,
+            is_closing: false,
+        }
     }
 
-    /// Takes the next event from `input`; `None` asks for more bytes. Answers CPING by itself.
+    /// Takes the next event out of `input`; `None` asks for more bytes, if
+    /// [`Server::expects_input`]. Body bytes are slices of `input`, not copies. A CPING is answered
+    /// in `out`.
+    ///
+    /// While no body packet is due, bytes are left in `input` as they are.
     ///
     /// # Errors
-    /// [`Fault`].
+    /// [`Fault`]: if it has a status, answer it with [`Server::refuse`]; then close the connection.
     pub fn receive(
         &mut self,
         input: &mut BytesMut,
         out: &mut BytesMut,
     ) -> Result<Option<ServerEvent>, Fault> {
-        let _ = (input, out, &mut self.config);
-        Ok(None)
+        let received = match &self.stage {
+            Stage::Idle => self.receive_idle(input, out),
+            Stage::Exchange(_) | Stage::Draining(_) => self.receive_body(input),
+            Stage::Failed { .. } | Stage::Over => Ok(None),
+        };
+        if received.is_err() {
+            let has_head = self.has_head();
+            self.stage = Stage::Failed { has_head };
+        }
+        received
     }
 
-    /// Whether the peer may send something now that [`Server::receive`] would take.
+    /// Whether the web server may send something now that [`Server::receive`] would take. If not,
+    /// there is no need to read from the connection.
     pub fn expects_input(&self) -> bool {
-        true
+        match &self.stage {
+            Stage::Idle => true,
+            Stage::Exchange(exchange) | Stage::Draining(exchange) => exchange.request.owed() > 0,
+            Stage::Failed { .. } | Stage::Over => false,
+        }
     }
 
-    /// Asks for body bytes if there may be more and none are on their way.
+    /// Asks for body bytes, unless the body has ended or a packet is on its way already.
     pub fn want_body(&mut self, out: &mut BytesMut) {
-        let _ = (out, &mut self.config);
+        let Stage::Exchange(exchange) = &mut self.stage else {
+            return;
+        };
+        let demand = exchange.request.demand(self.config.packet_size);
+        let bytes = u16::try_from(demand).unwrap_or(u16::MAX);
+        if bytes > 0 && exchange.request.ask(bytes, 0).is_ok() {
+            get_body_chunk::encode(bytes, out);
+        }
     }
 
-    /// Appends the response's head.
+    /// Appends the head of the response. Without a reason the usual phrase for `status` is sent.
+    /// Fields that concern one connection only are left out. A Content-Length is binding.
     ///
     /// # Errors
-    /// [`ResponseError`]; nothing is written then.
+    /// [`ResponseError`]; nothing is written then, so another head, such as a 500, may be sent.
     pub fn send_head(
         &mut self,
         status: StatusCode,
@@ -69,143 +173,275 @@ impl Server {
         headers: &HeaderMap,
         out: &mut BytesMut,
     ) -> Result<(), ResponseError> {
-        let _ = (status, reason, headers, out, &mut self.config);
-        Ok(())
+        let response = match &mut self.stage {
+            Stage::Exchange(exchange) if !exchange.response.has_head() => &mut exchange.response,
+            _ => return Err(ResponseError::NotDue),
+        };
+        if status.is_informational() {
+            return Err(ResponseError::Interim);
+        }
+        let content_length = content_length(headers)?;
+        let reason = reason.unwrap_or_else(|| usual_reason(status));
+        if field::has_control(reason) {
+            return Err(ResponseError::Reason);
+        }
+        send_headers::encode(status, reason, headers, self.config.packet_size, out)
+            .map_err(|TooLarge { bytes, max }| ResponseError::HeadTooLarge { bytes, max })?;
+        response
+            .head(status, content_length)
+            .map_err(|_| ResponseError::NotDue)
     }
 
-    /// Body bytes that one chunk may carry now; 0 when the response has no (more) body.
+    /// The most body bytes that [`Server::begin_chunk`] may take now; 0 before the head, when the
+    /// response has no body, and when its Content-Length is reached.
     pub fn chunk_room(&self) -> usize {
-        0
+        match &self.stage {
+            Stage::Exchange(exchange) => {
+                let size = self.config.packet_size;
+                exchange.response.room(size.chunk_max())
+            }
+            _ => 0,
+        }
     }
 
-    /// Starts a chunk of `len` bytes, at most [`Server::chunk_room`]; the caller writes them next,
-    /// then calls [`Server::finish_chunk`].
+    /// Appends what precedes `len` body bytes in a chunk; the caller appends the bytes, or sends
+    /// them behind `out` from where they are, then calls [`Server::finish_chunk`].
+    ///
+    /// # Panics
+    /// If `len` is 0 or exceeds [`Server::chunk_room`]: the web server would lose track.
     pub fn begin_chunk(&mut self, len: usize, out: &mut BytesMut) {
-        let _ = (len, out, &mut self.config);
+        let room = self.chunk_room();
+        assert!(
+            (1..=room).contains(&len),
+            "a chunk of {len} bytes where 1 to {room} fit"
+        );
+        if let Stage::Exchange(exchange) = &mut self.stage {
+            let passed = exchange.response.chunk(len);
+            debug_assert!(passed.is_ok(), "the room covers the chunk");
+        }
+        body_chunk::encode_prefix(len, out);
     }
 
-    /// Ends the chunk begun last.
+    /// Appends what follows the bytes of a chunk.
     pub fn finish_chunk(&mut self, out: &mut BytesMut) {
-        let _ = (out, &mut self.config);
+        out.put_u8(body_chunk::TERMINATOR);
     }
 
-    /// Sends `data` in as many chunks as it needs.
-    pub fn send_data(&mut self, data: &[u8], out: &mut BytesMut) {
-        let _ = (data, out, &mut self.config);
+    /// Sends `bytes` of the body, in as many chunks as they need. They are dropped if the response
+    /// has no body. Bytes beyond the Content-Length are dropped as well, and the connection closes
+    /// with the response.
+    pub fn send_data(&mut self, mut bytes: &[u8], out: &mut BytesMut) {
+        while !bytes.is_empty() {
+            let len = bytes.len().min(self.chunk_room());
+            if len == 0 {
+                self.is_closing |= !self.is_bodiless();
+                return;
+            }
+            let (chunk, rest) = bytes.split_at(len);
+            self.begin_chunk(len, out);
+            out.extend_from_slice(chunk);
+            self.finish_chunk(out);
+            bytes = rest;
+        }
     }
 
-    /// Asks the web server to flush.
+    /// Asks the web server to pass on what it has. Does nothing before the head, where lighttpd
+    /// takes it for an error, or when there is no body.
     pub fn send_flush(&mut self, out: &mut BytesMut) {
-        let _ = (out, &mut self.config);
+        if self.has_head() && !self.is_bodiless() {
+            out.extend_from_slice(&body_chunk::FLUSH);
+        }
     }
 
-    /// Makes the next [`Server::send_end`] close the connection.
+    /// Makes the connection end with the response, for instance because the container shuts down.
     pub fn close_after(&mut self) {
-        let _ = &mut self.config;
+        self.is_closing = true;
     }
 
-    /// Ends the response. `input` is what was received and not yet consumed.
+    /// Ends the response. `input` is what was received and not taken yet.
+    ///
+    /// The connection closes if the body is shorter than its Content-Length, or if `input` holds
+    /// anything but one stray empty packet: no web server sends its next request before it has
+    /// seen the end of this response, so those bytes are a body that the web server failed to
+    /// announce, and a request smuggled inside. Without a head, a 500 is sent.
     pub fn send_end(&mut self, input: &BytesMut, out: &mut BytesMut) -> End {
-        let _ = (input, out, &mut self.config);
-        End::Close
+        let (Stage::Exchange(exchange) | Stage::Draining(exchange)) = &self.stage else {
+            return End::Close;
+        };
+        if !exchange.response.has_head() {
+            self.refuse(StatusCode::INTERNAL_SERVER_ERROR, out);
+            return End::Close;
+        }
+        if exchange.response.end().is_err() || self.is_closing {
+            self.send_end_now(out);
+            return End::Close;
+        }
+        if exchange.request.owed() > 0 {
+            self.drain();
+            return End::Owed;
+        }
+        if !is_quiet(input) {
+            self.send_end_now(out);
+            return End::Close;
+        }
+        out.extend_from_slice(&end_response::REUSE);
+        self.stage = Stage::Idle;
+        self.may_stray = true;
+        self.body_end_due = false;
+        End::Reuse
     }
 
-    /// Ends the response without waiting for what is owed: the connection closes.
+    /// Ends the response at once, whatever is owed or missing: the connection closes.
     pub fn send_end_now(&mut self, out: &mut BytesMut) {
-        let _ = (out, &mut self.config);
+        if let Stage::Exchange(_) | Stage::Draining(_) = self.stage {
+            out.extend_from_slice(&end_response::CLOSE);
+        }
+        self.stage = Stage::Over;
     }
 
-    /// Answers `status` without a body and ends the connection.
+    /// Answers with `status` alone, unless a head was sent already, and ends the connection.
+    /// For faults that have a status, and for requests that are not worth reading.
     pub fn refuse(&mut self, status: StatusCode, out: &mut BytesMut) {
-        let _ = (status, out, &mut self.config);
+        let is_due = match &self.stage {
+            Stage::Exchange(exchange) => !exchange.response.has_head(),
+            Stage::Failed { has_head } => !has_head,
+            Stage::Idle | Stage::Draining(_) | Stage::Over => false,
+        };
+        if is_due {
+            let mut headers = HeaderMap::with_capacity(1);
+            headers.insert(header::CONTENT_LENGTH, 0.into());
+            let size = self.config.packet_size;
+            let written = send_headers::encode(status, usual_reason(status), &headers, size, out);
+            debug_assert_eq!(written, Ok(()), "a head without fields fits any packet");
+            out.extend_from_slice(&end_response::CLOSE);
+        }
+        self.stage = Stage::Over;
     }
 
-    /// The peer closed.
+    /// The web server closed the connection.
     ///
     /// # Errors
-    /// [`Fault::Eof`] in the middle of an exchange.
+    /// [`Fault::Eof`] in the middle of a head or a response; [`BodyFault::Eof`] in the middle of a
+    /// request's body.
     pub fn receive_eof(&self) -> Result<(), Fault> {
-        Ok(())
+        match &self.stage {
+            Stage::Idle if self.is_midway => Err(Fault::Eof),
+            Stage::Idle | Stage::Failed { .. } | Stage::Over => Ok(()),
+            Stage::Exchange(exchange) | Stage::Draining(exchange)
+                if !exchange.request.has_ended() =>
+            {
+                Err(BodyFault::Eof.into())
+            }
+            Stage::Exchange(_) | Stage::Draining(_) => Err(Fault::Eof),
+        }
     }
 
-    /// Whether no exchange is open and no part of a packet was received.
+    /// Whether no exchange is open and no part of a request has arrived.
     pub fn is_idle(&self) -> bool {
-        true
+        matches!(self.stage, Stage::Idle) && !self.is_midway
+    }
+
+    fn receive_idle(
+        &mut self,
+        input: &mut BytesMut,
+        out: &mut BytesMut,
+    ) -> Result<Option<ServerEvent>, Fault> {
+        loop {
+            let Some(payload) = packet::take(input, CLIENT_MAGIC, self.config.packet_size)? else {
+                self.is_midway = !input.is_empty();
+                return Ok(None);
+            };
+            self.is_midway = false;
+            let may_stray = std::mem::take(&mut self.may_stray);
+            match payload.first() {
+                Some(&code::FORWARD_REQUEST) => {
+                    let head = RequestHead::read(&payload, self.config.fields_max)?;
+                    let is_head = head.method == Method::HEAD;
+                    self.stage = Stage::Exchange(Exchange::new(head.body, is_head));
+                    return Ok(Some(ServerEvent::Request(Box::new(head))));
+                }
+                Some(&code::CPING) => out.extend_from_slice(&ping::CPONG),
+                None | Some(0) if may_stray && data::is_end(&payload) => {}
+                Some(&other) => return Err(Fault::Message(other)),
+                None => return Err(Fault::Empty),
+            }
+        }
+    }
+
+    fn receive_body(&mut self, input: &mut BytesMut) -> Result<Option<ServerEvent>, Fault> {
+        if std::mem::take(&mut self.body_end_due) {
+            return Ok(Some(ServerEvent::BodyEnd));
+        }
+        let is_draining = matches!(self.stage, Stage::Draining(_));
+        let (Stage::Exchange(exchange) | Stage::Draining(exchange)) = &mut self.stage else {
+            return Ok(None);
+        };
+        let body = &mut exchange.request;
+        if body.owed() == 0 {
+            return Ok(None);
+        }
+        let size = self.config.packet_size;
+        let Some(payload) = packet::take(input, CLIENT_MAGIC, size).map_err(BodyFault::from)?
+        else {
+            return Ok(None);
+        };
+        let bytes = data::decode(&payload)?;
+        body.data(bytes.len())?;
+        if is_draining || bytes.is_empty() {
+            return Ok(Some(ServerEvent::BodyEnd));
+        }
+        self.body_end_due = body.has_ended();
+        Ok(Some(ServerEvent::Body(field::shared(bytes, &payload))))
+    }
+
+    /// Keeps the response open until the owed packet has come.
+    fn drain(&mut self) {
+        self.body_end_due = false;
+        self.stage = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Exchange(exchange) => Stage::Draining(exchange),
+            other => other,
+        };
+    }
+
+    fn has_head(&self) -> bool {
+        match &self.stage {
+            Stage::Exchange(exchange) | Stage::Draining(exchange) => exchange.response.has_head(),
+            Stage::Failed { has_head } => *has_head,
+            Stage::Idle | Stage::Over => false,
+        }
+    }
+
+    fn is_bodiless(&self) -> bool {
+        match &self.stage {
+            Stage::Exchange(exchange) => exchange.response.is_bodiless(),
+            _ => true,
+        }
     }
 }
 
-/// What the web server said.
-#[derive(Debug)]
-pub enum ServerEvent {
-    /// A request's head.
-    Request(Box<RequestHead>),
-    /// Bytes of its body.
-    Body(Bytes),
-    /// The body is complete; or, after [`End::Owed`], what was owed has arrived.
-    BodyEnd,
+/// Whether `input` holds nothing, or nothing but the empty packet that lighttpd sends too many.
+fn is_quiet(input: &[u8]) -> bool {
+    match input.split_at_checked(HEADER_BYTES) {
+        Some((header, payload)) => {
+            header[..2] == CLIENT_MAGIC
+                && usize::from(u16::from_be_bytes([header[2], header[3]])) == payload.len()
+                && data::is_end(payload)
+        }
+        None => input.is_empty(),
+    }
 }
 
-/// What remains to be done after [`Server::send_end`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// END_RESPONSE(1) was written: the connection is idle.
-    Reuse,
-    /// END_RESPONSE(0) was written: flush and close.
-    Close,
-    /// Nothing was written: a body packet is still on its way. Flush, receive until
-    /// [`ServerEvent::BodyEnd`], then call `send_end` again; when a drain timeout passes first,
-    /// call [`Server::send_end_now`].
-    Owed,
+/// The length that the response announces, if it does.
+fn content_length(headers: &HeaderMap) -> Result<Option<u64>, ResponseError> {
+    let mut values = headers.get_all(header::CONTENT_LENGTH).iter();
+    let first = values.next().map(field::content_length);
+    match (first.transpose(), values.next()) {
+        (Ok(length), None) => Ok(length),
+        _ => Err(ResponseError::ContentLength),
+    }
 }
 
-/// The head of a request.
-#[derive(Clone, Debug)]
-pub struct RequestHead {
-    /// The method.
-    pub method: Method,
-    /// The client's protocol as text, such as `HTTP/1.1`; empty if the web server sent none.
-    pub protocol: Bytes,
-    /// The path as received.
-    pub path: Bytes,
-    /// The query, without `?`.
-    pub query: Option<Bytes>,
-    /// The client's address.
-    pub remote_addr: Option<Bytes>,
-    /// The client's host name.
-    pub remote_host: Option<Bytes>,
-    /// The server's name; empty if the web server sent none.
-    pub server_name: Bytes,
-    /// The server's port.
-    pub server_port: u16,
-    /// Whether the client came over TLS, as the web server says.
-    pub is_ssl: bool,
-    /// The fields, without Content-Length and Transfer-Encoding.
-    pub headers: HeaderMap,
-    /// How long the body is.
-    pub body: BodyLength,
-    /// The attributes.
-    pub attributes: Attributes,
-}
-
-/// The attributes of a request.
-#[derive(Clone, Debug, Default)]
-pub struct Attributes {
-    /// The user the web server authenticated.
-    pub remote_user: Option<Bytes>,
-    /// How.
-    pub auth_type: Option<Bytes>,
-    /// The route.
-    pub jvm_route: Option<Bytes>,
-    /// The client's certificate.
-    pub ssl_cert: Option<Bytes>,
-    /// The TLS cipher.
-    pub ssl_cipher: Option<Bytes>,
-    /// The TLS session id.
-    pub ssl_session: Option<Bytes>,
-    /// The key size in bits.
-    pub ssl_key_size: Option<u32>,
-    /// The shared secret as sent; comparing it is the connector's matter.
-    pub secret: Option<Bytes>,
-    /// All other attributes, in order.
-    pub other: Vec<(Bytes, Bytes)>,
+/// The phrase for `status`; empty if it has none. Old web servers fail without a phrase string.
+fn usual_reason(status: StatusCode) -> &'static [u8] {
+    status.canonical_reason().unwrap_or_default().as_bytes()
 }

@@ -1,0 +1,188 @@
+//! The request as a web server hands it to the codec, and what may not be sent.
+//!
+//! Containers pass much on to the application unseen: Tomcat delivers line breaks in header values
+//! (which [`http::HeaderMap`] rules out already). So every text is checked here, before a byte is
+//! written; no container's leniency is relied on.
+
+use std::fmt;
+
+use http::{HeaderMap, Method, header};
+
+use crate::{BodyLength, RequestError, code::AttributeCode, field};
+
+use super::ClientConfig;
+
+/// The longest field name that every container reads: Undertow keeps 255 bytes.
+const FIELD_NAME_BYTES_MAX: usize = 255;
+
+/// One request's head, borrowed from the caller.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The method. All 27 that AJP13 numbers travel as a number, the others as attribute
+    /// `stored_method`.
+    pub method: &'a Method,
+    /// The client's protocol as text, such as `HTTP/1.1` or `HTTP/2.0`.
+    pub protocol: &'a str,
+    /// The path without query, percent-encoded; starts with `/`, or is `*` for OPTIONS.
+    pub path: &'a [u8],
+    /// The query without its `?`; `None` if there is none, which differs from an empty one.
+    pub query: Option<&'a [u8]>,
+    /// The client's IP address.
+    pub remote_addr: &'a str,
+    /// The client's host name, if it was looked up; usually not.
+    pub remote_host: Option<&'a str>,
+    /// The host that the client asked for. `headers` should have a Host that agrees.
+    pub server_name: &'a str,
+    /// The port that the client asked for.
+    pub server_port: u16,
+    /// Whether the client came over TLS.
+    pub is_ssl: bool,
+    /// End-to-end fields. Content-Length and Transfer-Encoding in it are ignored: `body` rules.
+    /// Several Cookie fields, which HTTP/2 clients send, become one.
+    pub headers: &'a HeaderMap,
+    /// How long the body is. A known length, zero too, is written as Content-Length; without one
+    /// the container asks for every packet.
+    pub body: BodyLength,
+    /// For an unknown length, write `Transfer-Encoding: chunked`: Undertow takes a request without
+    /// it for one without body. Off in mind of Tomcat, which needs neither.
+    pub announce_chunked: bool,
+    /// Attributes besides the query and the stored method, which are written by themselves.
+    pub attributes: &'a [Attribute<'a>],
+}
+
+/// One attribute of a request.
+///
+/// Its `Debug` shows the code alone: secrets and certificates do not belong in logs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Attribute<'a> {
+    /// The user whom the web server authenticated. Tomcat heeds it with
+    /// `tomcatAuthentication="false"` only.
+    RemoteUser(&'a [u8]),
+    /// How the user was authenticated; as [`Attribute::RemoteUser`].
+    AuthType(&'a [u8]),
+    /// The route of the backend that was chosen.
+    JvmRoute(&'a [u8]),
+    /// The client's certificate as PEM; its chain may follow.
+    SslCert(&'a [u8]),
+    /// The name of the TLS cipher.
+    SslCipher(&'a [u8]),
+    /// The TLS session id in hexadecimal.
+    SslSession(&'a [u8]),
+    /// The cipher's key size in bits.
+    SslKeySize(u16),
+    /// The secret that Tomcat's `secret` demands with every request.
+    Secret(&'a [u8]),
+    /// A named attribute. Tomcat refuses names that it does not know with 403, unless its
+    /// `allowedRequestAttributesPattern` matches.
+    Request {
+        /// Its name, such as `AJP_REMOTE_PORT`.
+        name: &'a [u8],
+        /// Its value.
+        value: &'a [u8],
+    },
+}
+
+impl Attribute<'_> {
+    pub(crate) fn code(&self) -> AttributeCode {
+        match self {
+            Self::RemoteUser(_) => AttributeCode::RemoteUser,
+            Self::AuthType(_) => AttributeCode::AuthType,
+            Self::JvmRoute(_) => AttributeCode::JvmRoute,
+            Self::SslCert(_) => AttributeCode::SslCert,
+            Self::SslCipher(_) => AttributeCode::SslCipher,
+            Self::SslSession(_) => AttributeCode::SslSession,
+            Self::SslKeySize(_) => AttributeCode::SslKeySize,
+            Self::Secret(_) => AttributeCode::Secret,
+            Self::Request { .. } => AttributeCode::ReqAttribute,
+        }
+    }
+
+    /// Whether the attribute may be sent. Values that may span lines, such as certificates, must
+    /// only be free of zero bytes.
+    fn is_sendable(&self) -> bool {
+        match *self {
+            Self::SslKeySize(_) => true,
+            Self::SslCert(value) | Self::Secret(value) => !value.contains(&0),
+            Self::Request { name, value } => {
+                !name.is_empty() && !field::has_control(name) && !value.contains(&0)
+            }
+            Self::RemoteUser(value)
+            | Self::AuthType(value)
+            | Self::JvmRoute(value)
+            | Self::SslCipher(value)
+            | Self::SslSession(value) => !field::has_control(value),
+        }
+    }
+}
+
+impl fmt::Debug for Attribute<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Attribute").field(&self.code()).finish()
+    }
+}
+
+impl Request<'_> {
+    /// Checks what the encoder of FORWARD_REQUEST takes for granted.
+    pub(super) fn check(&self, config: &ClientConfig) -> Result<(), RequestError> {
+        self.check_target()?;
+        self.check_texts()?;
+        if matches!(self.body, BodyLength::Known(length) if i64::try_from(length).is_err()) {
+            return Err(RequestError::BodyTooLong);
+        }
+        self.check_fields(config.fields_max)
+    }
+
+    /// Counts the fields as they will be written, and measures their names.
+    fn check_fields(&self, max: usize) -> Result<(), RequestError> {
+        let has_framing = matches!(self.body, BodyLength::Known(_)) || self.announce_chunked;
+        let has_cookies = self.headers.contains_key(header::COOKIE);
+        let mut fields = usize::from(has_framing) + usize::from(has_cookies);
+        for name in self.headers.iter().map(|(name, _)| name) {
+            if field::is_framing(name) || *name == header::COOKIE {
+                continue;
+            }
+            fields += 1;
+            let bytes = name.as_str().len();
+            if bytes > FIELD_NAME_BYTES_MAX {
+                let max = FIELD_NAME_BYTES_MAX;
+                return Err(RequestError::FieldNameTooLong { bytes, max });
+            }
+        }
+        match fields > max {
+            true => Err(RequestError::TooManyFields { fields, max }),
+            false => Ok(()),
+        }
+    }
+
+    fn check_target(&self) -> Result<(), RequestError> {
+        let is_asterisk = self.path == b"*" && self.method == Method::OPTIONS;
+        if self.path.first() != Some(&b'/') && !is_asterisk {
+            return Err(RequestError::Path);
+        }
+        let is_unsafe = |text: &[u8]| text.iter().any(|byte| *byte <= b' ' || *byte == 0x7F);
+        if is_unsafe(self.path) {
+            return Err(RequestError::Control("path"));
+        }
+        if self.query.is_some_and(is_unsafe) {
+            return Err(RequestError::Control("query"));
+        }
+        Ok(())
+    }
+
+    fn check_texts(&self) -> Result<(), RequestError> {
+        for (part, text) in [
+            ("protocol", self.protocol),
+            ("remote address", self.remote_addr),
+            ("remote host", self.remote_host.unwrap_or_default()),
+            ("server name", self.server_name),
+        ] {
+            if field::has_control(text.as_bytes()) {
+                return Err(RequestError::Control(part));
+            }
+        }
+        match self.attributes.iter().all(Attribute::is_sendable) {
+            true => Ok(()),
+            false => Err(RequestError::Control("attributes")),
+        }
+    }
+}

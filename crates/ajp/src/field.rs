@@ -1,0 +1,121 @@
+//! What header fields mean to the codec, in both roles.
+//!
+//! Turns the views of [`crate::message::fields`] into `http` types without copying values, reads
+//! Content-Length strictly, and knows which fields concern one connection only. Names must be
+//! tokens and values free of control characters, or the head is refused: nothing that could split
+//! a message passes through here.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+use crate::{
+    error::FieldFault,
+    message::fields::{Field, FieldName},
+};
+
+/// The name and value of `field`, which is a view into `payload`. A null value counts as empty.
+pub(crate) fn read(
+    field: &Field<'_>,
+    payload: &Bytes,
+) -> Result<(HeaderName, HeaderValue), FieldFault> {
+    let name = match field.name {
+        FieldName::Coded(name) => name.clone(),
+        FieldName::Literal(name) => HeaderName::from_bytes(name).map_err(|_| FieldFault::Name)?,
+    };
+    let value = HeaderValue::from_maybe_shared(shared(field.value.unwrap_or_default(), payload))
+        .map_err(|_| FieldFault::Value)?;
+    Ok((name, value))
+}
+
+/// A handle on `view`, which lies in `payload`.
+pub(crate) fn shared(view: &[u8], payload: &Bytes) -> Bytes {
+    payload.slice_ref(view)
+}
+
+/// An empty map for `count` fields, of which at most `max` are allowed.
+pub(crate) fn map(count: usize, max: usize) -> Result<HeaderMap, FieldFault> {
+    if count > max {
+        return Err(FieldFault::TooMany { max });
+    }
+    HeaderMap::try_with_capacity(count).map_err(|_| FieldFault::TooMany { max })
+}
+
+/// The number in a Content-Length: digits and nothing else, below 2^63.
+pub(crate) fn content_length(value: &HeaderValue) -> Result<u64, FieldFault> {
+    decimal(value.as_bytes()).ok_or(FieldFault::ContentLength)
+}
+
+/// The number that `digits` spell, if they are all digits and it is below 2^63.
+pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    let number = digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| digit - b'0')?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })?;
+    (number <= i64::MAX as u64).then_some(number)
+}
+
+/// Whether the field frames the body: the codec reads and writes those itself.
+pub(crate) fn is_framing(name: &HeaderName) -> bool {
+    *name == header::CONTENT_LENGTH || *name == header::TRANSFER_ENCODING
+}
+
+/// Whether the field concerns one connection only (RFC 9110, section 7.6.1), apart from what
+/// Connection itself names.
+pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+    )
+}
+
+/// Removes the fields that a Connection field with this value names.
+pub(crate) fn remove_nominated(headers: &mut HeaderMap, connection: &HeaderValue) {
+    for name in connection.as_bytes().split(|byte| *byte == b',') {
+        if let Ok(name) = HeaderName::from_bytes(name.trim_ascii()) {
+            headers.remove(name);
+        }
+    }
+}
+
+/// Whether `text` has control characters, of which only the tab is fit for one line of HTTP.
+pub(crate) fn has_control(text: &[u8]) -> bool {
+    text.iter()
+        .any(|byte| byte.is_ascii_control() && *byte != b'\t')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_digits_below_two_to_the_63rd() {
+        for (text, length) in [
+            ("0", Some(0)),
+            ("5", Some(5)),
+            ("007", Some(7)),
+            ("9223372036854775807", Some(i64::MAX as u64)),
+            ("9223372036854775808", None),
+            ("18446744073709551616", None),
+            ("99999999999999999999999999", None),
+            ("", None),
+            ("+5", None),
+            ("-1", None),
+            ("5x", None),
+            (" 5", None),
+            ("5 ", None),
+            ("5, 5", None),
+            ("0x5", None),
+        ] {
+            assert_eq!(decimal(text.as_bytes()), length, "{text:?}");
+        }
+    }
+}

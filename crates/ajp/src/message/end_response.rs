@@ -1,0 +1,23 @@
+//! END_RESPONSE: the response is complete.
+//!
+//! One byte says whether the connection may carry another exchange. Only 1 means yes: Tomcat sends
+//! 0 after errors and leaves the socket open, so the web server has to close it.
+
+use crate::{code, error::DecodeError};
+
+/// A whole packet: the response is complete, the connection may be used again.
+pub const REUSE: [u8; 6] = [b'A', b'B', 0, 2, code::END_RESPONSE, 1];
+
+/// A whole packet: the response is complete, and so is the connection.
+pub const CLOSE: [u8; 6] = [b'A', b'B', 0, 2, code::END_RESPONSE, 0];
+
+/// Whether `payload` lets the connection be used again.
+///
+/// # Errors
+/// [`DecodeError`] if it is no END_RESPONSE.
+pub fn decode(payload: &[u8]) -> Result<bool, DecodeError> {
+    let mut reader = super::open(payload, code::END_RESPONSE)?;
+    let reuse = reader.u8()?;
+    reader.finish()?;
+    Ok(reuse == 1)
+}

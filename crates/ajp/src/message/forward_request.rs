@@ -1,0 +1,248 @@
+//! FORWARD_REQUEST: the head of a request.
+//!
+//! Fixed fields, counted header fields, attributes in any order up to `FF`; all in one packet, for
+//! there is no continuation. Attributes of unknown number cannot be skipped, because nothing says
+//! how long they are: such a request is refused. The shapes decoded here are checked for meaning
+//! by the server role, and [`encode`] writes only what every deployed container reads.
+
+use bytes::BytesMut;
+use http::{Method, header};
+
+use crate::{
+    BodyLength,
+    client::{Attribute, Request},
+    code::{self, AttributeCode},
+    error::DecodeError,
+    field,
+    message::fields::{self, Fields},
+    packet::{CLIENT_MAGIC, PacketSize},
+    wire::{Reader, TooLarge, Writer},
+};
+
+/// The longest string of digits read as a key size.
+const KEY_SIZE_DIGITS_MAX: u16 = 15;
+
+/// A request head, borrowed from the payload, up to its fields.
+#[derive(Clone, Debug)]
+pub struct ForwardRequest<'a> {
+    /// The method; `None` if attribute `stored_method` names it.
+    pub method: Option<Method>,
+    /// The client's protocol as text.
+    pub protocol: Option<&'a [u8]>,
+    /// The path.
+    pub uri: Option<&'a [u8]>,
+    /// The client's address.
+    pub remote_addr: Option<&'a [u8]>,
+    /// The client's host name, which most web servers leave null.
+    pub remote_host: Option<&'a [u8]>,
+    /// The server's name.
+    pub server_name: Option<&'a [u8]>,
+    /// The server's port.
+    pub server_port: u16,
+    /// Whether the client came over TLS.
+    pub is_ssl: bool,
+    /// The fields; [`ForwardRequest::attributes`] follow the last one.
+    pub fields: Fields<'a>,
+}
+
+impl<'a> ForwardRequest<'a> {
+    /// Reads what precedes the fields.
+    ///
+    /// # Errors
+    /// [`DecodeError`].
+    pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = super::open(payload, code::FORWARD_REQUEST)?;
+        let method = match reader.u8()? {
+            code::STORED_METHOD => None,
+            number => Some(code::method(number).ok_or(DecodeError::MethodCode(number))?),
+        };
+        Ok(Self {
+            method,
+            protocol: reader.string()?,
+            uri: reader.string()?,
+            remote_addr: reader.string()?,
+            remote_host: reader.string()?,
+            server_name: reader.string()?,
+            server_port: reader.u16()?,
+            is_ssl: reader.bool()?,
+            fields: Fields::read(reader, &code::REQUEST_FIELDS)?,
+        })
+    }
+
+    /// The attributes behind the fields; fields not read yet are skipped.
+    ///
+    /// # Errors
+    /// [`DecodeError`] in a skipped field.
+    pub fn attributes(self) -> Result<ReceivedAttributes<'a>, DecodeError> {
+        Ok(ReceivedAttributes {
+            reader: Some(self.fields.into_reader()?),
+        })
+    }
+}
+
+/// One attribute as it stands in the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceivedAttribute<'a> {
+    /// A coded attribute with a string.
+    Text(AttributeCode, Option<&'a [u8]>),
+    /// The key size, sent as an integer or as digits.
+    KeySize(u32),
+    /// A named attribute.
+    Named {
+        /// Its name.
+        name: Option<&'a [u8]>,
+        /// Its value.
+        value: Option<&'a [u8]>,
+    },
+}
+
+/// The attributes of a request, read one by one; the last item is a fault if the payload does not
+/// end where they do.
+#[derive(Clone, Debug)]
+pub struct ReceivedAttributes<'a> {
+    /// `None` behind the end.
+    reader: Option<Reader<'a>>,
+}
+
+impl<'a> Iterator for ReceivedAttributes<'a> {
+    type Item = Result<ReceivedAttribute<'a>, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut reader = self.reader.take()?;
+        match attribute(&mut reader) {
+            Ok(None) => reader.finish().err().map(Err),
+            Ok(Some(attribute)) => {
+                self.reader = Some(reader);
+                Some(Ok(attribute))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// Reads one attribute; `None` at the end of them.
+fn attribute<'a>(reader: &mut Reader<'a>) -> Result<Option<ReceivedAttribute<'a>>, DecodeError> {
+    let number = reader.u8()?;
+    if number == code::ATTRIBUTES_END {
+        return Ok(None);
+    }
+    let code = AttributeCode::from_number(number).ok_or(DecodeError::AttributeCode(number))?;
+    Ok(Some(match code {
+        AttributeCode::SslKeySize => ReceivedAttribute::KeySize(key_size(reader)?),
+        AttributeCode::ReqAttribute => ReceivedAttribute::Named {
+            name: reader.string()?,
+            value: reader.string()?,
+        },
+        code => ReceivedAttribute::Text(code, reader.string()?),
+    }))
+}
+
+/// Reads a key size: an integer, unless it is the length of digits that follow.
+///
+/// The two cannot be confused: no attribute has the number of a digit.
+fn key_size(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
+    let number = reader.u16()?;
+    let starts_digits = reader.rest().first().is_some_and(u8::is_ascii_digit);
+    if !starts_digits || number == 0 {
+        return Ok(u32::from(number));
+    }
+    if number > KEY_SIZE_DIGITS_MAX {
+        return Err(DecodeError::KeySize);
+    }
+    let digits = reader.terminated(number)?;
+    let size = field::decimal(digits).ok_or(DecodeError::KeySize)?;
+    u32::try_from(size).map_err(|_| DecodeError::KeySize)
+}
+
+/// Appends a request head. The caller has checked that the parts may be sent.
+///
+/// # Errors
+/// [`TooLarge`] if it does not fit one packet; nothing is written then.
+pub(crate) fn encode(
+    request: &Request<'_>,
+    size: PacketSize,
+    out: &mut BytesMut,
+) -> Result<(), TooLarge> {
+    let mut writer = Writer::packet(CLIENT_MAGIC, out);
+    let method = code::method_code(request.method);
+    writer.u8(code::FORWARD_REQUEST);
+    writer.u8(method);
+    writer.string(request.protocol.as_bytes());
+    writer.string(request.path);
+    writer.string(request.remote_addr.as_bytes());
+    writer.optional(request.remote_host.map(str::as_bytes));
+    writer.string(request.server_name.as_bytes());
+    writer.u16(request.server_port);
+    writer.bool(request.is_ssl);
+    encode_fields(request, &mut writer);
+    if let Some(query) = request.query {
+        writer.u8(AttributeCode::QueryString.number());
+        writer.string(query);
+    }
+    for attribute in request.attributes {
+        encode_attribute(attribute, &mut writer);
+    }
+    if method == code::STORED_METHOD {
+        writer.u8(AttributeCode::StoredMethod.number());
+        writer.string(request.method.as_str().as_bytes());
+    }
+    writer.u8(code::ATTRIBUTES_END);
+    writer.finish(size.payload_max())
+}
+
+/// Appends the fields: those of the request, cookies in one line, and our own framing.
+fn encode_fields(request: &Request<'_>, writer: &mut Writer<'_>) {
+    let table = &code::REQUEST_FIELDS;
+    let count_at = writer.reserve_u16();
+    let mut count = 0_u16;
+    let mut cookies_done = false;
+    for (name, value) in request.headers {
+        if field::is_framing(name) {
+            continue;
+        }
+        if *name == header::COOKIE {
+            if std::mem::replace(&mut cookies_done, true) {
+                continue;
+            }
+            let cookies = request.headers.get_all(header::COOKIE);
+            fields::encode_name(name, table, writer);
+            writer.joined(cookies.iter().map(http::HeaderValue::as_bytes), b"; ");
+        } else {
+            fields::encode_name(name, table, writer);
+            writer.string(value.as_bytes());
+        }
+        count = count.saturating_add(1);
+    }
+    match request.body {
+        BodyLength::Known(length) => {
+            fields::encode_name(&header::CONTENT_LENGTH, table, writer);
+            writer.decimal(length);
+            count = count.saturating_add(1);
+        }
+        BodyLength::Unknown if request.announce_chunked => {
+            fields::encode_name(&header::TRANSFER_ENCODING, table, writer);
+            writer.string(b"chunked");
+            count = count.saturating_add(1);
+        }
+        BodyLength::Unknown => {}
+    }
+    writer.fill(count_at, count);
+}
+
+fn encode_attribute(attribute: &Attribute<'_>, writer: &mut Writer<'_>) {
+    writer.u8(attribute.code().number());
+    match *attribute {
+        Attribute::SslKeySize(bits) => writer.u16(bits),
+        Attribute::Request { name, value } => {
+            writer.string(name);
+            writer.string(value);
+        }
+        Attribute::RemoteUser(value)
+        | Attribute::AuthType(value)
+        | Attribute::JvmRoute(value)
+        | Attribute::SslCert(value)
+        | Attribute::SslCipher(value)
+        | Attribute::SslSession(value)
+        | Attribute::Secret(value) => writer.string(value),
+    }
+}

@@ -1,0 +1,31 @@
+//! GET_BODY_CHUNK: the container asks for one more packet of the request's body.
+//!
+//! The number is the most bytes the container wants; any shorter answer is fine, and the empty
+//! packet says that the body is at its end. Zero wants nothing and cannot be answered, so it is a
+//! fault.
+
+use bytes::{BufMut, BytesMut};
+
+use crate::{code, error::DecodeError, packet::SERVER_MAGIC};
+
+/// The most body bytes wanted, according to `payload`.
+///
+/// # Errors
+/// [`DecodeError`], also if nothing is wanted.
+pub fn decode(payload: &[u8]) -> Result<u16, DecodeError> {
+    let mut reader = super::open(payload, code::GET_BODY_CHUNK)?;
+    let max = reader.u16()?;
+    reader.finish()?;
+    match max {
+        0 => Err(DecodeError::NothingAsked),
+        max => Ok(max),
+    }
+}
+
+/// Appends a packet that asks for at most `max` bytes.
+pub fn encode(max: u16, out: &mut BytesMut) {
+    out.put_slice(&SERVER_MAGIC);
+    out.put_u16(3);
+    out.put_u8(code::GET_BODY_CHUNK);
+    out.put_u16(max);
+}

@@ -1,0 +1,21 @@
+//! CPING and CPONG: is the container there?
+//!
+//! Legal between exchanges only. A pong proves that the container reads its socket, nothing about
+//! a request in flight. Both are constant packets; a CPING may carry bytes behind its code, which
+//! Tomcat's own test client does, a CPONG may not.
+
+use crate::{code, error::DecodeError};
+
+/// A whole CPING packet, from the web server.
+pub const CPING: [u8; 5] = [0x12, 0x34, 0, 1, code::CPING];
+
+/// A whole CPONG packet, from the container.
+pub const CPONG: [u8; 5] = [b'A', b'B', 0, 1, code::CPONG];
+
+/// Checks that `payload` is a CPONG and nothing else.
+///
+/// # Errors
+/// [`DecodeError`] otherwise.
+pub fn decode_pong(payload: &[u8]) -> Result<(), DecodeError> {
+    super::open(payload, code::CPONG)?.finish()
+}

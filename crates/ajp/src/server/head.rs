@@ -1,0 +1,265 @@
+//! The request head as the codec hands it to a container.
+//!
+//! Decoding says what stands in the packet; this module says what it means and what is refused:
+//! ambiguous lengths, contradicting methods, control characters, paths that are none, and the
+//! attributes by which a peer could read any file of an application (CVE-2020-1938). Whom to trust
+//! for the attributes, and what a path may contain, is the connector's matter.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, header};
+
+use crate::{
+    BodyLength,
+    code::AttributeCode,
+    error::{FieldFault, RequestFault},
+    field,
+    message::{
+        fields::Fields,
+        forward_request::{ForwardRequest, ReceivedAttribute},
+    },
+};
+
+/// What names attributes that redirect a request inside the container; nobody may set them.
+const INCLUDE_PREFIXES: [&[u8]; 2] = [b"javax.servlet.include.", b"jakarta.servlet.include."];
+
+/// The head of a request.
+#[derive(Clone, Debug)]
+pub struct RequestHead {
+    /// The method.
+    pub method: Method,
+    /// The client's protocol as text, such as `HTTP/1.1`; empty if the web server sent none.
+    pub protocol: Bytes,
+    /// The path as received: percent-encoded, except by web servers that decode it. Starts with
+    /// `/`, or is `*` for OPTIONS; free of control characters, and that is all.
+    pub path: Bytes,
+    /// The query, without its `?`.
+    pub query: Option<Bytes>,
+    /// The client's IP address.
+    pub remote_addr: Option<Bytes>,
+    /// The client's host name; most web servers leave it out.
+    pub remote_host: Option<Bytes>,
+    /// The host that the client asked for, if there is no Host field; empty if none was sent.
+    pub server_name: Bytes,
+    /// The port that the client asked for, or that the web server listens on.
+    pub server_port: u16,
+    /// Whether the client came over TLS, as the web server says.
+    pub is_ssl: bool,
+    /// End-to-end fields in order; without Content-Length and Transfer-Encoding, which `body`
+    /// stands for.
+    pub headers: HeaderMap,
+    /// How long the body is. Unknown without a Content-Length: web servers announce no absence of
+    /// a body, so ask when the application reads, not before.
+    pub body: BodyLength,
+    /// What else the web server says.
+    pub attributes: Attributes,
+}
+
+/// The attributes of a request. Where the web server repeats one, the last counts.
+///
+/// Its `Debug` hides the secret.
+#[derive(Clone, Default)]
+pub struct Attributes {
+    /// The user whom the web server authenticated; believe a trusted web server only.
+    pub remote_user: Option<Bytes>,
+    /// How the user was authenticated.
+    pub auth_type: Option<Bytes>,
+    /// The route that a balancer chose.
+    pub jvm_route: Option<Bytes>,
+    /// The client's certificate as PEM, possibly with its chain.
+    pub ssl_cert: Option<Bytes>,
+    /// The name of the TLS cipher.
+    pub ssl_cipher: Option<Bytes>,
+    /// The TLS session id.
+    pub ssl_session: Option<Bytes>,
+    /// The cipher's key size in bits.
+    pub ssl_key_size: Option<u32>,
+    /// The shared secret as sent; comparing it, in constant time, is the connector's matter.
+    pub secret: Option<Bytes>,
+    /// Named attributes in order, repeated ones too.
+    pub other: Vec<(Bytes, Bytes)>,
+}
+
+impl fmt::Debug for Attributes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attributes")
+            .field("remote_user", &self.remote_user)
+            .field("auth_type", &self.auth_type)
+            .field("jvm_route", &self.jvm_route)
+            .field("ssl_cipher", &self.ssl_cipher)
+            .field("ssl_key_size", &self.ssl_key_size)
+            .field("has_secret", &self.secret.is_some())
+            .field("other", &self.other)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RequestHead {
+    /// Reads `payload`, a FORWARD_REQUEST, with at most `fields_max` fields.
+    pub(super) fn read(payload: &Bytes, fields_max: usize) -> Result<Self, RequestFault> {
+        let mut view = ForwardRequest::decode(payload)?;
+        let line = |what, text: Option<&[u8]>| line(what, text, payload);
+        let path = line("path", view.uri)?.unwrap_or_default();
+        let protocol = line("protocol", view.protocol)?.unwrap_or_default();
+        let remote_addr = line("remote address", view.remote_addr)?;
+        let remote_host = line("remote host", view.remote_host)?;
+        let server_name = line("server name", view.server_name)?.unwrap_or_default();
+        let (server_port, is_ssl) = (view.server_port, view.is_ssl);
+        let (headers, body) = read_fields(&mut view.fields, payload, fields_max)?;
+        let coded_method = view.method.take();
+        let rest = read_attributes(view, payload)?;
+        let method = match (coded_method, rest.stored_method) {
+            (Some(method), None) => method,
+            (None, Some(method)) => method,
+            _ => return Err(RequestFault::Method),
+        };
+        let is_asterisk = path == b"*"[..] && method == Method::OPTIONS;
+        if path.first() != Some(&b'/') && !is_asterisk {
+            return Err(RequestFault::Path);
+        }
+        Ok(Self {
+            method,
+            protocol,
+            path,
+            query: rest.query,
+            remote_addr,
+            remote_host,
+            server_name,
+            server_port,
+            is_ssl,
+            headers,
+            body,
+            attributes: rest.attributes,
+        })
+    }
+}
+
+/// A handle on `text`, which must be fit for one line.
+fn line(
+    what: &'static str,
+    text: Option<&[u8]>,
+    payload: &Bytes,
+) -> Result<Option<Bytes>, RequestFault> {
+    match text {
+        Some(text) if field::has_control(text) => Err(RequestFault::Control(what)),
+        Some(text) => Ok(Some(field::shared(text, payload))),
+        None => Ok(None),
+    }
+}
+
+/// The fields, and the length of the body that they announce.
+fn read_fields(
+    fields: &mut Fields<'_>,
+    payload: &Bytes,
+    fields_max: usize,
+) -> Result<(HeaderMap, BodyLength), RequestFault> {
+    let mut headers = field::map(fields.left(), fields_max)?;
+    let mut length = None;
+    let mut chunked = false;
+    for item in fields {
+        let (name, value) = field::read(&item?, payload)?;
+        if name == header::CONTENT_LENGTH {
+            let number = field::content_length(&value)?;
+            if length.replace(number).is_some() {
+                return Err(FieldFault::ContentLength.into());
+            }
+        } else if name == header::TRANSFER_ENCODING {
+            let is_chunked = value.as_bytes().eq_ignore_ascii_case(b"chunked");
+            if !is_chunked || std::mem::replace(&mut chunked, true) {
+                return Err(FieldFault::TransferEncoding.into());
+            }
+        } else if !field::is_hop_by_hop(&name) {
+            headers
+                .try_append(name, value)
+                .map_err(|_| FieldFault::TooMany { max: fields_max })?;
+        }
+    }
+    match length {
+        Some(_) if chunked => Err(FieldFault::TransferEncoding.into()),
+        Some(length) => Ok((headers, BodyLength::Known(length))),
+        None => Ok((headers, BodyLength::Unknown)),
+    }
+}
+
+/// What the attributes say.
+#[derive(Default)]
+struct Rest {
+    attributes: Attributes,
+    query: Option<Bytes>,
+    stored_method: Option<Method>,
+}
+
+fn read_attributes(view: ForwardRequest<'_>, payload: &Bytes) -> Result<Rest, RequestFault> {
+    let mut rest = Rest::default();
+    for item in view.attributes()? {
+        match item? {
+            ReceivedAttribute::Text(code, value) => rest.set(code, value, payload)?,
+            ReceivedAttribute::KeySize(bits) => rest.attributes.ssl_key_size = Some(bits),
+            ReceivedAttribute::Named { name, value } => {
+                let name = line("attribute name", name, payload)?.unwrap_or_default();
+                if name.is_empty() {
+                    return Err(RequestFault::AttributeName);
+                }
+                if INCLUDE_PREFIXES
+                    .iter()
+                    .any(|prefix| name.starts_with(prefix))
+                {
+                    return Err(RequestFault::ForbiddenAttribute);
+                }
+                let value = opaque("attribute value", value, payload)?.unwrap_or_default();
+                rest.attributes.other.push((name, value));
+            }
+        }
+    }
+    Ok(rest)
+}
+
+impl Rest {
+    /// Takes one coded attribute.
+    fn set(
+        &mut self,
+        code: AttributeCode,
+        value: Option<&[u8]>,
+        payload: &Bytes,
+    ) -> Result<(), RequestFault> {
+        let attributes = &mut self.attributes;
+        let line = |what| line(what, value, payload);
+        match code {
+            AttributeCode::RemoteUser => attributes.remote_user = line("remote user")?,
+            AttributeCode::AuthType => attributes.auth_type = line("authentication type")?,
+            AttributeCode::QueryString => self.query = line("query")?,
+            AttributeCode::JvmRoute => attributes.jvm_route = line("route")?,
+            AttributeCode::SslCert => {
+                attributes.ssl_cert = opaque("certificate", value, payload)?;
+            }
+            AttributeCode::SslCipher => attributes.ssl_cipher = line("cipher")?,
+            AttributeCode::SslSession => attributes.ssl_session = line("tls session")?,
+            AttributeCode::Secret => attributes.secret = opaque("secret", value, payload)?,
+            AttributeCode::StoredMethod => {
+                let method = Method::from_bytes(value.unwrap_or_default());
+                self.stored_method = Some(method.map_err(|_| RequestFault::Method)?);
+            }
+            // No web server sends the first two, and they would steer the container's routing;
+            // the others have shapes of their own and do not come here.
+            AttributeCode::Context
+            | AttributeCode::ServletPath
+            | AttributeCode::ReqAttribute
+            | AttributeCode::SslKeySize => {}
+        }
+        Ok(())
+    }
+}
+
+/// A handle on `text`, which may span lines, as certificates do, but not hold a zero byte.
+fn opaque(
+    what: &'static str,
+    text: Option<&[u8]>,
+    payload: &Bytes,
+) -> Result<Option<Bytes>, RequestFault> {
+    match text {
+        Some(text) if text.contains(&0) => Err(RequestFault::Control(what)),
+        Some(text) => Ok(Some(field::shared(text, payload))),
+        None => Ok(None),
+    }
+}
