@@ -1,1 +1,13 @@
-//! Tests that drive the built binary against real servers.
+//! The real things the end-to-end tests are made of, each a child process on ports of its own.
+//!
+//! [`Tomcat`] is Debian's Tomcat 10 with a small webapp; [`Front`] is the built `catamaran`
+//! binary. The tests themselves are in `tests/it`. Nothing of the other crates is linked here:
+//! what these tests see is what a user sees, bytes and exit codes.
+
+mod binary;
+mod front;
+mod tomcat;
+
+pub use binary::{binary, catamaran};
+pub use front::Front;
+pub use tomcat::{Connector, Tomcat};

@@ -1,0 +1,53 @@
+//! Where the built `catamaran` binary is.
+//!
+//! `cargo xtask test` builds the release binary and names it in `CATAMARAN_BIN`. Without that, as
+//! in a plain `cargo test`, the newest one in the target directory of the running test is taken.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use catamaran_testkit::Process;
+
+/// The path of the binary under test.
+///
+/// # Errors
+/// It has not been built.
+pub fn binary() -> anyhow::Result<PathBuf> {
+    if let Some(path) = env::var_os("CATAMARAN_BIN") {
+        let path = PathBuf::from(path);
+        ensure!(
+            path.exists(),
+            "CATAMARAN_BIN is {}, which does not exist",
+            path.display()
+        );
+        return Ok(path);
+    }
+    // target/PROFILE/deps/it-0123
+    let test = env::current_exe()?;
+    let target = test
+        .ancestors()
+        .nth(3)
+        .context("the test is not in a target directory")?;
+    ["debug", "release"]
+        .iter()
+        .map(|profile| target.join(profile).join("catamaran"))
+        .filter_map(|path| Some((modified(&path)?, path)))
+        .max()
+        .map(|(_, path)| path)
+        .context("no catamaran binary: run `cargo xtask test`, or `cargo build -p catamaran` first")
+}
+
+/// Starts the binary with `arguments` and captured output.
+///
+/// # Errors
+/// As [`binary`], or it cannot be started.
+pub fn catamaran(arguments: &[impl AsRef<OsStr>]) -> anyhow::Result<Process> {
+    Process::spawn(Command::new(binary()?).args(arguments))
+}
+
+fn modified(path: &Path) -> Option<std::time::SystemTime> {
+    path.metadata().ok()?.modified().ok()
+}

@@ -1,0 +1,147 @@
+//! The built binary as a front, from `catamaran serve`.
+//!
+//! It listens on port 0 and says on stderr where: `listening on http://127.0.0.1:PORT`, one line
+//! a listener. Dropping a [`Front`] kills it; tests of an orderly end use [`Front::process`].
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use catamaran_testkit::usage::{Memory, memory};
+use catamaran_testkit::{HttpClient, Process, Response};
+use tempfile::TempDir;
+
+use crate::binary;
+
+/// A running front.
+#[derive(Debug)]
+pub struct Front {
+    process: Process,
+    address: SocketAddr,
+}
+
+/// What every configuration of these tests starts with.
+const LISTEN: &str = "[[listen]]\naddress = \"127.0.0.1:0\"\n";
+
+impl Front {
+    /// `catamaran serve --listen 127.0.0.1:0 --access-log - --upstream URL…`
+    ///
+    /// # Errors
+    /// The front did not start; the message has its output.
+    pub fn to(upstreams: &[&str]) -> anyhow::Result<Self> {
+        let mut command = Command::new(binary()?);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--access-log", "-"]);
+        for upstream in upstreams {
+            command.args(["--upstream", upstream]);
+        }
+        Self::start(&mut command, tempfile::tempdir()?)
+    }
+
+    /// `catamaran serve --config FILE` with a listener on a free port, and `tables` after it.
+    ///
+    /// # Errors
+    /// The front did not start; the message has its output.
+    pub fn with_tables(tables: &str) -> anyhow::Result<Self> {
+        Self::with_config(&format!("{LISTEN}{tables}"))
+    }
+
+    /// As [`Front::with_tables`], for one upstream that serves every path; `tables` holds its
+    /// keys and backends, under the name `app`.
+    ///
+    /// # Errors
+    /// The front did not start; the message has its output.
+    pub fn to_app(tables: &str) -> anyhow::Result<Self> {
+        Self::with_tables(&format!("[[route]]\nupstream = \"app\"\n{tables}"))
+    }
+
+    /// `catamaran serve --config FILE`, with `config` as the whole file.
+    ///
+    /// # Errors
+    /// The front did not start; the message has its output.
+    pub fn with_config(config: &str) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let file = directory.path().join("catamaran.toml");
+        fs::write(&file, config)?;
+        let mut command = Command::new(binary()?);
+        command.arg("serve").arg("--config").arg(&file);
+        Self::start(&mut command, directory)
+    }
+
+    /// Where the front listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A new connection to the front.
+    ///
+    /// # Errors
+    /// The front accepts no connections.
+    pub fn connect(&self) -> anyhow::Result<HttpClient> {
+        Ok(HttpClient::connect(self.address)?)
+    }
+
+    /// Sends `request` on a new connection, as it is, and reads one response.
+    ///
+    /// # Errors
+    /// The front did not answer.
+    pub fn ask(&self, request: impl AsRef<[u8]>) -> anyhow::Result<Response> {
+        let mut client = self.connect()?;
+        client.send(request.as_ref())?;
+        Ok(client.receive()?)
+    }
+
+    /// A GET of `target` on a new connection.
+    ///
+    /// # Errors
+    /// The front did not answer.
+    pub fn get(&self, target: &str) -> anyhow::Result<Response> {
+        self.ask(self.head("GET", target, ""))
+    }
+
+    /// The head of a request to this front; `fields` are whole lines, each with its CRLF.
+    #[must_use]
+    pub fn head(&self, method: &str, target: &str, fields: &str) -> String {
+        let host = self.address;
+        format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n")
+    }
+
+    /// What the front's process uses now.
+    ///
+    /// # Errors
+    /// The front has ended.
+    pub fn memory(&self) -> anyhow::Result<Memory> {
+        Ok(memory(self.process.id())?)
+    }
+
+    /// The front's process.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Waits for a line of the access log, or any other output, with `text` in it.
+    ///
+    /// # Errors
+    /// No such line came; the message has all output.
+    pub fn wait_for_log(&self, text: &str) -> anyhow::Result<String> {
+        let what = format!("a line with {text:?}");
+        self.process
+            .wait_for_line(&what, |line| line.contains(text).then(|| line.to_owned()))
+    }
+
+    /// The directory of the configuration file.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.process.directory()
+    }
+
+    fn start(command: &mut Command, directory: TempDir) -> anyhow::Result<Self> {
+        let process = Process::spawn_in(command, directory)?;
+        let address = process.wait_for_line("the line `listening on`", |line| {
+            let (_, url) = line.split_once("listening on http://")?;
+            url.split_whitespace().next()?.parse().ok()
+        })?;
+        Ok(Self { process, address })
+    }
+}

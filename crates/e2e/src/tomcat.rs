@@ -1,0 +1,235 @@
+//! Debian's Tomcat 10, started with a base directory of its own.
+//!
+//! Its connectors bind port 0 and log the port they got, so any number of instances and test runs
+//! can share a machine. The webapp and the configuration are in `webapp/` and `conf/` of this
+//! crate. Booting takes seconds: tests share the instance that [`Tomcat::shared`] starts once.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use anyhow::{Context, ensure};
+use catamaran_testkit::{HttpClient, Process, Response};
+
+/// A running Tomcat.
+#[derive(Debug)]
+pub struct Tomcat {
+    process: Process,
+    http: SocketAddr,
+    ajp: SocketAddr,
+    ajp_with_secret: SocketAddr,
+    ajp_large: SocketAddr,
+}
+
+/// The ways into the same webapp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connector {
+    /// HTTP/1.1 over TCP.
+    Http,
+    /// HTTP/1.1 over a Unix socket.
+    HttpUnix,
+    /// AJP over TCP without a secret.
+    Ajp,
+    /// AJP over TCP; requests need [`Tomcat::SECRET`].
+    AjpSecret,
+    /// AJP over TCP with packets of 64 KiB.
+    AjpLarge,
+    /// AJP over a Unix socket (`unixDomainSocketPath`).
+    AjpUnix,
+}
+
+const HOME: &str = "/usr/share/tomcat10";
+
+const WEBAPP: &[(&str, &str)] = &[
+    ("WEB-INF/web.xml", include_str!("../webapp/WEB-INF/web.xml")),
+    ("download.jsp", include_str!("../webapp/download.jsp")),
+    ("gate.jsp", include_str!("../webapp/gate.jsp")),
+    ("ignore.jsp", include_str!("../webapp/ignore.jsp")),
+    ("page.html", include_str!("../webapp/page.html")),
+    ("session.jsp", include_str!("../webapp/session.jsp")),
+    ("snoop.jsp", include_str!("../webapp/snoop.jsp")),
+    ("status.jsp", include_str!("../webapp/status.jsp")),
+    ("upload.jsp", include_str!("../webapp/upload.jsp")),
+];
+
+const CONF: &[(&str, &str)] = &[
+    (
+        "catalina.properties",
+        include_str!("../conf/catalina.properties"),
+    ),
+    ("server.xml", include_str!("../conf/server.xml")),
+    ("web.xml", include_str!("../conf/web.xml")),
+];
+
+impl Connector {
+    /// Every connector.
+    pub const ALL: [Self; 6] = [
+        Self::Http,
+        Self::HttpUnix,
+        Self::Ajp,
+        Self::AjpSecret,
+        Self::AjpLarge,
+        Self::AjpUnix,
+    ];
+
+    /// Whether it speaks AJP.
+    #[must_use]
+    pub fn is_ajp(self) -> bool {
+        !matches!(self, Self::Http | Self::HttpUnix)
+    }
+}
+
+impl Tomcat {
+    /// What the connector [`Connector::AjpSecret`] asks for.
+    pub const SECRET: &str = "a secret of the tests";
+
+    /// The `jvmRoute` of the shared instance.
+    pub const ROUTE: &str = "one";
+
+    /// The instance that all tests of this binary share, started by whoever comes first.
+    ///
+    /// # Errors
+    /// As [`Tomcat::start`]; everybody gets the same error.
+    pub fn shared() -> anyhow::Result<&'static Self> {
+        static SHARED: OnceLock<Result<Tomcat, String>> = OnceLock::new();
+        let started = || Self::start(Self::ROUTE).map_err(|error| format!("{error:?}"));
+        SHARED
+            .get_or_init(started)
+            .as_ref()
+            .map_err(|error| anyhow::anyhow!(error.clone()))
+    }
+
+    /// Starts an instance with `route` as its `jvmRoute` and waits until it serves.
+    ///
+    /// # Errors
+    /// Tomcat or Java is not installed, or did not come up; the message has its log.
+    pub fn start(route: &str) -> anyhow::Result<Self> {
+        let bootstrap = Path::new(HOME).join("bin/bootstrap.jar");
+        ensure!(
+            bootstrap.exists(),
+            "{} is missing: `cargo xtask test` installs it",
+            bootstrap.display()
+        );
+        let directory = tempfile::tempdir()?;
+        write_base(directory.path(), route)?;
+        let process = Process::spawn_in(&mut java(directory.path()), directory)?;
+        process.wait_for_line("Tomcat's start", |line| {
+            line.contains("Server startup in").then_some(())
+        })?;
+        let tomcat = Self {
+            http: port(&process, "http-nio", "127.0.0.1")?,
+            ajp: port(&process, "ajp-nio", "127.0.0.2")?,
+            ajp_with_secret: port(&process, "ajp-nio", "127.0.0.3")?,
+            ajp_large: port(&process, "ajp-nio", "127.0.0.4")?,
+            process,
+        };
+        Ok(tomcat)
+    }
+
+    /// The `--upstream` URL of a connector.
+    #[must_use]
+    pub fn url(&self, connector: Connector) -> String {
+        match connector {
+            Connector::Http => format!("http://{}", self.http),
+            Connector::HttpUnix => format!("http+unix:{}", self.socket("http.sock").display()),
+            Connector::Ajp => format!("ajp://{}", self.ajp),
+            Connector::AjpSecret => format!("ajp://{}", self.ajp_with_secret),
+            Connector::AjpLarge => format!("ajp://{}", self.ajp_large),
+            Connector::AjpUnix => format!("ajp+unix:{}", self.socket("ajp.sock").display()),
+        }
+    }
+
+    /// The `[[upstream.NAME.backend]]` table of a connector.
+    #[must_use]
+    pub fn backend_table(&self, upstream: &str, connector: Connector) -> String {
+        let mut table = format!("[[upstream.{upstream}.backend]]\n");
+        let _ = writeln!(table, "url = \"{}\"", self.url(connector));
+        match connector {
+            Connector::AjpSecret => {
+                let _ = writeln!(table, "secret = \"{}\"", Self::SECRET);
+            }
+            Connector::AjpLarge => table.push_str("packet_size = \"64KiB\"\n"),
+            _ => {}
+        }
+        table
+    }
+
+    /// The address of the HTTP connector, for asking Tomcat itself.
+    #[must_use]
+    pub fn http(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Asks Tomcat itself, past any front.
+    ///
+    /// # Errors
+    /// Tomcat did not answer.
+    pub fn get(&self, target: &str) -> anyhow::Result<Response> {
+        let mut client = HttpClient::connect(self.http)?;
+        let host = self.http;
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())?;
+        client.receive().context("Tomcat's answer")
+    }
+
+    /// The process, to stop it or look at its log.
+    #[must_use]
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    fn socket(&self, name: &str) -> PathBuf {
+        self.process.directory().join(name)
+    }
+}
+
+fn write_base(base: &Path, route: &str) -> anyhow::Result<()> {
+    for folder in ["conf", "logs", "temp", "webapps/ROOT/WEB-INF", "work"] {
+        fs::create_dir_all(base.join(folder))?;
+    }
+    for (name, text) in CONF {
+        let text = text
+            .replace("@SECRET@", Tomcat::SECRET)
+            .replace("@ROUTE@", route)
+            .replace("@DIRECTORY@", &base.to_string_lossy());
+        fs::write(base.join("conf").join(name), text)?;
+    }
+    for (name, text) in WEBAPP {
+        fs::write(base.join("webapps/ROOT").join(name), text)?;
+    }
+    Ok(())
+}
+
+/// What Debian's start script runs, with a small heap and a quick start.
+fn java(base: &Path) -> Command {
+    let home = Path::new(HOME);
+    let class_path = format!("{HOME}/bin/bootstrap.jar:{HOME}/bin/tomcat-juli.jar");
+    let mut command = Command::new("java");
+    command
+        .args(["-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-Xshare:auto"])
+        // Sockets on loopback only; without this Java binds IPv6 and names its addresses so.
+        .arg("-Djava.net.preferIPv4Stack=true")
+        .arg(format!("-Djava.io.tmpdir={}", base.join("temp").display()))
+        .arg(format!("-Dcatalina.home={}", home.display()))
+        .arg(format!("-Dcatalina.base={}", base.display()))
+        .args(["-classpath", &class_path])
+        .args(["org.apache.catalina.startup.Bootstrap", "start"])
+        .current_dir(base)
+        .env_remove("JAVA_TOOL_OPTIONS");
+    command
+}
+
+/// The port in a line such as
+/// `Starting ProtocolHandler ["ajp-nio-127.0.0.2-auto-2-38125"]`.
+fn port(process: &Process, protocol: &str, address: &str) -> anyhow::Result<SocketAddr> {
+    let prefix = format!("Starting ProtocolHandler [\"{protocol}-{address}-auto-");
+    let what = format!("the port of {protocol} on {address}");
+    let port = process.wait_for_line(&what, |line| {
+        let (_, rest) = line.split_once(&prefix)?;
+        let (_, port) = rest.split_once('-')?;
+        port.split('"').next()?.parse::<u16>().ok()
+    })?;
+    Ok(SocketAddr::new(address.parse()?, port))
+}

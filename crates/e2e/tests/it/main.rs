@@ -1,0 +1,3 @@
+//! The built binary and real servers, end to end.
+
+mod tomcat;
