@@ -62,13 +62,13 @@ impl App {
 
     /// The answer, or `None` if a number in the path is not one.
     fn answer(&self, request: &Request) -> Option<Response> {
-        let path = request
-            .path
-            .split(|byte| *byte == b';')
-            .next()
-            .unwrap_or_default();
-        let mut segments = path.split(|byte| *byte == b'/').skip(1);
+        let path = request.path.split(|byte| *byte == b';').next();
+        let mut segments = path.unwrap_or_default().split(|byte| *byte == b'/');
         let mut next = || segments.next().unwrap_or_default();
+        if !next().is_empty() {
+            // `OPTIONS *`: of the application as a whole there is nothing to say.
+            return Some(not_found());
+        }
         let response = match (next(), next(), next(), next()) {
             (b"", b"", b"", b"") => page(),
             (b"bytes", length, b"", b"") => self.bytes(number(length)?),
@@ -77,7 +77,7 @@ impl App {
             (b"stream", count, pause, b"") => stream(number(count)?, number(pause)?),
             (b"echo", b"", b"", b"") => echo(request),
             (b"snoop", b"", b"", b"") => snoop::answer(request),
-            _ => Response::text(StatusCode::NOT_FOUND, "there is nothing here; try /snoop\n"),
+            _ => not_found(),
         };
         Some(response)
     }
@@ -107,6 +107,10 @@ impl Handler for App {
             Response::text(StatusCode::BAD_REQUEST, text)
         })
     }
+}
+
+fn not_found() -> Response {
+    Response::text(StatusCode::NOT_FOUND, "there is nothing here; try /snoop\n")
 }
 
 fn page() -> Response {

@@ -385,13 +385,10 @@ impl Conn {
                 Piece::Request if self.exchange.length == BodyLength::Known(0) => {
                     self.exchange.source = Source::Done;
                 }
-                Piece::Request => match self.wire.receive(io)? {
+                Piece::Request => match self.wire.receive_body(io)? {
                     Some(Event::Body(data)) => self.wire.send_data(&data, io.out),
                     Some(_) => self.exchange.source = Source::Done,
-                    None => {
-                        self.wire.want_body(io.out);
-                        return Ok(Action::Read(Awaiting::Body));
-                    }
+                    None => return Ok(Action::Read(Awaiting::Body)),
                 },
                 Piece::End => return self.finish(io),
             }
@@ -479,3 +476,6 @@ impl Refusal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -92,11 +92,17 @@ impl Wire {
         }
     }
 
-    /// Asks for more of the request's body, where the protocol has a way to ask.
-    pub(super) fn want_body(&mut self, out: &mut BytesMut) {
-        if let Self::Ajp(server) = self {
-            server.want_body(out);
+    /// Receives more of a body that is being read, and asks for it where the protocol has a way to.
+    pub(super) fn receive_body(&mut self, io: &mut Io<'_>) -> Result<Option<Event>, Refusal> {
+        if let Some(event) = self.receive(io)? {
+            return Ok(Some(event));
         }
+        let Self::Ajp(server) = self else {
+            return Ok(None);
+        };
+        server.want_body(io.out);
+        // A packet that came before it was asked for is taken for the answer.
+        self.receive(io)
     }
 
     /// Lets a client that asked for leave send its body; over AJP the front has done so.

@@ -225,7 +225,7 @@ impl Worker {
     fn fire_timers(&mut self) {
         while let Some(key) = self.timers.pop_due(self.lent.now) {
             if let Some(task) = self.tasks.get_mut(key) {
-                task.handle_time(&mut self.lent);
+                task.handle_time(&self.lent);
                 self.advance(key);
             }
         }

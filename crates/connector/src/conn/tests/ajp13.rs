@@ -1,0 +1,452 @@
+//! AJP13.
+
+use super::*;
+
+fn ajp13() -> Play {
+    Play::new(Protocol::Ajp)
+}
+
+/// What a front sends, written by the client role of the codec.
+fn request(
+    method: &Method,
+    path: &str,
+    body: ajp::BodyLength,
+    attributes: &[ajp::Attribute<'_>],
+) -> Vec<u8> {
+    let request = ajp::Request {
+        method,
+        protocol: "HTTP/1.1",
+        path: path.as_bytes(),
+        query: None,
+        remote_addr: "192.0.2.7",
+        remote_host: None,
+        server_name: "a.example",
+        server_port: 443,
+        is_ssl: true,
+        headers: &HeaderMap::new(),
+        body,
+        announce_chunked: false,
+        attributes,
+    };
+    let mut out = BytesMut::new();
+    ajp::Client::new(ajp::ClientConfig::default())
+        .send_request(&request, &mut out)
+        .expect("the request fits a packet");
+    out.to_vec()
+}
+
+fn get(path: &str) -> Vec<u8> {
+    request(&Method::GET, path, NO_BODY, &[])
+}
+
+fn post(path: &str, body: ajp::BodyLength) -> Vec<u8> {
+    request(&Method::POST, path, body, &[])
+}
+
+fn with_attributes(path: &str, attributes: &[ajp::Attribute<'_>]) -> Vec<u8> {
+    request(&Method::GET, path, NO_BODY, attributes)
+}
+
+fn data(bytes: &[u8]) -> Vec<u8> {
+    let size = u16::try_from(bytes.len()).unwrap();
+    let mut packet = vec![0x12, 0x34];
+    packet.extend_from_slice(&(size + 2).to_be_bytes());
+    packet.extend_from_slice(&size.to_be_bytes());
+    packet.extend_from_slice(bytes);
+    packet
+}
+
+/// The packets of an answer: code and payload after it.
+fn packets(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let mut packets = Vec::new();
+    while let [b'A', b'B', high, low, rest @ ..] = bytes {
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        packets.push((rest[0], rest[1..length].to_vec()));
+        bytes = &rest[length..];
+    }
+    assert_eq!(bytes, [0u8; 0], "whole packets only");
+    packets
+}
+
+fn codes(bytes: &[u8]) -> Vec<u8> {
+    packets(bytes).iter().map(|(code, _)| *code).collect()
+}
+
+fn status(bytes: &[u8]) -> u16 {
+    let packets = packets(bytes);
+    let (_, head) = packets
+        .iter()
+        .find(|(code, _)| *code == HEAD)
+        .expect("a head");
+    u16::from_be_bytes([head[0], head[1]])
+}
+
+fn body(bytes: &[u8]) -> Vec<u8> {
+    let chunks = packets(bytes)
+        .into_iter()
+        .filter(|(code, _)| *code == CHUNK);
+    chunks
+        .flat_map(|(_, chunk)| chunk[2..chunk.len() - 1].to_vec())
+        .collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(body(bytes)).unwrap()
+}
+
+const NO_BODY: ajp::BodyLength = ajp::BodyLength::Known(0);
+const CHUNK: u8 = 3;
+const HEAD: u8 = 4;
+const END: u8 = 5;
+const ASK: u8 = 6;
+const PING: [u8; 5] = [0x12, 0x34, 0, 1, 10];
+const PONG: [u8; 5] = [b'A', b'B', 0, 1, 9];
+const END_KEEP: [u8; 6] = [b'A', b'B', 0, 2, END, 1];
+const END_CLOSE: [u8; 6] = [b'A', b'B', 0, 2, END, 0];
+/// An address of documentation, so nobody's loopback.
+const FAR_PEER: &str = "192.0.2.1:40000";
+
+fn far_peer() -> Peer {
+    let remote: SocketAddr = FAR_PEER.parse().unwrap();
+    Peer::Tcp {
+        remote,
+        local: "192.0.2.2:8009".parse().unwrap(),
+    }
+}
+
+fn with_secret(secret: &'static str) -> Config {
+    Config {
+        secret: Secret::new(secret),
+        ..Config::default()
+    }
+}
+
+#[test]
+fn a_page_is_head_chunk_and_end() {
+    let mut play = ajp13();
+    let page = play.feed(get("/")).sent();
+    assert_eq!(codes(&page), [HEAD, CHUNK, END]);
+    assert_eq!((status(&page), body(&page).len()), (200, 347));
+    assert!(page.ends_with(&END_KEEP));
+    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+}
+
+#[test]
+fn the_same_bytes_get_the_same_answers_however_they_arrive() {
+    let echo = [
+        post("/echo", ajp::BodyLength::Known(5)),
+        data(b"he"),
+        data(b"llo"),
+    ]
+    .concat();
+    let requests = [
+        get("/"),
+        get("/bytes/30000"),
+        get("/stream/2/1"),
+        echo,
+        PING.repeat(3),
+    ];
+    for request in requests {
+        check_splits(Protocol::Ajp, &request);
+    }
+}
+
+#[test]
+fn pings_are_answered_without_a_secret_and_count_as_a_sign_of_life() {
+    let mut play = Play::with(Protocol::Ajp, with_secret("s"), far_peer());
+    assert_eq!(play.awaiting(), Some(Awaiting::FirstByte));
+    assert_eq!(play.feed(PING).sent(), PONG);
+    assert_eq!(play.feed(PING.repeat(2)).sent(), PONG.repeat(2));
+    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+}
+
+#[test]
+fn the_secret_has_to_be_right() {
+    let proof = |proof: &'static [u8]| with_attributes("/", &[ajp::Attribute::Secret(proof)]);
+    let play = || Play::with(Protocol::Ajp, with_secret("right"), Peer::Unix);
+
+    let mut right = play();
+    let answer = right.feed(proof(b"right")).sent();
+    assert_eq!(status(&answer), 200);
+    assert!(answer.ends_with(&END_KEEP));
+
+    let cases: [(Vec<u8>, &str); 5] = [
+        (get("/"), "secret-missing"),
+        (proof(b"wrong"), "secret-wrong"),
+        (proof(b"righ"), "secret-wrong"),
+        (proof(b"right "), "secret-wrong"),
+        (proof(b""), "secret-wrong"),
+    ];
+    for (request, reason) in cases {
+        let mut play = play();
+        let answer = play.feed(&request).sent();
+        assert_eq!(status(&answer), 403);
+        assert!(answer.ends_with(&END_CLOSE));
+        assert_eq!(
+            play.closed(),
+            Some(Close {
+                linger: true,
+                reason: Some(reason)
+            })
+        );
+    }
+}
+
+#[test]
+fn identity_and_tls_are_believed_only_with_proof_or_from_this_machine() {
+    let attributes = [
+        ajp::Attribute::RemoteUser(b"mary"),
+        ajp::Attribute::SslCert(b"-----BEGIN"),
+        ajp::Attribute::SslKeySize(256),
+        ajp::Attribute::Request {
+            name: b"AJP_SSL_PROTOCOL",
+            value: b"TLSv1.3",
+        },
+    ];
+    let proved = [&attributes[..], &[ajp::Attribute::Secret(b"s")]].concat();
+    let believed = [
+        "\"user\": \"mary\"",
+        "BEGIN",
+        "256",
+        "TLSv1.3",
+        "\"secure\": true",
+    ];
+    let snoop = |config: Config, peer: Peer, attributes: &[ajp::Attribute<'_>]| {
+        text(
+            &Play::with(Protocol::Ajp, config, peer)
+                .feed(with_attributes("/snoop", attributes))
+                .sent(),
+        )
+    };
+    for seen in [
+        snoop(Config::default(), Peer::Unix, &attributes),
+        snoop(with_secret("s"), far_peer(), &proved),
+    ] {
+        for word in believed {
+            assert!(seen.contains(word), "{word} in {seen}");
+        }
+    }
+    let seen = snoop(Config::default(), far_peer(), &attributes);
+    for word in believed {
+        assert!(!seen.contains(word), "{word} in {seen}");
+    }
+    assert!(seen.contains("\"secure\": false"), "{seen}");
+}
+
+#[test]
+fn the_fields_of_the_front_reach_the_application() {
+    let attributes = [
+        ajp::Attribute::Request {
+            name: b"AJP_REMOTE_PORT",
+            value: b"4711",
+        },
+        ajp::Attribute::Request {
+            name: b"AJP_LOCAL_ADDR",
+            value: b"192.0.2.80",
+        },
+        ajp::Attribute::Request {
+            name: b"JK_LB_ACTIVATION",
+            value: b"ACT",
+        },
+        ajp::Attribute::JvmRoute(b"r1"),
+    ];
+    let seen = text(&ajp13().feed(with_attributes("/snoop", &attributes)).sent());
+    for line in [
+        "\"connector\": \"ajp\"",
+        "\"remote_addr\": \"192.0.2.7\"",
+        "\"remote_port\": 4711",
+        "\"local_addr\": \"192.0.2.80\"",
+        "\"server_name\": \"a.example\"",
+        "\"server_port\": 443",
+        "\"scheme\": \"https\"",
+        "\"route\": \"r1\"",
+        "\"attributes\": [[\"JK_LB_ACTIVATION\", \"ACT\"]]",
+    ] {
+        assert!(seen.contains(line), "{line} in {seen}");
+    }
+}
+
+#[test]
+fn attributes_that_are_not_allowed_refuse_the_request() {
+    let named = |name: &'static [u8]| {
+        with_attributes("/", &[ajp::Attribute::Request { name, value: b"x" }])
+    };
+    let all = || Config {
+        allowed_request_attributes: "*".parse().unwrap(),
+        ..Config::default()
+    };
+    let cases = [
+        (Config::default(), &b"MYATTRIBUTE"[..], 403),
+        (all(), b"MYATTRIBUTE", 200),
+        (all(), b"javax.servlet.include.request_uri", 403),
+    ];
+    for (config, name, expected) in cases {
+        let mut play = Play::with(Protocol::Ajp, config, Peer::Unix);
+        let answer = play.feed(named(name)).sent();
+        assert_eq!(status(&answer), expected);
+        assert_eq!(answer.ends_with(&END_CLOSE), expected == 403);
+    }
+}
+
+#[test]
+fn an_echo_asks_for_what_it_reads() {
+    let mut play = ajp13();
+    let start = play.feed(post("/echo", ajp::BodyLength::Known(6))).sent();
+    assert!(
+        !codes(&start).contains(&ASK),
+        "the first packet comes unasked"
+    );
+    assert_eq!(play.awaiting(), Some(Awaiting::Body));
+    assert_eq!(codes(&play.feed(data(b"abc")).sent()), [CHUNK, ASK]);
+    let rest = play.feed(data(b"def")).sent();
+    assert_eq!(
+        (body(&rest), rest.ends_with(&END_KEEP)),
+        (b"def".to_vec(), true)
+    );
+
+    let asked = play.feed(post("/echo", ajp::BodyLength::Unknown)).sent();
+    assert_eq!(codes(&asked).last(), Some(&ASK), "nothing comes unasked");
+    play.feed(data(b"abc"));
+    let end = play.feed([0x12, 0x34, 0, 0]).sent();
+    assert!(end.ends_with(&END_KEEP));
+}
+
+#[test]
+fn the_end_of_an_unread_request_waits_for_the_packet_that_is_owed() {
+    let request = post("/", ajp::BodyLength::Known(5));
+    let mut play = ajp13();
+    assert_eq!(codes(&play.feed(&request).sent()), [HEAD, CHUNK]);
+    assert_eq!(play.awaiting(), Some(Awaiting::Leftover));
+    assert_eq!(play.feed(data(b"hello")).sent(), END_KEEP);
+    assert_eq!(status(&play.feed(get("/")).sent()), 200);
+
+    let mut silent = ajp13();
+    silent.feed(&request).sent();
+    assert_eq!(silent.time_out().sent(), END_CLOSE);
+    assert_eq!(silent.reason(), Some("leftover-timeout"));
+}
+
+#[test]
+fn a_request_in_the_place_of_the_owed_packet_is_never_served() {
+    let mut play = ajp13();
+    play.feed(post("/", ajp::BodyLength::Known(5))).sent();
+    let rest = play.feed(get("/status/299")).sent();
+    assert!(
+        !rest.windows(2).any(|pair| pair == 299u16.to_be_bytes()),
+        "{rest:?}"
+    );
+    assert!(play.reason().is_some());
+}
+
+#[test]
+fn bytes_behind_a_request_that_asked_for_none_close_the_connection() {
+    let mut play = ajp13();
+    let answer = play.feed([get("/"), get("/status/299")].concat()).sent();
+    assert_eq!(codes(&answer), [HEAD, CHUNK, END]);
+    assert!(answer.ends_with(&END_CLOSE));
+    assert!(play.closed().is_some());
+}
+
+#[test]
+fn head_204_and_304_have_no_chunk() {
+    for (method, path) in [
+        (Method::HEAD, "/bytes/1000000000000000000"),
+        (Method::GET, "/status/204"),
+        (Method::GET, "/status/304"),
+    ] {
+        let answer = ajp13().feed(request(&method, path, NO_BODY, &[])).sent();
+        assert_eq!(codes(&answer), [HEAD, END], "{method} {path}");
+    }
+}
+
+#[test]
+fn each_line_of_a_stream_is_flushed() {
+    let mut play = ajp13();
+    let answer = play.feed(get("/stream/2/5")).sent();
+    assert_eq!(play.waits, [Duration::from_millis(5)]);
+    let chunks: Vec<usize> = packets(&answer)
+        .iter()
+        .filter(|(code, _)| *code == CHUNK)
+        .map(|(_, chunk)| chunk.len() - 3)
+        .collect();
+    assert_eq!(chunks, [42, 0, 42]);
+}
+
+#[test]
+fn a_front_that_closes_during_an_exchange_has_given_it_up() {
+    let mut conn = Conn::new(Protocol::Ajp, Peer::Unix, Arc::new(Config::default()));
+    let (mut input, mut out) = (BytesMut::from(&get("/delay/9")[..]), BytesMut::new());
+    let date = HeaderValue::from_static(DATE);
+    let mut io = Io {
+        input: &mut input,
+        out: &mut out,
+        date: &date,
+    };
+    assert!(conn.handle_hangup().is_none());
+    let Action::Serve(request) = conn.poll(&mut io) else {
+        panic!("no request")
+    };
+    assert!(matches!(
+        conn.respond(App::new().handle(&request), &mut io),
+        Action::Wait(_)
+    ));
+    assert!(matches!(conn.handle_hangup(), Some(Action::Close(_))));
+}
+
+#[test]
+fn cut_requests_are_dropped_without_a_word() {
+    let request = get("/");
+    for length in 1..request.len() {
+        let mut play = ajp13();
+        play.feed(&request[..length]);
+        assert_eq!(play.awaiting(), Some(Awaiting::Head), "{length}");
+        assert_eq!(play.eof().sent(), [], "{length}");
+        assert!(play.reason().is_some(), "{length}");
+        let mut play = ajp13();
+        assert_eq!(
+            play.feed(&request[..length]).time_out().sent(),
+            [],
+            "{length}"
+        );
+        assert_eq!(play.reason(), Some("head-timeout"));
+    }
+}
+
+#[test]
+fn bad_packets_are_refused_or_dropped() {
+    let mut bad_method = get("/");
+    bad_method[5] = 200;
+    let oversized = vec![0x12, 0x34, 0xff, 0xff];
+    for (name, input, refused) in [
+        ("foreign magic", b"GET / HTTP/1.1\r\n\r\n".to_vec(), false),
+        ("the wrong direction", PONG.to_vec(), false),
+        ("an unknown code", vec![0x12, 0x34, 0, 1, 77], false),
+        ("an unknown method", bad_method, true),
+        ("an oversized packet", oversized, true),
+    ] {
+        let mut play = ajp13();
+        let answer = play.feed(&input).sent();
+        assert_eq!(answer.ends_with(&END_CLOSE), refused, "{name}: {answer:?}");
+        assert_eq!(answer.is_empty(), !refused, "{name}");
+        assert!(play.reason().is_some(), "{name}");
+    }
+}
+
+#[test]
+fn a_response_head_that_fits_no_packet_becomes_a_500() {
+    let mut conn = Conn::new(Protocol::Ajp, Peer::Unix, Arc::new(Config::default()));
+    let (mut input, mut out) = (BytesMut::from(&get("/")[..]), BytesMut::new());
+    let date = HeaderValue::from_static(DATE);
+    let mut io = Io {
+        input: &mut input,
+        out: &mut out,
+        date: &date,
+    };
+    assert!(matches!(conn.poll(&mut io), Action::Serve(_)));
+    let large = HeaderValue::from_bytes(&[b'x'; 9000]).unwrap();
+    let response = Response::new(StatusCode::OK, Body::Full(Bytes::new()))
+        .with_header(http::header::LOCATION, large);
+    assert!(matches!(conn.respond(response, &mut io), Action::Close(_)));
+    assert_eq!(status(&out), 500);
+    assert!(out.ends_with(&END_CLOSE));
+}
