@@ -1,1 +1,41 @@
 //! The configuration file, read into typed values with every fault at once.
+//!
+//! The syntax is TOML; `docs/reference.md` lists the tables and keys and is generated from the
+//! descriptions beside their parsers. Two types are kept apart: what the operator wrote, with its
+//! places, lives here only; what it means are the types of `catamaran_front::config`, in which
+//! nothing is optional or unparsed any more. Behaviour belongs to those who get the typed values.
+//!
+//! ```
+//! let text = r#"
+//!     [[listen]]
+//!     address = "127.0.0.1:8080"
+//!     [upstream.tomcat]
+//!     [[upstream.tomcat.backend]]
+//!     url = "ajp://127.0.0.1:8009"
+//!     [[route]]
+//!     path = "/app"
+//!     upstream = "tomact"
+//! "#;
+//! let report = catamaran_config::parse("catamaran.toml", text).unwrap_err();
+//! assert_eq!(report.faults(), 1);
+//! assert!(report.to_string().contains("did you mean `tomcat`?"));
+//! ```
+#![forbid(unsafe_code)]
+
+mod check;
+mod file;
+mod key;
+mod load;
+mod reference;
+mod report;
+mod suggest;
+mod table;
+mod value;
+
+pub use check::{same_address, unprotected};
+pub use load::{LoadError, Loaded, load, parse, read_secret};
+pub use reference::reference;
+pub use report::{Finding, Report, Severity};
+pub use value::address::{
+    ListenError, UnixPathError, UrlError, parse_listen_address, parse_upstream_url,
+};

@@ -1,0 +1,142 @@
+//! Whether the tables of a file fit together.
+//!
+//! Everything here looks at values that are already typed; a value that is at fault by itself has
+//! been reported where it was read, and is not complained of a second time.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use catamaran_front::config::{
+    BackendConfig, ListenAddress, ListenerConfig, Protocol, RouteTarget,
+};
+
+use crate::file::{File, Placed};
+use crate::report::{Finding, Report};
+use crate::value::address::is_local;
+
+/// Checks what no table can know by itself.
+pub(crate) fn check(file: &File, report: &mut Report) {
+    listeners(file, report);
+    backends(file, report);
+    targets(file, report);
+    routes(file, report);
+    if report.faults() == 0 {
+        unused(file, report);
+    }
+}
+
+fn listeners(file: &File, report: &mut Report) {
+    for (at, listener) in file.listeners.iter().enumerate() {
+        let address = &listener.value.address;
+        let same = |other: &&Placed<ListenerConfig>| same_address(&other.value.address, address);
+        if let Some(first) = file.listeners[..at].iter().find(same) {
+            let message = format!(
+                "line {} listens there already",
+                report.line(first.place.start)
+            );
+            report.push(Finding::fault(message, listener.place.clone()).hint("remove one of them"));
+        }
+    }
+}
+
+fn backends(file: &File, report: &mut Report) {
+    for upstream in &file.upstreams {
+        let mut seen: HashMap<&str, &Range<usize>> = HashMap::new();
+        for backend in &upstream.backends {
+            if let Some(first) = seen.insert(&backend.value.name, &backend.place) {
+                let line = report.line(first.start);
+                let name = &backend.value.name;
+                let message = format!("the backend of line {line} is named `{name}` too");
+                let hint =
+                    "give one of them another `name`; for a larger share, raise its `weight`";
+                report.push(Finding::fault(message, backend.place.clone()).hint(hint));
+            }
+            if let Some(message) = unprotected(&backend.value) {
+                report.push(Finding::warning(message, backend.place.clone()));
+            }
+        }
+    }
+}
+
+/// What to say of an AJP backend that others might reach and that has no secret.
+#[must_use]
+pub fn unprotected(backend: &BackendConfig) -> Option<String> {
+    let open = backend.protocol == Protocol::Ajp
+        && backend.ajp.secret.is_none()
+        && !is_local(&backend.address);
+    open.then(|| {
+        let address = &backend.address;
+        format!(
+            "AJP goes to {address} without a secret: whoever reaches that port is believed whatever \
+             it says of its clients; set `secret` here and in the connector"
+        )
+    })
+}
+
+fn targets(file: &File, report: &mut Report) {
+    for route in &file.routes {
+        let RouteTarget::Upstream(name) = &route.value.target else {
+            continue;
+        };
+        let names = || file.upstreams.iter().map(|upstream| upstream.name.as_str());
+        if names().any(|known| known == name) {
+            continue;
+        }
+        let message = format!("there is no upstream `{name}`");
+        let hint = match crate::suggest::nearest(name, names()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("add [upstream.{name}] with a [[upstream.{name}.backend]]"),
+        };
+        report.push(Finding::fault(message, route.target_place.clone()).hint(hint));
+    }
+}
+
+/// Only of a file without faults: a route at fault may be the one that should lead there.
+fn unused(file: &File, report: &mut Report) {
+    for upstream in &file.upstreams {
+        let target = RouteTarget::Upstream(upstream.name.clone());
+        if !file.routes.iter().any(|route| route.value.target == target) {
+            let message = format!("no route leads to upstream `{}`", upstream.name);
+            let hint = "add a [[route]] with this `upstream`, or remove it";
+            report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
+        }
+    }
+}
+
+fn routes(file: &File, report: &mut Report) {
+    let mut seen = HashMap::new();
+    for route in file.routes.iter().filter(|route| route.matching) {
+        let any = [String::new()];
+        let hosts: &[String] = if route.value.hosts.is_empty() {
+            &any
+        } else {
+            &route.value.hosts
+        };
+        // The closing slash of a prefix means nothing to the front.
+        let (path, exact) = (&route.value.path, route.value.exact);
+        let path = path.strip_suffix('/').filter(|_| !exact).unwrap_or(path);
+        for host in hosts {
+            let matched = (host.clone(), path, exact, &route.value.suffix);
+            let Some(first) = seen.insert(matched, &route.place) else {
+                continue;
+            };
+            if first == &route.place {
+                continue;
+            }
+            let message = format!(
+                "line {} has a route for the same requests",
+                report.line(first.start)
+            );
+            let hint = "only the first of them would ever be used; remove one";
+            report.push(Finding::fault(message, route.place.clone()).hint(hint));
+            break;
+        }
+    }
+}
+
+/// Whether two addresses to listen on are one; with port 0, each gets a port of its own.
+#[must_use]
+pub fn same_address(one: &ListenAddress, other: &ListenAddress) -> bool {
+    let chosen = matches!(one, ListenAddress::Tcp(address) if address.port() == 0);
+    !chosen && one == other
+}

@@ -1,0 +1,126 @@
+//! The file as a whole: which tables there are, and what they hold once read.
+//!
+//! Each table's keys stand beside their parser in a module of their own. What is read keeps its
+//! place in the file, so that `check` can point at it when two tables do not fit together.
+
+pub(crate) mod backend;
+pub(crate) mod listen;
+pub(crate) mod log;
+pub(crate) mod route;
+pub(crate) mod server;
+pub(crate) mod upstream;
+
+use std::ops::Range;
+use std::path::Path;
+
+use catamaran_front::config::{BackendConfig, ListenerConfig, LogConfig, ServerConfig};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::key::Section;
+use crate::report::{Finding, Report};
+use crate::suggest::nearest;
+
+/// Something read, and where it stands.
+#[derive(Debug)]
+pub(crate) struct Placed<T> {
+    pub(crate) value: T,
+    pub(crate) place: Range<usize>,
+}
+
+/// A file, read. What was at fault is missing from it.
+#[derive(Debug, Default)]
+pub(crate) struct File {
+    pub(crate) server: ServerConfig,
+    /// Placed by their addresses.
+    pub(crate) listeners: Vec<Placed<ListenerConfig>>,
+    pub(crate) upstreams: Vec<upstream::Upstream>,
+    /// Placed by their headers.
+    pub(crate) routes: Vec<route::Route>,
+    pub(crate) log: LogConfig,
+}
+
+/// A backend, placed by its URL.
+pub(crate) type Backend = Placed<BackendConfig>;
+
+/// What reading needs beside the text.
+pub(crate) struct Surroundings<'s> {
+    /// The directory that relative paths start from.
+    pub(crate) base: &'s Path,
+    /// Reads the secret in a file, or says why not.
+    pub(crate) read_secret: &'s dyn Fn(&Path) -> Result<String, String>,
+}
+
+/// Reads every table.
+pub(crate) fn read(
+    root: &DeTable<'_>,
+    surroundings: &Surroundings<'_>,
+    report: &mut Report,
+) -> File {
+    let mut file = File::default();
+    for (name, value) in root {
+        match name.get_ref().as_ref() {
+            "server" => server::read(value, &mut file.server, report),
+            "listen" => file.listeners = listen::read(value, report),
+            "upstream" => file.upstreams = upstream::read(value, surroundings, report),
+            "route" => file.routes = route::read(value, report),
+            "log" => log::read(value, surroundings, &mut file.log, report),
+            other => report.push(unknown(other, name, value)),
+        }
+    }
+    for (name, what, hint) in NEEDED {
+        if !root.contains_key(*name) {
+            report.push(Finding::absence(format!("there is no {what}")).hint(*hint));
+        }
+    }
+    file
+}
+
+fn unknown(
+    name: &str,
+    key: &Spanned<toml::de::DeString<'_>>,
+    value: &Spanned<DeValue<'_>>,
+) -> Finding {
+    let place = if value.get_ref().is_table() {
+        value.span()
+    } else {
+        key.span()
+    };
+    if name == "admin" {
+        let advice = "nothing would be served there; remove the table";
+        return Finding::fault("`[admin]` is not available yet", place).hint(advice);
+    }
+    let finding = Finding::fault(format!("`{name}` is no table of this file"), place);
+    let names = ["server", "listen", "upstream", "route", "log"];
+    match nearest(name, names) {
+        Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+        None => match SECTIONS.iter().find(|section| section.has(name)) {
+            Some(section) => finding.hint(format!("it belongs in {}", section.header)),
+            None => finding.hint("remove it; docs/reference.md lists the tables"),
+        },
+    }
+}
+
+/// Tables that a file must have. Upstreams are not among them: each is wanted by a route.
+const NEEDED: &[(&str, &str, &str)] = &[
+    (
+        "listen",
+        "[[listen]]",
+        "add one with an `address`, such as address = \"127.0.0.1:8080\"",
+    ),
+    (
+        "route",
+        "[[route]], so every request would be answered 404",
+        "add one with a `path` and the `upstream` it leads to",
+    ),
+];
+
+/// Every table, in the order of the reference.
+pub(crate) const SECTIONS: &[&Section] = &[
+    &server::SECTION,
+    &listen::SECTION,
+    &upstream::SECTION,
+    &backend::SECTION,
+    &route::SECTION,
+    &log::SECTION,
+];

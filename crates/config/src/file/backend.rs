@@ -1,0 +1,501 @@
+//! `[[upstream.NAME.backend]]`: one address and protocol, and the limits of its pool.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use catamaran_front::config::{Address, BackendConfig, PacketSize, Protocol};
+use toml::de::DeTable;
+
+use super::upstream::{POLICY, RETRIES};
+use super::{Backend, Surroundings};
+use crate::key::{Described, Doc, Key, Preset, Section};
+use crate::report::{Finding, Report};
+use crate::table::Table;
+use crate::value::address::{UrlError, parse_upstream_url};
+use crate::value::text::{TextError, parse_file_path, parse_label, parse_secret};
+use crate::value::{Counts, Durations, OrOff, Parsed, Sizes, Switch};
+
+/// Reads one table, starting from the settings of its upstream.
+pub(crate) fn read(
+    (place, entries): (Range<usize>, &DeTable<'_>),
+    surroundings: &Surroundings<'_>,
+    shared: &BackendConfig,
+    report: &mut Report,
+) -> Option<Backend> {
+    let mut table = Table::new(&SECTION, place, entries);
+    let url = table.require(&URL);
+    let place = table.place_of(&URL);
+    let (protocol, address) = url
+        .clone()
+        .unwrap_or_else(|| (Protocol::Ajp, Address::Unix(PathBuf::new())));
+    let own = BackendConfig::new(protocol, address);
+    let mut backend = BackendConfig {
+        name: own.name,
+        protocol: own.protocol,
+        address: own.address,
+        ..shared.clone()
+    };
+    table.set(&NAME, &mut backend.name);
+    table.set(&WEIGHT, &mut backend.weight);
+    settings(&mut table, surroundings, &mut backend);
+    if backend.protocol == Protocol::Http {
+        ajp_keys_at_fault(&mut table);
+    }
+    table.finish(report);
+    url.map(|_| Backend {
+        value: backend,
+        place,
+    })
+}
+
+/// Reads the keys that an upstream may set for all its backends.
+pub(super) fn settings(
+    table: &mut Table<'_>,
+    surroundings: &Surroundings<'_>,
+    backend: &mut BackendConfig,
+) {
+    table.set(&CONNECTIONS_MAX, &mut backend.connections_max);
+    table.set(&QUEUE_MAX, &mut backend.queue_max);
+    table.set(&QUEUE_TIMEOUT, &mut backend.queue_timeout);
+    table.set(&IDLE_TIMEOUT, &mut backend.idle_timeout);
+    table.set(&CONNECT_TIMEOUT, &mut backend.connect_timeout);
+    table.set(&FIRST_BYTE_TIMEOUT, &mut backend.first_byte_timeout);
+    table.set(&IDLE_BODY_TIMEOUT, &mut backend.idle_body_timeout);
+    table.set(&EXCHANGE_TIMEOUT, &mut backend.exchange_timeout);
+    let ajp = &mut backend.ajp;
+    let packet_size = table
+        .take(&PACKET_SIZE)
+        .and_then(|bytes| PacketSize::new(bytes).ok());
+    ajp.packet_size = packet_size.unwrap_or(ajp.packet_size);
+    table.set(&PING_AFTER_IDLE, &mut ajp.ping_after_idle);
+    table.set(&PING_TIMEOUT, &mut ajp.ping_timeout);
+    table.set(&ANNOUNCE_CHUNKED, &mut ajp.announce_chunked);
+    if let Some(secret) = secret(table, surroundings) {
+        ajp.secret = Some(secret);
+    }
+    compare(table, backend);
+}
+
+/// A secret that is at fault counts as one, so that its absence is not warned of as well.
+fn secret(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<String> {
+    let (secret, path) = (table.take(&SECRET), table.take(&SECRET_FILE));
+    if table.has(&SECRET) && table.has(&SECRET_FILE) {
+        let place = table.place_of(&SECRET_FILE);
+        let message = "`secret` and `secret_file` are both there";
+        table.push(Finding::fault(message, place).hint("keep one; the file is the safer"));
+        return Some(String::new());
+    }
+    let Some(path) = path else {
+        let given = table.has(&SECRET) || table.has(&SECRET_FILE);
+        return secret.or_else(|| given.then(String::new));
+    };
+    let path = surroundings.base.join(path);
+    let read = (surroundings.read_secret)(&path)
+        .and_then(|text| parse_secret(&text).map_err(|error| error.to_string()));
+    Some(read.unwrap_or_else(|error| {
+        let message = format!("the file {} {error}", path.display());
+        table.push(Finding::fault(message, table.place_of(&SECRET_FILE)));
+        String::new()
+    }))
+}
+
+/// Warns of a limit that another one reaches first.
+fn compare(table: &mut Table<'_>, backend: &BackendConfig) {
+    let whole = backend.exchange_timeout.unwrap_or(Duration::MAX);
+    for (key, part) in [
+        (&FIRST_BYTE_TIMEOUT, backend.first_byte_timeout),
+        (&IDLE_BODY_TIMEOUT, backend.idle_body_timeout),
+        (&CONNECT_TIMEOUT, backend.connect_timeout),
+        (&QUEUE_TIMEOUT, backend.queue_timeout),
+    ] {
+        if table.has(key) && part > whole {
+            never_reached(table, key, EXCHANGE_TIMEOUT.name);
+        }
+    }
+    if table.has(&PING_AFTER_IDLE)
+        && backend
+            .ajp
+            .ping_after_idle
+            .is_some_and(|after| after >= backend.idle_timeout)
+    {
+        never_reached(table, &PING_AFTER_IDLE, IDLE_TIMEOUT.name);
+    }
+}
+
+fn never_reached<V>(table: &mut Table<'_>, key: &Key<V>, first: &str) {
+    let message = format!(
+        "`{}` is never reached, because `{first}` ends sooner",
+        key.name
+    );
+    let hint = format!("lower `{}`, or raise `{first}`", key.name);
+    table.push(Finding::warning(message, table.place_of(key)).hint(hint));
+}
+
+/// A setting of AJP on a backend that does not speak it is a slip, in the key or in the URL.
+fn ajp_keys_at_fault(table: &mut Table<'_>) {
+    for (name, place) in ajp_keys(table) {
+        let message = format!("`{name}` is for AJP, and this backend speaks HTTP");
+        table.push(Finding::fault(message, place).hint("remove it, or write ajp:// in the `url`"));
+    }
+}
+
+/// On a whole group it may stay behind when backends are switched for a while.
+pub(super) fn ajp_keys_without_use(table: &mut Table<'_>) {
+    for (name, place) in ajp_keys(table) {
+        let message = format!("`{name}` is for AJP, and no backend of this upstream speaks it");
+        table.push(Finding::warning(message, place).hint("remove it if that is to stay"));
+    }
+}
+
+fn ajp_keys(table: &Table<'_>) -> Vec<(&'static str, Range<usize>)> {
+    let keys = [
+        (
+            PACKET_SIZE.name,
+            table.has(&PACKET_SIZE),
+            table.place_of(&PACKET_SIZE),
+        ),
+        (SECRET.name, table.has(&SECRET), table.place_of(&SECRET)),
+        (
+            SECRET_FILE.name,
+            table.has(&SECRET_FILE),
+            table.place_of(&SECRET_FILE),
+        ),
+        (
+            PING_AFTER_IDLE.name,
+            table.has(&PING_AFTER_IDLE),
+            table.place_of(&PING_AFTER_IDLE),
+        ),
+        (
+            PING_TIMEOUT.name,
+            table.has(&PING_TIMEOUT),
+            table.place_of(&PING_TIMEOUT),
+        ),
+        (
+            ANNOUNCE_CHUNKED.name,
+            table.has(&ANNOUNCE_CHUNKED),
+            table.place_of(&ANNOUNCE_CHUNKED),
+        ),
+    ];
+    keys.into_iter()
+        .filter(|(_, has, _)| *has)
+        .map(|(name, _, place)| (name, place))
+        .collect()
+}
+
+pub(crate) static SECTION: Section = Section {
+    header: "[[upstream.NAME.backend]]",
+    intro: "One backend of a group; at least one per upstream. All keys but `url`, `name` and \
+            `weight` may stand in `[upstream.NAME]` instead. The last six are for AJP only.",
+    keys: &[
+        &URL,
+        &NAME,
+        &WEIGHT,
+        &CONNECTIONS_MAX,
+        &QUEUE_MAX,
+        &QUEUE_TIMEOUT,
+        &IDLE_TIMEOUT,
+        &CONNECT_TIMEOUT,
+        &FIRST_BYTE_TIMEOUT,
+        &IDLE_BODY_TIMEOUT,
+        &EXCHANGE_TIMEOUT,
+        &PACKET_SIZE,
+        &SECRET,
+        &SECRET_FILE,
+        &PING_AFTER_IDLE,
+        &PING_TIMEOUT,
+        &ANNOUNCE_CHUNKED,
+    ],
+    later: &[
+        (
+            "route",
+            "a backend cannot claim sessions (jvmRoute) so far; remove it",
+        ),
+        ("drain", "remove the backend, or give it a small `weight`"),
+        ("standby", "all backends of an upstream are used; remove it"),
+    ],
+};
+
+/// The keys of an upstream: its own, and those it may set for its backends.
+pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
+    &POLICY,
+    &RETRIES,
+    &CONNECTIONS_MAX,
+    &QUEUE_MAX,
+    &QUEUE_TIMEOUT,
+    &IDLE_TIMEOUT,
+    &CONNECT_TIMEOUT,
+    &FIRST_BYTE_TIMEOUT,
+    &IDLE_BODY_TIMEOUT,
+    &EXCHANGE_TIMEOUT,
+    &PACKET_SIZE,
+    &SECRET,
+    &SECRET_FILE,
+    &PING_AFTER_IDLE,
+    &PING_TIMEOUT,
+    &ANNOUNCE_CHUNKED,
+];
+
+static URL: Key<Parsed<(Protocol, Address), UrlError>> = Key {
+    name: "url",
+    values: Parsed {
+        what: "a URL: \"ajp://HOST:PORT\", \"http://HOST:PORT\", \"ajp+unix:/PATH\" or \
+               \"http+unix:/PATH\"",
+        parse: parse_upstream_url,
+    },
+    doc: Doc {
+        preset: Preset::Required,
+        sample: "\"ajp://127.0.0.1:8009\"",
+        effect: "Protocol and address of the backend. A host name is resolved at each new \
+                 connection.",
+        extremes: "AJP carries no encryption and trusts whoever may connect: keep it on loopback, a \
+                   Unix socket or a private network, and give it a `secret`.",
+        elsewhere: "nginx `server`; httpd `BalancerMember`; mod_jk `type`, `host`, `port`; Tomcat \
+                    `unixDomainSocketPath`",
+    },
+};
+
+static NAME: Key<Parsed<String, TextError>> = Key {
+    name: "name",
+    values: Parsed {
+        what: "a name such as \"a\"",
+        parse: parse_label,
+    },
+    doc: Doc {
+        preset: Preset::Unset("the `url`"),
+        sample: "\"a\"",
+        effect: "What the backend is called in logs and counters. Unique within its upstream.",
+        extremes: "Renaming a backend starts its counters anew.",
+        elsewhere: "mod_jk: the worker's name",
+    },
+};
+
+static WEIGHT: Key<Counts<u32>> = Key {
+    name: "weight",
+    values: Counts { min: 1, max: 1000 },
+    doc: Doc {
+        preset: Preset::Value("1"),
+        sample: "3",
+        effect: "The backend's share of the load, in proportion to the weights of the others.",
+        extremes: "0 is refused: to take a backend out of use, remove it.",
+        elsewhere: "nginx `weight`; httpd `loadfactor`; mod_jk `lbfactor`",
+    },
+};
+
+static CONNECTIONS_MAX: Key<Counts<usize>> = Key {
+    name: "connections_max",
+    values: Counts {
+        min: 1,
+        max: 65_535,
+    },
+    doc: Doc {
+        preset: Preset::Value("200"),
+        sample: "400",
+        effect: "Open connections to this backend over all workers, idle ones included. The preset \
+                 is Tomcat's `maxThreads`: further requests would wait inside Tomcat, unseen.",
+        extremes: "Too low and requests queue here while the backend idles. Too high and they queue \
+                   in the backend, where no limit of the front holds.",
+        elsewhere: "nginx `max_conns`; httpd `max`; mod_jk `connection_pool_size` (per process there)",
+    },
+};
+
+static QUEUE_MAX: Key<Counts<usize>> = Key {
+    name: "queue_max",
+    values: Counts {
+        min: 0,
+        max: 1_000_000,
+    },
+    doc: Doc {
+        preset: Preset::Value("1000"),
+        sample: "100",
+        effect: "Exchanges that may wait for a connection when `connections_max` is reached; one \
+                 more is answered 503.",
+        extremes: "0 refuses at once. Too high and clients wait for answers they have given up on.",
+        elsewhere: "nginx Plus `queue`; HAProxy `maxqueue`; Tomcat `acceptCount`",
+    },
+};
+
+static QUEUE_TIMEOUT: Key<Durations> = Key {
+    name: "queue_timeout",
+    values: WAIT,
+    doc: Doc {
+        preset: Preset::Value("\"5s\""),
+        sample: "\"1s\"",
+        effect: "How long an exchange may wait for a connection before it is answered 503.",
+        extremes: "Too short turns short bursts into errors. Too long hides an overload.",
+        elsewhere: "mod_jk `connection_acquire_timeout`; httpd `acquire`; HAProxy `timeout queue`",
+    },
+};
+
+static IDLE_TIMEOUT: Key<Durations> = Key {
+    name: "idle_timeout",
+    values: WAIT,
+    doc: Doc {
+        preset: Preset::Value("\"30s\""),
+        sample: "\"20s\"",
+        effect: "How long an unused connection stays in the pool.",
+        extremes: "Longer than the backend's own (Tomcat: `keepAliveTimeout`, or else \
+                   `connectionTimeout`, 20 s for HTTP in its stock `server.xml`), requests meet \
+                   connections that are just closing. Too short and each pause costs new \
+                   connections.",
+        elsewhere: "nginx `keepalive_timeout` (upstream); httpd `ttl`; mod_jk \
+                    `connection_pool_timeout`",
+    },
+};
+
+static CONNECT_TIMEOUT: Key<Durations> = Key {
+    name: "connect_timeout",
+    values: WAIT,
+    doc: Doc {
+        preset: Preset::Value("\"2s\""),
+        sample: "\"500ms\"",
+        effect: "How long a new connection may take, name resolution included.",
+        extremes: "Too short gives up on a lost packet (a retry of TCP takes 1 s). Too long keeps \
+                   clients waiting before another backend is tried.",
+        elsewhere: "nginx `proxy_connect_timeout`; httpd `connectiontimeout`; mod_jk \
+                    `socket_connect_timeout`",
+    },
+};
+
+static FIRST_BYTE_TIMEOUT: Key<Durations> = Key {
+    name: "first_byte_timeout",
+    values: WAIT,
+    doc: Doc {
+        preset: Preset::Value("\"60s\""),
+        sample: "\"5m\"",
+        effect: "How long the backend may be silent before the first byte of its response; the \
+                 transfer of a request's body does not count. After it: 504.",
+        extremes: "Too short cuts slow pages off, and their work goes on in the backend. Too long \
+                   lets a hung backend hold connections.",
+        elsewhere: "nginx `proxy_read_timeout`; httpd `timeout`; mod_jk `reply_timeout`",
+    },
+};
+
+static IDLE_BODY_TIMEOUT: Key<Durations> = Key {
+    name: "idle_body_timeout",
+    values: WAIT,
+    doc: Doc {
+        preset: Preset::Value("\"60s\""),
+        sample: "\"10s\"",
+        effect: "How long the backend may be silent within a response, or refuse to take the next \
+                 bytes of a request.",
+        extremes: "Too short cuts streams with long pauses, such as server-sent events. The client \
+                   sees a truncated response.",
+        elsewhere: "nginx `proxy_read_timeout`, `proxy_send_timeout`; mod_jk `socket_timeout`",
+    },
+};
+
+static EXCHANGE_TIMEOUT: Key<OrOff<Durations>> = Key {
+    name: "exchange_timeout",
+    values: OrOff(WAIT),
+    doc: Doc {
+        preset: Preset::Value("\"off\""),
+        sample: "\"10m\"",
+        effect: "How long a whole exchange may take, however busy it is. Off by default, as in \
+                 nginx: a large download takes as long as its client needs.",
+        extremes: "Too short cuts downloads off. Off lets a slow client hold a connection for long.",
+        elsewhere: "HAProxy `timeout tunnel` comes near",
+    },
+};
+
+static PACKET_SIZE: Key<Sizes<usize>> = Key {
+    name: "packet_size",
+    values: Sizes {
+        min: 8192,
+        max: 65_536,
+    },
+    doc: Doc {
+        preset: Preset::Value("\"8KiB\""),
+        sample: "\"64KiB\"",
+        effect: "The size of a whole AJP packet. It must equal the connector's `packetSize`. A \
+                 request's head must fit one packet, and so must a response's.",
+        extremes: "Above the connector's: it drops the connection. Below it: large responses break \
+                   off. Too low for the heads of your requests: they are answered 431.",
+        elsewhere: "mod_jk `max_packet_size`; httpd `ProxyIOBufferSize`; Tomcat `packetSize`",
+    },
+};
+
+static SECRET: Key<Parsed<String, TextError>> = Key {
+    name: "secret",
+    values: Parsed {
+        what: "a text",
+        parse: parse_secret,
+    },
+    doc: Doc {
+        preset: Preset::Unset("none is sent"),
+        sample: "\"correct horse battery staple\"",
+        effect: "The shared secret of the connector (Tomcat: `secret`, required there unless \
+                 `secretRequired=\"false\"`), sent with each request. Never printed.",
+        extremes: "Missing or wrong, Tomcat answers 403. Readable by everyone who can read this \
+                   file: `secret_file` keeps it apart.",
+        elsewhere: "httpd `secret`; mod_jk `secret`; Tomcat `secret`",
+    },
+};
+
+static SECRET_FILE: Key<Parsed<PathBuf, TextError>> = Key {
+    name: "secret_file",
+    values: Parsed {
+        what: "a path",
+        parse: parse_file_path,
+    },
+    doc: Doc {
+        preset: Preset::Unset("none is read"),
+        sample: "\"ajp.secret\"",
+        effect: "A file that holds the secret in its first line. A relative path starts from the \
+                 directory of the configuration file. Instead of `secret`.",
+        extremes: "Let only the user of the front read it (mode 0400).",
+        elsewhere: "",
+    },
+};
+
+static PING_AFTER_IDLE: Key<OrOff<Durations>> = Key {
+    name: "ping_after_idle",
+    values: OrOff(Durations {
+        min: Duration::ZERO,
+        max: DAY,
+    }),
+    doc: Doc {
+        preset: Preset::Value("\"10s\""),
+        sample: "\"off\"",
+        effect: "A pooled connection that was idle for longer is asked CPING before its next use, so \
+                 that no request meets a backend that has gone away.",
+        extremes: "`\"0s\"` asks before every request and costs each a round trip. Off leaves stale \
+                   connections to the retry, which not every request can have.",
+        elsewhere: "httpd `ping`; mod_jk `ping_mode`, `connection_ping_interval`",
+    },
+};
+
+static PING_TIMEOUT: Key<Durations> = Key {
+    name: "ping_timeout",
+    values: WAIT,
+    doc: Doc {
+        preset: Preset::Value("\"1s\""),
+        sample: "\"3s\"",
+        effect: "How long the answer to CPING may take before the connection is given up for \
+                 another.",
+        extremes: "Too short throws good connections away while the backend collects garbage. Too \
+                   long delays requests.",
+        elsewhere: "httpd `ping`; mod_jk `ping_timeout`",
+    },
+};
+
+static ANNOUNCE_CHUNKED: Key<Switch> = Key {
+    name: "announce_chunked",
+    values: Switch,
+    doc: Doc {
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Say `Transfer-Encoding: chunked` for a body of unknown length. Undertow (WildFly, \
+                 JBoss EAP) takes such a request for bodiless without it; Tomcat does not need it.",
+        extremes: "Off with Undertow, chunked uploads arrive empty.",
+        elsewhere: "",
+    },
+};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// The range of waiting for a backend.
+const WAIT: Durations = Durations {
+    min: Duration::from_millis(1),
+    max: DAY,
+};

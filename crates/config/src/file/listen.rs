@@ -1,0 +1,307 @@
+//! `[[listen]]`: where clients are accepted, and the limits they live under.
+
+use std::time::Duration;
+
+use catamaran_front::config::{ListenAddress, ListenerConfig};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::Placed;
+use crate::key::{Doc, Key, Preset, Section};
+use crate::report::{Finding, Report};
+use crate::table::{Table, tables};
+use crate::value::address::{ListenError, parse_listen_address};
+use crate::value::{Counts, Durations, OrOff, Parsed, Sizes};
+
+/// Reads the tables.
+pub(crate) fn read(
+    value: &Spanned<DeValue<'_>>,
+    report: &mut Report,
+) -> Vec<Placed<ListenerConfig>> {
+    let mut listeners = Vec::new();
+    for (place, entries) in tables(SECTION.header, value, report) {
+        let mut table = Table::new(&SECTION, place, entries);
+        let address = table.require(&ADDRESS);
+        let place = table.place_of(&ADDRESS);
+        // A bad address must not hide the faults of the other keys.
+        let unplaced = || ListenAddress::Unix(std::path::PathBuf::new());
+        let mut listener = ListenerConfig::new(address.clone().unwrap_or_else(unplaced));
+        settings(&mut table, &mut listener);
+        limits(&mut table, &mut listener);
+        table.finish(report);
+        listeners.extend(address.map(|_| Placed {
+            value: listener,
+            place,
+        }));
+    }
+    listeners
+}
+
+fn settings(table: &mut Table<'_>, listener: &mut ListenerConfig) {
+    table.set(&KEEP_ALIVE_TIMEOUT, &mut listener.keep_alive_timeout);
+    table.set(&KEEP_ALIVE_REQUESTS, &mut listener.keep_alive_requests);
+    table.set(&HEAD_TIMEOUT, &mut listener.head_timeout);
+    table.set(&BODY_TIMEOUT, &mut listener.body_timeout);
+    table.set(&WRITE_TIMEOUT, &mut listener.write_timeout);
+    table.set(&BODY_MAX, &mut listener.body_max);
+}
+
+fn limits(table: &mut Table<'_>, listener: &mut ListenerConfig) {
+    let limits = &mut listener.limits;
+    table.set(&HEAD_MAX, &mut limits.head_bytes);
+    table.set(&TARGET_MAX, &mut limits.target_bytes);
+    table.set(&LINE_MAX, &mut limits.line_bytes);
+    table.set(&FIELDS_MAX, &mut limits.fields);
+    table.set(&TRAILER_MAX, &mut limits.trailer_bytes);
+    table.set(&CHUNK_EXTENSIONS_MAX, &mut limits.chunk_extension_bytes);
+    for (key, bytes) in [
+        (&TARGET_MAX, limits.target_bytes),
+        (&LINE_MAX, limits.line_bytes),
+    ] {
+        if table.has(key) && bytes > limits.head_bytes {
+            let message = format!("`{}` is larger than `{}`", key.name, HEAD_MAX.name);
+            let hint = "a head over `head_max` is refused first; raise that one too";
+            table.push(Finding::warning(message, table.place_of(key)).hint(hint));
+        }
+    }
+}
+
+pub(crate) static SECTION: Section = Section {
+    header: "[[listen]]",
+    intro: "Where clients are accepted; one table per address, at least one.",
+    keys: &[
+        &ADDRESS,
+        &KEEP_ALIVE_TIMEOUT,
+        &KEEP_ALIVE_REQUESTS,
+        &HEAD_TIMEOUT,
+        &BODY_TIMEOUT,
+        &WRITE_TIMEOUT,
+        &BODY_MAX,
+        &HEAD_MAX,
+        &TARGET_MAX,
+        &LINE_MAX,
+        &FIELDS_MAX,
+        &TRAILER_MAX,
+        &CHUNK_EXTENSIONS_MAX,
+    ],
+    later: &[
+        ("tls", TLS_ADVICE),
+        ("certificate", TLS_ADVICE),
+        ("certificate_file", TLS_ADVICE),
+        ("certificate_key", TLS_ADVICE),
+        ("key_file", TLS_ADVICE),
+        ("http2", "clients are served HTTP/1.1; remove it"),
+        (
+            "proxy_protocol",
+            "remove it, and do not send PROXY lines to this address",
+        ),
+    ],
+};
+
+const TLS_ADVICE: &str = "clients would be served without TLS; let a TLS proxy listen in front, \
+                          name it in `trusted_proxies`, and remove this key";
+
+static ADDRESS: Key<Parsed<ListenAddress, ListenError>> = Key {
+    name: "address",
+    values: Parsed {
+        what: "an address such as \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/front.sock\"",
+        parse: parse_listen_address,
+    },
+    doc: Doc {
+        preset: Preset::Required,
+        sample: "\"127.0.0.1:8080\"",
+        effect: "Where to listen. Port 0 lets the system choose; the choice is printed at the \
+                 start. A socket's file is created with mode 0660, and a stale one is replaced.",
+        extremes: "Ports below 1024 need a privilege (`CAP_NET_BIND_SERVICE`).",
+        elsewhere: "nginx `listen`; httpd `Listen`; Tomcat `<Connector address port>`",
+    },
+};
+
+static KEEP_ALIVE_TIMEOUT: Key<Durations> = Key {
+    name: "keep_alive_timeout",
+    values: WAIT,
+    doc: Doc {
+        preset: Preset::Value("\"60s\""),
+        sample: "\"15s\"",
+        effect: "How long an idle connection waits for the next request before it is closed.",
+        extremes: "Too short and clients pay a new connection per click. Too long and idle \
+                   connections use up `connections_max`. Behind a load balancer, keep it above the \
+                   balancer's own idle time, or it will reuse connections that are closing.",
+        elsewhere: "nginx `keepalive_timeout`; httpd `KeepAliveTimeout`; Tomcat `keepAliveTimeout`",
+    },
+};
+
+static KEEP_ALIVE_REQUESTS: Key<Counts<u64>> = Key {
+    name: "keep_alive_requests",
+    values: Counts {
+        min: 1,
+        max: 1_000_000_000,
+    },
+    doc: Doc {
+        preset: Preset::Value("10000"),
+        sample: "100",
+        effect: "Requests on one connection before it is closed, so that connections spread over \
+                 the workers anew from time to time.",
+        extremes: "1 turns keep-alive off.",
+        elsewhere: "nginx `keepalive_requests`; httpd `MaxKeepAliveRequests`; Tomcat \
+                    `maxKeepAliveRequests`",
+    },
+};
+
+static HEAD_TIMEOUT: Key<Durations> = Key {
+    name: "head_timeout",
+    values: WAIT,
+    doc: Doc {
+        preset: Preset::Value("\"10s\""),
+        sample: "\"5s\"",
+        effect: "The deadline for a whole head from its first byte; for a connection's first \
+                 request, from the accept. Late heads are answered 408.",
+        extremes: "Too short hurts clients on bad networks. Too long lets clients that send a byte \
+                   at a time hold connections.",
+        elsewhere: "nginx `client_header_timeout`; httpd `RequestReadTimeout header`; HAProxy \
+                    `timeout http-request`",
+    },
+};
+
+static BODY_TIMEOUT: Key<Durations> = Key {
+    name: "body_timeout",
+    values: WAIT,
+    doc: Doc {
+        preset: Preset::Value("\"15s\""),
+        sample: "\"30s\"",
+        effect: "How long a client may be silent within a request's body.",
+        extremes: "Too short breaks uploads from phones. Too long lets a silent client hold a \
+                   connection of the backend.",
+        elsewhere: "nginx `client_body_timeout`; httpd `RequestReadTimeout body`; Tomcat \
+                    `connectionUploadTimeout`",
+    },
+};
+
+static WRITE_TIMEOUT: Key<Durations> = Key {
+    name: "write_timeout",
+    values: WAIT,
+    doc: Doc {
+        preset: Preset::Value("\"30s\""),
+        sample: "\"1m\"",
+        effect: "How long a client may refuse to take the next bytes of a response before its \
+                 connection is cut.",
+        extremes: "Too short cuts slow readers off. Too long lets a stalled reader hold a \
+                   connection of the backend.",
+        elsewhere: "nginx `send_timeout`; httpd `TimeOut`",
+    },
+};
+
+static BODY_MAX: Key<OrOff<Sizes<u64>>> = Key {
+    name: "body_max",
+    values: OrOff(Sizes {
+        min: 0,
+        max: 1 << 50,
+    }),
+    doc: Doc {
+        preset: Preset::Value("\"off\""),
+        sample: "\"100MiB\"",
+        effect: "The largest body of a request; a larger one is answered 413. Off by default: \
+                 bodies are streamed, and the application has a limit of its own.",
+        extremes: "0 refuses every body. Off leaves the limit to the application.",
+        elsewhere: "nginx `client_max_body_size`; httpd `LimitRequestBody`; Tomcat `maxPostSize`, \
+                    `maxSwallowSize`",
+    },
+};
+
+static HEAD_MAX: Key<Sizes<usize>> = Key {
+    name: "head_max",
+    values: Sizes {
+        min: 1 << 10,
+        max: 1 << 20,
+    },
+    doc: Doc {
+        preset: Preset::Value("\"32KiB\""),
+        sample: "\"16KiB\"",
+        effect: "The largest head of a request, from request line to empty line; a larger one is \
+                 answered 431. Towards an AJP backend a head must also fit one packet: see \
+                 `packet_size`.",
+        extremes: "Too low refuses requests with many cookies. Each connection that is sending a \
+                   head may take this much memory.",
+        elsewhere: "nginx `large_client_header_buffers`; Tomcat `maxHttpRequestHeaderSize`",
+    },
+};
+
+static TARGET_MAX: Key<Sizes<usize>> = Key {
+    name: "target_max",
+    values: Sizes {
+        min: 64,
+        max: 1 << 20,
+    },
+    doc: Doc {
+        preset: Preset::Value("\"8KiB\""),
+        sample: "\"4KiB\"",
+        effect: "The longest path with its query; a longer one is answered 414.",
+        extremes: "Too low refuses long searches and redirects that carry a whole address.",
+        elsewhere: "httpd `LimitRequestLine`",
+    },
+};
+
+static LINE_MAX: Key<Sizes<usize>> = Key {
+    name: "line_max",
+    values: Sizes {
+        min: 64,
+        max: 1 << 20,
+    },
+    doc: Doc {
+        preset: Preset::Value("\"8KiB\""),
+        sample: "\"4KiB\"",
+        effect: "The longest single field of a head; a longer one is answered 431.",
+        extremes: "Too low refuses large cookies and tokens.",
+        elsewhere: "httpd `LimitRequestFieldSize`",
+    },
+};
+
+static FIELDS_MAX: Key<Counts<usize>> = Key {
+    name: "fields_max",
+    values: Counts { min: 1, max: 1000 },
+    doc: Doc {
+        preset: Preset::Value("100"),
+        sample: "50",
+        effect: "How many fields a head may have; more are answered 431.",
+        extremes: "Above the container's own limit (Tomcat: 100) the container refuses instead.",
+        elsewhere: "httpd `LimitRequestFields`; Tomcat `maxHeaderCount`",
+    },
+};
+
+static TRAILER_MAX: Key<Sizes<usize>> = Key {
+    name: "trailer_max",
+    values: Sizes {
+        min: 0,
+        max: 1 << 20,
+    },
+    doc: Doc {
+        preset: Preset::Value("\"8KiB\""),
+        sample: "\"1KiB\"",
+        effect: "How many bytes of trailer fields a chunked body may end with. They are read and \
+                 dropped.",
+        extremes: "0 refuses every trailer.",
+        elsewhere: "Tomcat `maxTrailerSize`",
+    },
+};
+
+static CHUNK_EXTENSIONS_MAX: Key<Sizes<usize>> = Key {
+    name: "chunk_extensions_max",
+    values: Sizes {
+        min: 0,
+        max: 1 << 20,
+    },
+    doc: Doc {
+        preset: Preset::Value("\"8KiB\""),
+        sample: "\"1KiB\"",
+        effect: "How many bytes of chunk extensions a whole body may carry. They mean nothing to \
+                 anybody and are dropped.",
+        extremes: "Without a limit, a body of nothing but extensions would be endless work.",
+        elsewhere: "Tomcat `maxExtensionSize`",
+    },
+};
+
+/// The range of waiting for clients: less than a moment is a slip, more than a day is for ever.
+const WAIT: Durations = Durations {
+    min: Duration::from_millis(10),
+    max: Duration::from_secs(24 * 3600),
+};

@@ -1,0 +1,135 @@
+//! `[server]`: what holds for all listeners.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use catamaran_front::config::ServerConfig;
+use ipnet::IpNet;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::key::{Doc, Key, Preset, Section};
+use crate::report::{Finding, Report};
+use crate::table::{Table, table};
+use crate::value::text::{TextError, parse_network, parse_pseudonym};
+use crate::value::{Counts, Durations, OneOrMore, OrOff, Parsed};
+
+/// Reads the table.
+pub(crate) fn read(value: &Spanned<DeValue<'_>>, server: &mut ServerConfig, report: &mut Report) {
+    let Some((place, entries)) = table(SECTION.header, value, report) else {
+        return;
+    };
+    let mut table = Table::new(&SECTION, place, entries);
+    if let Some(workers) = table.take(&WORKERS).and_then(NonZeroUsize::new) {
+        server.workers = workers;
+    }
+    table.set(&DRAIN_TIMEOUT, &mut server.drain_timeout);
+    table.set(&CONNECTIONS_MAX, &mut server.connections_max);
+    table.set(&VIA, &mut server.via);
+    table.set(&TRUSTED_PROXIES, &mut server.trusted_proxies);
+    if server
+        .trusted_proxies
+        .iter()
+        .any(|network| network.prefix_len() == 0)
+    {
+        let message = "`trusted_proxies` trusts everybody";
+        let hint = "any client may then claim any address; list your own proxies only";
+        table.push(Finding::warning(message, table.place_of(&TRUSTED_PROXIES)).hint(hint));
+    }
+    table.finish(report);
+}
+
+pub(crate) static SECTION: Section = Section {
+    header: "[server]",
+    intro: "What holds for all listeners. The table may be left out.",
+    keys: &[
+        &WORKERS,
+        &CONNECTIONS_MAX,
+        &DRAIN_TIMEOUT,
+        &TRUSTED_PROXIES,
+        &VIA,
+    ],
+    later: &[],
+};
+
+static WORKERS: Key<Counts<usize>> = Key {
+    name: "workers",
+    values: Counts { min: 1, max: 1024 },
+    doc: Doc {
+        preset: Preset::Unset("one per core"),
+        sample: "3",
+        effect: "How many event loops run, each on a thread of its own. A client's connection stays \
+                 with the worker that accepted it.",
+        extremes: "Fewer than the cores leaves cores to the application server on the same machine. \
+                   More than the cores gains nothing and splits the pools of idle connections.",
+        elsewhere: "nginx `worker_processes`; httpd `ThreadsPerChild`",
+    },
+};
+
+static CONNECTIONS_MAX: Key<Counts<usize>> = Key {
+    name: "connections_max",
+    values: Counts {
+        min: 1,
+        max: 10_000_000,
+    },
+    doc: Doc {
+        preset: Preset::Value("20000"),
+        sample: "50000",
+        effect: "Connections of clients over all workers; one more is closed as soon as it is \
+                 accepted. Each needs a file descriptor, and so does each connection to a backend.",
+        extremes: "Too low and clients that only keep a connection alive crowd out others. Above the \
+                   descriptor limit (`ulimit -n`), accepting fails before this limit is reached; \
+                   `serve` warns of that.",
+        elsewhere: "nginx `worker_connections`; httpd `MaxRequestWorkers`; Tomcat `maxConnections`",
+    },
+};
+
+static DRAIN_TIMEOUT: Key<Durations> = Key {
+    name: "drain_timeout",
+    values: Durations {
+        min: Duration::ZERO,
+        max: Duration::from_secs(24 * 3600),
+    },
+    doc: Doc {
+        preset: Preset::Value("\"30s\""),
+        sample: "\"2m\"",
+        effect: "After SIGTERM or SIGINT: how long exchanges may go on before their connections are \
+                 cut.",
+        extremes: "`\"0s\"` cuts every exchange at once. Longer than the service manager's patience \
+                   (systemd: `TimeoutStopSec`, 90 s) ends in SIGKILL.",
+        elsewhere: "nginx `worker_shutdown_timeout`; httpd `GracefulShutdownTimeout`",
+    },
+};
+
+static TRUSTED_PROXIES: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
+    name: "trusted_proxies",
+    values: OneOrMore(Parsed {
+        what: "an IP address or network such as \"10.0.0.0/8\"",
+        parse: parse_network,
+    }),
+    doc: Doc {
+        preset: Preset::Value("[]"),
+        sample: "[\"10.0.0.0/8\", \"fd00::/8\"]",
+        effect: "Peers whose `Forwarded` and `X-Forwarded-*` fields are believed; from all others \
+                 these fields are dropped and written anew.",
+        extremes: "Left out behind a load balancer, every request seems to come from it. Too wide, \
+                   any client can claim any address.",
+        elsewhere: "nginx `set_real_ip_from`; httpd `RemoteIPTrustedProxy`; Tomcat \
+                    `RemoteIpValve internalProxies`",
+    },
+};
+
+static VIA: Key<OrOff<Parsed<String, TextError>>> = Key {
+    name: "via",
+    values: OrOff(Parsed {
+        what: "a token such as \"front-1\"",
+        parse: parse_pseudonym,
+    }),
+    doc: Doc {
+        preset: Preset::Value("\"catamaran\""),
+        sample: "\"off\"",
+        effect: "The name under which the front adds itself to `Via` (RFC 9110, section 7.6.3).",
+        extremes: "`\"off\"` writes no `Via`; a loop of proxies is then not seen in the fields.",
+        elsewhere: "httpd `ProxyVia`",
+    },
+};

@@ -1,0 +1,84 @@
+//! The description of a key, from which come its parser, its complaints and its reference entry.
+//!
+//! A key is a constant beside the code that reads it. The text in it is for operators: what changes
+//! when the value changes, what goes wrong at either extreme, and what other servers call it.
+
+use crate::value::Values;
+
+/// A key of the file.
+pub(crate) struct Key<V> {
+    /// Its name in the file.
+    pub(crate) name: &'static str,
+    /// What its value may be.
+    pub(crate) values: V,
+    /// What it means.
+    pub(crate) doc: Doc,
+}
+
+/// What a key means.
+pub(crate) struct Doc {
+    /// What holds when the key is left out.
+    pub(crate) preset: Preset,
+    /// A value other than the preset, as one would write it.
+    pub(crate) sample: &'static str,
+    /// What changes when it changes, and why the preset is what it is.
+    pub(crate) effect: &'static str,
+    /// What goes wrong when it is too low, too high or wrong.
+    pub(crate) extremes: &'static str,
+    /// The directives of other servers that it answers to; empty when there is none.
+    pub(crate) elsewhere: &'static str,
+}
+
+/// What holds when a key is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Preset {
+    /// The file is at fault.
+    Required,
+    /// This value, as one would write it.
+    Value(&'static str),
+    /// No value; in words, what that means.
+    Unset(&'static str),
+}
+
+/// A key of any type, for lists of keys.
+pub(crate) trait Described: Sync {
+    /// Its name in the file.
+    fn name(&self) -> &'static str;
+    /// What it means.
+    fn doc(&self) -> &Doc;
+    /// The kind and range of its value.
+    fn values(&self) -> String;
+}
+
+impl<V: Values> Described for Key<V> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn doc(&self) -> &Doc {
+        &self.doc
+    }
+
+    fn values(&self) -> String {
+        self.values.describe()
+    }
+}
+
+/// A table of the file.
+pub(crate) struct Section {
+    /// How its header is written, such as `[[listen]]`.
+    pub(crate) header: &'static str,
+    /// What it is for.
+    pub(crate) intro: &'static str,
+    /// Its keys, in the order of the reference.
+    pub(crate) keys: &'static [&'static dyn Described],
+    /// Keys that a later version will have, with what to do until then.
+    pub(crate) later: &'static [(&'static str, &'static str)],
+}
+
+impl Section {
+    /// Whether it has a key of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.keys.iter().any(|key| key.name() == name)
+    }
+}

@@ -1,0 +1,185 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::file::SECTIONS;
+use crate::key::{Described, Preset};
+use crate::reference::own;
+
+/// A file with everything that is needed, and a line added to one of its tables.
+fn file(header: &str, added: &str) -> String {
+    let mut text = String::new();
+    for (table, needed) in [
+        ("[server]", ""),
+        ("[[listen]]", "address = \"127.0.0.1:8080\""),
+        ("[upstream.NAME]", ""),
+        (
+            "[[upstream.NAME.backend]]",
+            "url = \"ajp://127.0.0.1:8009\"",
+        ),
+        ("[[route]]", "upstream = \"NAME\""),
+        ("[log]", ""),
+    ] {
+        let key = added.split('=').next().unwrap_or_default();
+        let replaced = needed.starts_with(key) && !key.is_empty() && table == header;
+        // A route has one target.
+        let replaced = replaced || (table == header && key == "status ");
+        let needed = if replaced { "" } else { needed };
+        let added = if table == header { added } else { "" };
+        text.push_str(&format!("{table}\n{needed}\n{added}\n"));
+    }
+    // For the sample of a route's target.
+    text + "[upstream.tomcat]\n[[upstream.tomcat.backend]]\nurl = \"ajp://127.0.0.1:8010\"\n"
+}
+
+fn meaning(text: &str) -> String {
+    let secret = |_: &Path| Ok("from a file".to_owned());
+    let surroundings = Surroundings {
+        base: Path::new(""),
+        read_secret: &secret,
+    };
+    match parse_within("x.toml", text, &surroundings) {
+        Ok(loaded) => format!("{:#?}", loaded.config),
+        Err(report) => panic!("{report}\n{text}"),
+    }
+}
+
+fn keys() -> impl Iterator<Item = (&'static str, &'static dyn Described)> {
+    SECTIONS
+        .iter()
+        .flat_map(|section| section.keys.iter().map(|key| (section.header, *key)))
+}
+
+#[test]
+fn each_default_of_the_reference_is_the_default_of_the_type() {
+    let plain = meaning(&file("", ""));
+    let mut compared = 0;
+    for (header, key) in keys() {
+        if let Preset::Value(value) = key.doc().preset {
+            let added = format!("{} = {value}", key.name());
+            assert_eq!(meaning(&file(header, &added)), plain, "{header} {added}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 40, "only {compared} keys have a default value");
+}
+
+#[test]
+fn each_key_reaches_a_value_of_its_own() {
+    let plain = meaning(&file("", ""));
+    let mut meanings = BTreeSet::new();
+    for (header, key) in keys() {
+        let added = format!("{} = {}", key.name(), key.doc().sample);
+        let meant = meaning(&file(header, &added));
+        if key.doc().preset == Preset::Required {
+            // The samples of these are what the file says anyway.
+            assert_eq!(meant, plain, "{header} {added}");
+        } else {
+            assert_ne!(meant, plain, "{header} {added} changes nothing");
+            assert!(
+                meanings.insert((header, meant)),
+                "{header} {added} is wired to another key's value"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_key_of_an_upstream_is_the_default_of_its_backends() {
+    let group = "connections_max = 7\nsecret = \"group\"\nping_after_idle = \"off\"";
+    let text = file("[upstream.NAME]", group).replace(
+        "url = \"ajp://127.0.0.1:8009\"",
+        "url = \"ajp://127.0.0.1:8009\"\n[[upstream.NAME.backend]]\nconnections_max = 9\n\
+         ping_after_idle = \"2s\"\nsecret_file = \"own\"\nurl = \"ajp://127.0.0.1:8019\"",
+    );
+    let secret = |path: &Path| Ok(path.display().to_string());
+    let surroundings = Surroundings {
+        base: Path::new("/etc"),
+        read_secret: &secret,
+    };
+    let loaded = parse_within("x.toml", &text, &surroundings).unwrap();
+    let [first, second] = &loaded
+        .config
+        .upstreams
+        .iter()
+        .find(|it| it.name == "NAME")
+        .unwrap()
+        .backends[..]
+    else {
+        panic!("two backends");
+    };
+    let seen = |backend: &catamaran_front::config::BackendConfig| {
+        let secret = backend.ajp.secret.clone().unwrap_or_default();
+        (
+            backend.connections_max,
+            secret,
+            backend.ajp.ping_after_idle.map(|it| it.as_secs()),
+        )
+    };
+    assert_eq!(seen(first), (7, "group".to_owned(), None));
+    assert_eq!(seen(second), (9, "/etc/own".to_owned(), Some(2)));
+}
+
+#[test]
+fn each_key_is_described_once() {
+    let mut seen = BTreeSet::new();
+    for section in SECTIONS {
+        for key in section.keys.iter().filter(|key| own(section, **key)) {
+            assert!(
+                seen.insert((section.header, key.name())),
+                "{} twice",
+                key.name()
+            );
+            let doc = key.doc();
+            for text in [doc.effect, doc.extremes] {
+                assert!(
+                    text.len() > 20 && text.ends_with('.'),
+                    "{}: {text}",
+                    key.name()
+                );
+                assert!(!text.contains("  "), "{}: two spaces", key.name());
+            }
+            for text in [key.values(), doc.elsewhere.to_owned()] {
+                assert!(
+                    !text.ends_with('.') && !text.contains("  "),
+                    "{}: {text}",
+                    key.name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn reads_secrets_from_regular_files_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ajp.secret");
+    for (text, expected) in [
+        ("hunter2\n", Ok("hunter2")),
+        ("hunter2\r\n", Ok("hunter2")),
+        ("two words", Ok("two words")),
+        ("", Err("is empty")),
+        ("\n", Err("is empty")),
+        ("two\nlines\n", Err("control character")),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        match (secret_or_reason(&path), expected) {
+            (Ok(secret), Ok(expected)) => assert_eq!(secret, expected),
+            (Err(reason), Err(expected)) => assert!(reason.contains(expected), "{reason}"),
+            (got, expected) => panic!("{text:?}: {got:?}, expected {expected:?}"),
+        }
+    }
+    std::fs::write(&path, "x".repeat(5000)).unwrap();
+    assert!(secret_or_reason(&path).unwrap_err().contains("larger than"));
+    for other in [directory.path(), Path::new("/dev/zero")] {
+        assert!(
+            secret_or_reason(other)
+                .unwrap_err()
+                .contains("not a regular file")
+        );
+    }
+    assert!(
+        secret_or_reason(&directory.path().join("none"))
+            .unwrap_err()
+            .contains("cannot be read")
+    );
+}

@@ -1,0 +1,100 @@
+//! The reference page, written from the descriptions of the keys.
+//!
+//! `cargo run -p catamaran-config --example reference > docs/reference.md` writes it anew; a test
+//! fails while the page in the repository differs.
+
+use std::fmt::Write as _;
+
+use crate::file::SECTIONS;
+use crate::file::upstream;
+use crate::key::{Described, Preset, Section};
+
+/// The page, in Markdown.
+#[must_use]
+pub fn reference() -> String {
+    let mut page = INTRO.to_owned();
+    for section in SECTIONS {
+        section_entry(section, &mut page);
+    }
+    page
+}
+
+fn section_entry(section: &Section, page: &mut String) {
+    let text = format!("\n## `{}`\n\n{}\n\n", section.header, section.intro);
+    page.push_str(&text);
+    page.push_str("| Key | Value | Default |\n|---|---|---|\n");
+    let keys = || section.keys.iter().filter(|key| own(section, **key));
+    for key in keys() {
+        let row = format!(
+            "| `{}` | {} | {} |\n",
+            key.name(),
+            values(*key),
+            preset(*key)
+        );
+        page.push_str(&row);
+    }
+    for key in keys() {
+        key_entry(*key, page);
+    }
+}
+
+/// Whether a section describes the key, rather than sharing it with the section that does.
+pub(crate) fn own(section: &Section, key: &dyn Described) -> bool {
+    let group = section.header == upstream::SECTION.header;
+    !group || !crate::file::backend::SECTION.has(key.name())
+}
+
+fn key_entry(key: &dyn Described, page: &mut String) {
+    let doc = key.doc();
+    let (name, values, preset) = (key.name(), values(key), preset(key));
+    write!(page, "\n### `{name}`\n\n{}\n\n", doc.effect).expect("a string takes all");
+    write!(
+        page,
+        "- Value: {values}. Default: {preset}.\n- {}\n",
+        doc.extremes
+    )
+    .expect("a string takes all");
+    if !doc.elsewhere.is_empty() {
+        writeln!(page, "- Elsewhere: {}.", doc.elsewhere).expect("a string takes all");
+    }
+    write!(page, "\n```toml\n{name} = {}\n```\n", doc.sample).expect("a string takes all");
+}
+
+/// Quoted values in code type; a `|` would end a cell of the table.
+fn values(key: &dyn Described) -> String {
+    let mut code = false;
+    let mut text = String::new();
+    for (at, part) in key.values().split('"').enumerate() {
+        if at > 0 {
+            text.push_str(if code { "\"`" } else { "`\"" });
+            code = !code;
+        }
+        text.push_str(part);
+    }
+    text.replace('|', "\\|")
+}
+
+fn preset(key: &dyn Described) -> String {
+    match key.doc().preset {
+        Preset::Required => "none, it is needed".to_owned(),
+        Preset::Value(value) => format!("`{value}`"),
+        Preset::Unset(meaning) => meaning.to_owned(),
+    }
+}
+
+const INTRO: &str = "\
+<!-- Generated: cargo run -p catamaran-config --example reference > docs/reference.md -->
+
+# The configuration file
+
+The file is [TOML](https://toml.io). `catamaran check --config FILE` prints every fault in it at
+once; `catamaran serve --config FILE` refuses a file that has any. Unknown keys are faults.
+[`examples/tomcat.toml`](examples/tomcat.toml) is a file to start from.
+
+- **Durations** are texts of a whole number and a unit: `\"200ms\"`, `\"5s\"`, `\"1m\"`, `\"2h\"`.
+- **Sizes** are bytes, as a number (`8192`) or as a text with a unit: `\"64KiB\"` (1024), `\"64kB\"`
+  (1000), likewise `MiB`, `GiB`, `MB`, `GB`.
+- `\"off\"` turns a limit off where that is possible.
+- Relative paths start from the directory of the file.
+- **Upstream URLs** are `ajp://host:port`, `http://host:port`, `ajp+unix:/path`, `http+unix:/path`.
+";

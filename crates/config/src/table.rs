@@ -1,0 +1,186 @@
+//! Reading one table of a file, key by key.
+//!
+//! A table collects what is wrong with it and hands that over when it is finished; whatever key
+//! nobody knows is a fault then. A key that is missing or wrong leaves the typed value alone, so
+//! that reading goes on and every fault of a file is found in one go.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::file::SECTIONS;
+use crate::key::{Key, Section};
+use crate::report::{Finding, Report};
+use crate::suggest::nearest;
+use crate::value::Values;
+
+/// One table of a file, being read.
+pub(crate) struct Table<'f> {
+    section: &'static Section,
+    place: Range<usize>,
+    entries: &'f DeTable<'f>,
+    findings: Vec<Finding>,
+    /// Keys that are sub-tables and read elsewhere.
+    tables: &'static [&'static str],
+}
+
+impl<'f> Table<'f> {
+    pub(crate) fn new(
+        section: &'static Section,
+        place: Range<usize>,
+        entries: &'f DeTable<'f>,
+    ) -> Self {
+        Self {
+            section,
+            place,
+            entries,
+            findings: Vec::new(),
+            tables: &[],
+        }
+    }
+
+    /// Names the keys that are tables of their own and not looked at here.
+    pub(crate) fn except(mut self, tables: &'static [&'static str]) -> Self {
+        self.tables = tables;
+        self
+    }
+
+    /// Where the table's header stands.
+    pub(crate) fn place(&self) -> Range<usize> {
+        self.place.clone()
+    }
+
+    /// Where the value of a key stands, or else the header.
+    pub(crate) fn place_of<V>(&self, key: &Key<V>) -> Range<usize> {
+        self.entries
+            .get(key.name)
+            .map_or_else(|| self.place(), Spanned::span)
+    }
+
+    /// Whether the key is there, well or badly.
+    pub(crate) fn has<V>(&self, key: &Key<V>) -> bool {
+        self.entries.contains_key(key.name)
+    }
+
+    /// Reads a key; `None` when it is missing or wrong.
+    pub(crate) fn take<V: Values>(&mut self, key: &Key<V>) -> Option<V::Read> {
+        debug_assert!(
+            self.section.has(key.name),
+            "{} has no key {}",
+            self.section.header,
+            key.name
+        );
+        let value = self.entries.get(key.name)?;
+        match key.values.read(value) {
+            Ok(read) => Some(read),
+            Err(complaints) => {
+                let fault = |complaint: crate::value::Complaint| {
+                    Finding::fault(
+                        format!("`{}` {}", key.name, complaint.message),
+                        complaint.span,
+                    )
+                };
+                self.findings.extend(complaints.into_iter().map(fault));
+                None
+            }
+        }
+    }
+
+    /// Reads a key that must be there.
+    pub(crate) fn require<V: Values>(&mut self, key: &Key<V>) -> Option<V::Read> {
+        if !self.has(key) {
+            let message = format!("{} lacks `{}`", self.section.header, key.name);
+            let hint = format!("write {} = {}", key.name, key.doc.sample);
+            self.push(Finding::fault(message, self.place()).hint(hint));
+        }
+        self.take(key)
+    }
+
+    /// Reads a key into its place, if it is there and good.
+    pub(crate) fn set<V: Values>(&mut self, key: &Key<V>, slot: &mut V::Read) {
+        if let Some(value) = self.take(key) {
+            *slot = value;
+        }
+    }
+
+    pub(crate) fn push(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    /// Whether nothing was wrong so far.
+    pub(crate) fn is_good(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Complains of unknown keys and hands over everything found.
+    pub(crate) fn finish(mut self, report: &mut Report) {
+        let known = |name: &str| self.section.has(name) || self.tables.contains(&name);
+        let unknown: Vec<_> = self
+            .entries
+            .iter()
+            .filter(|(name, _)| !known(name.get_ref()))
+            .collect();
+        for (name, _) in unknown {
+            self.findings
+                .push(self.unknown(name.get_ref(), name.span()));
+        }
+        self.findings
+            .into_iter()
+            .for_each(|finding| report.push(finding));
+    }
+
+    fn unknown(&self, name: &str, place: Range<usize>) -> Finding {
+        let header = self.section.header;
+        if let Some((_, advice)) = self.section.later.iter().find(|(later, _)| *later == name) {
+            return Finding::fault(format!("`{name}` is not available yet"), place).hint(*advice);
+        }
+        let finding = Finding::fault(format!("{header} has no key `{name}`"), place);
+        let names = self
+            .section
+            .keys
+            .iter()
+            .map(|key| key.name())
+            .chain(self.tables.iter().copied());
+        if let Some(meant) = nearest(name, names) {
+            return finding.hint(format!("did you mean `{meant}`?"));
+        }
+        match SECTIONS.iter().find(|section| section.has(name)) {
+            Some(section) => finding.hint(format!("it belongs in {}", section.header)),
+            None => finding.hint("remove it; docs/reference.md lists the keys"),
+        }
+    }
+}
+
+/// The tables of a list such as `[[listen]]`, with their places; complains of anything else.
+pub(crate) fn tables<'f>(
+    header: &str,
+    value: &'f Spanned<DeValue<'f>>,
+    report: &mut Report,
+) -> Vec<(Range<usize>, &'f DeTable<'f>)> {
+    let Some(items) = value.get_ref().as_array() else {
+        let finding = Finding::fault("this must be a list of tables", value.span());
+        report.push(finding.hint(format!(
+            "write {header} with two brackets, and its keys below"
+        )));
+        return Vec::new();
+    };
+    items
+        .iter()
+        .filter_map(|item| table(header, item, report))
+        .collect()
+}
+
+/// A table such as `[server]`, with its place; complains of anything else.
+pub(crate) fn table<'f>(
+    header: &str,
+    value: &'f Spanned<DeValue<'f>>,
+    report: &mut Report,
+) -> Option<(Range<usize>, &'f DeTable<'f>)> {
+    if let Some(entries) = value.get_ref().as_table() {
+        return Some((value.span(), entries));
+    }
+    let finding = Finding::fault("this must be a table", value.span());
+    report.push(finding.hint(format!("write {header}, and its keys below")));
+    None
+}

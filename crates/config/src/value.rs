@@ -1,0 +1,278 @@
+//! What a key's value may be: a duration, a size, a count, one of some words, a parsed text.
+//!
+//! Each kind reads a value, says what is wrong with one it refuses, and describes its range for the
+//! reference page, so that the page cannot promise what the parser does not take. Complaints are
+//! predicates ("has no unit"), because the name of the key or flag is put before them.
+
+pub(crate) mod address;
+pub(crate) mod amount;
+pub(crate) mod route;
+pub(crate) mod text;
+
+use std::fmt::Display;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use amount::{parse_duration, parse_size, show_duration, show_size};
+
+/// What is wrong with a value, and where in it.
+#[derive(Debug)]
+pub(crate) struct Complaint {
+    pub(crate) message: String,
+    pub(crate) span: Range<usize>,
+}
+
+/// A kind of value.
+pub(crate) trait Values: Sync {
+    /// What a value of this kind means.
+    type Read;
+
+    /// Reads a value, or says everything that is wrong with it.
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>>;
+
+    /// The kind and its range, for the reference page.
+    fn describe(&self) -> String;
+}
+
+/// A duration such as `"200ms"`, both ends included.
+pub(crate) struct Durations {
+    pub(crate) min: std::time::Duration,
+    pub(crate) max: std::time::Duration,
+}
+
+impl Values for Durations {
+    type Read = std::time::Duration;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
+        let duration = match value.get_ref() {
+            DeValue::String(text) => {
+                parse_duration(text).map_err(|error| complaint(error, value))?
+            }
+            DeValue::Integer(number) => {
+                let number = number.as_str();
+                let message = format!("has no unit; write \"{number}s\" or \"{number}ms\"");
+                return Err(complaint(message, value));
+            }
+            other => return Err(wrong_type("a duration such as \"10s\"", other, value)),
+        };
+        if (self.min..=self.max).contains(&duration) {
+            return Ok(duration);
+        }
+        let (min, max) = (show_duration(self.min), show_duration(self.max));
+        Err(complaint(
+            format!("must be from \"{min}\" to \"{max}\""),
+            value,
+        ))
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "duration, {} to {}",
+            show_duration(self.min),
+            show_duration(self.max)
+        )
+    }
+}
+
+/// A number of bytes, such as `"64KiB"` or `65536`, both ends included.
+pub(crate) struct Sizes<T> {
+    pub(crate) min: T,
+    pub(crate) max: T,
+}
+
+impl<T: Copy + PartialOrd + TryFrom<u64> + TryInto<u64> + Sync> Values for Sizes<T> {
+    type Read = T;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<T, Vec<Complaint>> {
+        let bytes = match value.get_ref() {
+            DeValue::String(text) => parse_size(text).map_err(|error| complaint(error, value))?,
+            DeValue::Integer(_) => match integer(value.get_ref()) {
+                Some(bytes) => bytes,
+                None => return Err(complaint(self.range(), value)),
+            },
+            other => return Err(wrong_type("a size such as \"64KiB\"", other, value)),
+        };
+        within(bytes, self.min, self.max).ok_or_else(|| complaint(self.range(), value))
+    }
+
+    fn describe(&self) -> String {
+        format!("size, {} to {}", size(self.min), size(self.max))
+    }
+}
+
+impl<T: Copy + TryInto<u64>> Sizes<T> {
+    fn range(&self) -> String {
+        format!("must be from {} to {}", size(self.min), size(self.max))
+    }
+}
+
+/// A whole number, both ends included.
+pub(crate) struct Counts<T> {
+    pub(crate) min: T,
+    pub(crate) max: T,
+}
+
+impl<T: Copy + PartialOrd + TryFrom<u64> + Display + Sync> Values for Counts<T> {
+    type Read = T;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<T, Vec<Complaint>> {
+        if !value.get_ref().is_integer() {
+            return Err(wrong_type(
+                "a whole number without quotes",
+                value.get_ref(),
+                value,
+            ));
+        }
+        let number = integer(value.get_ref()).and_then(|n| within(n, self.min, self.max));
+        number.ok_or_else(|| complaint(format!("must be from {} to {}", self.min, self.max), value))
+    }
+
+    fn describe(&self) -> String {
+        format!("number, {} to {}", self.min, self.max)
+    }
+}
+
+/// `true` or `false`.
+pub(crate) struct Switch;
+
+impl Values for Switch {
+    type Read = bool;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<bool, Vec<Complaint>> {
+        let wrong = || wrong_type("true or false, without quotes", value.get_ref(), value);
+        value.get_ref().as_bool().ok_or_else(wrong)
+    }
+
+    fn describe(&self) -> String {
+        "true or false".to_owned()
+    }
+}
+
+/// One of some words.
+pub(crate) struct Choices<T: 'static>(pub(crate) &'static [(&'static str, T)]);
+
+impl<T: Copy + Sync> Values for Choices<T> {
+    type Read = T;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<T, Vec<Complaint>> {
+        let word = value.get_ref().as_str();
+        let chosen = self.0.iter().find(|(name, _)| Some(*name) == word);
+        let wrong = || complaint(format!("must be {}", self.describe()), value);
+        chosen.map(|(_, choice)| *choice).ok_or_else(wrong)
+    }
+
+    fn describe(&self) -> String {
+        let words: Vec<String> = self
+            .0
+            .iter()
+            .map(|(name, _)| format!("\"{name}\""))
+            .collect();
+        words.join(" or ")
+    }
+}
+
+/// A text with a syntax of its own.
+pub(crate) struct Parsed<T, E> {
+    /// What the text is: "an address such as ...".
+    pub(crate) what: &'static str,
+    pub(crate) parse: fn(&str) -> Result<T, E>,
+}
+
+impl<T, E: Display> Values for Parsed<T, E> {
+    type Read = T;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<T, Vec<Complaint>> {
+        let wrong = || wrong_type(self.what, value.get_ref(), value);
+        let text = value.get_ref().as_str().ok_or_else(wrong)?;
+        (self.parse)(text).map_err(|error| complaint(error, value))
+    }
+
+    fn describe(&self) -> String {
+        self.what.to_owned()
+    }
+}
+
+/// A value, or `"off"` for none.
+pub(crate) struct OrOff<V>(pub(crate) V);
+
+impl<V: Values> Values for OrOff<V> {
+    type Read = Option<V::Read>;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
+        if value.get_ref().as_str() == Some("off") {
+            return Ok(None);
+        }
+        self.0.read(value).map(Some)
+    }
+
+    fn describe(&self) -> String {
+        format!("{}, or \"off\"", self.0.describe())
+    }
+}
+
+/// One value, or a list of them.
+pub(crate) struct OneOrMore<V>(pub(crate) V);
+
+impl<V: Values> Values for OneOrMore<V> {
+    type Read = Vec<V::Read>;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
+        let Some(items) = value.get_ref().as_array() else {
+            return self.0.read(value).map(|one| vec![one]);
+        };
+        let (mut read, mut complaints) = (Vec::new(), Vec::new());
+        for item in items.iter() {
+            match self.0.read(item) {
+                Ok(one) => read.push(one),
+                Err(more) => complaints.extend(more),
+            }
+        }
+        if complaints.is_empty() {
+            Ok(read)
+        } else {
+            Err(complaints)
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("{}; or a list", self.0.describe())
+    }
+}
+
+pub(crate) fn complaint(message: impl Display, value: &Spanned<DeValue<'_>>) -> Vec<Complaint> {
+    vec![Complaint {
+        message: message.to_string(),
+        span: value.span(),
+    }]
+}
+
+fn wrong_type(what: &str, got: &DeValue<'_>, value: &Spanned<DeValue<'_>>) -> Vec<Complaint> {
+    let got = match got.type_str() {
+        "array" => "a list",
+        "boolean" => "true or false",
+        "integer" => "a number",
+        "float" => "a number with a fraction or exponent",
+        "string" => "a text",
+        "table" => "a table",
+        _ => "a date",
+    };
+    complaint(format!("must be {what}, not {got}"), value)
+}
+
+/// The value of a TOML integer in any of its notations, if it is not negative.
+fn integer(value: &DeValue<'_>) -> Option<u64> {
+    let number = value.as_integer()?;
+    u64::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+fn within<T: Copy + PartialOrd + TryFrom<u64>>(number: u64, min: T, max: T) -> Option<T> {
+    T::try_from(number)
+        .ok()
+        .filter(|number| (min..=max).contains(number))
+}
+
+fn size<T: TryInto<u64>>(bytes: T) -> String {
+    show_size(bytes.try_into().unwrap_or(u64::MAX))
+}

@@ -1,0 +1,227 @@
+//! Addresses: where to listen and where a backend is.
+//!
+//! Both come from a file and from the command line alike. Nothing is resolved here: a backend's
+//! name is looked up at each dial, and a listener takes addresses only.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use catamaran_front::config::{Address, ListenAddress, Protocol};
+
+/// Why a text is not the URL of a backend.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// No scheme at all.
+    #[error("has no scheme; write ajp://HOST:PORT or http://HOST:PORT")]
+    NoScheme,
+    /// TLS towards backends does not exist yet.
+    #[error("asks for TLS to a backend, which is not available yet; use http:// or ajp://")]
+    Tls,
+    /// Another scheme.
+    #[error(
+        "has the unknown scheme `{0}`; write ajp://HOST:PORT, http://HOST:PORT, ajp+unix:/PATH or \
+         http+unix:/PATH"
+    )]
+    Scheme(String),
+    /// A user name or password.
+    #[error("has a user name in it; an AJP secret belongs in `secret`, anything else is not sent")]
+    User,
+    /// A path, query or fragment.
+    #[error("has a path; end it after the port: requests keep the path the client sent")]
+    Path,
+    /// No port, and none is assumed.
+    #[error("has no port; write {0}:{1}")]
+    NoPort(String, u16),
+    /// A port that is no number from 1 to 65535.
+    #[error("has a bad port; write a number from 1 to 65535")]
+    Port,
+    /// A host that is neither name nor address.
+    #[error("has a bad host; write a name, an IPv4 address, or an IPv6 address in brackets")]
+    Host,
+    /// A bad path of a Unix socket.
+    #[error(transparent)]
+    Unix(#[from] UnixPathError),
+}
+
+/// Reads the URL of a backend: `ajp://host:port`, `http://host:port`, `ajp+unix:/path`,
+/// `http+unix:/path`. Host names are taken in lower case.
+///
+/// # Errors
+/// When it is not one of these four.
+pub fn parse_upstream_url(text: &str) -> Result<(Protocol, Address), UrlError> {
+    let (scheme, rest) = text.split_once(':').ok_or(UrlError::NoScheme)?;
+    let scheme = scheme.to_ascii_lowercase();
+    match scheme.as_str() {
+        "ajp" => tcp(&scheme, rest, 8009).map(|address| (Protocol::Ajp, address)),
+        "http" => tcp(&scheme, rest, 8080).map(|address| (Protocol::Http, address)),
+        "ajp+unix" => Ok((Protocol::Ajp, Address::Unix(unix_path(rest)?))),
+        "http+unix" => Ok((Protocol::Http, Address::Unix(unix_path(rest)?))),
+        "https" | "ajps" | "https+unix" => Err(UrlError::Tls),
+        // `localhost:8009` splits into a scheme and a port: say what is missing instead.
+        _ if !rest.starts_with('/') => Err(UrlError::NoScheme),
+        _ => Err(UrlError::Scheme(scheme)),
+    }
+}
+
+fn tcp(scheme: &str, rest: &str, usual_port: u16) -> Result<Address, UrlError> {
+    let authority = rest.strip_prefix("//").ok_or(UrlError::NoScheme)?;
+    if authority.contains(['/', '?', '#']) {
+        return Err(UrlError::Path);
+    }
+    if authority.contains('@') {
+        return Err(UrlError::User);
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let host = host_name(host).ok_or(UrlError::Host)?;
+    let Some(port) = port else {
+        return Err(UrlError::NoPort(
+            format!("{scheme}://{authority}"),
+            usual_port,
+        ));
+    };
+    let port = port_number(port)
+        .filter(|&port| port != 0)
+        .ok_or(UrlError::Port)?;
+    Ok(Address::Tcp { host, port })
+}
+
+/// A name or address as `Address` wants it: lower case, IPv6 without its brackets.
+fn host_name(host: &str) -> Option<String> {
+    if let Some(inner) = host.strip_prefix('[') {
+        let address: Ipv6Addr = inner.strip_suffix(']')?.parse().ok()?;
+        return Some(address.to_string());
+    }
+    if host.parse::<Ipv4Addr>().is_ok() {
+        return Some(host.to_owned());
+    }
+    let labels_good = host.split('.').all(is_label) && host.len() <= 253;
+    // A last label of digits only would be an IPv4 address with a slip, such as 10.0.0.256.
+    let numeric = host
+        .rsplit('.')
+        .next()?
+        .bytes()
+        .all(|byte| byte.is_ascii_digit());
+    (labels_good && !numeric).then(|| host.to_ascii_lowercase())
+}
+
+/// A label of a host name; the underscore is no hostname's by the book but many a container's.
+pub(crate) fn is_label(label: &str) -> bool {
+    let letters = label
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    (1..=63).contains(&label.len()) && letters && !label.starts_with('-') && !label.ends_with('-')
+}
+
+/// Digits only: `str::parse` would take a leading plus.
+fn port_number(text: &str) -> Option<u16> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
+}
+
+/// Whether nobody outside this machine can reach or overhear the address.
+pub(crate) fn is_local(address: &Address) -> bool {
+    match address {
+        Address::Unix(_) => true,
+        Address::Tcp { host, .. } => {
+            host == "localhost"
+                || host
+                    .parse()
+                    .is_ok_and(|address: IpAddr| address.is_loopback())
+        }
+    }
+}
+
+/// Why a text is not an address to listen on.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListenError {
+    /// A URL.
+    #[error("is a URL; write the address and port alone, such as 127.0.0.1:8080")]
+    Url,
+    /// No port.
+    #[error("has no port; write 127.0.0.1:8080, or unix:/PATH for a socket")]
+    NoPort,
+    /// A bad port.
+    #[error("has a bad port; write a number from 0 to 65535 (0: the system chooses)")]
+    Port,
+    /// `*` or nothing.
+    #[error("has no address; write 0.0.0.0:{0} for all of IPv4, [::]:{0} for all of IPv6 too")]
+    Any(u16),
+    /// A name.
+    #[error("has the name `{0}`; write an address, such as 127.0.0.1:{1}, or [::1]:{1}")]
+    Name(String, u16),
+    /// A bad path of a Unix socket.
+    #[error(transparent)]
+    Unix(#[from] UnixPathError),
+}
+
+/// Reads an address to listen on: `127.0.0.1:8080`, `[::1]:8080`, `unix:/path`.
+///
+/// # Errors
+/// When it is neither.
+pub fn parse_listen_address(text: &str) -> Result<ListenAddress, ListenError> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return Ok(ListenAddress::Unix(unix_path(path)?));
+    }
+    if text.contains('/') {
+        return Err(ListenError::Url);
+    }
+    let (host, port) = text.rsplit_once(':').ok_or(ListenError::NoPort)?;
+    if port.ends_with(']') {
+        return Err(ListenError::NoPort);
+    }
+    let port = port_number(port).ok_or(ListenError::Port)?;
+    if host.is_empty() || host == "*" {
+        return Err(ListenError::Any(port));
+    }
+    let address = match host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+    {
+        Some(inner) => inner.parse().ok().map(IpAddr::V6),
+        None => host.parse().ok().map(IpAddr::V4),
+    };
+    let address = address.ok_or_else(|| ListenError::Name(host.to_owned(), port))?;
+    Ok(ListenAddress::Tcp(SocketAddr::new(address, port)))
+}
+
+/// Why a text is not the path of a Unix socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnixPathError {
+    /// Not absolute.
+    #[error("needs an absolute path after the colon, such as unix:/run/app.sock")]
+    Relative,
+    /// Begins with `//`, as in a URL.
+    #[error("has slashes before its path; write one, such as unix:/run/app.sock")]
+    Slashes,
+    /// Longer than a socket's address can hold.
+    #[error("has too long a path for a socket; the system takes {UNIX_PATH_MAX} bytes")]
+    Long,
+    /// A control character.
+    #[error("has a control character in its path")]
+    Control,
+}
+
+fn unix_path(text: &str) -> Result<PathBuf, UnixPathError> {
+    if text.starts_with("//") {
+        return Err(UnixPathError::Slashes);
+    }
+    if !text.starts_with('/') || text.len() == 1 {
+        return Err(UnixPathError::Relative);
+    }
+    if text.len() > UNIX_PATH_MAX {
+        return Err(UnixPathError::Long);
+    }
+    if text.contains(char::is_control) {
+        return Err(UnixPathError::Control);
+    }
+    Ok(PathBuf::from(text))
+}
+
+/// Bytes in `sun_path` of Linux, less the closing NUL.
+const UNIX_PATH_MAX: usize = 107;
+
+#[cfg(test)]
+mod tests;

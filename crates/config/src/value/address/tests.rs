@@ -1,0 +1,130 @@
+use super::*;
+
+fn tcp_address(host: &str, port: u16) -> Address {
+    Address::Tcp {
+        host: host.to_owned(),
+        port,
+    }
+}
+
+#[test]
+fn reads_the_four_urls() {
+    let unix = |path: &str| Address::Unix(PathBuf::from(path));
+    for (text, protocol, address) in [
+        (
+            "ajp://127.0.0.1:8009",
+            Protocol::Ajp,
+            tcp_address("127.0.0.1", 8009),
+        ),
+        (
+            "http://App-1.Example.ORG:80",
+            Protocol::Http,
+            tcp_address("app-1.example.org", 80),
+        ),
+        (
+            "AJP://[0:0::1]:8009",
+            Protocol::Ajp,
+            tcp_address("::1", 8009),
+        ),
+        (
+            "http://my_container:65535",
+            Protocol::Http,
+            tcp_address("my_container", 65535),
+        ),
+        (
+            "ajp+unix:/run/tomcat.sock",
+            Protocol::Ajp,
+            unix("/run/tomcat.sock"),
+        ),
+        ("http+unix:/run/a b", Protocol::Http, unix("/run/a b")),
+    ] {
+        assert_eq!(parse_upstream_url(text), Ok((protocol, address)), "{text}");
+    }
+}
+
+#[test]
+fn says_what_is_wrong_with_a_url() {
+    for (text, start) in [
+        ("", "has no scheme"),
+        ("localhost", "has no scheme"),
+        ("localhost:8009", "has no scheme"),
+        ("ajp:127.0.0.1:8009", "has no scheme"),
+        ("https://a:443", "asks for TLS"),
+        ("fcgi://a:9000", "has the unknown scheme `fcgi`"),
+        ("http://a:80/", "has a path"),
+        ("http://a:80?x", "has a path"),
+        ("http://me:pw@a:80", "has a user name"),
+        ("ajp://tomcat", "has no port; write ajp://tomcat:8009"),
+        ("http://[::1]", "has no port; write http://[::1]:8080"),
+        ("ajp://a:", "has a bad port"),
+        ("ajp://a:0", "has a bad port"),
+        ("ajp://a:+80", "has a bad port"),
+        ("ajp://a:65536", "has a bad port"),
+        ("ajp://:80", "has a bad host"),
+        ("ajp://10.0.0.256:80", "has a bad host"),
+        ("ajp://::1:80", "has a bad host"),
+        ("ajp://[127.0.0.1]:80", "has a bad host"),
+        ("ajp://a..b:80", "has a bad host"),
+        ("ajp://ä:80", "has a bad host"),
+        ("ajp+unix:run/x", "needs an absolute path"),
+        ("ajp+unix:/", "needs an absolute path"),
+        ("ajp+unix:///run/x", "has slashes"),
+        ("http+unix:/a\nb", "has a control character"),
+    ] {
+        let message = parse_upstream_url(text).unwrap_err().to_string();
+        assert!(message.starts_with(start), "{text}: {message}");
+    }
+    let long = format!("ajp+unix:/{}", "x".repeat(UNIX_PATH_MAX));
+    assert_eq!(
+        parse_upstream_url(&long),
+        Err(UrlError::Unix(UnixPathError::Long))
+    );
+}
+
+#[test]
+fn reads_listen_addresses() {
+    for text in ["127.0.0.1:8080", "0.0.0.0:0", "[::]:80", "[::1]:65535"] {
+        let expected = ListenAddress::Tcp(text.parse().unwrap());
+        assert_eq!(parse_listen_address(text), Ok(expected), "{text}");
+    }
+    let expected = ListenAddress::Unix(PathBuf::from("/run/front.sock"));
+    assert_eq!(parse_listen_address("unix:/run/front.sock"), Ok(expected));
+}
+
+#[test]
+fn says_what_is_wrong_with_a_listen_address() {
+    for (text, start) in [
+        ("", "has no port"),
+        ("8080", "has no port"),
+        ("[::1]", "has no port"),
+        ("http://127.0.0.1:80", "is a URL"),
+        (":8080", "has no address; write 0.0.0.0:8080"),
+        ("*:8080", "has no address; write 0.0.0.0:8080"),
+        (
+            "localhost:80",
+            "has the name `localhost`; write an address, such as 127.0.0.1:80",
+        ),
+        ("::1:80", "has the name `::1`"),
+        ("127.0.0.1:x", "has a bad port"),
+        ("127.0.0.1:65536", "has a bad port"),
+        ("unix:front.sock", "needs an absolute path"),
+    ] {
+        let message = parse_listen_address(text).unwrap_err().to_string();
+        assert!(message.starts_with(start), "{text}: {message}");
+    }
+}
+
+#[test]
+fn knows_what_is_local() {
+    for (host, expected) in [
+        ("127.0.0.1", true),
+        ("127.9.9.9", true),
+        ("::1", true),
+        ("localhost", true),
+        ("10.0.0.1", false),
+        ("tomcat", false),
+        ("localhost.example.org", false),
+    ] {
+        assert_eq!(is_local(&tcp_address(host, 1)), expected, "{host}");
+    }
+}

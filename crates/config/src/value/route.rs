@@ -1,0 +1,222 @@
+//! What a route compares: hosts, paths and suffixes.
+//!
+//! The front compares them with a normalised request, so a pattern that no normalised request can
+//! equal is a fault here rather than a route that never matches.
+
+use super::address::is_label;
+
+/// Why a text is not a host a route can match.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HostError {
+    /// `*` alone.
+    #[error("is `*`; leave `host` out to match any host")]
+    Any,
+    /// A wildcard that is not the first label.
+    #[error("has a wildcard that is not its whole first label; write *.example.org")]
+    Wildcard,
+    /// A port.
+    #[error("has a port; a route matches the host alone")]
+    Port,
+    /// Not ASCII.
+    #[error("is not ASCII; write its xn-- form")]
+    NotAscii,
+    /// Anything else.
+    #[error("is not a host name")]
+    Syntax,
+}
+
+/// Reads a host such as `www.example.org`, `*.example.org`, `10.0.0.1`, `[::1]`.
+pub(crate) fn parse_host(text: &str) -> Result<String, HostError> {
+    if !text.is_ascii() {
+        return Err(HostError::NotAscii);
+    }
+    if text == "*" {
+        return Err(HostError::Any);
+    }
+    let text = text.to_ascii_lowercase();
+    if let Some(inner) = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+    {
+        let address: std::net::Ipv6Addr = inner.parse().map_err(|_| HostError::Syntax)?;
+        return Ok(format!("[{address}]"));
+    }
+    let name = text.strip_prefix("*.").unwrap_or(&text);
+    if name.contains('*') {
+        return Err(HostError::Wildcard);
+    }
+    if name.contains(':') {
+        return Err(HostError::Port);
+    }
+    // The name of a request has lost its closing dot before it is compared.
+    let good = name.len() <= 253 && name.split('.').all(is_label);
+    if good {
+        Ok(text)
+    } else {
+        Err(HostError::Syntax)
+    }
+}
+
+/// Why a text is not a path a route can match.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PathError {
+    /// Does not begin with a slash.
+    #[error("must begin with `/`; write \"/{0}\"")]
+    Relative(String),
+    /// Has a wildcard.
+    #[error("has a `*`, which is no wildcard here; `path` matches all below it, `suffix` the ends")]
+    Wildcard,
+    /// Has an empty or a dot segment.
+    #[error("has a segment that is empty, `.` or `..`; requests are compared without these")]
+    Segment,
+    /// Has what no path can contain.
+    #[error("has the character {0:?}, which no request's path has as such; percent-encode it")]
+    Character(char),
+    /// Has an incomplete escape, or one that a normalised path does not have.
+    #[error(
+        "has a `%` that does not begin an escape which requests keep: two hexadecimal digits, and \
+         neither a letter, digit, `-`, `.`, `_`, `~` (write it plainly) nor a control character"
+    )]
+    Escape,
+}
+
+/// Reads a path such as `/` or `/app`.
+pub(crate) fn parse_path(text: &str) -> Result<String, PathError> {
+    if !text.starts_with('/') {
+        return Err(PathError::Relative(text.to_owned()));
+    }
+    check_characters(text)?;
+    let inner = &text[1..];
+    let inner = inner.strip_suffix('/').unwrap_or(inner);
+    let bad = |segment: &str| matches!(segment, "" | "." | "..");
+    if !inner.is_empty() && inner.split('/').any(bad) || text == "//" {
+        return Err(PathError::Segment);
+    }
+    Ok(text.to_owned())
+}
+
+/// Why a text is not a suffix a route can match.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SuffixError {
+    /// Empty.
+    #[error("is empty; leave it out to match any path")]
+    Empty,
+    /// Has a slash.
+    #[error("has a `/`; a suffix is the end of the last segment, such as \".jsp\"")]
+    Slash,
+    /// Has what no path can contain.
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+/// Reads a suffix such as `.jsp`.
+pub(crate) fn parse_suffix(text: &str) -> Result<String, SuffixError> {
+    if text.is_empty() {
+        return Err(SuffixError::Empty);
+    }
+    if text.contains('/') {
+        return Err(SuffixError::Slash);
+    }
+    check_characters(text)?;
+    Ok(text.to_owned())
+}
+
+fn check_characters(text: &str) -> Result<(), PathError> {
+    if text.contains('*') {
+        return Err(PathError::Wildcard);
+    }
+    // RFC 3986, section 3.3, less `;`: parameters are cut off before the comparison.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()+,=:@/%".contains(c);
+    if let Some(bad) = text.chars().find(|&c| !plain(c)) {
+        return Err(PathError::Character(bad));
+    }
+    let escapes_good = text
+        .split('%')
+        .skip(1)
+        .all(|rest| escaped(rest).is_some_and(stays_escaped));
+    if escapes_good {
+        Ok(())
+    } else {
+        Err(PathError::Escape)
+    }
+}
+
+/// The byte that two hexadecimal digits stand for.
+fn escaped(rest: &str) -> Option<u8> {
+    let digits = rest.get(..2)?;
+    let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    hex.then(|| u8::from_str_radix(digits, 16).ok())?
+}
+
+/// Whether normalisation leaves the escape of a byte alone (RFC 3986, section 6.2.2.2); control
+/// characters it refuses.
+fn stays_escaped(byte: u8) -> bool {
+    let unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    !unreserved && !byte.is_ascii_control()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_hosts() {
+        for (text, expected) in [
+            ("www.Example.org", Ok("www.example.org")),
+            ("*.example.org", Ok("*.example.org")),
+            ("localhost", Ok("localhost")),
+            ("10.0.0.1", Ok("10.0.0.1")),
+            ("[0::1]", Ok("[::1]")),
+            ("*", Err(HostError::Any)),
+            ("w*.example.org", Err(HostError::Wildcard)),
+            ("a.*.org", Err(HostError::Wildcard)),
+            ("example.org:80", Err(HostError::Port)),
+            ("exämple.org", Err(HostError::NotAscii)),
+            ("", Err(HostError::Syntax)),
+            ("example.org.", Err(HostError::Syntax)),
+            ("a b", Err(HostError::Syntax)),
+            ("http://x", Err(HostError::Port)),
+            ("[x]", Err(HostError::Syntax)),
+        ] {
+            assert_eq!(parse_host(text), expected.map(str::to_owned), "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_paths() {
+        for text in ["/", "/app", "/app/", "/a/b.c/~d", "/%C3%a4", "/a%20b"] {
+            assert_eq!(parse_path(text), Ok(text.to_owned()));
+        }
+        for (text, error) in [
+            ("app", PathError::Relative("app".to_owned())),
+            ("", PathError::Relative(String::new())),
+            ("/app/*", PathError::Wildcard),
+            ("//", PathError::Segment),
+            ("/a//b", PathError::Segment),
+            ("/a/../b", PathError::Segment),
+            ("/a/.", PathError::Segment),
+            ("/a b", PathError::Character(' ')),
+            ("/a;b", PathError::Character(';')),
+            ("/a?b", PathError::Character('?')),
+            ("/ä", PathError::Character('ä')),
+            ("/%", PathError::Escape),
+            ("/%0a", PathError::Escape),
+            ("/%+1", PathError::Escape),
+            ("/%41", PathError::Escape),
+            ("/%C", PathError::Escape),
+        ] {
+            assert_eq!(parse_path(text), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_suffixes() {
+        assert_eq!(parse_suffix(".jsp"), Ok(".jsp".to_owned()));
+        assert_eq!(parse_suffix(""), Err(SuffixError::Empty));
+        assert_eq!(parse_suffix("/x"), Err(SuffixError::Slash));
+        assert_eq!(
+            parse_suffix("*.jsp"),
+            Err(SuffixError::Path(PathError::Wildcard))
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! Texts that go into a header, a log or a packet: names, the pseudonym, secrets, networks.
+
+use std::path::PathBuf;
+
+use catamaran_front::config::AccessLogTarget;
+use ipnet::IpNet;
+
+/// Why a text cannot be used where it stands.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TextError {
+    /// Not a name.
+    #[error("must be 1 to {NAME_MAX} letters, digits, `-`, `_` or `.`")]
+    Name,
+    /// Not a name of a backend.
+    #[error("must be 1 to {LABEL_MAX} printable ASCII characters without spaces or quotes")]
+    Label,
+    /// Not a pseudonym.
+    #[error("must be a token (RFC 9110, section 5.6.2) of 1 to {NAME_MAX} characters")]
+    Pseudonym,
+    /// An empty secret.
+    #[error("is empty; leave it out when the connector has no secret")]
+    SecretEmpty,
+    /// A secret that would not survive the way to the connector.
+    #[error("has a control character, or is longer than {SECRET_MAX} bytes")]
+    Secret,
+    /// Not an address or network.
+    #[error("has `{0}`, which is no IP address or network such as 10.0.0.0/8")]
+    Network(String),
+    /// A network with bits set below its prefix.
+    #[error("has `{0}`, an address within a network; write {1} for the network")]
+    NetworkBits(String, IpNet),
+    /// Empty path.
+    #[error("is empty; write a path")]
+    PathEmpty,
+}
+
+/// The name of an upstream.
+pub(crate) fn parse_name(text: &str) -> Result<String, TextError> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    check(text, NAME_MAX, good, TextError::Name)
+}
+
+/// The name of a backend; looser, because a URL is the default.
+pub(crate) fn parse_label(text: &str) -> Result<String, TextError> {
+    let good = |byte: u8| byte.is_ascii_graphic() && !b"\"'\\".contains(&byte);
+    check(text, LABEL_MAX, good, TextError::Label)
+}
+
+/// The pseudonym in `Via`.
+pub(crate) fn parse_pseudonym(text: &str) -> Result<String, TextError> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    check(text, NAME_MAX, good, TextError::Pseudonym)
+}
+
+/// The secret of an AJP connector.
+pub(crate) fn parse_secret(text: &str) -> Result<String, TextError> {
+    if text.is_empty() {
+        return Err(TextError::SecretEmpty);
+    }
+    check(
+        text,
+        SECRET_MAX,
+        |byte| !byte.is_ascii_control(),
+        TextError::Secret,
+    )
+}
+
+/// The path of a file, relative ones to the directory of the configuration file.
+pub(crate) fn parse_file_path(text: &str) -> Result<PathBuf, TextError> {
+    let empty = text.is_empty() || text.contains('\0');
+    if empty {
+        Err(TextError::PathEmpty)
+    } else {
+        Ok(PathBuf::from(text))
+    }
+}
+
+/// Where the access log goes.
+pub(crate) fn parse_log_target(text: &str) -> Result<AccessLogTarget, TextError> {
+    Ok(match text {
+        "off" => AccessLogTarget::Off,
+        "-" => AccessLogTarget::Stdout,
+        path => AccessLogTarget::File(parse_file_path(path)?),
+    })
+}
+
+/// A network, or an address, which is the network of itself.
+pub(crate) fn parse_network(text: &str) -> Result<IpNet, TextError> {
+    if let Ok(address) = text.parse::<std::net::IpAddr>() {
+        return Ok(IpNet::from(address));
+    }
+    let network: IpNet = text
+        .parse()
+        .map_err(|_| TextError::Network(text.to_owned()))?;
+    if network.addr() == network.network() {
+        return Ok(network);
+    }
+    Err(TextError::NetworkBits(text.to_owned(), network.trunc()))
+}
+
+fn check(
+    text: &str,
+    max: usize,
+    good: impl Fn(u8) -> bool,
+    error: TextError,
+) -> Result<String, TextError> {
+    let fits = (1..=max).contains(&text.len()) && text.bytes().all(good);
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err(error)
+    }
+}
+
+/// Bytes in the name of an upstream: it stands in every line of the access log.
+const NAME_MAX: usize = 64;
+
+/// Bytes in the name of a backend: room for the URL of the longest socket path.
+const LABEL_MAX: usize = 128;
+
+/// Bytes in a secret: far from filling a packet of 8192, which the request's head needs.
+pub(crate) const SECRET_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_networks_without_host_bits() {
+        for text in ["10.0.0.0/8", "::/0", "192.0.2.7/32"] {
+            assert_eq!(parse_network(text).unwrap().to_string(), text);
+        }
+        assert_eq!(
+            parse_network("192.0.2.7").unwrap().to_string(),
+            "192.0.2.7/32"
+        );
+        let message = parse_network("10.0.0.1/8").unwrap_err().to_string();
+        assert!(
+            message.ends_with("write 10.0.0.0/8 for the network"),
+            "{message}"
+        );
+        assert!(parse_network("10.0.0.0/33").is_err() && parse_network("").is_err());
+    }
+
+    #[test]
+    fn bounds_names_and_secrets() {
+        assert!(parse_name("tomcat-1.a_b").is_ok() && parse_name("a b").is_err());
+        assert!(parse_name("").is_err() && parse_name(&"x".repeat(65)).is_err());
+        assert!(parse_label("ajp://127.0.0.1:8009").is_ok() && parse_label("a\"b").is_err());
+        assert!(parse_pseudonym("front-1").is_ok() && parse_pseudonym("a/b").is_err());
+        assert!(parse_secret("pass wörd").is_ok() && parse_secret("a\nb").is_err());
+        assert_eq!(parse_secret(""), Err(TextError::SecretEmpty));
+        assert_eq!(parse_secret(&"x".repeat(1025)), Err(TextError::Secret));
+    }
+}
