@@ -164,7 +164,10 @@ pub struct LogConfig {
 
 impl Default for LogConfig {
     fn default() -> Self {
-        Self { access: AccessLogTarget::Stdout, format: AccessLogFormat::Combined }
+        Self {
+            access: AccessLogTarget::Stdout,
+            format: AccessLogFormat::Combined,
+        }
     }
 }
 

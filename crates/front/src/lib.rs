@@ -1,2 +1,65 @@
-//! The front hull: listeners, routes, the exchange, relay and access log.
+//! The front hull: HTTP/1.1 from the world, handed on over AJP13 or HTTP/1.1.
+//!
+//! [`start`] binds the listeners of a [`config::Config`] and serves until [`Running::drain`]. A
+//! request's way through the crate is `serve` (a connection's life), `exchange` (a request's
+//! life: route, pick, lease, relay, account), `relay` (the one body loop), with the pure decisions
+//! beside them: `path`, `route`, `header`, `forwarded`, `retry`. Choosing among backends is
+//! `catamaran-balance`'s, connections to them are `catamaran-upstream`'s, and bytes of AJP13 are
+//! never seen here.
+//!
+//! ```no_run
+//! use catamaran_front::config::{
+//!     Address, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig, Policy, Protocol,
+//!     RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
+//! };
+//!
+//! let tomcat = Address::Tcp { host: "127.0.0.1".into(), port: 8009 };
+//! let listen = ListenAddress::Tcp("127.0.0.1:8080".parse()?);
+//! let front = catamaran_front::start(Config {
+//!     server: ServerConfig::default(),
+//!     listeners: vec![ListenerConfig::new(listen)],
+//!     upstreams: vec![UpstreamConfig {
+//!         name: "tomcat".into(),
+//!         policy: Policy::RoundRobin,
+//!         backends: vec![BackendConfig::new(Protocol::Ajp, tomcat)],
+//!         retries: 2,
+//!     }],
+//!     routes: vec![RouteConfig {
+//!         hosts: vec![],
+//!         path: "/".into(),
+//!         exact: false,
+//!         suffix: None,
+//!         target: RouteTarget::Upstream("tomcat".into()),
+//!     }],
+//!     log: LogConfig::default(),
+//! })?;
+//! println!("listening on {}", front.addresses()[0]);
+//! front.drain();
+//! front.join();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod access_log;
+mod client;
 pub mod config;
+mod counters;
+mod date;
+mod drain;
+mod exchange;
+mod forwarded;
+mod header;
+mod id;
+mod listener;
+mod path;
+mod relay;
+mod respond;
+mod retry;
+mod route;
+mod serve;
+mod server;
+mod site;
+mod worker;
+
+pub use counters::{CountersSnapshot, Culprit, Reason};
+pub use listener::{BindError, BoundAddress};
+pub use server::{Running, StartError, start};

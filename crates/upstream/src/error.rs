@@ -4,6 +4,7 @@
 //! ever count against its health), a reason token for logs and counters, and the status a client
 //! gets when nothing else can be tried.
 
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use http::StatusCode;
 use thiserror::Error;
 
 /// Who caused a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Culprit {
     /// The backend: unreachable, silent, or wrong on the wire.
     Backend,
@@ -19,6 +20,16 @@ pub enum Culprit {
     Client,
     /// Ourselves: a limit of ours was reached.
     Front,
+}
+
+impl fmt::Display for Culprit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Backend => "backend",
+            Self::Client => "client",
+            Self::Front => "front",
+        })
+    }
 }
 
 /// No connection could be leased. Nothing was sent, so any request may be tried elsewhere.
@@ -60,11 +71,11 @@ impl LeaseError {
     #[must_use]
     pub fn token(&self) -> &'static str {
         match self {
-            Self::Dial { .. } => "backend-connect-failed",
-            Self::DialTimeout { .. } => "backend-connect-timeout",
-            Self::Ping => "backend-ping-failed",
-            Self::QueueFull { .. } => "backend-queue-full",
-            Self::QueueTimeout { .. } => "backend-queue-timeout",
+            Self::Dial { .. } => "connect-failed",
+            Self::DialTimeout { .. } => "connect-timeout",
+            Self::Ping => "ping-failed",
+            Self::QueueFull { .. } => "queue-full",
+            Self::QueueTimeout { .. } => "queue-timeout",
         }
     }
 
@@ -100,6 +111,31 @@ pub enum RequestError {
     Http(#[from] catamaran_http1::RequestError),
 }
 
+impl RequestError {
+    /// The reason in one word, for logs and counters.
+    #[must_use]
+    pub fn token(&self) -> &'static str {
+        match self {
+            Self::Ajp(catamaran_ajp::RequestError::HeadTooLarge { .. }) => "ajp-head-too-large",
+            Self::Ajp(_) => "ajp-head",
+            Self::Http(_) => "http-head",
+        }
+    }
+
+    /// What the client is told. mod_jk answers 413 to a head larger than a packet, mod_proxy_ajp
+    /// 400; RFC 6585 has a status of its own for it.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        use catamaran_ajp::RequestError::{FieldNameTooLong, HeadTooLarge, TooManyFields};
+        match self {
+            Self::Ajp(HeadTooLarge { .. } | TooManyFields { .. } | FieldNameTooLong { .. }) => {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            }
+            Self::Ajp(_) | Self::Http(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
 /// An exchange failed. The connection is not reusable.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -122,8 +158,8 @@ impl Error {
     #[must_use]
     pub fn token(&self) -> &'static str {
         match self {
-            Self::Io(_) => "backend-io",
-            Self::Closed => "backend-closed",
+            Self::Io(_) => "io",
+            Self::Closed => "closed",
             Self::Ajp(fault) => fault.token(),
             Self::Http(fault) => fault.token(),
         }

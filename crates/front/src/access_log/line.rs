@@ -1,0 +1,213 @@
+//! How a line looks. Whatever a client sent is escaped, so that a line cannot be forged.
+
+use std::io::Write;
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderValue, Method, Version};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::config::AccessLogFormat;
+use crate::counters::Reason;
+use crate::id::RequestId;
+
+/// What is known of an exchange once it is over.
+#[derive(Debug)]
+pub(crate) struct Record<'a> {
+    pub(crate) ended: SystemTime,
+    pub(crate) id: RequestId,
+    /// The client's address, trusted proxies looked through.
+    pub(crate) client: IpAddr,
+    /// `None` if the request was not understood.
+    pub(crate) request: Option<RequestLine<'a>>,
+    /// `None` if no response was begun.
+    pub(crate) status: Option<u16>,
+    /// Bytes of the request's body received.
+    pub(crate) received: u64,
+    /// Bytes of the response's body sent.
+    pub(crate) sent: u64,
+    pub(crate) upstream: Option<&'a str>,
+    pub(crate) backend: Option<&'a str>,
+    pub(crate) attempts: u32,
+    /// From the request's head to the lease.
+    pub(crate) lease: Option<Duration>,
+    /// From the request's head to the response's head.
+    pub(crate) first_byte: Option<Duration>,
+    /// From the request's head to the response's last byte.
+    pub(crate) total: Duration,
+    pub(crate) reason: Option<Reason>,
+}
+
+/// The parts of a request that a log line shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestLine<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) path: &'a [u8],
+    pub(crate) query: Option<&'a [u8]>,
+    pub(crate) version: Version,
+    pub(crate) host: Option<&'a [u8]>,
+    pub(crate) referer: Option<&'a HeaderValue>,
+    pub(crate) user_agent: Option<&'a HeaderValue>,
+}
+
+/// The time as text, made anew once a second.
+#[derive(Debug, Default)]
+pub(super) struct Stamp {
+    second: u64,
+    combined: String,
+    rfc3339: String,
+}
+
+impl Stamp {
+    fn update(&mut self, at: SystemTime) {
+        let since_epoch = at
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let second = since_epoch.as_secs();
+        if self.second == second && !self.combined.is_empty() {
+            return;
+        }
+        self.second = second;
+        let timestamp = i64::try_from(second)
+            .ok()
+            .and_then(|it| Timestamp::from_second(it).ok());
+        let local = timestamp.unwrap_or_default().to_zoned(TimeZone::system());
+        self.combined = local.strftime("%d/%b/%Y:%H:%M:%S %z").to_string();
+        self.rfc3339 = local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+    }
+}
+
+impl Record<'_> {
+    pub(super) fn append(&self, format: AccessLogFormat, stamp: &mut Stamp, out: &mut Vec<u8>) {
+        stamp.update(self.ended);
+        // Writing to a vector cannot fail.
+        let written = match format {
+            AccessLogFormat::Combined => self.append_combined(stamp, out),
+            AccessLogFormat::Json => self.append_json(stamp, out),
+        };
+        debug_assert!(written.is_ok(), "a vector takes every byte");
+    }
+
+    fn append_combined(&self, stamp: &Stamp, out: &mut Vec<u8>) -> std::io::Result<()> {
+        write!(out, "{} - - [{}] \"", self.client, stamp.combined)?;
+        if let Some(request) = &self.request {
+            out.extend_from_slice(request.method.as_str().as_bytes());
+            out.push(b' ');
+            escape(request.path, out);
+            if let Some(query) = request.query {
+                out.push(b'?');
+                escape(query, out);
+            }
+            write!(out, " {:?}", request.version)?;
+        } else {
+            out.push(b'-');
+        }
+        write!(out, "\" {} {} \"", self.status.unwrap_or(0), self.sent)?;
+        escape_value(self.request.and_then(|request| request.referer), out);
+        out.extend_from_slice(b"\" \"");
+        escape_value(self.request.and_then(|request| request.user_agent), out);
+        write!(
+            out,
+            "\" upstream={} backend={} attempts={} lease_us={} first_byte_us={} total_us={}",
+            self.upstream.unwrap_or("-"),
+            self.backend.unwrap_or("-"),
+            self.attempts,
+            Micros(self.lease),
+            Micros(self.first_byte),
+            self.total.as_micros(),
+        )?;
+        match self.reason {
+            Some(reason) => write!(out, " reason={reason}")?,
+            None => out.extend_from_slice(b" reason=-"),
+        }
+        writeln!(out, " id={}", self.id)
+    }
+
+    fn append_json(&self, stamp: &Stamp, out: &mut Vec<u8>) -> std::io::Result<()> {
+        write!(
+            out,
+            "{{\"time\":\"{}\",\"id\":\"{}\",\"client\":\"{}\"",
+            stamp.rfc3339, self.id, self.client
+        )?;
+        if let Some(request) = &self.request {
+            write!(out, ",\"method\":\"{}\"", request.method)?;
+            json_text("path", Some(request.path), out);
+            json_text("query", request.query, out);
+            write!(out, ",\"version\":\"{:?}\"", request.version)?;
+            json_text("host", request.host, out);
+            json_text("referer", request.referer.map(HeaderValue::as_bytes), out);
+            json_text(
+                "user_agent",
+                request.user_agent.map(HeaderValue::as_bytes),
+                out,
+            );
+        }
+        if let Some(status) = self.status {
+            write!(out, ",\"status\":{status}")?;
+        }
+        write!(
+            out,
+            ",\"received\":{},\"sent\":{}",
+            self.received, self.sent
+        )?;
+        json_text("upstream", self.upstream.map(str::as_bytes), out);
+        json_text("backend", self.backend.map(str::as_bytes), out);
+        write!(out, ",\"attempts\":{}", self.attempts)?;
+        for (name, value) in [("lease_us", self.lease), ("first_byte_us", self.first_byte)] {
+            if let Some(value) = value {
+                write!(out, ",\"{name}\":{}", value.as_micros())?;
+            }
+        }
+        write!(out, ",\"total_us\":{}", self.total.as_micros())?;
+        if let Some(reason) = self.reason {
+            write!(out, ",\"reason\":\"{reason}\"")?;
+        }
+        out.extend_from_slice(b"}\n");
+        Ok(())
+    }
+}
+
+/// A duration in microseconds, or `-`.
+struct Micros(Option<Duration>);
+
+impl std::fmt::Display for Micros {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(duration) => write!(f, "{}", duration.as_micros()),
+            None => f.write_str("-"),
+        }
+    }
+}
+
+fn escape_value(value: Option<&HeaderValue>, out: &mut Vec<u8>) {
+    match value {
+        Some(value) => escape(value.as_bytes(), out),
+        None => out.push(b'-'),
+    }
+}
+
+/// As httpd does: quotes and backslashes get a backslash, other unprintable bytes become `\xhh`.
+fn escape(bytes: &[u8], out: &mut Vec<u8>) {
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => out.extend([b'\\', byte]),
+            b' '..=b'~' => out.push(byte),
+            _ => {
+                let digit = |value: u8| b"0123456789abcdef"[usize::from(value)];
+                out.extend([b'\\', b'x', digit(byte >> 4), digit(byte & 15)]);
+            }
+        }
+    }
+}
+
+/// A member of a JSON object; bytes that are not UTF-8 are replaced.
+fn json_text(name: &str, value: Option<&[u8]>, out: &mut Vec<u8>) {
+    let Some(value) = value else { return };
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    let text = String::from_utf8_lossy(value);
+    // A string always serialises, and a vector takes every byte.
+    serde_json::to_writer(out, &text).ok();
+}

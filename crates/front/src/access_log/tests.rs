@@ -1,0 +1,122 @@
+//! The two formats to the byte, and that lines arrive.
+
+use std::net::Ipv4Addr;
+use std::time::SystemTime;
+
+use http::{HeaderValue, Method, Version};
+
+use super::line::RequestLine;
+use super::*;
+use crate::counters::{Culprit, Reason};
+use crate::id::RequestIds;
+
+fn with_record(check: impl FnOnce(&Record<'_>)) {
+    let agent = HeaderValue::from_bytes(b"a \"b\" \\ \xe9").expect("a value");
+    let request = RequestLine {
+        method: &Method::GET,
+        path: b"/a\"b",
+        query: Some(b"q=1"),
+        version: Version::HTTP_11,
+        host: Some(b"example.org"),
+        referer: None,
+        user_agent: Some(&agent),
+    };
+    check(&Record {
+        ended: SystemTime::now(),
+        id: RequestIds::new().next(),
+        client: Ipv4Addr::LOCALHOST.into(),
+        request: Some(request),
+        status: Some(502),
+        received: 5,
+        sent: 347,
+        upstream: Some("default"),
+        backend: Some("ajp://127.0.0.1:8009"),
+        attempts: 2,
+        lease: Some(Duration::from_micros(12)),
+        first_byte: None,
+        total: Duration::from_micros(4711),
+        reason: Some(Reason::new(Culprit::Backend, "closed")),
+    });
+}
+
+fn line(format: AccessLogFormat) -> (String, String) {
+    let mut found = (String::new(), String::new());
+    with_record(|record| {
+        let mut out = Vec::new();
+        record.append(format, &mut Stamp::default(), &mut out);
+        found = (String::from_utf8(out).expect("text"), record.id.to_string());
+    });
+    found
+}
+
+#[test]
+fn combined() {
+    let (line, id) = line(AccessLogFormat::Combined);
+    let (before, rest) = line.split_once('[').expect("a time");
+    let (time, after) = rest.split_once(']').expect("its end");
+    assert_eq!(before, "127.0.0.1 - - ");
+    assert_eq!(time.len(), "21/Nov/2026:01:02:03 +0000".len());
+    let expected = format!(
+        " \"GET /a\\\"b?q=1 HTTP/1.1\" 502 347 \"-\" \"a \\\"b\\\" \\\\ \\xe9\" \
+         upstream=default backend=ajp://127.0.0.1:8009 attempts=2 lease_us=12 first_byte_us=- \
+         total_us=4711 reason=backend:closed id={id}\n"
+    );
+    assert_eq!(after, expected);
+}
+
+#[test]
+fn json() {
+    let (line, id) = line(AccessLogFormat::Json);
+    let value: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
+    for (name, expected) in [
+        ("id", serde_json::json!(id)),
+        ("path", serde_json::json!("/a\"b")),
+        ("status", serde_json::json!(502)),
+        ("sent", serde_json::json!(347)),
+        ("lease_us", serde_json::json!(12)),
+        ("reason", serde_json::json!("backend:closed")),
+        ("user_agent", serde_json::json!("a \"b\" \\ \u{fffd}")),
+        ("first_byte_us", serde_json::Value::Null),
+    ] {
+        assert_eq!(value[name], expected, "{name}");
+    }
+}
+
+#[test]
+fn lines_reach_the_file_before_the_end() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("access.log");
+    let config = LogConfig {
+        access: AccessLogTarget::File(path.clone()),
+        format: AccessLogFormat::Combined,
+    };
+    let log = AccessLog::open(&config, 2).expect("a log");
+    with_record(|record| {
+        log.write(0, record);
+        log.write(1, record);
+    });
+    log.finish();
+    let text = std::fs::read_to_string(path).expect("the file");
+    assert_eq!(text.lines().count(), 2);
+    assert_eq!(log.dropped(), 0);
+}
+
+#[test]
+fn a_full_buffer_drops_and_counts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = LogConfig {
+        access: AccessLogTarget::File(directory.path().join("access.log")),
+        format: AccessLogFormat::Combined,
+    };
+    let log = AccessLog::open(&config, 1).expect("a log");
+    // Stopped first: nothing empties the buffer any more.
+    log.finish();
+    with_record(|record| {
+        let mut written = 0;
+        while log.dropped() == 0 {
+            log.write(0, record);
+            written += 1;
+            assert!(written < 1_000_000, "the buffer has a limit");
+        }
+    });
+}

@@ -1,0 +1,306 @@
+//! One client's connection: the socket, HTTP/1.1's state, and what is buffered.
+//!
+//! HTTP/1.1 is confined to this module and [`crate::serve`]; the relay sees a request's body
+//! coming in and a response going out. An idle connection holds no buffers.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use catamaran_http1::{
+    BodyError, BodyLength, Fault, Limits, ResponseError, ResponseHead, Server, ServerEvent,
+};
+use catamaran_upstream::{Output, Stream};
+use http::{HeaderMap, StatusCode, Version};
+use thiserror::Error;
+use tokio::io::{AsyncReadExt, AsyncWrite};
+
+use crate::forwarded::Peer;
+
+#[derive(Debug)]
+pub(crate) struct ClientConn {
+    stream: Stream,
+    codec: Server,
+    input: BytesMut,
+    output: Output,
+    /// Bytes asked for in the next read; grows while reads fill what they get.
+    read_size: usize,
+    /// The client closed its sending side.
+    half_closed: bool,
+    /// Bytes of the current response's body handed over.
+    sent: u64,
+    /// The request is HTTP/1.0, which knows no chunks.
+    is_http10: bool,
+    /// The response's end is known only by the close.
+    close_delimited: bool,
+    peer: Peer,
+    local: SocketAddr,
+}
+
+/// A request's body, piece by piece.
+#[derive(Debug)]
+pub(crate) enum BodyPart {
+    /// Some bytes, never none.
+    Data(Bytes),
+    /// The body is complete.
+    End,
+}
+
+/// The client broke its connection or its protocol.
+#[derive(Debug, Error)]
+pub(crate) enum ClientError {
+    #[error("the client's connection failed")]
+    Io(#[source] io::Error),
+    #[error("the client broke HTTP/1.1")]
+    Fault(#[source] Fault),
+}
+
+impl ClientConn {
+    pub(crate) fn new(stream: Stream, limits: Limits, peer: Peer, local: SocketAddr) -> Self {
+        Self {
+            stream,
+            codec: Server::new(limits),
+            input: BytesMut::new(),
+            output: Output::default(),
+            read_size: READ_MIN,
+            half_closed: false,
+            sent: 0,
+            is_http10: false,
+            close_delimited: false,
+            peer,
+            local,
+        }
+    }
+
+    pub(crate) fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// The address the client connected to.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Waits for the client's next bytes, or its close, without a buffer.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        self.stream.readable().await
+    }
+
+    /// Whether bytes were received that have not been looked at.
+    pub(crate) fn has_input(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// The next thing the client said, from what was received so far.
+    pub(crate) fn decode(&mut self) -> Result<Option<ServerEvent>, Fault> {
+        let event = self.codec.receive(&mut self.input)?;
+        if let Some(ServerEvent::Head(head)) = &event {
+            self.is_http10 = head.version == Version::HTTP_10;
+        }
+        Ok(event)
+    }
+
+    /// What the client's close means now: fine between requests, a fault within one.
+    pub(crate) fn decode_eof(&mut self) -> Result<(), Fault> {
+        self.codec.receive_eof(&self.input)
+    }
+
+    /// Reads once; 0 is the client's close.
+    ///
+    /// # Cancel safety
+    /// What was read is in the buffer.
+    pub(crate) async fn read(&mut self) -> io::Result<usize> {
+        std::future::poll_fn(|cx| self.poll_read(cx)).await
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.half_closed {
+            return Poll::Ready(Ok(0));
+        }
+        if self.input.capacity() - self.input.len() < READ_MIN / 2 {
+            self.input.reserve(self.read_size);
+        }
+        let room = self.input.capacity() - self.input.len();
+        let read = ready!(pin!(self.stream.read_buf(&mut self.input)).poll(cx))?;
+        if read == 0 {
+            self.half_closed = true;
+        } else if read == room {
+            self.read_size = (self.read_size * 2).min(READ_MAX);
+        }
+        Poll::Ready(Ok(read))
+    }
+
+    /// The next piece of the request's body.
+    pub(crate) fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<BodyPart, ClientError>> {
+        loop {
+            match self
+                .codec
+                .receive(&mut self.input)
+                .map_err(ClientError::Fault)?
+            {
+                Some(ServerEvent::Body(data)) => return Poll::Ready(Ok(BodyPart::Data(data))),
+                Some(ServerEvent::BodyEnd) => return Poll::Ready(Ok(BodyPart::End)),
+                // The codec yields no further head before this exchange is over.
+                Some(ServerEvent::Head(_)) => {
+                    debug_assert!(false, "a head within a body");
+                    return Poll::Ready(Ok(BodyPart::End));
+                }
+                None => {}
+            }
+            if ready!(self.poll_read(cx)).map_err(ClientError::Io)? == 0 {
+                let fault = self.decode_eof().err().unwrap_or(Fault::TruncatedBody);
+                return Poll::Ready(Err(ClientError::Fault(fault)));
+            }
+        }
+    }
+
+    /// Ready when the connection broke. A client that only closed its sending side still wants
+    /// its answer. Bytes of further requests are kept, up to a limit.
+    pub(crate) fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        while !self.half_closed && self.input.len() < PIPELINE_MAX {
+            if let Err(error) = ready!(self.poll_read(cx)) {
+                return Poll::Ready(error);
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Says that the body may come (RFC 9110, section 10.1.1).
+    pub(crate) fn send_continue(&mut self) {
+        self.codec.send_continue(self.output.staging());
+    }
+
+    /// Passes an interim response on.
+    pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &HeaderMap) {
+        self.codec
+            .send_interim(status, headers, self.output.staging());
+    }
+
+    pub(crate) fn send_head(&mut self, head: &ResponseHead<'_>) -> Result<(), ResponseError> {
+        self.sent = 0;
+        self.close_delimited = self.is_http10 && head.body == BodyLength::Unknown;
+        self.codec.send_head(head, self.output.staging())
+    }
+
+    /// Hands over some of the response's body. What the response may not have (to HEAD, or beyond
+    /// its length) is left out.
+    pub(crate) fn send_data(&mut self, mut data: Bytes) {
+        let taken = self.codec.begin_data(data.len(), self.output.staging());
+        data.truncate(taken);
+        self.sent += taken as u64;
+        self.output.push(data);
+        self.codec.finish_data(self.output.staging());
+    }
+
+    /// Ends the response. An error means that it is shorter than announced: cut the connection.
+    pub(crate) fn send_end(&mut self) -> Result<(), BodyError> {
+        self.codec.send_end(self.output.staging())
+    }
+
+    /// Bytes of the current response's body handed over.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The next response's head says that the connection is closed after it.
+    pub(crate) fn close_after(&mut self) {
+        self.codec.close_after();
+    }
+
+    /// Whether another request may follow on this connection.
+    pub(crate) fn can_reuse(&self) -> bool {
+        self.codec.can_reuse()
+    }
+
+    /// Whether the request's body was received to its end.
+    pub(crate) fn request_body_done(&self) -> bool {
+        self.codec.request_body_done()
+    }
+
+    /// Whether enough waits to be written that nothing should be added.
+    pub(crate) fn is_full(&self) -> bool {
+        self.output.is_full()
+    }
+
+    /// Bytes not yet written.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.output.len()
+    }
+
+    /// Writes what was handed over; ready when all of it is written.
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.output.poll_write(cx, &mut self.stream)
+    }
+
+    /// Waits until everything is written.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        std::future::poll_fn(|cx| self.poll_write(cx))
+            .await
+            .map(drop)
+    }
+
+    /// Sends what was handed over of a response that will not be completed, and makes its end
+    /// visible: by framing, and by a reset where the client knows the end only by the close.
+    pub(crate) async fn give_up(&mut self, limit: Duration) {
+        // Not being able to send it is no worse than what comes next.
+        tokio::time::timeout(limit, self.flush()).await.ok();
+        if self.close_delimited {
+            self.stream.reset_on_close();
+        }
+    }
+
+    /// Reads and forgets the rest of a request's body, up to `limit` bytes. `true` if it ended.
+    /// The caller bounds the time.
+    pub(crate) async fn discard_body(&mut self, limit: usize) -> bool {
+        let mut discarded = 0;
+        while discarded < limit {
+            match std::future::poll_fn(|cx| self.poll_body(cx)).await {
+                Ok(BodyPart::Data(data)) => discarded += data.len(),
+                Ok(BodyPart::End) => return true,
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+
+    /// Lets go of all memory that an idle connection does not need.
+    pub(crate) fn release_buffers(&mut self) {
+        debug_assert!(
+            self.input.is_empty(),
+            "only an idle connection lets go of its buffers"
+        );
+        self.input = BytesMut::new();
+        self.read_size = READ_MIN;
+        self.output.release();
+    }
+
+    /// Closes the sending side, then reads what is still on its way up to `limit` bytes, so that
+    /// the last response is not lost to a reset (RFC 9112, section 9.6). The caller bounds the
+    /// time.
+    pub(crate) async fn linger(&mut self, limit: usize) {
+        let shut = std::future::poll_fn(|cx| Pin::new(&mut self.stream).poll_shutdown(cx)).await;
+        let mut drained = 0;
+        while shut.is_ok() && drained < limit {
+            self.input.clear();
+            match self.read().await {
+                Ok(read @ 1..) => drained += read,
+                _ => return,
+            }
+        }
+    }
+}
+
+/// A first read: the head of a common request and a small body.
+const READ_MIN: usize = 4 * 1024;
+
+/// The largest read of a long body.
+const READ_MAX: usize = 64 * 1024;
+
+/// Bytes of further requests that are kept while one is served.
+const PIPELINE_MAX: usize = 64 * 1024;

@@ -1,0 +1,363 @@
+//! The life of a request, from its head to its log line.
+//!
+//! route → clean → (pick → lease → send → relay) → account. All branching on what may go wrong is
+//! here; each step is straight-line elsewhere. A failed attempt asks [`crate::retry`] what may be
+//! done; a failed exchange is answered with a page of our own if no response was begun, and cut
+//! visibly if one was.
+
+pub(crate) mod failure;
+mod logged;
+mod outgoing;
+
+use std::error::Error;
+use std::net::IpAddr;
+use std::time::SystemTime;
+
+use catamaran_http1::{self as http1, BodyLength, RequestHead, Scheme};
+use catamaran_upstream::{Backend, Culprit, Lease};
+use http::StatusCode;
+use tokio::time::Instant;
+
+use crate::access_log::Record;
+use crate::client::ClientConn;
+use crate::config::ListenerConfig;
+use crate::counters::Reason;
+use crate::id::RequestId;
+use crate::path::{self, NormalPath};
+use crate::relay::{Progress, Relay, Terms};
+use crate::respond;
+use crate::retry::{self, Attempt, Retry};
+use crate::route::Action;
+use crate::site::{Site, Upstream};
+use crate::worker::Worker;
+use failure::{Failed, Failure};
+use logged::LoggedRequest;
+use outgoing::Outgoing;
+
+/// What becomes of the client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The response was sent. The next request may follow if framing allows it; part of this
+    /// one's body may have to be discarded first.
+    Done,
+    /// It is closed at once, so that the client notices that something is missing.
+    Cut,
+}
+
+/// One exchange: what its log line will tell.
+struct Exchange<'a> {
+    worker: &'a Worker,
+    listener: &'a ListenerConfig,
+    id: RequestId,
+    began: Instant,
+    /// Who the client is, as far as that is known.
+    client_ip: IpAddr,
+    progress: Progress,
+    upstream: Option<&'a Upstream>,
+    backend: Option<&'a Backend>,
+    attempts: u32,
+    leased: Option<Instant>,
+    reason: Option<Reason>,
+}
+
+/// Serves one request whose head has arrived.
+///
+/// # Cancel safety
+/// The client's connection is left in the middle of messages and must be closed.
+pub(crate) async fn serve(
+    worker: &Worker,
+    listener: &ListenerConfig,
+    client: &mut ClientConn,
+    head: RequestHead,
+) -> After {
+    worker.counters().request();
+    let site = worker.site();
+    let logged = worker
+        .access_log()
+        .is_on()
+        .then(|| LoggedRequest::new(&head));
+    let mut exchange = Exchange::new(worker, listener, client);
+    exchange.progress.body_complete = head.body == BodyLength::Known(0);
+    let after = match exchange.run(&site, client, head).await {
+        Ok(()) => After::Done,
+        Err(failure) => exchange.fail(client, failure).await,
+    };
+    exchange.account(client, logged.as_ref());
+    after
+}
+
+/// Answers a request whose head was refused or did not come in time. The connection is to be
+/// closed.
+pub(crate) async fn refuse(
+    worker: &Worker,
+    listener: &ListenerConfig,
+    client: &mut ClientConn,
+    failure: Failure,
+) -> After {
+    let mut exchange = Exchange::new(worker, listener, client);
+    let after = exchange.fail(client, failure).await;
+    exchange.account(client, None);
+    after
+}
+
+impl<'a> Exchange<'a> {
+    fn new(worker: &'a Worker, listener: &'a ListenerConfig, client: &ClientConn) -> Self {
+        Self {
+            worker,
+            listener,
+            id: worker.next_id(),
+            began: Instant::now(),
+            client_ip: client.peer().address.ip(),
+            progress: Progress::default(),
+            upstream: None,
+            backend: None,
+            attempts: 0,
+            leased: None,
+            reason: None,
+        }
+    }
+
+    /// Everything up to the last byte of a backend's response.
+    async fn run(
+        &mut self,
+        site: &'a Site,
+        client: &mut ClientConn,
+        head: RequestHead,
+    ) -> Result<(), Failure> {
+        let (upstream, path) = self.route(site, &head)?;
+        self.upstream = Some(upstream);
+        let outgoing = Outgoing::new(self.worker, (site, upstream), client, head, path)?;
+        self.client_ip = outgoing.identity.ip;
+        if self.worker.is_draining() {
+            client.close_after();
+        }
+        self.try_backends(upstream, client, &outgoing).await
+    }
+
+    /// Decides where the request goes, or why nowhere.
+    fn route(
+        &self,
+        site: &'a Site,
+        head: &RequestHead,
+    ) -> Result<(&'a Upstream, NormalPath), Failure> {
+        if head.target.scheme == Some(Scheme::Https) {
+            // On a connection without TLS (RFC 9110, section 7.4).
+            return Err(Failure::client(
+                StatusCode::MISDIRECTED_REQUEST,
+                "scheme-mismatch",
+            ));
+        }
+        if let (BodyLength::Known(length), Some(max)) = (head.body, self.listener.body_max)
+            && length > max
+        {
+            return Err(Failure::client(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "body-too-large",
+            ));
+        }
+        let path = path::normalise(&head.target.path)
+            .map_err(|fault| Failure::client(StatusCode::BAD_REQUEST, fault.token()))?;
+        let host = head.authority.as_ref().map(|authority| &authority.host[..]);
+        match site.routes.find(host, &path.route) {
+            Some(Action::Upstream(index)) => Ok((&site.upstreams[index], path)),
+            Some(Action::Status(status)) => Err(Failure::client(status, "route-status")),
+            None => Err(Failure::client(StatusCode::NOT_FOUND, "no-route")),
+        }
+    }
+
+    /// Attempts the exchange on one backend after the other, as far as that is safe.
+    async fn try_backends(
+        &mut self,
+        upstream: &'a Upstream,
+        client: &mut ClientConn,
+        outgoing: &Outgoing,
+    ) -> Result<(), Failure> {
+        let mut tried = Vec::new();
+        let mut fresh = None;
+        loop {
+            let Some(index) = fresh.or_else(|| upstream.pick(self.worker.index(), &tried)) else {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                return Err(Failure::new(Culprit::Front, status, "no-backend"));
+            };
+            if !tried.contains(&index) {
+                tried.push(index);
+            }
+            let backend = &upstream.backends[index];
+            self.backend = Some(backend);
+            self.attempts += 1;
+            let failed = match self
+                .attempt(backend, fresh.is_some(), client, outgoing)
+                .await
+            {
+                Ok(()) => return Ok(()),
+                Err(failed) => failed,
+            };
+            let decision = retry::decide(&Attempt {
+                stage: failed.stage,
+                method: outgoing.method(),
+                replayable: self.progress.received == 0,
+                disconnected: failed.disconnected,
+                reused: failed.reused,
+                attempts_left: (upstream.retries + 1).saturating_sub(self.attempts),
+                others: tried.len() < upstream.backends.len(),
+                blameless: failed.failure.reason.is_client(),
+            });
+            fresh = match decision {
+                Retry::No => return Err(failed.failure),
+                Retry::Fresh => Some(index),
+                Retry::Other => None,
+            };
+            self.worker.counters().retry();
+            self.worker.counters().reason(failed.failure.reason);
+            tracing::info!(request = %self.id, ?decision, reason = %failed.failure.reason, "retry");
+        }
+    }
+
+    /// One attempt on one backend.
+    async fn attempt(
+        &mut self,
+        backend: &std::sync::Arc<Backend>,
+        fresh: bool,
+        client: &mut ClientConn,
+        outgoing: &Outgoing,
+    ) -> Result<(), Failed> {
+        let worker = self.worker.index();
+        let leased = if fresh {
+            backend.lease_unused(worker).await
+        } else {
+            backend.lease(worker).await
+        };
+        let mut lease = leased.map_err(|error| {
+            self.report(backend, Failure::from_lease(&error), &error);
+            Failed::unsent(Failure::from_lease(&error))
+        })?;
+        self.leased = Some(Instant::now());
+        if let Err(error) = outgoing.send(&mut lease) {
+            lease.finish();
+            self.report(backend, Failure::from_request(&error), &error);
+            return Err(Failed::unsent(Failure::from_request(&error)));
+        }
+        let terms = self.terms(outgoing, &lease);
+        let relayed = Relay::new(client, &mut lease, terms, &mut self.progress)
+            .run()
+            .await;
+        let Err(error) = relayed else {
+            lease.finish();
+            return Ok(());
+        };
+        let failed = Failed::from_relay(&error, &self.progress, &lease);
+        self.report(backend, failed.failure, &error);
+        lease.abort();
+        Err(failed)
+    }
+
+    fn terms(&self, outgoing: &Outgoing, lease: &Lease) -> Terms {
+        let backend = lease.backend().config();
+        Terms {
+            version: outgoing.version(),
+            has_body: outgoing.has_body(),
+            expect_continue: outgoing.expect_continue(),
+            body_max: self.listener.body_max,
+            body_timeout: self.listener.body_timeout,
+            write_timeout: self.listener.write_timeout,
+            first_byte_timeout: backend.first_byte_timeout,
+            idle_body_timeout: backend.idle_body_timeout,
+            deadline: backend.exchange_timeout.map(|limit| self.began + limit),
+        }
+    }
+
+    /// Tells the operator what happened to an attempt. What clients do is their own affair.
+    fn report(&self, backend: &Backend, failure: Failure, error: &dyn Error) {
+        let backend = &backend.config().name;
+        let causes = Causes(error);
+        if failure.reason.is_client() {
+            tracing::debug!(request = %self.id, backend, reason = %failure.reason, "{causes}");
+        } else {
+            tracing::warn!(request = %self.id, backend, reason = %failure.reason, "{causes}");
+        }
+    }
+
+    /// A failed exchange: a page if no response was begun, a visible cut otherwise.
+    async fn fail(&mut self, client: &mut ClientConn, failure: Failure) -> After {
+        self.worker.counters().reason(failure.reason);
+        self.reason = Some(failure.reason);
+        if self.progress.status.is_some() {
+            // What the backend did send is worth having; the rest is missing, and seen to be.
+            client.give_up(self.listener.write_timeout).await;
+            return After::Cut;
+        }
+        if failure.client_gone {
+            return After::Cut;
+        }
+        if failure.reason.is_client() || !self.progress.body_complete {
+            client.close_after();
+        }
+        let page = respond::page(failure.status, self.id);
+        let fields = respond::fields(failure.status, self.id);
+        let head = http1::ResponseHead {
+            status: failure.status,
+            reason: None,
+            headers: &fields,
+            extra: &[],
+            body: BodyLength::Known(page.len() as u64),
+        };
+        if client.send_head(&head).is_err() {
+            return After::Cut;
+        }
+        self.progress.status = Some(failure.status);
+        client.send_data(page.into());
+        let ended = client.send_end();
+        let flushed = tokio::time::timeout(self.listener.write_timeout, client.flush()).await;
+        if ended.is_ok() && matches!(flushed, Ok(Ok(()))) {
+            After::Done
+        } else {
+            After::Cut
+        }
+    }
+
+    /// Counts the exchange and writes its line.
+    fn account(&self, client: &ClientConn, request: Option<&LoggedRequest>) {
+        self.worker.counters().response(self.progress.status);
+        let log = self.worker.access_log();
+        if !log.is_on() {
+            return;
+        }
+        let since = |at: Instant| at.saturating_duration_since(self.began);
+        let record = Record {
+            ended: SystemTime::now(),
+            id: self.id,
+            client: self.client_ip,
+            request: request.map(LoggedRequest::line),
+            status: self.progress.status.map(|status| status.as_u16()),
+            received: self.progress.received,
+            sent: if self.progress.status.is_some() {
+                client.sent()
+            } else {
+                0
+            },
+            upstream: self.upstream.map(|upstream| upstream.name.as_str()),
+            backend: self.backend.map(|backend| backend.config().name.as_str()),
+            attempts: self.attempts,
+            lease: self.leased.map(since),
+            first_byte: self.progress.head_at.map(since),
+            total: self.began.elapsed(),
+            reason: self.reason,
+        };
+        log.write(self.worker.index(), &record);
+    }
+}
+
+/// An error and what caused it, on one line.
+struct Causes<'a>(&'a dyn Error);
+
+impl std::fmt::Display for Causes<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut source = self.0.source();
+        while let Some(cause) = source {
+            write!(f, ": {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! Failures of an exchange: whose doing, which reason, which status.
+//!
+//! Each error of the layers below becomes one [`Failure`]; what the client reads and what the log
+//! says both follow from it.
+
+use catamaran_upstream::{Culprit, Error as UpstreamError, Lease, LeaseError, RequestError};
+use http::StatusCode;
+
+use crate::client::ClientError;
+use crate::counters::Reason;
+use crate::relay::{Progress, RelayError};
+use crate::retry::Stage;
+
+/// Why an exchange failed, as the client and the log are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// What the client is answered, if it still can be.
+    pub(crate) status: StatusCode,
+    pub(crate) reason: Reason,
+    /// The client cannot be answered any more.
+    pub(crate) client_gone: bool,
+}
+
+/// A failed attempt: the failure, and what decides about another attempt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failed {
+    pub(super) failure: Failure,
+    pub(super) stage: Stage,
+    pub(super) disconnected: bool,
+    pub(super) reused: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(culprit: Culprit, status: StatusCode, token: &'static str) -> Self {
+        Self {
+            status,
+            reason: Reason::new(culprit, token),
+            client_gone: false,
+        }
+    }
+
+    pub(super) fn client(status: StatusCode, token: &'static str) -> Self {
+        Self::new(Culprit::Client, status, token)
+    }
+
+    pub(super) fn from_lease(error: &LeaseError) -> Self {
+        Self::new(error.culprit(), error.status(), error.token())
+    }
+
+    pub(super) fn from_request(error: &RequestError) -> Self {
+        Self::client(error.status(), error.token())
+    }
+
+    pub(super) fn from_relay(error: &RelayError) -> Self {
+        use Culprit::{Backend, Client};
+        let (culprit, status, token) = match error {
+            RelayError::Upstream(error) => (Backend, StatusCode::BAD_GATEWAY, error.token()),
+            RelayError::FirstByteTimeout => {
+                (Backend, StatusCode::GATEWAY_TIMEOUT, "first-byte-timeout")
+            }
+            RelayError::IdleBodyTimeout => {
+                (Backend, StatusCode::GATEWAY_TIMEOUT, "idle-body-timeout")
+            }
+            RelayError::ExchangeTimeout => {
+                (Backend, StatusCode::GATEWAY_TIMEOUT, "exchange-timeout")
+            }
+            RelayError::Response(_) => (Backend, StatusCode::BAD_GATEWAY, "response-head"),
+            RelayError::ResponseLength => (Backend, StatusCode::BAD_GATEWAY, "response-length"),
+            RelayError::Client(ClientError::Fault(fault)) => {
+                (Client, fault.status(), fault.token())
+            }
+            RelayError::Client(ClientError::Io(_)) => (Client, StatusCode::BAD_REQUEST, "gone"),
+            RelayError::BodyTimeout => (Client, StatusCode::REQUEST_TIMEOUT, "body-timeout"),
+            RelayError::WriteTimeout => (Client, StatusCode::REQUEST_TIMEOUT, "write-timeout"),
+            RelayError::BodyTooLarge => (Client, StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
+        };
+        let client_gone = matches!(
+            error,
+            RelayError::Client(ClientError::Io(_)) | RelayError::WriteTimeout
+        );
+        Self {
+            client_gone,
+            ..Self::new(culprit, status, token)
+        }
+    }
+}
+
+impl Failed {
+    /// An attempt that sent nothing.
+    pub(super) fn unsent(failure: Failure) -> Self {
+        Self {
+            failure,
+            stage: Stage::NotSent,
+            disconnected: false,
+            reused: false,
+        }
+    }
+
+    pub(super) fn from_relay(error: &RelayError, progress: &Progress, lease: &Lease) -> Self {
+        let answered = progress.status.is_some() || lease.is_answered();
+        let broken = |error: &UpstreamError| error.is_disconnect();
+        Self {
+            failure: Failure::from_relay(error),
+            stage: if answered {
+                Stage::Answered
+            } else {
+                Stage::Sent
+            },
+            disconnected: matches!(error, RelayError::Upstream(error) if broken(error)),
+            reused: lease.is_reused(),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What a log line tells of a request, kept while its head is on its way to the backend.
+
+use bytes::Bytes;
+use catamaran_http1::RequestHead;
+use http::header::{REFERER, USER_AGENT};
+use http::{HeaderValue, Method, Version};
+
+use crate::access_log::RequestLine;
+
+/// Shares the head's memory; nothing is copied.
+pub(super) struct LoggedRequest {
+    method: Method,
+    path: Bytes,
+    query: Option<Bytes>,
+    version: Version,
+    host: Option<Bytes>,
+    referer: Option<HeaderValue>,
+    user_agent: Option<HeaderValue>,
+}
+
+impl LoggedRequest {
+    pub(super) fn new(head: &RequestHead) -> Self {
+        Self {
+            method: head.method.clone(),
+            path: head.target.path.clone(),
+            query: head.target.query.clone(),
+            version: head.version,
+            host: head
+                .authority
+                .as_ref()
+                .map(|authority| authority.host.clone()),
+            referer: head.headers.get(REFERER).cloned(),
+            user_agent: head.headers.get(USER_AGENT).cloned(),
+        }
+    }
+
+    pub(super) fn line(&self) -> RequestLine<'_> {
+        RequestLine {
+            method: &self.method,
+            path: &self.path,
+            query: self.query.as_deref(),
+            version: self.version,
+            host: self.host.as_deref(),
+            referer: self.referer.as_ref(),
+            user_agent: self.user_agent.as_ref(),
+        }
+    }
+}

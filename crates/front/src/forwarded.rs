@@ -1,0 +1,178 @@
+//! Who the client is, and how the backend is told.
+//!
+//! Only what a trusted proxy says is believed. From anybody else the fields that speak of a
+//! client's identity are removed, whatever the protocol; over HTTP/1.1 our own are then written in
+//! their place, over AJP13 the protocol's fields carry the same facts.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::HeaderMap;
+use http::header::{FORWARDED, HeaderName, HeaderValue, VIA};
+use ipnet::IpNet;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+/// The client as the application should see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// Its address: the peer's, or what trusted proxies say.
+    pub(crate) ip: IpAddr,
+    /// Its port, known only for a peer that is the client itself.
+    pub(crate) port: Option<u16>,
+    /// Whether it came over TLS, here or at a trusted proxy.
+    pub(crate) secure: bool,
+}
+
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// The other end; for a Unix socket the loopback address and port 0.
+    pub(crate) address: SocketAddr,
+    /// Whether the peer is in `trusted_proxies`.
+    pub(crate) trusted: bool,
+}
+
+/// Whether an address is in one of the networks. An IPv4 address mapped into IPv6 counts as IPv4.
+pub(crate) fn is_trusted(networks: &[IpNet], ip: IpAddr) -> bool {
+    networks
+        .iter()
+        .any(|network| network.contains(&ip.to_canonical()))
+}
+
+/// Reads who the client is and removes claims that nobody trusted made.
+pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &mut HeaderMap) -> Identity {
+    let direct = Identity {
+        ip: peer.address.ip().to_canonical(),
+        port: (peer.address.port() != 0).then_some(peer.address.port()),
+        secure: false,
+    };
+    if !peer.trusted {
+        remove_claims(headers);
+        return direct;
+    }
+    let secure = headers.get(X_FORWARDED_PROTO).is_some_and(|value| {
+        value
+            .as_bytes()
+            .rsplit(|&byte| byte == b',')
+            .next()
+            .map(<[u8]>::trim_ascii)
+            == Some(b"https")
+    });
+    match client_address(networks, headers) {
+        Some(ip) => Identity {
+            ip,
+            port: None,
+            secure,
+        },
+        None => Identity { secure, ..direct },
+    }
+}
+
+/// The last address in `X-Forwarded-For` that is not a trusted proxy's own, else the first.
+/// An entry that is no address ends the search: what stands left of it is worth nothing.
+fn client_address(networks: &[IpNet], headers: &HeaderMap) -> Option<IpAddr> {
+    let lines: Vec<&[u8]> = headers
+        .get_all(X_FORWARDED_FOR)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
+    let entries = lines
+        .iter()
+        .rev()
+        .flat_map(|line| line.rsplit(|&byte| byte == b','));
+    let mut seen = None;
+    for entry in entries {
+        let Some(ip) = parse_address(entry) else {
+            return seen;
+        };
+        seen = Some(ip);
+        if !is_trusted(networks, ip) {
+            break;
+        }
+    }
+    seen
+}
+
+/// An address, with or without a port, with or without brackets.
+fn parse_address(entry: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(entry.trim_ascii()).ok()?;
+    let ip = text
+        .parse::<IpAddr>()
+        .or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()))
+        .or_else(|_| {
+            text.trim_start_matches('[')
+                .trim_end_matches(']')
+                .parse::<IpAddr>()
+        });
+    ip.ok().map(|ip| ip.to_canonical())
+}
+
+fn remove_claims(headers: &mut HeaderMap) {
+    let claims: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| {
+            **name == FORWARDED
+                || name.as_str().starts_with("x-forwarded-")
+                || name.as_str() == "x-real-ip"
+        })
+        .cloned()
+        .collect();
+    for name in claims {
+        headers.remove(name);
+    }
+}
+
+/// Writes our own `X-Forwarded-*` and extends a trusted `Forwarded`, for a backend that speaks
+/// HTTP/1.1. `host` is what the client asked for.
+pub(crate) fn announce(
+    headers: &mut HeaderMap,
+    peer: Peer,
+    identity: &Identity,
+    host: Option<&HeaderValue>,
+) {
+    let ip = peer.address.ip().to_canonical();
+    append_to_list(headers, X_FORWARDED_FOR, &ip.to_string());
+    let proto = if identity.secure { "https" } else { "http" };
+    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(proto));
+    if let Some(host) = host
+        && !headers.contains_key(X_FORWARDED_HOST)
+    {
+        headers.insert(X_FORWARDED_HOST, host.clone());
+    }
+    if headers.contains_key(FORWARDED) {
+        let node = match ip {
+            IpAddr::V4(ip) => format!("for={ip};proto={proto}"),
+            IpAddr::V6(ip) => format!("for=\"[{ip}]\";proto={proto}"),
+        };
+        append_to_list(headers, FORWARDED, &node);
+    }
+}
+
+/// Adds us to `Via` (RFC 9110, section 7.6.3).
+pub(crate) fn add_via(headers: &mut HeaderMap, pseudonym: &str, version: http::Version) {
+    let version = if version == http::Version::HTTP_10 {
+        "1.0"
+    } else {
+        "1.1"
+    };
+    append_to_list(headers, VIA, &format!("{version} {pseudonym}"));
+}
+
+/// Makes one field of all lines of `name` and the further `element`.
+fn append_to_list(headers: &mut HeaderMap, name: HeaderName, element: &str) {
+    let mut list: Vec<u8> = Vec::new();
+    for value in headers.get_all(&name) {
+        list.extend_from_slice(value.as_bytes());
+        list.extend_from_slice(b", ");
+    }
+    list.extend_from_slice(element.as_bytes());
+    // Addresses, our pseudonym and bytes of valid values: always valid.
+    if let Ok(value) = HeaderValue::from_maybe_shared(bytes::Bytes::from(list)) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests;

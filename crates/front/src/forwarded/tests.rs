@@ -1,0 +1,162 @@
+//! Claims of strangers vanish, claims of trusted proxies are read from the right end.
+
+use super::*;
+
+const STRANGER: &str = "203.0.113.9:5000";
+const PROXY: &str = "10.0.0.1:5000";
+
+fn networks() -> Vec<IpNet> {
+    vec!["10.0.0.0/8".parse().expect("a network")]
+}
+
+fn peer(address: &str) -> Peer {
+    let address: SocketAddr = address.parse().expect("an address");
+    Peer {
+        address,
+        trusted: is_trusted(&networks(), address.ip()),
+    }
+}
+
+fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for &(name, value) in fields {
+        headers.append(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
+    }
+    headers
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers
+        .get(name)
+        .map(|value| value.to_str().expect("text").to_owned())
+}
+
+#[test]
+fn a_stranger_is_not_believed() {
+    let mut fields = headers(&[
+        ("x-forwarded-for", "1.2.3.4"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "evil"),
+        ("x-forwarded-port", "1"),
+        ("forwarded", "for=1.2.3.4"),
+        ("x-real-ip", "1.2.3.4"),
+        ("x-own", "1"),
+    ]);
+    let identity = identify(peer(STRANGER), &networks(), &mut fields);
+    let ip = "203.0.113.9".parse().expect("an address");
+    assert_eq!(
+        identity,
+        Identity {
+            ip,
+            port: Some(5000),
+            secure: false
+        }
+    );
+    assert_eq!(
+        fields.keys().map(HeaderName::as_str).collect::<Vec<_>>(),
+        ["x-own"]
+    );
+}
+
+#[test]
+fn a_trusted_proxy_is_believed_as_far_as_trust_goes() {
+    let client = |list: &'static str| {
+        let mut fields = headers(&[("x-forwarded-for", list)]);
+        identify(peer(PROXY), &networks(), &mut fields)
+            .ip
+            .to_string()
+    };
+    assert_eq!(client("198.51.100.7"), "198.51.100.7");
+    assert_eq!(
+        client("1.1.1.1, 198.51.100.7"),
+        "198.51.100.7",
+        "the left may be forged"
+    );
+    assert_eq!(client("1.1.1.1, 198.51.100.7, 10.2.2.2"), "198.51.100.7");
+    assert_eq!(client("10.3.3.3, 10.2.2.2"), "10.3.3.3");
+    assert_eq!(client("198.51.100.7:4711"), "198.51.100.7");
+    assert_eq!(client("[2001:db8::1]:4711"), "2001:db8::1");
+    assert_eq!(client("1.1.1.1, unknown, 10.2.2.2"), "10.2.2.2");
+    assert_eq!(client("nonsense"), "10.0.0.1");
+}
+
+#[test]
+fn several_lines_are_one_list() {
+    let mut fields = headers(&[
+        ("x-forwarded-for", "1.1.1.1"),
+        ("x-forwarded-for", "198.51.100.7, 10.2.2.2"),
+    ]);
+    let identity = identify(peer(PROXY), &networks(), &mut fields);
+    assert_eq!(identity.ip.to_string(), "198.51.100.7");
+    announce(&mut fields, peer(PROXY), &identity, None);
+    assert_eq!(
+        text(&fields, "x-forwarded-for").as_deref(),
+        Some("1.1.1.1, 198.51.100.7, 10.2.2.2, 10.0.0.1")
+    );
+}
+
+#[test]
+fn the_scheme_is_the_nearest_proxys() {
+    let secure = |list: &'static str| {
+        identify(
+            peer(PROXY),
+            &networks(),
+            &mut headers(&[("x-forwarded-proto", list)]),
+        )
+        .secure
+    };
+    assert!(secure("https"));
+    assert!(secure("http, https"));
+    assert!(!secure("https, http"));
+}
+
+#[test]
+fn our_fields_replace_a_strangers() {
+    let mut fields = headers(&[("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=x")]);
+    let identity = identify(peer(STRANGER), &networks(), &mut fields);
+    announce(
+        &mut fields,
+        peer(STRANGER),
+        &identity,
+        Some(&HeaderValue::from_static("a:81")),
+    );
+    assert_eq!(
+        text(&fields, "x-forwarded-for").as_deref(),
+        Some("203.0.113.9")
+    );
+    assert_eq!(text(&fields, "x-forwarded-proto").as_deref(), Some("http"));
+    assert_eq!(text(&fields, "x-forwarded-host").as_deref(), Some("a:81"));
+    assert_eq!(text(&fields, "forwarded"), None);
+}
+
+#[test]
+fn a_trusted_forwarded_field_is_extended() {
+    let mut fields = headers(&[("forwarded", "for=198.51.100.7;proto=https")]);
+    let identity = identify(peer(PROXY), &networks(), &mut fields);
+    announce(&mut fields, peer(PROXY), &identity, None);
+    assert_eq!(
+        text(&fields, "forwarded").as_deref(),
+        Some("for=198.51.100.7;proto=https, for=10.0.0.1;proto=http")
+    );
+}
+
+#[test]
+fn via_grows() {
+    let mut fields = headers(&[("via", "1.0 fred")]);
+    add_via(&mut fields, "catamaran", http::Version::HTTP_11);
+    assert_eq!(
+        text(&fields, "via").as_deref(),
+        Some("1.0 fred, 1.1 catamaran")
+    );
+}
+
+#[test]
+fn mapped_addresses_count_as_ipv4() {
+    assert!(is_trusted(
+        &networks(),
+        "::ffff:10.1.1.1".parse().expect("an address")
+    ));
+}

@@ -1,0 +1,87 @@
+//! Which of a request's fields go on to the backend.
+//!
+//! Responses are cleaned by the codecs that read them. Our own fields are added after this
+//! cleaning (see [`crate::forwarded`]), so that nothing a client nominates in `Connection` can
+//! remove them.
+
+use http::HeaderMap;
+use http::header::{
+    AUTHORIZATION, CONNECTION, COOKIE, EXPECT, HOST, HeaderName, HeaderValue, PROXY_AUTHORIZATION,
+    TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+
+/// Removes what is only between the client and us, and what a backend could misread. Returns how
+/// many fields were dropped because of an underscore in their name.
+pub(crate) fn clean_request(headers: &mut HeaderMap) -> usize {
+    remove_nominated(headers);
+    let doomed: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| is_hop_by_hop(name) || has_underscore(name))
+        .cloned()
+        .collect();
+    let mut underscored = 0;
+    for name in doomed {
+        if has_underscore(&name) {
+            underscored += headers.get_all(&name).iter().count();
+        }
+        headers.remove(name);
+    }
+    join_cookies(headers);
+    underscored
+}
+
+/// Removes the fields that `Connection` names (RFC 9110, section 7.6.1), except those that a
+/// client must not be able to hide from the backend.
+fn remove_nominated(headers: &mut HeaderMap) {
+    if !headers.contains_key(CONNECTION) {
+        return;
+    }
+    let nominated: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|&byte| byte == b','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        .filter(|name| ![HOST, COOKIE, AUTHORIZATION].contains(name))
+        .collect();
+    for name in nominated {
+        headers.remove(name);
+    }
+}
+
+/// Fields of one connection, and some that only do harm behind a front: `Proxy` becomes
+/// `HTTP_PROXY` in a CGI environment (httpoxy), and `Expect` is answered by us.
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    match *name {
+        CONNECTION | TE | TRAILER | TRANSFER_ENCODING | UPGRADE | EXPECT | PROXY_AUTHORIZATION => {
+            true
+        }
+        _ => matches!(
+            name.as_str(),
+            "keep-alive" | "proxy-connection" | "http2-settings" | "proxy"
+        ),
+    }
+}
+
+/// Containers and CGI fold `_` and `-` together, so `X_Real_IP` could pass for `X-Real-IP`.
+fn has_underscore(name: &HeaderName) -> bool {
+    name.as_str().contains('_')
+}
+
+/// One `Cookie` field, as servlet containers expect (RFC 6265, section 5.4).
+fn join_cookies(headers: &mut HeaderMap) {
+    if headers.get_all(COOKIE).iter().nth(1).is_none() {
+        return;
+    }
+    let crumbs: Vec<&[u8]> = headers
+        .get_all(COOKIE)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
+    // Valid values joined by valid bytes.
+    if let Ok(joined) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])) {
+        headers.insert(COOKIE, joined);
+    }
+}
+
+#[cfg(test)]
+mod tests;

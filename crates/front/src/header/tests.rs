@@ -1,0 +1,94 @@
+//! What stays and what goes; the numbers are rows of the hostile-request table.
+
+use super::*;
+
+fn cleaned(fields: &[(&'static str, &'static str)]) -> (Vec<(String, String)>, usize) {
+    let mut headers = HeaderMap::new();
+    for &(name, value) in fields {
+        let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
+        headers.append(name, HeaderValue::from_static(value));
+    }
+    let underscored = clean_request(&mut headers);
+    let mut left: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.to_str().expect("text").to_owned()))
+        .collect();
+    left.sort();
+    (left, underscored)
+}
+
+fn check(fields: &[(&'static str, &'static str)], left: &[(&str, &str)]) {
+    let left: Vec<_> = left
+        .iter()
+        .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    assert_eq!(cleaned(fields).0, left);
+}
+
+#[test]
+fn end_to_end_fields_stay() {
+    let fields = [
+        ("accept", "*/*"),
+        ("cookie", "a=b"),
+        ("host", "a"),
+        ("x-own", "1"),
+    ];
+    check(&fields, &fields);
+}
+
+#[test]
+fn underscores_are_dropped_and_counted_53() {
+    let fields = [
+        ("X_Real_IP", "9"),
+        ("transfer_encoding", "chunked"),
+        ("x-a", "1"),
+    ];
+    assert_eq!(cleaned(&fields), (vec![("x-a".into(), "1".into())], 2));
+}
+
+#[test]
+fn connection_cannot_strip_what_matters_89() {
+    check(
+        &[
+            ("connection", "close, X-Own, Cookie"),
+            ("connection", "Authorization,host, x-other"),
+            ("x-own", "1"),
+            ("x-other", "2"),
+            ("cookie", "a=b"),
+            ("authorization", "Basic x"),
+            ("host", "a"),
+        ],
+        &[
+            ("authorization", "Basic x"),
+            ("cookie", "a=b"),
+            ("host", "a"),
+        ],
+    );
+}
+
+#[test]
+fn hop_by_hop_fields_go_91() {
+    check(
+        &[
+            ("keep-alive", "5"),
+            ("proxy-connection", "x"),
+            ("te", "gzip"),
+            ("trailer", "x"),
+            ("proxy-authorization", "x"),
+            ("http2-settings", "x"),
+            ("upgrade", "h2c"),
+            ("expect", "100-continue"),
+            ("proxy", "http://evil"),
+            ("accept", "*/*"),
+        ],
+        &[("accept", "*/*")],
+    );
+}
+
+#[test]
+fn cookies_are_joined() {
+    check(
+        &[("cookie", "a=1"), ("cookie", "b=2")],
+        &[("cookie", "a=1; b=2")],
+    );
+}

@@ -1,0 +1,184 @@
+//! One normalisation of a request's path, which matching and forwarding share.
+//!
+//! What a route matched is what the backend gets; anything that a servlet container might read
+//! differently from us is refused. In order: escapes of unreserved characters are decoded
+//! (RFC 3986, section 6.2.2.2), other escapes stay as received and are never decoded, so `%252e`
+//! stays what it is; slashes are merged; dot segments are resolved. For matching, each segment
+//! also loses its `;parameters`, as Tomcat does; they are forwarded. Refused are escaped control
+//! characters, a path that climbs above the root, and dot segments in disguise: with parameters
+//! (`..;x`) or behind an escaped slash or backslash (`..%2f`).
+
+use bytes::Bytes;
+use thiserror::Error;
+
+/// A normalised path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NormalPath {
+    /// What is forwarded: begins with `/`, or is `*`.
+    pub(crate) forward: Bytes,
+    /// What routes are compared with: `forward` without path parameters.
+    pub(crate) route: Bytes,
+}
+
+/// A path no backend should see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum PathFault {
+    #[error("the path climbs above the root")]
+    AboveRoot,
+    #[error("the path has an escaped control character")]
+    EscapedControl,
+    #[error("the path has a dot segment in disguise")]
+    HiddenDots,
+    #[error("the path has a malformed percent escape")]
+    Escape,
+}
+
+impl PathFault {
+    /// The reason in one word, for logs and counters.
+    pub(crate) fn token(self) -> &'static str {
+        match self {
+            Self::AboveRoot => "path-above-root",
+            Self::EscapedControl => "path-escaped-control",
+            Self::HiddenDots => "path-hidden-dots",
+            Self::Escape => "path-escape",
+        }
+    }
+}
+
+/// Normalises an origin-form path; `*` stays what it is.
+pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
+    if is_normal(path) {
+        return Ok(NormalPath {
+            forward: path.clone(),
+            route: path.clone(),
+        });
+    }
+    let decoded = decode_unreserved(path)?;
+    let forward: Bytes = resolve(&decoded)?.into();
+    let route = strip_parameters(&forward);
+    Ok(NormalPath { forward, route })
+}
+
+/// Whether nothing of the path needs a second look: the common case, without a copy.
+fn is_normal(path: &[u8]) -> bool {
+    let plain = !path.iter().any(|byte| matches!(byte, b'%' | b';' | b'\\'));
+    plain && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.")
+}
+
+/// Decodes escapes of unreserved characters and refuses those of control characters.
+fn decode_unreserved(path: &[u8]) -> Result<Vec<u8>, PathFault> {
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let [high, low, ..] = *tail else {
+            return Err(PathFault::Escape);
+        };
+        let (Some(high_digit), Some(low_digit)) = (hex(high), hex(low)) else {
+            return Err(PathFault::Escape);
+        };
+        rest = &tail[2..];
+        match high_digit << 4 | low_digit {
+            0..=0x1f | 0x7f => return Err(PathFault::EscapedControl),
+            value if is_unreserved(value) => decoded.push(value),
+            _ => decoded.extend([b'%', high, low]),
+        }
+    }
+    Ok(decoded)
+}
+
+/// Merges slashes and resolves dot segments.
+fn resolve(path: &[u8]) -> Result<Vec<u8>, PathFault> {
+    let Some(path) = path.strip_prefix(b"/") else {
+        return Ok(path.to_vec());
+    };
+    let mut resolved: Vec<u8> = Vec::with_capacity(path.len() + 1);
+    let mut segments = path.split(|&byte| byte == b'/').peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            b"" | b"." if is_last => resolved.push(b'/'),
+            b"" | b"." => {}
+            b".." => {
+                let parent = resolved.iter().rposition(|&byte| byte == b'/');
+                resolved.truncate(parent.ok_or(PathFault::AboveRoot)?);
+                if is_last {
+                    resolved.push(b'/');
+                }
+            }
+            _ if hides_dots(segment) => return Err(PathFault::HiddenDots),
+            _ => {
+                resolved.push(b'/');
+                resolved.extend_from_slice(segment);
+            }
+        }
+    }
+    Ok(resolved)
+}
+
+/// Whether a container that decodes slashes or drops parameters would find a dot segment here.
+fn hides_dots(segment: &[u8]) -> bool {
+    let mut rest = segment;
+    loop {
+        let end = (0..rest.len())
+            .find(|&at| separator_len(&rest[at..]) > 0)
+            .unwrap_or(rest.len());
+        let part = &rest[..end];
+        let name = part.split(|&byte| byte == b';').next().unwrap_or(part);
+        let whole = part.len() == segment.len() && name.len() == part.len();
+        if matches!(name, b"." | b"..") && !whole {
+            return true;
+        }
+        if end == rest.len() {
+            return false;
+        }
+        rest = &rest[end + separator_len(&rest[end..])..];
+    }
+}
+
+/// The length of the escaped slash, escaped backslash or backslash at the start, or 0.
+fn separator_len(bytes: &[u8]) -> usize {
+    match bytes {
+        [b'\\', ..] => 1,
+        [b'%', b'2', b'f' | b'F', ..] | [b'%', b'5', b'c' | b'C', ..] => 3,
+        _ => 0,
+    }
+}
+
+fn strip_parameters(path: &Bytes) -> Bytes {
+    if !path.contains(&b';') {
+        return path.clone();
+    }
+    let mut stripped = Vec::with_capacity(path.len());
+    let mut in_parameters = false;
+    for &byte in path {
+        match byte {
+            b';' => in_parameters = true,
+            b'/' => in_parameters = false,
+            _ => {}
+        }
+        // A segment that was nothing but parameters leaves no second slash.
+        let doubled = byte == b'/' && stripped.last() == Some(&b'/');
+        if !in_parameters && !doubled {
+            stripped.push(byte);
+        }
+    }
+    stripped.into()
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| value.try_into().ok())
+}
+
+#[cfg(test)]
+mod tests;

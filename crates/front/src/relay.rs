@@ -1,0 +1,425 @@
+//! One body loop for every protocol: the request goes up, the response comes down.
+//!
+//! Both directions run at once within one task, as readiness allows; neither buffers more than a
+//! few socket writes, so that a slow side holds the other back. The relay ends when the response
+//! is complete and written, or when one side fails. What a failure means is decided elsewhere
+//! (`retry`, `exchange`).
+//!
+//! Each side's silence is measured only while something is expected of it: the backend's not while
+//! the client is uploading or too slow to read, the client's not while the backend works.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use catamaran_http1 as http1;
+use catamaran_upstream::{Error as UpstreamError, Event, Head, Lease};
+use http::{StatusCode, Version};
+use thiserror::Error;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::client::{BodyPart, ClientConn, ClientError};
+
+/// What the relay must know of the exchange, apart from the two connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// The client's version; interim responses exist from HTTP/1.1 on.
+    pub(crate) version: Version,
+    /// Whether a body is to come from the client.
+    pub(crate) has_body: bool,
+    /// The client waits for 100 (Continue) before it sends its body.
+    pub(crate) expect_continue: bool,
+    /// The largest body the client may send.
+    pub(crate) body_max: Option<u64>,
+    /// How long the client may be silent within its body.
+    pub(crate) body_timeout: Duration,
+    /// How long the client may refuse to take bytes.
+    pub(crate) write_timeout: Duration,
+    /// How long the backend may be silent before the response.
+    pub(crate) first_byte_timeout: Duration,
+    /// How long the backend may be silent within the response or refuse to take bytes.
+    pub(crate) idle_body_timeout: Duration,
+    /// When the exchange must be over.
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// What happened so far; it outlives the relay, whole or failed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    /// Bytes of the request's body received from the client.
+    pub(crate) received: u64,
+    /// The final response's status, once its head was handed to the client.
+    pub(crate) status: Option<StatusCode>,
+    /// When the final response's head arrived.
+    pub(crate) head_at: Option<Instant>,
+    /// The request's body was received whole (or there was none).
+    pub(crate) body_complete: bool,
+}
+
+/// Why a relay failed.
+#[derive(Debug, Error)]
+pub(crate) enum RelayError {
+    #[error(transparent)]
+    Upstream(UpstreamError),
+    #[error("the backend sent no response in time")]
+    FirstByteTimeout,
+    #[error("the backend fell silent within the response")]
+    IdleBodyTimeout,
+    #[error("the exchange took too long")]
+    ExchangeTimeout,
+    #[error("the response cannot be sent to the client")]
+    Response(#[source] http1::ResponseError),
+    #[error("the response is not as long as announced")]
+    ResponseLength,
+    #[error(transparent)]
+    Client(ClientError),
+    #[error("the client sent nothing of its body for too long")]
+    BodyTimeout,
+    #[error("the client took nothing of the response for too long")]
+    WriteTimeout,
+    #[error("the request's body is larger than allowed")]
+    BodyTooLarge,
+}
+
+/// The two connections of one attempt, and where both directions stand.
+pub(crate) struct Relay<'a> {
+    client: &'a mut ClientConn,
+    lease: &'a mut Lease,
+    terms: Terms,
+    progress: &'a mut Progress,
+    upload: Upload,
+    download: Download,
+    /// Received from the client and not yet within the backend's credit.
+    held: Bytes,
+    /// The last time each side moved.
+    moved: Moved,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Upload {
+    /// The client waits for 100 (Continue).
+    Expected,
+    Streaming,
+    /// All of it was received; some may be held.
+    Received,
+    Done,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Download {
+    Head,
+    Body,
+    Ended,
+}
+
+/// When something last happened that a silence is measured from.
+#[derive(Clone, Copy, Debug)]
+struct Moved {
+    backend: Instant,
+    client_read: Instant,
+    client_write: Instant,
+}
+
+impl<'a> Relay<'a> {
+    /// A relay for a request whose head has been encoded.
+    pub(crate) fn new(
+        client: &'a mut ClientConn,
+        lease: &'a mut Lease,
+        terms: Terms,
+        progress: &'a mut Progress,
+    ) -> Self {
+        let now = Instant::now();
+        progress.body_complete = !terms.has_body;
+        Self {
+            upload: match (terms.has_body, terms.expect_continue) {
+                (false, _) => Upload::Done,
+                (true, true) => Upload::Expected,
+                (true, false) => Upload::Streaming,
+            },
+            download: Download::Head,
+            held: Bytes::new(),
+            moved: Moved {
+                backend: now,
+                client_read: now,
+                client_write: now,
+            },
+            timer: None,
+            client,
+            lease,
+            terms,
+            progress,
+        }
+    }
+
+    /// Runs until the response is complete and written, or something failed.
+    ///
+    /// # Cancel safety
+    /// Both connections are left in the middle of messages and must be closed.
+    pub(crate) async fn run(mut self) -> Result<(), RelayError> {
+        std::future::poll_fn(move |cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {
+        loop {
+            let mut moved = self.poll_upload(cx)?;
+            moved |= self.poll_backend_write(cx)?;
+            moved |= self.poll_download(cx)?;
+            moved |= self.poll_client_write(cx)?;
+            if self.download == Download::Ended && self.client.unwritten() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            if !moved {
+                if self.upload == Upload::Done
+                    && let Poll::Ready(error) = self.client.poll_broken(cx)
+                {
+                    return Poll::Ready(Err(RelayError::Client(ClientError::Io(error))));
+                }
+                return self.poll_deadlines(cx);
+            }
+        }
+    }
+
+    /// Moves the request's body up as far as both sides allow. `true` if anything moved.
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
+        let mut moved = false;
+        while self.upload != Upload::Done && self.download != Download::Ended {
+            if self.held.is_empty() && !self.poll_client_body(cx)? {
+                break;
+            }
+            moved = true;
+            if self.held.is_empty() && self.upload == Upload::Received {
+                self.upload = Upload::Done;
+                if !self.lease.finish_body() {
+                    // The codec that counted the bytes in has counted them to the end.
+                    let short = ClientError::Fault(http1::Fault::TruncatedBody);
+                    return Err(RelayError::Client(short));
+                }
+                self.moved.backend = Instant::now();
+                break;
+            }
+            let credit = self.lease.body_credit().min(self.held.len());
+            if credit == 0 {
+                break;
+            }
+            self.lease.send_body(self.held.split_to(credit));
+            self.moved.backend = Instant::now();
+        }
+        Ok(moved && self.lease.unwritten() > 0)
+    }
+
+    /// Receives more of the request's body if the backend wants any. `true` if there is news.
+    fn poll_client_body(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
+        if self.upload == Upload::Received {
+            return Ok(true);
+        }
+        // Nothing is read that the backend does not want yet: that is the back-pressure.
+        if self.lease.body_credit() == 0 {
+            return Ok(false);
+        }
+        if self.upload == Upload::Expected {
+            self.upload = Upload::Streaming;
+            // Whoever has its answer, or is sending already, needs no invitation.
+            if self.download == Download::Head && !self.client.has_input() {
+                self.client.send_continue();
+            }
+        }
+        match self.client.poll_body(cx) {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(Err(error)) => return Err(RelayError::Client(error)),
+            Poll::Ready(Ok(BodyPart::End)) => {
+                self.upload = Upload::Received;
+                self.progress.body_complete = true;
+            }
+            Poll::Ready(Ok(BodyPart::Data(data))) => {
+                self.progress.received += data.len() as u64;
+                if self
+                    .terms
+                    .body_max
+                    .is_some_and(|max| self.progress.received > max)
+                {
+                    return Err(RelayError::BodyTooLarge);
+                }
+                self.held = data;
+            }
+        }
+        self.moved.client_read = Instant::now();
+        Ok(true)
+    }
+
+    fn poll_backend_write(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
+        let waiting = self.lease.unwritten();
+        if waiting == 0 {
+            return Ok(false);
+        }
+        match self.lease.poll_write(cx) {
+            Poll::Ready(Ok(_)) => {
+                self.moved.backend = Instant::now();
+                Ok(true)
+            }
+            Poll::Ready(Err(error)) => {
+                // A backend that answered before it read everything may have closed its receiving
+                // side; what it answered is still to be read.
+                let moved = self.poll_download(cx)?;
+                if self.lease.is_answered() {
+                    return Ok(moved);
+                }
+                Err(RelayError::Upstream(error))
+            }
+            Poll::Pending => {
+                if self.lease.unwritten() < waiting {
+                    self.moved.backend = Instant::now();
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// Takes the response as long as the client's side has room. `true` if anything moved.
+    fn poll_download(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
+        let mut moved = false;
+        while self.download != Download::Ended && !self.client.is_full() {
+            let Poll::Ready(event) = self.lease.poll_event(cx) else {
+                break;
+            };
+            moved = true;
+            self.moved.backend = Instant::now();
+            let flush = matches!(event, Ok(Event::Flush | Event::BodyWanted));
+            self.handle(event.map_err(RelayError::Upstream)?)?;
+            if flush {
+                break;
+            }
+        }
+        Ok(moved)
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), RelayError> {
+        match event {
+            Event::Interim(head) => {
+                // We answer `Expect` ourselves.
+                let passed_on =
+                    head.status != StatusCode::CONTINUE && self.terms.version != Version::HTTP_10;
+                if passed_on {
+                    self.client.send_interim(head.status, &head.headers);
+                }
+            }
+            Event::Head(head) => self.handle_head(&head)?,
+            Event::Body(data) => self.client.send_data(data),
+            Event::End => {
+                self.client
+                    .send_end()
+                    .map_err(|_| RelayError::ResponseLength)?;
+                self.download = Download::Ended;
+            }
+            Event::Flush | Event::BodyWanted => {}
+        }
+        Ok(())
+    }
+
+    fn handle_head(&mut self, head: &Head) -> Result<(), RelayError> {
+        self.progress.head_at = Some(self.moved.backend);
+        let gives_up_early = !self.progress.body_complete && !head.status.is_success();
+        if gives_up_early {
+            self.client.close_after();
+        }
+        let dated = head.headers.contains_key(http::header::DATE);
+        let date = (!dated).then(crate::date::now);
+        let extra = date.as_ref().map(|date| ("date", date.as_bytes()));
+        let head = http1::ResponseHead {
+            status: head.status,
+            reason: head.reason.as_deref(),
+            headers: &head.headers,
+            extra: extra.as_slice(),
+            body: match head.content_length {
+                Some(length) => http1::BodyLength::Known(length),
+                None => http1::BodyLength::Unknown,
+            },
+        };
+        self.client.send_head(&head).map_err(RelayError::Response)?;
+        self.progress.status = Some(head.status);
+        self.download = Download::Body;
+        Ok(())
+    }
+
+    fn poll_client_write(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
+        let waiting = self.client.unwritten();
+        if waiting == 0 {
+            return Ok(false);
+        }
+        let was_full = self.client.is_full();
+        let written = self.client.poll_write(cx)?;
+        if written.is_ready() || self.client.unwritten() < waiting {
+            self.moved.client_write = Instant::now();
+            if was_full {
+                // The backend was not waited for while the client was slow.
+                self.moved.backend = self.moved.client_write;
+            }
+        }
+        Ok(written.is_ready())
+    }
+
+    /// Nothing moves: waits for the first silence to become too long.
+    fn poll_deadlines(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {
+        loop {
+            let Some((deadline, error)) = self.first_deadline() else {
+                return Poll::Pending;
+            };
+            if Instant::now() >= deadline {
+                return Poll::Ready(Err(error));
+            }
+            let timer = self
+                .timer
+                .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+            // A timer set for an earlier time is left alone: it fires, and we come here again.
+            if timer.deadline() > deadline || timer.is_elapsed() {
+                timer.as_mut().reset(deadline);
+            }
+            if timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn first_deadline(&self) -> Option<(Instant, RelayError)> {
+        let client_blocks = self.client.unwritten() > 0;
+        let wants_body = matches!(self.upload, Upload::Streaming)
+            && self.held.is_empty()
+            && self.lease.body_credit() > 0;
+        let terms = &self.terms;
+        let write = client_blocks.then(|| {
+            (
+                self.moved.client_write + terms.write_timeout,
+                RelayError::WriteTimeout,
+            )
+        });
+        let body = wants_body.then(|| {
+            (
+                self.moved.client_read + terms.body_timeout,
+                RelayError::BodyTimeout,
+            )
+        });
+        let silence = match self.download {
+            Download::Head => Some((terms.first_byte_timeout, RelayError::FirstByteTimeout)),
+            Download::Body => Some((terms.idle_body_timeout, RelayError::IdleBodyTimeout)),
+            Download::Ended => None,
+        };
+        let backend = silence
+            .filter(|_| !self.client.is_full() && !wants_body)
+            .map(|(limit, error)| (self.moved.backend + limit, error));
+        let whole = terms
+            .deadline
+            .map(|deadline| (deadline, RelayError::ExchangeTimeout));
+        [write, body, backend, whole]
+            .into_iter()
+            .flatten()
+            .min_by_key(|&(at, _)| at)
+    }
+}
+
+impl From<io::Error> for RelayError {
+    fn from(error: io::Error) -> Self {
+        Self::Client(ClientError::Io(error))
+    }
+}

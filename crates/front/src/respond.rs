@@ -1,0 +1,74 @@
+//! The front's own pages: what a client gets when no backend's response can be had.
+//!
+//! A page says what happened in general terms and names the request; which backend failed and how
+//! is for the log only.
+
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER,
+};
+use http::{HeaderMap, StatusCode};
+
+use crate::date;
+use crate::id::RequestId;
+
+/// The fields of a page's response.
+pub(crate) fn fields(status: StatusCode, id: RequestId) -> HeaderMap {
+    let mut fields = HeaderMap::with_capacity(6);
+    fields.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
+    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Ok(date) = HeaderValue::from_bytes(date::now().as_bytes()) {
+        fields.insert(DATE, date);
+    }
+    if let Ok(id) = HeaderValue::try_from(id.to_string()) {
+        fields.insert(HeaderName::from_static("x-request-id"), id);
+    }
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE => {
+            fields.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        StatusCode::METHOD_NOT_ALLOWED => {
+            fields.insert(ALLOW, HeaderValue::from_static(METHODS));
+        }
+        _ => {}
+    }
+    fields
+}
+
+/// A small page for `status`.
+pub(crate) fn page(status: StatusCode, id: RequestId) -> String {
+    let phrase = status.canonical_reason().unwrap_or("Error");
+    let code = status.as_u16();
+    let explanation = explain(status);
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <title>{code} {phrase}</title></head>\n\
+         <body><h1>{code} {phrase}</h1>\n<p>{explanation}</p>\n\
+         <p>Request <code>{id}</code></p></body></html>\n"
+    )
+}
+
+fn explain(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::BAD_REQUEST => "The request is malformed.",
+        StatusCode::NOT_FOUND => "There is nothing at this address.",
+        StatusCode::METHOD_NOT_ALLOWED => "This method is not supported.",
+        StatusCode::REQUEST_TIMEOUT => "The request took too long to arrive.",
+        StatusCode::PAYLOAD_TOO_LARGE => "The request's body is too large.",
+        StatusCode::URI_TOO_LONG => "The requested address is too long.",
+        StatusCode::EXPECTATION_FAILED => "The request's expectation cannot be met.",
+        StatusCode::MISDIRECTED_REQUEST => "The request is not for this server.",
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "The request's head is too large.",
+        StatusCode::NOT_IMPLEMENTED => "The request asks for something that is not supported.",
+        StatusCode::BAD_GATEWAY => "The application could not be reached or gave no valid answer.",
+        StatusCode::SERVICE_UNAVAILABLE => "The application is overloaded or down. Try again.",
+        StatusCode::GATEWAY_TIMEOUT => "The application did not answer in time.",
+        StatusCode::HTTP_VERSION_NOT_SUPPORTED => "This version of HTTP is not supported.",
+        _ => "The request was not served.",
+    }
+}
+
+/// What 405 names: the only method refused is CONNECT.
+const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE";

@@ -1,0 +1,221 @@
+//! Whether a failed attempt may be repeated: one pure function.
+//!
+//! The rule: a request is sent again only if the failed attempt cannot have been served, or if
+//! serving it twice does no harm. Nothing is repeated once a byte of a response arrived, nor after
+//! a timeout (the backend may still be at it), nor if the body is no longer at hand.
+
+use http::Method;
+
+/// How far a failed attempt came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// No connection: nothing was sent.
+    NotSent,
+    /// At least part of the request was sent, and no byte of a response arrived.
+    Sent,
+    /// Part of a response arrived.
+    Answered,
+}
+
+/// A failed attempt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) stage: Stage,
+    pub(crate) method: &'a Method,
+    /// Whether the whole body can be sent again; true for a request without one.
+    pub(crate) replayable: bool,
+    /// The connection broke. (Not: it was silent for too long, or wrong on the wire.)
+    pub(crate) disconnected: bool,
+    /// The connection had carried an exchange before.
+    pub(crate) reused: bool,
+    /// Further attempts the upstream allows.
+    pub(crate) attempts_left: u32,
+    /// Whether there is a backend that was not tried yet.
+    pub(crate) others: bool,
+    /// The backend is not to blame, but the client or its request: another attempt would fail
+    /// alike.
+    pub(crate) blameless: bool,
+}
+
+/// What to do about a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// Nothing: the client gets the error.
+    No,
+    /// Try the same backend on a fresh connection.
+    Fresh,
+    /// Try another backend.
+    Other,
+}
+
+pub(crate) fn decide(attempt: &Attempt<'_>) -> Retry {
+    let other = if attempt.others {
+        Retry::Other
+    } else {
+        Retry::No
+    };
+    match attempt.stage {
+        _ if attempt.blameless || attempt.attempts_left == 0 || !attempt.replayable => Retry::No,
+        Stage::NotSent => other,
+        Stage::Sent if !attempt.disconnected || !attempt.method.is_idempotent() => Retry::No,
+        // It was most likely closed for being idle, just as we wrote.
+        Stage::Sent if attempt.reused => Retry::Fresh,
+        Stage::Sent => other,
+        Stage::Answered => Retry::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: Attempt<'_> = Attempt {
+        stage: Stage::Sent,
+        method: &Method::GET,
+        replayable: true,
+        disconnected: true,
+        reused: true,
+        attempts_left: 2,
+        others: true,
+        blameless: false,
+    };
+
+    #[test]
+    #[expect(clippy::too_many_lines, reason = "one flat table")]
+    fn table() {
+        use Stage::{Answered, NotSent, Sent};
+        let rows: &[(&str, Attempt<'_>, Retry)] = &[
+            ("stale pooled connection", BASE, Retry::Fresh),
+            (
+                "stale, nobody else",
+                Attempt {
+                    others: false,
+                    ..BASE
+                },
+                Retry::Fresh,
+            ),
+            (
+                "fresh connection broke",
+                Attempt {
+                    reused: false,
+                    ..BASE
+                },
+                Retry::Other,
+            ),
+            (
+                "fresh connection broke, nobody else",
+                Attempt {
+                    reused: false,
+                    others: false,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "POST on a stale connection",
+                Attempt {
+                    method: &Method::POST,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "PUT is idempotent",
+                Attempt {
+                    method: &Method::PUT,
+                    ..BASE
+                },
+                Retry::Fresh,
+            ),
+            (
+                "body gone",
+                Attempt {
+                    replayable: false,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "timeout",
+                Attempt {
+                    disconnected: false,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "response begun",
+                Attempt {
+                    stage: Answered,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "the client's doing",
+                Attempt {
+                    stage: NotSent,
+                    blameless: true,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "no attempts left",
+                Attempt {
+                    attempts_left: 0,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "refused",
+                Attempt {
+                    stage: NotSent,
+                    reused: false,
+                    ..BASE
+                },
+                Retry::Other,
+            ),
+            (
+                "refused, a POST",
+                Attempt {
+                    stage: NotSent,
+                    method: &Method::POST,
+                    ..BASE
+                },
+                Retry::Other,
+            ),
+            (
+                "refused, nobody else",
+                Attempt {
+                    stage: NotSent,
+                    others: false,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "connect timeout",
+                Attempt {
+                    stage: NotSent,
+                    disconnected: false,
+                    ..BASE
+                },
+                Retry::Other,
+            ),
+        ];
+        for (name, attempt, expected) in rows {
+            assert_eq!(decide(attempt), *expected, "{name}");
+        }
+        let foo = Method::from_bytes(b"FOO").expect("a token");
+        assert_eq!(
+            decide(&Attempt {
+                stage: Sent,
+                method: &foo,
+                ..BASE
+            }),
+            Retry::No
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! Which request goes where: a table sorted once, searched for the first match.
+//!
+//! Order in the file decides only between routes that are equally specific. No match is no match:
+//! there is no default backend. What a path is compared with has been normalised by
+//! [`crate::path`].
+
+use std::cmp::Reverse;
+
+use http::StatusCode;
+
+use crate::config::{RouteConfig, RouteTarget};
+
+/// The routes, most specific first.
+#[derive(Debug)]
+pub(crate) struct RouteTable {
+    routes: Vec<Route>,
+}
+
+#[derive(Debug)]
+struct Route {
+    /// `None` matches any host, and none.
+    host: Option<HostPattern>,
+    path: Box<[u8]>,
+    exact: bool,
+    suffix: Option<Box<[u8]>>,
+    action: Action,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// It goes to the upstream of this index.
+    Upstream(usize),
+    /// The front answers it.
+    Status(StatusCode),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum HostPattern {
+    Exact(Box<[u8]>),
+    /// `.example.org`, for every name below it.
+    Below(Box<[u8]>),
+}
+
+impl RouteTable {
+    /// Builds the table. `upstream` gives the index of a named upstream.
+    pub(crate) fn new(
+        configs: &[RouteConfig],
+        upstream: impl Fn(&str) -> Option<usize>,
+    ) -> Result<Self, String> {
+        let mut routes = Vec::new();
+        for config in configs {
+            let action = match &config.target {
+                RouteTarget::Status(status) => Action::Status(*status),
+                RouteTarget::Upstream(name) => {
+                    Action::Upstream(upstream(name).ok_or_else(|| name.clone())?)
+                }
+            };
+            let path = config.path.as_bytes();
+            let path = if config.exact {
+                path
+            } else {
+                path.strip_suffix(b"/").unwrap_or(path)
+            };
+            let route = |host| Route {
+                host,
+                path: path.into(),
+                exact: config.exact,
+                suffix: config
+                    .suffix
+                    .as_ref()
+                    .map(|suffix| suffix.as_bytes().into()),
+                action,
+            };
+            if config.hosts.is_empty() {
+                routes.push(route(None));
+            }
+            // One entry a host, so that each sorts by its own host.
+            routes.extend(
+                config
+                    .hosts
+                    .iter()
+                    .map(|host| route(Some(HostPattern::new(host)))),
+            );
+        }
+        routes.sort_by_key(Route::rank);
+        Ok(Self { routes })
+    }
+
+    /// The action of the most specific route for a host (lower case, without port) and a
+    /// normalised path.
+    pub(crate) fn find(&self, host: Option<&[u8]>, path: &[u8]) -> Option<Action> {
+        self.routes
+            .iter()
+            .find(|route| route.matches(host, path))
+            .map(|route| route.action)
+    }
+}
+
+impl Route {
+    /// Sorts the most specific first.
+    fn rank(&self) -> impl Ord + use<> {
+        let host = match &self.host {
+            Some(HostPattern::Exact(_)) => (2, 0),
+            Some(HostPattern::Below(domain)) => (1, domain.len()),
+            None => (0, 0),
+        };
+        Reverse((
+            host,
+            self.exact,
+            self.path.len(),
+            self.suffix.as_ref().map(|it| it.len()),
+        ))
+    }
+
+    fn matches(&self, host: Option<&[u8]>, path: &[u8]) -> bool {
+        let host_matches = |pattern: &HostPattern| host.is_some_and(|host| pattern.matches(host));
+        self.host.as_ref().is_none_or(host_matches)
+            && self.path_matches(path)
+            && self
+                .suffix
+                .as_ref()
+                .is_none_or(|suffix| path.ends_with(suffix))
+    }
+
+    fn path_matches(&self, path: &[u8]) -> bool {
+        match path.strip_prefix(&*self.path) {
+            Some(rest) if self.exact => rest.is_empty(),
+            // A prefix of whole segments; `/` itself was stored as nothing and matches `*` too.
+            Some(rest) => rest.is_empty() || rest.starts_with(b"/") || self.path.is_empty(),
+            None => false,
+        }
+    }
+}
+
+impl HostPattern {
+    fn new(host: &str) -> Self {
+        match host.strip_prefix('*') {
+            Some(domain) => Self::Below(domain.as_bytes().into()),
+            None => Self::Exact(host.as_bytes().into()),
+        }
+    }
+
+    fn matches(&self, host: &[u8]) -> bool {
+        match self {
+            Self::Exact(name) => host == &**name,
+            Self::Below(domain) => host.len() > domain.len() && host.ends_with(domain),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! One client's connection, from accept to close.
+//!
+//! idle → head → exchange → idle, until one side has enough. The future of an idle connection is
+//! kept small, because there are many: what an exchange needs is boxed when it begins, and buffers
+//! are let go of when it ends.
+
+use std::time::Duration;
+
+use catamaran_http1::{Fault, RequestHead, ServerEvent};
+use catamaran_upstream::Culprit;
+use http::StatusCode;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::client::ClientConn;
+use crate::config::ListenerConfig;
+use crate::exchange::failure::Failure;
+use crate::exchange::{self, After};
+use crate::worker::Worker;
+
+/// What waiting for a request led to.
+enum Next {
+    Request(Box<RequestHead>),
+    Refused(Failure),
+    /// The connection is to be closed without a word.
+    Close,
+}
+
+/// Serves a client until its connection is closed.
+pub(crate) async fn serve(worker: &Worker, listener: &ListenerConfig, mut client: ClientConn) {
+    let mut wait = listener.head_timeout;
+    for served in 1.. {
+        if !client.has_input() && !idle(worker, &client, wait).await {
+            return;
+        }
+        wait = listener.keep_alive_timeout;
+        let head = match next_request(listener, &mut client).await {
+            Next::Request(head) => head,
+            Next::Refused(failure) => {
+                if Box::pin(exchange::refuse(worker, listener, &mut client, failure)).await
+                    == After::Done
+                {
+                    linger(&mut client).await;
+                }
+                return;
+            }
+            Next::Close => return,
+        };
+        if served >= listener.keep_alive_requests {
+            client.close_after();
+        }
+        let after = Box::pin(exchange::serve(worker, listener, &mut client, *head)).await;
+        if after == After::Cut {
+            return;
+        }
+        if !client.can_reuse() && !discard_body(&mut client).await {
+            linger(&mut client).await;
+            return;
+        }
+        if !client.has_input() {
+            client.release_buffers();
+        }
+    }
+}
+
+/// Waits for the next request's first byte. `false` if the connection is to be closed.
+async fn idle(worker: &Worker, client: &ClientConn, limit: Duration) -> bool {
+    let readable = timeout(limit, client.readable());
+    tokio::select! {
+        biased;
+        ready = readable => matches!(ready, Ok(Ok(()))),
+        () = worker.drain().begun() => false,
+    }
+}
+
+/// Reads a head; its deadline is absolute, so that dripping bytes do not extend it.
+async fn next_request(listener: &ListenerConfig, client: &mut ClientConn) -> Next {
+    // The common case: all of it is here, and no timer is needed.
+    if !client.has_input() && !matches!(client.read().await, Ok(1..)) {
+        return Next::Close;
+    }
+    match client.decode() {
+        Ok(None) => {}
+        decoded => return next(decoded),
+    }
+    let deadline = Instant::now() + listener.head_timeout;
+    loop {
+        match timeout_at(deadline, client.read()).await {
+            Ok(Ok(1..)) => {}
+            Ok(Ok(_)) => return next(client.decode_eof().map(|()| None)),
+            Ok(Err(_)) => return Next::Close,
+            Err(_) => {
+                let status = StatusCode::REQUEST_TIMEOUT;
+                return Next::Refused(Failure::new(Culprit::Client, status, "head-timeout"));
+            }
+        }
+        match client.decode() {
+            Ok(None) => {}
+            decoded => return next(decoded),
+        }
+    }
+}
+
+fn next(decoded: Result<Option<ServerEvent>, Fault>) -> Next {
+    match decoded {
+        Ok(Some(ServerEvent::Head(head))) => Next::Request(head),
+        // A clean close, or a codec that yields a body without a head, which none does.
+        Ok(_) => Next::Close,
+        Err(fault) => Next::Refused(Failure::new(Culprit::Client, fault.status(), fault.token())),
+    }
+}
+
+/// Discards the rest of a request's body that nobody wanted, if it is small and comes soon, so
+/// that the connection need not be closed. `true` if another request may follow.
+async fn discard_body(client: &mut ClientConn) -> bool {
+    if client.request_body_done() {
+        return false;
+    }
+    let discarded = timeout(DISCARD_TIME, client.discard_body(DISCARD_BYTES)).await;
+    discarded.unwrap_or(false) && client.can_reuse()
+}
+
+/// Closes so that the client can still read its response (RFC 9112, section 9.6).
+async fn linger(client: &mut ClientConn) {
+    // Whoever does not read in this time has lost the right to the response.
+    timeout(LINGER_TIME, client.linger(LINGER_BYTES)).await.ok();
+}
+
+/// A rest of a body that is cheaper to read than a new connection.
+const DISCARD_BYTES: usize = 256 * 1024;
+
+/// How long such a rest may take.
+const DISCARD_TIME: Duration = Duration::from_secs(2);
+
+/// Bytes read before a connection is closed for good.
+const LINGER_BYTES: usize = 256 * 1024;
+
+/// How long a closing connection is read. nginx: `lingering_timeout`, 5 s.
+const LINGER_TIME: Duration = Duration::from_secs(2);

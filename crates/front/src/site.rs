@@ -1,0 +1,122 @@
+//! What requests are served by: the configuration turned into routes and backends.
+//!
+//! A site is built once and never changed; requests read it without a lock. Only the turn-keeping
+//! of each upstream is mutable, and that is a worker's own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use catamaran_balance::{Balancer, Candidate};
+use catamaran_upstream::Backend;
+use ipnet::IpNet;
+
+use crate::config::{Config, Protocol, UpstreamConfig};
+use crate::route::RouteTable;
+
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) routes: RouteTable,
+    pub(crate) upstreams: Vec<Upstream>,
+    pub(crate) trusted_proxies: Vec<IpNet>,
+    pub(crate) via: Option<String>,
+}
+
+/// A group of backends, ready to be picked from.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    pub(crate) name: String,
+    pub(crate) backends: Vec<Arc<Backend>>,
+    pub(crate) retries: u32,
+    /// One for each worker. The mutex is never contended: a worker is one thread.
+    turns: Box<[Mutex<Turns>]>,
+}
+
+#[derive(Debug)]
+struct Turns {
+    balancer: Balancer,
+    /// Kept between picks so that a pick allocates nothing.
+    candidates: Vec<Candidate>,
+}
+
+impl Site {
+    /// Builds a site for so many workers; the error names an upstream that no route may name.
+    pub(crate) fn new(config: &Config, workers: usize) -> Result<Self, String> {
+        let index = |name: &str| config.upstreams.iter().position(|it| it.name == name);
+        Ok(Self {
+            routes: RouteTable::new(&config.routes, index)?,
+            upstreams: config
+                .upstreams
+                .iter()
+                .map(|it| Upstream::new(it, workers))
+                .collect(),
+            trusted_proxies: config.server.trusted_proxies.clone(),
+            via: config.server.via.clone(),
+        })
+    }
+
+    /// Closes what is unused for too long on `worker`.
+    pub(crate) fn sweep(&self, worker: usize) {
+        for backend in self
+            .upstreams
+            .iter()
+            .flat_map(|upstream| &upstream.backends)
+        {
+            backend.sweep(worker);
+        }
+    }
+}
+
+impl Upstream {
+    fn new(config: &UpstreamConfig, workers: usize) -> Self {
+        let count = config.backends.len();
+        let turns = |worker| {
+            let balancer = Balancer::new(config.policy, count).starting_at(worker);
+            Mutex::new(Turns {
+                balancer,
+                candidates: Vec::with_capacity(count),
+            })
+        };
+        Self {
+            name: config.name.clone(),
+            backends: config
+                .backends
+                .iter()
+                .map(|it| Backend::new(it.clone(), workers))
+                .collect(),
+            retries: config.retries,
+            turns: (0..workers).map(turns).collect(),
+        }
+    }
+
+    /// Whether a backend is told about the client in header fields; AJP13 has its own.
+    pub(crate) fn wants_forwarded_fields(&self) -> bool {
+        self.backends
+            .iter()
+            .any(|backend| backend.config().protocol == Protocol::Http)
+    }
+
+    /// Picks a backend that was not tried yet.
+    pub(crate) fn pick(&self, worker: usize, tried: &[usize]) -> Option<usize> {
+        if let [_] = self.backends[..] {
+            return tried.is_empty().then_some(0);
+        }
+        let mut turns = self.turns[worker]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Turns {
+            balancer,
+            candidates,
+        } = &mut *turns;
+        candidates.clear();
+        candidates.extend(
+            self.backends
+                .iter()
+                .enumerate()
+                .map(|(index, backend)| Candidate {
+                    weight: backend.config().weight,
+                    in_flight: backend.in_flight(),
+                    eligible: !tried.contains(&index),
+                }),
+        );
+        balancer.pick(candidates)
+    }
+}
