@@ -163,6 +163,11 @@ pub enum IoModel {
 #[derive(Clone)]
 pub struct Secret(Bytes);
 
+impl IoModel {
+    /// Every model this build has.
+    pub const ALL: &[Self] = &[Self::Epoll];
+}
+
 impl Secret {
     /// A secret of these bytes; `None` if empty, for an empty secret proves nothing.
     #[must_use]

@@ -23,7 +23,7 @@ mod stream;
 mod task;
 
 use super::{Shared, now, timers::Timers};
-use crate::{config::Listener, counters::Counters};
+use crate::{config::Listener, conn::Peer, counters::Counters};
 use stream::Acceptor;
 use task::{Fate, Task};
 
@@ -337,13 +337,18 @@ impl Lent {
         }
     }
 
+    /// Accounts for a request or a connection that ended badly.
+    fn refuse(&self, peer: &Peer, reason: &'static str) {
+        self.counters.refuse(reason);
+        tracing::debug!(?peer, reason, "given up");
+    }
+
     /// Accounts for a connection that is closed.
     fn forget(&self, task: &Task, reason: Option<&'static str>) {
         self.shared.dismiss();
         Counters::add(&self.counters.closed, 1);
         if let Some(reason) = reason {
-            self.counters.refuse(reason);
-            tracing::debug!(peer = ?task.peer(), reason, "connection given up");
+            self.refuse(task.peer(), reason);
         }
     }
 }

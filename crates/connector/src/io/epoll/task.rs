@@ -56,14 +56,10 @@ enum Want {
     Write,
     /// A point in time.
     Wait { until: Instant },
-    /// All bytes sent; then the end.
-    Close(Close),
+    /// All bytes sent; then the end, which has been accounted for unless it is an orderly one.
+    Close { linger: bool, orderly: bool },
     /// The peer's end of stream, after ours.
-    Linger {
-        close: Close,
-        deadline: Instant,
-        left: usize,
-    },
+    Linger { deadline: Instant, left: usize },
     /// The end.
     Nothing(Option<&'static str>),
 }
@@ -127,11 +123,7 @@ impl Task {
         }
         match self.want {
             Want::Wait { until } if passed(until) => self.want = Want::Poll,
-            Want::Linger {
-                deadline, close, ..
-            } if passed(deadline) => {
-                self.want = Want::Nothing(close.reason);
-            }
+            Want::Linger { deadline, .. } if passed(deadline) => self.want = Want::Nothing(None),
             Want::Read if self.patience.and_then(|(_, at)| at).is_some_and(passed) => {
                 let action =
                     self.conn
@@ -203,8 +195,8 @@ impl Task {
                 self.flush(lent)?;
                 self.notice_hangup(lent)
             }
-            Want::Close(close) => self.finish(close, lent),
-            Want::Linger { close, left, .. } => self.discard(close, left, lent),
+            Want::Close { linger, orderly } => self.finish(linger, orderly, lent),
+            Want::Linger { left, .. } => self.discard(left, lent),
             Want::Nothing(reason) => Err(reason),
         }
     }
@@ -225,7 +217,16 @@ impl Task {
             Action::Wait(pause) => Want::Wait {
                 until: now() + pause.min(super::super::FAR),
             },
-            Action::Close(close) => Want::Close(close),
+            Action::Close(Close { linger, reason }) => {
+                // Accounted for now and not when the socket closes, which lingering may put off.
+                if let Some(reason) = reason {
+                    lent.refuse(self.conn.peer(), reason);
+                }
+                Want::Close {
+                    linger,
+                    orderly: reason.is_none(),
+                }
+            }
             Action::Serve(_) => unreachable!("the loop above ends with another action"),
         };
     }
@@ -327,33 +328,32 @@ impl Task {
         Ok(false)
     }
 
-    fn finish(&mut self, close: Close, lent: &Lent) -> Result<bool, Option<&'static str>> {
-        self.flush(lent)?;
+    fn finish(
+        &mut self,
+        linger: bool,
+        orderly: bool,
+        lent: &Lent,
+    ) -> Result<bool, Option<&'static str>> {
+        self.flush(lent)
+            .map_err(|reason| reason.filter(|_| orderly))?;
         if !self.out.is_empty() && !self.gone {
             return Ok(false);
         }
-        if !close.linger || self.ended || self.gone || self.stream.finish().is_err() {
-            return Err(close.reason);
+        if !linger || self.ended || self.gone || self.stream.finish().is_err() {
+            return Err(None);
         }
-        let deadline = lent.now + LINGER;
         self.want = Want::Linger {
-            close,
-            deadline,
+            deadline: lent.now + LINGER,
             left: LINGER_BYTES,
         };
         Ok(true)
     }
 
-    fn discard(
-        &mut self,
-        close: Close,
-        left: usize,
-        lent: &mut Lent,
-    ) -> Result<bool, Option<&'static str>> {
+    fn discard(&mut self, left: usize, lent: &mut Lent) -> Result<bool, Option<&'static str>> {
         let count = match self.read(lent) {
             Ok(Some(count)) if count > 0 && count < left => count,
             Ok(None) if !self.gone => return Ok(false),
-            _ => return Err(close.reason),
+            _ => return Err(None),
         };
         if let Want::Linger { left, .. } = &mut self.want {
             *left -= count;
@@ -367,7 +367,7 @@ impl Task {
             Want::Read => self.patience.and_then(|(_, at)| at),
             Want::Wait { until } => Some(until),
             Want::Linger { deadline, .. } => Some(deadline),
-            Want::Poll | Want::Write | Want::Close(_) | Want::Nothing(_) => None,
+            Want::Poll | Want::Write | Want::Close { .. } | Want::Nothing(_) => None,
         };
         [wanted, self.stalled].into_iter().flatten().min()
     }
@@ -398,3 +398,6 @@ fn give_back(own: &mut BytesMut, lent: &mut BytesMut) {
         }
     }
 }
+
+// An idle connection is a task and nothing else; this is what ten thousand of them cost.
+const _: () = assert!(size_of::<Task>() <= 704);

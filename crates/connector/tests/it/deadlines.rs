@@ -1,0 +1,108 @@
+//! Deadlines: each test waits for what the connector does when one passes.
+
+use catamaran_ajp::BodyLength;
+
+use super::*;
+use crate::ajp_client::Exchange;
+
+#[test]
+fn a_silent_connection_is_closed_without_a_word() {
+    on_each_driver(|io| {
+        let tier = Tier::with(io, |config| config.connection_timeout = SOON);
+        assert_eq!(tier.http().receive_to_end().unwrap(), b"");
+        assert_eq!(tier.ajp().receive_to_end(), b"");
+        assert!(
+            tier.running.counters().refused.is_empty(),
+            "that is no fault"
+        );
+    });
+}
+
+#[test]
+fn an_idle_http_connection_is_closed_and_an_idle_ajp_connection_is_not() {
+    on_each_driver(|io| {
+        let tier = Tier::with(io, |config| {
+            config.http_keep_alive_timeout = SOON;
+            config.connection_timeout = SOON;
+        });
+        let (mut http, mut ajp) = (tier.http(), tier.ajp());
+        assert!(ajp.get("/").reuse);
+        http.send(&get("/")).unwrap();
+        assert_eq!(http.receive().unwrap().status, 200);
+        assert_eq!(http.receive_to_end().unwrap(), b"");
+        assert!(ajp.get("/").reuse);
+    });
+}
+
+#[test]
+fn a_head_that_never_ends_is_given_up() {
+    on_each_driver(|io| {
+        let tier = Tier::with(io, |config| config.connection_timeout = SOON);
+        let mut http = tier.http();
+        http.send(b"GET / HTTP/1.1\r\nHost: a\r\n").unwrap();
+        assert_eq!(http.receive().unwrap().status, 408);
+        let mut ajp = tier.ajp();
+        ajp.send(&[0x12, 0x34, 0]);
+        assert_eq!(ajp.receive_to_end(), b"");
+        assert_eq!(tier.refused("head-timeout"), 2);
+    });
+}
+
+#[test]
+fn a_body_that_stops_is_given_up() {
+    on_each_driver(|io| {
+        let tier = Tier::with(io, |config| config.connection_timeout = SOON);
+        let mut http = tier.http();
+        http.send(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab")
+            .unwrap();
+        assert!(http.receive().is_err(), "the echo is cut short");
+        let mut ajp = tier.ajp();
+        ajp.send_head(&Exchange::post("/echo", BodyLength::Unknown));
+        let cut = ajp.receive_to_end();
+        assert!(
+            !cut.ends_with(&[5, 1]) && !cut.ends_with(&[5, 0]),
+            "no END_RESPONSE: {cut:?}"
+        );
+        assert_eq!(tier.refused("body-timeout"), 2);
+    });
+}
+
+#[test]
+fn the_owed_packet_is_not_waited_for_for_ever() {
+    on_each_driver(|io| {
+        let tier = Tier::with(io, |config| config.connection_timeout = SOON);
+        let mut client = tier.ajp();
+        client.send_head(&Exchange::post("/", BodyLength::Known(5)));
+        let answer = client.receive_to_end();
+        assert!(answer.ends_with(&[b'A', b'B', 0, 2, 5, 0]), "{answer:?}");
+        assert_eq!(tier.refused("leftover-timeout"), 1);
+    });
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_given_up() {
+    on_each_driver(|io| {
+        let tier = Tier::with(io, |config| config.write_timeout = SOON);
+        let mut client = tier.http();
+        client.send(&get("/bytes/1000000000000")).unwrap();
+        assert_eq!(tier.refused("write-timeout"), 1);
+        tier.wait_until_quiet();
+    });
+}
+
+#[test]
+fn delays_do_not_hold_each_other_up() {
+    on_each_driver(|io| {
+        let tier = Tier::start(io);
+        let mut slow: Vec<HttpClient> = (0..200).map(|_| tier.http()).collect();
+        for client in &mut slow {
+            client.send(&get("/delay/200")).unwrap();
+        }
+        let mut fast = tier.http();
+        fast.send(&get("/")).unwrap();
+        assert_eq!(fast.receive().unwrap().status, 200);
+        for client in &mut slow {
+            assert_eq!(client.receive().unwrap().text(), "waited 200 ms\n");
+        }
+    });
+}

@@ -1,0 +1,119 @@
+//! The connector over real sockets on loopback, port 0 and temporary paths.
+//!
+//! Every test runs on each driver: the same bytes have to get the same answers. What a connection
+//! does with bytes is tested as transcripts beside `Conn`; here it is what sockets add.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is how a failure is told"
+)]
+
+mod ajp13;
+mod ajp_client;
+mod bad_input;
+mod deadlines;
+mod http11;
+mod listeners;
+mod shutdown;
+
+use std::{num::NonZeroUsize, path::Path, time::Duration};
+
+use catamaran_connector::{App, Config, Handler, IoModel, Listener, Protocol, Running, start};
+use catamaran_testkit::{Address, Deadline, HttpClient};
+
+use ajp_client::AjpClient;
+
+/// A connector with one listener for each protocol.
+struct Tier {
+    running: Running,
+}
+
+impl Tier {
+    fn start(io: IoModel) -> Self {
+        Self::with(io, |_| {})
+    }
+
+    fn with(io: IoModel, change: impl FnOnce(&mut Config)) -> Self {
+        Self::serving(io, App::new(), change)
+    }
+
+    fn serving(io: IoModel, handler: impl Handler, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config {
+            listeners: vec![loopback(Protocol::Http), loopback(Protocol::Ajp)],
+            workers: NonZeroUsize::new(2).unwrap(),
+            io,
+            ..Config::default()
+        };
+        change(&mut config);
+        Self {
+            running: start(config, handler).unwrap(),
+        }
+    }
+
+    fn address(&self, protocol: Protocol) -> Address {
+        let mut addresses = self.running.addresses().iter();
+        let listener = addresses
+            .find(|listener| listener.protocol == protocol)
+            .unwrap();
+        address_of(listener)
+    }
+
+    fn http(&self) -> HttpClient {
+        HttpClient::connect(self.address(Protocol::Http)).unwrap()
+    }
+
+    fn ajp(&self) -> AjpClient {
+        AjpClient::connect(&self.address(Protocol::Ajp))
+    }
+
+    /// Waits until the reason has been counted, and says how often.
+    fn refused(&self, reason: &str) -> u64 {
+        Deadline::default()
+            .poll(format!("a count of {reason}"), || {
+                self.running.counters().refused.get(reason).copied()
+            })
+            .unwrap_or_else(|expired| panic!("{expired}: {:?}", self.running.counters()))
+    }
+
+    /// Waits until no connection is open.
+    fn wait_until_quiet(&self) {
+        Deadline::default()
+            .poll("all connections to be closed", || {
+                (self.running.counters().open() == 0).then_some(())
+            })
+            .unwrap();
+    }
+}
+
+fn loopback(protocol: Protocol) -> Listener {
+    let address = catamaran_connector::Address::Tcp("127.0.0.1:0".parse().unwrap());
+    Listener { protocol, address }
+}
+
+fn unix(protocol: Protocol, path: &Path) -> Listener {
+    Listener {
+        protocol,
+        address: catamaran_connector::Address::Unix(path.to_owned()),
+    }
+}
+
+fn address_of(listener: &Listener) -> Address {
+    match &listener.address {
+        catamaran_connector::Address::Tcp(address) => (*address).into(),
+        catamaran_connector::Address::Unix(path) => path.clone().into(),
+    }
+}
+
+/// Runs `check` once for each driver.
+fn on_each_driver(check: impl Fn(IoModel)) {
+    for io in IoModel::ALL {
+        check(*io);
+    }
+}
+
+fn get(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes()
+}
+
+/// So soon that a test may wait for it, so late that nothing else hits it.
+const SOON: Duration = Duration::from_millis(50);

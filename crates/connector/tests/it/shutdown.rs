@@ -1,0 +1,79 @@
+//! Stopping: what is under way ends well, what is idle ends now, nothing outlives the deadline.
+
+use std::io::ErrorKind;
+
+use catamaran_testkit::Failure;
+
+use super::*;
+use crate::ajp_client::Exchange;
+
+const AMPLE: Duration = Duration::from_secs(60);
+
+#[test]
+fn idle_connections_are_closed_and_new_ones_refused() {
+    on_each_driver(|io| {
+        let tier = Tier::start(io);
+        let address = tier.address(Protocol::Http);
+        let (mut http, mut ajp) = (tier.http(), tier.ajp());
+        http.send(&get("/")).unwrap();
+        assert_eq!(http.receive().unwrap().status, 200);
+        assert!(ajp.get("/").reuse);
+        tier.running.shutdown(AMPLE);
+        assert_eq!(http.receive_to_end().unwrap(), b"");
+        assert_eq!(ajp.receive_to_end(), b"");
+        tier.running.join();
+        let error = address.connect(AMPLE).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    });
+}
+
+#[test]
+fn exchanges_under_way_are_finished_as_the_last_of_their_connection() {
+    on_each_driver(|io| {
+        let tier = Tier::start(io);
+        let (mut http, mut ajp) = (tier.http(), tier.ajp());
+        http.send(&get("/delay/300")).unwrap();
+        ajp.send_head(&Exchange::get("/delay/300"));
+        Deadline::default()
+            .poll("two requests", || {
+                (tier.running.counters().requests == 2).then_some(())
+            })
+            .unwrap();
+        tier.running.shutdown(AMPLE);
+        let last = http.receive().unwrap();
+        assert_eq!(
+            (last.status, last.header("connection")),
+            (200, Some("close"))
+        );
+        assert_eq!(http.receive_to_end().unwrap(), b"");
+        let last = ajp.receive(&mut std::io::empty());
+        assert_eq!(
+            (last.text().as_str(), last.reuse),
+            ("waited 300 ms\n", false)
+        );
+        assert_eq!(ajp.receive_to_end(), b"");
+        tier.running.join();
+    });
+}
+
+#[test]
+fn the_deadline_ends_what_does_not_end_by_itself() {
+    on_each_driver(|io| {
+        let tier = Tier::start(io);
+        let mut client = tier.http();
+        client.send(&get("/delay/3600000")).unwrap();
+        Deadline::default()
+            .poll("the request", || {
+                (tier.running.counters().requests == 1).then_some(())
+            })
+            .unwrap();
+        tier.running.shutdown(AMPLE);
+        tier.running.shutdown(SOON);
+        tier.running.join();
+        let cut = client.receive();
+        assert!(
+            matches!(cut, Err(Failure::Closed | Failure::Reset { .. })),
+            "{cut:?}"
+        );
+    });
+}
