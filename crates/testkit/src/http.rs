@@ -6,9 +6,9 @@
 //! [`Failure`] tells a clean close from a reset and from a response cut short.
 
 use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown, SocketAddr};
 
-use socket2::Socket;
+use socket2::{Domain, Socket, Type};
 
 use crate::{Address, Deadline};
 
@@ -78,12 +78,37 @@ impl HttpClient {
     /// # Errors
     /// Nobody accepts connections at `address`.
     pub fn connect(address: impl Into<Address>) -> io::Result<Self> {
-        let socket = address.into().connect(Deadline::DEFAULT)?;
-        Ok(Self {
+        address.into().connect(Deadline::DEFAULT).map(Self::on)
+    }
+
+    /// As [`HttpClient::connect`], over TCP from the address `source`: any of 127.0.0.0/8 will do
+    /// to be another client than 127.0.0.1.
+    ///
+    /// # Errors
+    /// Nobody accepts connections at `address`, or `source` is not an address of this machine.
+    pub fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.bind(&SocketAddr::new(source, 0).into())?;
+        socket.connect_timeout(&address.into(), Deadline::DEFAULT)?;
+        socket.set_tcp_nodelay(true)?;
+        Ok(Self::on(socket))
+    }
+
+    /// The client's own end of a TCP connection.
+    ///
+    /// # Errors
+    /// The socket is not a TCP socket, or is gone.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        let address = self.socket.local_addr()?.as_socket();
+        address.ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+
+    fn on(socket: Socket) -> Self {
+        Self {
             socket,
             input: Vec::new(),
             deadline: Deadline::default(),
-        })
+        }
     }
 
     /// Replaces the deadline for everything that follows.
@@ -180,6 +205,21 @@ impl HttpClient {
                 return Ok(response);
             }
             interim.push(response.status);
+        }
+    }
+
+    /// Reads one interim (1xx) response and returns its status.
+    ///
+    /// # Errors
+    /// See [`Failure`]; a final response is one.
+    pub fn receive_interim(&mut self) -> Result<u16, Failure> {
+        let status = self.one_head()?.status;
+        if (100..200).contains(&status) {
+            Ok(status)
+        } else {
+            Err(Failure::Malformed(format!(
+                "a final {status}, not an interim response"
+            )))
         }
     }
 

@@ -241,6 +241,8 @@ fn listen(address: &Address) -> io::Result<(Socket, Address)> {
 fn accept(listener: &Socket, shared: &Arc<Shared>, script: impl Fn(usize) -> Script) {
     let mut players = Vec::new();
     while let Ok((socket, _)) = listener.accept() {
+        // Each write shall leave at once; a Unix socket has no such option and needs none.
+        let _ = socket.set_tcp_nodelay(true);
         let Ok(recorded) = socket.try_clone() else {
             break;
         };

@@ -110,3 +110,24 @@ fn sends_chunks() {
     client.receive().unwrap();
     assert_eq!(peer.received(0), b"3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n");
 }
+
+#[test]
+fn connects_from_another_address() {
+    let peer = Peer::start(Script::new().send(b"HTTP/1.1 204 \r\n\r\n"));
+    let source = "127.0.0.9".parse().unwrap();
+    let mut client = HttpClient::connect_from(source, peer.tcp_address()).unwrap();
+    assert_eq!(client.local_address().unwrap().ip(), source);
+    assert_eq!(client.receive().unwrap().status, 204);
+}
+
+#[test]
+fn reads_an_interim_response_by_itself() {
+    let (_peer, mut client) =
+        client_of(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 \r\n\r\nHTTP/1.1 204 \r\n\r\n");
+    assert_eq!(client.receive_interim().unwrap(), 100);
+    assert_eq!(client.receive().unwrap().status, 204);
+    assert!(matches!(
+        client.receive_interim(),
+        Err(Failure::Malformed(_))
+    ));
+}
