@@ -1,13 +1,15 @@
 //! The real things the end-to-end tests are made of, each a child process on ports of its own.
 //!
 //! [`Tomcat`] is Debian's Tomcat 10 with a small webapp; [`Front`] is the built `catamaran`
-//! binary. The tests themselves are in `tests/it`. Nothing of the other crates is linked here:
+//! binary, [`Httpd`] is Apache. The tests themselves are in `tests/it`. Nothing of the other crates is linked here:
 //! what these tests see is what a user sees, bytes and exit codes.
 
 mod binary;
 mod front;
+mod httpd;
 mod tomcat;
 
 pub use binary::{binary, catamaran};
 pub use front::Front;
+pub use httpd::Httpd;
 pub use tomcat::{Connector, Tomcat};

@@ -1,3 +1,22 @@
-//! The built binary and real servers, end to end.
+//! The built binary in front of real servers, end to end.
+//!
+//! Each test starts fronts of its own, which takes milliseconds, and shares one Tomcat, which takes
+//! seconds. What is true of every way into Tomcat is tested over all of them: see [`through`].
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "the whole crate is a test; clippy exempts only the functions marked as one"
+)]
+
+mod bodies;
+mod commands;
+mod concurrency;
+mod connector;
+mod failures;
+mod hardening;
+mod identity;
+mod lifecycle;
+mod pages;
+mod through;
 mod tomcat;

@@ -1,0 +1,149 @@
+//! Who the client is and what it asked for, as the application sees it.
+
+use std::net::IpAddr;
+
+use catamaran_e2e::{Connector, Front, Tomcat};
+use catamaran_testkit::HttpClient;
+
+use crate::through::{every_connector, has, value};
+
+/// A client that is not the front's own address, so that the two cannot be mixed up.
+const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 9));
+
+/// Sends a GET of the snoop page from [`CLIENT`]; returns its text and the client's port.
+fn snoop(front: &Front, fields: &str) -> (String, u16) {
+    let mut client = HttpClient::connect_from(CLIENT, front.address()).unwrap();
+    client
+        .send(format!("GET /snoop.jsp HTTP/1.1\r\n{fields}\r\n").as_bytes())
+        .unwrap();
+    let port = client.local_address().unwrap().port();
+    (client.receive().unwrap().text(), port)
+}
+
+#[test]
+fn the_application_sees_the_client_and_the_name_it_asked_for() {
+    every_connector(|front, connector| {
+        let (text, port) = snoop(front, "Host: www.example.org:8443\r\n");
+        assert_eq!(value(&text, "server_name"), "www.example.org");
+        assert_eq!(value(&text, "server_port"), "8443");
+        assert_eq!(value(&text, "url"), "http://www.example.org:8443/snoop.jsp");
+        assert_eq!(value(&text, "scheme"), "http");
+        assert_eq!(value(&text, "secure"), "false");
+        assert_eq!(value(&text, "remote_user"), "null");
+        if connector.is_ajp() {
+            assert_eq!(value(&text, "remote_addr"), CLIENT.to_string());
+            assert_eq!(value(&text, "remote_port"), port.to_string());
+            assert_eq!(value(&text, "local_addr"), front.address().ip().to_string());
+        } else {
+            assert_eq!(value(&text, "header.x-forwarded-for"), CLIENT.to_string());
+            assert_eq!(value(&text, "header.x-forwarded-proto"), "http");
+            assert_eq!(
+                value(&text, "header.x-forwarded-host"),
+                "www.example.org:8443"
+            );
+        }
+    });
+}
+
+#[test]
+fn the_default_port_is_that_of_the_scheme() {
+    every_connector(|front, _| {
+        let (text, _) = snoop(front, "Host: www.example.org\r\n");
+        assert_eq!(value(&text, "server_name"), "www.example.org");
+        assert_eq!(value(&text, "server_port"), "80");
+        assert_eq!(value(&text, "url"), "http://www.example.org/snoop.jsp");
+    });
+}
+
+#[test]
+fn nobody_can_claim_to_be_somebody_else() {
+    every_connector(|front, connector| {
+        let (text, _) = snoop(
+            front,
+            "Host: a\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\n\
+             X-Forwarded-Host: evil\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\n",
+        );
+        assert!(
+            !text.contains("6.6.6.6") && !text.contains("evil"),
+            "{text}"
+        );
+        assert_eq!(value(&text, "secure"), "false");
+        if connector.is_ajp() {
+            assert_eq!(value(&text, "remote_addr"), CLIENT.to_string());
+        } else {
+            assert_eq!(value(&text, "header.x-forwarded-for"), CLIENT.to_string());
+        }
+    });
+}
+
+#[test]
+fn a_trusted_proxy_is_believed() {
+    let tomcat = Tomcat::shared().unwrap();
+    for connector in [Connector::Ajp, Connector::AjpUnix, Connector::Http] {
+        let front = Front::with_tables(&format!(
+            "[server]\ntrusted_proxies = [\"{CLIENT}\"]\n[[route]]\nupstream = \"app\"\n{}",
+            tomcat.backend_table("app", connector)
+        ))
+        .unwrap();
+        let (text, _) = snoop(
+            &front,
+            "Host: shop.example\r\nX-Forwarded-For: 6.6.6.6, 203.0.113.7\r\n\
+             X-Forwarded-Proto: https\r\n",
+        );
+        if connector.is_ajp() {
+            assert_eq!(value(&text, "remote_addr"), "203.0.113.7");
+            assert_eq!(value(&text, "secure"), "true");
+            assert_eq!(value(&text, "scheme"), "https");
+            assert_eq!(value(&text, "server_port"), "443");
+            assert_eq!(value(&text, "url"), "https://shop.example/snoop.jsp");
+        } else {
+            let chain = format!("6.6.6.6, 203.0.113.7, {CLIENT}");
+            assert_eq!(value(&text, "header.x-forwarded-for"), chain);
+            assert_eq!(value(&text, "header.x-forwarded-proto"), "https");
+        }
+    }
+}
+
+#[test]
+fn fields_of_the_connection_stay_on_it() {
+    every_connector(|front, _| {
+        let (text, _) = snoop(
+            front,
+            "Host: a\r\nConnection: keep-alive, X-Nominated, Cookie\r\nX-Nominated: 1\r\n\
+             Keep-Alive: timeout=5\r\nProxy-Connection: keep-alive\r\nTE: trailers\r\n\
+             Upgrade: h2c\r\nProxy: http://evil\r\nX_Real_IP: 6.6.6.6\r\nCookie: kept=1\r\n\
+             X-Kept: yes\r\n",
+        );
+        for name in [
+            "x-nominated",
+            "keep-alive",
+            "proxy-connection",
+            "te",
+            "upgrade",
+            "proxy",
+        ] {
+            assert!(!has(&text, &format!("header.{name}")), "{name} in {text}");
+        }
+        assert!(!text.contains("6.6.6.6"), "{text}");
+        assert_eq!(value(&text, "header.x-kept"), "yes");
+        assert_eq!(value(&text, "cookie.kept"), "1");
+        assert_eq!(value(&text, "header.via"), "1.1 catamaran");
+    });
+}
+
+#[test]
+fn the_container_gets_the_path_that_was_matched() {
+    every_connector(|front, _| {
+        for (target, expected) in [
+            ("/snoop.jsp", "/snoop.jsp"),
+            ("/a/../snoop.jsp", "/snoop.jsp"),
+            ("/./snoop.jsp", "/snoop.jsp"),
+            ("/%73noop.jsp", "/snoop.jsp"),
+            ("/a/%2e%2e/snoop.jsp", "/snoop.jsp"),
+            ("/snoop.jsp;x=y", "/snoop.jsp;x=y"),
+        ] {
+            let text = front.get(target).unwrap().text();
+            assert_eq!(value(&text, "uri"), expected, "{target}");
+        }
+    });
+}

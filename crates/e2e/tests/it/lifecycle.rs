@@ -1,0 +1,164 @@
+//! Starting and ending: ports in use, and drains that lose nothing.
+
+use std::net::TcpListener;
+use std::thread;
+
+use catamaran_e2e::{Connector, Front, Tomcat, catamaran};
+use catamaran_testkit::{Address, Deadline, HttpClient, Signal};
+
+use crate::through::front;
+
+#[test]
+fn a_port_in_use_is_said_plainly() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let arguments = [
+        "serve",
+        "--listen",
+        &address,
+        "--upstream",
+        "ajp://127.0.0.1:1",
+    ];
+    let mut process = catamaran(&arguments).unwrap();
+    let status = process.wait(Deadline::default()).unwrap();
+    assert_eq!(status.code(), Some(1));
+    let message = process.stderr();
+    assert!(
+        message.contains(&address) && message.contains("in use"),
+        "{message}"
+    );
+    assert!(!message.contains("panicked"), "{message}");
+}
+
+#[test]
+fn a_drain_finishes_what_has_begun() {
+    for signal in [Signal::Terminate, Signal::Interrupt] {
+        let tomcat = Tomcat::shared().unwrap();
+        let mut front = front(Connector::Ajp);
+        let gate = format!("drain-{signal:?}");
+        let request = front.head("GET", &format!("/gate.jsp?wait&name={gate}"), "");
+        let mut held = front.connect().unwrap();
+        held.send(request.as_bytes()).unwrap();
+        assert_eq!(
+            tomcat
+                .get(&format!("/gate.jsp?arrived&name={gate}"))
+                .unwrap()
+                .status,
+            200
+        );
+
+        front.process().signal(signal).unwrap();
+        wait_until_refused(&front);
+        assert!(
+            front.process().try_wait().unwrap().is_none(),
+            "it must wait for the exchange"
+        );
+
+        assert_eq!(
+            tomcat
+                .get(&format!("/gate.jsp?open&name={gate}"))
+                .unwrap()
+                .status,
+            200
+        );
+        let answer = held.receive().unwrap();
+        assert_eq!((answer.status, answer.text().as_str()), (200, "passed\n"));
+        assert_eq!(answer.header("connection"), Some("close"));
+        assert_eq!(held.receive_to_end().unwrap(), b"");
+        let status = front.process().wait(Deadline::default()).unwrap();
+        assert_eq!(status.code(), Some(0), "{}", front.process().stderr());
+    }
+}
+
+#[test]
+fn a_drain_does_not_wait_for_idle_connections() {
+    let mut front = front(Connector::Ajp);
+    let mut idle = front.connect().unwrap();
+    idle.send(front.head("GET", "/page.html", "").as_bytes())
+        .unwrap();
+    assert_eq!(idle.receive().unwrap().status, 200);
+    let mut unused = front.connect().unwrap();
+    front.process().signal(Signal::Terminate).unwrap();
+    assert_eq!(idle.receive_to_end().unwrap(), b"");
+    assert_eq!(unused.receive_to_end().unwrap(), b"");
+    let status = front.process().wait(Deadline::default()).unwrap();
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn a_drain_ends_at_its_deadline() {
+    let tomcat = Tomcat::shared().unwrap();
+    let mut front = Front::with_tables(&format!(
+        "[server]\ndrain_timeout = \"100ms\"\n[[route]]\nupstream = \"app\"\n{}",
+        tomcat.backend_table("app", Connector::Ajp)
+    ))
+    .unwrap();
+    let mut held = front.connect().unwrap();
+    let request = front.head("GET", "/gate.jsp?wait&flush&name=deadline", "");
+    held.send(request.as_bytes()).unwrap();
+    assert_eq!(held.receive_head().unwrap().status, 200);
+    front.process().signal(Signal::Terminate).unwrap();
+    front.process().wait(Deadline::default()).unwrap();
+    // Cut, and visibly so: the last chunk never came.
+    let rest = held.receive_to_end().unwrap_or_default();
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "{rest:?}");
+    assert_eq!(
+        tomcat.get("/gate.jsp?open&name=deadline").unwrap().status,
+        200
+    );
+}
+
+#[test]
+fn a_drain_under_load_fails_no_request_that_was_accepted() {
+    let mut front = front(Connector::Ajp);
+    let address = front.address();
+    let request = front.head("GET", "/download.jsp?bytes=20000", "");
+    thread::scope(|scope| {
+        let request = request.as_bytes();
+        let clients: Vec<_> = (0..20)
+            .map(|_| scope.spawn(move || requests_until_close(address.into(), request)))
+            .collect();
+        // Some requests have been answered by now, and all clients go on.
+        front.wait_for_log("/download.jsp").unwrap();
+        front.process().signal(Signal::Terminate).unwrap();
+        for client in clients {
+            client.join().unwrap();
+        }
+    });
+    let status = front.process().wait(Deadline::default()).unwrap();
+    assert_eq!(status.code(), Some(0));
+}
+
+/// Sends one request after another on kept-alive connections until the front accepts no more.
+/// Every response that began must be whole.
+fn requests_until_close(address: Address, request: &[u8]) {
+    while let Ok(mut client) = HttpClient::connect(&address) {
+        loop {
+            // The front may close an idle connection at any time; a request that crosses that
+            // close gets no byte of a response and may be repeated.
+            if client.send(request).is_err() {
+                break;
+            }
+            match client.receive() {
+                Ok(answer) => {
+                    assert_eq!((answer.status, answer.body.len()), (200, 20_000));
+                    if answer.header("connection") == Some("close") {
+                        break;
+                    }
+                }
+                Err(catamaran_testkit::Failure::Closed) => break,
+                Err(catamaran_testkit::Failure::Reset { received }) if received.is_empty() => break,
+                Err(failure) => panic!("{failure}"),
+            }
+        }
+    }
+}
+
+fn wait_until_refused(front: &Front) {
+    let address = Address::from(front.address());
+    Deadline::default()
+        .poll("connections to be refused", || {
+            address.connect(Deadline::DEFAULT).is_err().then_some(())
+        })
+        .unwrap();
+}
