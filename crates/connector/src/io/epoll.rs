@@ -90,7 +90,8 @@ struct Worker {
     accept_again: Option<Instant>,
     /// The last attempt to accept failed for want of descriptors, and that has been logged.
     starved: bool,
-    tasks: Slab<Task>,
+    /// Boxed, so that the slab's spare places cost a pointer and its growth moves no task.
+    tasks: Slab<Box<Task>>,
     /// Tasks that used up their turn, to be continued in the next one.
     unfinished: VecDeque<usize>,
     timers: Timers,
@@ -285,7 +286,7 @@ impl Worker {
             .register(self.poll.registry(), Token(key), interest)
         {
             Ok(()) => {
-                entry.insert(task);
+                entry.insert(Box::new(task));
                 self.advance(key);
             }
             Err(error) => {

@@ -400,4 +400,4 @@ fn give_back(own: &mut BytesMut, lent: &mut BytesMut) {
 }
 
 // An idle connection is a task and nothing else; this is what ten thousand of them cost.
-const _: () = assert!(size_of::<Task>() <= 704);
+const _: () = assert!(size_of::<Task>() <= 576);
