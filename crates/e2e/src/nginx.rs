@@ -1,0 +1,102 @@
+//! nginx, as a front to our connector's HTTP/1.1 with connections kept alive.
+//!
+//! nginx must be told a port, so it gets one on an address that only this process uses.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::ensure;
+use catamaran_testkit::{Address, Deadline, Process, address};
+
+/// A running nginx.
+#[derive(Debug)]
+pub struct Nginx {
+    process: Process,
+    address: SocketAddr,
+}
+
+const PROGRAM: &str = "/usr/sbin/nginx";
+
+impl Nginx {
+    /// nginx that passes every request to `backend` over kept-alive connections, with bodies
+    /// streamed both ways.
+    ///
+    /// # Errors
+    /// nginx is not installed or did not start; the message has its log.
+    pub fn to(backend: SocketAddr) -> anyhow::Result<Self> {
+        ensure!(
+            Path::new(PROGRAM).exists(),
+            "{PROGRAM} is missing: `cargo xtask test` installs it"
+        );
+        let directory = tempfile::tempdir()?;
+        let address = address::unused()?;
+        let root = directory.path();
+        fs::write(root.join("nginx.conf"), config(root, address, backend))?;
+        let mut command = Command::new(PROGRAM);
+        command
+            .arg("-e")
+            .arg("stderr")
+            .arg("-p")
+            .arg(root)
+            .arg("-c")
+            .arg("nginx.conf");
+        let mut process = Process::spawn_in(&mut command, directory)?;
+        let listens = Address::from(address);
+        let ended = Deadline::default().poll(format!("nginx on {address}"), || {
+            let connected = listens.connect(Deadline::DEFAULT).is_ok();
+            let ended = !connected && !matches!(process.try_wait(), Ok(None));
+            (connected || ended).then_some(ended)
+        })?;
+        ensure!(!ended, "nginx did not start: {}", process.stderr());
+        Ok(Self { process, address })
+    }
+
+    /// Where nginx listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The process, to look at its log.
+    #[must_use]
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+}
+
+fn config(root: &Path, address: SocketAddr, backend: SocketAddr) -> String {
+    let root = root.display();
+    format!(
+        "daemon off;
+pid {root}/nginx.pid;
+error_log stderr;
+worker_processes 1;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path {root}/body;
+    proxy_temp_path {root}/proxy;
+    fastcgi_temp_path {root}/fastcgi;
+    uwsgi_temp_path {root}/uwsgi;
+    scgi_temp_path {root}/scgi;
+    client_max_body_size 0;
+    upstream app {{
+        server {backend};
+        keepalive 16;
+    }}
+    server {{
+        listen {address};
+        location / {{
+            proxy_pass http://app;
+            proxy_http_version 1.1;
+            proxy_set_header Connection \"\";
+            proxy_request_buffering off;
+            proxy_buffering off;
+        }}
+    }}
+}}
+"
+    )
+}
