@@ -43,14 +43,20 @@ const NEEDS: &[Need] = &[
 const INSTALL: &str = r#"
 set -e
 policy=/usr/sbin/policy-rc.d
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 if [ ! -e "$policy" ]; then
-    trap 'rm -f "$policy"' EXIT
+    trap 'rm -f "$log" "$policy"' EXIT
     printf '#!/bin/sh\nexit 101\n' >"$policy"
     chmod 755 "$policy"
 fi
 export DEBIAN_FRONTEND=noninteractive
-apt-get -q -q update
-apt-get -q -q install -y --no-install-recommends "$@"
+{
+    apt-get -q -q update && apt-get -q -q install -y --no-install-recommends "$@"
+} >"$log" 2>&1 || {
+    cat "$log"
+    exit 1
+}
 "#;
 
 /// Installs what is missing and says so; quick when nothing is.
