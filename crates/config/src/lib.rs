@@ -39,3 +39,4 @@ pub use report::{Finding, Report, Severity};
 pub use value::address::{
     ListenError, UnixPathError, UrlError, parse_listen_address, parse_upstream_url,
 };
+pub use value::text::{AccessLogError, parse_access_log};

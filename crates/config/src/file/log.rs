@@ -8,7 +8,7 @@ use super::Surroundings;
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::Report;
 use crate::table::{Table, table};
-use crate::value::text::{TextError, parse_log_target};
+use crate::value::text::{AccessLogError, parse_access_log};
 use crate::value::{Choices, Parsed};
 
 /// Reads the table.
@@ -38,11 +38,11 @@ pub(crate) static SECTION: Section = Section {
     later: &[],
 };
 
-static ACCESS: Key<Parsed<AccessLogTarget, TextError>> = Key {
+static ACCESS: Key<Parsed<AccessLogTarget, AccessLogError>> = Key {
     name: "access",
     values: Parsed {
         what: "a path, \"-\" for standard output, or \"off\"",
-        parse: parse_log_target,
+        parse: parse_access_log,
     },
     doc: Doc {
         preset: Preset::Value("\"-\""),

@@ -75,14 +75,22 @@ pub(crate) fn parse_file_path(text: &str) -> Result<PathBuf, TextError> {
     }
 }
 
-/// Where the access log goes.
-pub(crate) fn parse_log_target(text: &str) -> Result<AccessLogTarget, TextError> {
+/// Reads where the access log goes: a path, `-` for standard output, or `off`.
+///
+/// # Errors
+/// When it is empty, which no path is.
+pub fn parse_access_log(text: &str) -> Result<AccessLogTarget, AccessLogError> {
     Ok(match text {
         "off" => AccessLogTarget::Off,
         "-" => AccessLogTarget::Stdout,
-        path => AccessLogTarget::File(parse_file_path(path)?),
+        path => AccessLogTarget::File(parse_file_path(path).map_err(|_| AccessLogError)?),
     })
 }
+
+/// A text that does not say where the access log goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("is empty; write a path, \"-\" for standard output, or \"off\"")]
+pub struct AccessLogError;
 
 /// A network, or an address, which is the network of itself.
 pub(crate) fn parse_network(text: &str) -> Result<IpNet, TextError> {
