@@ -1,0 +1,30 @@
+//! The commands, a module each.
+
+pub(crate) mod app;
+pub(crate) mod check;
+pub(crate) mod demo;
+pub(crate) mod serve;
+
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::num::NonZeroUsize;
+
+/// Says on standard error where something listens, in the words that scripts wait for.
+fn announce(addresses: &[impl Display]) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    addresses
+        .iter()
+        .try_for_each(|address| writeln!(stderr, "listening on {address}"))
+}
+
+/// Reads a number of workers; as the file's `workers`.
+fn parse_workers(text: &str) -> Result<NonZeroUsize, String> {
+    let workers = text
+        .parse()
+        .ok()
+        .filter(|workers: &NonZeroUsize| workers.get() <= WORKERS_MAX);
+    workers.ok_or_else(|| format!("must be a number from 1 to {WORKERS_MAX}"))
+}
+
+/// Each worker is a thread.
+const WORKERS_MAX: usize = 1024;

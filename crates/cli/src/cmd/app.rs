@@ -1,0 +1,115 @@
+//! `app`: the connector with its built-in application.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use catamaran_config::{parse_listen_address, read_secret};
+use catamaran_connector::{Address, App, Config, IoModel, Listener, Protocol, Secret, start};
+use catamaran_front::config::ListenAddress;
+
+use super::{announce, parse_workers};
+use crate::descriptors;
+use crate::failure::Failure;
+use crate::signals::Signals;
+
+/// Run the application's side: the connector with its built-in application
+///
+/// The application answers / with a page, /bytes/N, /delay/MS, /echo, /status/CODE, /stream/N/MS and
+/// /snoop, which shows what it is told of a request.
+#[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("addresses").required(true).multiple(true)))]
+pub(crate) struct Args {
+    /// Where to listen for AJP13, such as 127.0.0.1:8009 or unix:/run/app.sock
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address, group = "addresses")]
+    ajp: Option<ListenAddress>,
+
+    /// Where to listen for HTTP/1.1, such as 127.0.0.1:8081 or unix:/run/app.sock
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address, group = "addresses")]
+    http: Option<ListenAddress>,
+
+    /// The I/O model that runs the connections
+    #[arg(long, value_name = "MODEL", default_value = "epoll")]
+    io: Model,
+
+    /// The secret that every AJP request must carry; other users of this machine can see it in the
+    /// list of processes
+    #[arg(long, value_name = "SECRET", conflicts_with = "secret_file")]
+    secret: Option<String>,
+
+    /// A file with that secret in its first line
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+
+    /// Worker threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = parse_workers)]
+    workers: Option<NonZeroUsize>,
+}
+
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Model {
+    /// Readiness: an event loop per worker
+    Epoll,
+    /// A thread per connection (not available yet)
+    Threads,
+    /// Completion: io_uring (not available yet)
+    Uring,
+}
+
+/// Runs until a signal.
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    let io = match args.io {
+        Model::Epoll => IoModel::Epoll,
+        Model::Threads => return Err(unavailable("threads")),
+        Model::Uring => return Err(unavailable("uring")),
+    };
+    let ajp = args.ajp.map(|address| listener(Protocol::Ajp, address));
+    let http = args.http.map(|address| listener(Protocol::Http, address));
+    let defaults = Config::default();
+    let config = Config {
+        listeners: ajp.into_iter().chain(http).collect(),
+        io,
+        workers: args.workers.unwrap_or(defaults.workers),
+        secret: secret(args.secret, args.secret_file)?,
+        ..defaults
+    };
+    let needed = config.max_connections + descriptors::BESIDES;
+    descriptors::raise_limit(needed, "let the front open fewer connections");
+    let signals = Signals::catch()?;
+    let running = start(config, App::new()).map_err(|error| Failure::of(&error))?;
+    announce(running.addresses())?;
+    signals.wait_for_stop();
+    running.shutdown(DRAIN_TIMEOUT);
+    running.join();
+    Ok(())
+}
+
+fn unavailable(model: &str) -> Failure {
+    Failure::Usage(format!("--io {model} is not available yet; use --io epoll"))
+}
+
+fn listener(protocol: Protocol, address: ListenAddress) -> Listener {
+    let address = match address {
+        ListenAddress::Tcp(address) => Address::Tcp(address),
+        ListenAddress::Unix(path) => Address::Unix(path),
+    };
+    Listener { protocol, address }
+}
+
+fn secret(given: Option<String>, file: Option<PathBuf>) -> Result<Option<Secret>, Failure> {
+    let secret = match (given, file) {
+        (Some(secret), _) => secret,
+        (None, Some(path)) => read_secret(&path).map_err(|error| {
+            Failure::Fault(format!(
+                "cannot use the secret in {}: {error}",
+                path.display()
+            ))
+        })?,
+        (None, None) => return Ok(None),
+    };
+    let empty = || Failure::Usage("--secret is empty; leave it out, or write one".to_owned());
+    Secret::new(secret).ok_or_else(empty).map(Some)
+}
+
+/// How long requests under way may take after a signal; as the front's default.
+pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);

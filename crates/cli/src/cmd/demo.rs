@@ -1,0 +1,105 @@
+//! `demo`: a front and an application in one process, joined by AJP.
+
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+use catamaran_config::{parse_listen_address, parse_upstream_url};
+use catamaran_connector::{self as connector, App, Listener, Secret};
+use catamaran_front::config::{BackendConfig, ListenAddress};
+
+use super::app::DRAIN_TIMEOUT;
+use super::serve::without_file;
+use crate::failure::Failure;
+use crate::signals::Signals;
+
+/// Run a front and an application, joined by AJP, in one process on loopback
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where the front listens [default: 127.0.0.1:8080, or another port if that is in use]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
+    listen: Option<ListenAddress>,
+}
+
+/// Runs until a signal.
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    let signals = Signals::catch()?;
+    let secret = random_secret()?;
+    let application = start_application(&secret)?;
+    let at = application
+        .addresses()
+        .first()
+        .expect("it was started on one address")
+        .to_string();
+    let (protocol, address) = parse_upstream_url(&at).expect("a listener is shown as a URL");
+    let mut backend = BackendConfig::new(protocol, address);
+    backend.ajp.secret = Some(secret);
+    let listen = args.listen.unwrap_or_else(usual_or_free);
+    let config = without_file(vec![listen], vec![backend])?;
+    let front = catamaran_front::start(config).map_err(|error| Failure::of(&error))?;
+    for address in front.addresses() {
+        explain(&address.to_string(), &at)?;
+    }
+    signals.wait_for_stop();
+    front.drain();
+    front.join();
+    application.shutdown(DRAIN_TIMEOUT);
+    application.join();
+    Ok(())
+}
+
+/// An application on a port of its own; the secret keeps other users of the machine out.
+fn start_application(secret: &str) -> Result<connector::Running, Failure> {
+    let address = connector::Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let config = connector::Config {
+        listeners: vec![Listener {
+            protocol: connector::Protocol::Ajp,
+            address,
+        }],
+        secret: Secret::new(secret.to_owned()),
+        ..connector::Config::default()
+    };
+    connector::start(config, App::new()).map_err(|error| Failure::of(&error))
+}
+
+fn random_secret() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| Failure::Fault(format!("the system has no random numbers: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The usual port, unless somebody listens there: that somebody may be another demo.
+fn usual_or_free() -> ListenAddress {
+    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
+    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    ListenAddress::Tcp(if TcpListener::bind(usual).is_ok() {
+        usual
+    } else {
+        free
+    })
+}
+
+fn explain(front: &str, application: &str) -> io::Result<()> {
+    // A client of a Unix socket needs the path apart.
+    let (option, url) = match front.strip_prefix("http+unix:") {
+        Some(path) => (format!("--unix-socket {path} "), "http://localhost"),
+        None => (String::new(), front),
+    };
+    let mut stdout = io::stdout().lock();
+    writeln!(
+        stdout,
+        "A front and an application are running, joined by AJP:\n"
+    )?;
+    writeln!(
+        stdout,
+        "    you -> front {front} -> application {application}\n"
+    )?;
+    writeln!(stdout, "Open {url}/ in a browser, or try")?;
+    writeln!(stdout, "    curl {option}{url}/snoop")?;
+    writeln!(stdout, "    curl {option}--data 'some text' {url}/echo")?;
+    writeln!(
+        stdout,
+        "\nEach request is logged below. Press ctrl-C to stop.\n"
+    )?;
+    stdout.flush()
+}

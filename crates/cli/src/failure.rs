@@ -1,0 +1,99 @@
+//! How a command ends when it does not end well: one line and an exit code.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+/// Why a command ends.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The arguments ask for what cannot be; exit code 2.
+    Usage(String),
+    /// Something could not be done; exit code 1.
+    Fault(String),
+    /// As `Fault`, and everything has been said already.
+    Said,
+    /// Whoever reads our output has seen enough, which is fine.
+    OutputClosed,
+}
+
+impl Failure {
+    /// A fault in the words of an error and of its causes, as far as they are not in it already.
+    pub(crate) fn of(error: &dyn Error) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !message.contains(&text) {
+                write!(message, ": {text}").expect("a string takes all");
+            }
+            cause = error.source();
+        }
+        Self::Fault(message)
+    }
+
+    /// Says what is left to say, and gives the exit code.
+    pub(crate) fn exit(self) -> ExitCode {
+        let (code, message) = match self {
+            Self::Usage(message) => (2, message),
+            Self::Fault(message) => (1, message),
+            Self::Said => return ExitCode::from(1),
+            Self::OutputClosed => return ExitCode::SUCCESS,
+        };
+        // Nothing is left to be done when standard error is closed.
+        let _ = writeln!(io::stderr(), "error: {message}");
+        ExitCode::from(code)
+    }
+}
+
+/// Of writing to standard output or standard error.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::OutputClosed,
+            _ => Self::Fault(format!("cannot write the output: {error}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds_causes_that_are_not_said() {
+        #[derive(Debug)]
+        struct Outer(&'static str, io::Error);
+        impl std::fmt::Display for Outer {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.0)
+            }
+        }
+        impl Error for Outer {
+            fn source(&self) -> Option<&(dyn Error + 'static)> {
+                Some(&self.1)
+            }
+        }
+        for (outer, expected) in [
+            ("cannot listen", "cannot listen: denied"),
+            ("denied to listen", "denied to listen"),
+        ] {
+            let error = Outer(outer, io::Error::other("denied"));
+            let Failure::Fault(message) = Failure::of(&error) else {
+                panic!("a fault")
+            };
+            assert_eq!(message, expected);
+        }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure() {
+        let closed = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(matches!(closed, Failure::OutputClosed));
+        assert!(matches!(
+            Failure::from(io::Error::other("full")),
+            Failure::Fault(_)
+        ));
+    }
+}

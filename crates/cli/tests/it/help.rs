@@ -1,0 +1,45 @@
+//! The help of each command, word for word.
+
+use super::outcome;
+
+fn check(arguments: &[&str], expected: &str) {
+    let (code, stdout, stderr) = outcome(arguments);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(
+        stdout == expected,
+        "{arguments:?} differs; now it prints:\n{stdout}"
+    );
+}
+
+#[test]
+fn catamaran() {
+    check(&["--help"], include_str!("../help/catamaran.txt"));
+}
+
+#[test]
+fn serve() {
+    check(&["serve", "--help"], include_str!("../help/serve.txt"));
+}
+
+#[test]
+fn check_() {
+    check(&["check", "--help"], include_str!("../help/check.txt"));
+}
+
+#[test]
+fn app() {
+    check(&["app", "--help"], include_str!("../help/app.txt"));
+}
+
+#[test]
+fn demo() {
+    check(&["demo", "--help"], include_str!("../help/demo.txt"));
+}
+
+#[test]
+fn version() {
+    check(
+        &["--version"],
+        concat!("catamaran ", env!("CARGO_PKG_VERSION"), "\n"),
+    );
+}

@@ -1,0 +1,169 @@
+//! Commands that run until a signal.
+
+use std::net::SocketAddr;
+
+use catamaran_testkit::{Deadline, HttpClient, Process, Response, Signal};
+
+use super::catamaran;
+
+fn deadline() -> Deadline {
+    Deadline::after(Deadline::DEFAULT)
+}
+
+fn start(arguments: &[&str]) -> Process {
+    Process::spawn(&mut catamaran(arguments)).expect("the built binary starts")
+}
+
+/// The address behind `listening on` and a scheme.
+fn listening(process: &Process, scheme: &str) -> SocketAddr {
+    let prefix = format!("listening on {scheme}://");
+    let address = |line: &str| line.strip_prefix(&prefix)?.parse().ok();
+    process
+        .wait_for_line("an address", address)
+        .expect("the address is announced")
+}
+
+fn get(address: SocketAddr, path: &str) -> Response {
+    let mut client = HttpClient::connect(address).expect("it accepts connections");
+    client.set_deadline(deadline());
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    client.send(request.as_bytes()).expect("it takes a request");
+    client.receive().expect("it answers")
+}
+
+fn stop(mut process: Process, signal: Signal) -> String {
+    process.signal(signal).expect("it still runs");
+    let status = process.wait(deadline()).expect("it ends");
+    assert_eq!(status.code(), Some(0), "{}", process.stderr());
+    process.stderr()
+}
+
+#[test]
+fn app_answers_and_ends() {
+    let app = start(&["app", "--ajp", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+    let http = listening(&app, "http");
+    let response = get(http, "/");
+    assert_eq!((response.status, response.body.len()), (200, 347));
+    stop(app, Signal::Terminate);
+}
+
+#[test]
+fn app_takes_its_secret_from_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ajp.secret");
+    std::fs::write(&path, "hunter2\n").unwrap();
+    let file = path.to_str().unwrap();
+    let app = start(&["app", "--ajp", "127.0.0.1:0", "--secret-file", file]);
+    listening(&app, "ajp");
+    let stderr = stop(app, Signal::Interrupt);
+    assert!(!stderr.contains("hunter2"), "{stderr}");
+}
+
+#[test]
+fn hangup_changes_nothing() {
+    let mut app = start(&["app", "--http", "127.0.0.1:0"]);
+    let http = listening(&app, "http");
+    app.signal(Signal::Hangup).unwrap();
+    let said = |line: &str| {
+        line.ends_with("reload is not supported yet; nothing changed")
+            .then_some(())
+    };
+    app.wait_for_line("the answer to SIGHUP", said).unwrap();
+    assert_eq!(get(http, "/status/204").status, 204);
+    stop(app, Signal::Terminate);
+}
+
+#[test]
+fn a_second_signal_quits_at_once() {
+    let mut app = start(&["app", "--http", "127.0.0.1:0"]);
+    let http = listening(&app, "http");
+    // A request that takes longer than any deadline here keeps the drain from ending.
+    let mut client = HttpClient::connect(http).unwrap();
+    client
+        .send(b"GET /stream/1000/60000 HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    client.receive_head().unwrap();
+    app.signal(Signal::Terminate).unwrap();
+    let draining = |line: &str| line.contains("draining").then_some(());
+    app.wait_for_line("the drain", draining).unwrap();
+    app.signal(Signal::Terminate).unwrap();
+    assert_eq!(app.wait(deadline()).unwrap().code(), Some(1));
+}
+
+#[test]
+fn serve_hands_requests_to_an_application() {
+    let app = start(&["app", "--ajp", "127.0.0.1:0"]);
+    let ajp = listening(&app, "ajp");
+    let upstream = format!("ajp://{ajp}");
+    let mut front = start(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--upstream",
+        &upstream,
+        "--workers",
+        "1",
+    ]);
+    let http = listening(&front, "http");
+    let response = get(http, "/bytes/1000");
+    assert_eq!((response.status, response.body.len()), (200, 1000));
+    front.signal(Signal::Terminate).unwrap();
+    assert_eq!(front.wait(deadline()).unwrap().code(), Some(0));
+    // The access log went to standard output.
+    assert!(
+        front.stdout().contains("\"GET /bytes/1000 HTTP/1.1\" 200"),
+        "{}",
+        front.stdout()
+    );
+    stop(app, Signal::Terminate);
+}
+
+#[test]
+fn serve_takes_a_file() {
+    let app = start(&["app", "--ajp", "127.0.0.1:0", "--secret", "hunter2"]);
+    let ajp = listening(&app, "ajp");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("front.toml");
+    let log = directory.path().join("access.log");
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[upstream.app]\nsecret = \"hunter2\"\n\
+         [[upstream.app.backend]]\nurl = \"ajp://{ajp}\"\n\
+         [[route]]\npath = \"/status\"\nupstream = \"app\"\n\
+         [log]\naccess = \"access.log\"\nformat = \"json\"\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    let front = start(&["serve", "--config", path.to_str().unwrap()]);
+    let http = listening(&front, "http");
+    assert_eq!(get(http, "/status/201").status, 201);
+    assert_eq!(get(http, "/elsewhere").status, 404);
+    stop(front, Signal::Terminate);
+    let lines = std::fs::read_to_string(log).unwrap();
+    assert_eq!(
+        lines.lines().filter(|line| line.starts_with('{')).count(),
+        2,
+        "{lines}"
+    );
+    stop(app, Signal::Terminate);
+}
+
+#[test]
+fn demo_says_what_to_open_and_that_works() {
+    let demo = start(&["demo", "--listen", "127.0.0.1:0"]);
+    let url = |line: &str| {
+        let url = line
+            .trim()
+            .strip_prefix("curl http://")?
+            .strip_suffix("/snoop")?;
+        url.parse::<SocketAddr>().ok()
+    };
+    let http = demo.wait_for_line("the address", url).unwrap();
+    assert_eq!(get(http, "/").body.len(), 347);
+    let snoop = get(http, "/snoop");
+    assert_eq!(snoop.status, 200);
+    let text = snoop.text();
+    assert!(
+        text.contains("127.0.0.1") && !text.contains("hunter2"),
+        "{text}"
+    );
+    stop(demo, Signal::Interrupt);
+}

@@ -1,0 +1,136 @@
+//! Arguments that ask for what cannot be: exit code 2 and a line that says what to do.
+
+use super::outcome;
+
+fn check(arguments: &[&str], said: &str) {
+    let (code, stdout, stderr) = outcome(arguments);
+    assert_eq!(
+        (code, stdout.as_str()),
+        (Some(2), ""),
+        "{arguments:?}: {stderr}"
+    );
+    assert!(stderr.contains(said), "{arguments:?}: {stderr}");
+}
+
+#[test]
+fn serve() {
+    for (arguments, said) in [
+        (&["serve"][..], "--config <FILE>"),
+        (&["serve", "--listen", "127.0.0.1:0"], "--upstream <URL>"),
+        (
+            &["serve", "--upstream", "ajp://127.0.0.1:8009"],
+            "--listen <ADDRESS>",
+        ),
+        (
+            &[
+                "serve",
+                "--config",
+                "x",
+                "--listen",
+                "127.0.0.1:0",
+                "--upstream",
+                "ajp://a:1",
+            ],
+            "cannot be used with",
+        ),
+        (
+            &[
+                "serve",
+                "--listen",
+                "localhost:80",
+                "--upstream",
+                "ajp://a:1",
+            ],
+            "has the name `localhost`; write an address, such as 127.0.0.1:80",
+        ),
+        (
+            &["serve", "--listen", "127.0.0.1:80", "--upstream", "ajp://a"],
+            "has no port; write ajp://a:8009",
+        ),
+        (
+            &[
+                "serve",
+                "--listen=127.0.0.1:80",
+                "--listen=127.0.0.1:80",
+                "--upstream=ajp://a:1",
+            ],
+            "error: --listen has an address twice; remove one",
+        ),
+        (
+            &[
+                "serve",
+                "--listen=127.0.0.1:0",
+                "--upstream=ajp://a:1",
+                "--upstream=ajp://a:1",
+            ],
+            "error: --upstream ajp://a:1 is there twice; remove one",
+        ),
+        (
+            &["serve", "--config", "x", "--admin", "127.0.0.1:9090"],
+            "error: --admin is not available yet: nothing would be served there; leave it out",
+        ),
+        (&["serve", "--config", "x", "--workers", "0"], "--workers"),
+        (
+            &["serve", "--config", "x", "--access-log", ""],
+            "write a path, \"-\"",
+        ),
+        (
+            &["serve", "--config", "x", "--workers", "1025"],
+            "must be a number from 1 to 1024",
+        ),
+    ] {
+        check(arguments, said);
+    }
+}
+
+#[test]
+fn other_commands() {
+    for (arguments, said) in [
+        (&["check"][..], "--config <FILE>"),
+        (&["check", "--config", "x", "--log-level", "loud"], "trace"),
+        (&["app"], "--ajp <ADDRESS>|--http <ADDRESS>"),
+        (
+            &["app", "--ajp", "127.0.0.1:0", "--io", "threads"],
+            "error: --io threads is not available yet; use --io epoll",
+        ),
+        (
+            &["app", "--ajp", "127.0.0.1:0", "--io", "uring"],
+            "error: --io uring is not available yet; use --io epoll",
+        ),
+        (
+            &["app", "--ajp", "127.0.0.1:0", "--secret", ""],
+            "error: --secret is empty",
+        ),
+        (
+            &[
+                "app",
+                "--ajp",
+                "127.0.0.1:0",
+                "--secret",
+                "a",
+                "--secret-file",
+                "b",
+            ],
+            "cannot be used with",
+        ),
+        (&["bench"], "unrecognized subcommand 'bench'"),
+        (&[], "Usage: catamaran"),
+    ] {
+        check(arguments, said);
+    }
+}
+
+#[test]
+fn a_secret_that_cannot_be_read_is_a_fault() {
+    let arguments = [
+        "app",
+        "--ajp",
+        "127.0.0.1:0",
+        "--secret-file",
+        "/none/ajp.secret",
+    ];
+    let (code, _, stderr) = outcome(&arguments);
+    assert_eq!(code, Some(1));
+    let expected = "error: cannot use the secret in /none/ajp.secret: No such file or directory";
+    assert!(stderr.starts_with(expected), "{stderr}");
+}
