@@ -2,6 +2,7 @@
 //! that the reference page is what the code says.
 
 mod any_text;
+mod corpus;
 mod example;
 mod faults;
 mod page;
