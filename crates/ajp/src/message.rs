@@ -2,7 +2,7 @@
 //!
 //! `decode` takes a whole payload, code byte included, and yields views into it; nothing is
 //! allocated and no count from the wire is trusted. Encoding appends whole packets to the caller's
-//! buffer. Names are those of the AJP13 reference. What may be sent when is [`crate::exchange`]'s
+//! buffer. Names are those of the AJP13 reference. What may be sent when is `exchange`'s
 //! matter, not decided here.
 
 pub mod body_chunk;

@@ -11,6 +11,9 @@ use thiserror::Error;
 
 use crate::{error::DecodeError, packet::HEADER_BYTES};
 
+/// What a string takes besides its bytes: the length and the zero byte.
+const STRING_OVERHEAD: usize = 3;
+
 /// The length that says "null string" instead.
 const NULL: u16 = 0xFFFF;
 
@@ -168,7 +171,7 @@ impl<'a> Writer<'a> {
             }
             _ => {
                 self.out.truncate(at);
-                self.unwritten += len;
+                self.unwritten += len + STRING_OVERHEAD;
             }
         }
     }
@@ -204,7 +207,7 @@ impl<'a> Writer<'a> {
     pub fn finish(self, max: usize) -> Result<(), TooLarge> {
         let bytes = self.out.len() - self.start - HEADER_BYTES + self.unwritten;
         match u16::try_from(bytes) {
-            Ok(len) if bytes <= max => {
+            Ok(len) if bytes <= max && self.unwritten == 0 => {
                 let at = self.start + 2;
                 self.out[at..at + 2].copy_from_slice(&len.to_be_bytes());
                 Ok(())

@@ -20,7 +20,7 @@ pub struct ResponseHead {
     pub status: StatusCode,
     /// The reason phrase, if it says more than the status does in digits.
     pub reason: Option<Bytes>,
-    /// End-to-end fields in the container's order, repeated names apart; without Content-Length.
+    /// End-to-end fields, repeated names apart; without Content-Length.
     pub headers: HeaderMap,
     /// The length that the container announced. The codec holds it to that, unless the response
     /// has no body: then it tells what a GET would have got.

@@ -3,7 +3,7 @@
 //! Fixed fields, counted header fields, attributes in any order up to `FF`; all in one packet, for
 //! there is no continuation. Attributes of unknown number cannot be skipped, because nothing says
 //! how long they are: such a request is refused. The shapes decoded here are checked for meaning
-//! by the server role, and [`encode`] writes only what every deployed container reads.
+//! by the server role, and the encoder writes only what every deployed container reads.
 
 use bytes::BytesMut;
 use http::{Method, header};

@@ -46,7 +46,7 @@ pub struct RequestHead {
     pub server_port: u16,
     /// Whether the client came over TLS, as the web server says.
     pub is_ssl: bool,
-    /// End-to-end fields in order; without Content-Length and Transfer-Encoding, which `body`
+    /// End-to-end fields; without Content-Length and Transfer-Encoding, which `body`
     /// stands for.
     pub headers: HeaderMap,
     /// How long the body is. Unknown without a Content-Length: web servers announce no absence of

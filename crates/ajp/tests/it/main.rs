@@ -1,0 +1,14 @@
+//! The codec as its callers see it: bytes in, events out, messages to bytes.
+//!
+//! Packets are built by `raw`, which knows nothing of the crate, so that encoder and decoder
+//! cannot agree on a mistake.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod client_bad_input;
+mod client_rules;
+mod corpus;
+mod golden;
+mod properties;
+mod raw;
+mod server_bad_input;
+mod server_rules;

@@ -1,0 +1,265 @@
+//! Properties that hold for all inputs, shown on random ones.
+//!
+//! The bodies of the fuzz targets serve here too: random bytes decide what both roles play against
+//! each other, and how the bytes between them are split.
+
+use bytes::BytesMut;
+use catamaran_ajp::{
+    Attribute, BodyLength, Client, ClientConfig, ClientEvent, Request, Server, ServerConfig,
+    ServerEvent,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use proptest::{collection::vec, option, prelude::*};
+
+use crate::{corpus::bodies, raw};
+
+fn method() -> impl Strategy<Value = Method> {
+    prop_oneof![
+        (0..27_usize).prop_map(|index| catamaran_ajp::code::METHODS[index].to_owned()),
+        "[A-Z][A-Z-]{0,20}",
+    ]
+    .prop_map(|name| Method::from_bytes(name.as_bytes()).unwrap())
+}
+
+/// Fields that a codec passes on as they are.
+fn headers() -> impl Strategy<Value = HeaderMap> {
+    let coded = prop::sample::select(vec![
+        "accept",
+        "host",
+        "authorization",
+        "user-agent",
+        "content-type",
+        "set-cookie",
+        "location",
+        "date",
+        "status",
+        "www-authenticate",
+        "pragma",
+    ]);
+    let name = prop_oneof![coded.prop_map(str::to_owned), "x-[a-z0-9-]{1,60}"];
+    let value = "[ -~\\t\u{80}-\u{ff}]{0,60}";
+    vec((name, value), 0..20).prop_map(|fields| {
+        let pairs = fields.into_iter().map(|(name, value)| {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            (name, HeaderValue::from_bytes(value.as_bytes()).unwrap())
+        });
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(name, value);
+        }
+        headers
+    })
+}
+
+fn body_length() -> impl Strategy<Value = BodyLength> {
+    prop_oneof![
+        Just(BodyLength::Unknown),
+        Just(BodyLength::Known(0)),
+        (1..=i64::MAX as u64).prop_map(BodyLength::Known),
+    ]
+}
+
+/// Feeds `bytes` to `receive` in pieces of the given lengths, over and over.
+fn in_pieces<E: std::fmt::Debug>(
+    bytes: &[u8],
+    lengths: &[usize],
+    mut receive: impl FnMut(&mut BytesMut, &mut BytesMut) -> Option<E>,
+) -> (Vec<String>, Vec<u8>) {
+    let (mut input, mut out) = (BytesMut::new(), BytesMut::new());
+    let (mut rest, mut events) = (bytes, Vec::new());
+    for len in lengths.iter().cycle() {
+        let (piece, later) = rest.split_at((*len).min(rest.len()));
+        rest = later;
+        input.extend_from_slice(piece);
+        while let Some(event) = receive(&mut input, &mut out) {
+            events.push(format!("{event:?}"));
+        }
+        if rest.is_empty() {
+            break;
+        }
+    }
+    (events, out.to_vec())
+}
+
+proptest! {
+    #[test]
+    fn a_request_arrives_as_it_was_sent(
+        method in method(),
+        path in "/[!-~]{0,200}",
+        query in option::of("[!-~]{0,100}"),
+        headers in headers(),
+        body in body_length(),
+        announce_chunked: bool,
+        user in option::of("[ -~]{1,20}"),
+        key_size: u16,
+        others in vec(("[!-~]{1,20}", "[ -~\\n]{0,20}"), 0..5),
+        is_ssl: bool,
+        server_port: u16,
+    ) {
+        let mut attributes = vec![Attribute::SslKeySize(key_size)];
+        attributes.extend(user.as_ref().map(|user| Attribute::RemoteUser(user.as_bytes())));
+        attributes.extend(others.iter().map(|(name, value)| Attribute::Request {
+            name: name.as_bytes(),
+            value: value.as_bytes(),
+        }));
+        let request = Request {
+            method: &method,
+            protocol: "HTTP/1.1",
+            path: path.as_bytes(),
+            query: query.as_ref().map(String::as_bytes),
+            remote_addr: "192.0.2.1",
+            remote_host: None,
+            server_name: "example.com",
+            server_port,
+            is_ssl,
+            headers: &headers,
+            body,
+            announce_chunked,
+            attributes: &attributes,
+        };
+        let (mut wire, mut out) = (BytesMut::new(), BytesMut::new());
+        Client::new(ClientConfig::default()).send_request(&request, &mut wire).unwrap();
+        let mut server = Server::new(ServerConfig::default());
+        let Some(ServerEvent::Request(head)) = server.receive(&mut wire, &mut out).unwrap() else {
+            panic!("no request");
+        };
+        prop_assert!(wire.is_empty());
+        prop_assert_eq!(head.method, method);
+        prop_assert_eq!(head.path, path);
+        prop_assert_eq!(head.query, query.map(Into::into));
+        prop_assert_eq!(head.headers, headers);
+        prop_assert_eq!(head.body, body);
+        prop_assert_eq!((head.server_port, head.is_ssl), (server_port, is_ssl));
+        prop_assert_eq!(head.attributes.ssl_key_size, Some(u32::from(key_size)));
+        prop_assert_eq!(head.attributes.remote_user, user.map(Into::into));
+        let read = head.attributes.other.into_iter();
+        let sent = others.into_iter().map(|(name, value)| (name.into(), value.into()));
+        prop_assert!(read.eq(sent));
+    }
+
+    #[test]
+    fn a_response_head_arrives_as_it_was_sent(
+        status in 200..=999_u16,
+        reason in "[ -~]{0,40}",
+        headers in headers(),
+        length in option::of(0..=i64::MAX as u64),
+    ) {
+        let status = StatusCode::from_u16(status).unwrap();
+        let (mut up, mut down) = (BytesMut::new(), BytesMut::new());
+        let mut server = Server::new(ServerConfig::default());
+        server.receive(&mut BytesMut::from(&raw::get().packet()[..]), &mut down).unwrap();
+        let mut with_length = headers.clone();
+        if let Some(length) = length {
+            with_length.insert(header::CONTENT_LENGTH, length.into());
+        }
+        server.send_head(status, Some(reason.as_bytes()), &with_length, &mut down).unwrap();
+
+        let mut client = Client::new(ClientConfig::default());
+        client.send_request(&plain_get(&HeaderMap::new()), &mut up).unwrap();
+        let Some(ClientEvent::Head(head)) = client.receive(&mut down, &mut up).unwrap() else {
+            panic!("no head");
+        };
+        prop_assert!(down.is_empty());
+        prop_assert_eq!(head.status, status);
+        prop_assert_eq!(head.headers, headers);
+        let is_empty = matches!(status.as_u16(), 204 | 205);
+        prop_assert_eq!(head.content_length, length.filter(|_| !is_empty));
+        let says_more = !reason.is_empty() && reason != status.as_str();
+        prop_assert_eq!(head.reason, says_more.then(|| reason.into()));
+    }
+
+    #[test]
+    fn splits_do_not_change_what_a_server_sees(
+        lengths in vec(1..600_usize, 1..20),
+        bodies in vec(1..3000_usize, 1..4),
+    ) {
+        let mut bytes = raw::to_container(&[0x0A]);
+        let total: usize = bodies.iter().sum();
+        bytes.extend(raw::post(total).packet());
+        for len in bodies {
+            bytes.extend(raw::data(&vec![b'x'; len]));
+        }
+        let run = |lengths: &[usize]| {
+            let mut server = Server::new(ServerConfig::default());
+            in_pieces(&bytes, lengths, |input, out| {
+                let mut receive = || server.receive(input, out).unwrap();
+                receive().or_else(|| {
+                    server.want_body(out);
+                    server.receive(input, out).unwrap()
+                })
+            })
+        };
+        prop_assert_eq!(run(&lengths), run(&[bytes.len()]));
+    }
+
+    #[test]
+    fn splits_do_not_change_what_a_client_sees(
+        lengths in vec(1..600_usize, 1..20),
+        chunks in vec(0..3000_usize, 0..5),
+        asks in 0..5_usize,
+    ) {
+        let mut bytes = raw::get_body_chunk(100).repeat(asks);
+        bytes.extend(raw::send_headers(200, &[raw::coded(1, "text/plain")]));
+        for len in chunks {
+            bytes.extend(raw::chunk(&vec![b'x'; len]));
+        }
+        bytes.extend(raw::end_response(1));
+        let run = |lengths: &[usize]| {
+            let mut client = Client::new(ClientConfig::default());
+            client.send_request(&plain_get(&HeaderMap::new()), &mut BytesMut::new()).unwrap();
+            client.finish_body(&mut BytesMut::new()).unwrap();
+            in_pieces(&bytes, lengths, |input, out| client.receive(input, out).unwrap())
+        };
+        prop_assert_eq!(run(&lengths), run(&[bytes.len()]));
+    }
+
+    /// Both roles against each other; also: DATA travels unasked if and only if the head that was
+    /// sent has a Content-Length above zero, and then once.
+    #[test]
+    fn both_roles_understand_each_other(bytes in vec(any::<u8>(), 0..600)) {
+        bodies::exchange(&bytes);
+    }
+
+    #[test]
+    fn no_bytes_upset_the_framing(bytes in vec(any::<u8>(), 0..300)) {
+        bodies::packet(&bytes);
+        bodies::forward_request(&bytes);
+        bodies::response(&bytes);
+    }
+
+    /// A good request with a few bytes changed reaches deeper than random bytes do.
+    #[test]
+    fn no_damage_to_a_request_upsets_the_server(
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut payload = raw::post(5)
+            .field(raw::field("x-a", "b"))
+            .attribute(raw::attribute(5, "q"))
+            .attribute(vec![0x0B, 0, 128])
+            .attribute(raw::named("a", "b"))
+            .payload();
+        for (index, byte) in changes {
+            let at = index.index(payload.len());
+            payload[at] = byte;
+        }
+        bodies::forward_request(&payload);
+    }
+}
+
+fn plain_get(headers: &HeaderMap) -> Request<'_> {
+    Request {
+        method: &Method::GET,
+        protocol: "HTTP/1.1",
+        path: b"/",
+        query: None,
+        remote_addr: "192.0.2.1",
+        remote_host: None,
+        server_name: "example.com",
+        server_port: 80,
+        is_ssl: false,
+        headers,
+        body: BodyLength::Unknown,
+        announce_chunked: false,
+        attributes: &[],
+    }
+}

@@ -1,0 +1,314 @@
+//! What the AJP fuzz targets do with their bytes.
+//!
+//! Plain functions that panic on a finding: the targets call them under the fuzzer, and a test of
+//! the crate replays the committed corpus through them.
+
+#[path = "ajp/duel.rs"]
+mod duel;
+#[path = "ajp/entropy.rs"]
+mod entropy;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use catamaran_ajp::{
+    BodyLength, Client, ClientConfig, ClientEvent, Fault, PacketSize, Request, RequestHead, Server,
+    ServerConfig, ServerEvent,
+    message::{
+        body_chunk, data, end_response, forward_request::ForwardRequest, get_body_chunk, ping,
+        send_headers::SendHeaders,
+    },
+    packet,
+};
+use http::{HeaderMap, Method, StatusCode};
+
+use self::entropy::Entropy;
+
+/// Framing, and every decoder on whatever the frames hold.
+pub(crate) fn packet(input: &[u8]) {
+    for size in [PacketSize::DEFAULT, PacketSize::MAX] {
+        for magic in [packet::CLIENT_MAGIC, packet::SERVER_MAGIC] {
+            let whole = packets(input, magic, size, input.len());
+            assert_eq!(
+                whole,
+                packets(input, magic, size, 1),
+                "splits change nothing"
+            );
+            for payload in whole.0 {
+                decode_all(&payload);
+            }
+        }
+    }
+    decode_all(input);
+}
+
+/// The packets in `input`, which arrives `step` bytes at a time; and whether it was refused.
+fn packets(input: &[u8], magic: [u8; 2], size: PacketSize, step: usize) -> (Vec<Bytes>, bool) {
+    let mut buffer = BytesMut::new();
+    let mut taken = Vec::new();
+    for piece in input.chunks(step.max(1)) {
+        buffer.extend_from_slice(piece);
+        loop {
+            match packet::take(&mut buffer, magic, size) {
+                Ok(Some(payload)) => {
+                    assert!(payload.len() <= size.payload_max());
+                    taken.push(payload);
+                }
+                Ok(None) => break,
+                Err(_) => return (taken, true),
+            }
+        }
+    }
+    (taken, false)
+}
+
+/// Runs every decoder on `payload`; none may panic, and views must lie inside it.
+fn decode_all(payload: &[u8]) {
+    let inside = |view: &[u8]| view.is_empty() || payload.as_ptr_range().contains(&view.as_ptr());
+    if let Ok(mut request) = ForwardRequest::decode(payload) {
+        assert!(request.fields.left() * 4 <= payload.len());
+        let fields = request.fields.by_ref().filter_map(Result::ok);
+        assert!(fields.filter_map(|field| field.value).all(inside));
+        if let Ok(attributes) = request.attributes() {
+            assert!(attributes.count() <= payload.len());
+        }
+    }
+    if let Ok(mut response) = SendHeaders::decode(payload) {
+        let fields = response.fields.by_ref().filter_map(Result::ok);
+        assert!(fields.filter_map(|field| field.value).all(inside));
+        let _ = response.finish();
+    }
+    for view in [data::decode(payload).ok(), body_chunk::decode(payload).ok()] {
+        assert!(view.is_none_or(inside));
+    }
+    let _ = get_body_chunk::decode(payload);
+    let _ = end_response::decode(payload);
+    let _ = ping::decode_pong(payload);
+}
+
+/// A request head: what is accepted is harmless, and survives being written and read again.
+pub(crate) fn forward_request(input: &[u8]) {
+    let payload = &input[..input.len().min(PacketSize::DEFAULT.payload_max())];
+    let mut packet = BytesMut::new();
+    packet.put_slice(&packet::CLIENT_MAGIC);
+    packet.put_u16(payload.len() as u16);
+    packet.put_slice(payload);
+    let mut out = BytesMut::new();
+    let mut server = Server::new(ServerConfig::default());
+    match server.receive(&mut packet, &mut out) {
+        Ok(Some(ServerEvent::Request(head))) => {
+            assert_harmless(&head);
+            assert_repeatable(&head);
+        }
+        Ok(Some(event)) => panic!("{event:?} before a request"),
+        Ok(None) => assert!(packet.is_empty()),
+        Err(fault) => assert_answered(fault, &mut server, &mut out),
+    }
+}
+
+fn assert_harmless(head: &RequestHead) {
+    let is_line = |text: &Bytes| !text.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
+    assert!(head.path.starts_with(b"/") || head.path == b"*"[..]);
+    assert!(is_line(&head.path) && is_line(&head.protocol) && is_line(&head.server_name));
+    assert!(head.query.as_ref().is_none_or(is_line));
+    assert!(head.headers.len() <= ServerConfig::default().fields_max);
+    assert!(!head.headers.contains_key("content-length"));
+    assert!(!head.headers.contains_key("transfer-encoding"));
+    let other = &head.attributes.other;
+    assert!(
+        other
+            .iter()
+            .all(|(name, _)| !name.is_empty() && is_line(name))
+    );
+    assert!(
+        !other
+            .iter()
+            .any(|(name, _)| name.starts_with(b"javax.servlet.include."))
+    );
+}
+
+/// Sends `head` on, as far as a web server would, and reads it back.
+fn assert_repeatable(head: &RequestHead) {
+    let text = |bytes: &Bytes| std::str::from_utf8(bytes).map(str::to_owned);
+    let (Ok(protocol), Ok(server_name)) = (text(&head.protocol), text(&head.server_name)) else {
+        return;
+    };
+    let request = Request {
+        method: &head.method,
+        protocol: &protocol,
+        path: &head.path,
+        query: head.query.as_deref(),
+        remote_addr: "192.0.2.1",
+        remote_host: None,
+        server_name: &server_name,
+        server_port: head.server_port,
+        is_ssl: head.is_ssl,
+        headers: &head.headers,
+        body: head.body,
+        announce_chunked: false,
+        attributes: &[],
+    };
+    let (mut up, mut down) = (BytesMut::new(), BytesMut::new());
+    if Client::new(ClientConfig::default())
+        .send_request(&request, &mut up)
+        .is_err()
+    {
+        assert!(up.is_empty(), "an error writes nothing");
+        return;
+    }
+    let mut server = Server::new(ServerConfig::default());
+    let Ok(Some(ServerEvent::Request(again))) = server.receive(&mut up, &mut down) else {
+        panic!("what was sent is not accepted");
+    };
+    assert_eq!(again.method, head.method);
+    assert_eq!(again.path, head.path);
+    assert_eq!(again.query, head.query);
+    assert_eq!(
+        (again.server_port, again.is_ssl),
+        (head.server_port, head.is_ssl)
+    );
+    assert_eq!(again.body, head.body);
+    if head.headers.get_all("cookie").iter().count() < 2 {
+        assert_eq!(again.headers, head.headers);
+    }
+}
+
+/// A fault with a status is answered once, one without is not answered at all.
+fn assert_answered(fault: Fault, server: &mut Server, out: &mut BytesMut) {
+    assert!(out.is_empty());
+    if let Some(status) = fault.status() {
+        assert!(status.is_client_error());
+        server.refuse(status, out);
+        assert!(out.ends_with(&end_response::CLOSE));
+        let len = out.len();
+        server.refuse(status, out);
+        assert_eq!(out.len(), len, "one answer");
+    }
+}
+
+/// Both roles against each other; see `duel`.
+pub(crate) fn exchange(input: &[u8]) {
+    duel::duel(input);
+}
+
+/// A response: whatever arrives, and however it is split, the events are the same and end once.
+pub(crate) fn response(input: &[u8]) {
+    let mut entropy = Entropy::new(input);
+    let kind = entropy.byte();
+    let config = ClientConfig {
+        interim_max: kind >> 6,
+        ..ClientConfig::default()
+    };
+    let bytes = entropy.rest();
+    let whole = responses(kind, config, bytes, bytes.len());
+    for step in [1, 2, 7] {
+        assert_eq!(
+            whole,
+            responses(kind, config, bytes, step),
+            "splits change nothing"
+        );
+    }
+}
+
+/// What a client that sent a request of `kind` makes of `bytes`, `step` at a time.
+fn responses(kind: u8, config: ClientConfig, bytes: &[u8], step: usize) -> (String, Option<Fault>) {
+    let (mut input, mut out) = (BytesMut::new(), BytesMut::new());
+    let mut client = Client::new(config);
+    let method = if kind & 1 == 0 {
+        Method::GET
+    } else {
+        Method::HEAD
+    };
+    let body = match kind >> 1 & 3 {
+        0 => BodyLength::Known(0),
+        1 => BodyLength::Known(10_000),
+        _ => BodyLength::Unknown,
+    };
+    match kind >> 3 & 7 {
+        0 => client.send_ping(&mut out),
+        _ => send_plain(&mut client, &method, body, &mut out),
+    }
+    let mut log = String::new();
+    let (mut declared, mut received, mut has_ended) = (None, 0, false);
+    for piece in bytes.chunks(step.max(1)) {
+        input.extend_from_slice(piece);
+        loop {
+            let event = match client.receive(&mut input, &mut out) {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                Err(fault) => {
+                    assert!(!client.can_reuse() && client.body_credit() == 0);
+                    return (log, Some(fault));
+                }
+            };
+            assert!(!has_ended, "{event:?} after the end");
+            log.push_str(&format!("{event:?};"));
+            match event {
+                ClientEvent::Head(head) => {
+                    let may_have_body =
+                        method != Method::HEAD && head.status != StatusCode::NOT_MODIFIED;
+                    declared = head.content_length.filter(|_| may_have_body);
+                    assert_clean(&head.headers);
+                }
+                ClientEvent::Body(body) => {
+                    assert!(!body.is_empty() && method != Method::HEAD);
+                    received += body.len() as u64;
+                }
+                ClientEvent::BodyWanted => {
+                    let len = client.body_credit().min(100);
+                    assert!(len > 0, "credit comes with the wish");
+                    client.send_data(&[b'x'; 100][..len], &mut out);
+                }
+                ClientEvent::End => {
+                    has_ended = true;
+                    assert!(declared.is_none_or(|declared| declared == received));
+                }
+                ClientEvent::Pong => has_ended = true,
+                ClientEvent::Interim(head) => assert!(head.status.is_informational()),
+                ClientEvent::Flush => {}
+            }
+        }
+    }
+    (log, None)
+}
+
+fn send_plain(client: &mut Client, method: &Method, body: BodyLength, out: &mut BytesMut) {
+    let request = Request {
+        method,
+        protocol: "HTTP/1.1",
+        path: b"/",
+        query: None,
+        remote_addr: "192.0.2.1",
+        remote_host: None,
+        server_name: "example.com",
+        server_port: 80,
+        is_ssl: false,
+        headers: &HeaderMap::new(),
+        body,
+        announce_chunked: false,
+        attributes: &[],
+    };
+    client
+        .send_request(&request, out)
+        .expect("a plain request can be sent");
+    client.send_data(&vec![b'x'; client.body_credit().min(100)], out);
+}
+
+/// No field may frame the response or end a line.
+fn assert_clean(headers: &HeaderMap) {
+    for name in [
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "upgrade",
+        "keep-alive",
+    ] {
+        assert!(!headers.contains_key(name), "{name} was passed on");
+    }
+    for value in headers.values() {
+        assert!(
+            !value
+                .as_bytes()
+                .iter()
+                .any(|byte| matches!(byte, b'\r' | b'\n' | 0))
+        );
+    }
+}

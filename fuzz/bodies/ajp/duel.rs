@@ -1,0 +1,439 @@
+//! Both roles against each other, over a wire that delivers in any pieces.
+//!
+//! The bytes decide about requests, bodies, responses, an application that reads all, some or none
+//! of the body, and how many bytes each step moves. Checked: every head and body arrives as sent,
+//! no step faults, no exchange stalls, a connection is reused only when both ends agree, and DATA
+//! travels unasked exactly when the head said a Content-Length above zero, and once.
+
+use bytes::BytesMut;
+use catamaran_ajp::{
+    BodyLength, Client, ClientConfig, ClientEvent, End, PacketSize, Request, Server, ServerConfig,
+    ServerEvent, code::METHODS,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+
+use super::entropy::Entropy;
+
+/// The longest body, a few packets.
+const BODY_MAX: usize = 30_000;
+
+/// More steps than the longest exchange takes once bytes move freely.
+const STEPS_MAX: usize = 200_000;
+
+/// Plays exchanges on one connection until the bytes are used up or one end closes.
+pub(crate) fn duel(input: &[u8]) {
+    let mut entropy = Entropy::new(input);
+    let size = if entropy.flag() {
+        PacketSize::MAX
+    } else {
+        PacketSize::DEFAULT
+    };
+    let client = ClientConfig {
+        packet_size: size,
+        reply_packet_size: size,
+        ..ClientConfig::default()
+    };
+    let server = ServerConfig {
+        packet_size: size,
+        ..ServerConfig::default()
+    };
+    let mut wire = Wire {
+        client: Client::new(client),
+        server: Server::new(server),
+        client_out: BytesMut::new(),
+        server_in: BytesMut::new(),
+        server_out: BytesMut::new(),
+        client_in: BytesMut::new(),
+    };
+    for _ in 0..4 {
+        let plan = Plan::new(&mut entropy);
+        let can_go_on = Play::new(&plan, &mut wire).run(&mut entropy);
+        if !can_go_on || entropy.is_empty() {
+            return;
+        }
+        assert!(wire.client.can_reuse() && wire.server.is_idle());
+    }
+}
+
+/// A connection with both its ends.
+struct Wire {
+    client: Client,
+    server: Server,
+    client_out: BytesMut,
+    server_in: BytesMut,
+    server_out: BytesMut,
+    client_in: BytesMut,
+}
+
+/// What one exchange is to be.
+#[derive(Debug)]
+struct Plan {
+    method: Method,
+    path: String,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    is_length_known: bool,
+    /// Body bytes that the application reads before it answers; more than there are: all.
+    reads: usize,
+    status: StatusCode,
+    response_headers: HeaderMap,
+    response_body: Vec<u8>,
+    is_response_length_known: bool,
+}
+
+impl Plan {
+    fn new(entropy: &mut Entropy<'_>) -> Self {
+        let method = match entropy.below(METHODS.len() + 2) {
+            index if index < METHODS.len() => METHODS[index],
+            _ => "PATCH",
+        };
+        let body = match entropy.byte() % 3 {
+            0 => Vec::new(),
+            1 => vec![b'u'; entropy.below(20)],
+            _ => vec![b'U'; entropy.below(BODY_MAX)],
+        };
+        let statuses = [200, 204, 205, 304, 404, 500, 599];
+        let response_body = match entropy.flag() {
+            true => vec![b'd'; entropy.below(BODY_MAX)],
+            false => Vec::new(),
+        };
+        Self {
+            method: Method::from_bytes(method.as_bytes()).expect("a token"),
+            path: format!("/{}", "p".repeat(entropy.below(50))),
+            headers: headers(entropy),
+            is_length_known: entropy.flag(),
+            reads: match entropy.byte() % 3 {
+                0 => 0,
+                1 => entropy.below(body.len() + 1),
+                _ => usize::MAX,
+            },
+            body,
+            status: StatusCode::from_u16(statuses[entropy.below(statuses.len())])
+                .expect("a status"),
+            response_headers: headers(entropy),
+            response_body,
+            is_response_length_known: entropy.flag(),
+        }
+    }
+
+    fn has_response_body(&self) -> bool {
+        self.method != Method::HEAD && !matches!(self.status.as_u16(), 204 | 205 | 304)
+    }
+}
+
+/// A few fields, coded and spelt out, some repeated.
+fn headers(entropy: &mut Entropy<'_>) -> HeaderMap {
+    let names = [
+        "host",
+        "accept",
+        "set-cookie",
+        "x-a",
+        "x-b",
+        "location",
+        "x-a",
+        "user-agent",
+    ];
+    let mut headers = HeaderMap::new();
+    for _ in 0..entropy.byte() % 8 {
+        let name = names[entropy.below(names.len())];
+        let value = "v".repeat(entropy.below(40));
+        headers.append(name, HeaderValue::from_str(&value).expect("visible"));
+    }
+    headers
+}
+
+/// One exchange being played.
+struct Play<'a> {
+    plan: &'a Plan,
+    wire: &'a mut Wire,
+    /// Body bytes the client has sent.
+    sent: usize,
+    /// DATA packets the client has sent.
+    packets: usize,
+    /// GET_BODY_CHUNKs the client was told of.
+    asks: usize,
+    has_request: bool,
+    has_answered: bool,
+    /// Body bytes the application has seen.
+    read: usize,
+    end: Option<End>,
+    has_head: bool,
+    response: usize,
+    has_ended: bool,
+}
+
+impl<'a> Play<'a> {
+    fn new(plan: &'a Plan, wire: &'a mut Wire) -> Self {
+        Self {
+            plan,
+            wire,
+            sent: 0,
+            packets: 0,
+            asks: 0,
+            has_request: false,
+            has_answered: false,
+            read: 0,
+            end: None,
+            has_head: false,
+            response: 0,
+            has_ended: false,
+        }
+    }
+
+    /// Plays the exchange; whether the connection lives on.
+    fn run(mut self, entropy: &mut Entropy<'_>) -> bool {
+        self.send_request();
+        for _ in 0..STEPS_MAX {
+            let before = self.state();
+            let moves_all = entropy.is_empty();
+            self.send_body(entropy);
+            let moved_up = deliver(&mut self.wire.client_out, &mut self.wire.server_in, entropy);
+            self.serve();
+            let moved_down = deliver(&mut self.wire.server_out, &mut self.wire.client_in, entropy);
+            self.listen();
+            if self.has_ended {
+                return self.finish();
+            }
+            let is_stalled = !moved_up && !moved_down && before == self.state();
+            assert!(!(is_stalled && moves_all), "stalled: {}", self.report());
+        }
+        panic!("endless: {}", self.report());
+    }
+
+    /// Where the exchange stands, for the message of a finding.
+    fn report(&self) -> String {
+        let Plan {
+            method,
+            status,
+            reads,
+            ..
+        } = self.plan;
+        let (body, response) = (self.plan.body.len(), self.plan.response_body.len());
+        format!(
+            "{method} of {body} bytes, known {}, reads {reads}, {status} of {response} bytes: \
+             sent {} in {} packets for {} asks, read {}, end {:?}, got {}; {:?}; {:?}",
+            self.plan.is_length_known,
+            self.sent,
+            self.packets,
+            self.asks,
+            self.read,
+            self.end,
+            self.response,
+            self.wire.client,
+            self.wire.server,
+        )
+    }
+
+    fn state(&self) -> (usize, usize, usize, bool, usize, usize) {
+        let queued = self.wire.client_out.len() + self.wire.server_out.len();
+        (
+            self.sent,
+            self.packets,
+            self.read,
+            self.has_head,
+            self.response,
+            queued,
+        )
+    }
+
+    fn send_request(&mut self) {
+        let plan = self.plan;
+        let body = match plan.is_length_known {
+            true => BodyLength::Known(plan.body.len() as u64),
+            false => BodyLength::Unknown,
+        };
+        let request = Request {
+            method: &plan.method,
+            protocol: "HTTP/1.1",
+            path: plan.path.as_bytes(),
+            query: Some(b"a=b"),
+            remote_addr: "192.0.2.1",
+            remote_host: None,
+            server_name: "example.com",
+            server_port: 8443,
+            is_ssl: true,
+            headers: &plan.headers,
+            body,
+            announce_chunked: plan.body.len().is_multiple_of(2),
+            attributes: &[],
+        };
+        let Wire {
+            client, client_out, ..
+        } = &mut *self.wire;
+        client
+            .send_request(&request, client_out)
+            .expect("the request fits");
+        let is_unasked = matches!(body, BodyLength::Known(1..));
+        assert_eq!(
+            client.body_credit() > 0,
+            is_unasked,
+            "unasked iff a length was sent"
+        );
+    }
+
+    fn send_body(&mut self, entropy: &mut Entropy<'_>) {
+        let Wire {
+            client, client_out, ..
+        } = &mut *self.wire;
+        let left = &self.plan.body[self.sent..];
+        let credit = client.body_credit().min(left.len());
+        if credit > 0 {
+            let len = if entropy.is_empty() {
+                credit
+            } else {
+                1 + entropy.below(credit)
+            };
+            client.send_data(&left[..len], client_out);
+            self.sent += len;
+            self.packets += 1;
+            let unasked = usize::from(self.plan.is_length_known);
+            assert!(
+                self.packets <= self.asks + unasked,
+                "a packet nobody asked for"
+            );
+        }
+        if self.sent == self.plan.body.len() {
+            client
+                .finish_body(client_out)
+                .expect("the body is complete");
+        }
+    }
+
+    fn serve(&mut self) {
+        loop {
+            let Wire {
+                server,
+                server_in,
+                server_out,
+                ..
+            } = &mut *self.wire;
+            match server
+                .receive(server_in, server_out)
+                .expect("a fair client")
+            {
+                Some(ServerEvent::Request(head)) => {
+                    assert!(!self.has_request, "one request");
+                    self.has_request = true;
+                    assert_eq!(head.method, self.plan.method);
+                    assert_eq!(head.path, self.plan.path);
+                    assert_eq!(head.headers, self.plan.headers);
+                }
+                Some(ServerEvent::Body(bytes)) => {
+                    let rest = &self.plan.body[self.read..];
+                    assert!(rest.starts_with(&bytes), "body bytes in order");
+                    self.read += bytes.len();
+                }
+                Some(ServerEvent::BodyEnd) if self.end == Some(End::Owed) => self.end_response(),
+                Some(ServerEvent::BodyEnd) => {
+                    assert_eq!(self.read, self.plan.body.len(), "the whole body");
+                    self.answer();
+                }
+                None => {
+                    if !self.has_request || self.has_answered {
+                        return;
+                    }
+                    let is_empty = self.plan.is_length_known && self.plan.body.is_empty();
+                    if self.read >= self.plan.reads || is_empty {
+                        self.answer();
+                    } else {
+                        server.want_body(server_out);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self) {
+        if std::mem::replace(&mut self.has_answered, true) {
+            return;
+        }
+        let plan = self.plan;
+        let mut headers = plan.response_headers.clone();
+        if plan.is_response_length_known {
+            headers.insert(header::CONTENT_LENGTH, plan.response_body.len().into());
+        }
+        let Wire {
+            server, server_out, ..
+        } = &mut *self.wire;
+        server
+            .send_head(plan.status, None, &headers, server_out)
+            .expect("the head fits");
+        server.send_flush(server_out);
+        server.send_data(&plan.response_body, server_out);
+        self.end_response();
+    }
+
+    fn end_response(&mut self) {
+        let Wire {
+            server,
+            server_in,
+            server_out,
+            ..
+        } = &mut *self.wire;
+        let end = server.send_end(server_in, server_out);
+        assert_ne!(end, End::Close, "both ends were fair");
+        self.end = Some(end);
+    }
+
+    fn listen(&mut self) {
+        loop {
+            let Wire {
+                client,
+                client_in,
+                client_out,
+                ..
+            } = &mut *self.wire;
+            match client
+                .receive(client_in, client_out)
+                .expect("a fair server")
+            {
+                Some(ClientEvent::Head(head)) => {
+                    assert!(!self.has_head, "one head");
+                    self.has_head = true;
+                    assert_eq!(head.status, self.plan.status);
+                    assert_eq!(head.headers, self.plan.response_headers);
+                }
+                Some(ClientEvent::Body(bytes)) => {
+                    let rest = &self.plan.response_body[self.response..];
+                    assert!(rest.starts_with(&bytes), "response bytes in order");
+                    self.response += bytes.len();
+                }
+                Some(ClientEvent::BodyWanted) => self.asks += 1,
+                Some(ClientEvent::Flush) => {}
+                Some(ClientEvent::End) => self.has_ended = true,
+                Some(event) => panic!("{event:?} was not sent"),
+                None => return,
+            }
+        }
+    }
+
+    /// Checks what arrived; whether the connection lives on.
+    fn finish(self) -> bool {
+        let expected = match self.plan.has_response_body() {
+            true => self.plan.response_body.len(),
+            false => 0,
+        };
+        assert_eq!(self.response, expected, "the whole response");
+        assert!(self.has_head && self.wire.client_in.is_empty());
+        if self.plan.reads == usize::MAX {
+            assert_eq!(self.read, self.plan.body.len(), "the whole body");
+        }
+        assert_eq!(self.end, Some(End::Reuse));
+        let is_done = self.sent == self.plan.body.len();
+        if !is_done {
+            assert!(!self.wire.client.can_reuse(), "the body was cut off");
+        }
+        self.wire.client.can_reuse() && self.wire.client_out.is_empty()
+    }
+}
+
+/// Moves some bytes, all when there is nothing left to decide by; whether any moved.
+fn deliver(from: &mut BytesMut, to: &mut BytesMut, entropy: &mut Entropy<'_>) -> bool {
+    let len = match entropy.is_empty() {
+        true => from.len(),
+        false => entropy.below(from.len() + 1),
+    };
+    to.unsplit(from.split_to(len));
+    len > 0
+}
