@@ -87,6 +87,8 @@ pub struct Server {
     body_end_due: bool,
     /// The connection ends with the response.
     is_closing: bool,
+    /// The request's body came in chunks, so a web server may wrongly send it without being asked.
+    is_chunked: bool,
 }
 
 #[derive(Debug)]
@@ -111,6 +113,7 @@ impl Server {
             may_stray: false,
             body_end_due: false,
             is_closing: false,
+            is_chunked: false,
         }
     }
 
@@ -260,10 +263,11 @@ impl Server {
 
     /// Ends the response. `input` is what was received and not taken yet.
     ///
-    /// The connection closes if the body is shorter than its Content-Length, or if `input` holds
-    /// anything but one stray empty packet: no web server sends its next request before it has
-    /// seen the end of this response, so those bytes are a body that the web server failed to
-    /// announce, and a request smuggled inside. Without a head, a 500 is sent.
+    /// The connection closes if the body is shorter than its Content-Length, and wherever a request
+    /// could be smuggled: if `input` holds anything but one stray empty packet, for no web server
+    /// sends its next request before it has seen the end of this response; and if a chunked body
+    /// was not read to its end, for there are web servers that send it without being asked
+    /// (CVE-2022-26377), and it may arrive later. Without a head, a 500 is sent.
     pub fn send_end(&mut self, input: &BytesMut, out: &mut BytesMut) -> End {
         let (Stage::Exchange(exchange) | Stage::Draining(exchange)) = &self.stage else {
             return End::Close;
@@ -280,7 +284,8 @@ impl Server {
             self.drain();
             return End::Owed;
         }
-        if !is_quiet(input) {
+        let is_left = self.is_chunked && !exchange.request.has_ended();
+        if is_left || !is_quiet(input) {
             self.send_end_now(out);
             return End::Close;
         }
@@ -357,6 +362,7 @@ impl Server {
                 Some(&code::FORWARD_REQUEST) => {
                     let head = RequestHead::read(&payload, self.config.fields_max)?;
                     let is_head = head.method == Method::HEAD;
+                    self.is_chunked = head.is_chunked;
                     self.stage = Stage::Exchange(Exchange::new(head.body, is_head));
                     return Ok(Some(ServerEvent::Request(Box::new(head))));
                 }

@@ -52,6 +52,9 @@ pub struct RequestHead {
     /// How long the body is. Unknown without a Content-Length: web servers announce no absence of
     /// a body, so ask when the application reads, not before.
     pub body: BodyLength,
+    /// The client sent its body in chunks: there is one for certain, although `body` is unknown.
+    /// When this is not set, an unknown length mostly means that there is no body.
+    pub is_chunked: bool,
     /// What else the web server says.
     pub attributes: Attributes,
 }
@@ -106,7 +109,7 @@ impl RequestHead {
         let remote_host = line("remote host", view.remote_host)?;
         let server_name = line("server name", view.server_name)?.unwrap_or_default();
         let (server_port, is_ssl) = (view.server_port, view.is_ssl);
-        let (headers, body) = read_fields(&mut view.fields, payload, fields_max)?;
+        let (headers, body, is_chunked) = read_fields(&mut view.fields, payload, fields_max)?;
         let coded_method = view.method.take();
         let rest = read_attributes(view, payload)?;
         let method = match (coded_method, rest.stored_method) {
@@ -130,6 +133,7 @@ impl RequestHead {
             is_ssl,
             headers,
             body,
+            is_chunked,
             attributes: rest.attributes,
         })
     }
@@ -148,12 +152,12 @@ fn line(
     }
 }
 
-/// The fields, and the length of the body that they announce.
+/// The fields, the length of the body that they announce, and whether it came in chunks.
 fn read_fields(
     fields: &mut Fields<'_>,
     payload: &Bytes,
     fields_max: usize,
-) -> Result<(HeaderMap, BodyLength), RequestFault> {
+) -> Result<(HeaderMap, BodyLength, bool), RequestFault> {
     let mut headers = field::map(fields.left(), fields_max)?;
     let mut length = None;
     let mut chunked = false;
@@ -177,8 +181,8 @@ fn read_fields(
     }
     match length {
         Some(_) if chunked => Err(FieldFault::TransferEncoding.into()),
-        Some(length) => Ok((headers, BodyLength::Known(length))),
-        None => Ok((headers, BodyLength::Unknown)),
+        Some(length) => Ok((headers, BodyLength::Known(length), false)),
+        None => Ok((headers, BodyLength::Unknown, chunked)),
     }
 }
 

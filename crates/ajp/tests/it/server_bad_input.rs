@@ -342,7 +342,8 @@ fn lengths() -> Vec<Row> {
         encoded("identity", chunked("identity")),
         encoded("gzip, chunked", chunked("gzip, chunked")),
         encoded("empty", chunked("")),
-        served("S27", "chunked in any case", chunked("Chunked").packet()),
+        row("S27", "chunked in any case", [chunked("Chunked").packet(), data(b"")].concat(),
+            Serve(&["POST", "end"], 0)),
         served("S27", "length 0", post(0).packet()),
     ]
 }

@@ -241,6 +241,33 @@ fn bytes_sent_ahead_of_time_are_never_a_request() {
     }
 }
 
+/// CVE-2022-26377: what a faulty web server sends unasked may come after the response as well.
+#[test]
+fn a_chunked_body_that_was_not_read_closes_the_connection() {
+    let chunked = get().method(4).field(field("Transfer-Encoding", "chunked"));
+    let mut unread = Conn::new();
+    assert!(unread.request(&chunked).is_chunked);
+    unread.head(403, &no_fields());
+    assert_eq!(unread.end(), End::Close);
+
+    let mut half_read = Conn::after(&chunked);
+    half_read.want_body();
+    half_read.input.extend_from_slice(&data(b"hello"));
+    assert_eq!(half_read.body(), "hello");
+    half_read.head(200, &no_fields());
+    assert_eq!(half_read.end(), End::Close);
+
+    let mut read = Conn::after(&chunked);
+    read.want_body();
+    read.input.extend_from_slice(&data(b""));
+    assert!(read.is_at_body_end());
+    read.head(200, &no_fields());
+    assert_eq!(read.end(), End::Reuse);
+    assert!(!read.request(&get().method(4)).is_chunked);
+    read.head(200, &no_fields());
+    assert_eq!(read.end(), End::Reuse, "it concerns its own exchange only");
+}
+
 /// lighttpd sends an empty packet behind a request without body.
 #[test]
 fn one_stray_empty_packet_is_overlooked() {
