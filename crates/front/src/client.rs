@@ -19,6 +19,7 @@ use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::forwarded::Peer;
+use crate::watch::{Tick, Watched};
 
 #[derive(Debug)]
 pub(crate) struct ClientConn {
@@ -38,6 +39,7 @@ pub(crate) struct ClientConn {
     close_delimited: bool,
     peer: Peer,
     local: SocketAddr,
+    watched: Watched,
 }
 
 /// A request's body, piece by piece.
@@ -59,7 +61,13 @@ pub(crate) enum ClientError {
 }
 
 impl ClientConn {
-    pub(crate) fn new(stream: Stream, limits: Limits, peer: Peer, local: SocketAddr) -> Self {
+    /// A fresh connection between two addresses.
+    pub(crate) fn new(
+        stream: Stream,
+        limits: Limits,
+        (peer, local): (Peer, SocketAddr),
+        watched: Watched,
+    ) -> Self {
         Self {
             stream,
             codec: Server::new(limits),
@@ -72,6 +80,7 @@ impl ClientConn {
             close_delimited: false,
             peer,
             local,
+            watched,
         }
     }
 
@@ -84,9 +93,14 @@ impl ClientConn {
         self.local
     }
 
-    /// Waits for the client's next bytes, or its close, without a buffer.
-    pub(crate) async fn readable(&self) -> io::Result<()> {
-        self.stream.readable().await
+    /// The connection's deadline.
+    pub(crate) fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    /// Ready when the client's next bytes, or its close, can be read. Needs no buffer.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.poll_readable(cx)
     }
 
     /// Whether bytes were received that have not been looked at.
@@ -114,6 +128,17 @@ impl ClientConn {
     /// What was read is in the buffer.
     pub(crate) async fn read(&mut self) -> io::Result<usize> {
         std::future::poll_fn(|cx| self.poll_read(cx)).await
+    }
+
+    /// Reads once before `deadline`; `None` if it passes.
+    pub(crate) async fn read_until(&mut self, deadline: Tick) -> Option<io::Result<usize>> {
+        self.watched.set(deadline);
+        std::future::poll_fn(|cx| match self.poll_read(cx) {
+            Poll::Ready(read) => Poll::Ready(Some(read)),
+            Poll::Pending if self.watched.now() >= deadline => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {

@@ -29,6 +29,7 @@ use crate::respond;
 use crate::retry::{self, Attempt, Retry};
 use crate::route::Action;
 use crate::site::{Site, Upstream};
+use crate::watch::Tick;
 use crate::worker::Worker;
 use failure::{Failed, Failure};
 use logged::LoggedRequest;
@@ -50,6 +51,7 @@ struct Exchange<'a> {
     listener: &'a ListenerConfig,
     id: RequestId,
     began: Instant,
+    began_tick: Tick,
     /// Who the client is, as far as that is known.
     client_ip: IpAddr,
     progress: Progress,
@@ -107,6 +109,7 @@ impl<'a> Exchange<'a> {
             listener,
             id: worker.next_id(),
             began: Instant::now(),
+            began_tick: client.watched().now(),
             client_ip: client.peer().address.ip(),
             progress: Progress::default(),
             upstream: None,
@@ -262,7 +265,9 @@ impl<'a> Exchange<'a> {
             write_timeout: self.listener.write_timeout,
             first_byte_timeout: backend.first_byte_timeout,
             idle_body_timeout: backend.idle_body_timeout,
-            deadline: backend.exchange_timeout.map(|limit| self.began + limit),
+            deadline: backend
+                .exchange_timeout
+                .map_or(Tick::NEVER, |limit| self.began_tick + limit),
         }
     }
 

@@ -58,6 +58,7 @@ mod route;
 mod serve;
 mod server;
 mod site;
+mod watch;
 mod worker;
 
 pub use counters::{CountersSnapshot, Culprit, Reason};

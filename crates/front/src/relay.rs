@@ -9,7 +9,6 @@
 //! the client is uploading or too slow to read, the client's not while the backend works.
 
 use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,9 +17,10 @@ use catamaran_http1 as http1;
 use catamaran_upstream::{Error as UpstreamError, Event, Head, Lease};
 use http::{StatusCode, Version};
 use thiserror::Error;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use crate::client::{BodyPart, ClientConn, ClientError};
+use crate::watch::Tick;
 
 /// What the relay must know of the exchange, apart from the two connections.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Terms {
     /// How long the backend may be silent within the response or refuse to take bytes.
     pub(crate) idle_body_timeout: Duration,
     /// When the exchange must be over.
-    pub(crate) deadline: Option<Instant>,
+    pub(crate) deadline: Tick,
 }
 
 /// What happened so far; it outlives the relay, whole or failed.
@@ -95,7 +95,6 @@ pub(crate) struct Relay<'a> {
     held: Bytes,
     /// The last time each side moved.
     moved: Moved,
-    timer: Option<Pin<Box<Sleep>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +117,9 @@ enum Download {
 /// When something last happened that a silence is measured from.
 #[derive(Clone, Copy, Debug)]
 struct Moved {
-    backend: Instant,
-    client_read: Instant,
-    client_write: Instant,
+    backend: Tick,
+    client_read: Tick,
+    client_write: Tick,
 }
 
 impl<'a> Relay<'a> {
@@ -131,7 +130,7 @@ impl<'a> Relay<'a> {
         terms: Terms,
         progress: &'a mut Progress,
     ) -> Self {
-        let now = Instant::now();
+        let now = client.watched().now();
         progress.body_complete = !terms.has_body;
         Self {
             upload: match (terms.has_body, terms.expect_continue) {
@@ -146,7 +145,6 @@ impl<'a> Relay<'a> {
                 client_read: now,
                 client_write: now,
             },
-            timer: None,
             client,
             lease,
             terms,
@@ -177,7 +175,7 @@ impl<'a> Relay<'a> {
                 {
                     return Poll::Ready(Err(RelayError::Client(ClientError::Io(error))));
                 }
-                return self.poll_deadlines(cx);
+                return self.poll_deadlines();
             }
         }
     }
@@ -197,7 +195,7 @@ impl<'a> Relay<'a> {
                     let short = ClientError::Fault(http1::Fault::TruncatedBody);
                     return Err(RelayError::Client(short));
                 }
-                self.moved.backend = Instant::now();
+                self.moved.backend = self.now();
                 break;
             }
             let credit = self.lease.body_credit().min(self.held.len());
@@ -205,7 +203,7 @@ impl<'a> Relay<'a> {
                 break;
             }
             self.lease.send_body(self.held.split_to(credit));
-            self.moved.backend = Instant::now();
+            self.moved.backend = self.now();
         }
         Ok(moved && self.lease.unwritten() > 0)
     }
@@ -245,7 +243,7 @@ impl<'a> Relay<'a> {
                 self.held = data;
             }
         }
-        self.moved.client_read = Instant::now();
+        self.moved.client_read = self.now();
         Ok(true)
     }
 
@@ -256,7 +254,7 @@ impl<'a> Relay<'a> {
         }
         match self.lease.poll_write(cx) {
             Poll::Ready(Ok(_)) => {
-                self.moved.backend = Instant::now();
+                self.moved.backend = self.now();
                 Ok(true)
             }
             Poll::Ready(Err(error)) => {
@@ -270,7 +268,7 @@ impl<'a> Relay<'a> {
             }
             Poll::Pending => {
                 if self.lease.unwritten() < waiting {
-                    self.moved.backend = Instant::now();
+                    self.moved.backend = self.now();
                 }
                 Ok(false)
             }
@@ -285,7 +283,7 @@ impl<'a> Relay<'a> {
                 break;
             };
             moved = true;
-            self.moved.backend = Instant::now();
+            self.moved.backend = self.now();
             let flush = matches!(event, Ok(Event::Flush | Event::BodyWanted));
             self.handle(event.map_err(RelayError::Upstream)?)?;
             if flush {
@@ -319,7 +317,7 @@ impl<'a> Relay<'a> {
     }
 
     fn handle_head(&mut self, head: &Head) -> Result<(), RelayError> {
-        self.progress.head_at = Some(self.moved.backend);
+        self.progress.head_at = Some(Instant::now());
         let gives_up_early = !self.progress.body_complete && !head.status.is_success();
         if gives_up_early {
             self.client.close_after();
@@ -351,7 +349,7 @@ impl<'a> Relay<'a> {
         let was_full = self.client.is_full();
         let written = self.client.poll_write(cx)?;
         if written.is_ready() || self.client.unwritten() < waiting {
-            self.moved.client_write = Instant::now();
+            self.moved.client_write = self.now();
             if was_full {
                 // The backend was not waited for while the client was slow.
                 self.moved.backend = self.moved.client_write;
@@ -361,28 +359,20 @@ impl<'a> Relay<'a> {
     }
 
     /// Nothing moves: waits for the first silence to become too long.
-    fn poll_deadlines(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {
-        loop {
-            let Some((deadline, error)) = self.first_deadline() else {
-                return Poll::Pending;
-            };
-            if Instant::now() >= deadline {
-                return Poll::Ready(Err(error));
-            }
-            let timer = self
-                .timer
-                .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
-            // A timer set for an earlier time is left alone: it fires, and we come here again.
-            if timer.deadline() > deadline || timer.is_elapsed() {
-                timer.as_mut().reset(deadline);
-            }
-            if timer.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
+    fn poll_deadlines(&self) -> Poll<Result<(), RelayError>> {
+        let (deadline, error) = self.first_deadline();
+        if self.now() >= deadline {
+            return Poll::Ready(Err(error));
         }
+        self.client.watched().set(deadline);
+        Poll::Pending
     }
 
-    fn first_deadline(&self) -> Option<(Instant, RelayError)> {
+    fn now(&self) -> Tick {
+        self.client.watched().now()
+    }
+
+    fn first_deadline(&self) -> (Tick, RelayError) {
         let client_blocks = self.client.unwritten() > 0;
         let wants_body = matches!(self.upload, Upload::Streaming)
             && self.held.is_empty()
@@ -408,13 +398,13 @@ impl<'a> Relay<'a> {
         let backend = silence
             .filter(|_| !self.client.is_full() && !wants_body)
             .map(|(limit, error)| (self.moved.backend + limit, error));
-        let whole = terms
-            .deadline
-            .map(|deadline| (deadline, RelayError::ExchangeTimeout));
-        [write, body, backend, whole]
+        let whole = (terms.deadline, RelayError::ExchangeTimeout);
+        let sooner =
+            |first: (Tick, _), next: (Tick, _)| if next.0 < first.0 { next } else { first };
+        [write, body, backend]
             .into_iter()
             .flatten()
-            .min_by_key(|&(at, _)| at)
+            .fold(whole, sooner)
     }
 }
 

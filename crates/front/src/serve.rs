@@ -4,12 +4,13 @@
 //! kept small, because there are many: what an exchange needs is boxed when it begins, and buffers
 //! are let go of when it ends.
 
+use std::task::Poll;
 use std::time::Duration;
 
 use catamaran_http1::{Fault, RequestHead, ServerEvent};
 use catamaran_upstream::Culprit;
 use http::StatusCode;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 use crate::client::ClientConn;
 use crate::config::ListenerConfig;
@@ -64,38 +65,38 @@ pub(crate) async fn serve(worker: &Worker, listener: &ListenerConfig, mut client
 
 /// Waits for the next request's first byte. `false` if the connection is to be closed.
 async fn idle(worker: &Worker, client: &ClientConn, limit: Duration) -> bool {
-    let readable = timeout(limit, client.readable());
-    tokio::select! {
-        biased;
-        ready = readable => matches!(ready, Ok(Ok(()))),
-        () = worker.drain().begun() => false,
-    }
+    let deadline = client.watched().now() + limit;
+    client.watched().set(deadline);
+    std::future::poll_fn(|cx| match client.poll_readable(cx) {
+        Poll::Ready(ready) => Poll::Ready(ready.is_ok()),
+        Poll::Pending => {
+            let close = worker.is_draining() || client.watched().now() >= deadline;
+            if close {
+                Poll::Ready(false)
+            } else {
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 /// Reads a head; its deadline is absolute, so that dripping bytes do not extend it.
 async fn next_request(listener: &ListenerConfig, client: &mut ClientConn) -> Next {
-    // The common case: all of it is here, and no timer is needed.
-    if !client.has_input() && !matches!(client.read().await, Ok(1..)) {
-        return Next::Close;
-    }
-    match client.decode() {
-        Ok(None) => {}
-        decoded => return next(decoded),
-    }
-    let deadline = Instant::now() + listener.head_timeout;
+    let deadline = client.watched().now() + listener.head_timeout;
     loop {
-        match timeout_at(deadline, client.read()).await {
-            Ok(Ok(1..)) => {}
-            Ok(Ok(_)) => return next(client.decode_eof().map(|()| None)),
-            Ok(Err(_)) => return Next::Close,
-            Err(_) => {
-                let status = StatusCode::REQUEST_TIMEOUT;
-                return Next::Refused(Failure::new(Culprit::Client, status, "head-timeout"));
-            }
-        }
         match client.decode() {
             Ok(None) => {}
             decoded => return next(decoded),
+        }
+        match client.read_until(deadline).await {
+            Some(Ok(1..)) => {}
+            Some(Ok(_)) => return next(client.decode_eof().map(|()| None)),
+            Some(Err(_)) => return Next::Close,
+            None => {
+                let status = StatusCode::REQUEST_TIMEOUT;
+                return Next::Refused(Failure::new(Culprit::Client, status, "head-timeout"));
+            }
         }
     }
 }

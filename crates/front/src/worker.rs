@@ -24,6 +24,7 @@ use crate::id::{RequestId, RequestIds};
 use crate::listener::Sockets;
 use crate::serve;
 use crate::site::Site;
+use crate::watch::Watch;
 
 /// What all workers share.
 #[derive(Debug)]
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
 pub(crate) struct Worker {
     index: usize,
     ids: RequestIds,
+    watch: Arc<Watch>,
     shared: Arc<Shared>,
 }
 
@@ -55,6 +57,7 @@ impl Worker {
         Self {
             index,
             ids: RequestIds::new(),
+            watch: Watch::new(),
             shared,
         }
     }
@@ -79,16 +82,14 @@ impl Worker {
         &self.shared.counters
     }
 
-    pub(crate) fn drain(&self) -> &Drain {
-        &self.shared.drain
-    }
-
     pub(crate) fn is_draining(&self) -> bool {
         self.shared.drain.has_begun()
     }
 
     /// Accepts and serves until the drain is over.
     pub(crate) async fn run(self: Arc<Self>, acceptors: Vec<(Acceptor, Arc<ListenerConfig>)>) {
+        let mut ticking = JoinSet::new();
+        ticking.spawn(Arc::clone(&self.watch).run());
         let mut accepting = JoinSet::new();
         for (acceptor, listener) in acceptors {
             accepting.spawn(accept(Arc::clone(&self), acceptor, listener));
@@ -101,6 +102,7 @@ impl Worker {
                 _ = sweep.tick() => self.shared.site.sweep(self.index),
             }
         }
+        self.watch.wake_all();
         // Each acceptor stops by itself and hands over the connections it still serves.
         let finish = async {
             while let Some(accepted) = accepting.join_next().await {
@@ -137,7 +139,8 @@ impl Worker {
             address: remote,
             trusted,
         };
-        let client = ClientConn::new(stream, listener.limits, peer, local);
+        let watched = self.watch.join_current().await;
+        let client = ClientConn::new(stream, listener.limits, (peer, local), watched);
         serve::serve(&self, &listener, client).await;
     }
 }

@@ -23,17 +23,14 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Waits until bytes, an end or an error can be read. No buffer is needed meanwhile.
+    /// Ready when bytes, an end or an error can be read. No buffer is needed meanwhile.
     ///
     /// # Errors
     /// If the socket cannot be watched.
-    ///
-    /// # Cancel safety
-    /// Nothing is read, so nothing is lost.
-    pub async fn readable(&self) -> io::Result<()> {
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Self::Tcp(stream) => stream.readable().await,
-            Self::Unix(stream) => stream.readable().await,
+            Self::Tcp(stream) => stream.poll_read_ready(cx),
+            Self::Unix(stream) => stream.poll_read_ready(cx),
         }
     }
 

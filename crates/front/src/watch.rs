@@ -1,0 +1,194 @@
+//! Deadlines of many connections, cheaply.
+//!
+//! A connection's deadline changes several times with each request and almost never passes. So
+//! setting one is a single store; a ticker looks at all of them some times a second and wakes the
+//! tasks whose time has come. Time is counted in ticks of a coarse clock: a deadline passes up to
+//! [`PERIOD`] late, which does not matter for timeouts, and reading the clock is a load.
+//!
+//! The mutex guards only joining, leaving and the ticker's round; all three happen on one worker's
+//! thread, so nobody waits for it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use slab::Slab;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+/// A moment of the coarse clock, in milliseconds since the watch began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Tick(u64);
+
+impl Tick {
+    /// A moment that never comes.
+    pub(crate) const NEVER: Self = Self(u64::MAX);
+}
+
+impl std::ops::Add<Duration> for Tick {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(millis))
+    }
+}
+
+/// The deadlines of one worker's connections.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    began: Instant,
+    now: AtomicU64,
+    entries: Mutex<Slab<Arc<Entry>>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    deadline: AtomicU64,
+    waker: Waker,
+}
+
+/// One connection's place in the watch; dropping it leaves.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    watch: Arc<Watch>,
+    entry: Arc<Entry>,
+    key: usize,
+}
+
+impl Watch {
+    pub(crate) fn new() -> Arc<Self> {
+        let entries = Mutex::new(Slab::new());
+        Arc::new(Self {
+            began: Instant::now(),
+            now: AtomicU64::new(0),
+            entries,
+        })
+    }
+
+    /// Watches a task; `waker` must stay its waker.
+    pub(crate) fn join(self: &Arc<Self>, waker: Waker) -> Watched {
+        let entry = Arc::new(Entry {
+            deadline: AtomicU64::new(u64::MAX),
+            waker,
+        });
+        let key = self.lock().insert(Arc::clone(&entry));
+        Watched {
+            watch: Arc::clone(self),
+            entry,
+            key,
+        }
+    }
+
+    /// Watches the task that awaits this.
+    pub(crate) async fn join_current(self: &Arc<Self>) -> Watched {
+        std::future::poll_fn(|cx| Poll::Ready(self.join(cx.waker().clone()))).await
+    }
+
+    /// Ticks until dropped.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut ticks = interval(PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            self.tick(ticks.tick().await);
+        }
+    }
+
+    /// Wakes every task, whatever its deadline: something it waits for beside has happened.
+    pub(crate) fn wake_all(&self) {
+        for (_, entry) in self.lock().iter() {
+            entry.waker.wake_by_ref();
+        }
+    }
+
+    fn tick(&self, at: Instant) {
+        let millis = at.saturating_duration_since(self.began).as_millis();
+        let now = u64::try_from(millis).unwrap_or(u64::MAX);
+        self.now.store(now, Ordering::Relaxed);
+        for (_, entry) in self.lock().iter() {
+            if entry.deadline.load(Ordering::Relaxed) <= now {
+                entry.waker.wake_by_ref();
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slab<Arc<Entry>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watched {
+    /// The coarse clock's time.
+    pub(crate) fn now(&self) -> Tick {
+        Tick(self.watch.now.load(Ordering::Relaxed))
+    }
+
+    /// The task is woken at `deadline`, and on each tick after it until another is set.
+    pub(crate) fn set(&self, deadline: Tick) {
+        self.entry.deadline.store(deadline.0, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.watch.lock().try_remove(self.key);
+    }
+}
+
+/// How often deadlines are looked at.
+const PERIOD: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[tokio::test]
+    async fn only_those_whose_time_has_come_are_woken() {
+        let watch = Watch::new();
+        let counts: [Arc<Count>; 3] = Default::default();
+        let watched = counts.clone().map(|count| watch.join(count.into()));
+        watched[0].set(watched[0].now() + ms(100));
+        watched[1].set(watched[1].now() + ms(300));
+        watch.tick(watch.began + ms(99));
+        let woken = || {
+            counts
+                .each_ref()
+                .map(|count| count.0.load(Ordering::Relaxed))
+        };
+        assert_eq!(woken(), [0, 0, 0]);
+        watch.tick(watch.began + ms(100));
+        assert_eq!(woken(), [1, 0, 0]);
+        watched[0].set(Tick::NEVER);
+        watch.tick(watch.began + ms(500));
+        assert_eq!(woken(), [1, 1, 0]);
+        watch.wake_all();
+        assert_eq!(woken(), [2, 2, 1]);
+    }
+
+    #[tokio::test]
+    async fn whoever_left_is_not_woken() {
+        let watch = Watch::new();
+        let count = Arc::new(Count::default());
+        let watched = watch.join(Arc::clone(&count).into());
+        watched.set(watched.now());
+        drop(watched);
+        watch.tick(watch.began + ms(1000));
+        assert_eq!(count.0.load(Ordering::Relaxed), 0);
+    }
+}
