@@ -3,15 +3,15 @@
 //! Everything here looks at values that are already typed; a value that is at fault by itself has
 //! been reported where it was read, and is not complained of a second time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use catamaran_front::config::{
-    BackendConfig, ListenAddress, ListenerConfig, Protocol, RouteTarget,
-};
+use catamaran_front::config::{BackendConfig, ListenAddress, Protocol, RouteTarget};
 
-use crate::file::{File, Placed};
+use crate::file::File;
+use crate::file::route::Route;
 use crate::report::{Finding, Report};
+use crate::suggest::nearest;
 use crate::value::address::is_local;
 
 /// Checks what no table can know by itself.
@@ -26,14 +26,16 @@ pub(crate) fn check(file: &File, report: &mut Report) {
 }
 
 fn listeners(file: &File, report: &mut Report) {
-    for (at, listener) in file.listeners.iter().enumerate() {
-        let address = &listener.value.address;
-        let same = |other: &&Placed<ListenerConfig>| same_address(&other.value.address, address);
-        if let Some(first) = file.listeners[..at].iter().find(same) {
-            let message = format!(
-                "line {} listens there already",
-                report.line(first.place.start)
-            );
+    let mut seen = HashMap::new();
+    for listener in &file.listeners {
+        let address = match &listener.value.address {
+            // With port 0, each gets a port of its own.
+            ListenAddress::Tcp(address) if address.port() == 0 => continue,
+            ListenAddress::Tcp(address) => Ok(address),
+            ListenAddress::Unix(path) => Err(path),
+        };
+        if let Some(first) = seen.insert(address, &listener.place) {
+            let message = format!("line {} listens there already", report.line(first.start));
             report.push(Finding::fault(message, listener.place.clone()).hint("remove one of them"));
         }
     }
@@ -74,16 +76,22 @@ pub fn unprotected(backend: &BackendConfig) -> Option<String> {
 }
 
 fn targets(file: &File, report: &mut Report) {
+    let names = || file.upstreams.iter().map(|upstream| upstream.name.as_str());
+    let known: HashSet<&str> = names().collect();
     for route in &file.routes {
         let RouteTarget::Upstream(name) = &route.value.target else {
             continue;
         };
-        let names = || file.upstreams.iter().map(|upstream| upstream.name.as_str());
-        if names().any(|known| known == name) {
+        if known.contains(name.as_str()) {
             continue;
         }
         let message = format!("there is no upstream `{name}`");
-        let hint = match crate::suggest::nearest(name, names()) {
+        let meant = if report.is_full() {
+            None
+        } else {
+            nearest(name, names())
+        };
+        let hint = match meant {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("add [upstream.{name}] with a [[upstream.{name}.backend]]"),
         };
@@ -93,9 +101,13 @@ fn targets(file: &File, report: &mut Report) {
 
 /// Only of a file without faults: a route at fault may be the one that should lead there.
 fn unused(file: &File, report: &mut Report) {
+    let target = |route: &Route| match &route.value.target {
+        RouteTarget::Upstream(name) => Some(name.clone()),
+        RouteTarget::Status(_) => None,
+    };
+    let used: HashSet<String> = file.routes.iter().filter_map(target).collect();
     for upstream in &file.upstreams {
-        let target = RouteTarget::Upstream(upstream.name.clone());
-        if !file.routes.iter().any(|route| route.value.target == target) {
+        if !used.contains(&upstream.name) {
             let message = format!("no route leads to upstream `{}`", upstream.name);
             let hint = "add a [[route]] with this `upstream`, or remove it";
             report.push(Finding::warning(message, upstream.place.clone()).hint(hint));

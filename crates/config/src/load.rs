@@ -3,6 +3,7 @@
 //! The only place of this crate that opens files: the configuration and the secrets it names. Both
 //! are regular files of a bounded size, or they are refused.
 
+use std::collections::HashSet;
 use std::fs::File as DiskFile;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -113,7 +114,8 @@ fn syntax(error: &toml::de::Error, text: &str) -> Finding {
         "yes" | "on" => "write true".to_owned(),
         "no" => "write false".to_owned(),
         word if word.contains(char::is_whitespace) => "write one value".to_owned(),
-        word => format!("write \"{word}\""),
+        // Not shown: it may be a secret.
+        _ => "write it in quotes".to_owned(),
     };
     Finding::fault("syntax: this is neither a number nor in quotes", place).hint(hint)
 }
@@ -121,23 +123,9 @@ fn syntax(error: &toml::de::Error, text: &str) -> Finding {
 /// Where the syntax is broken the parser guesses; what is found amiss on such a line, or missing
 /// from the file, may be the guess and not the author.
 fn keep_apart(errors: &[toml::de::Error], report: &mut Report) {
-    let line = |offset: usize| report.line(offset);
-    let broken: Vec<usize> = errors
-        .iter()
-        .filter_map(|error| Some(line(error.span()?.start)))
-        .collect();
-    let lines: Vec<Option<usize>> = report
-        .findings()
-        .iter()
-        .map(|finding| finding.span.as_ref().map(|span| line(span.start)))
-        .collect();
-    let mut lines = lines.into_iter();
-    report.retain(|_| {
-        lines
-            .next()
-            .flatten()
-            .is_some_and(|line| !broken.contains(&line))
-    });
+    let place = |error: &toml::de::Error| Some(report.line(error.span()?.start));
+    let broken: HashSet<usize> = errors.iter().filter_map(place).collect();
+    report.retain_lines(|line| line.is_some_and(|line| !broken.contains(&line)));
 }
 
 fn typed(file: File) -> Config {

@@ -71,14 +71,20 @@ impl Finding {
 pub struct Report {
     name: String,
     text: String,
+    /// Where the lines of the text begin.
+    lines: Vec<usize>,
     findings: Vec<Finding>,
 }
 
 impl Report {
     pub(crate) fn new(name: &str, text: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         Self {
             name: name.to_owned(),
             text: text.to_owned(),
+            lines: std::iter::once(0)
+                .chain(ends.map(|(end, _)| end + 1))
+                .collect(),
             findings: Vec::new(),
         }
     }
@@ -93,15 +99,22 @@ impl Report {
         self.findings.sort_by_key(place);
     }
 
-    /// Keeps what `keep` wants.
-    pub(crate) fn retain(&mut self, keep: impl FnMut(&Finding) -> bool) {
-        self.findings.retain(keep);
+    /// Keeps the findings whose line `keep` wants; those of the whole file have none.
+    pub(crate) fn retain_lines(&mut self, keep: impl Fn(Option<usize>) -> bool) {
+        let lines = &self.lines;
+        let line = |finding: &Finding| Some(line_of(lines, finding.span.as_ref()?.start));
+        self.findings.retain(|finding| keep(line(finding)));
     }
 
     /// The line, from 1, on which a byte of the file stands.
     #[must_use]
     pub fn line(&self, offset: usize) -> usize {
-        excerpt::Line::at(&self.text, offset).number
+        line_of(&self.lines, offset)
+    }
+
+    /// Whether there are more faults than are shown, so that hints are no longer worth their time.
+    pub(crate) fn is_full(&self) -> bool {
+        self.findings.len() > SHOWN_MAX
     }
 
     /// Everything found.
@@ -130,10 +143,15 @@ impl Report {
     }
 }
 
+fn line_of(lines: &[usize], offset: usize) -> usize {
+    lines.partition_point(|&start| start <= offset)
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let secrets = excerpt::secrets(&self.text);
         for finding in self.findings.iter().take(SHOWN_MAX) {
-            self.show(finding, f)?;
+            self.show(finding, &secrets, f)?;
         }
         match self.findings.len().checked_sub(SHOWN_MAX) {
             Some(rest) if rest > 0 => writeln!(f, "{}: and {rest} more", self.name),
@@ -143,7 +161,12 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    fn show(&self, finding: &Finding, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(
+        &self,
+        finding: &Finding,
+        secrets: &[Range<usize>],
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
         let line = finding
             .span
             .as_ref()
@@ -162,7 +185,7 @@ impl Report {
             hint => writeln!(f, "; {}", excerpt::printable(hint))?,
         }
         match (line, &finding.span) {
-            (Some(line), Some(span)) => line.show(span, f),
+            (Some(line), Some(span)) => line.show(span, secrets, f),
             _ => Ok(()),
         }
     }

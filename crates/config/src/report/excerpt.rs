@@ -35,25 +35,28 @@ impl<'t> Line<'t> {
     }
 
     /// Writes the line and, below, a mark under the part of the span that stands on it.
-    pub(super) fn show(&self, span: &Range<usize>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown: Vec<char> = printable(&masked(self.text)).chars().collect();
+    pub(super) fn show(
+        &self,
+        span: &Range<usize>,
+        secrets: &[Range<usize>],
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
         let first = self.within(span.start);
-        let last = self.within(span.end).max(first + 1);
-        let window = first.saturating_sub(WIDTH / 2)..shown.len().min(first + WIDTH);
-        let text: String = shown
-            .get(window.clone())
-            .unwrap_or_default()
-            .iter()
-            .collect();
-        let pad: String = shown
-            .get(window.start..first)
-            .unwrap_or_default()
-            .iter()
-            .map(blank)
-            .collect();
-        let mark = "^".repeat(last.min(window.end.max(first + 1)) - first);
+        let last = self.within(span.end).clamp(first + 1, first + WIDTH);
+        let from = first.saturating_sub(WIDTH / 2);
+        let text = printable(&self.masked(from, first + WIDTH - from, secrets));
+        let pad: String = text.chars().take(first - from).map(blank).collect();
         writeln!(f, "{:>5} | {text}", self.number)?;
-        writeln!(f, "      | {pad}{mark}")
+        writeln!(f, "      | {pad}{}", "^".repeat(last - first))
+    }
+
+    /// A part of the line, with one star for each character of a secret, so that the marks below
+    /// still stand in their columns.
+    fn masked(&self, from: usize, length: usize, secrets: &[Range<usize>]) -> String {
+        let secret = |at: usize| secrets.iter().any(|span| span.contains(&(self.start + at)));
+        let part = self.text.char_indices().skip(from).take(length);
+        part.map(|(at, c)| if secret(at) { '*' } else { c })
+            .collect()
     }
 
     /// How many characters of the line stand before a byte of the text.
@@ -75,39 +78,53 @@ pub(super) fn printable(text: &str) -> String {
 }
 
 /// What stands under a character: a tab under a tab keeps the columns in step.
-fn blank(c: &char) -> char {
-    if *c == '\t' { '\t' } else { ' ' }
+fn blank(c: char) -> char {
+    if c == '\t' { '\t' } else { ' ' }
 }
 
-/// Stars in place of what follows `secret =` up to the closing quote.
-fn masked(line: &str) -> String {
-    let Some(value) = secret_value(line) else {
-        return line.to_owned();
+/// Where the values of the keys `secret` stand, whether or not the text around them is good.
+pub(super) fn secrets(text: &str) -> Vec<Range<usize>> {
+    let value = |(at, word): (usize, &str)| secret_after(text, at + word.len());
+    text.match_indices("secret").filter_map(value).collect()
+}
+
+/// Where the value of a key stands, given where its name ends.
+fn secret_after(text: &str, name_end: usize) -> Option<Range<usize>> {
+    let blank = [' ', '\t'];
+    let rest = text[name_end..]
+        .trim_start_matches(['"', '\''])
+        .trim_start_matches(blank);
+    let rest = rest.strip_prefix('=')?.trim_start_matches(blank);
+    let start = text.len() - rest.len();
+    let quote = QUOTES.into_iter().find(|&quote| rest.starts_with(quote));
+    let open = start + quote.map_or(0, str::len);
+    Some(open..open + secret_len(&text[open..], quote))
+}
+
+/// How long a value is, given its opening quotes. One that is not closed ends with its line, or, if
+/// it may have several lines, with the text.
+fn secret_len(text: &str, quote: Option<&str>) -> usize {
+    let end_of_line = text.find('\n').unwrap_or(text.len());
+    let Some(quote) = quote else {
+        return end_of_line;
     };
-    let (before, rest) = line.split_at(value);
-    let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
-    let open = quote.map_or(0, char::len_utf8);
-    let length = quote
-        .and_then(|quote| rest[open..].find(quote))
-        .unwrap_or(rest.len() - open);
-    let (secret, after) = rest[open..].split_at(length);
-    // One star for each character, so that the marks below still stand in their columns.
-    let stars = "*".repeat(secret.chars().count());
-    format!("{before}{}{stars}{}", &rest[..open], masked(after))
+    let text = if quote.len() == 1 {
+        &text[..end_of_line]
+    } else {
+        text
+    };
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        if !escaped && text[at..].starts_with(quote) {
+            return at;
+        }
+        escaped = c == '\\' && !escaped && quote.starts_with('"');
+    }
+    text.len()
 }
 
-/// Where the value of a key `secret` begins on a line.
-fn secret_value(line: &str) -> Option<usize> {
-    for (at, word) in line.match_indices("secret") {
-        let rest = line[at + word.len()..]
-            .trim_start_matches(['"', '\''])
-            .trim_start();
-        if let Some(value) = rest.strip_prefix('=') {
-            return Some(line.len() - value.trim_start().len());
-        }
-    }
-    None
-}
+/// The quotes of TOML, the longer first.
+const QUOTES: [&str; 4] = ["\"\"\"", "'''", "\"", "'"];
 
 /// The nearest character boundary at or before a byte.
 fn floor_char(text: &str, offset: usize) -> usize {

@@ -28,19 +28,30 @@ fn replaces_what_a_terminal_would_obey() {
 
 #[test]
 fn never_shows_a_secret() {
-    for text in [
-        "secret = \"hunter2\" # why",
-        "a = 1, secret='hunter2', secret = \"hunter2\"",
-        "\"secret\" = hunter2",
-        "x.secret=\"hunter2",
+    for (text, line) in [
+        ("secret = \"hunter2\" # why", "secret = \"*******\" # why"),
+        (
+            "a = 1, secret='hunter2', b = 2",
+            "a = 1, secret='*******', b = 2",
+        ),
+        ("\"secret\" = hunter2", "\"secret\" = *******"),
+        ("x.secret=\"hunter2", "x.secret=\"*******"),
+        (
+            "secret = \"a\\\"hunter2\" # why",
+            "secret = \"**********\" # why",
+        ),
+        ("secret = '\\' # why", "secret = '*' # why"),
+        ("secret = 'a' secret = 'b'", "secret = '*' secret = '*'"),
+        ("secret_file = \"/etc/key\"", "secret_file = \"/etc/key\""),
     ] {
-        let shown = shown(text, "secret");
-        assert!(
-            !shown.contains("hunter2") && shown.contains("*******"),
-            "{shown}"
-        );
+        let shown = shown(text, "=");
+        assert!(shown.contains(&format!(" | {line}\n")), "{text}: {shown}");
     }
-    assert!(shown("secret_file = \"/etc/key\"", "secret_file").contains("/etc/key"));
+    for quotes in ["\"\"\"", "'''"] {
+        let text = format!("secret = {quotes}\nhunter2 x\n{quotes} # why");
+        let shown = shown(&text, "hunter2");
+        assert!(shown.contains("2 | *********\n"), "{shown}");
+    }
 }
 
 #[test]

@@ -102,4 +102,22 @@ fn deep_nesting_is_answered() {
     }
 }
 
+#[test]
+fn many_faults_are_answered() {
+    for lines in [
+        "a\n",
+        "a = b\n",
+        "[[listen]]\naddress = \"127.0.0.1:80\"\n",
+        "[[route]]\nupstream = \"b\"\n",
+        "[[upstream.a.backend]]\nurl = \"ajp://a:1\"\n",
+    ] {
+        read(&lines.repeat(200_000 / lines.len()));
+    }
+    let upstreams: String = (0..5000).map(|n| format!("[upstream.a{n}]\n")).collect();
+    let routes: String = (0..5000)
+        .map(|n| format!("[[route]]\nupstream = \"b{n}\"\n"))
+        .collect();
+    read(&(upstreams + &routes));
+}
+
 const EXAMPLE: &str = include_str!("../../../../docs/examples/tomcat.toml");
