@@ -14,6 +14,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 
+/// Heads and buffers come and go with each request. With glibc's allocator that took 17 % of the
+/// front's CPU, most of it in merging and splitting free chunks.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// An HTTP front for Tomcat and its kin over AJP13 or HTTP/1.1, and the application's side of it
 #[derive(Parser)]
 #[command(version, max_term_width = 100, disable_help_subcommand = true)]

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use catamaran_testkit::{Deadline, HttpClient, Process, Response, Signal};
+use catamaran_testkit::{Address, Deadline, HttpClient, Process, Response, Signal};
 
 use super::catamaran;
 
@@ -115,6 +115,32 @@ fn serve_hands_requests_to_an_application() {
         "{}",
         front.stdout()
     );
+    stop(app, Signal::Terminate);
+}
+
+#[test]
+fn unix_sockets_from_end_to_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (app_path, front_path) = (path("app.sock"), path("front.sock"));
+    let bound = |process: &Process, line: String| {
+        let said = |it: &str| (it == line).then_some(());
+        process
+            .wait_for_line("an address", said)
+            .expect("the address is announced");
+    };
+    let app = start(&["app", "--ajp", &format!("unix:{app_path}")]);
+    bound(&app, format!("listening on ajp+unix:{app_path}"));
+    let listen = format!("unix:{front_path}");
+    let upstream = format!("ajp+unix:{app_path}");
+    let front = start(&["serve", "--listen", &listen, "--upstream", &upstream]);
+    bound(&front, format!("listening on http+unix:{front_path}"));
+    let mut client = HttpClient::connect(Address::Unix(front_path.into())).unwrap();
+    client
+        .send(b"GET /bytes/5 HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    assert_eq!(client.receive().unwrap().body.len(), 5);
+    stop(front, Signal::Terminate);
     stop(app, Signal::Terminate);
 }
 
