@@ -265,8 +265,9 @@ impl Client {
                 Some(&code::END_RESPONSE) => {
                     let reuse = end_response::decode(&payload).map_err(ResponseFault::from)?;
                     exchange.response.end()?;
-                    let done = exchange.request.has_ended() && exchange.request.owed() == 0;
-                    self.stage = if reuse && done {
+                    // What was asked for after the body's end is answered already.
+                    let is_sent = exchange.request.has_ended();
+                    self.stage = if reuse && is_sent {
                         Stage::Idle
                     } else {
                         Stage::Over

@@ -293,3 +293,45 @@ pub(crate) fn is_bodiless(status: StatusCode) -> bool {
             StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
         )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_packet_needs_an_ask_but_the_first_of_a_known_length() {
+        let mut unknown = RequestBody::new(BodyLength::Unknown);
+        assert_eq!(unknown.data(1), Err(Violation::UnaskedData));
+        let mut none = RequestBody::new(BodyLength::Known(0));
+        assert_eq!(none.data(0), Err(Violation::UnaskedData));
+        let mut known = RequestBody::new(BodyLength::Known(5));
+        assert_eq!(known.data(2), Ok(()));
+        assert_eq!(known.data(3), Err(Violation::UnaskedData));
+        assert_eq!(known.ask(100, 0), Ok(()));
+        assert_eq!(known.data(3), Ok(()));
+        assert!(known.has_ended());
+    }
+
+    #[test]
+    fn nothing_follows_the_end() {
+        let mut body = RequestBody::new(BodyLength::Unknown);
+        for len in [1, 0] {
+            assert_eq!(body.ask(100, 0), Ok(()));
+            assert_eq!(body.data(len), Ok(()));
+        }
+        assert!(body.has_ended());
+        assert_eq!(body.ask(100, 1), Ok(()));
+        assert_eq!(body.data(1), Err(Violation::DataExcess));
+        assert_eq!(body.ask(100, 1), Err(Violation::TooManyAsks));
+    }
+
+    #[test]
+    fn asks_ahead_are_limited_and_the_least_of_them_counts() {
+        let mut body = RequestBody::new(BodyLength::Unknown);
+        for bytes in (50..).take(usize::from(ASKS_MAX)) {
+            assert_eq!(body.ask(bytes, 0), Ok(()));
+        }
+        assert_eq!(body.ask(50, 0), Err(Violation::TooManyAsks));
+        assert_eq!(body.credit(PacketSize::DEFAULT), 50);
+    }
+}

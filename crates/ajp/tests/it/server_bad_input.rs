@@ -362,7 +362,7 @@ fn attributes() -> Vec<Row> {
         ok("S28", "key size as integer", vec![0x0B, 0, 128]),
         ok("S28", "key size 8 as integer", vec![0x0B, 0, 8]),
         ok("S28", "key size as digits", attribute(0x0B, "256")),
-        refused("S28", "key size of 16 digits", attribute(0x0B, "1234567890123456"),
+        refused("S28", "key size of 16 digits", attribute(0x0B, "0000000000000128"),
             "ajp-malformed-request"),
         refused("S28", "key size of 15 nines", attribute(0x0B, "9".repeat(15)),
             "ajp-malformed-request"),

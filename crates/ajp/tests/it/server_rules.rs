@@ -318,6 +318,23 @@ fn a_started_request_is_not_idle() {
     assert!(conn.feed(&packet[1..]).is_some());
 }
 
+/// S22 where the packet has room for it: such a length is neither a code nor a name.
+#[test]
+fn a_name_length_beyond_the_codes_is_refused() {
+    let packet_size = PacketSize::MAX;
+    let mut conn = Conn::with(ServerConfig {
+        packet_size,
+        ..ServerConfig::default()
+    });
+    conn.input
+        .extend_from_slice(&get().field(field("n".repeat(0xA100), "v")).packet());
+    let fault = conn
+        .server
+        .receive(&mut conn.input, &mut conn.out)
+        .unwrap_err();
+    assert_eq!(fault.token(), "ajp-malformed-request");
+}
+
 /// CVE-2023-34981 and Tomcat's testNoHeaders.
 #[test]
 fn a_response_without_fields_still_has_a_head() {
