@@ -241,7 +241,7 @@ impl<'a> Exchange<'a> {
             return Err(Failed::unsent(Failure::from_request(&error)));
         }
         let terms = self.terms(outgoing, &lease);
-        let relayed = Relay::new(client, &mut lease, terms, &mut self.progress)
+        let relayed = Relay::new(self.worker, client, &mut lease, terms, &mut self.progress)
             .run()
             .await;
         let Err(error) = relayed else {
@@ -294,7 +294,8 @@ impl<'a> Exchange<'a> {
         if failure.client_gone {
             return After::Cut;
         }
-        if failure.reason.is_client() || !self.progress.body_complete {
+        let draining = self.worker.is_draining();
+        if failure.reason.is_client() || !self.progress.body_complete || draining {
             client.close_after();
         }
         let page = respond::page(failure.status, self.id);

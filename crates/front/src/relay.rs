@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use crate::client::{BodyPart, ClientConn, ClientError};
 use crate::watch::Tick;
+use crate::worker::Worker;
 
 /// What the relay must know of the exchange, apart from the two connections.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +88,7 @@ pub(crate) enum RelayError {
 pub(crate) struct Relay<'a> {
     client: &'a mut ClientConn,
     lease: &'a mut Lease,
+    worker: &'a Worker,
     terms: Terms,
     progress: &'a mut Progress,
     upload: Upload,
@@ -125,6 +127,7 @@ struct Moved {
 impl<'a> Relay<'a> {
     /// A relay for a request whose head has been encoded.
     pub(crate) fn new(
+        worker: &'a Worker,
         client: &'a mut ClientConn,
         lease: &'a mut Lease,
         terms: Terms,
@@ -147,6 +150,7 @@ impl<'a> Relay<'a> {
             },
             client,
             lease,
+            worker,
             terms,
             progress,
         }
@@ -165,6 +169,9 @@ impl<'a> Relay<'a> {
             let mut moved = self.poll_upload(cx)?;
             moved |= self.poll_backend_write(cx)?;
             moved |= self.poll_download(cx)?;
+            // What AJP asks for beyond the body's end the codec answers by itself, while it
+            // receives: Tomcat waits for that answer before it goes on.
+            moved |= self.poll_backend_write(cx)?;
             moved |= self.poll_client_write(cx)?;
             if self.download == Download::Ended && self.client.unwritten() == 0 {
                 return Poll::Ready(Ok(()));
@@ -319,7 +326,8 @@ impl<'a> Relay<'a> {
     fn handle_head(&mut self, head: &Head) -> Result<(), RelayError> {
         self.progress.head_at = Some(Instant::now());
         let gives_up_early = !self.progress.body_complete && !head.status.is_success();
-        if gives_up_early {
+        // A drain may have begun since the request came: the client must not send another.
+        if gives_up_early || self.worker.is_draining() {
             self.client.close_after();
         }
         let dated = head.headers.contains_key(http::header::DATE);
