@@ -9,6 +9,7 @@ use memchr::memchr;
 
 use crate::conn::Role;
 use crate::error::Fault;
+use crate::head::request_line;
 use crate::limits::Limits;
 use crate::syntax::is_token;
 
@@ -83,6 +84,10 @@ impl Scan {
                     fields_at,
                     fields,
                 }));
+            }
+            if self.lines == 0 && role == Role::Server && !has_version(&input[..line_end]) {
+                // Whoever speaks HTTP/0.9 waits for an answer to this line, not for more lines.
+                request_line::decode(&input[..line_end])?;
             }
             self.end_line(line_end, lf + 1);
             if self.lines - 1 > limits.fields {
@@ -161,4 +166,10 @@ impl Scan {
             None => Fault::Method,
         }
     }
+}
+
+/// Whether a request line ends as one of HTTP/1.x does. That it is well-formed is for later.
+fn has_version(line: &[u8]) -> bool {
+    let version = line.last_chunk::<9>();
+    version.is_some_and(|version| version.starts_with(b" HTTP/1."))
 }
