@@ -55,14 +55,16 @@ impl Front {
         Self::with_tables(&format!("[[route]]\nupstream = \"app\"\n{tables}"))
     }
 
-    /// `catamaran serve --config FILE`, with `config` as the whole file.
+    /// `catamaran serve --config FILE`, with `config` as the whole file; `{directory}` in it stands
+    /// for the directory of the file, which goes when the front does.
     ///
     /// # Errors
     /// The front did not start; the message has its output.
     pub fn with_config(config: &str) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let file = directory.path().join("catamaran.toml");
-        fs::write(&file, config)?;
+        let path = directory.path().to_string_lossy();
+        fs::write(&file, config.replace("{directory}", &path))?;
         let mut command = Command::new(binary()?);
         command.arg("serve").arg("--config").arg(&file);
         Self::start(&mut command, directory)

@@ -1,104 +1,246 @@
-//! Requests that a front must refuse, over every protocol to the backend, whole and byte by byte.
+//! Runs the rows of section 1: every case over each protocol to the backend, each transport to the
+//! front, and each way of cutting the bytes.
+//!
+//! All tests share one front for each protocol. Nothing waits but for events: bytes, a close, a
+//! line of the log.
 
-use catamaran_e2e::Front;
-use catamaran_testkit::{Address, Peer, Script};
+use std::thread;
 
-/// One malformed request.
-struct Row {
-    number: u16,
-    bytes: &'static [u8],
-    status: u16,
+use catamaran_testkit::{Failure, HttpClient, Response};
+
+use super::backend::{Id, Protocol};
+use super::request_rows::{ROWS, spelled_out};
+use super::row::{Case, Required, named};
+use super::site::{Site, Transport};
+
+/// How the bytes are cut into writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    Whole,
+    /// Writes of this length.
+    Pieces(usize),
+    /// Two writes, the first of this length.
+    Halves(usize),
 }
 
-#[rustfmt::skip]
-const ROWS: &[Row] = &[
-    Row { number: 1, bytes: b"GET / HTTP/1.1\nHost: a\n\n", status: 400 },
-    Row { number: 2, bytes: b"GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n", status: 400 },
-    Row { number: 7, bytes: b"GET  / HTTP/1.1\r\nHost: a\r\n\r\n", status: 400 },
-    Row { number: 11, bytes: b"GE(T / HTTP/1.1\r\nHost: a\r\n\r\n", status: 400 },
-    Row { number: 13, bytes: b"GET /\r\n\r\n", status: 400 },
-    Row { number: 17, bytes: b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", status: 505 },
-    Row { number: 19, bytes: b"GET /a b HTTP/1.1\r\nHost: a\r\n\r\n", status: 400 },
-    Row { number: 20, bytes: b"GET /a%zz HTTP/1.1\r\nHost: a\r\n\r\n", status: 400 },
-    Row { number: 25, bytes: b"GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n", status: 400 },
-    Row { number: 31, bytes: b"GET * HTTP/1.1\r\nHost: a\r\n\r\n", status: 400 },
-    Row { number: 32, bytes: b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", status: 405 },
-    Row { number: 37, bytes: b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", status: 400 },
-    Row { number: 38, bytes: b"GET / HTTP/1.1\r\nHost: \r\n\r\n", status: 400 },
-    Row { number: 40, bytes: b"GET / HTTP/1.1\r\nHost: a:99999\r\n\r\n", status: 400 },
-    Row { number: 43, bytes: b"GET / HTTP/1.1\r\nHost: a\r\nX : a\r\n\r\n", status: 400 },
-    Row { number: 44, bytes: b"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n b\r\n\r\n", status: 400 },
-    Row { number: 47, bytes: b"GET / HTTP/1.1\r\nHost: a\r\nXfoo\r\n\r\n", status: 400 },
-    Row { number: 49, bytes: b"GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n", status: 400 },
-    Row { number: 58, bytes: b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", status: 400 },
-    Row { number: 59, bytes: b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!", status: 400 },
-    Row { number: 61, bytes: b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nhello", status: 400 },
-    Row { number: 62, bytes: b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5a\r\n\r\nhello", status: 400 },
-    Row { number: 64, bytes: b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551621\r\n\r\nhello", status: 400 },
-    Row { number: 67, bytes: b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", status: 501 },
-    Row { number: 68, bytes: b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", status: 400 },
-    Row { number: 71, bytes: b"POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", status: 400 },
-    Row { number: 103, bytes: b"GET /a/..;/admin HTTP/1.1\r\nHost: a\r\n\r\n", status: 400 },
-    Row { number: 106, bytes: b"GET /a%00b HTTP/1.1\r\nHost: a\r\n\r\n", status: 400 },
-];
+/// How many ways of cutting in two are tried, spread over the bytes.
+const HALVES: usize = 6;
 
-#[test]
-fn malformed_requests_are_refused_and_never_forwarded() {
-    for protocol in ["ajp", "http"] {
-        let peer = Peer::start(Script::new().stall());
-        let Address::Tcp(address) = peer.address() else {
-            unreachable!("the peer listens on TCP");
-        };
-        let front = Front::to(&[&format!("{protocol}://{address}")]).unwrap();
-        for row in ROWS {
-            for piece in [usize::MAX, 1] {
-                refused(&front, row, piece);
+/// Longer requests are not sent byte by byte: a system call for each would take minutes.
+const SINGLE_BYTES_MAX: usize = 2048;
+
+/// One way to send a case.
+struct Run<'a> {
+    row: &'static str,
+    case: &'a Case,
+    site: &'static Site,
+    transport: Transport,
+    cut: Cut,
+    id: Id,
+}
+
+/// Runs every case of the row called `name`.
+pub(crate) fn check(name: &str) {
+    let row = ROWS.iter().find(|row| row.name == name).unwrap();
+    for (index, case) in (row.cases)().iter().enumerate() {
+        thread::scope(|scope| {
+            for protocol in Protocol::ALL {
+                for transport in Transport::ALL {
+                    let site = Site::shared(protocol);
+                    // Each of the four ways is cut in two at other places.
+                    let shift = index + 2 * usize::from(protocol == Protocol::Ajp);
+                    let shift = 2 * shift + usize::from(transport == Transport::Unix);
+                    scope.spawn(move || {
+                        for cut in Cut::of(case.bytes.len(), shift) {
+                            let id = Id::new();
+                            let run = Run {
+                                row: row.name,
+                                case,
+                                site,
+                                transport,
+                                cut,
+                                id,
+                            };
+                            run.check();
+                        }
+                    });
+                }
             }
-        }
+        });
+    }
+    for protocol in Protocol::ALL {
         assert_eq!(
-            peer.connections(),
-            0,
-            "{protocol}: a refused request reached the backend"
+            Site::shared(protocol).backend.strays(),
+            [""; 0],
+            "{protocol:?}"
         );
     }
 }
 
-#[test]
-fn heads_beyond_the_limits_are_refused() {
-    let peer = Peer::start(Script::new().stall());
-    let front = Front::to(&[&format!("ajp://{}", peer.tcp_address())]).unwrap();
-    let long = "a".repeat(20_000);
-    let cases = [
-        (35, format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), 414),
-        (55, front.head("GET", "/", &"X: 1\r\n".repeat(150)), 431),
-        (56, front.head("GET", "/", &format!("X: {long}\r\n")), 431),
-    ];
-    for (number, request, status) in cases {
-        let answer = front.ask(&request).unwrap();
-        assert_eq!(answer.status, status, "row {number}");
-        assert_eq!(answer.header("connection"), Some("close"), "row {number}");
+impl Cut {
+    fn of(length: usize, shift: usize) -> Vec<Self> {
+        let piece = if length <= SINGLE_BYTES_MAX { 1 } else { 997 };
+        let halves = (0..HALVES).map(|nth| 1 + (nth * length / HALVES + shift) % (length - 1));
+        let mut cuts = vec![Self::Whole, Self::Pieces(piece)];
+        cuts.extend(halves.map(Self::Halves));
+        cuts
     }
-    assert_eq!(peer.connections(), 0);
-}
 
-fn refused(front: &Front, row: &Row, piece: usize) {
-    let mut client = front.connect().unwrap();
-    for bytes in row.bytes.chunks(piece) {
-        // The front may refuse and close before the last piece.
-        if client.send(bytes).is_err() {
-            break;
+    /// Sends `bytes`; a front that has refused them need not take them all.
+    fn send(self, client: &mut HttpClient, bytes: &[u8]) {
+        let (first, rest) = match self {
+            Self::Whole => (bytes, &b""[..]),
+            Self::Pieces(length) => bytes.split_at(length.min(bytes.len())),
+            Self::Halves(at) => bytes.split_at(at),
+        };
+        let piece = first.len();
+        for bytes in [first].into_iter().chain(rest.chunks(match self {
+            Self::Pieces(_) => piece,
+            _ => usize::MAX,
+        })) {
+            if client.send(bytes).is_err() {
+                return;
+            }
+            thread::yield_now();
         }
     }
-    let answer = client.receive();
-    let answer = answer.unwrap_or_else(|failure| panic!("row {}: {failure}", row.number));
-    assert_eq!(answer.status, row.status, "row {}", row.number);
-    assert_eq!(
-        answer.header("connection"),
-        Some("close"),
-        "row {}",
-        row.number
-    );
-    // Exactly one answer, then the end.
-    let rest = client.receive_to_end().unwrap_or_default();
-    assert_eq!(rest, b"", "row {}", row.number);
+}
+
+impl Run<'_> {
+    fn check(&self) {
+        let mut client = self.site.connect(self.transport);
+        let bytes = named(&self.case.bytes, self.id.as_str());
+        self.cut.send(&mut client, &bytes);
+        match &self.case.required {
+            Required::Refused { status, reason } => {
+                let answer = self.refusal(&mut client, *status);
+                let places = self.site.backend.connections_of(&self.id);
+                assert_eq!(places, [0; 0], "{}: it reached the backend", self.what());
+                if self.cut == Cut::Whole {
+                    let line = self.log_line(&answer);
+                    let says = format!(" reason=client:{reason} ");
+                    assert!(line.contains(&says), "{}: {line}", self.what());
+                    assert!(line.contains(" backend=- "), "{}: {line}", self.what());
+                }
+            }
+            Required::CutOff { status, reason } => {
+                let answer = self.refusal(&mut client, *status);
+                for index in self.site.backend.connections_of(&self.id) {
+                    let closed = self.site.backend.wait(index, |it| it.ended);
+                    assert!(
+                        closed,
+                        "{}: the backend's connection stays open",
+                        self.what()
+                    );
+                }
+                let seen = self.site.backend.seen(&self.id);
+                assert_eq!(
+                    seen,
+                    [""; 0],
+                    "{}: the backend took it for complete",
+                    self.what()
+                );
+                if self.cut == Cut::Whole {
+                    let line = self.log_line(&answer);
+                    let says = format!(" reason=client:{reason} ");
+                    assert!(line.contains(&says), "{}: {line}", self.what());
+                }
+            }
+            Required::Served { requests, closes } => {
+                for _ in requests {
+                    let answer = self.receive(&mut client);
+                    assert_eq!(answer.status, 200, "{}: {answer:?}", self.what());
+                    assert_eq!(answer.text(), self.id.as_str(), "{}", self.what());
+                }
+                let required: Vec<String> =
+                    requests.iter().map(|text| self.spelled_out(text)).collect();
+                let seen = self.site.backend.seen(&self.id);
+                assert_eq!(seen, required, "{}", self.what());
+                if *closes {
+                    self.expect_end(&mut client);
+                } else {
+                    self.another(&mut client);
+                }
+            }
+        }
+    }
+
+    /// Exactly one response that refuses and says that it closes, then the close.
+    fn refusal(&self, client: &mut HttpClient, status: u16) -> Response {
+        let answer = self.receive(client);
+        assert_eq!(answer.status, status, "{}: {}", self.what(), answer.text());
+        assert_eq!(
+            answer.header("connection"),
+            Some("close"),
+            "{}",
+            self.what()
+        );
+        self.expect_end(client);
+        answer
+    }
+
+    /// Nothing is left over: the connection serves another request.
+    fn another(&self, client: &mut HttpClient) {
+        let id = Id::new();
+        let request = format!("GET /{} HTTP/1.1\r\nHost: again\r\n\r\n", id.as_str());
+        client.send(request.as_bytes()).unwrap();
+        let answer = self.receive(client);
+        assert_eq!(
+            answer.text(),
+            id.as_str(),
+            "{}: the next request",
+            self.what()
+        );
+    }
+
+    fn receive(&self, client: &mut HttpClient) -> Response {
+        let answer = client.receive();
+        answer.unwrap_or_else(|failure| panic!("{}: {failure}", self.what()))
+    }
+
+    fn expect_end(&self, client: &mut HttpClient) {
+        match client.receive_to_end() {
+            Ok(rest) => assert_eq!(rest.escape_ascii().to_string(), "", "{}", self.what()),
+            // The front stopped reading what it had refused.
+            Err(Failure::Reset { received }) => assert_eq!(received, "", "{}", self.what()),
+            Err(failure) => panic!("{}: {failure}", self.what()),
+        }
+    }
+
+    /// The line of the access log about `answer`, a page of the front's own.
+    fn log_line(&self, answer: &Response) -> String {
+        let id = answer.header("x-request-id").unwrap();
+        self.site.front.wait_for_log(&format!(" id={id}")).unwrap()
+    }
+
+    fn spelled_out(&self, text: &str) -> String {
+        let listener = match self.transport {
+            Transport::Tcp => self.site.front.address().to_string(),
+            // A Unix socket has no name that could be a host.
+            Transport::Unix => "127.0.0.1:0".to_owned(),
+        };
+        let text = spelled_out(text).replace("LISTENER", &listener);
+        text.replace('$', self.id.as_str())
+    }
+
+    fn what(&self) -> String {
+        let Self {
+            row,
+            case,
+            site,
+            transport,
+            cut,
+            ..
+        } = self;
+        let bytes: String = case
+            .bytes
+            .iter()
+            .take(120)
+            .map(|byte| byte.escape_ascii().to_string())
+            .collect();
+        format!(
+            "{row} to {:?} over {transport:?}, {cut:?}: {bytes}",
+            site.protocol
+        )
+    }
 }
