@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use catamaran_http1::{
     BodyError, BodyLength, Fault, Limits, ResponseError, ResponseHead, Server, ServerEvent,
 };
-use catamaran_upstream::{Output, Stream};
+use catamaran_upstream::{Output, Stream, buffers};
 use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite};
@@ -145,7 +145,9 @@ impl ClientConn {
         if self.half_closed {
             return Poll::Ready(Ok(0));
         }
-        if self.input.capacity() - self.input.len() < READ_MIN / 2 {
+        if self.input.capacity() == 0 {
+            self.input = buffers::take();
+        } else if self.input.capacity() - self.input.len() < READ_MIN / 2 {
             self.input.reserve(self.read_size);
         }
         let room = self.input.capacity() - self.input.len();
@@ -243,6 +245,11 @@ impl ClientConn {
         self.codec.can_reuse()
     }
 
+    /// Whether no further request can follow, whatever becomes of this one's body.
+    pub(crate) fn is_last(&self) -> bool {
+        self.codec.is_last()
+    }
+
     /// Whether the request's body was received to its end.
     pub(crate) fn request_body_done(&self) -> bool {
         self.codec.request_body_done()
@@ -300,7 +307,9 @@ impl ClientConn {
             self.input.is_empty(),
             "only an idle connection lets go of its buffers"
         );
-        self.input = BytesMut::new();
+        if self.input.capacity() > 0 {
+            buffers::give(std::mem::take(&mut self.input));
+        }
         self.read_size = READ_MIN;
         self.output.release();
     }
@@ -322,7 +331,7 @@ impl ClientConn {
 }
 
 /// A first read: the head of a common request and a small body.
-const READ_MIN: usize = 4 * 1024;
+const READ_MIN: usize = buffers::SIZE;
 
 /// The largest read of a long body.
 const READ_MAX: usize = 64 * 1024;

@@ -59,6 +59,7 @@ struct Exchange<'a> {
     backend: Option<&'a Backend>,
     attempts: u32,
     leased: Option<Instant>,
+    ended: Option<Instant>,
     reason: Option<Reason>,
 }
 
@@ -116,6 +117,7 @@ impl<'a> Exchange<'a> {
             backend: None,
             attempts: 0,
             leased: None,
+            ended: None,
             reason: None,
         }
     }
@@ -225,18 +227,24 @@ impl<'a> Exchange<'a> {
         outgoing: &Outgoing,
     ) -> Result<(), Failed> {
         let worker = self.worker.index();
+        // The first attempt follows at once upon the head.
+        let now = if self.attempts == 1 {
+            self.began
+        } else {
+            Instant::now()
+        };
         let leased = if fresh {
             backend.lease_unused(worker).await
         } else {
-            backend.lease(worker).await
+            backend.lease(worker, now).await
         };
         let mut lease = leased.map_err(|error| {
             self.report(backend, Failure::from_lease(&error), &error);
             Failed::unsent(Failure::from_lease(&error))
         })?;
-        self.leased = Some(Instant::now());
+        self.leased = self.worker.access_log().is_on().then(Instant::now);
         if let Err(error) = outgoing.send(&mut lease) {
-            lease.finish();
+            lease.finish(now);
             self.report(backend, Failure::from_request(&error), &error);
             return Err(Failed::unsent(Failure::from_request(&error)));
         }
@@ -245,7 +253,9 @@ impl<'a> Exchange<'a> {
             .run()
             .await;
         let Err(error) = relayed else {
-            lease.finish();
+            let now = Instant::now();
+            lease.finish(now);
+            self.ended = Some(now);
             return Ok(());
         };
         let failed = Failed::from_relay(&error, &self.progress, &lease);
@@ -346,7 +356,7 @@ impl<'a> Exchange<'a> {
             attempts: self.attempts,
             lease: self.leased.map(since),
             first_byte: self.progress.head_at.map(since),
-            total: self.began.elapsed(),
+            total: since(self.ended.unwrap_or_else(Instant::now)),
             reason: self.reason,
         };
         log.write(self.worker.index(), &record);

@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use catamaran_upstream::IpText;
 use http::HeaderMap;
 use http::header::{FORWARDED, HeaderName, HeaderValue, VIA};
 use ipnet::IpNet;
@@ -133,7 +134,9 @@ pub(crate) fn announce(
     host: Option<&HeaderValue>,
 ) {
     let ip = peer.address.ip().to_canonical();
-    append_to_list(headers, X_FORWARDED_FOR, &ip.to_string());
+    if let Ok(ip) = HeaderValue::from_str(IpText::new(ip).as_str()) {
+        append_to_list(headers, X_FORWARDED_FOR, &ip);
+    }
     let proto = if identity.secure { "https" } else { "http" };
     headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(proto));
     if let Some(host) = host
@@ -146,29 +149,53 @@ pub(crate) fn announce(
             IpAddr::V4(ip) => format!("for={ip};proto={proto}"),
             IpAddr::V6(ip) => format!("for=\"[{ip}]\";proto={proto}"),
         };
-        append_to_list(headers, FORWARDED, &node);
+        if let Ok(node) = HeaderValue::try_from(node) {
+            append_to_list(headers, FORWARDED, &node);
+        }
     }
 }
 
-/// Adds us to `Via` (RFC 9110, section 7.6.3).
-pub(crate) fn add_via(headers: &mut HeaderMap, pseudonym: &str, version: http::Version) {
-    let version = if version == http::Version::HTTP_10 {
-        "1.0"
-    } else {
-        "1.1"
-    };
-    append_to_list(headers, VIA, &format!("{version} {pseudonym}"));
+/// Our element of `Via` (RFC 9110, section 7.6.3), ready to be written.
+#[derive(Clone, Debug)]
+pub(crate) struct Via {
+    http10: HeaderValue,
+    http11: HeaderValue,
+}
+
+impl Via {
+    /// `None` if the pseudonym cannot stand in a field.
+    pub(crate) fn new(pseudonym: &str) -> Option<Self> {
+        let element = |version| HeaderValue::try_from(format!("{version} {pseudonym}")).ok();
+        Some(Self {
+            http10: element("1.0")?,
+            http11: element("1.1")?,
+        })
+    }
+
+    /// Adds us to a request that came in `version`.
+    pub(crate) fn add(&self, headers: &mut HeaderMap, version: http::Version) {
+        let element = if version == http::Version::HTTP_10 {
+            &self.http10
+        } else {
+            &self.http11
+        };
+        append_to_list(headers, VIA, element);
+    }
 }
 
 /// Makes one field of all lines of `name` and the further `element`.
-fn append_to_list(headers: &mut HeaderMap, name: HeaderName, element: &str) {
+fn append_to_list(headers: &mut HeaderMap, name: HeaderName, element: &HeaderValue) {
+    if !headers.contains_key(&name) {
+        headers.insert(name, element.clone());
+        return;
+    }
     let mut list: Vec<u8> = Vec::new();
     for value in headers.get_all(&name) {
         list.extend_from_slice(value.as_bytes());
         list.extend_from_slice(b", ");
     }
     list.extend_from_slice(element.as_bytes());
-    // Addresses, our pseudonym and bytes of valid values: always valid.
+    // Bytes of valid values are valid.
     if let Ok(value) = HeaderValue::from_maybe_shared(bytes::Bytes::from(list)) {
         headers.insert(name, value);
     }

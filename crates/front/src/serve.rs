@@ -113,7 +113,7 @@ fn next(decoded: Result<Option<ServerEvent>, Fault>) -> Next {
 /// Discards the rest of a request's body that nobody wanted, if it is small and comes soon, so
 /// that the connection need not be closed. `true` if another request may follow.
 async fn discard_body(client: &mut ClientConn) -> bool {
-    if client.request_body_done() {
+    if client.request_body_done() || client.is_last() {
         return false;
     }
     let discarded = timeout(DISCARD_TIME, client.discard_body(DISCARD_BYTES)).await;

@@ -10,6 +10,7 @@ use catamaran_upstream::Backend;
 use ipnet::IpNet;
 
 use crate::config::{Config, Protocol, UpstreamConfig};
+use crate::forwarded::Via;
 use crate::route::RouteTable;
 
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub(crate) struct Site {
     pub(crate) routes: RouteTable,
     pub(crate) upstreams: Vec<Upstream>,
     pub(crate) trusted_proxies: Vec<IpNet>,
-    pub(crate) via: Option<String>,
+    pub(crate) via: Option<Via>,
 }
 
 /// A group of backends, ready to be picked from.
@@ -49,7 +50,7 @@ impl Site {
                 .map(|it| Upstream::new(it, workers))
                 .collect(),
             trusted_proxies: config.server.trusted_proxies.clone(),
-            via: config.server.via.clone(),
+            via: config.server.via.as_deref().and_then(Via::new),
         })
     }
 

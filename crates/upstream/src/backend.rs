@@ -94,16 +94,17 @@ impl Backend {
     }
 
     /// A connection for one exchange on `worker`: a pooled one that is still quiet, else a fresh
-    /// one, else the first that becomes free.
+    /// one, else the first that becomes free. `now` is the time, which the caller has read
+    /// anyway.
     ///
     /// # Errors
     /// [`LeaseError`]; nothing was sent in any case.
     ///
     /// # Cancel safety
     /// A connection being dialled or probed is closed, and a place in the queue is left.
-    pub async fn lease(self: &Arc<Self>, worker: usize) -> Result<Lease, LeaseError> {
+    pub async fn lease(self: &Arc<Self>, worker: usize, now: Instant) -> Result<Lease, LeaseError> {
         let in_flight = InFlight::begin(self);
-        if let Some(conn) = self.take_pooled(worker).await {
+        if let Some(conn) = self.take_pooled(worker, now).await {
             return Ok(Lease::new(conn, in_flight, worker, true));
         }
         self.lease_fresh(in_flight, worker).await
@@ -132,9 +133,9 @@ impl Backend {
         }
     }
 
-    async fn take_pooled(&self, worker: usize) -> Option<Box<Conn>> {
+    async fn take_pooled(&self, worker: usize, now: Instant) -> Option<Box<Conn>> {
         let pool = &self.pools[worker];
-        while let Some((mut conn, idle)) = pool.take(Instant::now()) {
+        while let Some((mut conn, idle)) = pool.take(now) {
             if !conn.is_quiet() {
                 self.stale.fetch_add(1, Ordering::Relaxed);
                 continue;
@@ -197,7 +198,7 @@ impl Backend {
     }
 
     /// Takes a finished connection back, or closes it.
-    pub(crate) fn restore(&self, mut conn: Box<Conn>, worker: usize) {
+    pub(crate) fn restore(&self, mut conn: Box<Conn>, worker: usize, now: Instant) {
         if !conn.settle() {
             return;
         }
@@ -207,7 +208,7 @@ impl Backend {
                 None => return,
             }
         }
-        self.pools[worker].put(conn, Instant::now());
+        self.pools[worker].put(conn, now);
     }
 
     /// Closes the worker's pooled connections that are too old or that the backend has closed.

@@ -13,11 +13,12 @@ use catamaran_http1 as http1;
 use http::{HeaderMap, StatusCode};
 use tokio::io::AsyncReadExt;
 
+use crate::buffers;
 use crate::cap::Permit;
 use crate::config::{BackendConfig, Protocol};
 use crate::error::{Error, RequestError};
 use crate::output::Output;
-use crate::request::{BodyLength, Request};
+use crate::request::{BodyLength, IpText, Request};
 use crate::stream::Stream;
 
 /// What a backend sent.
@@ -223,7 +224,9 @@ impl Conn {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.input.capacity() - self.input.len() < READ_MIN / 2 {
+        if self.input.capacity() == 0 {
+            self.input = buffers::take();
+        } else if self.input.capacity() - self.input.len() < READ_MIN / 2 {
             self.input.reserve(self.read_size);
         }
         let room = self.input.capacity() - self.input.len();
@@ -243,7 +246,9 @@ impl Conn {
         if !reusable || !self.input.is_empty() || !self.output.is_empty() {
             return false;
         }
-        self.input = BytesMut::new();
+        if self.input.capacity() > 0 {
+            buffers::give(std::mem::take(&mut self.input));
+        }
         self.output.release();
         self.read_size = READ_MIN;
         true
@@ -293,29 +298,32 @@ fn send_ajp(
     out: &mut BytesMut,
 ) -> Result<(), ajp::RequestError> {
     let facts = &request.client;
-    let remote_addr = facts.remote_ip.to_string();
-    let local_addr = facts.local_ip.to_string();
-    let remote_port = facts.remote_port.map(|port| port.to_string());
-    let mut attributes = Vec::with_capacity(3);
-    if let Some(port) = &remote_port {
-        attributes.push(ajp::Attribute::Request {
+    let remote_addr = IpText::new(facts.remote_ip);
+    let local_addr = IpText::new(facts.local_ip);
+    let mut digits = itoa::Buffer::new();
+    let remote_port = facts.remote_port.map(|port| digits.format(port));
+    let attributes = [
+        remote_port.map(|port| ajp::Attribute::Request {
             name: b"AJP_REMOTE_PORT",
             value: port.as_bytes(),
-        });
-    }
-    attributes.push(ajp::Attribute::Request {
-        name: b"AJP_LOCAL_ADDR",
-        value: local_addr.as_bytes(),
-    });
-    if let Some(secret) = &config.ajp.secret {
-        attributes.push(ajp::Attribute::Secret(secret.as_bytes()));
-    }
+        }),
+        Some(ajp::Attribute::Request {
+            name: b"AJP_LOCAL_ADDR",
+            value: local_addr.as_str().as_bytes(),
+        }),
+        config
+            .ajp
+            .secret
+            .as_ref()
+            .map(|secret| ajp::Attribute::Secret(secret.as_bytes())),
+    ];
+    let attributes: Vec<_> = attributes.into_iter().flatten().collect();
     let request = ajp::Request {
         method: request.method,
         protocol: request.protocol,
         path: request.path,
         query: request.query,
-        remote_addr: &remote_addr,
+        remote_addr: remote_addr.as_str(),
         remote_host: None,
         server_name: facts.server_name,
         server_port: facts.server_port,
@@ -392,7 +400,7 @@ impl From<http1::ClientEvent> for Event {
 }
 
 /// A first read: the head of a common response and a small body.
-const READ_MIN: usize = 8 * 1024;
+const READ_MIN: usize = buffers::SIZE;
 
 /// The largest read of a long response.
 const READ_MAX: usize = 64 * 1024;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use tokio::time::Instant;
 
 use crate::backend::{Backend, InFlight};
 use crate::conn::{Conn, Event};
@@ -107,14 +108,15 @@ impl Lease {
 
     /// Ends the exchange: the connection goes back to its pool if both messages ended where their
     /// framing said, the backend allows it and nothing is left over; otherwise it is closed.
-    pub fn finish(self) {
+    /// `now` is the time it is unused from.
+    pub fn finish(self, now: Instant) {
         let Self {
             conn,
             in_flight,
             worker,
             ..
         } = self;
-        in_flight.backend().restore(conn, worker);
+        in_flight.backend().restore(conn, worker, now);
     }
 
     /// Gives the exchange up so that the backend notices: the connection is reset, not closed in

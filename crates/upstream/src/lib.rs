@@ -15,11 +15,12 @@
 //! use std::future::poll_fn;
 //! use catamaran_upstream::config::{Address, BackendConfig, Protocol};
 //! use catamaran_upstream::{Backend, BodyLength, ClientFacts, Event, Request};
+//! use tokio::time::Instant;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let address = Address::Tcp { host: "127.0.0.1".into(), port: 8009 };
 //! let backend = Backend::new(BackendConfig::new(Protocol::Ajp, address), 1);
-//! let mut lease = backend.lease(0).await?;
+//! let mut lease = backend.lease(0, Instant::now()).await?;
 //! lease.send_request(&Request {
 //!     method: &http::Method::GET,
 //!     path: b"/",
@@ -37,11 +38,12 @@
 //!         _ => {}
 //!     }
 //! }
-//! lease.finish();
+//! lease.finish(Instant::now());
 //! # Ok(()) }
 //! ```
 
 mod backend;
+pub mod buffers;
 mod cap;
 pub mod config;
 mod conn;
@@ -58,5 +60,5 @@ pub use conn::{Event, Head};
 pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use lease::Lease;
 pub use output::Output;
-pub use request::{BodyLength, ClientFacts, Request};
+pub use request::{BodyLength, ClientFacts, IpText, Request};
 pub use stream::Stream;

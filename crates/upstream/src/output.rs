@@ -13,6 +13,8 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::AsyncWrite;
 
+use crate::buffers;
+
 /// A queue of bytes to be written in order.
 #[derive(Debug, Default)]
 pub struct Output {
@@ -26,13 +28,16 @@ pub struct Output {
 impl Output {
     /// The buffer that codecs append to.
     pub fn staging(&mut self) -> &mut BytesMut {
+        if self.staging.capacity() == 0 {
+            self.staging = buffers::take();
+        }
         &mut self.staging
     }
 
     /// Appends a body's bytes: small ones are copied, large ones queued as they are.
     pub fn push(&mut self, data: Bytes) {
         if data.len() <= COPY_MAX {
-            self.staging.extend_from_slice(&data);
+            self.staging().extend_from_slice(&data);
             return;
         }
         if !self.staging.is_empty() {
@@ -68,6 +73,9 @@ impl Output {
     /// Lets go of the memory once everything was written; an idle connection holds none.
     pub fn release(&mut self) {
         debug_assert!(self.is_empty(), "only a written output is released");
+        if self.staging.capacity() > 0 {
+            buffers::give(std::mem::take(&mut self.staging));
+        }
         self.clear();
     }
 

@@ -68,3 +68,71 @@ impl ClientFacts<'_> {
         }
     }
 }
+
+/// An address as text, on the stack: one or two are written with each request.
+#[derive(Clone, Copy, Debug)]
+pub struct IpText {
+    bytes: [u8; Self::MAX],
+    len: usize,
+}
+
+impl IpText {
+    /// The longest: `ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255`.
+    const MAX: usize = 45;
+
+    /// The text of an address.
+    #[must_use]
+    pub fn new(ip: IpAddr) -> Self {
+        let mut text = Self {
+            bytes: [0; Self::MAX],
+            len: 0,
+        };
+        match ip {
+            IpAddr::V4(ip) => {
+                for (index, octet) in ip.octets().into_iter().enumerate() {
+                    if index > 0 {
+                        text.push(b".");
+                    }
+                    text.push(itoa::Buffer::new().format(octet).as_bytes());
+                }
+            }
+            IpAddr::V6(ip) => text.push(ip.to_string().as_bytes()),
+        }
+        text
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        // Digits, letters, dots and colons.
+        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
+
+    fn push(&mut self, part: &[u8]) {
+        if let Some(room) = self.bytes.get_mut(self.len..self.len + part.len()) {
+            room.copy_from_slice(part);
+            self.len += part.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_read_as_they_print() {
+        for text in [
+            "0.0.0.0",
+            "127.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "2001:db8::8:800:200c:417a",
+        ] {
+            let ip: IpAddr = text.parse().expect("an address");
+            assert_eq!(IpText::new(ip).as_str(), text);
+        }
+        let longest = IpAddr::from([0xffff_u16; 8]);
+        assert_eq!(IpText::new(longest).as_str(), longest.to_string());
+    }
+}

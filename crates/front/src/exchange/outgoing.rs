@@ -1,5 +1,8 @@
 //! A request as it goes out: cleaned, with our own fields, the same for each attempt.
 
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
 use catamaran_http1::{Authority, BodyLength, RequestHead};
 use catamaran_upstream::{self as upstream, ClientFacts, Lease, RequestError};
 use http::header::HOST;
@@ -18,10 +21,9 @@ pub(super) struct Outgoing {
     /// Its fields have been cleaned.
     head: RequestHead,
     path: NormalPath,
+    /// The value of `Host`, as the fields have it.
     host: HeaderValue,
-    server_name: String,
-    server_port: u16,
-    local_ip: std::net::IpAddr,
+    local: SocketAddr,
     pub(super) identity: Identity,
 }
 
@@ -34,7 +36,7 @@ impl Outgoing {
         mut head: RequestHead,
         path: NormalPath,
     ) -> Result<Self, Failure> {
-        let host = host_value(head.authority.as_ref(), client)
+        let host = settle_host(&mut head, client)
             .ok_or_else(|| Failure::client(StatusCode::BAD_REQUEST, "host-syntax"))?;
         let headers = &mut head.headers;
         let underscored = header::clean_request(headers);
@@ -44,22 +46,17 @@ impl Outgoing {
                 .reason(Reason::new(Culprit::Client, "underscore-field-dropped"));
         }
         let identity = forwarded::identify(client.peer(), &site.trusted_proxies, headers);
-        headers.insert(HOST, host.clone());
         if upstream.wants_forwarded_fields() {
             forwarded::announce(headers, client.peer(), &identity, Some(&host));
         }
-        if let Some(pseudonym) = &site.via {
-            forwarded::add_via(headers, pseudonym, head.version);
+        if let Some(via) = &site.via {
+            via.add(headers, head.version);
         }
-        let (server_name, server_port) = server(head.authority.as_ref(), client, &identity);
-        let local_ip = client.local().ip();
         Ok(Self {
             head,
             path,
             host,
-            server_name,
-            server_port,
-            local_ip,
+            local: client.local(),
             identity,
         })
     }
@@ -100,34 +97,55 @@ impl Outgoing {
             client: ClientFacts {
                 remote_ip: self.identity.ip,
                 remote_port: self.identity.port,
-                local_ip: self.local_ip,
-                server_name: &self.server_name,
-                server_port: self.server_port,
+                local_ip: self.local.ip(),
+                server_name: &self.server_name(),
+                server_port: self.server_port(),
                 secure: self.identity.secure,
             },
         })
     }
-}
 
-/// The value of `Host`: what the client asked for, or where it connected to.
-fn host_value(authority: Option<&Authority>, client: &ClientConn) -> Option<HeaderValue> {
-    match authority {
-        Some(authority) => HeaderValue::from_maybe_shared(authority.to_bytes()).ok(),
-        None => HeaderValue::from_str(&client.local().to_string()).ok(),
+    /// The server's name as the client sees it.
+    fn server_name(&self) -> Cow<'_, str> {
+        match &self.head.authority {
+            Some(authority) => String::from_utf8_lossy(&authority.host),
+            None => Cow::Owned(self.local.ip().to_string()),
+        }
+    }
+
+    /// The server's port as the client sees it.
+    fn server_port(&self) -> u16 {
+        let default = if self.identity.secure { 443 } else { 80 };
+        match &self.head.authority {
+            Some(authority) => authority.port.unwrap_or(default),
+            None => self.local.port(),
+        }
     }
 }
 
-/// The server's name and port as the client sees them.
-fn server(
-    authority: Option<&Authority>,
-    client: &ClientConn,
-    identity: &Identity,
-) -> (String, u16) {
-    let Some(authority) = authority else {
-        let local = client.local();
-        return (local.ip().to_string(), local.port());
+/// Makes `Host` what the client asked for, or where it connected to if it did not say.
+fn settle_host(head: &mut RequestHead, client: &ClientConn) -> Option<HeaderValue> {
+    let received = head.headers.get(HOST);
+    if let (Some(authority), Some(host)) = (&head.authority, received)
+        && says(authority, host.as_bytes())
+    {
+        return Some(host.clone());
+    }
+    let host = match &head.authority {
+        Some(authority) => HeaderValue::from_maybe_shared(authority.to_bytes()).ok()?,
+        None => HeaderValue::from_str(&client.local().to_string()).ok()?,
     };
-    let default_port = if identity.secure { 443 } else { 80 };
-    let name = String::from_utf8_lossy(&authority.host).into_owned();
-    (name, authority.port.unwrap_or(default_port))
+    head.headers.insert(HOST, host.clone());
+    Some(host)
+}
+
+/// Whether a received `Host` is already in the form we would write.
+fn says(authority: &Authority, host: &[u8]) -> bool {
+    match (host.strip_prefix(&authority.host[..]), authority.port) {
+        (Some(rest), None) => rest.is_empty(),
+        (Some([b':', digits @ ..]), Some(port)) => {
+            itoa::Buffer::new().format(port).as_bytes() == digits
+        }
+        _ => false,
+    }
 }

@@ -146,7 +146,8 @@ fn a_trusted_forwarded_field_is_extended() {
 #[test]
 fn via_grows() {
     let mut fields = headers(&[("via", "1.0 fred")]);
-    add_via(&mut fields, "catamaran", http::Version::HTTP_11);
+    let via = Via::new("catamaran").expect("a pseudonym");
+    via.add(&mut fields, http::Version::HTTP_11);
     assert_eq!(
         text(&fields, "via").as_deref(),
         Some("1.0 fred, 1.1 catamaran")

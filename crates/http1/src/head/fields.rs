@@ -36,7 +36,7 @@ pub(crate) fn decode(
         _ => return Err(Fault::FieldName),
     };
     let mut headers =
-        HeaderMap::try_with_capacity(parsed.len()).map_err(|_| Fault::TooManyFields)?;
+        HeaderMap::try_with_capacity(parsed.len() + SPARE).map_err(|_| Fault::TooManyFields)?;
     for field in parsed {
         let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| Fault::FieldName)?;
         let value = raw.bytes.slice_ref(field.value);
@@ -82,3 +82,6 @@ impl Persistence {
 
 /// Fields up to this number need no allocation while they are parsed; most heads have fewer.
 const FEW: usize = 32;
+
+/// Room left for fields that whoever handles the head will add, such as Via.
+const SPARE: usize = 4;

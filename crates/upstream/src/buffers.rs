@@ -1,0 +1,69 @@
+//! Read and write buffers, lent while bytes are on their way.
+//!
+//! An idle connection holds no buffer; a busy one takes it from its thread's stock and gives it
+//! back when the exchange is over. A buffer that something still refers to is not taken back. The
+//! stock is a thread's own, so there is nothing to lock.
+
+use std::cell::RefCell;
+
+use bytes::BytesMut;
+
+thread_local! {
+    static STOCK: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An empty buffer with room for at least [`SIZE`] bytes.
+#[must_use]
+pub fn take() -> BytesMut {
+    let stocked = STOCK.with_borrow_mut(Vec::pop);
+    stocked.unwrap_or_else(|| BytesMut::with_capacity(SIZE))
+}
+
+/// Takes a buffer back; whatever is in it is forgotten. An odd one is freed instead.
+pub fn give(mut buffer: BytesMut) {
+    buffer.clear();
+    // Grown for a long body, or still shared with a head or a body: not worth keeping.
+    let ordinary = buffer.try_reclaim(SIZE) && buffer.capacity() < 2 * SIZE;
+    if ordinary {
+        STOCK.with_borrow_mut(|stock| {
+            if stock.len() < STOCK_MAX {
+                stock.push(buffer);
+            }
+        });
+    }
+}
+
+/// The common size: a head, or a small response whole.
+pub const SIZE: usize = 8 * 1024;
+
+/// Buffers kept by a thread: 1 MiB.
+const STOCK_MAX: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_comes_back_empty_and_whole() {
+        let mut buffer = take();
+        buffer.extend_from_slice(b"GET / HTTP/1.1");
+        let head = buffer.split_to(14).freeze();
+        let start = head.as_ptr();
+        drop(head);
+        give(buffer);
+        let again = take();
+        assert!(again.is_empty() && again.capacity() >= SIZE);
+        assert_eq!(again.as_ptr(), start, "the same memory");
+    }
+
+    #[test]
+    fn a_shared_buffer_is_not_taken_back() {
+        let mut buffer = take();
+        buffer.extend_from_slice(b"secret");
+        let kept = buffer.split_to(6).freeze();
+        give(buffer);
+        let other = take();
+        assert_ne!(other.as_ptr(), kept.as_ptr());
+        assert_eq!(&kept[..], b"secret");
+    }
+}
