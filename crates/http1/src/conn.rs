@@ -190,6 +190,11 @@ impl Conn {
         self.persistent && self.is_idle() && self.may_send_head()
     }
 
+    /// The connection ends with the current exchange.
+    pub(crate) fn is_last(&self) -> bool {
+        !self.persistent
+    }
+
     /// Nothing of the message being received is still to come.
     pub(crate) fn is_received(&self) -> bool {
         matches!(

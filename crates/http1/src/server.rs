@@ -192,6 +192,11 @@ impl Server {
         self.conn.close_after();
     }
 
+    /// The connection ends with the current exchange, whatever still arrives.
+    pub fn is_last(&self) -> bool {
+        self.conn.is_last()
+    }
+
     /// Between requests, nothing owed. The caller also looks whether its buffer is empty.
     pub fn is_idle(&self) -> bool {
         self.conn.is_idle()
