@@ -21,6 +21,14 @@ pub struct Authority {
 }
 
 impl Authority {
+    /// Reads `host [":" [port]]`, the value of a Host field, wherever it came from.
+    ///
+    /// # Errors
+    /// [`Fault::HostSyntax`].
+    pub fn parse(text: &Bytes) -> Result<Self, Fault> {
+        decode(text)
+    }
+
     /// `host` or `host:port`, as a Host field has it.
     pub fn to_bytes(&self) -> Bytes {
         let Some(port) = self.port else {

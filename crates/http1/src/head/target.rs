@@ -25,6 +25,33 @@ pub struct Target {
     pub scheme: Option<Scheme>,
 }
 
+impl Target {
+    /// A target whose path and query arrived apart, as a gateway protocol carries them, under the
+    /// rules for one that arrived in a request line.
+    ///
+    /// # Errors
+    /// [`Fault::TargetForm`] if the path does not begin with `/`; [`Fault::TargetByte`] (for a raw
+    /// question mark in the path too), [`Fault::TargetEscape`], [`Fault::TargetFragment`].
+    pub fn from_parts(path: Bytes, query: Option<Bytes>) -> Result<Self, Fault> {
+        if path.first() != Some(&b'/') {
+            return Err(Fault::TargetForm);
+        }
+        let clean = |text: Bytes, is_query: bool| {
+            let shape = examine(&text, is_query)?;
+            match (shape.question, shape.needs_escapes) {
+                (Some(_), _) => Err(Fault::TargetByte),
+                (None, true) => Ok(escape(&text)),
+                (None, false) => Ok(text),
+            }
+        };
+        Ok(Self {
+            path: clean(path, false)?,
+            query: query.map(|query| clean(query, true)).transpose()?,
+            scheme: None,
+        })
+    }
+}
+
 /// The scheme of an absolute request target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
@@ -203,3 +230,33 @@ static CLASSES: [Class; 256] = {
     }
     table
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_obey_the_rules_of_a_request_line() {
+        let parts = |path: &'static str, query: Option<&'static str>| {
+            let bytes = |text: &'static str| Bytes::from_static(text.as_bytes());
+            Target::from_parts(bytes(path), query.map(bytes)).map(|target| {
+                assert_eq!(target.scheme, None);
+                (target.path, target.query)
+            })
+        };
+        let escaped = (Bytes::from("/%C3%A9"), Some(Bytes::from("a?%5C%2f")));
+        assert_eq!(parts("/\u{e9}", Some("a?\\%2f")), Ok(escaped));
+        for (path, query, fault) in [
+            ("", None, Fault::TargetForm),
+            ("*", None, Fault::TargetForm),
+            ("/a?b", None, Fault::TargetByte),
+            ("/a b", None, Fault::TargetByte),
+            ("/a\\b", None, Fault::TargetByte),
+            ("/%0", None, Fault::TargetEscape),
+            ("/", Some("%zz"), Fault::TargetEscape),
+            ("/", Some("#"), Fault::TargetFragment),
+        ] {
+            assert_eq!(parts(path, query), Err(fault), "{path} {query:?}");
+        }
+    }
+}
