@@ -287,7 +287,7 @@ impl Conn {
                 Event::Ajp(head) => request::from_ajp(*head, &self.peer, &self.config)?,
                 Event::Http(head) => {
                     self.exchange.expects_continue = head.expect_continue;
-                    request::from_http(*head, &self.peer)
+                    request::from_http(*head, &self.peer)?
                 }
                 // An empty packet after the last request, as lighttpd sends it.
                 Event::Body(_) | Event::BodyEnd => continue,

@@ -76,11 +76,12 @@ impl Shared {
 
     /// How long a peer may keep us waiting; `None` is for ever.
     fn patience(&self, awaiting: Awaiting, protocol: Protocol) -> Option<Duration> {
-        match (awaiting, protocol) {
+        let patience = match (awaiting, protocol) {
             (Awaiting::NextRequest, Protocol::Http) => Some(self.config.http_keep_alive_timeout),
             (Awaiting::NextRequest, Protocol::Ajp) => self.config.ajp_keep_alive_timeout,
             _ => Some(self.config.connection_timeout),
-        }
+        };
+        patience.map(|patience| patience.min(FAR))
     }
 }
 
@@ -93,7 +94,8 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// Durations are added to instants; none that a configuration may name can overflow below this.
+/// The longest wait: a century. Longer ones, which a configuration or an application may name, could
+/// overflow an instant they are added to.
 const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 #[expect(

@@ -87,7 +87,7 @@ pub fn start(config: Config, handler: impl Handler) -> Result<Running, StartErro
         running.workers.push(worker.map_err(StartError::Worker)?);
     }
     for address in &running.addresses {
-        tracing::info!(%address, "listening");
+        tracing::debug!(%address, "listening");
     }
     Ok(running)
 }

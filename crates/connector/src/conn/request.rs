@@ -1,12 +1,14 @@
 //! From each protocol's head to the one [`Request`] that applications see, and whom to believe.
 //!
 //! AJP heads are claims of a front: the secret proves it, and a peer that proved nothing is believed
-//! about identity and TLS only if it is on this machine (CVE-2026-15554).
+//! about identity and TLS only if it is on this machine (CVE-2026-15554). Path, query and host that
+//! came over AJP obey the rules of an HTTP request line and Host field, so that an application sees
+//! the same of a request whichever protocol brought it.
 
 use bytes::Bytes;
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
-use http::{StatusCode, Version};
+use http::{HeaderMap, Method, StatusCode, Version, header::HOST};
 
 use super::{Peer, Refusal};
 use crate::{
@@ -18,7 +20,8 @@ use crate::{
 /// The request of an AJP head.
 ///
 /// # Errors
-/// 403 for a wrong or missing secret, and for a request attribute that is not allowed.
+/// 403 for a wrong or missing secret, and for a request attribute that is not allowed; 405 for
+/// CONNECT; 400 for a path, query or Host that an HTTP request could not have.
 pub(super) fn from_ajp(
     head: ajp::RequestHead,
     peer: &Peer,
@@ -33,6 +36,8 @@ pub(super) fn from_ajp(
     {
         return Err(Refusal::new(StatusCode::FORBIDDEN, "attribute"));
     }
+    let (path, query) = target(&head.method, head.path, head.query)?;
+    let authority = authority(&head.headers)?;
     let trusted = proved || peer.is_local();
     let tls = |value: Option<Bytes>| value.filter(|_| trusted);
     let mut other = attributes.other;
@@ -40,15 +45,17 @@ pub(super) fn from_ajp(
     let local_addr = take(&mut other, LOCAL_ADDR);
     let protocol = take(&mut other, SSL_PROTOCOL);
     let secure = head.is_ssl && trusted;
-    let (server_name, server_port) = match head.server_name.is_empty() {
-        true => (local_name(peer), local_port(peer, secure)),
-        false => (head.server_name, head.server_port),
+    let (server_name, server_port) = match authority {
+        // A Host without port leaves the port to the front, as Tomcat does.
+        Some(host) => (host.host, host.port.unwrap_or(head.server_port)),
+        None if head.server_name.is_empty() => (local_name(peer), local_port(peer, secure)),
+        None => (head.server_name, head.server_port),
     };
     Ok(Request {
         method: head.method,
         version: head.protocol,
-        path: head.path,
-        query: head.query,
+        path,
+        query,
         body: head.body.into(),
         origin: Origin {
             protocol: Protocol::Ajp,
@@ -77,7 +84,13 @@ pub(super) fn from_ajp(
 }
 
 /// The request of an HTTP head: all that is known of the client is its address.
-pub(super) fn from_http(head: http1::RequestHead, peer: &Peer) -> Request {
+///
+/// # Errors
+/// 421 for a target that names `https`: there is no TLS on this connection (RFC 9110 section 7.4).
+pub(super) fn from_http(head: http1::RequestHead, peer: &Peer) -> Result<Request, Refusal> {
+    if head.target.scheme == Some(http1::Scheme::Https) {
+        return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "scheme"));
+    }
     let version = match head.version {
         Version::HTTP_10 => "HTTP/1.0",
         _ => "HTTP/1.1",
@@ -86,7 +99,7 @@ pub(super) fn from_http(head: http1::RequestHead, peer: &Peer) -> Request {
         Some(authority) => (authority.host, authority.port.unwrap_or(80)),
         None => (local_name(peer), local_port(peer, false)),
     };
-    Request {
+    Ok(Request {
         method: head.method,
         version: Bytes::from_static(version.as_bytes()),
         path: head.target.path,
@@ -109,7 +122,7 @@ pub(super) fn from_http(head: http1::RequestHead, peer: &Peer) -> Request {
         auth_type: None,
         route: None,
         attributes: Vec::new(),
-    }
+    })
 }
 
 /// Whether the peer proved to be a front by the secret; an error if it had to and did not.
@@ -122,6 +135,35 @@ fn prove(attributes: &ajp::Attributes, config: &Config) -> Result<bool, Refusal>
         Some(_) => Err(Refusal::new(StatusCode::FORBIDDEN, "secret-wrong")),
         None => Err(Refusal::new(StatusCode::FORBIDDEN, "secret-missing")),
     }
+}
+
+/// Path and query, checked and escaped as those of an HTTP request line.
+fn target(
+    method: &Method,
+    path: Bytes,
+    query: Option<Bytes>,
+) -> Result<(Bytes, Option<Bytes>), Refusal> {
+    if *method == Method::CONNECT {
+        return Err(http1::Fault::Connect.into());
+    }
+    if *method == Method::OPTIONS && path == b"*"[..] {
+        return Ok((path, None));
+    }
+    let target = http1::Target::from_parts(path, query)?;
+    Ok((target.path, target.query))
+}
+
+/// What the client named as host, if it did.
+fn authority(headers: &HeaderMap) -> Result<Option<http1::Authority>, Refusal> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let Some(host) = hosts.next() else {
+        return Ok(None);
+    };
+    if hosts.next().is_some() {
+        return Err(http1::Fault::HostDuplicate.into());
+    }
+    let host = Bytes::copy_from_slice(host.as_bytes());
+    Ok(Some(http1::Authority::parse(&host)?))
 }
 
 /// Takes an attribute out; of several with one name the last counts, as in Tomcat.

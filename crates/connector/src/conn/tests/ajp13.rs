@@ -7,13 +7,16 @@ fn ajp13() -> Play {
 }
 
 /// What a front sends, written by the client role of the codec.
-fn request(
-    method: &Method,
-    path: &str,
-    body: ajp::BodyLength,
-    attributes: &[ajp::Attribute<'_>],
-) -> Vec<u8> {
-    let request = ajp::Request {
+fn encode(request: &ajp::Request<'_>) -> Vec<u8> {
+    let mut out = BytesMut::new();
+    ajp::Client::new(ajp::ClientConfig::default())
+        .send_request(request, &mut out)
+        .expect("the request fits a packet");
+    out.to_vec()
+}
+
+fn plain<'a>(method: &'a Method, path: &'a str, headers: &'a HeaderMap) -> ajp::Request<'a> {
+    ajp::Request {
         method,
         protocol: "HTTP/1.1",
         path: path.as_bytes(),
@@ -23,16 +26,28 @@ fn request(
         server_name: "a.example",
         server_port: 443,
         is_ssl: true,
-        headers: &HeaderMap::new(),
-        body,
+        headers,
+        body: NO_BODY,
         announce_chunked: false,
+        attributes: &[],
+    }
+}
+
+fn request(
+    method: &Method,
+    path: &str,
+    body: ajp::BodyLength,
+    attributes: &[ajp::Attribute<'_>],
+) -> Vec<u8> {
+    encode(&ajp::Request {
+        body,
         attributes,
-    };
-    let mut out = BytesMut::new();
-    ajp::Client::new(ajp::ClientConfig::default())
-        .send_request(&request, &mut out)
-        .expect("the request fits a packet");
-    out.to_vec()
+        ..plain(method, path, &HeaderMap::new())
+    })
+}
+
+fn request_with(headers: &HeaderMap, path: &str) -> Vec<u8> {
+    encode(&plain(&Method::GET, path, headers))
 }
 
 fn get(path: &str) -> Vec<u8> {
@@ -263,6 +278,70 @@ fn the_fields_of_the_front_reach_the_application() {
         "\"attributes\": [[\"JK_LB_ACTIVATION\", \"ACT\"]]",
     ] {
         assert!(seen.contains(line), "{line} in {seen}");
+    }
+}
+
+#[test]
+fn paths_obey_the_rules_of_a_request_line() {
+    // Our own encoder refuses some of these, so they take the place of a harmless path.
+    let get_raw = |path: &str| {
+        let stand_in = "/".repeat(path.len());
+        let mut packet = get(&stand_in);
+        let place = packet
+            .windows(path.len())
+            .position(|window| window == stand_in.as_bytes());
+        let place = place.expect("the path is in the packet");
+        packet[place..place + path.len()].copy_from_slice(path.as_bytes());
+        packet
+    };
+    let path = |path: &str| {
+        let answer = ajp13().feed(get_raw(path)).sent();
+        (status(&answer), answer.ends_with(&END_KEEP))
+    };
+    for refused in ["/%zz", "/%2", "/a#b", "/a b", "/a?b", "/a\\b"] {
+        assert_eq!(path(refused), (400, false), "{refused}");
+    }
+    for served in ["/%2f", "/a%5Cb", "/..;/x", "/%00"] {
+        assert_eq!(path(served), (404, true), "{served}: as over HTTP");
+    }
+    let seen = text(&ajp13().feed(get_raw("/echo;caf\u{e9}<")).sent());
+    assert!(
+        seen.starts_with("GET /echo;caf%C3%A9%3C HTTP/1.1\r\n"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn connect_is_refused_as_over_http() {
+    let mut play = ajp13();
+    let connect = request(&Method::CONNECT, "/", NO_BODY, &[]);
+    assert_eq!(status(&play.feed(connect).sent()), 405);
+    assert_eq!(play.reason(), Some("connect"));
+}
+
+#[test]
+fn the_host_field_names_the_server_and_has_to_be_one() {
+    let with_hosts = |hosts: &[&'static str]| {
+        let mut headers = HeaderMap::new();
+        for host in hosts {
+            headers.append(http::header::HOST, HeaderValue::from_static(host));
+        }
+        ajp13().feed(request_with(&headers, "/snoop")).sent()
+    };
+    for (host, name, port) in [
+        ("Shop.Example.", "shop.example", 443),
+        ("b:8443", "b", 8443),
+        ("[::1]:1", "[::1]", 1),
+    ] {
+        let seen = text(&with_hosts(&[host]));
+        assert!(
+            seen.contains(&format!("\"server_name\": \"{name}\"")),
+            "{seen}"
+        );
+        assert!(seen.contains(&format!("\"server_port\": {port}")), "{seen}");
+    }
+    for hosts in [&["a", "a"][..], &["a, a"], &["a:0"], &["u@a"]] {
+        assert_eq!(status(&with_hosts(hosts)), 400, "{hosts:?}");
     }
 }
 

@@ -220,6 +220,22 @@ fn a_fault_is_answered_once_and_nothing_after_it_is_served() {
 }
 
 #[test]
+fn a_target_that_names_https_is_for_somebody_else() {
+    let mut play = http();
+    let answer = play
+        .feed("GET https://a/ HTTP/1.1\r\nHost: a\r\n\r\n")
+        .text();
+    assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
+    assert_eq!(play.reason(), Some("scheme"));
+    assert!(
+        http()
+            .feed("GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n")
+            .text()
+            .contains(" 200 ")
+    );
+}
+
+#[test]
 fn a_fault_in_a_body_that_is_being_echoed_cuts_the_response() {
     let mut play = http();
     play.feed(

@@ -9,7 +9,11 @@ use std::{
 use bytes::{Buf, BytesMut};
 use mio::event::Event;
 
-use super::{Lent, now, stream::Stream};
+use super::{
+    super::{FAR, now},
+    Lent,
+    stream::Stream,
+};
 use crate::{
     config::Protocol,
     conn::{Action, Awaiting, Close, Conn, Io, OUT_MARK, Peer},
@@ -77,6 +81,8 @@ pub(super) enum Fate {
 
 /// Steps of one turn: with 64 KiB each, about a megabyte before others are served.
 const STEPS_MAX: usize = 32;
+/// What a task may keep of a buffer in which less than that is left.
+const KEPT_BYTES: usize = 4 * 1024;
 /// How long to wait for the peer's end of stream after ours.
 const LINGER: Duration = Duration::from_secs(2);
 /// How much to throw away meanwhile.
@@ -215,7 +221,7 @@ impl Task {
             Action::Write => Want::Write,
             // Read anew: the round may have begun a while ago, and no delay is to end early.
             Action::Wait(pause) => Want::Wait {
-                until: now() + pause.min(super::super::FAR),
+                until: now() + pause.min(FAR),
             },
             Action::Close(Close { linger, reason }) => {
                 // Accounted for now and not when the socket closes, which lingering may put off.
@@ -266,7 +272,7 @@ impl Task {
             }
         }
         if !self.out.is_empty() && self.stalled.is_none() {
-            self.stalled = Some(lent.now + lent.shared.config.write_timeout);
+            self.stalled = Some(lent.now + lent.shared.config.write_timeout.min(FAR));
         }
         Ok(())
     }
@@ -396,6 +402,11 @@ fn give_back(own: &mut BytesMut, lent: &mut BytesMut) {
             buffer.clear();
             *lent = buffer;
         }
+    } else if own.len() < KEPT_BYTES && own.capacity() > 2 * KEPT_BYTES {
+        // Part of a head: a peer that is slow with the rest is not to hold the space of a large one.
+        let mut buffer = std::mem::replace(own, BytesMut::from(&own[..]));
+        buffer.clear();
+        *lent = buffer;
     }
 }
 
