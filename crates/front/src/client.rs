@@ -98,9 +98,18 @@ impl ClientConn {
         &self.watched
     }
 
-    /// Ready when the client's next bytes, or its close, can be read. Needs no buffer.
-    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream.poll_readable(cx)
+    /// Reads a request's first bytes; 0 is the client's close. No buffer is held while there are
+    /// none: the event loop may announce bytes that are not there (tokio assumes that an accepted
+    /// socket has some), so a read that finds nothing gives its buffer back.
+    pub(crate) fn poll_first_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if !self.half_closed {
+            ready!(self.stream.poll_readable(cx))?;
+        }
+        let read = self.poll_read(cx);
+        if read.is_pending() {
+            self.release_buffers();
+        }
+        read
     }
 
     /// Whether bytes were received that have not been looked at.

@@ -30,7 +30,7 @@ enum Next {
 pub(crate) async fn serve(worker: &Worker, listener: &ListenerConfig, mut client: ClientConn) {
     let mut wait = listener.head_timeout;
     for served in 1.. {
-        if !client.has_input() && !idle(worker, &client, wait).await {
+        if !client.has_input() && !idle(worker, &mut client, wait).await {
             return;
         }
         wait = listener.keep_alive_timeout;
@@ -63,12 +63,12 @@ pub(crate) async fn serve(worker: &Worker, listener: &ListenerConfig, mut client
     }
 }
 
-/// Waits for the next request's first byte. `false` if the connection is to be closed.
-async fn idle(worker: &Worker, client: &ClientConn, limit: Duration) -> bool {
+/// Waits for the next request's first bytes. `false` if the connection is to be closed.
+async fn idle(worker: &Worker, client: &mut ClientConn, limit: Duration) -> bool {
     let deadline = client.watched().now() + limit;
     client.watched().set(deadline);
-    std::future::poll_fn(|cx| match client.poll_readable(cx) {
-        Poll::Ready(ready) => Poll::Ready(ready.is_ok()),
+    std::future::poll_fn(|cx| match client.poll_first_read(cx) {
+        Poll::Ready(read) => Poll::Ready(matches!(read, Ok(1..))),
         Poll::Pending => {
             let close = worker.is_draining() || client.watched().now() >= deadline;
             if close {
