@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use tokio::net::{TcpStream, UnixStream};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::config::Address;
 use crate::error::LeaseError;
@@ -27,6 +27,52 @@ async fn connect(address: &Address) -> io::Result<Stream> {
             stream.set_nodelay(true)?;
             Ok(Stream::Tcp(stream))
         }
-        Address::Unix(path) => Ok(Stream::Unix(UnixStream::connect(path).await?)),
+        Address::Unix(path) => loop {
+            match UnixStream::connect(path).await {
+                // The backlog is full. Unlike TCP, the system does not wait for room (unix(7),
+                // EAGAIN), nor tell when there is some; Tomcat's backlog is 100.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    sleep(BACKLOG_PAUSE).await;
+                }
+                connected => return Ok(Stream::Unix(connected?)),
+            }
+        },
+    }
+}
+
+/// How long to leave a Unix socket with a full backlog alone before the next attempt.
+const BACKLOG_PAUSE: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests {
+    use socket2::{Domain, SockAddr, Socket, Type};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_backlog_of_a_unix_socket_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("backend.sock");
+        let name = SockAddr::unix(&path).unwrap();
+        let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        listener.bind(&name).unwrap();
+        listener.listen(1).unwrap();
+        let mut waiting = Vec::new();
+        loop {
+            let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            match socket.connect(&name) {
+                Ok(()) => waiting.push(socket),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let address = Address::Unix(path);
+        // The dialling is polled first and finds no room; then there is some.
+        let (dialled, accepted) = tokio::join!(dial(&address, Duration::from_secs(30)), async {
+            listener.accept()
+        });
+        accepted.unwrap();
+        dialled.unwrap();
     }
 }
