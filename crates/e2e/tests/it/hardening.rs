@@ -6,6 +6,7 @@
 //! however the bytes are cut, and that no byte of a refused request reaches a backend.
 
 mod backend;
+mod dialogues;
 mod request_rows;
 mod requests;
 mod responses;

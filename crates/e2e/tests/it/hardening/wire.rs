@@ -206,7 +206,9 @@ impl Request {
         for (name, value) in fields {
             text.push_str(&format!(" | {name}: {value}"));
         }
-        let length = self.length.map_or_else(|| "?".to_owned(), |it| it.to_string());
+        let length = self
+            .length
+            .map_or_else(|| "?".to_owned(), |it| it.to_string());
         let body = latin1(&self.body);
         if body.len() > 200 {
             return format!("{text} | {length}:({} bytes)", self.body.len());
