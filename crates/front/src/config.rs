@@ -14,7 +14,9 @@ use ipnet::IpNet;
 
 pub use catamaran_balance::Policy;
 pub use catamaran_http1::Limits;
-pub use catamaran_upstream::config::{Address, AjpConfig, BackendConfig, PacketSize, Protocol};
+pub use catamaran_upstream::config::{
+    Address, AjpConfig, BackendConfig, PacketSize, Protocol, Secret,
+};
 
 /// The whole front.
 #[derive(Clone, Debug)]
@@ -124,6 +126,19 @@ pub struct UpstreamConfig {
     /// Further attempts after a first failed one, on other backends where there are any, and only
     /// where a retry is safe. Default 2. nginx: `proxy_next_upstream_tries` less one.
     pub retries: u32,
+}
+
+impl UpstreamConfig {
+    /// A group of these backends, with every default.
+    #[must_use]
+    pub fn new(name: impl Into<String>, backends: Vec<BackendConfig>) -> Self {
+        Self {
+            name: name.into(),
+            policy: Policy::default(),
+            backends,
+            retries: 2,
+        }
+    }
 }
 
 /// Which requests go where. Among the routes that match, the most specific wins: an exact host

@@ -9,7 +9,7 @@
 //!
 //! ```no_run
 //! use catamaran_front::config::{
-//!     Address, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig, Policy, Protocol,
+//!     Address, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig, Protocol,
 //!     RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
 //! };
 //!
@@ -18,12 +18,10 @@
 //! let front = catamaran_front::start(Config {
 //!     server: ServerConfig::default(),
 //!     listeners: vec![ListenerConfig::new(listen)],
-//!     upstreams: vec![UpstreamConfig {
-//!         name: "tomcat".into(),
-//!         policy: Policy::RoundRobin,
-//!         backends: vec![BackendConfig::new(Protocol::Ajp, tomcat)],
-//!         retries: 2,
-//!     }],
+//!     upstreams: vec![UpstreamConfig::new(
+//!         "tomcat",
+//!         vec![BackendConfig::new(Protocol::Ajp, tomcat)],
+//!     )],
 //!     routes: vec![RouteConfig {
 //!         hosts: vec![],
 //!         path: "/".into(),

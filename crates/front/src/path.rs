@@ -4,7 +4,8 @@
 //! differently from us is refused. In order: escapes of unreserved characters are decoded
 //! (RFC 3986, section 6.2.2.2), other escapes stay as received and are never decoded, so `%252e`
 //! stays what it is; slashes are merged; dot segments are resolved. For matching, each segment
-//! also loses its `;parameters`, as Tomcat does; they are forwarded. Refused are escaped control
+//! also loses its `;parameters`, as Tomcat does, and escapes are compared in capitals; what is
+//! forwarded keeps both. Refused are escaped control
 //! characters, a path that climbs above the root, and dot segments in disguise: with parameters
 //! (`..;x`) or behind an escaped slash or backslash (`..%2f`).
 
@@ -55,7 +56,7 @@ pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
     }
     let decoded = decode_unreserved(path)?;
     let forward: Bytes = resolve(&decoded)?.into();
-    let route = strip_parameters(&forward);
+    let route = for_matching(&forward);
     Ok(NormalPath { forward, route })
 }
 
@@ -168,6 +169,26 @@ fn strip_parameters(path: &Bytes) -> Bytes {
         }
     }
     stripped.into()
+}
+
+/// The form in which routes and paths are compared: without parameters, escapes in capitals
+/// (RFC 3986, section 6.2.2.1).
+pub(crate) fn for_matching(path: &Bytes) -> Bytes {
+    let stripped = strip_parameters(path);
+    if !stripped.contains(&b'%') {
+        return stripped;
+    }
+    let mut form = stripped.to_vec();
+    let mut at = 0;
+    while at < form.len() {
+        if form[at] == b'%' {
+            let digits = at + 1..form.len().min(at + 3);
+            form[digits].make_ascii_uppercase();
+            at += 2;
+        }
+        at += 1;
+    }
+    form.into()
 }
 
 fn is_unreserved(byte: u8) -> bool {

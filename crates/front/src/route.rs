@@ -6,9 +6,11 @@
 
 use std::cmp::Reverse;
 
+use bytes::Bytes;
 use http::StatusCode;
 
 use crate::config::{RouteConfig, RouteTarget};
+use crate::path;
 
 /// The routes, most specific first.
 #[derive(Debug)]
@@ -56,7 +58,8 @@ impl RouteTable {
                     Action::Upstream(upstream(name).ok_or_else(|| name.clone())?)
                 }
             };
-            let path = config.path.as_bytes();
+            let path = path::for_matching(&Bytes::copy_from_slice(config.path.as_bytes()));
+            let path = &path[..];
             let path = if config.exact {
                 path
             } else {

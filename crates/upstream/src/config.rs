@@ -64,8 +64,8 @@ pub struct BackendConfig {
     /// How long an exchange may wait for a connection. Default 5 s. mod_jk:
     /// `connection_acquire_timeout`.
     pub queue_timeout: Duration,
-    /// How long an unused connection stays pooled. Default 30 s; keep it below Tomcat's
-    /// `keepAliveTimeout`. mod_jk: `connection_pool_timeout`.
+    /// How long an unused connection stays pooled. Default 15 s; keep it below Tomcat's
+    /// `keepAliveTimeout`, which is 20 s for HTTP in its stock `server.xml`. mod_jk: `connection_pool_timeout`.
     pub idle_timeout: Duration,
     /// How long a dial may take, name resolution included. Default 2 s. mod_jk:
     /// `socket_connect_timeout`.
@@ -90,7 +90,7 @@ pub struct AjpConfig {
     /// mod_jk: `max_packet_size`.
     pub packet_size: PacketSize,
     /// The shared secret of the connector's `secret`, sent with each request. Default: none.
-    pub secret: Option<String>,
+    pub secret: Option<Secret>,
     /// A pooled connection idle for longer is asked CPING before its next use. Default 10 s; `None`
     /// never asks. mod_jk: `connection_ping_interval`, `ping_mode`.
     pub ping_after_idle: Option<Duration>,
@@ -99,6 +99,28 @@ pub struct AjpConfig {
     /// Say `Transfer-Encoding: chunked` for a body of unknown length. Undertow (WildFly, JBoss)
     /// takes such a request for bodiless without it; Tomcat does not need it. Default off.
     pub announce_chunked: bool,
+}
+
+/// A shared secret; it never shows in a log or a report.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The secret of this text, which AJP13 sends as it is.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
 }
 
 impl Default for AjpConfig {
@@ -131,7 +153,7 @@ impl BackendConfig {
             connections_max: 200,
             queue_max: 1000,
             queue_timeout: Duration::from_secs(5),
-            idle_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(15),
             connect_timeout: Duration::from_secs(2),
             first_byte_timeout: Duration::from_secs(60),
             idle_body_timeout: Duration::from_secs(60),

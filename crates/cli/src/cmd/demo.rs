@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use catamaran_config::{parse_listen_address, parse_upstream_url};
 use catamaran_connector::{self as connector, App, Listener, Secret};
-use catamaran_front::config::{BackendConfig, ListenAddress};
+use catamaran_front::config::{self, BackendConfig, ListenAddress};
 
 use super::app::DRAIN_TIMEOUT;
 use super::serve::without_file;
@@ -32,10 +32,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         .to_string();
     let (protocol, address) = parse_upstream_url(&at).expect("a listener is shown as a URL");
     let mut backend = BackendConfig::new(protocol, address);
-    backend.ajp.secret = Some(secret);
+    backend.ajp.secret = Some(config::Secret::new(secret));
     let listen = args.listen.unwrap_or_else(usual_or_free);
-    let config = without_file(vec![listen], vec![backend])?;
-    let front = catamaran_front::start(config).map_err(|error| Failure::of(&error))?;
+    let front = without_file(vec![listen], vec![backend])?;
+    let front = catamaran_front::start(front).map_err(|error| Failure::of(&error))?;
     for address in front.addresses() {
         explain(&address.to_string(), &at)?;
     }

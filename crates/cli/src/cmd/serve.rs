@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use catamaran_config::{parse_access_log, parse_listen_address, parse_upstream_url};
 use catamaran_front::config::{
     AccessLogTarget, Address, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
-    Policy, Protocol, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
+    Protocol, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
 };
 
 use super::{announce, parse_workers};
@@ -117,12 +117,7 @@ pub(super) fn without_file(
             suffix: None,
             target: RouteTarget::Upstream(name.clone()),
         }],
-        upstreams: vec![UpstreamConfig {
-            name,
-            policy: Policy::default(),
-            backends,
-            retries: 2,
-        }],
+        upstreams: vec![UpstreamConfig::new(name, backends)],
         log: LogConfig::default(),
     })
 }

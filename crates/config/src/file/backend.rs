@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use catamaran_front::config::{Address, BackendConfig, PacketSize, Protocol};
+use catamaran_front::config::{Address, BackendConfig, PacketSize, Protocol, Secret};
 use toml::de::DeTable;
 
 use super::upstream::{POLICY, RETRIES};
@@ -72,7 +72,7 @@ pub(super) fn settings(
     table.set(&PING_TIMEOUT, &mut ajp.ping_timeout);
     table.set(&ANNOUNCE_CHUNKED, &mut ajp.announce_chunked);
     if let Some(secret) = secret(table, surroundings) {
-        ajp.secret = Some(secret);
+        ajp.secret = Some(Secret::new(secret));
     }
     compare(table, backend);
 }
@@ -331,7 +331,7 @@ static IDLE_TIMEOUT: Key<Durations> = Key {
     name: "idle_timeout",
     values: WAIT,
     doc: Doc {
-        preset: Preset::Value("\"30s\""),
+        preset: Preset::Value("\"15s\""),
         sample: "\"20s\"",
         effect: "How long an unused connection stays in the pool.",
         extremes: "Longer than the backend's own (Tomcat: `keepAliveTimeout`, or else \

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use catamaran_front::config::{Address, BackendConfig, Policy, Protocol};
+use catamaran_front::config::{Address, BackendConfig, Policy, Protocol, UpstreamConfig};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -58,8 +58,9 @@ fn one(
     report: &mut Report,
 ) -> Upstream {
     let mut table = Table::new(&SECTION, place.clone(), entries).except(&["backend"]);
-    let policy = table.take(&POLICY).unwrap_or_default();
-    let retries = table.take(&RETRIES).unwrap_or(RETRIES_PRESET);
+    let mut settings = UpstreamConfig::new(name, Vec::new());
+    table.set(&POLICY, &mut settings.policy);
+    table.set(&RETRIES, &mut settings.retries);
     // Settings of the group: every backend starts from them.
     let unplaced = Address::Unix(std::path::PathBuf::new());
     let mut shared = BackendConfig::new(Protocol::Ajp, unplaced);
@@ -86,8 +87,8 @@ fn one(
     Upstream {
         name: name.to_owned(),
         place,
-        policy,
-        retries,
+        policy: settings.policy,
+        retries: settings.retries,
         backends,
     }
 }
@@ -140,6 +141,3 @@ pub(super) static RETRIES: Key<Counts<u32>> = Key {
         elsewhere: "nginx `proxy_next_upstream_tries` less one; mod_jk `lb_retries`, `retries`",
     },
 };
-
-/// In code it has no `Default` to take it from; a test compares the reference with this.
-const RETRIES_PRESET: u32 = 2;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use catamaran_config::load;
 use catamaran_front::config::{
-    AccessLogFormat, AccessLogTarget, Address, Config, ListenAddress, Policy, Protocol, RouteTarget,
+    AccessLogFormat, AccessLogTarget, Address, Config, ListenAddress, Policy, Protocol,
+    RouteTarget, Secret,
 };
 
 fn example() -> Config {
@@ -85,8 +86,8 @@ fn upstream_with_overrides() {
         assert_eq!(backend.first_byte_timeout, secs(120));
         assert_eq!(backend.ajp.packet_size.bytes(), 65_536);
         assert_eq!(
-            backend.ajp.secret.as_deref(),
-            Some("change me, and Tomcat's")
+            backend.ajp.secret,
+            Some(Secret::new("change me, and Tomcat's".to_owned()))
         );
         assert_eq!(backend.exchange_timeout, None);
     }

@@ -88,6 +88,12 @@ fn hosts_come_before_paths() {
 }
 
 #[test]
+fn escapes_compare_in_one_case() {
+    let table = table(&[route(&[], "/%c3%a4", "1")]);
+    assert_eq!(find(&table, "h", "/%C3%A4/x"), Some(1));
+}
+
+#[test]
 fn an_exclusion_is_a_status() {
     let mut hidden = route(&[], "/app/internal", "");
     hidden.target = RouteTarget::Status(StatusCode::NOT_FOUND);
