@@ -48,6 +48,7 @@ const WEBAPP: &[(&str, &str)] = &[
     ("download.jsp", include_str!("../webapp/download.jsp")),
     ("gate.jsp", include_str!("../webapp/gate.jsp")),
     ("ignore.jsp", include_str!("../webapp/ignore.jsp")),
+    ("method.jsp", include_str!("../webapp/method.jsp")),
     ("page.html", include_str!("../webapp/page.html")),
     ("session.jsp", include_str!("../webapp/session.jsp")),
     ("snoop.jsp", include_str!("../webapp/snoop.jsp")),

@@ -144,12 +144,17 @@ fn help_and_version_are_no_faults() {
 #[test]
 fn demo_answers_through_ajp() {
     let process = catamaran(&["demo"]).unwrap();
-    let front = listening(&process, "http");
+    let front = process
+        .wait_for_line("the front's address", |line| {
+            let (_, rest) = line.split_once("front http://")?;
+            rest.split_whitespace().next()?.parse().ok()
+        })
+        .unwrap();
     let page = get(front, "/");
     assert_eq!((page.status, page.body.len()), (200, 347));
     let snoop = get(front, "/snoop");
     let snoop: serde_json::Value = serde_json::from_slice(&snoop.body).unwrap();
-    assert_eq!(snoop["protocol"], "ajp", "{snoop}");
+    assert_eq!(snoop["connector"], "ajp", "{snoop}");
     ends_well(process);
 }
 

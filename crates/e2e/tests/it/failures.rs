@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use catamaran_e2e::{Connector, Front, Tomcat};
-use catamaran_testkit::{Address, Failure, Peer, Script, address};
+use catamaran_testkit::{Address, Failure, Outcome, Peer, Script, address};
 
 /// SEND_HEADERS 200 with Content-Length 2, as in ajp13.md 1.9.
 const AJP_HEAD: &[u8] = b"AB\0\x10\x04\0\xc8\0\x02OK\0\0\x01\xa0\x03\0\x012\0";
@@ -93,8 +93,12 @@ fn a_silent_backend_is_a_504() {
         let front = front_to(&url(protocol, &peer), "first_byte_timeout = \"100ms\"\n");
         let answer = front.get("/").unwrap();
         assert_eq!(answer.status, 504, "{protocol}");
-        // The connection is gone: the late answer must not reach anybody.
-        assert_eq!(peer.wait_outcome(0), catamaran_testkit::Outcome::Completed);
+        // The connection is left: a late answer must not reach anybody.
+        let outcome = peer.wait_outcome(0);
+        assert!(
+            matches!(outcome, Outcome::Completed | Outcome::Failed(_)),
+            "{outcome:?}"
+        );
     }
 }
 
@@ -128,6 +132,10 @@ fn a_backend_that_closes_early_is_a_502_or_a_visible_cut() {
             let peer = Peer::start(request(protocol).send(&answer[..cut]).finish());
             let front = front_to(&url(protocol, &peer), "");
             match front.ask(front.head("POST", "/", "Content-Length: 0\r\n")) {
+                // Only END is missing: the client has been given all that it was promised.
+                Ok(answer) if protocol == "ajp" && cut >= AJP_HEAD.len() + AJP_BODY.len() => {
+                    assert_eq!(answer.text(), "hi", "cut at {cut}");
+                }
                 Ok(answer) => assert_eq!(answer.status, 502, "{protocol} cut at {cut}: {answer:?}"),
                 Err(error) => {
                     let failure = error.downcast::<Failure>().unwrap();
