@@ -25,6 +25,7 @@ use crate::counters::Reason;
 use crate::id::RequestId;
 use crate::path::{self, NormalPath};
 use crate::relay::{Progress, Relay, Terms};
+use crate::replay::Replay;
 use crate::respond;
 use crate::retry::{self, Attempt, Retry};
 use crate::route::Action;
@@ -133,6 +134,9 @@ impl<'a> Exchange<'a> {
         self.upstream = Some(upstream);
         let outgoing = Outgoing::new(self.worker, (site, upstream), client, head, path)?;
         self.client_ip = outgoing.identity.ip;
+        if !outgoing.method().is_idempotent() {
+            self.progress.replay = Replay::never();
+        }
         if self.worker.is_draining() {
             client.close_after();
         }
@@ -200,7 +204,7 @@ impl<'a> Exchange<'a> {
             let decision = retry::decide(&Attempt {
                 stage: failed.stage,
                 method: outgoing.method(),
-                replayable: self.progress.received == 0,
+                replayable: self.progress.replay.has_all(self.progress.received),
                 disconnected: failed.disconnected,
                 reused: failed.reused,
                 attempts_left: (upstream.retries + 1).saturating_sub(self.attempts),
@@ -268,7 +272,7 @@ impl<'a> Exchange<'a> {
         let backend = lease.backend().config();
         Terms {
             version: outgoing.version(),
-            has_body: outgoing.has_body(),
+            body: outgoing.body(),
             expect_continue: outgoing.expect_continue(),
             body_max: self.listener.body_max,
             body_timeout: self.listener.body_timeout,

@@ -50,6 +50,7 @@ mod id;
 mod listener;
 mod path;
 mod relay;
+mod replay;
 mod respond;
 mod retry;
 mod route;

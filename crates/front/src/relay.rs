@@ -20,6 +20,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::client::{BodyPart, ClientConn, ClientError};
+use crate::replay::Replay;
 use crate::watch::Tick;
 use crate::worker::Worker;
 
@@ -28,8 +29,8 @@ use crate::worker::Worker;
 pub(crate) struct Terms {
     /// The client's version; interim responses exist from HTTP/1.1 on.
     pub(crate) version: Version,
-    /// Whether a body is to come from the client.
-    pub(crate) has_body: bool,
+    /// The body that is to come from the client.
+    pub(crate) body: http1::BodyLength,
     /// The client waits for 100 (Continue) before it sends its body.
     pub(crate) expect_continue: bool,
     /// The largest body the client may send.
@@ -47,7 +48,7 @@ pub(crate) struct Terms {
 }
 
 /// What happened so far; it outlives the relay, whole or failed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Bytes of the request's body received from the client.
     pub(crate) received: u64,
@@ -57,6 +58,10 @@ pub(crate) struct Progress {
     pub(crate) head_at: Option<Instant>,
     /// The request's body was received whole (or there was none).
     pub(crate) body_complete: bool,
+    /// The client was told to send its body.
+    pub(crate) continued: bool,
+    /// What was received of the body, for a further attempt.
+    pub(crate) replay: Replay,
 }
 
 /// Why a relay failed.
@@ -95,6 +100,8 @@ pub(crate) struct Relay<'a> {
     download: Download,
     /// Received from the client and not yet within the backend's credit.
     held: Bytes,
+    /// Pieces of an earlier attempt's body that were sent again.
+    replayed: usize,
     /// The last time each side moved.
     moved: Moved,
 }
@@ -134,15 +141,16 @@ impl<'a> Relay<'a> {
         progress: &'a mut Progress,
     ) -> Self {
         let now = client.watched().now();
-        progress.body_complete = !terms.has_body;
+        let invited = !terms.expect_continue || progress.continued;
         Self {
-            upload: match (terms.has_body, terms.expect_continue) {
-                (false, _) => Upload::Done,
-                (true, true) => Upload::Expected,
-                (true, false) => Upload::Streaming,
+            upload: match terms.body {
+                http1::BodyLength::Known(0) => Upload::Done,
+                _ if invited => Upload::Streaming,
+                _ => Upload::Expected,
             },
             download: Download::Head,
             held: Bytes::new(),
+            replayed: 0,
             moved: Moved {
                 backend: now,
                 client_read: now,
@@ -220,12 +228,24 @@ impl<'a> Relay<'a> {
         if self.upload == Upload::Received {
             return Ok(true);
         }
-        // Nothing is read that the backend does not want yet: that is the back-pressure.
-        if self.lease.body_credit() == 0 {
+        // Nothing is read that the backend does not want yet: that is the back-pressure. The end
+        // of a body whose last byte is here needs no reading.
+        let at_end = self.terms.body == http1::BodyLength::Known(self.progress.received);
+        if self.lease.body_credit() == 0 && !at_end {
             return Ok(false);
+        }
+        if let Some(piece) = self.progress.replay.piece(self.replayed) {
+            self.replayed += 1;
+            self.held = piece;
+            return Ok(true);
+        }
+        if self.progress.body_complete {
+            self.upload = Upload::Received;
+            return Ok(true);
         }
         if self.upload == Upload::Expected {
             self.upload = Upload::Streaming;
+            self.progress.continued = true;
             // Whoever has its answer, or is sending already, needs no invitation.
             if self.download == Download::Head && !self.client.has_input() {
                 self.client.send_continue();
@@ -247,6 +267,8 @@ impl<'a> Relay<'a> {
                 {
                     return Err(RelayError::BodyTooLarge);
                 }
+                self.progress.replay.keep(&data);
+                self.replayed += 1;
                 self.held = data;
             }
         }

@@ -69,8 +69,8 @@ impl Outgoing {
         self.head.version
     }
 
-    pub(super) fn has_body(&self) -> bool {
-        self.head.body != BodyLength::Known(0)
+    pub(super) fn body(&self) -> BodyLength {
+        self.head.body
     }
 
     pub(super) fn expect_continue(&self) -> bool {
