@@ -15,7 +15,7 @@ const GIBIBYTE: u64 = 1 << 30;
 
 /// What a front may grow by while gibibytes pass: some buffers for each connection, nothing that
 /// depends on a body's length.
-const GROWTH_MAX: u64 = 8 << 20;
+const GROWTH_MAX: u64 = 16 << 20;
 
 /// The ways a gibibyte goes; the others differ only in what the small bodies show.
 const LARGE: [Connector; 4] = [
@@ -239,7 +239,9 @@ fn constant_memory(front: &Front, work: impl FnOnce()) {
     assert_eq!(front.get("/download.jsp?bytes=200000").unwrap().status, 200);
     let before = front.memory().unwrap();
     work();
-    let growth = front.memory().unwrap().resident_peak - before.resident;
+    // The system counts pages in batches, so a peak may lag behind the present by a few.
+    let peak = front.memory().unwrap().resident_peak;
+    let growth = peak.saturating_sub(before.resident);
     println!("the front grew by {growth} bytes");
     assert!(growth <= GROWTH_MAX, "the front grew by {growth} bytes");
 }
