@@ -172,6 +172,7 @@ impl Conn {
         }
     }
 
+    /// Another exchange may follow the current one.
     pub(crate) fn is_persistent(&self) -> bool {
         self.persistent
     }
@@ -190,17 +191,9 @@ impl Conn {
         self.persistent && self.is_idle() && self.may_send_head()
     }
 
-    /// The connection ends with the current exchange.
-    pub(crate) fn is_last(&self) -> bool {
-        !self.persistent
-    }
-
     /// Nothing of the message being received is still to come.
     pub(crate) fn is_received(&self) -> bool {
-        matches!(
-            self.inbound,
-            Inbound::Done | Inbound::Idle | Inbound::Closed
-        )
+        !matches!(self.inbound, Inbound::Body(_) | Inbound::Failed(_))
     }
 
     /// Between exchanges and not closed: a client may send a request.

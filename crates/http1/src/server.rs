@@ -62,7 +62,8 @@ impl Server {
         match self.conn.receive(input)? {
             None => Ok(None),
             Some(Received::Head(raw)) => {
-                let head = request::decode(&raw).map_err(|fault| self.conn.fail(fault))?;
+                let head = request::decode(&raw, self.conn.limits())
+                    .map_err(|fault| self.conn.fail(fault))?;
                 self.begin_exchange(&head);
                 Ok(Some(ServerEvent::Head(Box::new(head))))
             }
@@ -194,7 +195,7 @@ impl Server {
 
     /// The connection ends with the current exchange, whatever still arrives.
     pub fn is_last(&self) -> bool {
-        self.conn.is_last()
+        !self.conn.is_persistent()
     }
 
     /// Between requests, nothing owed. The caller also looks whether its buffer is empty.
@@ -207,8 +208,8 @@ impl Server {
         self.conn.can_reuse()
     }
 
-    /// Nothing of the current request is still to come: its head said that there is no body, or
-    /// [`ServerEvent::BodyEnd`] was returned.
+    /// Nothing of a request body is still to come: the head said that there is none, or
+    /// [`ServerEvent::BodyEnd`] was returned. `false` for ever after a fault.
     pub fn request_body_done(&self) -> bool {
         self.conn.is_received()
     }

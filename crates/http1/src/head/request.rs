@@ -9,11 +9,15 @@ use crate::head::fields::{self, Persistence, Verdict};
 use crate::head::host::{self, Authority};
 use crate::head::scan::RawHead;
 use crate::head::{RequestHead, request_line, target};
+use crate::limits::Limits;
 use crate::syntax::list;
 
 /// Reads a complete request head.
-pub(crate) fn decode(raw: &RawHead) -> Result<RequestHead, Fault> {
+pub(crate) fn decode(raw: &RawHead, limits: &Limits) -> Result<RequestHead, Fault> {
     let line = request_line::decode(&raw.bytes[..raw.start_line])?;
+    if line.target.len() > limits.target_bytes {
+        return Err(Fault::TargetTooLong);
+    }
     let (target, target_authority) = target::decode(&raw.bytes, line.target, &line.method)?;
     let mut found = Found::default();
     let headers = fields::decode(raw, |name, value| {
