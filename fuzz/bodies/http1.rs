@@ -1,0 +1,238 @@
+//! What must hold in HTTP/1.1 for any bytes whatever.
+//!
+//! Plain functions that panic on a finding: the fuzz targets `http1_*` call them, and so do the
+//! property tests and the replay of the committed corpus in the crate's own tests. Where the
+//! input is cut follows from the input itself, so that a corpus is made of plain messages and
+//! every run repeats.
+
+#[path = "http1/exchange.rs"]
+mod exchange;
+#[path = "http1/feed.rs"]
+pub(crate) mod feed;
+
+use bytes::BytesMut;
+use catamaran_http1::{Authority, BodyLength, Client, Limits, Request, ResponseHead, Server};
+use http::{HeaderMap, Method};
+
+pub(crate) use self::exchange::exchange;
+use self::feed::{Ending, SeenRequest, SeenResponse, ask, serve};
+
+/// Any bytes as requests: cuts change nothing, and whatever is accepted means the same to the
+/// next server once a client has written it anew.
+pub(crate) fn request(data: &[u8]) {
+    let whole = serve(Limits::request(), &[data], true);
+    for pieces in [cut(data), data.chunks(1).collect()] {
+        assert_eq!(serve(Limits::request(), &pieces, true), whole);
+    }
+    for seen in whole.0.iter().filter(|seen| seen.complete) {
+        let (again, ending) = serve(ample(Limits::request()), &[&relayed_request(seen)], true);
+        assert_eq!(ending, Ending::Open(0));
+        let [again] = &again[..] else {
+            panic!("one request became {again:?}")
+        };
+        assert_eq!(again.head.method, seen.head.method);
+        assert_eq!(again.head.target.path, seen.head.target.path);
+        assert_eq!(again.head.target.query, seen.head.target.query);
+        assert_eq!(again.head.body == NO_BODY, seen.head.body == NO_BODY);
+        assert_eq!(
+            end_to_end(&again.head.headers),
+            end_to_end(&seen.head.headers)
+        );
+        assert_eq!(again.body, seen.body);
+        if let Some(authority) = &seen.head.authority {
+            assert_eq!(again.head.authority.as_ref(), Some(authority));
+        }
+    }
+}
+
+/// Any bytes as responses: cuts change nothing, and whatever is accepted means the same to the
+/// next client once a server has written it anew.
+pub(crate) fn response(data: &[u8]) {
+    for method in [Method::GET, Method::HEAD] {
+        let whole = ask(Limits::response(), &method, &[data], true);
+        for pieces in [cut(data), data.chunks(1).collect()] {
+            assert_eq!(ask(Limits::response(), &method, &pieces, true), whole);
+        }
+        let (seen, _) = whole;
+        let Some(head) = seen.head.as_ref().filter(|_| seen.complete) else {
+            continue;
+        };
+        let (again, ending) = ask(
+            ample(Limits::response()),
+            &method,
+            &[&relayed_response(&seen, &method)],
+            true,
+        );
+        assert_eq!(ending, Ending::Open(0));
+        let again_head = again.head.as_ref().expect("a final response");
+        assert!(again.complete);
+        assert_eq!(again_head.status, head.status);
+        assert_eq!(again_head.headers, head.headers);
+        if head.reason.is_some() {
+            assert_eq!(again_head.reason, head.reason);
+        }
+        assert_eq!(again.body, seen.body);
+    }
+}
+
+/// Any bytes as a chunked body: cuts change nothing, a second reader that only knows what sizes
+/// are finds the same body and end, and the body survives being written anew.
+pub(crate) fn chunked(data: &[u8]) {
+    let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let message = [head, data].concat();
+    let whole = serve(Limits::request(), &[&message], true);
+    for body in [cut(data), data.chunks(1).collect()] {
+        let pieces = [vec![&head[..]], body].concat();
+        assert_eq!(serve(Limits::request(), &pieces, true), whole);
+    }
+    let seen = &whole.0[0];
+    if seen.complete {
+        let (body, rest) = unchunk(data).expect("an accepted body is well-formed");
+        assert_eq!(seen.body, body);
+        let after = serve(Limits::request(), &[rest], true);
+        assert_eq!(
+            (&whole.0[1..], &whole.1),
+            (&after.0[..], &after.1),
+            "what follows the body"
+        );
+        let (again, _) = serve(Limits::request(), &[&relayed_request(seen)], true);
+        assert_eq!((again[0].complete, &again[0].body), (true, &body));
+    }
+}
+
+const NO_BODY: BodyLength = BodyLength::Known(0);
+
+/// `data` cut in up to eight places that depend on its content.
+fn cut(data: &[u8]) -> Vec<&[u8]> {
+    let mut state = data.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mut rest = data;
+    let mut pieces = Vec::new();
+    for _ in 0..8 {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let at = (state >> 33) as usize % (rest.len() / 2 + 1);
+        let (piece, tail) = rest.split_at(at);
+        pieces.push(piece);
+        rest = tail;
+    }
+    pieces.push(rest);
+    pieces
+}
+
+/// Limits with room for what rewriting adds: escapes, CR, framing fields.
+fn ample(limits: Limits) -> Limits {
+    Limits {
+        head_bytes: 4 * limits.head_bytes,
+        target_bytes: 3 * limits.target_bytes,
+        line_bytes: 2 * limits.line_bytes,
+        fields: limits.fields + 2,
+        ..limits
+    }
+}
+
+fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    const DROPPED: [&str; 9] = [
+        "connection",
+        "expect",
+        "host",
+        "http2-settings",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "upgrade",
+    ];
+    let mut headers = headers.clone();
+    for name in DROPPED {
+        headers.remove(name);
+    }
+    headers
+}
+
+/// What a client writes for a request that a server has read.
+fn relayed_request(seen: &SeenRequest) -> BytesMut {
+    let head = &seen.head;
+    let host = head
+        .authority
+        .as_ref()
+        .map_or_else(|| "nobody".into(), Authority::to_bytes);
+    let request = Request {
+        method: &head.method,
+        path: &head.target.path,
+        query: head.target.query.as_deref(),
+        host: &host,
+        headers: &head.headers,
+        extra: &[],
+        body: head.body,
+    };
+    let mut client = Client::new(Limits::response());
+    let mut out = BytesMut::new();
+    client
+        .send_request(&request, &mut out)
+        .expect("an accepted request can be sent");
+    for piece in cut(&seen.body) {
+        client.send_data(piece, &mut out);
+    }
+    client
+        .finish_body(&mut out)
+        .expect("the body is as announced");
+    out
+}
+
+/// What a server writes for a response that a client has read.
+fn relayed_response(seen: &SeenResponse, method: &Method) -> BytesMut {
+    let mut server = Server::new(Limits::request());
+    let mut input = BytesMut::from(format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+    server.receive(&mut input).expect("a correct request");
+    let head = seen.head.as_ref().expect("a final response");
+    let body = head
+        .content_length
+        .map_or(BodyLength::Unknown, BodyLength::Known);
+    let head = ResponseHead {
+        status: head.status,
+        reason: head.reason.as_deref(),
+        headers: &head.headers,
+        extra: &[],
+        body,
+    };
+    let mut out = BytesMut::new();
+    server
+        .send_head(&head, &mut out)
+        .expect("an accepted response can be sent");
+    for piece in cut(&seen.body) {
+        server.send_data(piece, &mut out);
+    }
+    server.send_end(&mut out).expect("the body is as announced");
+    out
+}
+
+/// The content of a chunked body and what follows it; blind to all but sizes and line ends.
+fn unchunk(mut data: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut body = Vec::new();
+    loop {
+        let (line, rest) = split_line(data)?;
+        let digits = line.split(|byte| *byte == b';').next()?;
+        let size = usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        if size == 0 {
+            data = rest;
+            break;
+        }
+        body.extend_from_slice(rest.get(..size)?);
+        data = rest[size..].strip_prefix(b"\r\n")?;
+    }
+    loop {
+        let (line, rest) = split_line(data)?;
+        data = rest;
+        if line.is_empty() {
+            return Some((body, data));
+        }
+    }
+}
+
+fn split_line(data: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = data.windows(2).position(|pair| pair == b"\r\n")?;
+    Some((&data[..end], &data[end + 2..]))
+}
