@@ -102,6 +102,8 @@ pub(crate) struct Relay<'a> {
     held: Bytes,
     /// Pieces of an earlier attempt's body that were sent again.
     replayed: usize,
+    /// Until when a head alone is held back, so that it leaves with its body.
+    head_held: Option<Tick>,
     /// The last time each side moved.
     moved: Moved,
 }
@@ -151,6 +153,7 @@ impl<'a> Relay<'a> {
             download: Download::Head,
             held: Bytes::new(),
             replayed: 0,
+            head_held: None,
             moved: Moved {
                 backend: now,
                 client_read: now,
@@ -180,7 +183,9 @@ impl<'a> Relay<'a> {
             // What AJP asks for beyond the body's end the codec answers by itself, while it
             // receives: Tomcat waits for that answer before it goes on.
             moved |= self.poll_backend_write(cx)?;
-            moved |= self.poll_client_write(cx)?;
+            if !self.holds_head() {
+                moved |= self.poll_client_write(cx)?;
+            }
             if self.download == Download::Ended && self.client.unwritten() == 0 {
                 return Poll::Ready(Ok(()));
             }
@@ -323,6 +328,9 @@ impl<'a> Relay<'a> {
     }
 
     fn handle(&mut self, event: Event) -> Result<(), RelayError> {
+        if !matches!(event, Event::BodyWanted) {
+            self.head_held = None;
+        }
         match event {
             Event::Interim(head) => {
                 // We answer `Expect` ourselves.
@@ -368,6 +376,7 @@ impl<'a> Relay<'a> {
         self.client.send_head(&head).map_err(RelayError::Response)?;
         self.progress.status = Some(head.status);
         self.download = Download::Body;
+        self.head_held = Some(self.now() + HEAD_HOLD);
         Ok(())
     }
 
@@ -394,8 +403,15 @@ impl<'a> Relay<'a> {
         if self.now() >= deadline {
             return Poll::Ready(Err(error));
         }
-        self.client.watched().set(deadline);
+        let next = self.head_held.map_or(deadline, |until| until.min(deadline));
+        self.client.watched().set(next);
         Poll::Pending
+    }
+
+    /// Whether only a head waits to be written, and its body may come any moment. Tomcat writes
+    /// head, body and end apart; a segment for each would cost more than the wait.
+    fn holds_head(&self) -> bool {
+        self.head_held.is_some_and(|until| self.now() < until)
     }
 
     fn now(&self) -> Tick {
@@ -443,3 +459,6 @@ impl From<io::Error> for RelayError {
         Self::Client(ClientError::Io(error))
     }
 }
+
+/// How long a head may wait for its body: one tick of the watch.
+const HEAD_HOLD: Duration = Duration::from_millis(20);
