@@ -1,9 +1,11 @@
-//! The project's own commands: `cargo xtask ci | test | tidy | deny | fuzz [SECONDS]`.
+//! The project's own commands: `cargo xtask ci | test | tidy | deny | fuzz | compare`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
-//! neither rustc nor clippy can see, [`deny`] what may be linked, [`fuzz`] the fuzz targets.
+//! neither rustc nor clippy can see, [`deny`] what may be linked, [`fuzz`] the fuzz targets; [`mod@compare`]
+//! measures our front beside those that people use.
 
+mod compare;
 mod deny;
 mod fuzz;
 mod graph;
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
             Ok(seconds) => run(|steps, root| fuzz::all(steps, root, seconds)),
             Err(_) => usage(),
         },
+        ["compare", options @ ..] => run(|steps, root| compare::run(steps, root, options)),
         _ => usage(),
     };
     match result {
@@ -95,5 +98,5 @@ fn run(work: impl FnOnce(&mut Steps, &Path) -> anyhow::Result<()>) -> anyhow::Re
 }
 
 fn usage() -> anyhow::Result<()> {
-    bail!("unknown command\n{USAGE}")
+    bail!("unknown command\n{USAGE}{}", compare::options::USAGE)
 }

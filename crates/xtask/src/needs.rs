@@ -1,4 +1,4 @@
-//! What the end-to-end tests run against, installed from Debian's packages when it is missing.
+//! What the end-to-end tests and comparisons run against, installed from Debian's packages when it is missing.
 //!
 //! Nothing is skipped when a server is missing: it is installed, or the command fails and says
 //! what to install. Installing never leaves a service running, so no test meets a server that it
@@ -11,32 +11,49 @@ use anyhow::Context;
 use crate::step::{program, say};
 
 /// A Debian package, and a file that is there once it is installed.
-struct Need {
+pub(crate) struct Need {
     package: &'static str,
     proof: &'static str,
 }
 
+/// For the tests.
+pub(crate) const TESTS: &[Need] = &[TOMCAT, APACHE, MOD_JK, NGINX];
+
+/// For `compare`; Apache's own package brings `mod_proxy_ajp` and `mod_proxy_http`.
+pub(crate) const COMPARED: &[Need] = &[APACHE, MOD_JK, NGINX, HAPROXY, WRK];
+
 /// The server itself is in `tomcat10-common`; the package `tomcat10` adds a system user and a
 /// service, which tests with their own directories and ports have no use for. The same goes for
 /// `apache2-bin` and `apache2`.
-const NEEDS: &[Need] = &[
-    Need {
-        package: "tomcat10-common",
-        proof: "/usr/share/tomcat10/bin/bootstrap.jar",
-    },
-    Need {
-        package: "apache2-bin",
-        proof: "/usr/sbin/apache2",
-    },
-    Need {
-        package: "libapache2-mod-jk",
-        proof: "/usr/lib/apache2/modules/mod_jk.so",
-    },
-    Need {
-        package: "nginx",
-        proof: "/usr/sbin/nginx",
-    },
-];
+const TOMCAT: Need = Need {
+    package: "tomcat10-common",
+    proof: "/usr/share/tomcat10/bin/bootstrap.jar",
+};
+
+const APACHE: Need = Need {
+    package: "apache2-bin",
+    proof: "/usr/sbin/apache2",
+};
+
+const MOD_JK: Need = Need {
+    package: "libapache2-mod-jk",
+    proof: "/usr/lib/apache2/modules/mod_jk.so",
+};
+
+const NGINX: Need = Need {
+    package: "nginx",
+    proof: "/usr/sbin/nginx",
+};
+
+const HAPROXY: Need = Need {
+    package: "haproxy",
+    proof: "/usr/sbin/haproxy",
+};
+
+const WRK: Need = Need {
+    package: "wrk",
+    proof: "/usr/bin/wrk",
+};
 
 /// Forbids package scripts to start services, as Debian provides for (policy-rc.d exit 101), then
 /// installs the packages given as arguments.
@@ -60,10 +77,10 @@ export DEBIAN_FRONTEND=noninteractive
 "#;
 
 /// Installs what is missing and says so; quick when nothing is.
-pub(crate) fn install() -> anyhow::Result<()> {
-    let missing = missing(NEEDS, |proof| Path::new(proof).exists());
+pub(crate) fn install(needs: &[Need]) -> anyhow::Result<()> {
+    let missing = missing(needs, |proof| Path::new(proof).exists());
     if missing.is_empty() {
-        say("everything the tests need is installed");
+        say("everything needed is installed");
         return Ok(());
     }
     say(&format!("installing {} with apt-get", missing.join(" ")));
@@ -75,7 +92,7 @@ pub(crate) fn install() -> anyhow::Result<()> {
     };
     install.args(&missing).finish().with_context(|| {
         let packages = missing.join(" ");
-        format!("the tests need these Debian packages, please install them: {packages}")
+        format!("these Debian packages are needed, please install them: {packages}")
     })
 }
 
@@ -94,9 +111,9 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_installed() {
-        assert_eq!(missing(NEEDS, |_| true), Vec::<&str>::new());
-        let without_nginx = missing(NEEDS, |proof| !proof.ends_with("nginx"));
+        assert_eq!(missing(TESTS, |_| true), Vec::<&str>::new());
+        let without_nginx = missing(TESTS, |proof| !proof.ends_with("nginx"));
         assert_eq!(without_nginx, ["nginx"]);
-        assert_eq!(missing(NEEDS, |_| false).len(), NEEDS.len());
+        assert_eq!(missing(TESTS, |_| false).len(), TESTS.len());
     }
 }

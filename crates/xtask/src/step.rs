@@ -133,7 +133,11 @@ pub(crate) fn say(line: &str) {
     println!("{line}");
 }
 
-#[expect(clippy::disallowed_methods, reason = "steps are timed for the reader")]
-fn now() -> Instant {
+/// The clock that steps and measurements are timed by.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "durations are all that is wanted"
+)]
+pub(crate) fn now() -> Instant {
     Instant::now()
 }

@@ -17,7 +17,9 @@ const BINARY: &str = "CATAMARAN_BIN";
 
 /// Installs, builds, and runs all tests.
 pub(crate) fn all(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
-    steps.run("install what the tests need", needs::install)?;
+    steps.run("install what the tests need", || {
+        needs::install(needs::TESTS)
+    })?;
     let binary = steps.run("build the binary", || {
         cargo(
             root,

@@ -1,0 +1,108 @@
+//! `cargo xtask compare`: what our front costs beside nginx, HAProxy and Apache's three ways.
+//!
+//! All fronts run with one worker on one core, before the same application of our own; load and
+//! application have the other core. Small on purpose: a first figure before there is a laboratory
+//! with designed experiments. It must never favour ours: [`conf`] has every front's configuration.
+
+mod bulk;
+mod client;
+mod conf;
+mod contender;
+mod idle;
+pub(crate) mod options;
+mod page;
+mod procfs;
+mod series;
+mod server;
+mod table;
+mod wrk;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use cargo_metadata::MetadataCommand;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use self::contender::{Contender, Front, LOAD_CORE, Setting};
+use self::options::{Mode, Options};
+use crate::needs;
+use crate::step::{Steps, cargo, program, say};
+
+/// Installs, builds, starts everything, measures, and stops everything.
+pub(crate) fn run(steps: &mut Steps, root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    let options = Options::parse(arguments)?;
+    steps.run("install what is compared", || {
+        needs::install(needs::COMPARED)
+    })?;
+    let binary = match &options.binary {
+        Some(binary) => binary.clone(),
+        None => steps.run("build the binary", || build(root))?,
+    };
+    steps.run("compare", || compare(&options, &binary))
+}
+
+fn build(root: &Path) -> anyhow::Result<PathBuf> {
+    let release = ["build", "--release", "--quiet", "--package", "catamaran"];
+    cargo(root, &release).finish()?;
+    let metadata = MetadataCommand::new().current_dir(root).no_deps().exec();
+    let target = metadata.context("cargo metadata")?.target_directory;
+    Ok(target.join("release/catamaran").into_std_path_buf())
+}
+
+fn compare(options: &Options, binary: &Path) -> anyhow::Result<()> {
+    ensure!(
+        procfs::cores()?.len() > LOAD_CORE,
+        "this needs two cores: one for the front, one for load and backend"
+    );
+    raise_limit();
+    // Whatever is started inherits the core; fronts are moved to theirs.
+    let own = std::process::id().to_string();
+    let core = LOAD_CORE.to_string();
+    ensure!(
+        program("taskset", &["--cpu-list", "--pid", &core, &own]).succeeds(),
+        "taskset (package util-linux) cannot pin this process to core {core}"
+    );
+    let (_backend, backend) = contender::start_backend(binary)?;
+    let setting = Setting {
+        binary,
+        access_log: options.access_log,
+        connections: options.idle_connections,
+    };
+    let start = |contender: &Contender| contender.start(setting, backend);
+    for mode in &options.modes {
+        // Fresh processes, so that no measurement inherits the memory of another.
+        let fronts: Vec<Front> = options
+            .contenders
+            .iter()
+            .map(start)
+            .collect::<Result<_, _>>()?;
+        match mode {
+            Mode::Page => page::run(&fronts, options.page_rounds, options.page_seconds)?,
+            Mode::Idle => idle::run(&fronts, options.idle_connections, options.idle_seconds)?,
+            Mode::Bulk => bulk::run(&fronts, options.bulk_rounds, options.bulk_bytes)?,
+        }
+    }
+    Ok(())
+}
+
+/// Thousands of idle connections are as many open files, here and in every front, which inherits
+/// the limit.
+fn raise_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        say(&format!("cannot raise the limit of open files: {error}"));
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "polls processes that send no event"
+)]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
+}

@@ -1,0 +1,152 @@
+//! Who is compared, and how each is started: one worker each, before the same backend.
+//!
+//! The texts of their configurations are in [`super::conf`]. Every front relays to the application
+//! of this project, by AJP13 or by HTTP/1.1, and sends what it sends by default.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+
+use super::client::Client;
+use super::conf;
+use super::server::{self, Server};
+
+/// A front with the protocol it speaks to the backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contender {
+    OursAjp,
+    OursHttp,
+    Nginx,
+    Haproxy,
+    ModJk,
+    ModProxyAjp,
+    ModProxyHttp,
+}
+
+/// What all fronts are given alike.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting<'a> {
+    /// Our own program.
+    pub(super) binary: &'a Path,
+    /// Whether every front writes an access log to a file, in its own usual format.
+    pub(super) access_log: bool,
+    /// How many client connections it must be able to hold.
+    pub(super) connections: usize,
+}
+
+/// Where the application listens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Backend {
+    pub(super) ajp: SocketAddr,
+    pub(super) http: SocketAddr,
+}
+
+/// A contender that serves.
+#[derive(Debug)]
+pub(super) struct Front {
+    pub(super) contender: Contender,
+    pub(super) server: Server,
+    pub(super) address: SocketAddr,
+}
+
+impl Contender {
+    pub(super) const ALL: [Self; 7] = [
+        Self::OursAjp,
+        Self::OursHttp,
+        Self::Nginx,
+        Self::Haproxy,
+        Self::ModJk,
+        Self::ModProxyAjp,
+        Self::ModProxyHttp,
+    ];
+
+    /// As it is written on the command line and in tables.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::OursAjp => "ours-ajp",
+            Self::OursHttp => "ours-http",
+            Self::Nginx => "nginx",
+            Self::Haproxy => "haproxy",
+            Self::ModJk => "mod_jk",
+            Self::ModProxyAjp => "mod_proxy_ajp",
+            Self::ModProxyHttp => "mod_proxy_http",
+        }
+    }
+
+    /// Starts it on [`FRONT_CORE`] and waits until it relays the page.
+    pub(super) fn start(self, setting: Setting<'_>, backend: Backend) -> anyhow::Result<Front> {
+        let directory = server::directory()?;
+        let root = directory.path().to_owned();
+        let address = server::unused_address()?;
+        let place = conf::Place {
+            root: &root,
+            address,
+            backend,
+            setting,
+        };
+        let command: Vec<String> = match self {
+            Self::OursAjp => conf::ours(place, &format!("ajp://{}", backend.ajp)),
+            Self::OursHttp => conf::ours(place, &format!("http://{}", backend.http)),
+            Self::Nginx => conf::nginx(place)?,
+            Self::Haproxy => conf::haproxy(place)?,
+            Self::ModJk => conf::mod_jk(place)?,
+            Self::ModProxyAjp => conf::mod_proxy(place, "ajp")?,
+            Self::ModProxyHttp => conf::mod_proxy(place, "http")?,
+        };
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        let mut server = Server::start(self.name(), &command, FRONT_CORE, directory)?;
+        server.wait_until(|_| {
+            let length = Client::connect(address)?.get("/")?;
+            ensure!(length == PAGE_BYTES, "the page has {length} bytes");
+            Ok(())
+        })?;
+        Ok(Front {
+            contender: self,
+            server,
+            address,
+        })
+    }
+}
+
+/// Starts the backend of all fronts: our own application, the cheapest there is, on
+/// [`LOAD_CORE`].
+pub(super) fn start_backend(binary: &Path) -> anyhow::Result<(Server, Backend)> {
+    let binary = binary.to_string_lossy();
+    let any = "127.0.0.1:0";
+    let command = [
+        &binary,
+        "app",
+        "--ajp",
+        any,
+        "--http",
+        any,
+        "--io",
+        "epoll",
+        "--workers",
+        "1",
+    ];
+    let directory = server::directory()?;
+    let mut server = Server::start("the application", &command, LOAD_CORE, directory)?;
+    let backend = server.wait_until(|server| {
+        let log = server.log();
+        let announced = |scheme: &str| {
+            let prefix = format!("listening on {scheme}://");
+            let address = log.lines().find_map(|line| line.strip_prefix(&prefix));
+            let address = address.with_context(|| format!("no {scheme} address announced"))?;
+            anyhow::Ok(address.parse()?)
+        };
+        Ok(Backend {
+            ajp: announced("ajp")?,
+            http: announced("http")?,
+        })
+    })?;
+    Ok((server, backend))
+}
+
+/// The core that fronts have for themselves.
+pub(super) const FRONT_CORE: usize = 0;
+/// The core that the load and the backend share.
+pub(super) const LOAD_CORE: usize = 1;
+/// What `/` answers.
+const PAGE_BYTES: u64 = 347;

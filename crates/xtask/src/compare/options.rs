@@ -1,0 +1,182 @@
+//! The command line of `cargo xtask compare`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use super::contender::Contender;
+
+/// How it is called, for the usage text.
+pub(crate) const USAGE: &str = "\
+  compare [page|idle|bulk|all] [OPTION...]
+                  our front beside nginx, HAProxy and Apache; page, idle or bulk alone, or all
+      --rounds N      how often each front is measured (page 10, bulk 3)
+      --seconds S     how long one measurement of the page takes (3), of idleness (10)
+      --connections N idle connections (10000)
+      --mebibytes N   size of a bulk body (1024)
+      --only A,B      ours-ajp ours-http nginx haproxy mod_jk mod_proxy_ajp mod_proxy_http
+      --access-log    every front writes its access log (off)
+      --binary PATH   measure this build of ours (default: builds the workspace's)
+      --quick         3 rounds of 1 s, 1000 idle connections, 128 MiB
+";
+
+/// What to compare, and how thoroughly.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Options {
+    pub(super) modes: Vec<Mode>,
+    pub(super) contenders: Vec<Contender>,
+    /// Our own program; `None` to build it.
+    pub(super) binary: Option<PathBuf>,
+    pub(super) access_log: bool,
+    pub(super) page_rounds: usize,
+    pub(super) page_seconds: u32,
+    pub(super) idle_connections: usize,
+    pub(super) idle_seconds: u32,
+    pub(super) bulk_rounds: usize,
+    pub(super) bulk_bytes: u64,
+}
+
+/// One kind of measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Small responses, as many as the front can give.
+    Page,
+    /// Connections that do nothing.
+    Idle,
+    /// One large body at a time, in either direction.
+    Bulk,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            modes: vec![Mode::Page],
+            contenders: Contender::ALL.to_vec(),
+            binary: None,
+            access_log: false,
+            page_rounds: 10,
+            page_seconds: 3,
+            idle_connections: 10_000,
+            idle_seconds: 10,
+            bulk_rounds: 3,
+            bulk_bytes: 1 << 30,
+        }
+    }
+}
+
+impl Options {
+    /// Later words override earlier ones, so `--quick` goes first.
+    pub(super) fn parse(arguments: &[&str]) -> anyhow::Result<Self> {
+        let mut options = Self::default();
+        let mut words = arguments.iter().copied();
+        while let Some(word) = words.next() {
+            match word {
+                "page" => options.modes = vec![Mode::Page],
+                "idle" => options.modes = vec![Mode::Idle],
+                "bulk" => options.modes = vec![Mode::Bulk],
+                "all" => options.modes = vec![Mode::Page, Mode::Idle, Mode::Bulk],
+                "--access-log" => options.access_log = true,
+                "--quick" => options.make_quick(),
+                _ => {
+                    let value = words.next();
+                    let value = value.with_context(|| format!("{word}: unknown, or no value"))?;
+                    options.set(word, value)?;
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    fn make_quick(&mut self) {
+        self.page_rounds = 3;
+        self.page_seconds = 1;
+        self.idle_connections = 1000;
+        self.idle_seconds = 2;
+        self.bulk_rounds = 1;
+        self.bulk_bytes = 128 << 20;
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
+        match name {
+            "--only" => {
+                self.contenders = value.split(',').map(contender).collect::<Result<_, _>>()?;
+                return Ok(());
+            }
+            "--binary" => {
+                let binary = Path::new(value).canonicalize();
+                self.binary = Some(binary.with_context(|| format!("--binary {value}"))?);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let number: u32 = value
+            .parse()
+            .ok()
+            .filter(|number| *number > 0)
+            .with_context(|| format!("{name}: {value} should be a number from 1"))?;
+        match name {
+            "--rounds" => {
+                self.page_rounds = number as usize;
+                self.bulk_rounds = number as usize;
+            }
+            "--seconds" => {
+                self.page_seconds = number;
+                self.idle_seconds = number;
+            }
+            "--connections" => self.idle_connections = number as usize,
+            "--mebibytes" => self.bulk_bytes = u64::from(number) << 20,
+            _ => bail!("compare: unknown option {name}\n{USAGE}"),
+        }
+        Ok(())
+    }
+}
+
+fn contender(name: &str) -> anyhow::Result<Contender> {
+    let mut all = Contender::ALL.into_iter();
+    all.find(|contender| contender.name() == name)
+        .with_context(|| {
+            let names = Contender::ALL.map(Contender::name).join(" ");
+            format!("--only: {name} is none of {names}")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_said_is_the_page_by_all() {
+        assert_eq!(Options::parse(&[]).unwrap(), Options::default());
+    }
+
+    #[test]
+    fn what_is_said_later_wins() {
+        let words = [
+            "all",
+            "--quick",
+            "--rounds",
+            "1",
+            "--only",
+            "nginx,ours-ajp",
+        ];
+        let options = Options::parse(&words).unwrap();
+        assert_eq!((options.page_rounds, options.page_seconds), (1, 1));
+        assert_eq!(options.contenders, [Contender::Nginx, Contender::OursAjp]);
+        assert_eq!(options.modes, [Mode::Page, Mode::Idle, Mode::Bulk]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for words in [
+            &["--rounds"][..],
+            &["--rounds", "0"],
+            &["--rounds", "many"],
+            &["--loud", "1"],
+            &["--only", "iis"],
+            &["pages"],
+            &["--binary", "no/such/program"],
+        ] {
+            assert!(Options::parse(words).is_err(), "{words:?}");
+        }
+    }
+}
