@@ -90,6 +90,13 @@ pub struct ListenerConfig {
     /// How long a client may refuse to take the next bytes of a response. Default 30 s. nginx:
     /// `send_timeout`.
     pub write_timeout: Duration,
+    /// The least bytes a second a client must send of a body, on average, after 10 s of grace; time
+    /// in which the backend does not want any does not count. Default 500; 0 demands none. httpd:
+    /// `RequestReadTimeout body=10,MinRate=500`.
+    pub body_rate_min: u64,
+    /// The least bytes a second a client must take of a response, likewise. Default 500; 0 demands
+    /// none.
+    pub write_rate_min: u64,
     /// The largest body a client may send; a larger one is answered 413. Default: no limit. nginx:
     /// `client_max_body_size`.
     pub body_max: Option<u64>,
@@ -108,6 +115,8 @@ impl ListenerConfig {
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(15),
             write_timeout: Duration::from_secs(30),
+            body_rate_min: 500,
+            write_rate_min: 500,
             body_max: None,
             limits: Limits::request(),
         }

@@ -23,6 +23,7 @@ use crate::client::ClientConn;
 use crate::config::ListenerConfig;
 use crate::counters::Reason;
 use crate::id::RequestId;
+use crate::pace::Demand;
 use crate::path::{self, NormalPath};
 use crate::relay::{Progress, Relay, Terms};
 use crate::replay::Replay;
@@ -275,8 +276,14 @@ impl<'a> Exchange<'a> {
             body: outgoing.body(),
             expect_continue: outgoing.expect_continue(),
             body_max: self.listener.body_max,
-            body_timeout: self.listener.body_timeout,
-            write_timeout: self.listener.write_timeout,
+            body_demand: Demand {
+                idle: self.listener.body_timeout,
+                rate_min: self.listener.body_rate_min,
+            },
+            write_demand: Demand {
+                idle: self.listener.write_timeout,
+                rate_min: self.listener.write_rate_min,
+            },
             first_byte_timeout: backend.first_byte_timeout,
             idle_body_timeout: backend.idle_body_timeout,
             deadline: backend

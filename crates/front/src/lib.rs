@@ -48,6 +48,7 @@ mod forwarded;
 mod header;
 mod id;
 mod listener;
+mod pace;
 mod path;
 mod relay;
 mod replay;

@@ -20,6 +20,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::client::{BodyPart, ClientConn, ClientError};
+use crate::pace::{Demand, Pace};
 use crate::replay::Replay;
 use crate::watch::Tick;
 use crate::worker::Worker;
@@ -35,10 +36,10 @@ pub(crate) struct Terms {
     pub(crate) expect_continue: bool,
     /// The largest body the client may send.
     pub(crate) body_max: Option<u64>,
-    /// How long the client may be silent within its body.
-    pub(crate) body_timeout: Duration,
-    /// How long the client may refuse to take bytes.
-    pub(crate) write_timeout: Duration,
+    /// How fast the client must send its body.
+    pub(crate) body_demand: Demand,
+    /// How fast the client must take the response.
+    pub(crate) write_demand: Demand,
     /// How long the backend may be silent before the response.
     pub(crate) first_byte_timeout: Duration,
     /// How long the backend may be silent within the response or refuse to take bytes.
@@ -104,8 +105,12 @@ pub(crate) struct Relay<'a> {
     replayed: usize,
     /// Until when a head alone is held back, so that it leaves with its body.
     head_held: Option<Tick>,
-    /// The last time each side moved.
-    moved: Moved,
+    /// When the backend last moved, or last was free to.
+    backend_moved: Tick,
+    /// The client's pace in sending its body.
+    reading: Pace,
+    /// The client's pace in taking the response.
+    writing: Pace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,14 +128,6 @@ enum Download {
     Head,
     Body,
     Ended,
-}
-
-/// When something last happened that a silence is measured from.
-#[derive(Clone, Copy, Debug)]
-struct Moved {
-    backend: Tick,
-    client_read: Tick,
-    client_write: Tick,
 }
 
 impl<'a> Relay<'a> {
@@ -154,11 +151,9 @@ impl<'a> Relay<'a> {
             held: Bytes::new(),
             replayed: 0,
             head_held: None,
-            moved: Moved {
-                backend: now,
-                client_read: now,
-                client_write: now,
-            },
+            backend_moved: now,
+            reading: Pace::default(),
+            writing: Pace::default(),
             client,
             lease,
             worker,
@@ -215,7 +210,7 @@ impl<'a> Relay<'a> {
                     let short = ClientError::Fault(http1::Fault::TruncatedBody);
                     return Err(RelayError::Client(short));
                 }
-                self.moved.backend = self.now();
+                self.backend_moved = self.now();
                 break;
             }
             let credit = self.lease.body_credit().min(self.held.len());
@@ -223,7 +218,7 @@ impl<'a> Relay<'a> {
                 break;
             }
             self.lease.send_body(self.held.split_to(credit));
-            self.moved.backend = self.now();
+            self.backend_moved = self.now();
         }
         Ok(moved && self.lease.unwritten() > 0)
     }
@@ -256,29 +251,32 @@ impl<'a> Relay<'a> {
                 self.client.send_continue();
             }
         }
-        match self.client.poll_body(cx) {
+        let part = match self.client.poll_body(cx) {
             Poll::Pending => return Ok(false),
-            Poll::Ready(Err(error)) => return Err(RelayError::Client(error)),
-            Poll::Ready(Ok(BodyPart::End)) => {
+            Poll::Ready(part) => part.map_err(RelayError::Client)?,
+        };
+        match part {
+            BodyPart::End => {
                 self.upload = Upload::Received;
                 self.progress.body_complete = true;
             }
-            Poll::Ready(Ok(BodyPart::Data(data))) => {
-                self.progress.received += data.len() as u64;
-                if self
-                    .terms
-                    .body_max
-                    .is_some_and(|max| self.progress.received > max)
-                {
-                    return Err(RelayError::BodyTooLarge);
-                }
-                self.progress.replay.keep(&data);
-                self.replayed += 1;
-                self.held = data;
-            }
+            BodyPart::Data(data) => self.take_body(data)?,
         }
-        self.moved.client_read = self.now();
         Ok(true)
+    }
+
+    fn take_body(&mut self, data: Bytes) -> Result<(), RelayError> {
+        let bytes = data.len() as u64;
+        self.reading.moved(self.now(), bytes);
+        self.progress.received += bytes;
+        let max = self.terms.body_max.unwrap_or(u64::MAX);
+        if self.progress.received > max {
+            return Err(RelayError::BodyTooLarge);
+        }
+        self.progress.replay.keep(&data);
+        self.replayed += 1;
+        self.held = data;
+        Ok(())
     }
 
     fn poll_backend_write(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
@@ -288,7 +286,7 @@ impl<'a> Relay<'a> {
         }
         match self.lease.poll_write(cx) {
             Poll::Ready(Ok(_)) => {
-                self.moved.backend = self.now();
+                self.backend_moved = self.now();
                 Ok(true)
             }
             Poll::Ready(Err(error)) => {
@@ -302,7 +300,7 @@ impl<'a> Relay<'a> {
             }
             Poll::Pending => {
                 if self.lease.unwritten() < waiting {
-                    self.moved.backend = self.now();
+                    self.backend_moved = self.now();
                 }
                 Ok(false)
             }
@@ -317,7 +315,7 @@ impl<'a> Relay<'a> {
                 break;
             };
             moved = true;
-            self.moved.backend = self.now();
+            self.backend_moved = self.now();
             let flush = matches!(event, Ok(Event::Flush | Event::BodyWanted));
             self.handle(event.map_err(RelayError::Upstream)?)?;
             if flush {
@@ -387,18 +385,19 @@ impl<'a> Relay<'a> {
         }
         let was_full = self.client.is_full();
         let written = self.client.poll_write(cx)?;
-        if written.is_ready() || self.client.unwritten() < waiting {
-            self.moved.client_write = self.now();
+        let taken = waiting - self.client.unwritten();
+        if taken > 0 {
+            self.writing.moved(self.now(), taken as u64);
             if was_full {
                 // The backend was not waited for while the client was slow.
-                self.moved.backend = self.moved.client_write;
+                self.backend_moved = self.now();
             }
         }
         Ok(written.is_ready())
     }
 
     /// Nothing moves: waits for the first silence to become too long.
-    fn poll_deadlines(&self) -> Poll<Result<(), RelayError>> {
+    fn poll_deadlines(&mut self) -> Poll<Result<(), RelayError>> {
         let (deadline, error) = self.first_deadline();
         if self.now() >= deadline {
             return Poll::Ready(Err(error));
@@ -418,24 +417,17 @@ impl<'a> Relay<'a> {
         self.client.watched().now()
     }
 
-    fn first_deadline(&self) -> (Tick, RelayError) {
+    fn first_deadline(&mut self) -> (Tick, RelayError) {
+        let now = self.now();
         let client_blocks = self.client.unwritten() > 0;
         let wants_body = matches!(self.upload, Upload::Streaming)
             && self.held.is_empty()
             && self.lease.body_credit() > 0;
         let terms = &self.terms;
-        let write = client_blocks.then(|| {
-            (
-                self.moved.client_write + terms.write_timeout,
-                RelayError::WriteTimeout,
-            )
-        });
-        let body = wants_body.then(|| {
-            (
-                self.moved.client_read + terms.body_timeout,
-                RelayError::BodyTimeout,
-            )
-        });
+        let write = deadline(&mut self.writing, client_blocks, now, terms.write_demand)
+            .map(|at| (at, RelayError::WriteTimeout));
+        let body = deadline(&mut self.reading, wants_body, now, terms.body_demand)
+            .map(|at| (at, RelayError::BodyTimeout));
         let silence = match self.download {
             Download::Head => Some((terms.first_byte_timeout, RelayError::FirstByteTimeout)),
             Download::Body => Some((terms.idle_body_timeout, RelayError::IdleBodyTimeout)),
@@ -443,7 +435,7 @@ impl<'a> Relay<'a> {
         };
         let backend = silence
             .filter(|_| !self.client.is_full() && !wants_body)
-            .map(|(limit, error)| (self.moved.backend + limit, error));
+            .map(|(limit, error)| (self.backend_moved + limit, error));
         let whole = (terms.deadline, RelayError::ExchangeTimeout);
         let sooner =
             |first: (Tick, _), next: (Tick, _)| if next.0 < first.0 { next } else { first };
@@ -452,6 +444,15 @@ impl<'a> Relay<'a> {
             .flatten()
             .fold(whole, sooner)
     }
+}
+
+/// Until when a client may keep us waiting, if it does.
+fn deadline(pace: &mut Pace, waited_for: bool, now: Tick, demand: Demand) -> Option<Tick> {
+    if !waited_for {
+        pace.rest(now);
+        return None;
+    }
+    Some(pace.wait(now, demand))
 }
 
 impl From<io::Error> for RelayError {

@@ -23,6 +23,15 @@ pub(crate) struct Tick(u64);
 impl Tick {
     /// A moment that never comes.
     pub(crate) const NEVER: Self = Self(u64::MAX);
+
+    /// The moment the watch began.
+    #[cfg(test)]
+    pub(crate) const START: Self = Self(0);
+
+    /// The time from an earlier moment to this one.
+    pub(crate) fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
 }
 
 impl std::ops::Add<Duration> for Tick {

@@ -43,6 +43,8 @@ fn settings(table: &mut Table<'_>, listener: &mut ListenerConfig) {
     table.set(&HEAD_TIMEOUT, &mut listener.head_timeout);
     table.set(&BODY_TIMEOUT, &mut listener.body_timeout);
     table.set(&WRITE_TIMEOUT, &mut listener.write_timeout);
+    table.set(&BODY_RATE_MIN, &mut listener.body_rate_min);
+    table.set(&WRITE_RATE_MIN, &mut listener.write_rate_min);
     table.set(&BODY_MAX, &mut listener.body_max);
 }
 
@@ -76,6 +78,8 @@ pub(crate) static SECTION: Section = Section {
         &HEAD_TIMEOUT,
         &BODY_TIMEOUT,
         &WRITE_TIMEOUT,
+        &BODY_RATE_MIN,
+        &WRITE_RATE_MIN,
         &BODY_MAX,
         &HEAD_MAX,
         &TARGET_MAX,
@@ -188,6 +192,39 @@ static WRITE_TIMEOUT: Key<Durations> = Key {
         extremes: "Too short cuts slow readers off. Too long lets a stalled reader hold a \
                    connection of the backend.",
         elsewhere: "nginx `send_timeout`; httpd `TimeOut`",
+    },
+};
+
+const RATE: Counts<u64> = Counts {
+    min: 0,
+    max: 1_000_000_000,
+};
+
+static BODY_RATE_MIN: Key<Counts<u64>> = Key {
+    name: "body_rate_min",
+    values: RATE,
+    doc: Doc {
+        preset: Preset::Value("500"),
+        sample: "1000",
+        effect: "Bytes a second that a client must send of a body, on average, after 10 s of grace. \
+                 Time in which the backend takes nothing does not count. A slower client is answered \
+                 408.",
+        extremes: "0 demands none: a byte within each `body_timeout` then holds a connection of the \
+                   backend for as long as the client likes.",
+        elsewhere: "httpd `RequestReadTimeout body=10,MinRate=500`",
+    },
+};
+
+static WRITE_RATE_MIN: Key<Counts<u64>> = Key {
+    name: "write_rate_min",
+    values: RATE,
+    doc: Doc {
+        preset: Preset::Value("500"),
+        sample: "2000",
+        effect: "Bytes a second that a client must take of a response, on average, after 10 s of \
+                 grace; a slower one is cut.",
+        extremes: "0 demands none: a byte within each `write_timeout` is enough.",
+        elsewhere: "none in nginx, httpd or Tomcat",
     },
 };
 
