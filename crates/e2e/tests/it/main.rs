@@ -9,6 +9,7 @@
     reason = "the whole crate is a test; clippy exempts only the functions marked as one"
 )]
 
+mod access_log;
 mod bodies;
 mod commands;
 mod concurrency;
