@@ -20,11 +20,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum Wire {
     Ajp(ajp::Server),
-    Http {
-        server: http1::Server,
-        /// This exchange is the last: no use in reading what is left of the request.
-        closing: bool,
-    },
+    Http(http1::Server),
 }
 
 /// What the peer sent.
@@ -54,15 +50,12 @@ impl Wire {
                 packet_size: config.packet_size,
                 ..ajp::ServerConfig::default()
             })),
-            Protocol::Http => Self::Http {
-                server: http1::Server::new(config.http_limits),
-                closing: false,
-            },
+            Protocol::Http => Self::Http(http1::Server::new(config.http_limits)),
         }
     }
 
     pub(super) fn is_http(&self) -> bool {
-        matches!(self, Self::Http { .. })
+        matches!(self, Self::Http(_))
     }
 
     pub(super) fn receive(&mut self, io: &mut Io<'_>) -> Result<Option<Event>, Refusal> {
@@ -73,11 +66,8 @@ impl Wire {
                 Some(ajp::ServerEvent::BodyEnd) => Some(Event::BodyEnd),
                 None => None,
             },
-            Self::Http { server, closing } => match server.receive(io.input)? {
-                Some(http1::ServerEvent::Head(head)) => {
-                    *closing |= !head.keep_alive;
-                    Some(Event::Http(head))
-                }
+            Self::Http(server) => match server.receive(io.input)? {
+                Some(http1::ServerEvent::Head(head)) => Some(Event::Http(head)),
                 Some(http1::ServerEvent::Body(data)) => Some(Event::Body(data)),
                 Some(http1::ServerEvent::BodyEnd) => Some(Event::BodyEnd),
                 None => None,
@@ -88,7 +78,7 @@ impl Wire {
     pub(super) fn receive_eof(&mut self, input: &BytesMut) -> Result<(), Refusal> {
         match self {
             Self::Ajp(server) => Ok(server.receive_eof()?),
-            Self::Http { server, .. } => Ok(server.receive_eof(input)?),
+            Self::Http(server) => Ok(server.receive_eof(input)?),
         }
     }
 
@@ -107,7 +97,7 @@ impl Wire {
 
     /// Lets a client that asked for leave send its body; over AJP the front has done so.
     pub(super) fn send_continue(&mut self, out: &mut BytesMut) {
-        if let Self::Http { server, .. } = self {
+        if let Self::Http(server) = self {
             server.send_continue(out);
         }
     }
@@ -131,7 +121,7 @@ impl Wire {
                     .send_head(status, None, &headers, io.out)
                     .map_err(|_| failed("response-head"))
             }
-            Self::Http { server, .. } => {
+            Self::Http(server) => {
                 let date = [("Date", io.date.as_bytes())];
                 let extra = if headers.contains_key(DATE) {
                     &[]
@@ -155,7 +145,7 @@ impl Wire {
     pub(super) fn send_data(&mut self, data: &[u8], out: &mut BytesMut) {
         match self {
             Self::Ajp(server) => server.send_data(data, out),
-            Self::Http { server, .. } => server.send_data(data, out),
+            Self::Http(server) => server.send_data(data, out),
         }
     }
 
@@ -170,16 +160,13 @@ impl Wire {
     pub(super) fn close_after(&mut self) {
         match self {
             Self::Ajp(server) => server.close_after(),
-            Self::Http { server, closing } => {
-                server.close_after();
-                *closing = true;
-            }
+            Self::Http(server) => server.close_after(),
         }
     }
 
     /// Ends a response.
     pub(super) fn end(&mut self, io: &mut Io<'_>) -> Result<Leaves, Refusal> {
-        if let Self::Http { server, .. } = self {
+        if let Self::Http(server) = self {
             let short = |_| Refusal {
                 status: None,
                 reason: "response-length",
@@ -197,12 +184,12 @@ impl Wire {
                 ajp::End::Close => Leaves::Closed { linger: true },
                 ajp::End::Owed => Leaves::Leftover,
             },
-            Self::Http { server, .. } if server.can_reuse() => Leaves::Idle,
-            Self::Http { server, closing } if *closing || server.request_body_done() => {
+            Self::Http(server) if server.can_reuse() => Leaves::Idle,
+            Self::Http(server) if server.is_last() || server.request_body_done() => {
                 let linger = !server.request_body_done() || !io.input.is_empty();
                 Leaves::Closed { linger }
             }
-            Self::Http { .. } => Leaves::Leftover,
+            Self::Http(_) => Leaves::Leftover,
         }
     }
 
@@ -217,7 +204,7 @@ impl Wire {
     pub(super) fn refuse(&mut self, status: StatusCode, io: &mut Io<'_>) {
         match self {
             Self::Ajp(server) => server.refuse(status, io.out),
-            Self::Http { .. } => {
+            Self::Http(_) => {
                 self.close_after();
                 let text = format!("{status}\n");
                 let plain = HeaderValue::from_static("text/plain; charset=utf-8");
