@@ -8,6 +8,7 @@
 //! | `/echo` | the request's head as text, then its body |
 //! | `/status/CODE` | that status, 200 to 599 |
 //! | `/stream/N/MS` | `N` lines, `MS` milliseconds apart, each sent when it is due |
+//! | `/sink` | a line of text once the request's body has been read and thrown away |
 //! | `/snoop` | what the container sees of the request, as JSON |
 //!
 //! Everything else is 404, a number that is none 400. Path parameters (`;jsessionid=…`) and the query
@@ -76,6 +77,7 @@ impl App {
             (b"status", code, b"", b"") => status(number(code)?)?,
             (b"stream", count, pause, b"") => stream(number(count)?, number(pause)?),
             (b"echo", b"", b"", b"") => echo(request),
+            (b"sink", b"", b"", b"") => sink(),
             (b"snoop", b"", b"", b"") => snoop::answer(request),
             _ => not_found(),
         };
@@ -178,6 +180,12 @@ fn echo(request: &Request) -> Response {
     response.body = Body::Echo {
         prefix: head.freeze(),
     };
+    response
+}
+
+fn sink() -> Response {
+    let mut response = Response::text(StatusCode::OK, "all of it read\n");
+    response.after_body = true;
     response
 }
 

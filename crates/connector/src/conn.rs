@@ -117,6 +117,7 @@ pub(crate) const OUT_MARK: usize = 64 * 1024;
 enum State {
     Idle,
     Serving,
+    Receiving,
     Delayed,
     Sending,
     Leftover,
@@ -127,7 +128,7 @@ enum State {
 #[derive(Debug, Default)]
 struct Exchange {
     source: Source,
-    /// The response that is due after its delay.
+    /// The response that is due after the request's body or its delay.
     delayed: Option<Box<Response>>,
     /// The request is HEAD.
     head_only: bool,
@@ -170,6 +171,7 @@ impl Conn {
             State::Idle => self.poll_head(io),
             // Nothing to do before `respond`; a driver that polls all the same just waits.
             State::Serving => Ok(Action::Write),
+            State::Receiving => self.poll_receiving(io),
             State::Delayed => self.poll_delayed(io),
             State::Sending => self.poll_source(io),
             State::Leftover => self.poll_leftover(io),
@@ -181,6 +183,17 @@ impl Conn {
     /// The application's answer to the request that [`Action::Serve`] delivered.
     pub(crate) fn respond(&mut self, response: Response, io: &mut Io<'_>) -> Action {
         debug_assert_eq!(self.state, State::Serving);
+        if response.after_body && self.exchange.length != BodyLength::Known(0) {
+            self.wire.send_continue(io.out);
+            self.exchange.delayed = Some(Box::new(response));
+            self.state = State::Receiving;
+            return self.poll(io);
+        }
+        self.answer(response, io)
+    }
+
+    /// Begins the response, now or after its delay.
+    fn answer(&mut self, response: Response, io: &mut Io<'_>) -> Action {
         if response.delay.is_zero() {
             return match self.begin(response, io) {
                 Ok(()) => self.poll(io),
@@ -308,6 +321,22 @@ impl Conn {
             (true, true) => Action::Read(Awaiting::NextRequest),
             (true, false) => Action::Read(Awaiting::FirstByte),
             (false, _) => Action::Read(Awaiting::Head),
+        })
+    }
+
+    /// Throws the request's body away; the response comes when there is nothing left of it.
+    fn poll_receiving(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
+        while self.exchange.length != BodyLength::Known(0) {
+            match self.wire.receive_body(io)? {
+                Some(Event::Body(_)) => {}
+                Some(_) => self.exchange.length = BodyLength::Known(0),
+                None => return Ok(Action::Read(Awaiting::Body)),
+            }
+        }
+        self.exchange.expects_continue = false;
+        Ok(match self.exchange.delayed.take() {
+            Some(response) => self.answer(*response, io),
+            None => Action::Write,
         })
     }
 

@@ -15,8 +15,8 @@ use crate::config::Protocol;
 ///
 /// It may be called from several workers at the same time. A panic is answered with 500.
 pub trait Handler: Send + Sync + 'static {
-    /// The answer to one request. The request's body is not there yet: [`Body::Echo`] is the one
-    /// answer that reads it, all others leave it unread.
+    /// The answer to one request. The request's body is not there yet: only an answer with
+    /// [`Body::Echo`] or [`Response::after_body`] reads it, all others leave it unread.
     fn handle(&self, request: &Request) -> Response;
 }
 
@@ -127,6 +127,9 @@ pub struct Response {
     pub body: Body,
     /// How long to wait before the first byte. Holds a timer, not a thread.
     pub delay: Duration,
+    /// Whether to read the request's body to its end, and throw it away, before any of this.
+    /// Not for [`Body::Echo`], which would find nothing left.
+    pub after_body: bool,
 }
 
 impl Response {
@@ -137,6 +140,7 @@ impl Response {
             headers: HeaderMap::new(),
             body,
             delay: Duration::ZERO,
+            after_body: false,
         }
     }
 

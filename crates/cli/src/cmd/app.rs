@@ -15,8 +15,8 @@ use crate::signals::Signals;
 
 /// Run the application's side: the connector with its built-in application
 ///
-/// The application answers / with a page, /bytes/N, /delay/MS, /echo, /status/CODE, /stream/N/MS and
-/// /snoop, which shows what it is told of a request.
+/// The application answers / with a page, /bytes/N, /delay/MS, /echo, /sink, /status/CODE,
+/// /stream/N/MS and /snoop, which shows what it is told of a request.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("addresses").required(true).multiple(true)))]
 pub(crate) struct Args {

@@ -115,3 +115,9 @@ fn an_echo_begins_with_the_head() {
 fn a_delay_is_a_promise_and_no_waiting() {
     assert_eq!(answer("/delay/60000").delay, Duration::from_secs(60));
 }
+
+#[test]
+fn a_sink_answers_after_the_body() {
+    assert!(answer("/sink").after_body);
+    assert!(!answer("/").after_body);
+}

@@ -368,6 +368,17 @@ fn attributes_that_are_not_allowed_refuse_the_request() {
 }
 
 #[test]
+fn a_sink_asks_for_all_before_it_answers() {
+    let mut play = ajp13();
+    let asked = play.feed(post("/sink", ajp::BodyLength::Known(6))).sent();
+    assert_eq!(asked, b"", "the first packet of a body comes unasked");
+    assert_eq!(codes(&play.feed(data(b"abc")).sent()), [ASK]);
+    let answer = play.feed(data(b"def")).sent();
+    assert_eq!(status(&answer), 200);
+    assert!(answer.ends_with(&END_KEEP));
+}
+
+#[test]
 fn an_echo_asks_for_what_it_reads() {
     let mut play = ajp13();
     let start = play.feed(post("/echo", ajp::BodyLength::Known(6))).sent();

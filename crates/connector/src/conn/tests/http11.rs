@@ -39,6 +39,7 @@ fn the_same_bytes_get_the_same_answers_however_they_arrive() {
         get("/") + &get("/status/404") + &post("/echo", "hello") + &get("/bytes/100000"),
         "HEAD /bytes/5 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned() + &get("/status/204"),
         post("/status/200", "unread") + &get("/snoop"),
+        post("/sink", "gone") + &get("/sink"),
         "GET / HTTP/1.0\r\n\r\n".to_owned() + &get("/"),
         get("/stream/3/10"),
         "GET / HTTP/1.1\r\n\r\n".to_owned(),
@@ -85,6 +86,34 @@ fn an_echo_streams_within_bounds() {
     assert!(play.out_max <= OUT_MARK + PIECE, "{}", play.out_max);
     let echoed = play.sent();
     assert_eq!(echoed.iter().filter(|byte| **byte == b'%').count(), length);
+    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+}
+
+#[test]
+fn a_sink_is_silent_until_the_body_has_ended() {
+    let mut play = http();
+    let length = 4 << 20;
+    play.feed(format!(
+        "POST /sink HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"
+    ));
+    let piece = vec![b'%'; 32 * 1024];
+    for _ in 0..length / piece.len() {
+        assert_eq!(play.awaiting(), Some(Awaiting::Body));
+        assert_eq!(play.sent(), b"");
+        play.feed(&piece);
+    }
+    assert_eq!(body(&play.text()), "all of it read\n");
+    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+}
+
+#[test]
+fn a_sink_lets_the_client_continue_and_keeps_the_connection() {
+    let mut play = http();
+    let head =
+        "POST /sink HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n";
+    let first = play.feed(head).text();
+    assert!(first.starts_with("HTTP/1.1 100 "), "{first}");
+    assert_eq!(body(&play.feed("ok").text()), "all of it read\n");
     assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
 }
 
