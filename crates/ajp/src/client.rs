@@ -44,7 +44,7 @@ pub struct ClientConfig {
     /// what looks like one is more likely a confused container. 101 is never accepted.
     pub interim_max: u8,
     /// How often the container may ask for body bytes after the end of the body and get an empty
-    /// packet, before it is a fault. Default 8; Tomcat asks once.
+    /// packet, before it is a fault. Default 3; Tomcat asks once.
     pub surplus_asks_max: u8,
 }
 
@@ -56,7 +56,7 @@ impl Default for ClientConfig {
             fields_max: 100,
             response_fields_max: 200,
             interim_max: 0,
-            surplus_asks_max: 8,
+            surplus_asks_max: 3,
         }
     }
 }
