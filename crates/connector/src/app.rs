@@ -11,8 +11,8 @@
 //! | `/sink` | a line of text once the request's body has been read and thrown away |
 //! | `/snoop` | what the container sees of the request, as JSON |
 //!
-//! Everything else is 404, a number that is none 400. Path parameters (`;jsessionid=…`) and the query
-//! are ignored for choosing the answer. Any method will do; HEAD gets the head alone.
+//! Everything else is 404, a number that is none 400. Path parameters (`;jsessionid=…`) and the
+//! query are ignored for choosing the answer. Any method will do; HEAD gets the head alone.
 
 use std::time::Duration;
 
@@ -28,9 +28,9 @@ mod snoop;
 
 /// The built-in application.
 ///
-/// The bytes of `/bytes/N` repeat every 65,521 (a prime, so that no packet size divides it and a lost,
-/// doubled or swapped piece shows): byte `i` of the period is the exclusive or of the two lowest bytes
-/// of `i * 0x9e3779b1` (modulo 2^64) rotated right by 13 bits.
+/// The bytes of `/bytes/N` repeat every 65,521 (a prime, so that no packet size divides it and a
+/// lost, doubled or swapped piece shows): byte `i` of the period is the exclusive or of the two
+/// lowest bytes of `i * 0x9e3779b1` (modulo 2^64) rotated right by 13 bits.
 #[derive(Clone, Debug)]
 pub struct App {
     pattern: Bytes,

@@ -15,7 +15,8 @@ pub struct AllowedAttributes(Vec<Pattern>);
 
 impl AllowedAttributes {
     /// Whether a request may carry the attribute `name`: the fronts' own (`AJP_REMOTE_PORT`, TLS
-    /// names, IIS's certificate fields: Tomcat's list) and the configured ones, never an include path.
+    /// names, IIS's certificate fields: Tomcat's list) and the configured ones, never an include
+    /// path.
     #[must_use]
     pub fn allows(&self, name: &[u8]) -> bool {
         if NEVER.contains(&name) {

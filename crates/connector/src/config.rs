@@ -1,8 +1,9 @@
 //! What the connector may be told: listeners, limits, deadlines, whom to believe.
 //!
-//! The names are those of Tomcat's `<Connector>` where the meaning is the same. Values are typed and
-//! final: reading a file or a command line, and its defaults, is the business of `config` and `cli`.
-//! [`Config::check`] is the one place that refuses an unsafe combination (Ghostcat, CVE-2020-1938).
+//! The names are those of Tomcat's `<Connector>` where the meaning is the same. Values are typed
+//! and final: reading a file or a command line, and its defaults, is the business of `config` and
+//! `cli`. [`Config::check`] is the one place that refuses an unsafe combination (Ghostcat,
+//! CVE-2020-1938).
 
 use std::{
     fmt,
@@ -48,8 +49,8 @@ pub struct Config {
     /// Requests on one HTTP connection before it is closed; `None`, the default, sets no limit.
     /// Tomcat's `maxKeepAliveRequests` is 100, which costs a front a dial for every 100 requests.
     pub max_keep_alive_requests: Option<NonZeroU64>,
-    /// Bytes of a request body that the application left unread which are still read and thrown away
-    /// in order to keep an HTTP connection. Default 2 MiB, as Tomcat's `maxSwallowSize`.
+    /// Bytes of a request body that the application left unread which are still read and thrown
+    /// away in order to keep an HTTP connection. Default 2 MiB, as Tomcat's `maxSwallowSize`.
     pub max_swallow_size: u64,
     /// Largest AJP packet, both ways; must equal the front's setting. Default 8192. Tomcat:
     /// `packetSize`; mod_jk: `max_packet_size`; mod_proxy_ajp: `ProxyIOBufferSize`.
@@ -130,7 +131,8 @@ pub enum Protocol {
 /// Where a listener is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A TCP address; port 0 lets the system choose (see [`Running::addresses`](crate::Running::addresses)).
+    /// A TCP address; port 0 lets the system choose (see
+    /// [`Running::addresses`](crate::Running::addresses)).
     Tcp(SocketAddr),
     /// A Unix socket, created with mode 0660 and removed at the end. A socket file that nobody
     /// listens on any more is replaced.
@@ -186,5 +188,49 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_not_empty_and_never_shown() {
+        assert!(Secret::new("").is_none());
+        let config = Config {
+            secret: Secret::new("swordfish"),
+            ..Config::default()
+        };
+        assert!(!format!("{config:?}").contains("swordfish"));
+    }
+
+    #[test]
+    fn only_ajp_beyond_this_machine_needs_a_secret() {
+        let check = |protocol, address: &str, secret: &'static str| {
+            let address = Address::Tcp(address.parse().unwrap());
+            let listeners = vec![Listener { protocol, address }];
+            let secret = Secret::new(secret);
+            Config {
+                listeners,
+                secret,
+                ..Config::default()
+            }
+            .check()
+            .is_ok()
+        };
+        for local in [
+            "127.0.0.1:1",
+            "127.9.9.9:1",
+            "[::1]:1",
+            "[::ffff:127.0.0.1]:1",
+        ] {
+            assert!(check(Protocol::Ajp, local, ""), "{local}");
+        }
+        for remote in ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "[::ffff:192.0.2.1]:1"] {
+            assert!(!check(Protocol::Ajp, remote, ""), "{remote}");
+            assert!(check(Protocol::Ajp, remote, "s"), "{remote}");
+            assert!(check(Protocol::Http, remote, ""), "{remote}");
+        }
     }
 }

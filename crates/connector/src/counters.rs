@@ -1,7 +1,7 @@
 //! What a worker counts, and the sum that is shown.
 //!
-//! Each worker owns one [`Counters`], so that no cache line is fought over; [`Snapshot`] is their sum.
-//! Relaxed atomics suffice: the numbers say nothing about the order of events.
+//! Each worker owns one [`Counters`], so that no cache line is fought over; [`Snapshot`] is their
+//! sum. Relaxed atomics suffice: the numbers say nothing about the order of events.
 
 use std::{
     collections::BTreeMap,
@@ -99,5 +99,26 @@ impl Snapshot {
     #[must_use]
     pub fn open(&self) -> u64 {
         self.accepted.saturating_sub(self.closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_the_sum_of_the_workers() {
+        let (one, two) = (Counters::default(), Counters::default());
+        Counters::add(&one.accepted, 3);
+        Counters::add(&two.accepted, 2);
+        Counters::add(&two.closed, 1);
+        one.refuse("a");
+        two.refuse("b");
+        two.refuse("a");
+        let mut sum = Snapshot::default();
+        one.add_to(&mut sum);
+        two.add_to(&mut sum);
+        assert_eq!((sum.accepted, sum.open()), (5, 4));
+        assert_eq!(sum.refused, BTreeMap::from([("a", 2), ("b", 1)]));
     }
 }

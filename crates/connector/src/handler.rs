@@ -1,8 +1,8 @@
 //! The application's side of an exchange: what it is asked and what it may answer.
 //!
-//! A [`Handler`] runs on the event loop, so it must not block: it describes its response (a delay and
-//! a body that are *data*) and the connector plays it. That keeps a thousand delayed or streaming
-//! responses at the price of a timer each.
+//! A [`Handler`] runs on the event loop, so it must not block: it describes its response (a delay
+//! and a body that are *data*) and the connector plays it. That keeps a thousand delayed or
+//! streaming responses at the price of a timer each.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -37,7 +37,8 @@ pub struct Request {
     pub path: Bytes,
     /// What follows the `?`, raw.
     pub query: Option<Bytes>,
-    /// Header fields without `Content-Length` and `Transfer-Encoding`, which [`body`](Self::body) stands for.
+    /// Header fields without `Content-Length` and `Transfer-Encoding`, which [`body`](Self::body)
+    /// stands for.
     pub headers: HeaderMap,
     /// How long the body is.
     pub body: BodyLength,

@@ -1,8 +1,8 @@
 //! Drivers: what moves bytes between sockets and `Conn`s.
 //!
 //! A driver is a whole event loop for one I/O model. What drivers share is here: bound listeners,
-//! the state that workers and [`Running`](crate::Running) see, and how long each kind of waiting may
-//! last. The clock is read here and nowhere else in the crate.
+//! the state that workers and [`Running`](crate::Running) see, and how long each kind of waiting
+//! may last. The clock is read here and nowhere else in the crate.
 
 use std::{
     fmt,
@@ -94,8 +94,8 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// The longest wait: a century. Longer ones, which a configuration or an application may name, could
-/// overflow an instant they are added to.
+/// The longest wait: a century. Longer ones, which a configuration or an application may name,
+/// could overflow an instant they are added to.
 const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 #[expect(

@@ -1,10 +1,11 @@
-//! The application side: AJP13 and HTTP/1.1 served to an application, what Tomcat's `<Connector>` is.
+//! The application side: AJP13 and HTTP/1.1 served to an application, what Tomcat's `<Connector>`
+//! is.
 //!
-//! [`start`] binds the listeners of a [`Config`] and serves a [`Handler`] until [`Running::shutdown`].
-//! An application describes its answers as data (a [`Response`] with a [`Body`] and a delay), so that
-//! one thread plays thousands of them; [`App`] is the built-in one. Connections are sans-IO state
-//! machines on the codecs `catamaran-ajp` and `catamaran-http1`; a driver ([`IoModel`]) moves their
-//! bytes, and the same bytes get the same answers on each.
+//! [`start`] binds the listeners of a [`Config`] and serves a [`Handler`] until
+//! [`Running::shutdown`]. An application describes its answers as data (a [`Response`] with a
+//! [`Body`] and a delay), so that one thread plays thousands of them; [`App`] is the built-in one.
+//! Connections are sans-IO state machines on the codecs `catamaran-ajp` and `catamaran-http1`; a
+//! driver ([`IoModel`]) moves their bytes, and the same bytes get the same answers on each.
 //!
 //! Safe by default: AJP beyond loopback does not start without a [`Secret`], identity and TLS
 //! attributes are believed only from a peer that proved it or is on this machine, and request

@@ -1,9 +1,9 @@
 //! From each protocol's head to the one [`Request`] that applications see, and whom to believe.
 //!
-//! AJP heads are claims of a front: the secret proves it, and a peer that proved nothing is believed
-//! about identity and TLS only if it is on this machine (CVE-2026-15554). Path, query and host that
-//! came over AJP obey the rules of an HTTP request line and Host field, so that an application sees
-//! the same of a request whichever protocol brought it.
+//! AJP heads are claims of a front: the secret proves it, and a peer that proved nothing is
+//! believed about identity and TLS only if it is on this machine (CVE-2026-15554). Path, query and
+//! host that came over AJP obey the rules of an HTTP request line and Host field, so that an
+//! application sees the same of a request whichever protocol brought it.
 
 use bytes::Bytes;
 use catamaran_ajp as ajp;

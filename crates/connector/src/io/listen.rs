@@ -1,8 +1,8 @@
 //! Binding: from an address to listening sockets, one for each worker.
 //!
 //! TCP listeners of the workers share the port with SO_REUSEPORT, so the kernel spreads connections
-//! and no lock is shared. The first one is bound *without* that option: otherwise a second process of
-//! the same user could join the port unnoticed instead of hearing that it is in use.
+//! and no lock is shared. The first one is bound *without* that option: otherwise a second process
+//! of the same user could join the port unnoticed instead of hearing that it is in use.
 
 use std::{
     fs,

@@ -403,7 +403,8 @@ fn give_back(own: &mut BytesMut, lent: &mut BytesMut) {
             *lent = buffer;
         }
     } else if own.len() < KEPT_BYTES && own.capacity() > 2 * KEPT_BYTES {
-        // Part of a head: a peer that is slow with the rest is not to hold the space of a large one.
+        // Part of a head: a peer that is slow with the rest is not to hold the space of a large
+        // one.
         let mut buffer = std::mem::replace(own, BytesMut::from(&own[..]));
         buffer.clear();
         *lent = buffer;
