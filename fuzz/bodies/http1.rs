@@ -14,7 +14,6 @@ use bytes::BytesMut;
 use catamaran_http1::{Authority, BodyLength, Client, Limits, Request, ResponseHead, Server};
 use http::{HeaderMap, Method};
 
-pub(crate) use self::exchange::exchange;
 use self::feed::{Ending, SeenRequest, SeenResponse, ask, serve};
 
 /// Any bytes as requests: cuts change nothing, and whatever is accepted means the same to the
@@ -98,6 +97,12 @@ pub(crate) fn chunked(data: &[u8]) {
         let (again, _) = serve(Limits::request(), &[&relayed_request(seen)], true);
         assert_eq!((again[0].complete, &again[0].body), (true, &body));
     }
+}
+
+/// Both roles against each other on one connection. `data` chooses what they say and where the
+/// stream is cut; each must see exactly what the other said.
+pub(crate) fn exchange(data: &[u8]) {
+    exchange::play(data);
 }
 
 const NO_BODY: BodyLength = BodyLength::Known(0);

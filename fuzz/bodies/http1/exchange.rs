@@ -9,9 +9,8 @@ use http::{HeaderMap, Method, StatusCode};
 use super::NO_BODY;
 use super::feed::SeenRequest;
 
-/// Both roles against each other on one connection. `data` chooses what they say and where the
-/// stream is cut; each must see exactly what the other said.
-pub(crate) fn exchange(data: &[u8]) {
+/// Acts out what `data` says.
+pub(crate) fn play(data: &[u8]) {
     let mut script = Script(data);
     let mut client = Client::new(Limits::response());
     let mut server = Server::new(Limits::request());
