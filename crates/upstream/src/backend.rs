@@ -1,7 +1,7 @@
 //! One backend and its connections: who gets which, and when a new one is opened.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tokio::time::{Instant, timeout};
 
@@ -24,6 +24,8 @@ pub struct Backend {
     dialled: AtomicU64,
     reused: AtomicU64,
     stale: AtomicU64,
+    /// No configuration names it any more.
+    retired: AtomicBool,
 }
 
 /// What a backend's connections did and are doing.
@@ -63,6 +65,7 @@ impl Backend {
             dialled: AtomicU64::new(0),
             reused: AtomicU64::new(0),
             stale: AtomicU64::new(0),
+            retired: AtomicBool::new(false),
             config,
         })
     }
@@ -209,6 +212,22 @@ impl Backend {
             }
         }
         self.pools[worker].put(conn, now);
+        if self.retired.load(Ordering::SeqCst) {
+            self.close_unused();
+        }
+    }
+
+    /// Closes unused connections, now and as exchanges end: no further exchanges are expected.
+    /// Those in flight, and those that still come, are served.
+    pub fn retire(&self) {
+        self.retired.store(true, Ordering::SeqCst);
+        self.close_unused();
+    }
+
+    fn close_unused(&self) {
+        for pool in &self.pools {
+            while pool.evict().is_some() {}
+        }
     }
 
     /// Closes the worker's pooled connections that are too old or that the backend has closed.
