@@ -2,14 +2,15 @@
 //!
 //! A worker formats its line into a buffer of its own; a thread empties the buffers a few times a
 //! second and writes. If the disk or the pipe does not keep up, a buffer reaches its limit and
-//! further lines are dropped and counted: a full disk must not slow a request. The thread is
-//! stopped, and the rest written, by [`AccessLog::finish`].
+//! further lines are dropped and counted: a full disk must not slow a request. A reload opens the
+//! target anew, so that a rotated file is let go of; it is opened before anything changes. The
+//! thread is stopped, and the rest written, by [`AccessLog::finish`].
 
 mod line;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -22,10 +23,13 @@ pub(crate) use line::{Record, RequestLine};
 /// The log, shared by all workers.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
-    format: AccessLogFormat,
-    /// A buffer for each worker; `None` if nothing is logged.
-    buffers: Option<Arc<[Mutex<Buffer>]>>,
+    /// Whether there is a thread, so that a record need not be gathered in vain.
+    on: AtomicBool,
+    json: AtomicBool,
+    /// A buffer for each worker.
+    buffers: Arc<[Mutex<Buffer>]>,
     dropped: AtomicU64,
+    /// The mutex is for starts, reloads and ends.
     writer: Mutex<Option<Writer>>,
 }
 
@@ -38,52 +42,77 @@ struct Buffer {
 #[derive(Debug)]
 struct Writer {
     thread: JoinHandle<()>,
-    stop: SyncSender<()>,
+    /// Where to write from now on. Closing it ends the thread.
+    sinks: SyncSender<Sink>,
+}
+
+/// What lines are written to.
+type Sink = Box<dyn Write + Send>;
+
+/// An opened target, not yet in use.
+pub(crate) struct Opened {
+    sink: Option<Sink>,
+    format: AccessLogFormat,
+}
+
+impl Opened {
+    /// Opens the target.
+    pub(crate) fn new(config: &LogConfig) -> io::Result<Self> {
+        let sink: Option<Sink> = match &config.access {
+            AccessLogTarget::Off => None,
+            AccessLogTarget::Stdout => Some(Box::new(io::stdout())),
+            AccessLogTarget::File(path) => Some(Box::new(append_to(path)?)),
+        };
+        Ok(Self {
+            sink,
+            format: config.format,
+        })
+    }
 }
 
 impl AccessLog {
-    /// Opens the target and starts the writing thread.
-    pub(crate) fn open(config: &LogConfig, workers: usize) -> io::Result<Self> {
-        let sink: Box<dyn Write + Send> = match &config.access {
-            AccessLogTarget::Off => {
-                return Ok(Self {
-                    format: config.format,
-                    buffers: None,
-                    dropped: AtomicU64::new(0),
-                    writer: Mutex::new(None),
-                });
-            }
-            AccessLogTarget::Stdout => Box::new(io::stdout()),
-            AccessLogTarget::File(path) => Box::new(append_to(path)?),
-        };
-        let buffers: Arc<[_]> = (0..workers)
-            .map(|_| Mutex::new(Buffer::default()))
-            .collect();
-        let (stop, stopped) = sync_channel(1);
-        let emptied = Arc::clone(&buffers);
-        let thread = std::thread::Builder::new()
-            .name("access-log".into())
-            .spawn(move || write_lines(&emptied, sink, &stopped))?;
-        Ok(Self {
-            format: config.format,
-            buffers: Some(buffers),
+    /// A log that is off.
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            on: AtomicBool::new(false),
+            json: AtomicBool::new(false),
+            buffers: (0..workers)
+                .map(|_| Mutex::new(Buffer::default()))
+                .collect(),
             dropped: AtomicU64::new(0),
-            writer: Mutex::new(Some(Writer { thread, stop })),
-        })
+            writer: Mutex::new(None),
+        }
+    }
+
+    /// Writes to another target from now on; lines that wait go to the one before.
+    ///
+    /// # Errors
+    /// The thread that writes cannot be started; nothing changed.
+    pub(crate) fn switch(&self, to: Opened) -> io::Result<()> {
+        let Some(sink) = to.sink else {
+            self.on.store(false, Ordering::Relaxed);
+            self.finish();
+            return Ok(());
+        };
+        let mut writer = self.lock();
+        match &*writer {
+            Some(writer) => writer.sinks.try_send(sink).map_err(|_| stuck())?,
+            None => *writer = Some(Writer::start(Arc::clone(&self.buffers), sink)?),
+        }
+        self.json
+            .store(to.format == AccessLogFormat::Json, Ordering::Relaxed);
+        self.on.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether lines go anywhere, so that a record need not be gathered in vain.
     pub(crate) fn is_on(&self) -> bool {
-        self.buffers.is_some()
+        self.on.load(Ordering::Relaxed)
     }
 
     /// Adds a line from `worker`.
     pub(crate) fn write(&self, worker: usize, record: &Record<'_>) {
-        let Some(buffer) = self
-            .buffers
-            .as_ref()
-            .and_then(|buffers| buffers.get(worker))
-        else {
+        let Some(buffer) = self.buffers.get(worker).filter(|_| self.is_on()) else {
             return;
         };
         let mut buffer = lock(buffer);
@@ -91,8 +120,13 @@ impl AccessLog {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
+        let format = if self.json.load(Ordering::Relaxed) {
+            AccessLogFormat::Json
+        } else {
+            AccessLogFormat::Combined
+        };
         let Buffer { lines, stamp } = &mut *buffer;
-        record.append(self.format, stamp, lines);
+        record.append(format, stamp, lines);
     }
 
     /// Lines dropped because writing did not keep up.
@@ -102,29 +136,43 @@ impl AccessLog {
 
     /// Writes what is left and stops the thread.
     pub(crate) fn finish(&self) {
-        let writer = self
-            .writer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(Writer { thread, stop }) = writer {
-            stop.send(()).ok();
+        let writer = self.lock().take();
+        if let Some(Writer { thread, sinks }) = writer {
+            drop(sinks);
             if thread.join().is_err() {
                 tracing::error!("the access log's thread panicked; its last lines are lost");
             }
         }
     }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Writer {
+    fn start(buffers: Arc<[Mutex<Buffer>]>, sink: Sink) -> io::Result<Self> {
+        let (sinks, next) = sync_channel(SINKS_MAX);
+        let thread = std::thread::Builder::new()
+            .name("access-log".into())
+            .spawn(move || write_lines(&buffers, sink, &next))?;
+        Ok(Self { thread, sinks })
+    }
+}
+
+fn stuck() -> io::Error {
+    io::Error::other("writing to the target before this one has been stuck for long")
 }
 
 fn append_to(path: &std::path::Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write_lines(buffers: &[Mutex<Buffer>], mut sink: impl Write, stopped: &Receiver<()>) {
+fn write_lines(buffers: &[Mutex<Buffer>], mut sink: Sink, next: &Receiver<Sink>) {
     let mut lines = Vec::new();
     let mut failing = false;
     loop {
-        let stop = !matches!(stopped.recv_timeout(PERIOD), Err(RecvTimeoutError::Timeout));
+        let said = next.recv_timeout(PERIOD);
         for buffer in buffers {
             std::mem::swap(&mut lock(buffer).lines, &mut lines);
             let written = sink.write_all(&lines).and_then(|()| sink.flush());
@@ -139,8 +187,10 @@ fn write_lines(buffers: &[Mutex<Buffer>], mut sink: impl Write, stopped: &Receiv
                 Ok(()) => failing = false,
             }
         }
-        if stop {
-            return;
+        match said {
+            Ok(next) => sink = next,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
@@ -148,6 +198,9 @@ fn write_lines(buffers: &[Mutex<Buffer>], mut sink: impl Write, stopped: &Receiv
 fn lock(buffer: &Mutex<Buffer>) -> MutexGuard<'_, Buffer> {
     buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Reloads that may come while the thread is busy writing.
+const SINKS_MAX: usize = 16;
 
 /// How often buffers are emptied.
 const PERIOD: Duration = Duration::from_millis(200);

@@ -6,6 +6,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
-use crate::forwarded::Peer;
+use crate::listener::{Incoming, Listener};
 use crate::watch::{Tick, Watched};
 
 #[derive(Debug)]
@@ -37,8 +38,9 @@ pub(crate) struct ClientConn {
     is_http10: bool,
     /// The response's end is known only by the close.
     close_delimited: bool,
-    peer: Peer,
+    remote: SocketAddr,
     local: SocketAddr,
+    listener: Arc<Listener>,
     watched: Watched,
 }
 
@@ -61,15 +63,15 @@ pub(crate) enum ClientError {
 }
 
 impl ClientConn {
-    /// A fresh connection between two addresses.
+    /// A connection that a listener accepted.
     pub(crate) fn new(
-        stream: Stream,
+        incoming: Incoming,
         limits: Limits,
-        (peer, local): (Peer, SocketAddr),
+        listener: Arc<Listener>,
         watched: Watched,
     ) -> Self {
         Self {
-            stream,
+            stream: incoming.stream,
             codec: Server::new(limits),
             input: BytesMut::new(),
             output: Output::default(),
@@ -78,14 +80,21 @@ impl ClientConn {
             sent: 0,
             is_http10: false,
             close_delimited: false,
-            peer,
-            local,
+            remote: incoming.remote,
+            local: incoming.local,
+            listener,
             watched,
         }
     }
 
-    pub(crate) fn peer(&self) -> Peer {
-        self.peer
+    /// The client's address; for a Unix socket the loopback address and port 0.
+    pub(crate) fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// Whether the connection is to be closed instead of waiting for the next request.
+    pub(crate) fn must_close(&self) -> bool {
+        self.listener.drain().is_grace_over()
     }
 
     /// The address the client connected to.
@@ -219,6 +228,10 @@ impl ClientConn {
     }
 
     pub(crate) fn send_head(&mut self, head: &ResponseHead<'_>) -> Result<(), ResponseError> {
+        // A drain may have begun since the request came: the client must not send another.
+        if self.listener.drain().has_begun() {
+            self.codec.close_after();
+        }
         self.sent = 0;
         self.close_delimited = self.is_http10 && head.body == BodyLength::Unknown;
         self.codec.send_head(head, self.output.staging())

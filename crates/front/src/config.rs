@@ -47,6 +47,10 @@ pub struct ServerConfig {
     /// Connections of clients over all workers; one more is closed at once. Default 20000. nginx:
     /// `worker_connections`.
     pub connections_max: usize,
+    /// Connections of one client address (for IPv6, of one /64 network) over all workers; one more
+    /// is closed at once. Trusted proxies and Unix sockets are not counted. Default: no limit.
+    /// nginx: `limit_conn`.
+    pub connections_per_address: Option<NonZeroUsize>,
     /// The pseudonym in `Via` (RFC 9110, section 7.6.3). Default `catamaran`; `None` writes none.
     pub via: Option<String>,
 }
@@ -58,6 +62,7 @@ impl Default for ServerConfig {
             drain_timeout: Duration::from_secs(30),
             trusted_proxies: Vec::new(),
             connections_max: 20_000,
+            connections_per_address: None,
             via: Some("catamaran".to_owned()),
         }
     }

@@ -1,39 +1,106 @@
-//! The signal to stop in order.
+//! The orderly end of a listener and of the connections it accepted.
 //!
-//! A drain begins once and is never taken back. Connections wait for it beside their client's next
-//! request; whoever is in the middle of an exchange finishes it first.
+//! A drain begins once and is never taken back. From its beginning every response says
+//! `Connection: close`; connections between requests are left alone for a grace period, because
+//! their next request may be on the wire already, and are closed when that is over. Whoever is in
+//! the middle of an exchange finishes it first. Reading the state is a load; waiting is for the few
+//! tasks that accept.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::Notify;
 
 #[derive(Debug, Default)]
 pub(crate) struct Drain {
-    begun: AtomicBool,
+    /// Only ever grows.
+    state: AtomicU8,
     notify: Notify,
 }
 
+/// What becomes of a draining listener's socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Another process accepts from it.
+    HandedOver,
+    /// It is closed, and nobody listens there any more.
+    Closed,
+}
+
 impl Drain {
-    pub(crate) fn begin(&self) {
-        self.begun.store(true, Ordering::Release);
+    /// Begins, unless it has begun: the first ending holds.
+    pub(crate) fn begin(&self, ending: Ending) {
+        let state = match ending {
+            Ending::HandedOver => HANDED_OVER,
+            Ending::Closed => CLOSED,
+        };
+        self.state
+            .compare_exchange(OPEN, state, Ordering::AcqRel, Ordering::Acquire)
+            .ok();
         self.notify.notify_waiters();
     }
 
+    /// Connections between requests are to be closed from now on.
+    pub(crate) fn end_grace(&self) {
+        self.state.store(GRACE_OVER, Ordering::Release);
+    }
+
     pub(crate) fn has_begun(&self) -> bool {
-        self.begun.load(Ordering::Acquire)
+        self.state() != OPEN
+    }
+
+    pub(crate) fn is_grace_over(&self) -> bool {
+        self.state() == GRACE_OVER
     }
 
     /// Waits until the drain begins.
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub(crate) async fn begun(&self) {
+    pub(crate) async fn begun(&self) -> Ending {
         let mut notified = pin!(self.notify.notified());
         // Listening before looking, so that a beginning in between is not missed.
         notified.as_mut().enable();
         if !self.has_begun() {
             notified.await;
         }
+        match self.state() {
+            HANDED_OVER => Ending::HandedOver,
+            _ => Ending::Closed,
+        }
+    }
+
+    fn state(&self) -> u8 {
+        self.state.load(Ordering::Acquire)
+    }
+}
+
+const OPEN: u8 = 0;
+const HANDED_OVER: u8 = 1;
+const CLOSED: u8 = 2;
+const GRACE_OVER: u8 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn begins_once_and_goes_on() {
+        let drain = Drain::default();
+        assert!(!drain.has_begun());
+        drain.begin(Ending::HandedOver);
+        drain.begin(Ending::Closed);
+        assert_eq!(drain.begun().await, Ending::HandedOver);
+        assert!(drain.has_begun() && !drain.is_grace_over());
+        drain.end_grace();
+        drain.begin(Ending::HandedOver);
+        assert!(drain.is_grace_over());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_told() {
+        let drain = Drain::default();
+        let (ending, ()) = tokio::join!(drain.begun(), async { drain.begin(Ending::Closed) });
+        assert_eq!(ending, Ending::Closed);
     }
 }

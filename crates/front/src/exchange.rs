@@ -113,7 +113,7 @@ impl<'a> Exchange<'a> {
             id: worker.next_id(),
             began: Instant::now(),
             began_tick: client.watched().now(),
-            client_ip: client.peer().address.ip(),
+            client_ip: client.remote().ip(),
             progress: Progress::default(),
             upstream: None,
             backend: None,
@@ -137,9 +137,6 @@ impl<'a> Exchange<'a> {
         self.client_ip = outgoing.identity.ip;
         if !outgoing.method().is_idempotent() {
             self.progress.replay = Replay::never();
-        }
-        if self.worker.is_draining() {
-            client.close_after();
         }
         self.try_backends(upstream, client, &outgoing).await
     }
@@ -254,7 +251,7 @@ impl<'a> Exchange<'a> {
             return Err(Failed::unsent(Failure::from_request(&error)));
         }
         let terms = self.terms(outgoing, &lease);
-        let relayed = Relay::new(self.worker, client, &mut lease, terms, &mut self.progress)
+        let relayed = Relay::new(client, &mut lease, terms, &mut self.progress)
             .run()
             .await;
         let Err(error) = relayed else {
@@ -315,8 +312,7 @@ impl<'a> Exchange<'a> {
         if failure.client_gone {
             return After::Cut;
         }
-        let draining = self.worker.is_draining();
-        if failure.reason.is_client() || !self.progress.body_complete || draining {
+        if failure.reason.is_client() || !self.progress.body_complete {
             client.close_after();
         }
         let page = respond::page(failure.status, self.id);

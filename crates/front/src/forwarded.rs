@@ -35,6 +35,16 @@ pub(crate) struct Peer {
     pub(crate) trusted: bool,
 }
 
+impl Peer {
+    /// What the proxies trusted at the moment make of an address.
+    pub(crate) fn new(address: SocketAddr, trusted: &[IpNet]) -> Self {
+        Self {
+            address,
+            trusted: is_trusted(trusted, address.ip()),
+        }
+    }
+}
+
 /// Whether an address is in one of the networks. An IPv4 address mapped into IPv6 counts as IPv4.
 pub(crate) fn is_trusted(networks: &[IpNet], ip: IpAddr) -> bool {
     networks

@@ -1,7 +1,8 @@
 //! The front hull: HTTP/1.1 from the world, handed on over AJP13 or HTTP/1.1.
 //!
-//! [`start`] binds the listeners of a [`config::Config`] and serves until [`Running::drain`]. A
-//! request's way through the crate is `serve` (a connection's life), `exchange` (a request's
+//! [`start`] binds the listeners of a [`config::Config`] and serves until [`Running::drain`];
+//! [`Running::reload`] puts another configuration in force meanwhile, and [`Running::offer`] hands
+//! the listening sockets to another process. A request's way through the crate is `serve` (a connection's life), `exchange` (a request's
 //! life: route, pick, lease, relay, account), `relay` (the one body loop), with the pure decisions
 //! beside them: `path`, `route`, `header`, `forwarded`, `retry`. Choosing among backends is
 //! `catamaran-balance`'s, connections to them are `catamaran-upstream`'s, and bytes of AJP13 are
@@ -37,20 +38,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod accept;
 mod access_log;
+mod addresses;
 mod client;
 pub mod config;
 mod counters;
 mod date;
+mod descriptors;
 mod drain;
 mod exchange;
 mod forwarded;
+mod handover;
 mod header;
 mod id;
 mod listener;
 mod pace;
 mod path;
 mod relay;
+mod reload;
 mod replay;
 mod respond;
 mod retry;
@@ -62,5 +68,7 @@ mod watch;
 mod worker;
 
 pub use counters::{CountersSnapshot, Culprit, Reason};
+pub use handover::{Inheritance, NotTaken, Offer, Taken};
 pub use listener::{BindError, BoundAddress};
-pub use server::{Running, StartError, start};
+pub use reload::{ReloadError, ReloadReport};
+pub use server::{Running, StartError, start, start_inheriting};

@@ -1,20 +1,25 @@
-//! Sockets that clients connect to.
+//! A listener: an address, its settings of the moment, and the workers' sockets.
 //!
-//! Each worker has a TCP socket of its own on the same port (SO_REUSEPORT), so that the kernel
-//! spreads connections and workers share nothing. A Unix socket cannot be shared so; there the
-//! workers accept from duplicates of one.
+//! It outlives reloads: as long as its address is configured, its sockets stay and only the
+//! settings are replaced, which then hold for the connections accepted from then on. It ends by its
+//! [`Drain`]: with the front, when a reload removes it, or when another process took it over.
+
+mod acceptor;
+mod bind;
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::UnixListener as StdUnixListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use arc_swap::ArcSwap;
 use thiserror::Error;
 
-use crate::config::ListenAddress;
+use crate::config::{ListenAddress, ListenerConfig};
+use crate::drain::Drain;
+pub(crate) use acceptor::{Acceptor, Incoming};
+pub(crate) use bind::{Bound, SocketFile, bind, inherit};
 
 /// A listener's address as bound, port 0 resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,160 +70,92 @@ pub enum BindError {
     },
 }
 
-/// One listener's sockets, one for each worker.
+/// A listener that accepts, or did.
 #[derive(Debug)]
-pub(crate) struct Bound {
-    pub(crate) address: BoundAddress,
-    pub(crate) sockets: Sockets,
+pub(crate) struct Listener {
+    address: BoundAddress,
+    config: ArcSwap<ListenerConfig>,
+    drain: Drain,
+    file: Option<SocketFile>,
+    /// All workers' sockets. The mutex is for the rare visitor: adopting, handing over, closing.
+    acceptors: Mutex<Vec<Arc<Acceptor>>>,
 }
 
-#[derive(Debug)]
-pub(crate) enum Sockets {
-    Tcp(Vec<std::net::TcpListener>),
-    Unix(Vec<StdUnixListener>),
-}
-
-/// Binds a listener for so many workers.
-pub(crate) fn bind(address: &ListenAddress, workers: usize) -> Result<Bound, BindError> {
-    match address {
-        ListenAddress::Tcp(tcp) => bind_tcp(*tcp, workers).map_err(|source| match source.kind() {
-            io::ErrorKind::AddrInUse => BindError::InUse {
-                address: tcp.to_string(),
-            },
-            io::ErrorKind::PermissionDenied => BindError::Denied {
-                address: tcp.to_string(),
-            },
-            _ => BindError::Other {
-                address: tcp.to_string(),
-                source,
-            },
-        }),
-        ListenAddress::Unix(path) => {
-            let address = path.display().to_string();
-            bind_unix(path, workers).map_err(|source| match source.kind() {
-                io::ErrorKind::AddrInUse => BindError::InUse { address },
-                _ => BindError::Other { address, source },
-            })
+impl Listener {
+    pub(crate) fn new(
+        config: ListenerConfig,
+        address: BoundAddress,
+        file: Option<SocketFile>,
+    ) -> Self {
+        Self {
+            address,
+            config: ArcSwap::from_pointee(config),
+            drain: Drain::default(),
+            file,
+            acceptors: Mutex::default(),
         }
     }
-}
 
-fn bind_tcp(address: SocketAddr, workers: usize) -> io::Result<Bound> {
-    // With SO_REUSEPORT a second front would silently take half of the clients, so a plain socket
-    // asks first whether the port is free.
-    drop(tcp_socket(address, false)?);
-    let first = tcp_socket(address, true)?;
-    let bound = first.local_addr()?.as_socket().unwrap_or(address);
-    let mut sockets = vec![first.into()];
-    for _ in 1..workers {
-        sockets.push(tcp_socket(bound, true)?.into());
+    /// Its address as bound.
+    pub(crate) fn address(&self) -> &BoundAddress {
+        &self.address
     }
-    Ok(Bound {
-        address: BoundAddress::Tcp(bound),
-        sockets: Sockets::Tcp(sockets),
-    })
-}
 
-fn tcp_socket(address: SocketAddr, shared: bool) -> io::Result<Socket> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    // Connections of an earlier run in TIME_WAIT are no reason to refuse.
-    socket.set_reuse_address(true)?;
-    socket.set_reuse_port(shared)?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
+    /// The settings for the next connection.
+    pub(crate) fn config(&self) -> Arc<ListenerConfig> {
+        self.config.load_full()
     }
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket)
-}
 
-fn bind_unix(path: &Path, workers: usize) -> io::Result<Bound> {
-    remove_stale(path)?;
-    let first = StdUnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
-    first.set_nonblocking(true)?;
-    let mut sockets = Vec::with_capacity(workers);
-    for _ in 1..workers {
-        sockets.push(first.try_clone()?);
+    /// Replaces the settings.
+    pub(crate) fn configure(&self, config: ListenerConfig) {
+        self.config.store(Arc::new(config));
     }
-    sockets.push(first);
-    let address = BoundAddress::Unix(path.to_owned());
-    Ok(Bound {
-        address,
-        sockets: Sockets::Unix(sockets),
-    })
-}
 
-/// Removes a socket that nobody listens on, and nothing else.
-fn remove_stale(path: &Path) -> io::Result<()> {
-    let is_socket = std::fs::metadata(path).is_ok_and(|it| it.file_type().is_socket());
-    if !is_socket {
-        return Ok(());
+    /// Whether a configuration that names `address` means this listener: its address in words of
+    /// the file, or the one the system chose for it.
+    pub(crate) fn is_at(&self, address: &ListenAddress) -> bool {
+        self.config.load().address == *address
+            || matches!(
+                (&self.address, address),
+                (BoundAddress::Tcp(bound), ListenAddress::Tcp(asked)) if bound == asked
+            )
     }
-    match std::os::unix::net::UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path)
+
+    pub(crate) fn drain(&self) -> &Drain {
+        &self.drain
+    }
+
+    /// Adds a worker's socket.
+    pub(crate) fn add(&self, acceptor: Acceptor) -> Arc<Acceptor> {
+        let acceptor = Arc::new(acceptor);
+        self.lock().push(Arc::clone(&acceptor));
+        acceptor
+    }
+
+    /// All workers' sockets, as long as it accepts.
+    pub(crate) fn acceptors(&self) -> Vec<Arc<Acceptor>> {
+        self.lock().clone()
+    }
+
+    /// Lets no further client begin to connect. Whoever has begun is still accepted, and the
+    /// sockets are not closed yet: closing one resets the clients in its queue.
+    pub(crate) fn refuse_more(&self) {
+        for acceptor in self.lock().iter() {
+            acceptor.refuse_handshakes();
         }
-        _ => Err(io::ErrorKind::AddrInUse.into()),
-    }
-}
-
-/// Connections the kernel keeps for us to accept; it caps this at `net.core.somaxconn`.
-const BACKLOG: i32 = 4096;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tcp(address: &str) -> ListenAddress {
-        ListenAddress::Tcp(address.parse().expect("an address"))
-    }
-
-    #[test]
-    fn each_worker_has_a_socket_on_the_same_port() {
-        let bound = bind(&tcp("127.0.0.1:0"), 3).expect("a free port");
-        let Sockets::Tcp(sockets) = &bound.sockets else {
-            panic!("TCP sockets")
-        };
-        for socket in sockets {
-            let address = BoundAddress::Tcp(socket.local_addr().expect("bound"));
-            assert_eq!(address, bound.address);
+        if let Some(file) = &self.file {
+            file.remove();
         }
-        assert_eq!(sockets.len(), 3);
     }
 
-    #[test]
-    fn a_port_in_use_is_said_plainly() {
-        let bound = bind(&tcp("127.0.0.1:0"), 1).expect("a free port");
-        let BoundAddress::Tcp(address) = bound.address else {
-            panic!("a TCP address")
-        };
-        let error = bind(&ListenAddress::Tcp(address), 1).expect_err("in use");
-        assert!(matches!(error, BindError::InUse { .. }), "{error}");
-        assert!(error.to_string().contains(&address.to_string()));
+    /// Lets go of the sockets; each is closed when its worker does so, too.
+    pub(crate) fn release(&self) {
+        self.lock().clear();
     }
 
-    #[test]
-    fn a_stale_unix_socket_is_replaced_and_a_live_one_is_not() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let address = ListenAddress::Unix(directory.path().join("front.sock"));
-        drop(bind(&address, 2).expect("free"));
-        let live = bind(&address, 2).expect("stale");
-        assert!(matches!(bind(&address, 2), Err(BindError::InUse { .. })));
-        drop(live);
-    }
-
-    #[test]
-    fn another_file_is_never_removed() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("precious");
-        std::fs::write(&path, "data").expect("written");
-        assert!(bind(&ListenAddress::Unix(path.clone()), 1).is_err());
-        assert_eq!(std::fs::read_to_string(path).expect("still there"), "data");
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Acceptor>>> {
+        self.acceptors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -23,7 +23,6 @@ use crate::client::{BodyPart, ClientConn, ClientError};
 use crate::pace::{Demand, Pace};
 use crate::replay::Replay;
 use crate::watch::Tick;
-use crate::worker::Worker;
 
 /// What the relay must know of the exchange, apart from the two connections.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +93,6 @@ pub(crate) enum RelayError {
 pub(crate) struct Relay<'a> {
     client: &'a mut ClientConn,
     lease: &'a mut Lease,
-    worker: &'a Worker,
     terms: Terms,
     progress: &'a mut Progress,
     upload: Upload,
@@ -133,7 +131,6 @@ enum Download {
 impl<'a> Relay<'a> {
     /// A relay for a request whose head has been encoded.
     pub(crate) fn new(
-        worker: &'a Worker,
         client: &'a mut ClientConn,
         lease: &'a mut Lease,
         terms: Terms,
@@ -156,7 +153,6 @@ impl<'a> Relay<'a> {
             writing: Pace::default(),
             client,
             lease,
-            worker,
             terms,
             progress,
         }
@@ -354,8 +350,7 @@ impl<'a> Relay<'a> {
     fn handle_head(&mut self, head: &Head) -> Result<(), RelayError> {
         self.progress.head_at = Some(Instant::now());
         let gives_up_early = !self.progress.body_complete && !head.status.is_success();
-        // A drain may have begun since the request came: the client must not send another.
-        if gives_up_early || self.worker.is_draining() {
+        if gives_up_early {
             self.client.close_after();
         }
         let dated = head.headers.contains_key(http::header::DATE);

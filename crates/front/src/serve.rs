@@ -65,13 +65,14 @@ pub(crate) async fn serve(worker: &Worker, listener: &ListenerConfig, mut client
 
 /// Waits for the next request's first bytes. `false` if the connection is to be closed.
 async fn idle(worker: &Worker, client: &mut ClientConn, limit: Duration) -> bool {
-    let deadline = client.watched().now() + limit;
+    let since = client.watched().now();
+    let deadline = since + limit;
     client.watched().set(deadline);
     std::future::poll_fn(|cx| match client.poll_first_read(cx) {
         Poll::Ready(read) => Poll::Ready(matches!(read, Ok(1..))),
         Poll::Pending => {
-            let close = worker.is_draining() || client.watched().now() >= deadline;
-            if close {
+            let now = client.watched().now();
+            if now >= deadline || client.must_close() || worker.sheds(since) {
                 Poll::Ready(false)
             } else {
                 Poll::Pending

@@ -1,19 +1,24 @@
 //! Starting the front and stopping it.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use arc_swap::ArcSwap;
 use thiserror::Error;
-use tokio::runtime;
+use tokio::runtime::{self, Handle, Runtime};
+use tokio::sync::mpsc;
 
-use crate::access_log::AccessLog;
-use crate::config::{Config, ListenerConfig};
+use crate::access_log::{AccessLog, Opened};
+use crate::addresses::Addresses;
+use crate::config::Config;
 use crate::counters::{Counters, CountersSnapshot};
-use crate::drain::Drain;
-use crate::listener::{self, BindError, Bound, BoundAddress, Sockets};
+use crate::descriptors::Reserve;
+use crate::drain::{Drain, Ending};
+use crate::handover::{Inheritance, Taken};
+use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Listener};
 use crate::site::Site;
-use crate::worker::{Acceptor, Shared, Worker};
+use crate::worker::{Assignment, Shared, Worker};
 
 /// Why the front did not start.
 #[derive(Debug, Error)]
@@ -39,9 +44,18 @@ pub enum StartError {
 /// [`Running::join`].
 #[derive(Debug)]
 pub struct Running {
-    addresses: Vec<BoundAddress>,
-    shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) workers: Vec<RunningWorker>,
+    /// In the configuration's order. The mutex keeps reloads, drains and handovers apart.
+    listeners: Mutex<Vec<Arc<Listener>>>,
+}
+
+/// A worker's thread, and how to reach it.
+#[derive(Debug)]
+pub(crate) struct RunningWorker {
+    thread: JoinHandle<()>,
+    runtime: Handle,
+    assignments: mpsc::Sender<Vec<Assignment>>,
 }
 
 /// Binds every listener and starts the workers. Clients are served when it returns.
@@ -49,62 +63,86 @@ pub struct Running {
 /// # Errors
 /// [`StartError`]; nothing is left listening.
 pub fn start(config: Config) -> Result<Running, StartError> {
+    start_inheriting(config, Inheritance::default())
+}
+
+/// As [`start`], with the listening sockets of the process before this one: a listener of the same
+/// address takes its sockets over, others are bound. That process is told when clients are served.
+///
+/// # Errors
+/// [`StartError`]; what was inherited stays with the process before this one.
+pub fn start_inheriting(
+    config: Config,
+    mut inheritance: Inheritance,
+) -> Result<Running, StartError> {
     let count = config.server.workers.get();
-    let site = Site::new(&config, count).map_err(|name| StartError::UnknownUpstream { name })?;
+    let site = Site::new(&config, count, &mut Vec::new())
+        .map_err(|name| StartError::UnknownUpstream { name })?;
+    let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
     let mut bound = Vec::with_capacity(config.listeners.len());
     for listener in config.listeners {
-        bound.push((
-            listener::bind(&listener.address, count)?,
-            Arc::new(listener),
-        ));
+        let sockets = match inheritance.take(&listener.address) {
+            Some(sockets) => listener::inherit(&listener.address, sockets, count)?,
+            None => listener::bind(&listener.address, count)?,
+        };
+        bound.push((listener, sockets));
     }
-    let addresses = bound
-        .iter()
-        .map(|(bound, _)| bound.address.clone())
-        .collect();
     let shared = Arc::new(Shared {
-        site: Arc::new(site),
-        access_log: AccessLog::open(&config.log, count).map_err(StartError::AccessLog)?,
+        site: ArcSwap::from_pointee(site),
+        access_log: AccessLog::new(count),
         counters: Counters::default(),
+        addresses: Addresses::default(),
+        reserve: Reserve::new(),
         drain: Drain::default(),
-        connections_max: config.server.connections_max,
-        drain_timeout: config.server.drain_timeout,
     });
-    let mut running = Running {
-        addresses,
-        shared,
-        workers: Vec::with_capacity(count),
-    };
-    for (index, sockets) in deal(bound, count).into_iter().enumerate() {
-        let worker = Arc::new(Worker::new(index, Arc::clone(&running.shared)));
-        match spawn(worker, sockets) {
-            Ok(thread) => running.workers.push(thread),
-            Err(error) => {
-                running.drain();
-                return Err(StartError::Worker(error));
-            }
+    let running = Running::spawn(&shared, count).map_err(StartError::Worker)?;
+    let started = running.adopt(bound).and_then(|adopted| {
+        shared.access_log.switch(log)?;
+        Ok(adopted)
+    });
+    match started {
+        Ok(adopted) => *running.listeners() = running.assign(adopted),
+        Err(error) => {
+            running.drain();
+            return Err(StartError::Worker(error));
         }
     }
+    inheritance.say_ready();
     Ok(running)
 }
 
 impl Running {
     /// Where the listeners are, in the configuration's order, with real ports.
     #[must_use]
-    pub fn addresses(&self) -> &[BoundAddress] {
-        &self.addresses
+    pub fn addresses(&self) -> Vec<BoundAddress> {
+        let listeners = self.listeners();
+        listeners.iter().map(|it| it.address().clone()).collect()
     }
 
-    /// Begins to stop: no further connections are accepted, idle ones are closed, exchanges
-    /// finish until `drain_timeout`. Returns at once.
+    /// Begins to stop: responses say `Connection: close`; after a grace of half a second (at most
+    /// a quarter of `drain_timeout`) no further connections are accepted and idle ones are closed;
+    /// exchanges finish until `drain_timeout`. Returns at once.
     pub fn drain(&self) {
-        self.shared.drain.begin();
+        let listeners = self.listeners();
+        for listener in listeners.iter() {
+            listener.drain().begin(Ending::Closed);
+        }
+        self.shared.drain.begin(Ending::Closed);
+    }
+
+    /// As [`Running::drain`], when another process has taken listeners over: from those nothing is
+    /// accepted here any more.
+    pub fn drain_for_successor(&self, taken: &Taken) {
+        for listener in taken.listeners() {
+            listener.drain().begin(Ending::HandedOver);
+        }
+        self.drain();
     }
 
     /// Waits until all workers have stopped, then writes the rest of the access log.
     pub fn join(self) {
         for worker in self.workers {
-            if worker.join().is_err() {
+            if worker.thread.join().is_err() {
                 tracing::error!("a worker's thread panicked");
             }
         }
@@ -123,42 +161,92 @@ impl Running {
     pub fn counters(&self) -> CountersSnapshot {
         self.shared.counters.snapshot()
     }
-}
 
-/// Each worker's sockets: one of each listener.
-type Hand = Vec<(Sockets, Arc<ListenerConfig>)>;
-
-fn deal(bound: Vec<(Bound, Arc<ListenerConfig>)>, workers: usize) -> Vec<Hand> {
-    let mut hands: Vec<Hand> = (0..workers).map(|_| Vec::new()).collect();
-    for (bound, listener) in bound {
-        let each: Vec<Sockets> = match bound.sockets {
-            Sockets::Tcp(all) => all.into_iter().map(|it| Sockets::Tcp(vec![it])).collect(),
-            Sockets::Unix(all) => all.into_iter().map(|it| Sockets::Unix(vec![it])).collect(),
-        };
-        for (hand, sockets) in hands.iter_mut().zip(each) {
-            hand.push((sockets, Arc::clone(&listener)));
-        }
+    pub(crate) fn listeners(&self) -> MutexGuard<'_, Vec<Arc<Listener>>> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
-    hands
-}
 
-fn spawn(worker: Arc<Worker>, hand: Hand) -> io::Result<JoinHandle<()>> {
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let acceptors = {
-        // Sockets join the event loop of the runtime they are adopted in.
-        let _entered = runtime.enter();
-        let mut acceptors = Vec::new();
-        for (sockets, listener) in hand {
-            for acceptor in Acceptor::adopt(sockets)? {
-                acceptors.push((acceptor, Arc::clone(&listener)));
+    /// Starts the workers, which accept nothing yet.
+    fn spawn(shared: &Arc<Shared>, count: usize) -> io::Result<Self> {
+        let mut running = Self {
+            shared: Arc::clone(shared),
+            workers: Vec::with_capacity(count),
+            listeners: Mutex::default(),
+        };
+        for index in 0..count {
+            let worker = Arc::new(Worker::new(index, Arc::clone(shared)));
+            match RunningWorker::spawn(worker) {
+                Ok(worker) => running.workers.push(worker),
+                Err(error) => {
+                    running.drain();
+                    return Err(error);
+                }
             }
         }
-        acceptors
-    };
-    let name = format!("worker-{}", worker.index());
-    std::thread::Builder::new()
-        .name(name)
-        .spawn(move || runtime.block_on(worker.run(acceptors)))
+        Ok(running)
+    }
+
+    /// Deals the sockets of new listeners out to the workers, each of which gets at least one of
+    /// each listener. Nothing is accepted yet.
+    pub(crate) fn adopt(
+        &self,
+        bound: Vec<(crate::config::ListenerConfig, Bound)>,
+    ) -> io::Result<Adopted> {
+        let mut adopted = Adopted {
+            listeners: Vec::with_capacity(bound.len()),
+            hands: self.workers.iter().map(|_| Vec::new()).collect(),
+        };
+        for (config, bound) in bound {
+            let address = bound.address.clone();
+            let listener = Arc::new(Listener::new(config, bound.address, bound.file));
+            for (index, socket) in bound.sockets.into_iter().enumerate() {
+                let worker = index % self.workers.len();
+                // Sockets join the event loop of the runtime they are adopted in.
+                let _entered = self.workers[worker].runtime.enter();
+                let acceptor = listener.add(Acceptor::adopt(socket, &address)?);
+                adopted.hands[worker].push((Arc::clone(&listener), acceptor));
+            }
+            adopted.listeners.push(listener);
+        }
+        Ok(adopted)
+    }
+
+    /// Has the workers accept.
+    pub(crate) fn assign(&self, adopted: Adopted) -> Vec<Arc<Listener>> {
+        for (worker, hand) in self.workers.iter().zip(adopted.hands) {
+            if worker.assignments.blocking_send(hand).is_err() {
+                tracing::error!(
+                    "a worker's thread is gone; its share of the clients waits in vain"
+                );
+            }
+        }
+        adopted.listeners
+    }
+}
+
+/// New listeners, and what each worker is to accept from.
+pub(crate) struct Adopted {
+    listeners: Vec<Arc<Listener>>,
+    hands: Vec<Vec<Assignment>>,
+}
+
+impl RunningWorker {
+    fn spawn(worker: Arc<Worker>) -> io::Result<Self> {
+        let runtime: Runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let handle = runtime.handle().clone();
+        // One message for the start and one for each reload, each taken at once.
+        let (assignments, assigned) = mpsc::channel(4);
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{}", worker.index()))
+            .spawn(move || runtime.block_on(worker.run(assigned)))?;
+        Ok(Self {
+            thread,
+            runtime: handle,
+            assignments,
+        })
+    }
 }

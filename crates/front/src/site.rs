@@ -1,15 +1,15 @@
 //! What requests are served by: the configuration turned into routes and backends.
 //!
-//! A site is built once and never changed; requests read it without a lock. Only the turn-keeping
-//! of each upstream is mutable, and that is a worker's own.
+//! A site is built once and never changed; requests read it without a lock, and one that is in
+//! flight keeps the site it began with when a reload puts another in its place. Only the
+//! turn-keeping of each upstream is mutable, and that is a worker's own.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_balance::{Balancer, Candidate};
 use catamaran_upstream::Backend;
-use ipnet::IpNet;
 
-use crate::config::{Config, Protocol, UpstreamConfig};
+use crate::config::{BackendConfig, Config, Protocol, ServerConfig, UpstreamConfig};
 use crate::forwarded::Via;
 use crate::route::RouteTable;
 
@@ -17,7 +17,7 @@ use crate::route::RouteTable;
 pub(crate) struct Site {
     pub(crate) routes: RouteTable,
     pub(crate) upstreams: Vec<Upstream>,
-    pub(crate) trusted_proxies: Vec<IpNet>,
+    pub(crate) server: ServerConfig,
     pub(crate) via: Option<Via>,
 }
 
@@ -40,34 +40,44 @@ struct Turns {
 
 impl Site {
     /// Builds a site for so many workers; the error names an upstream that no route may name.
-    pub(crate) fn new(config: &Config, workers: usize) -> Result<Self, String> {
+    ///
+    /// A backend in `reusable` whose configuration is the same is taken from there, with its
+    /// connections; what is left is not part of the site.
+    pub(crate) fn new(
+        config: &Config,
+        workers: usize,
+        reusable: &mut Vec<Arc<Backend>>,
+    ) -> Result<Self, String> {
         let index = |name: &str| config.upstreams.iter().position(|it| it.name == name);
         Ok(Self {
             routes: RouteTable::new(&config.routes, index)?,
             upstreams: config
                 .upstreams
                 .iter()
-                .map(|it| Upstream::new(it, workers))
+                .map(|it| Upstream::new(it, workers, reusable))
                 .collect(),
-            trusted_proxies: config.server.trusted_proxies.clone(),
+            server: config.server.clone(),
             via: config.server.via.as_deref().and_then(Via::new),
         })
     }
 
-    /// Closes what is unused for too long on `worker`.
-    pub(crate) fn sweep(&self, worker: usize) {
-        for backend in self
-            .upstreams
+    /// Every backend of every upstream.
+    pub(crate) fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
+        self.upstreams
             .iter()
             .flat_map(|upstream| &upstream.backends)
-        {
+    }
+
+    /// Closes what is unused for too long on `worker`.
+    pub(crate) fn sweep(&self, worker: usize) {
+        for backend in self.backends() {
             backend.sweep(worker);
         }
     }
 }
 
 impl Upstream {
-    fn new(config: &UpstreamConfig, workers: usize) -> Self {
+    fn new(config: &UpstreamConfig, workers: usize, reusable: &mut Vec<Arc<Backend>>) -> Self {
         let count = config.backends.len();
         let turns = |worker| {
             let balancer = Balancer::new(config.policy, count).starting_at(worker);
@@ -81,7 +91,7 @@ impl Upstream {
             backends: config
                 .backends
                 .iter()
-                .map(|it| Backend::new(it.clone(), workers))
+                .map(|it| take_or_new(it, workers, reusable))
                 .collect(),
             retries: config.retries,
             turns: (0..workers).map(turns).collect(),
@@ -119,5 +129,19 @@ impl Upstream {
                 }),
         );
         balancer.pick(candidates)
+    }
+}
+
+fn take_or_new(
+    config: &BackendConfig,
+    workers: usize,
+    reusable: &mut Vec<Arc<Backend>>,
+) -> Arc<Backend> {
+    let same = reusable
+        .iter()
+        .position(|backend| backend.config() == config);
+    match same {
+        Some(index) => reusable.swap_remove(index),
+        None => Backend::new(config.clone(), workers),
     }
 }

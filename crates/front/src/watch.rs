@@ -32,6 +32,18 @@ impl Tick {
     pub(crate) fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
+
+    /// The moment so long before, or the first one.
+    pub(crate) fn before(self, duration: Duration) -> Self {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+}
+
+impl From<Tick> for u64 {
+    fn from(tick: Tick) -> Self {
+        tick.0
+    }
 }
 
 impl std::ops::Add<Duration> for Tick {
@@ -94,6 +106,11 @@ impl Watch {
         std::future::poll_fn(|cx| Poll::Ready(self.join(cx.waker().clone()))).await
     }
 
+    /// The coarse clock's time.
+    pub(crate) fn now(&self) -> Tick {
+        Tick(self.now.load(Ordering::Relaxed))
+    }
+
     /// Ticks until dropped.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut ticks = interval(PERIOD);
@@ -129,7 +146,7 @@ impl Watch {
 impl Watched {
     /// The coarse clock's time.
     pub(crate) fn now(&self) -> Tick {
-        Tick(self.watch.now.load(Ordering::Relaxed))
+        self.watch.now()
     }
 
     /// The task is woken at `deadline`, and on each tick after it until another is set.

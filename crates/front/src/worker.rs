@@ -1,40 +1,42 @@
 //! A worker: one thread with one event loop, serving the connections it accepted.
 //!
-//! Workers share nothing on the hot path but atomics and the immutable site. Every task of a
-//! worker is owned by the set of connections in [`Worker::run`]; a drain lets them finish until
-//! its deadline and then drops them.
+//! Workers share nothing on the hot path but atomics and the immutable site. A worker is given
+//! sockets to accept from while it runs; for each it has one task, which owns the connections
+//! accepted there. It ends when a drain has begun and all of these tasks have ended.
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use catamaran_upstream::Stream;
-use tokio::net::{TcpListener, UnixListener};
+use arc_swap::ArcSwap;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval};
 
+use crate::accept::Accepting;
 use crate::access_log::AccessLog;
+use crate::addresses::Addresses;
 use crate::client::ClientConn;
-use crate::config::ListenerConfig;
 use crate::counters::{Counters, Culprit, Reason};
+use crate::descriptors::Reserve;
 use crate::drain::Drain;
-use crate::forwarded::{Peer, is_trusted};
+use crate::forwarded::is_trusted;
 use crate::id::{RequestId, RequestIds};
-use crate::listener::Sockets;
+use crate::listener::{Acceptor, Incoming, Listener};
 use crate::serve;
 use crate::site::Site;
-use crate::watch::Watch;
+use crate::watch::{Tick, Watch};
 
 /// What all workers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) site: Arc<Site>,
+    pub(crate) site: ArcSwap<Site>,
     pub(crate) access_log: AccessLog,
     pub(crate) counters: Counters,
+    pub(crate) addresses: Addresses,
+    pub(crate) reserve: Reserve,
+    /// The whole front's end; each listener has a drain of its own, which begins with this one.
     pub(crate) drain: Drain,
-    pub(crate) connections_max: usize,
-    pub(crate) drain_timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -42,15 +44,13 @@ pub(crate) struct Worker {
     index: usize,
     ids: RequestIds,
     watch: Arc<Watch>,
+    /// Clients that have been idle since this tick or an earlier one are closed.
+    shed_before: AtomicU64,
     shared: Arc<Shared>,
 }
 
-/// One worker's socket of one listener.
-#[derive(Debug)]
-pub(crate) enum Acceptor {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
+/// A socket that a worker is to accept from.
+pub(crate) type Assignment = (Arc<Listener>, Arc<Acceptor>);
 
 impl Worker {
     pub(crate) fn new(index: usize, shared: Arc<Shared>) -> Self {
@@ -58,6 +58,7 @@ impl Worker {
             index,
             ids: RequestIds::new(),
             watch: Watch::new(),
+            shed_before: AtomicU64::new(0),
             shared,
         }
     }
@@ -70,8 +71,9 @@ impl Worker {
         self.ids.next()
     }
 
+    /// The site of this moment.
     pub(crate) fn site(&self) -> Arc<Site> {
-        Arc::clone(&self.shared.site)
+        self.shared.site.load_full()
     }
 
     pub(crate) fn access_log(&self) -> &AccessLog {
@@ -82,151 +84,85 @@ impl Worker {
         &self.shared.counters
     }
 
-    pub(crate) fn is_draining(&self) -> bool {
-        self.shared.drain.has_begun()
+    pub(crate) fn reserve(&self) -> &Reserve {
+        &self.shared.reserve
+    }
+
+    /// Whether a client that has been idle since then must make room for others.
+    pub(crate) fn sheds(&self, since: Tick) -> bool {
+        u64::from(since) < self.shed_before.load(Ordering::Relaxed)
+    }
+
+    /// Closes the clients that have been idle for [`SHED_IDLE`].
+    pub(crate) fn shed_idle(&self) {
+        let before = u64::from(self.watch.now().before(SHED_IDLE));
+        self.shed_before.store(before, Ordering::Relaxed);
+        self.watch.wake_all();
+    }
+
+    /// Makes every connection look at its listener's drain.
+    pub(crate) fn wake_all(&self) {
+        self.watch.wake_all();
     }
 
     /// Accepts and serves until the drain is over.
-    pub(crate) async fn run(self: Arc<Self>, acceptors: Vec<(Acceptor, Arc<ListenerConfig>)>) {
+    pub(crate) async fn run(self: Arc<Self>, mut assignments: mpsc::Receiver<Vec<Assignment>>) {
         let mut ticking = JoinSet::new();
         ticking.spawn(Arc::clone(&self.watch).run());
         let mut accepting = JoinSet::new();
-        for (acceptor, listener) in acceptors {
-            accepting.spawn(accept(Arc::clone(&self), acceptor, listener));
-        }
         let mut sweep = interval(SWEEP_PERIOD);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = self.shared.drain.begun() => break,
-                _ = sweep.tick() => self.shared.site.sweep(self.index),
-            }
-        }
-        self.watch.wake_all();
-        // Each acceptor stops by itself and hands over the connections it still serves.
-        let finish = async {
-            while let Some(accepted) = accepting.join_next().await {
-                if let Ok(mut connections) = accepted {
-                    while connections.join_next().await.is_some() {}
+                biased;
+                Some(assigned) = assignments.recv() => {
+                    for (listener, acceptor) in assigned {
+                        let task = Accepting::new(Arc::clone(&self), listener, acceptor);
+                        accepting.spawn(task.run());
+                    }
                 }
+                _ = self.shared.drain.begun() => break,
+                _ = sweep.tick() => self.site().sweep(self.index),
+                // A listener that a reload removed.
+                Some(_) = accepting.join_next() => {}
             }
-        };
-        if timeout(self.shared.drain_timeout, finish).await.is_err() {
-            tracing::warn!(
-                worker = self.index,
-                connections = self.shared.counters.open(),
-                "the drain's time is over; connections are cut"
-            );
         }
+        while accepting.join_next().await.is_some() {}
     }
 
     /// Serves one accepted connection.
-    async fn serve(
-        self: Arc<Self>,
-        listener: Arc<ListenerConfig>,
-        stream: Stream,
-        remote: SocketAddr,
-        local: SocketAddr,
-    ) {
-        let Some(_open) = self.shared.counters.connect(self.shared.connections_max) else {
-            let reason = Reason::new(Culprit::Front, "connections-max");
-            self.shared.counters.reason(reason);
-            tracing::debug!(%remote, %reason, "connection refused");
-            return;
+    pub(crate) async fn serve(self: Arc<Self>, listener: Arc<Listener>, incoming: Incoming) {
+        let site = self.site();
+        let Some(_open) = self.counters().connect(site.server.connections_max) else {
+            return self.refuse(&incoming, "connections-max");
         };
-        let trusted = is_trusted(&self.shared.site.trusted_proxies, remote.ip());
-        let peer = Peer {
-            address: remote,
-            trusted,
-        };
+        let ip = incoming.remote.ip();
+        let counted = site
+            .server
+            .connections_per_address
+            .filter(|_| incoming.is_tcp() && !is_trusted(&site.server.trusted_proxies, ip))
+            .map(|max| self.shared.addresses.connect(ip, max.get()));
+        if let Some(None) = counted {
+            return self.refuse(&incoming, "connections-per-address");
+        }
+        // An idle connection must not keep a site that was replaced.
+        drop(site);
+        let config = listener.config();
         let watched = self.watch.join_current().await;
-        let client = ClientConn::new(stream, listener.limits, (peer, local), watched);
-        serve::serve(&self, &listener, client).await;
-    }
-}
-
-/// Accepts until the drain begins; gives back the connections still served.
-async fn accept(
-    worker: Arc<Worker>,
-    acceptor: Acceptor,
-    listener: Arc<ListenerConfig>,
-) -> JoinSet<()> {
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = worker.shared.drain.begun() => return connections,
-            accepted = acceptor.accept() => accepted,
-            Some(ended) = connections.join_next() => {
-                note_panic(&worker, &ended);
-                continue;
-            }
-        };
-        match accepted {
-            Ok((stream, remote, local)) => {
-                let worker = Arc::clone(&worker);
-                connections.spawn(worker.serve(Arc::clone(&listener), stream, remote, local));
-            }
-            Err(error) => {
-                worker
-                    .shared
-                    .counters
-                    .reason(Reason::new(Culprit::Front, "accept-failed"));
-                tracing::warn!(%error, "cannot accept a connection");
-                // Most likely out of file descriptors: do not spin until some are free.
-                sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// A panic costs its own connection and nothing else, but must not pass unseen.
-fn note_panic(worker: &Worker, ended: &Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended
-        && error.is_panic()
-    {
-        worker
-            .shared
-            .counters
-            .reason(Reason::new(Culprit::Front, "panic"));
-        tracing::error!(%error, "a connection's task panicked");
-    }
-}
-
-impl Acceptor {
-    /// Takes a worker's socket of each listener into the present event loop.
-    pub(crate) fn adopt(sockets: Sockets) -> io::Result<Vec<Self>> {
-        match sockets {
-            Sockets::Tcp(all) => all
-                .into_iter()
-                .map(|it| TcpListener::from_std(it).map(Self::Tcp))
-                .collect(),
-            Sockets::Unix(all) => all
-                .into_iter()
-                .map(|it| UnixListener::from_std(it).map(Self::Unix))
-                .collect(),
-        }
+        let client = ClientConn::new(incoming, config.limits, listener, watched);
+        serve::serve(&self, &config, client).await;
     }
 
-    async fn accept(&self) -> io::Result<(Stream, SocketAddr, SocketAddr)> {
-        match self {
-            Self::Tcp(listener) => {
-                let (stream, remote) = listener.accept().await?;
-                stream.set_nodelay(true)?;
-                let local = stream.local_addr()?;
-                Ok((Stream::Tcp(stream), remote, local))
-            }
-            Self::Unix(listener) => {
-                let (stream, _) = listener.accept().await?;
-                let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-                Ok((Stream::Unix(stream), nowhere, nowhere))
-            }
-        }
+    fn refuse(&self, incoming: &Incoming, token: &'static str) {
+        let reason = Reason::new(Culprit::Front, token);
+        self.counters().reason(reason);
+        tracing::debug!(remote = %incoming.remote, %reason, "connection refused");
     }
 }
 
 /// How often unused backend connections are looked after.
 const SWEEP_PERIOD: Duration = Duration::from_secs(1);
 
-/// How long accepting rests after a failure.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// An idle client of this age makes room when descriptors run out: long enough that whoever just
+/// connected, or is about to send the next of several requests, is spared.
+const SHED_IDLE: Duration = Duration::from_secs(1);

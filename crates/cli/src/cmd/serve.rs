@@ -71,7 +71,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     descriptors::raise_limit(descriptors_needed(&config), "lower `connections_max`");
     let signals = Signals::catch()?;
     let running = catamaran_front::start(config).map_err(|error| Failure::of(&error))?;
-    announce(running.addresses())?;
+    announce(&running.addresses())?;
     signals.wait_for_stop();
     running.drain();
     running.join();

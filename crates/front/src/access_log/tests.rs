@@ -39,6 +39,13 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
     });
 }
 
+fn opened(config: &LogConfig, workers: usize) -> AccessLog {
+    let log = AccessLog::new(workers);
+    log.switch(Opened::new(config).expect("a target"))
+        .expect("a log");
+    log
+}
+
 fn line(format: AccessLogFormat) -> (String, String) {
     let mut found = (String::new(), String::new());
     with_record(|record| {
@@ -90,7 +97,7 @@ fn lines_reach_the_file_before_the_end() {
         access: AccessLogTarget::File(path.clone()),
         format: AccessLogFormat::Combined,
     };
-    let log = AccessLog::open(&config, 2).expect("a log");
+    let log = opened(&config, 2);
     with_record(|record| {
         log.write(0, record);
         log.write(1, record);
@@ -108,7 +115,7 @@ fn a_full_buffer_drops_and_counts() {
         access: AccessLogTarget::File(directory.path().join("access.log")),
         format: AccessLogFormat::Combined,
     };
-    let log = AccessLog::open(&config, 1).expect("a log");
+    let log = opened(&config, 1);
     // Stopped first: nothing empties the buffer any more.
     log.finish();
     with_record(|record| {
@@ -119,4 +126,33 @@ fn a_full_buffer_drops_and_counts() {
             assert!(written < 1_000_000, "the buffer has a limit");
         }
     });
+}
+
+#[test]
+fn lines_go_to_the_target_of_their_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let target = |name: &str| LogConfig {
+        access: AccessLogTarget::File(directory.path().join(name)),
+        format: AccessLogFormat::Combined,
+    };
+    let log = opened(&target("before.log"), 1);
+    let switch = |config| {
+        log.switch(Opened::new(&config).expect("a target"))
+            .expect("a switch");
+    };
+    with_record(|record| {
+        log.write(0, record);
+        switch(LogConfig {
+            access: AccessLogTarget::Off,
+            ..target("")
+        });
+        log.write(0, record);
+        switch(target("after.log"));
+        log.write(0, record);
+    });
+    log.finish();
+    for name in ["before.log", "after.log"] {
+        let text = std::fs::read_to_string(directory.path().join(name)).expect("the file");
+        assert_eq!(text.lines().count(), 1, "{name}");
+    }
 }

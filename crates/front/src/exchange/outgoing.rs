@@ -11,7 +11,7 @@ use http::{HeaderValue, Method, StatusCode, Version};
 use super::failure::Failure;
 use crate::client::ClientConn;
 use crate::counters::{Culprit, Reason};
-use crate::forwarded::{self, Identity};
+use crate::forwarded::{self, Identity, Peer};
 use crate::header;
 use crate::path::NormalPath;
 use crate::site::{Site, Upstream};
@@ -45,9 +45,10 @@ impl Outgoing {
                 .counters()
                 .reason(Reason::new(Culprit::Client, "underscore-field-dropped"));
         }
-        let identity = forwarded::identify(client.peer(), &site.trusted_proxies, headers);
+        let peer = Peer::new(client.remote(), &site.server.trusted_proxies);
+        let identity = forwarded::identify(peer, &site.server.trusted_proxies, headers);
         if upstream.wants_forwarded_fields() {
-            forwarded::announce(headers, client.peer(), &identity, Some(&host));
+            forwarded::announce(headers, peer, &identity, Some(&host));
         }
         if let Some(via) = &site.via {
             via.add(headers, head.version);

@@ -1,0 +1,93 @@
+//! How many connections each client address has, over all workers.
+//!
+//! Counted only while `connections_per_address` is set: the mutex is taken when such a connection
+//! begins and when it ends, never for a request. An IPv6 client usually commands a whole /64
+//! network, so that counts as one address.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[derive(Debug, Default)]
+pub(crate) struct Addresses(Mutex<HashMap<IpAddr, usize>>);
+
+/// A connection counted for its address, until dropped.
+#[derive(Debug)]
+pub(crate) struct Counted<'a> {
+    addresses: &'a Addresses,
+    address: IpAddr,
+}
+
+impl Addresses {
+    /// Counts a connection; `None` if its address has `max` already.
+    pub(crate) fn connect(&self, ip: IpAddr, max: usize) -> Option<Counted<'_>> {
+        let address = key(ip);
+        let mut open = self.lock();
+        let count = open.entry(address).or_default();
+        if *count >= max {
+            return None;
+        }
+        *count += 1;
+        Some(Counted {
+            addresses: self,
+            address,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        let mut open = self.addresses.lock();
+        if let Some(count) = open.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.address);
+            }
+        }
+    }
+}
+
+fn key(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(ip) => {
+            let [a, b, c, d, ..] = ip.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn each_address_has_its_own_count_which_ends_with_the_connection() {
+        let addresses = Addresses::default();
+        let first = addresses.connect(ip("192.0.2.1"), 2);
+        let second = addresses.connect(ip("::ffff:192.0.2.1"), 2);
+        assert!(first.is_some() && second.is_some());
+        assert!(addresses.connect(ip("192.0.2.1"), 2).is_none());
+        assert!(addresses.connect(ip("192.0.2.2"), 2).is_some());
+        drop(first);
+        assert!(addresses.connect(ip("192.0.2.1"), 2).is_some());
+        drop(second);
+        assert!(addresses.lock().is_empty());
+    }
+
+    #[test]
+    fn a_network_of_ipv6_counts_as_one() {
+        let addresses = Addresses::default();
+        let _first = addresses.connect(ip("2001:db8:0:1::1"), 1);
+        assert!(addresses.connect(ip("2001:db8:0:1:ffff::2"), 1).is_none());
+        assert!(addresses.connect(ip("2001:db8:0:2::1"), 1).is_some());
+    }
+}

@@ -1,0 +1,76 @@
+//! What remains possible when no further file may be opened.
+//!
+//! A connection that cannot be accepted for want of a descriptor stays in the queue, and its client
+//! waits for a timeout of its own. So one descriptor is held in reserve: given up for a moment, it
+//! lets a connection be accepted and closed, and the client knows.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::io::Errno;
+use socket2::{Domain, Socket, Type};
+
+use crate::listener::Acceptor;
+
+/// What the system is short of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// The process or the system has as many files open as it may.
+    Descriptors,
+    /// The system lacks memory for another socket.
+    Memory,
+}
+
+/// Whether accepting failed for want of something, rather than by the client's doing.
+pub(crate) fn shortage(error: &io::Error) -> Option<Shortage> {
+    match Errno::from_io_error(error)? {
+        Errno::MFILE | Errno::NFILE => Some(Shortage::Descriptors),
+        Errno::NOMEM | Errno::NOBUFS => Some(Shortage::Memory),
+        _ => None,
+    }
+}
+
+/// One descriptor, held for bad times. Any kind would do; a socket needs no file to exist.
+#[derive(Debug)]
+pub(crate) struct Reserve(Mutex<Option<Socket>>);
+
+impl Reserve {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(unconnected()))
+    }
+
+    /// Accepts and closes the next connection in the queue. Another thread may be faster to take
+    /// what is given up; then nothing happens, and the reserve is filled when that is possible
+    /// again.
+    pub(crate) fn refuse_one(&self, acceptor: &Acceptor) {
+        // Held for a few system calls that do not wait.
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(held.take());
+        if let Err(error) = acceptor.refuse_one() {
+            tracing::debug!(%error, "not even the reserve lets a connection be refused");
+        }
+        *held = unconnected();
+    }
+}
+
+fn unconnected() -> Option<Socket> {
+    Socket::new(Domain::UNIX, Type::STREAM, None).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_systems_shortages_are_ours() {
+        for (errno, expected) in [
+            (Errno::MFILE, Some(Shortage::Descriptors)),
+            (Errno::NFILE, Some(Shortage::Descriptors)),
+            (Errno::NOBUFS, Some(Shortage::Memory)),
+            (Errno::CONNABORTED, None),
+            (Errno::PROTO, None),
+        ] {
+            assert_eq!(shortage(&errno.into()), expected, "{errno}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Handing the listening sockets to the next process, so that no client in their queues is lost.
+//!
+//! The two processes share a pair of Unix sockets that keep messages apart (SOCK_SEQPACKET). The
+//! old one sends each listener's address with its sockets as ancillary data (SCM_RIGHTS), in as
+//! many messages as it takes, and an end. The new one starts, and answers which listeners it took;
+//! until then the old one serves, and if the answer never comes it goes on serving. Starting the
+//! process, and telling it where its end of the pair is, are the caller's business.
+//!
+//! A message is one byte of version, one of kind, two of the listener's index, and its address.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg, send, sendmsg,
+    socketpair,
+};
+use socket2::SockRef;
+use thiserror::Error;
+
+use crate::config::ListenAddress;
+use crate::listener::Listener;
+use crate::server::Running;
+
+/// The old process's side of a handover that has not succeeded yet.
+#[derive(Debug)]
+pub struct Offer {
+    channel: OwnedFd,
+    listeners: Vec<Arc<Listener>>,
+}
+
+/// The listeners from which another process accepts now.
+#[derive(Debug)]
+pub struct Taken(Vec<Arc<Listener>>);
+
+/// Why an offer came to nothing.
+#[derive(Debug, Error)]
+pub enum NotTaken {
+    /// The new process ended, or let go of its end of the pair.
+    #[error("the new process ended before it was ready")]
+    Ended,
+    /// It needed too long.
+    #[error("the new process was not ready within {} s", limit.as_secs())]
+    Late {
+        /// How long it was waited for.
+        limit: Duration,
+    },
+    /// It answered what nobody understands, or the pair failed.
+    #[error("the new process cannot be understood: {0}")]
+    Channel(#[source] io::Error),
+}
+
+/// The listening sockets of the process before this one. The default is none.
+#[derive(Debug, Default)]
+pub struct Inheritance {
+    channel: Option<OwnedFd>,
+    listeners: Vec<Inherited>,
+}
+
+#[derive(Debug)]
+struct Inherited {
+    address: ListenAddress,
+    /// Empty once taken.
+    sockets: Vec<OwnedFd>,
+    taken: bool,
+}
+
+impl Running {
+    /// Prepares to hand the listening sockets over; the second part is the other process's end.
+    ///
+    /// # Errors
+    /// The pair of sockets cannot be had.
+    pub fn offer(&self) -> io::Result<(Offer, OwnedFd)> {
+        let (channel, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        let offer = Offer {
+            channel,
+            listeners: self.listeners().clone(),
+        };
+        Ok((offer, theirs))
+    }
+}
+
+impl Offer {
+    /// Sends the sockets, then waits until the other process serves clients. The other end must
+    /// have been closed in this process, or the other's end goes unnoticed.
+    ///
+    /// # Errors
+    /// [`NotTaken`]; everything is as it was.
+    pub fn send_and_wait(self, limit: Duration) -> Result<Taken, NotTaken> {
+        let failed = |errno| match errno {
+            Errno::PIPE | Errno::CONNRESET => NotTaken::Ended,
+            Errno::AGAIN => NotTaken::Late { limit },
+            errno => NotTaken::Channel(errno.into()),
+        };
+        for direction in [Timeout::Send, Timeout::Recv] {
+            set_socket_timeout(&self.channel, direction, Some(limit)).map_err(failed)?;
+        }
+        self.send().map_err(failed)?;
+        let mut answer = [0; ANSWER_MAX];
+        let (length, _) =
+            recv(&self.channel, &mut answer[..], RecvFlags::empty()).map_err(failed)?;
+        match &answer[..length] {
+            [] => Err(NotTaken::Ended),
+            [VERSION, READY, taken @ ..] if taken.len() == self.listeners.len() => {
+                let both = self.listeners.into_iter().zip(taken);
+                let taken = both.filter_map(|(listener, &taken)| (taken == 1).then_some(listener));
+                Ok(Taken(taken.collect()))
+            }
+            _ => Err(NotTaken::Channel(unintelligible())),
+        }
+    }
+
+    fn send(&self) -> Result<(), Errno> {
+        for (index, listener) in (0_u16..).zip(&self.listeners) {
+            let mut message = vec![VERSION];
+            let address = &listener.config().address;
+            message.push(match address {
+                ListenAddress::Tcp(_) => TCP,
+                ListenAddress::Unix(_) => UNIX,
+            });
+            message.extend(index.to_be_bytes());
+            match address {
+                ListenAddress::Tcp(address) => message.extend(address.to_string().as_bytes()),
+                ListenAddress::Unix(path) => message.extend(path.as_os_str().as_bytes()),
+            }
+            let acceptors = listener.acceptors();
+            let sockets: Vec<BorrowedFd<'_>> = acceptors.iter().map(|it| it.as_fd()).collect();
+            for sockets in sockets.chunks(SOCKETS_MAX) {
+                send_with(&self.channel, &message, sockets)?;
+            }
+        }
+        send_with(&self.channel, &[VERSION, END], &[])
+    }
+}
+
+impl Taken {
+    pub(crate) fn listeners(&self) -> &[Arc<Listener>] {
+        &self.0
+    }
+}
+
+impl Inheritance {
+    /// Receives what the process before this one hands over through its end of the pair.
+    ///
+    /// # Errors
+    /// `channel` is no such end, the other process ended, or it is of a version that speaks
+    /// otherwise.
+    pub fn receive(channel: OwnedFd) -> io::Result<Self> {
+        let mut listeners: Vec<Inherited> = Vec::new();
+        let mut message = [0; MESSAGE_MAX];
+        loop {
+            let (length, sockets) = receive_with(&channel, &mut message)?;
+            match &message[..length] {
+                [] => return Err(io::ErrorKind::UnexpectedEof.into()),
+                [VERSION, END] => break,
+                [VERSION, kind, high, low, address @ ..] => {
+                    let index = usize::from(u16::from_be_bytes([*high, *low]));
+                    if index == listeners.len() {
+                        listeners.push(Inherited {
+                            address: decode_address(*kind, address).ok_or_else(unintelligible)?,
+                            sockets: Vec::new(),
+                            taken: false,
+                        });
+                    }
+                    let listener = listeners.get_mut(index).ok_or_else(unintelligible)?;
+                    listener.sockets.extend(sockets);
+                }
+                _ => return Err(unintelligible()),
+            }
+        }
+        Ok(Self {
+            channel: Some(channel),
+            listeners,
+        })
+    }
+
+    /// The sockets of a listener that is to be at `address`, if there are any.
+    pub(crate) fn take(&mut self, address: &ListenAddress) -> Option<Vec<OwnedFd>> {
+        let inherited = self
+            .listeners
+            .iter_mut()
+            .find(|it| !it.taken && it.is_at(address))?;
+        inherited.taken = true;
+        Some(std::mem::take(&mut inherited.sockets))
+    }
+
+    /// Tells the process before this one that clients are served, and which listeners were taken.
+    pub(crate) fn say_ready(self) {
+        let Some(channel) = self.channel else {
+            return;
+        };
+        let mut answer = vec![VERSION, READY];
+        answer.extend(self.listeners.iter().map(|it| u8::from(it.taken)));
+        if let Err(error) = send(channel, &answer, SendFlags::NOSIGNAL) {
+            // It is gone; all the more reason to go on here.
+            tracing::warn!(%error, "cannot tell the process before this one that it may end");
+        }
+    }
+}
+
+impl Inherited {
+    fn is_at(&self, address: &ListenAddress) -> bool {
+        let bound = || {
+            SockRef::from(self.sockets.first()?)
+                .local_addr()
+                .ok()?
+                .as_socket()
+        };
+        match address {
+            _ if self.address == *address => !self.sockets.is_empty(),
+            ListenAddress::Tcp(asked) => bound() == Some(*asked),
+            ListenAddress::Unix(_) => false,
+        }
+    }
+}
+
+fn send_with(channel: &OwnedFd, message: &[u8], sockets: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !sockets.is_empty() {
+        let fits = control.push(SendAncillaryMessage::ScmRights(sockets));
+        debug_assert!(fits, "the space is for as many as a chunk has");
+    }
+    let message = [IoSlice::new(message)];
+    sendmsg(channel, &message, &mut control, SendFlags::NOSIGNAL).map(drop)
+}
+
+fn receive_with(channel: &OwnedFd, message: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut message = [IoSliceMut::new(message)];
+    let received = recvmsg(channel, &mut message, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let sockets = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(sockets) => Some(sockets),
+        _ => None,
+    });
+    Ok((received.bytes, sockets.flatten().collect()))
+}
+
+fn decode_address(kind: u8, address: &[u8]) -> Option<ListenAddress> {
+    match kind {
+        TCP => {
+            let text = std::str::from_utf8(address).ok()?;
+            text.parse().ok().map(ListenAddress::Tcp)
+        }
+        UNIX => {
+            let path = std::ffi::OsString::from_vec(address.to_vec());
+            Some(ListenAddress::Unix(PathBuf::from(path)))
+        }
+        _ => None,
+    }
+}
+
+fn unintelligible() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the two versions differ in how they hand over; restart instead",
+    )
+}
+
+/// Changes with the meaning of messages.
+const VERSION: u8 = 1;
+const TCP: u8 = b'T';
+const UNIX: u8 = b'U';
+const END: u8 = b'E';
+const READY: u8 = b'R';
+
+/// Sockets in one message; Linux takes up to 253.
+const SOCKETS_MAX: usize = 64;
+
+/// Version, kind, index and an address: the path of a Unix socket has at most 108 bytes.
+const MESSAGE_MAX: usize = 256;
+
+/// Version, kind and a byte for each listener.
+const ANSWER_MAX: usize = 2 + u16::MAX as usize;

@@ -1,0 +1,140 @@
+//! One socket that listens, on the event loop of the worker that accepts from it.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use catamaran_upstream::Stream;
+use socket2::{SockFilter, SockRef, Socket};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+use super::BoundAddress;
+
+/// One worker's socket of one listener.
+#[derive(Debug)]
+pub(crate) enum Acceptor {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A connection just accepted.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) stream: Stream,
+    /// The client's address; for a Unix socket the loopback address and port 0.
+    pub(crate) remote: SocketAddr,
+    /// The address the client connected to; for a Unix socket as `remote`.
+    pub(crate) local: SocketAddr,
+}
+
+impl Acceptor {
+    /// Takes a socket into the event loop of the runtime that the caller has entered.
+    pub(crate) fn adopt(socket: Socket, address: &BoundAddress) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        match address {
+            BoundAddress::Tcp(_) => TcpListener::from_std(socket.into()).map(Self::Tcp),
+            BoundAddress::Unix(_) => UnixListener::from_std(socket.into()).map(Self::Unix),
+        }
+    }
+
+    /// Waits for the next connection.
+    ///
+    /// # Cancel safety
+    /// A connection that was not returned is still in the queue.
+    pub(crate) async fn accept(&self) -> io::Result<Incoming> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, remote) = listener.accept().await?;
+                Incoming::tcp(stream, remote)
+            }
+            Self::Unix(listener) => Ok(Incoming::unix(listener.accept().await?.0)),
+        }
+    }
+
+    /// The next connection in the queue, if there is one. Asks the kernel rather than the event
+    /// loop, whose news may be late.
+    pub(crate) fn try_accept(&self) -> io::Result<Incoming> {
+        let (socket, remote) = self.socket().accept()?;
+        socket.set_nonblocking(true)?;
+        match self {
+            Self::Tcp(_) => {
+                let remote = remote.as_socket().unwrap_or(NOWHERE);
+                Incoming::tcp(TcpStream::from_std(socket.into())?, remote)
+            }
+            Self::Unix(_) => Ok(Incoming::unix(UnixStream::from_std(
+                OwnedFd::from(socket).into(),
+            )?)),
+        }
+    }
+
+    /// Accepts the next connection in the queue to close it.
+    pub(crate) fn refuse_one(&self) -> io::Result<()> {
+        self.socket().accept().map(drop)
+    }
+
+    /// Makes the kernel drop the first packet of each further TCP connection: unlike those that a
+    /// closing socket leaves in its queue, such clients find out by themselves that nobody listens.
+    pub(crate) fn refuse_handshakes(&self) {
+        if let Self::Tcp(listener) = self
+            && let Err(error) = SockRef::from(listener).attach_filter(&DROP_SYN)
+        {
+            tracing::debug!(%error, "a client may be reset when the listener closes");
+        }
+    }
+
+    fn socket(&self) -> SockRef<'_> {
+        match self {
+            Self::Tcp(listener) => SockRef::from(listener),
+            Self::Unix(listener) => SockRef::from(listener),
+        }
+    }
+}
+
+impl AsFd for Acceptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Unix(listener) => listener.as_fd(),
+        }
+    }
+}
+
+impl Incoming {
+    /// Whether the client has an address of its own.
+    pub(crate) fn is_tcp(&self) -> bool {
+        matches!(self.stream, Stream::Tcp(_))
+    }
+
+    fn tcp(stream: TcpStream, remote: SocketAddr) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            remote,
+            local: stream.local_addr()?,
+            stream: Stream::Tcp(stream),
+        })
+    }
+
+    fn unix(stream: UnixStream) -> Self {
+        Self {
+            remote: NOWHERE,
+            local: NOWHERE,
+            stream: Stream::Unix(stream),
+        }
+    }
+}
+
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// A classic BPF program on a packet from its TCP header on: load the byte of flags; if SYN is set,
+/// keep nothing of the packet, else all of it.
+const DROP_SYN: [SockFilter; 4] = [
+    SockFilter::new(LOAD_BYTE, 0, 0, TCP_FLAGS_AT),
+    SockFilter::new(JUMP_IF_BITS, 0, 1, TCP_SYN),
+    SockFilter::new(KEEP, 0, 0, 0),
+    SockFilter::new(KEEP, 0, 0, u32::MAX),
+];
+const LOAD_BYTE: u16 = 0x30;
+const JUMP_IF_BITS: u16 = 0x45;
+const KEEP: u16 = 0x06;
+const TCP_FLAGS_AT: u32 = 13;
+const TCP_SYN: u32 = 0x02;

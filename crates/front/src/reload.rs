@@ -1,0 +1,239 @@
+//! Replacing the configuration of a front that runs.
+//!
+//! All that can fail comes first: binding new listeners, building the site, opening the log. Then
+//! everything is switched, which cannot fail. Requests in flight keep the site they began with.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use catamaran_upstream::Backend;
+use thiserror::Error;
+
+use crate::access_log::Opened;
+use crate::config::{Config, ListenerConfig};
+use crate::drain::Ending;
+use crate::listener::{self, BindError, Bound, BoundAddress, Listener};
+use crate::server::Running;
+use crate::site::Site;
+
+/// Why a configuration was not put in force. Nothing changed.
+#[derive(Debug, Error)]
+pub enum ReloadError {
+    /// A new listener cannot be had.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A route names an upstream that does not exist.
+    #[error("a route names the upstream {name:?}, which does not exist")]
+    UnknownUpstream {
+        /// The name.
+        name: String,
+    },
+    /// The access log cannot be written.
+    #[error("cannot open the access log: {0}")]
+    AccessLog(#[source] io::Error),
+    /// A worker cannot watch a new listener.
+    #[error("a worker cannot accept from a new listener: {0}")]
+    Worker(#[source] io::Error),
+    /// The front is about to end.
+    #[error("the front is draining; a new configuration is of no use to it")]
+    Draining,
+}
+
+/// What a reload changed. Displayed, it is one line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReloadReport {
+    /// Listeners that were added, with real ports.
+    pub listeners_added: Vec<BoundAddress>,
+    /// Listeners that were removed; their connections finish as in a drain.
+    pub listeners_removed: Vec<BoundAddress>,
+    /// How many listeners stayed.
+    pub listeners_kept: usize,
+    /// Names of backends that are new or were configured otherwise.
+    pub backends_added: Vec<String>,
+    /// Names of backends that are gone or were configured otherwise.
+    pub backends_removed: Vec<String>,
+    /// How many backends stayed, with their connections.
+    pub backends_kept: usize,
+    /// Settings that differ but take effect at the next start only.
+    pub at_next_start: Vec<&'static str>,
+}
+
+impl fmt::Display for ReloadReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "listeners: {} kept", self.listeners_kept)?;
+        list(f, "added", &self.listeners_added)?;
+        list(f, "removed", &self.listeners_removed)?;
+        write!(f, "; backends: {} kept", self.backends_kept)?;
+        list(f, "added", &self.backends_added)?;
+        list(f, "removed", &self.backends_removed)?;
+        for setting in &self.at_next_start {
+            write!(f, "; `{setting}` takes effect at the next start")?;
+        }
+        Ok(())
+    }
+}
+
+fn list(f: &mut fmt::Formatter<'_>, what: &str, items: &[impl fmt::Display]) -> fmt::Result {
+    for (index, item) in items.iter().enumerate() {
+        let before = if index == 0 { what } else { "and" };
+        write!(f, ", {before} {item}")?;
+    }
+    Ok(())
+}
+
+impl Running {
+    /// Puts another configuration in force, whole or not at all. Listeners whose address stays keep
+    /// their sockets, backends whose configuration stays keep their connections; the access log is
+    /// opened anew. Must not be called from within an event loop.
+    ///
+    /// # Errors
+    /// [`ReloadError`]; nothing changed.
+    pub fn reload(&self, config: Config) -> Result<ReloadReport, ReloadError> {
+        let mut listeners = self.listeners();
+        if self.shared.drain.has_begun() {
+            return Err(ReloadError::Draining);
+        }
+        let workers = self.workers.len();
+        let before = self.shared.site.load_full();
+        let mut replaced: Vec<Arc<Backend>> = before.backends().cloned().collect();
+        let site = Site::new(&config, workers, &mut replaced)
+            .map_err(|name| ReloadError::UnknownUpstream { name })?;
+        let log = Opened::new(&config.log).map_err(ReloadError::AccessLog)?;
+        let at_next_start = (config.server.workers.get() != workers).then_some("workers");
+        let plan = Plan::new(&listeners, config.listeners, workers)?;
+        let adopted = self.adopt(plan.added).map_err(ReloadError::Worker)?;
+        self.shared
+            .access_log
+            .switch(log)
+            .map_err(ReloadError::AccessLog)?;
+
+        let mut report = ReloadReport {
+            at_next_start: at_next_start.into_iter().collect(),
+            ..ReloadReport::default()
+        };
+        report.compare_backends(&before, &site, &replaced);
+        self.shared.site.store(Arc::new(site));
+        replaced.iter().for_each(|backend| backend.retire());
+        let mut added = self.assign(adopted).into_iter();
+        let mut present = Vec::with_capacity(plan.order.len());
+        for place in plan.order {
+            let listener = match place {
+                Place::Kept(index, config) => {
+                    listeners[index].configure(*config);
+                    report.listeners_kept += 1;
+                    Some(Arc::clone(&listeners[index]))
+                }
+                Place::Added => added.next().inspect(|listener| {
+                    report.listeners_added.push(listener.address().clone());
+                }),
+            };
+            present.extend(listener);
+        }
+        for removed in plan.removed {
+            removed.drain().begin(Ending::Closed);
+            report.listeners_removed.push(removed.address().clone());
+        }
+        *listeners = present;
+        Ok(report)
+    }
+}
+
+impl ReloadReport {
+    fn compare_backends(&mut self, before: &Site, now: &Site, replaced: &[Arc<Backend>]) {
+        let name = |backend: &Arc<Backend>| backend.config().name.clone();
+        let known: HashSet<*const Backend> = before.backends().map(Arc::as_ptr).collect();
+        self.backends_removed = replaced.iter().map(name).collect();
+        self.backends_kept = known.len() - replaced.len();
+        self.backends_added = now
+            .backends()
+            .filter(|backend| !known.contains(&Arc::as_ptr(backend)))
+            .map(name)
+            .collect();
+    }
+}
+
+/// What becomes of the listeners.
+struct Plan {
+    /// As the new configuration has them.
+    order: Vec<Place>,
+    /// Bound for this reload, in the same order.
+    added: Vec<(ListenerConfig, Bound)>,
+    removed: Vec<Arc<Listener>>,
+}
+
+enum Place {
+    /// One of before, by its index, with its settings from now on.
+    Kept(usize, Box<ListenerConfig>),
+    /// The next of those added.
+    Added,
+}
+
+impl Plan {
+    fn new(
+        present: &[Arc<Listener>],
+        wanted: Vec<ListenerConfig>,
+        workers: usize,
+    ) -> Result<Self, BindError> {
+        let mut left: Vec<usize> = (0..present.len()).collect();
+        let mut order = Vec::with_capacity(wanted.len());
+        let mut added = Added(Vec::new());
+        for config in wanted {
+            let same = left
+                .iter()
+                .position(|&index| present[index].is_at(&config.address));
+            match same {
+                Some(at) => order.push(Place::Kept(left.remove(at), Box::new(config))),
+                None => {
+                    let bound = listener::bind(&config.address, workers)?;
+                    added.0.push((config, bound));
+                    order.push(Place::Added);
+                }
+            }
+        }
+        Ok(Self {
+            order,
+            added: std::mem::take(&mut added.0),
+            removed: left
+                .into_iter()
+                .map(|index| Arc::clone(&present[index]))
+                .collect(),
+        })
+    }
+}
+
+/// Listeners bound so far; dropped, their sockets' files go, too.
+struct Added(Vec<(ListenerConfig, Bound)>);
+
+impl Drop for Added {
+    fn drop(&mut self) {
+        for (_, bound) in &self.0 {
+            if let Some(file) = &bound.file {
+                file.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_one_line() {
+        let at = |port: u16| BoundAddress::Tcp(([127, 0, 0, 1], port).into());
+        let report = ReloadReport {
+            listeners_added: vec![at(1), at(2)],
+            listeners_removed: vec![],
+            listeners_kept: 1,
+            backends_added: vec!["blue".to_owned()],
+            backends_removed: vec!["green".to_owned()],
+            backends_kept: 3,
+            at_next_start: vec!["workers"],
+        };
+        let expected = "listeners: 1 kept, added http://127.0.0.1:1, and http://127.0.0.1:2; \
+             backends: 3 kept, added blue, removed green; `workers` takes effect at the next start";
+        assert_eq!(report.to_string(), expected);
+    }
+}

@@ -1,0 +1,108 @@
+//! The front in this process, between scripted backends and exact clients.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "the whole crate is a test; clippy exempts only the functions marked as one"
+)]
+
+mod drain;
+mod handover;
+mod limits;
+mod reload;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use catamaran_front::config::{
+    AccessLogTarget, Address, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
+    Protocol, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
+};
+use catamaran_front::{BoundAddress, Running};
+use catamaran_testkit::{HttpClient, Peer, Response, Script};
+
+/// A front with two workers that listens on `listen` and hands everything to `backends`.
+fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
+    Config {
+        server: ServerConfig {
+            workers: 2.try_into().unwrap(),
+            drain_timeout: Duration::from_secs(10),
+            ..ServerConfig::default()
+        },
+        listeners: listen.iter().cloned().map(ListenerConfig::new).collect(),
+        upstreams: vec![UpstreamConfig {
+            name: "app".to_owned(),
+            policy: catamaran_front::config::Policy::default(),
+            backends,
+            retries: 2,
+        }],
+        routes: vec![RouteConfig {
+            hosts: Vec::new(),
+            path: "/".to_owned(),
+            exact: false,
+            suffix: None,
+            target: RouteTarget::Upstream("app".to_owned()),
+        }],
+        log: LogConfig {
+            access: AccessLogTarget::Off,
+            ..LogConfig::default()
+        },
+    }
+}
+
+/// Any free port.
+fn loopback() -> ListenAddress {
+    ListenAddress::Tcp(([127, 0, 0, 1], 0).into())
+}
+
+fn unix(directory: &Path) -> ListenAddress {
+    ListenAddress::Unix(directory.join("front.sock"))
+}
+
+/// A backend that answers every request of every connection with `body`.
+fn backend(body: &str) -> Peer {
+    let length = body.len();
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
+    let turn = Script::new()
+        .expect_until(b"\r\n\r\n")
+        .send(answer.as_bytes());
+    let all = (0..TURNS).fold(Script::new(), |script, _| script.then(turn.clone()));
+    Peer::start(all.stall())
+}
+
+fn to(peer: &Peer) -> BackendConfig {
+    let at = peer.tcp_address();
+    let address = Address::Tcp {
+        host: at.ip().to_string(),
+        port: at.port(),
+    };
+    BackendConfig::new(Protocol::Http, address)
+}
+
+fn tcp(running: &Running, index: usize) -> SocketAddr {
+    match &running.addresses()[index] {
+        BoundAddress::Tcp(address) => *address,
+        BoundAddress::Unix(path) => panic!("a Unix socket: {}", path.display()),
+    }
+}
+
+/// One request on a kept-alive connection.
+fn ask(client: &mut HttpClient) -> Response {
+    client.send(REQUEST).unwrap();
+    client.receive().unwrap()
+}
+
+/// One request on a connection of its own.
+fn get(address: SocketAddr) -> Response {
+    ask(&mut HttpClient::connect(address).unwrap())
+}
+
+fn stop(running: Running) {
+    running.drain();
+    running.join();
+}
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Requests that a backend's connection answers.
+const TURNS: usize = 2000;
