@@ -5,10 +5,14 @@
 //! socket and the codec softens them, over each protocol to the backend, over TCP and Unix sockets,
 //! however the bytes are cut, and that no byte of a refused request reaches a backend.
 
+mod ajp_response_rows;
 mod backend;
 mod dialogues;
+mod failing;
+mod http_response_rows;
 mod request_rows;
 mod requests;
+mod response_row;
 mod responses;
 mod row;
 mod site;

@@ -71,6 +71,8 @@ struct Shared {
 struct State {
     connections: Vec<Connection>,
     answers: HashMap<Id, Answer>,
+    /// What CPING is answered instead of CPONG.
+    pong: Option<Vec<u8>>,
     /// Complete requests, in the order of their arrival.
     seen: HashMap<Id, Vec<String>>,
     /// Requests without a name.
@@ -87,6 +89,8 @@ pub(crate) struct Connection {
     pub(crate) requests: Vec<Option<Id>>,
     /// Everything received, behind each other.
     pub(crate) received: Vec<u8>,
+    /// Requests answered as told, to the last byte.
+    pub(crate) played: Vec<Id>,
     /// It is closed, by whichever side.
     pub(crate) ended: bool,
 }
@@ -118,13 +122,13 @@ impl Id {
 }
 
 impl Answer {
-    /// `bytes` in one write; the connection stays open.
-    pub(crate) fn whole(bytes: &[u8]) -> Self {
+    /// `bytes` in one write, then what `then` says.
+    pub(crate) fn whole(bytes: &[u8], then: Then) -> Self {
         Self {
             bytes: bytes.to_vec(),
             pieces: vec![usize::MAX],
             is_early: false,
-            then: Then::Serve,
+            then,
         }
     }
 }
@@ -146,10 +150,6 @@ impl Backend {
         })
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// As an upstream's URL.
     pub(crate) fn url(&self) -> String {
         let scheme = match self.protocol {
@@ -159,9 +159,14 @@ impl Backend {
         format!("{scheme}://{}", self.address)
     }
 
-    /// The request named `id` is to be answered so.
+    /// The request named `id` is to be answered so, the first time it comes.
     pub(crate) fn answer(&self, id: &Id, answer: Answer) {
         self.shared.lock().answers.insert(id.clone(), answer);
+    }
+
+    /// Every CPING is to be answered so.
+    pub(crate) fn answer_pings(&self, bytes: &[u8]) {
+        self.shared.lock().pong = Some(bytes.to_vec());
     }
 
     /// The complete requests named `id`, in the order of their arrival.
@@ -289,6 +294,12 @@ impl Conn {
         true
     }
 
+    /// Answers CPING.
+    pub(crate) fn pong(&mut self) {
+        let told = self.shared.lock().pong.clone();
+        let _ = self.send(told.as_deref().unwrap_or(b"AB\0\x01\x09"));
+    }
+
     /// Something arrived that is no request.
     pub(crate) fn unexpected(&self, bytes: &[u8]) {
         if !self.played {
@@ -321,7 +332,14 @@ impl Conn {
             }
             self.played = answer.is_some();
             let goes_on = match answer {
-                Some(answer) => self.play(&answer),
+                Some(answer) => {
+                    let goes_on = self.play(&answer);
+                    self.shared.change(|state| {
+                        let played = &mut state.connections[self.index].played;
+                        played.extend(id);
+                    });
+                    goes_on
+                }
                 // 200 with the request's name as the body.
                 None => {
                     let body = id.as_ref().map_or("", Id::as_str);
@@ -339,7 +357,7 @@ impl Conn {
     fn begin(&self, id: Option<&Id>) -> Option<Answer> {
         self.shared.change(|state| {
             state.connections[self.index].requests.push(id.cloned());
-            id.and_then(|id| state.answers.get(id).cloned())
+            id.and_then(|id| state.answers.remove(id))
         })
     }
 

@@ -39,42 +39,59 @@ struct Run<'a> {
     id: Id,
 }
 
+/// What the access log has to say of an answer.
+struct Logged {
+    site: &'static Site,
+    id: String,
+    says: Vec<String>,
+    what: String,
+}
+
 /// Runs every case of the row called `name`.
 pub(crate) fn check(name: &str) {
     let row = ROWS.iter().find(|row| row.name == name).unwrap();
+    let mut logged = Vec::new();
     for (index, case) in (row.cases)().iter().enumerate() {
         thread::scope(|scope| {
+            let mut ways = Vec::new();
             for protocol in Protocol::ALL {
                 for transport in Transport::ALL {
-                    let site = Site::shared(protocol);
-                    // Each of the four ways is cut in two at other places.
-                    let shift = index + 2 * usize::from(protocol == Protocol::Ajp);
-                    let shift = 2 * shift + usize::from(transport == Transport::Unix);
-                    scope.spawn(move || {
-                        for cut in Cut::of(case.bytes.len(), shift) {
-                            let id = Id::new();
-                            let run = Run {
-                                row: row.name,
-                                case,
-                                site,
-                                transport,
-                                cut,
-                                id,
-                            };
-                            run.check();
-                        }
-                    });
+                    // Each way is cut in two at other places.
+                    let shift = 4 * index + ways.len();
+                    let way = move || every_cut(row.name, case, (protocol, transport), shift);
+                    ways.push(scope.spawn(way));
                 }
             }
+            logged.extend(ways.into_iter().flat_map(|way| way.join().unwrap()));
         });
     }
+    // Last, because the log is written with some delay.
+    logged.iter().for_each(Logged::check);
     for protocol in Protocol::ALL {
-        assert_eq!(
-            Site::shared(protocol).backend.strays(),
-            [""; 0],
-            "{protocol:?}"
-        );
+        let strays = Site::shared(protocol).backend.strays();
+        assert_eq!(strays, [""; 0], "{protocol:?}");
     }
+}
+
+fn every_cut(
+    row: &'static str,
+    case: &Case,
+    (protocol, transport): (Protocol, Transport),
+    shift: usize,
+) -> Vec<Logged> {
+    let cuts = Cut::of(case.bytes.len(), shift).into_iter();
+    let logged = cuts.filter_map(|cut| {
+        let run = Run {
+            row,
+            case,
+            site: Site::shared(protocol),
+            transport,
+            cut,
+            id: Id::new(),
+        };
+        run.check()
+    });
+    logged.collect()
 }
 
 impl Cut {
@@ -88,26 +105,23 @@ impl Cut {
 
     /// Sends `bytes`; a front that has refused them need not take them all.
     fn send(self, client: &mut HttpClient, bytes: &[u8]) {
-        let (first, rest) = match self {
-            Self::Whole => (bytes, &b""[..]),
-            Self::Pieces(length) => bytes.split_at(length.min(bytes.len())),
-            Self::Halves(at) => bytes.split_at(at),
+        let pieces: Vec<&[u8]> = match self {
+            Self::Whole => vec![bytes],
+            Self::Pieces(length) => bytes.chunks(length).collect(),
+            Self::Halves(at) => vec![&bytes[..at], &bytes[at..]],
         };
-        let piece = first.len();
-        for bytes in [first].into_iter().chain(rest.chunks(match self {
-            Self::Pieces(_) => piece,
-            _ => usize::MAX,
-        })) {
-            if client.send(bytes).is_err() {
+        for piece in pieces {
+            if client.send(piece).is_err() {
                 return;
             }
+            // Gives the front a chance to see the piece alone.
             thread::yield_now();
         }
     }
 }
 
 impl Run<'_> {
-    fn check(&self) {
+    fn check(&self) -> Option<Logged> {
         let mut client = self.site.connect(self.transport);
         let bytes = named(&self.case.bytes, self.id.as_str());
         self.cut.send(&mut client, &bytes);
@@ -116,51 +130,21 @@ impl Run<'_> {
                 let answer = self.refusal(&mut client, *status);
                 let places = self.site.backend.connections_of(&self.id);
                 assert_eq!(places, [0; 0], "{}: it reached the backend", self.what());
-                if self.cut == Cut::Whole {
-                    let line = self.log_line(&answer);
-                    let says = format!(" reason=client:{reason} ");
-                    assert!(line.contains(&says), "{}: {line}", self.what());
-                    assert!(line.contains(" backend=- "), "{}: {line}", self.what());
-                }
+                Some(self.logged(&answer, &[" backend=- ", &client_reason(reason)]))
             }
             Required::CutOff { status, reason } => {
                 let answer = self.refusal(&mut client, *status);
-                for index in self.site.backend.connections_of(&self.id) {
-                    let closed = self.site.backend.wait(index, |it| it.ended);
-                    assert!(
-                        closed,
-                        "{}: the backend's connection stays open",
-                        self.what()
-                    );
-                }
-                let seen = self.site.backend.seen(&self.id);
-                assert_eq!(
-                    seen,
-                    [""; 0],
-                    "{}: the backend took it for complete",
-                    self.what()
-                );
-                if self.cut == Cut::Whole {
-                    let line = self.log_line(&answer);
-                    let says = format!(" reason=client:{reason} ");
-                    assert!(line.contains(&says), "{}: {line}", self.what());
-                }
+                self.is_aborted();
+                Some(self.logged(&answer, &[&client_reason(reason)]))
             }
             Required::Served { requests, closes } => {
-                for _ in requests {
-                    let answer = self.receive(&mut client);
-                    assert_eq!(answer.status, 200, "{}: {answer:?}", self.what());
-                    assert_eq!(answer.text(), self.id.as_str(), "{}", self.what());
-                }
-                let required: Vec<String> =
-                    requests.iter().map(|text| self.spelled_out(text)).collect();
-                let seen = self.site.backend.seen(&self.id);
-                assert_eq!(seen, required, "{}", self.what());
+                self.is_served(&mut client, requests);
                 if *closes {
                     self.expect_end(&mut client);
                 } else {
                     self.another(&mut client);
                 }
+                None
             }
         }
     }
@@ -168,15 +152,39 @@ impl Run<'_> {
     /// Exactly one response that refuses and says that it closes, then the close.
     fn refusal(&self, client: &mut HttpClient, status: u16) -> Response {
         let answer = self.receive(client);
-        assert_eq!(answer.status, status, "{}: {}", self.what(), answer.text());
+        let (got, connection) = (answer.status, answer.header("connection"));
         assert_eq!(
-            answer.header("connection"),
-            Some("close"),
+            (got, connection),
+            (status, Some("close")),
             "{}",
             self.what()
         );
         self.expect_end(client);
         answer
+    }
+
+    /// Whatever of the request a backend got, it knows that it was not all.
+    fn is_aborted(&self) {
+        let backend = &self.site.backend;
+        for index in backend.connections_of(&self.id) {
+            let closed = backend.wait(index, |it| it.ended);
+            assert!(closed, "{}: the backend waits on", self.what());
+        }
+        let seen = backend.seen(&self.id);
+        assert_eq!(seen, [""; 0], "{}: taken for complete", self.what());
+    }
+
+    fn is_served(&self, client: &mut HttpClient, requests: &[&str]) {
+        for _ in requests {
+            let answer = self.receive(client);
+            let (got, body) = (answer.status, answer.text());
+            let required = (200, self.id.as_str());
+            assert_eq!((got, body.as_str()), required, "{}", self.what());
+        }
+        let requests = requests.iter().map(|text| self.spelled_out(text));
+        let required: Vec<String> = requests.collect();
+        let seen = self.site.backend.seen(&self.id);
+        assert_eq!(seen, required, "{}", self.what());
     }
 
     /// Nothing is left over: the connection serves another request.
@@ -185,12 +193,7 @@ impl Run<'_> {
         let request = format!("GET /{} HTTP/1.1\r\nHost: again\r\n\r\n", id.as_str());
         client.send(request.as_bytes()).unwrap();
         let answer = self.receive(client);
-        assert_eq!(
-            answer.text(),
-            id.as_str(),
-            "{}: the next request",
-            self.what()
-        );
+        assert_eq!(answer.text(), id.as_str(), "{}: the next", self.what());
     }
 
     fn receive(&self, client: &mut HttpClient) -> Response {
@@ -200,17 +203,21 @@ impl Run<'_> {
 
     fn expect_end(&self, client: &mut HttpClient) {
         match client.receive_to_end() {
-            Ok(rest) => assert_eq!(rest.escape_ascii().to_string(), "", "{}", self.what()),
+            Ok(rest) => assert_eq!(String::from_utf8_lossy(&rest), "", "{}", self.what()),
             // The front stopped reading what it had refused.
             Err(Failure::Reset { received }) => assert_eq!(received, "", "{}", self.what()),
             Err(failure) => panic!("{}: {failure}", self.what()),
         }
     }
 
-    /// The line of the access log about `answer`, a page of the front's own.
-    fn log_line(&self, answer: &Response) -> String {
-        let id = answer.header("x-request-id").unwrap();
-        self.site.front.wait_for_log(&format!(" id={id}")).unwrap()
+    /// The line of the access log about `answer`, a page of the front's own, has to say this.
+    fn logged(&self, answer: &Response, says: &[&str]) -> Logged {
+        Logged {
+            site: self.site,
+            id: answer.header("x-request-id").unwrap().to_owned(),
+            says: says.iter().map(|text| (*text).to_owned()).collect(),
+            what: self.what(),
+        }
     }
 
     fn spelled_out(&self, text: &str) -> String {
@@ -224,23 +231,24 @@ impl Run<'_> {
     }
 
     fn what(&self) -> String {
-        let Self {
-            row,
-            case,
-            site,
-            transport,
-            cut,
-            ..
-        } = self;
-        let bytes: String = case
-            .bytes
-            .iter()
-            .take(120)
-            .map(|byte| byte.escape_ascii().to_string())
-            .collect();
-        format!(
-            "{row} to {:?} over {transport:?}, {cut:?}: {bytes}",
-            site.protocol
-        )
+        let bytes = &self.case.bytes;
+        let bytes = bytes[..bytes.len().min(120)].escape_ascii();
+        let (row, protocol) = (self.row, self.site.protocol);
+        let (transport, cut) = (self.transport, self.cut);
+        format!("{row} to {protocol:?} over {transport:?}, {cut:?}: {bytes}")
     }
+}
+
+impl Logged {
+    fn check(&self) {
+        let log = &self.site.front;
+        let line = log.wait_for_log(&format!(" id={}", self.id)).unwrap();
+        for text in &self.says {
+            assert!(line.contains(text), "{}: not{text}: {line}", self.what);
+        }
+    }
+}
+
+fn client_reason(reason: &str) -> String {
+    format!(" reason=client:{reason} ")
 }

@@ -1,93 +1,208 @@
-//! Responses that a front must not pass on: the client gets a 502 or sees the cut, and the
-//! connection to the backend is never used again.
+//! Runs the rows of sections 2a and 2b: every case with the answer in one piece, byte by byte and
+//! in halves.
+//!
+//! Each row has a front and a backend of its own and one case runs after the other, on one worker:
+//! so it is known on which connection the next request has to come.
+
+use std::cell::RefCell;
 
 use catamaran_e2e::Front;
-use catamaran_testkit::{Failure, Outcome, Peer, Script};
+use catamaran_testkit::{Failure, HttpClient, Response};
 
-/// One malformed response. Nothing of it may be taken for a success.
-struct Row {
-    number: u16,
-    bytes: &'static [u8],
+use super::backend::{Backend, Connection, Id, Protocol};
+use super::http_response_rows::spelled_out;
+use super::response_row::{Outcome, Request, ResponseCase, ResponseRow};
+
+/// How many ways of cutting in two are tried, spread over the bytes.
+const HALVES: usize = 5;
+
+/// Longer answers are not sent byte by byte.
+const SINGLE_BYTES_MAX: usize = 2048;
+
+/// One way to send a case.
+struct Run<'a> {
+    row: &'static str,
+    case: &'a ResponseCase,
+    front: &'a Front,
+    backend: &'a Backend,
+    pieces: Vec<usize>,
+    /// What the access log has to say in the end: of which request, and what.
+    reasons: &'a RefCell<Vec<(Id, &'static str)>>,
 }
 
-#[rustfmt::skip]
-const HTTP: &[Row] = &[
-    Row { number: 4, bytes: b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n0123456789" },
-    Row { number: 5, bytes: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel" },
-    Row { number: 7, bytes: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello" },
-    Row { number: 8, bytes: b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
-    Row { number: 10, bytes: b"HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello" },
-    Row { number: 11, bytes: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello" },
-    Row { number: 16, bytes: b"HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n" },
-    Row { number: 20, bytes: b"HTTP/1.1 200 OK\r\nX Y: v\r\nContent-Length: 0\r\n\r\n" },
-    Row { number: 22, bytes: b"HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 0\r\n\r\n" },
-    Row { number: 23, bytes: b"HTTP/1.1 200 OK\r\nX: a\rSet-Cookie: evil=1\r\nContent-Length: 0\r\n\r\n" },
-];
-
-#[rustfmt::skip]
-const AJP: &[Row] = &[
-    // Magic of the other direction; CPONG, an unknown type and FORWARD_REQUEST in a response.
-    Row { number: 37, bytes: b"\x12\x34\0\x02\x05\x01" },
-    Row { number: 37, bytes: b"AB\0\x01\x09" },
-    Row { number: 37, bytes: b"AB\0\x01\xff" },
-    Row { number: 37, bytes: b"AB\0\x02\x02\x02" },
-    // A count of fields that lies; a string beyond the packet.
-    Row { number: 38, bytes: b"AB\0\x0a\x04\0\xc8\0\x02OK\0\0\x05" },
-    Row { number: 38, bytes: b"AB\0\x0a\x04\0\xc8\xff\x00OK\0\0\x00" },
-    // Two heads.
-    Row { number: 40, bytes: b"AB\0\x0a\x04\0\xc8\0\x02OK\0\0\x00AB\0\x0a\x04\0\xc8\0\x02OK\0\0\x00AB\0\x02\x05\x01" },
-    // A chunk longer than its packet.
-    Row { number: 41, bytes: b"AB\0\x0a\x04\0\xc8\0\x02OK\0\0\x00AB\0\x06\x03\0\x09hi\0" },
-    // Content-Length 100, but 2 bytes and END.
-    Row { number: 44, bytes: b"AB\0\x12\x04\0\xc8\0\x02OK\0\0\x01\xa0\x03\0\x03100\0AB\0\x06\x03\0\x02hi\0AB\0\x02\x05\x01" },
-    // Statuses that are none.
-    Row { number: 47, bytes: b"AB\0\x0a\x04\0\x00\0\x02OK\0\0\x00AB\0\x02\x05\x01" },
-    Row { number: 47, bytes: b"AB\0\x0a\x04\xff\xff\0\x02OK\0\0\x00AB\0\x02\x05\x01" },
-    // END without a head.
-    Row { number: 26, bytes: b"AB\0\x02\x05\x01" },
-];
-
-#[test]
-fn malformed_responses_over_http_are_not_passed_on() {
-    for row in HTTP {
-        not_passed_on("http", row, Script::new().expect_until(b"\r\n\r\n"));
-    }
-}
-
-#[test]
-fn malformed_responses_over_ajp_are_not_passed_on() {
-    for row in AJP {
-        not_passed_on("ajp", row, Script::new().expect_packet());
-    }
-}
-
-fn not_passed_on(protocol: &str, row: &Row, request: Script) {
-    let truncated = protocol == "http" && [4, 5].contains(&row.number);
-    for piece in [usize::MAX, 1] {
-        let answer = request.clone().send_in_pieces(row.bytes, piece);
-        // Only rows that are about a close end in one; all others leave the connection open, and
-        // the front has to leave it.
-        let script = if truncated {
-            answer.finish()
-        } else {
-            answer.stall()
-        };
-        let peer = Peer::start(script);
-        let front = Front::to(&[&format!("{protocol}://{}", peer.tcp_address())]).unwrap();
-        let number = row.number;
-        match front.ask(front.head("POST", "/", "Content-Length: 0\r\n")) {
-            Ok(answer) => assert_eq!(answer.status, 502, "row {number}: {answer:?}"),
-            Err(error) => {
-                let failure = error.downcast::<Failure>().unwrap();
-                let cut = matches!(failure, Failure::Truncated { .. } | Failure::Reset { .. });
-                assert!(cut, "row {number}: {failure:?}");
-            }
+/// Runs every case of the row called `name`.
+pub(crate) fn check(protocol: Protocol, rows: &'static [ResponseRow], name: &str) {
+    let row = rows.iter().find(|row| row.name == name).unwrap();
+    let backend = Backend::start(protocol).unwrap();
+    let front = front(&backend, "");
+    let reasons = RefCell::default();
+    for case in (row.cases)() {
+        let length = case.bytes.len();
+        let piece = if length <= SINGLE_BYTES_MAX { 1 } else { 997 };
+        let mut cuts = vec![vec![usize::MAX], vec![piece]];
+        cuts.extend((1..=HALVES).map(|nth| vec![nth * length / (HALVES + 1), usize::MAX]));
+        // A cut at 0 is none.
+        cuts.retain(|pieces| pieces[0] > 0);
+        for pieces in cuts {
+            let run = Run {
+                row: row.name,
+                case: &case,
+                front: &front,
+                backend: &backend,
+                pieces,
+                reasons: &reasons,
+            };
+            run.check();
         }
-        let outcome = peer.wait_outcome(0);
-        let left = matches!(outcome, Outcome::Completed | Outcome::Failed(_));
-        assert!(
-            left,
-            "row {number}: the front must leave the connection: {outcome:?}"
-        );
     }
+    // Last, because the log is written with some delay.
+    for (id, reason) in reasons.take() {
+        let line = front.wait_for_log(&format!("/{} ", id.as_str())).unwrap();
+        let says = format!(" reason=backend:{reason} ");
+        assert!(line.contains(&says), "{name}: not {reason}: {line}");
+    }
+}
+
+/// A front with one worker and one backend; `keys` are lines of its table.
+pub(crate) fn front(backend: &Backend, keys: &str) -> Front {
+    Front::with_config(&format!(
+        "[server]\nworkers = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\n\
+         upstream = \"app\"\n[[upstream.app.backend]]\nurl = \"{}\"\n{keys}",
+        backend.url()
+    ))
+    .unwrap()
+}
+
+impl Run<'_> {
+    fn check(&self) {
+        let id = Id::new();
+        self.backend
+            .answer(&id, self.case.answer(self.pieces.clone()));
+        let mut client = self.front.connect().unwrap();
+        client.send(&self.case.request.bytes(&id)).unwrap();
+        let answer = match self.case.request {
+            Request::Head => client.receive_head(),
+            _ => client.receive(),
+        };
+        let places = self.backend.connections_of(&id);
+        let [place] = places[..] else {
+            panic!(
+                "{}: it came to the backend {} times",
+                self.what(),
+                places.len()
+            );
+        };
+        // Bytes behind a response are on their way to the front before anything else happens: what
+        // came only after the next request could not be told from its response.
+        let played = |it: &Connection| it.played.contains(&id) || it.ended;
+        assert!(self.backend.wait(place, played), "{}", self.what());
+        let reused = match &self.case.required {
+            Outcome::BadGateway(reason) => {
+                let answer = answer.unwrap_or_else(|failure| panic!("{}: {failure}", self.what()));
+                assert_eq!(answer.status, 502, "{}: {answer:?}", self.what());
+                self.reasons.borrow_mut().push((id, reason));
+                false
+            }
+            Outcome::Truncated(status, reason) => {
+                match answer {
+                    Err(Failure::Truncated {
+                        status: Some(got), ..
+                    }) if got == *status => {}
+                    other => panic!("{}: {other:?}", self.what()),
+                }
+                self.reasons.borrow_mut().push((id, reason));
+                false
+            }
+            Outcome::Relayed { text, reused } => {
+                let answer = answer.unwrap_or_else(|failure| panic!("{}: {failure}", self.what()));
+                assert_eq!(seen(&answer, text), spelled_out(text), "{}", self.what());
+                if self.case.request != Request::GetHttp10 {
+                    self.another(&mut client);
+                }
+                *reused
+            }
+        };
+        if let Some(said) = &self.case.said {
+            self.backend_heard(place, said);
+        }
+        self.next_request(place, reused);
+    }
+
+    /// The front still serves, on the connection where it has to.
+    fn next_request(&self, place: usize, reused: bool) {
+        let mut client = self.front.connect().unwrap();
+        let id = self.another(&mut client);
+        let places = self.backend.connections_of(&id);
+        assert_eq!(
+            places.contains(&place),
+            reused,
+            "{}: on the same connection?",
+            self.what()
+        );
+        if !reused {
+            let closed = self.backend.wait(place, |it| it.ended);
+            assert!(closed, "{}: the connection stays open", self.what());
+        }
+    }
+
+    /// Another request on the client's connection: nothing of the last response is left over.
+    fn another(&self, client: &mut HttpClient) -> Id {
+        let id = Id::new();
+        client.send(&Request::Get.bytes(&id)).unwrap();
+        let answer = client.receive();
+        let answer = answer.unwrap_or_else(|failure| panic!("{}, next: {failure}", self.what()));
+        assert_eq!(answer.text(), id.as_str(), "{}, next", self.what());
+        id
+    }
+
+    /// The last that the front said before the next request is `said`.
+    fn backend_heard(&self, place: usize, said: &[u8]) {
+        let contains = |bytes: &[u8]| bytes.windows(said.len()).any(|window| window == said);
+        let heard = self.backend.wait(place, |it| contains(&it.received));
+        assert!(heard, "{}: the front did not say so", self.what());
+    }
+
+    fn what(&self) -> String {
+        let Self {
+            row, case, pieces, ..
+        } = self;
+        let bytes = case.bytes[..case.bytes.len().min(160)].escape_ascii();
+        format!("{row} in pieces {pieces:?} to {:?}: {bytes}", case.request)
+    }
+}
+
+impl Request {
+    pub(crate) fn bytes(self, id: &Id) -> Vec<u8> {
+        let id = id.as_str();
+        let text = match self {
+            Self::Get => format!("GET /{id} HTTP/1.1\r\nHost: a\r\n\r\n"),
+            Self::GetHttp10 => format!("GET /{id} HTTP/1.0\r\nHost: a\r\n\r\n"),
+            Self::Head => format!("HEAD /{id} HTTP/1.1\r\nHost: a\r\n\r\n"),
+            Self::Post => {
+                format!("POST /{id} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")
+            }
+        };
+        text.into_bytes()
+    }
+}
+
+/// What a client sees of a response, on one line, without what the front frames and dates itself.
+/// The reason phrase is part of it if `required` has one.
+fn seen(answer: &Response, required: &str) -> String {
+    let own = ["date", "content-length", "transfer-encoding", "connection"];
+    let mut fields: Vec<String> = answer
+        .headers
+        .iter()
+        .map(|(name, value)| (name.to_ascii_lowercase(), value))
+        .filter(|(name, _)| !own.contains(&name.as_str()))
+        .map(|(name, value)| format!(" | {name}: {value}"))
+        .collect();
+    fields.sort();
+    let statuses = answer.interim.iter().chain([&answer.status]);
+    let mut text = statuses.map(u16::to_string).collect::<Vec<_>>().join(" ");
+    if required.starts_with("200 OK") {
+        text = format!("{text} {}", answer.reason);
+    }
+    let all = format!("{text}{} | {}", fields.concat(), answer.text());
+    all.trim_end().to_owned()
 }

@@ -61,9 +61,7 @@ pub(crate) fn ajp_head(conn: &mut Conn) -> Option<(Vec<u8>, Request)> {
     loop {
         let packet = take_packet(conn)?;
         match packet.get(4) {
-            Some(0x0a) => {
-                let _ = conn.send(b"AB\0\x01\x09");
-            }
+            Some(0x0a) => conn.pong(),
             // A container takes any packet that begins so for a request: so do we.
             Some(0x02) => return Some(ajp_request(packet)),
             _ => conn.unexpected(&packet),

@@ -1,0 +1,283 @@
+//! The rows of sections 2a and 2b that are more than an answer's bytes: backends that close, reset,
+//! are silent, or answer before they were asked everything.
+//!
+//! A backend that closes at every byte of its answer (C32) is in `crate::failures`.
+
+use catamaran_e2e::Front;
+use catamaran_testkit::{Failure, Response};
+
+use super::ajp_response_rows::{chunk, end, head, hi};
+use super::backend::{Answer, Backend, Id, Protocol, Then};
+use super::responses::front;
+
+/// Methods, and whether a request may be sent again.
+const METHODS: [(&str, bool); 5] = [
+    ("GET", true),
+    ("PUT", true),
+    ("DELETE", true),
+    ("POST", false),
+    ("FOO", false),
+];
+
+const ENDS: [Then; 2] = [Then::Close, Then::Reset];
+
+#[test]
+fn row_001_and_035_end_without_an_answer_on_a_fresh_connection() {
+    for protocol in Protocol::ALL {
+        for (method, _) in METHODS {
+            for then in ENDS {
+                let backend = Backend::start(protocol).unwrap();
+                let front = front(&backend, "");
+                let id = Id::new();
+                backend.answer(&id, Answer::whole(b"", then));
+                let answer = front.ask(request(method, &id)).unwrap();
+                assert_eq!(answer.status, 502, "{protocol:?} {method} {then:?}");
+                assert_eq!(backend.seen(&id).len(), 1, "{protocol:?} {method} {then:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn row_001_and_035_another_backend_gets_only_what_may_be_sent_twice() {
+    for protocol in Protocol::ALL {
+        let (bad, good) = (
+            Backend::start(protocol).unwrap(),
+            Backend::start(protocol).unwrap(),
+        );
+        let other = format!("[[upstream.app.backend]]\nurl = \"{}\"\n", good.url());
+        let front = front(&bad, &other);
+        for (method, may_repeat) in METHODS {
+            let mut retried = 0;
+            // The backends take turns, so each of two gets one of two requests first.
+            for _ in 0..4 {
+                let id = Id::new();
+                bad.answer(&id, Answer::whole(b"", Then::Close));
+                let answer = front.ask(request(method, &id)).unwrap();
+                let (at_bad, at_good) = (bad.seen(&id).len(), good.seen(&id).len());
+                let required = match (at_bad, may_repeat) {
+                    (0, _) => (200, 1),
+                    (_, true) => (200, 1),
+                    (_, false) => (502, 0),
+                };
+                assert_eq!((answer.status, at_good), required, "{protocol:?} {method}");
+                retried += at_bad;
+            }
+            assert!(retried > 0, "{protocol:?} {method}: never tried on the bad");
+        }
+    }
+}
+
+#[test]
+fn row_002_and_035_end_without_an_answer_on_a_reused_connection() {
+    for protocol in Protocol::ALL {
+        for (method, may_repeat) in METHODS {
+            for then in ENDS {
+                let backend = Backend::start(protocol).unwrap();
+                let front = front(&backend, "");
+                honest(&front);
+                let id = Id::new();
+                backend.answer(&id, Answer::whole(b"", then));
+                let answer = front.ask(request(method, &id)).unwrap();
+                let required = if may_repeat { (200, 2) } else { (502, 1) };
+                let got = (answer.status, backend.seen(&id).len());
+                assert_eq!(got, required, "{protocol:?} {method} {then:?}");
+                assert_eq!(
+                    backend.connections_of(&id)[0],
+                    0,
+                    "not on the used connection"
+                );
+            }
+        }
+    }
+}
+
+/// The answer comes while most of the request's body is missing; the client goes on sending for a
+/// while (31), or waits (32).
+#[test]
+fn row_031_and_032_answer_before_the_body_is_read() {
+    for protocol in Protocol::ALL {
+        for more in [0, 100_000] {
+            let backend = Backend::start(protocol).unwrap();
+            let front = front(&backend, "");
+            let id = Id::new();
+            backend.answer(
+                &id,
+                Answer {
+                    is_early: true,
+                    ..Answer::whole(&response(protocol, 413), Then::Serve)
+                },
+            );
+            let mut client = front.connect().unwrap();
+            let head = front.head(
+                "POST",
+                &format!("/{}", id.as_str()),
+                "Content-Length: 1000000\r\n",
+            );
+            client.send(head.as_bytes()).unwrap();
+            client.send(&[b'x'; 10_000]).unwrap();
+            // After its answer the front reads on for a while, or it would not be received.
+            let _ = client.send(&vec![b'x'; more]);
+            let answer = client.receive().unwrap();
+            let got = (answer.status, answer.text(), answer.header("connection"));
+            let required = (413, "hi".to_owned(), Some("close"));
+            assert_eq!(got, required, "{protocol:?} {more}");
+            let ended = backend.wait(backend.connections_of(&id)[0], |it| it.ended);
+            assert!(ended, "{protocol:?} {more}: the connection stays open");
+            honest(&front);
+        }
+    }
+}
+
+#[test]
+fn row_034_silence_before_the_head() {
+    for protocol in Protocol::ALL {
+        let backend = Backend::start(protocol).unwrap();
+        let front = front(&backend, "first_byte_timeout = \"100ms\"\n");
+        let id = Id::new();
+        backend.answer(&id, Answer::whole(b"", Then::Serve));
+        let answer = front.ask(request("GET", &id)).unwrap();
+        assert_eq!(answer.status, 504, "{protocol:?}");
+        gave_up(&front, &backend, &id, "first-byte-timeout");
+    }
+}
+
+#[test]
+fn row_034_silence_within_the_body() {
+    for protocol in Protocol::ALL {
+        for (key, reason) in [
+            ("idle_body_timeout", "idle-body-timeout"),
+            ("exchange_timeout", "exchange-timeout"),
+        ] {
+            let backend = Backend::start(protocol).unwrap();
+            let front = front(&backend, &format!("{key} = \"100ms\"\n"));
+            let id = Id::new();
+            let whole = response(protocol, 200);
+            let half = match protocol {
+                Protocol::Http => &whole[..whole.len() - 1],
+                Protocol::Ajp => &whole[..whole.len() - end(1).len()],
+            };
+            backend.answer(&id, Answer::whole(half, Then::Serve));
+            match front.ask(request("GET", &id)) {
+                Err(error) => {
+                    let failure = error.downcast::<Failure>().unwrap();
+                    let status = Some(200);
+                    assert!(
+                        matches!(failure, Failure::Truncated { status: got, .. } if got == status),
+                        "{protocol:?} {key}: {failure:?}"
+                    );
+                }
+                Ok(answer) => panic!("{protocol:?} {key}: {answer:?}"),
+            }
+            gave_up(&front, &backend, &id, reason);
+        }
+    }
+}
+
+#[test]
+fn row_035_ping_before_reuse() {
+    const PING: &[u8] = b"\x12\x34\0\x01\x0a";
+    let backend = Backend::start(Protocol::Ajp).unwrap();
+    let front = front(&backend, "ping_after_idle = \"0s\"\n");
+    honest(&front);
+    let id = honest(&front);
+    assert_eq!(backend.connections_of(&id), [0]);
+    let received = backend.connection(0).received;
+    let pings = received.windows(PING.len()).filter(|it| *it == PING);
+    assert!(pings.count() > 0, "no CPING before the second request");
+}
+
+#[test]
+fn row_c34_ping_answered_wrongly() {
+    let answers = [
+        chunk("hi"),
+        head(200, &[]),
+        end(1),
+        b"AB\0\x02\x09\0".to_vec(),
+        b"AB\0\x01\x09AB\0\x01\x09".to_vec(),
+        Vec::new(),
+    ];
+    for answer in answers {
+        let backend = Backend::start(Protocol::Ajp).unwrap();
+        let keys = "ping_after_idle = \"0s\"\nping_timeout = \"100ms\"\n";
+        let front = front(&backend, keys);
+        honest(&front);
+        backend.answer_pings(&answer);
+        let id = honest(&front);
+        let what = answer.escape_ascii();
+        assert_eq!(backend.connections_of(&id), [1], "{what}");
+        assert!(backend.wait(0, |it| it.ended), "{what}: it stays open");
+    }
+}
+
+#[test]
+fn row_056_close_right_after_the_answer() {
+    for protocol in Protocol::ALL {
+        for then in ENDS {
+            let backend = Backend::start(protocol).unwrap();
+            let front = front(&backend, "");
+            for place in 0..10 {
+                let id = Id::new();
+                backend.answer(&id, Answer::whole(&response(protocol, 200), then));
+                // A POST, which nobody may repeat, must not meet the connection that is gone.
+                let answer = front.ask(request("POST", &id)).unwrap();
+                assert_eq!(answer.text(), "hi", "{protocol:?} {then:?}");
+                assert_eq!(backend.connections_of(&id), [place], "{protocol:?}");
+                assert!(backend.wait(place, |it| it.ended));
+            }
+        }
+    }
+}
+
+#[test]
+fn row_c35_many_small_packets() {
+    const COUNT: usize = 100_000;
+    let backend = Backend::start(Protocol::Ajp).unwrap();
+    let front = front(&backend, "");
+    let before = front.memory().unwrap().resident_peak;
+    let id = Id::new();
+    let pairs = [chunk("x"), chunk("")].concat().repeat(COUNT);
+    let bytes = [head(200, &[]), pairs, end(1)].concat();
+    backend.answer(&id, Answer::whole(&bytes, Then::Serve));
+    let answer: Response = front.ask(request("GET", &id)).unwrap();
+    assert_eq!(answer.body.len(), COUNT);
+    let grown = front.memory().unwrap().resident_peak - before;
+    assert!(grown < 8 << 20, "{grown} bytes for packets of one byte");
+}
+
+/// The connection is closed, the log says why, and the front serves on.
+fn gave_up(front: &Front, backend: &Backend, id: &Id, reason: &str) {
+    let ended = backend.wait(backend.connections_of(id)[0], |it| it.ended);
+    assert!(ended, "{reason}: the connection stays open");
+    let line = front.wait_for_log(&format!("/{} ", id.as_str())).unwrap();
+    let says = format!(" reason=backend:{reason} ");
+    assert!(line.contains(&says), "{line}");
+    honest(front);
+}
+
+/// A request that is served as always.
+fn honest(front: &Front) -> Id {
+    let id = Id::new();
+    let answer = front.ask(request("GET", &id)).unwrap();
+    assert_eq!(
+        (answer.status, answer.text()),
+        (200, id.as_str().to_owned())
+    );
+    id
+}
+
+fn request(method: &str, id: &Id) -> String {
+    let id = id.as_str();
+    format!("{method} /{id} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+}
+
+/// A whole answer with the body `hi`.
+fn response(protocol: Protocol, status: u16) -> Vec<u8> {
+    match (protocol, status) {
+        (Protocol::Http, _) => {
+            format!("HTTP/1.1 {status} Odd\r\nContent-Length: 2\r\n\r\nhi").into_bytes()
+        }
+        (Protocol::Ajp, 200) => hi(),
+        (Protocol::Ajp, _) => [head(status, &[]), chunk("hi"), end(1)].concat(),
+    }
+}
