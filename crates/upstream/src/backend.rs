@@ -107,10 +107,14 @@ impl Backend {
     /// A connection being dialled or probed is closed, and a place in the queue is left.
     pub async fn lease(self: &Arc<Self>, worker: usize, now: Instant) -> Result<Lease, LeaseError> {
         let in_flight = InFlight::begin(self);
-        if let Some(conn) = self.take_pooled(worker, now).await {
-            return Ok(Lease::new(conn, in_flight, worker, true));
+        match self.take_quiet(worker, now) {
+            Some((conn, false)) => Ok(Lease::new(conn, in_flight, worker, true)),
+            // Boxed, so that the common way stays small: it is part of every exchange's future.
+            other => {
+                let unproved = other.map(|(conn, _)| conn);
+                Box::pin(self.lease_slowly(unproved, in_flight, worker)).await
+            }
         }
-        self.lease_fresh(in_flight, worker).await
     }
 
     /// As [`Self::lease`], but never a pooled connection: after a pooled one failed, another may
@@ -119,7 +123,28 @@ impl Backend {
     /// # Errors
     /// [`LeaseError`]; nothing was sent in any case.
     pub async fn lease_unused(self: &Arc<Self>, worker: usize) -> Result<Lease, LeaseError> {
-        self.lease_fresh(InFlight::begin(self), worker).await
+        Box::pin(self.lease_fresh(InFlight::begin(self), worker)).await
+    }
+
+    /// Asks pooled connections that were idle for long whether they are alive, then opens one.
+    async fn lease_slowly(
+        self: &Arc<Self>,
+        mut unproved: Option<Box<Conn>>,
+        in_flight: InFlight,
+        worker: usize,
+    ) -> Result<Lease, LeaseError> {
+        while let Some(mut conn) = unproved {
+            if self.ping(&mut conn).await {
+                self.reused.fetch_add(1, Ordering::Relaxed);
+                return Ok(Lease::new(conn, in_flight, worker, true));
+            }
+            self.stale.fetch_add(1, Ordering::Relaxed);
+            unproved = match self.take_quiet(worker, Instant::now()) {
+                Some((conn, false)) => return Ok(Lease::new(conn, in_flight, worker, true)),
+                other => other.map(|(conn, _)| conn),
+            };
+        }
+        self.lease_fresh(in_flight, worker).await
     }
 
     async fn lease_fresh(
@@ -136,26 +161,22 @@ impl Backend {
         }
     }
 
-    async fn take_pooled(&self, worker: usize, now: Instant) -> Option<Box<Conn>> {
-        let pool = &self.pools[worker];
-        while let Some((mut conn, idle)) = pool.take(now) {
+    /// The pooled connection used last among those that are quiet, and whether it was idle for so
+    /// long that it must prove to be alive first.
+    fn take_quiet(&self, worker: usize, now: Instant) -> Option<(Box<Conn>, bool)> {
+        loop {
+            let (conn, idle) = self.pools[worker].take(now)?;
             if !conn.is_quiet() {
                 self.stale.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
-            let must_ping = self
-                .config
-                .ajp
-                .ping_after_idle
-                .is_some_and(|limit| idle >= limit);
-            if must_ping && !self.ping(&mut conn).await {
-                self.stale.fetch_add(1, Ordering::Relaxed);
-                continue;
+            let limit = self.config.ajp.ping_after_idle;
+            let must_prove = conn.can_ping() && limit.is_some_and(|limit| idle >= limit);
+            if !must_prove {
+                self.reused.fetch_add(1, Ordering::Relaxed);
             }
-            self.reused.fetch_add(1, Ordering::Relaxed);
-            return Some(conn);
+            return Some((conn, must_prove));
         }
-        None
     }
 
     /// Leave to open a connection, closing another worker's unused one or waiting if need be.

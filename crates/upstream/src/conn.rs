@@ -254,6 +254,11 @@ impl Conn {
         true
     }
 
+    /// Whether there is a question that a live backend answers: AJP13's CPING.
+    pub(crate) fn can_ping(&self) -> bool {
+        matches!(self.codec, Codec::Ajp(_))
+    }
+
     /// Asks CPING and waits for CPONG; an HTTP/1.1 connection has no such question and is fine.
     pub(crate) async fn ping(&mut self) -> bool {
         let Codec::Ajp(client) = &mut self.codec else {
@@ -302,22 +307,22 @@ fn send_ajp(
     let local_addr = IpText::new(facts.local_ip);
     let mut digits = itoa::Buffer::new();
     let remote_port = facts.remote_port.map(|port| digits.format(port));
-    let attributes = [
-        remote_port.map(|port| ajp::Attribute::Request {
-            name: b"AJP_REMOTE_PORT",
-            value: port.as_bytes(),
-        }),
-        Some(ajp::Attribute::Request {
-            name: b"AJP_LOCAL_ADDR",
-            value: local_addr.as_str().as_bytes(),
-        }),
-        config
-            .ajp
-            .secret
-            .as_ref()
-            .map(|secret| ajp::Attribute::Secret(secret.as_bytes())),
-    ];
-    let attributes: Vec<_> = attributes.into_iter().flatten().collect();
+    let local_addr = ajp::Attribute::Request {
+        name: b"AJP_LOCAL_ADDR",
+        value: local_addr.as_str().as_bytes(),
+    };
+    let mut attributes = [local_addr; 3];
+    let mut count = 1;
+    let port = remote_port.map(|port| ajp::Attribute::Request {
+        name: b"AJP_REMOTE_PORT",
+        value: port.as_bytes(),
+    });
+    let secret = config.ajp.secret.as_ref();
+    let secret = secret.map(|secret| ajp::Attribute::Secret(secret.as_bytes()));
+    for attribute in port.into_iter().chain(secret) {
+        attributes[count] = attribute;
+        count += 1;
+    }
     let request = ajp::Request {
         method: request.method,
         protocol: request.protocol,
@@ -334,7 +339,7 @@ fn send_ajp(
             BodyLength::Unknown => ajp::BodyLength::Unknown,
         },
         announce_chunked: config.ajp.announce_chunked,
-        attributes: &attributes,
+        attributes: &attributes[..count],
     };
     client.send_request(&request, out)
 }

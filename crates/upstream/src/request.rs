@@ -91,12 +91,18 @@ impl IpText {
             IpAddr::V4(ip) => {
                 for (index, octet) in ip.octets().into_iter().enumerate() {
                     if index > 0 {
-                        text.push(b".");
+                        text.push(b'.');
                     }
-                    text.push(itoa::Buffer::new().format(octet).as_bytes());
+                    if octet >= 100 {
+                        text.push(b'0' + octet / 100);
+                    }
+                    if octet >= 10 {
+                        text.push(b'0' + octet / 10 % 10);
+                    }
+                    text.push(b'0' + octet % 10);
                 }
             }
-            IpAddr::V6(ip) => text.push(ip.to_string().as_bytes()),
+            IpAddr::V6(ip) => ip.to_string().bytes().for_each(|byte| text.push(byte)),
         }
         text
     }
@@ -108,10 +114,10 @@ impl IpText {
         std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
     }
 
-    fn push(&mut self, part: &[u8]) {
-        if let Some(room) = self.bytes.get_mut(self.len..self.len + part.len()) {
-            room.copy_from_slice(part);
-            self.len += part.len();
+    fn push(&mut self, byte: u8) {
+        if let Some(slot) = self.bytes.get_mut(self.len) {
+            *slot = byte;
+            self.len += 1;
         }
     }
 }
