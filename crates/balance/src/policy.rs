@@ -20,6 +20,10 @@ pub enum Policy {
 pub struct Candidate {
     /// Its share, 1 or more; 0 is treated as 1.
     pub weight: u32,
+    /// How much of that share it gets at present, in percent; less than 100 while it ramps up
+    /// ([`crate::health::share`]). 0 is treated as 1. It is relative to the other candidates: who
+    /// is alone gets all.
+    pub share: u8,
     /// Exchanges in flight over all workers.
     pub in_flight: usize,
     /// Whether it may be picked at all.
@@ -83,7 +87,7 @@ impl Balancer {
         let mut best: Option<usize> = None;
         for (index, candidate) in eligible(candidates) {
             let credit = self.credits.get_mut(index)?;
-            let weight = i64::from(candidate.weight.max(1));
+            let weight = i64::from(candidate.weight.max(1)) * i64::from(candidate.share.max(1));
             *credit += weight;
             total += weight;
             let credit = *credit;
@@ -128,7 +132,8 @@ fn eligible(candidates: &[Candidate]) -> impl Iterator<Item = (usize, &Candidate
 /// that among idle backends the heavier is preferred.
 fn is_less_loaded(a: Candidate, b: Candidate) -> bool {
     let load = |own: Candidate, other: Candidate| {
-        (own.in_flight as u128 + 1) * u128::from(other.weight.max(1))
+        let weight = u64::from(other.weight.max(1)) * u64::from(other.share.max(1));
+        (own.in_flight as u128 + 1) * u128::from(weight)
     };
     load(a, b) < load(b, a)
 }

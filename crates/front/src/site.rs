@@ -124,6 +124,7 @@ impl Upstream {
                 .enumerate()
                 .map(|(index, backend)| Candidate {
                     weight: backend.config().weight,
+                    share: 100,
                     in_flight: backend.in_flight(),
                     eligible: !tried.contains(&index),
                 }),

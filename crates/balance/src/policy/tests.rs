@@ -7,6 +7,7 @@ use super::*;
 fn backend(weight: u32) -> Candidate {
     Candidate {
         weight,
+        share: 100,
         in_flight: 0,
         eligible: true,
     }
@@ -52,6 +53,7 @@ fn least_in_flight_weighs_the_load() {
     let mut balancer = Balancer::new(Policy::LeastInFlight, 3);
     let busy = |weight, in_flight| Candidate {
         weight,
+        share: 100,
         in_flight,
         eligible: true,
     };
@@ -70,6 +72,33 @@ fn least_in_flight_weighs_the_load() {
 fn least_in_flight_rotates_ties() {
     let mut balancer = Balancer::new(Policy::LeastInFlight, 3);
     assert_eq!(picks(&mut balancer, &[backend(1); 3], 4), [0, 1, 2, 0]);
+}
+
+#[test]
+fn a_share_scales_the_weight_and_whoever_is_alone_gets_all() {
+    let ramping = Candidate {
+        share: 10,
+        ..backend(1)
+    };
+    let mut balancer = Balancer::new(Policy::RoundRobin, 2);
+    let order = picks(&mut balancer, &[backend(1), ramping], 110);
+    assert_eq!(order.iter().filter(|&&index| index == 1).count(), 10);
+    let out = Candidate {
+        eligible: false,
+        ..backend(1)
+    };
+    assert_eq!(picks(&mut balancer, &[out, ramping], 3), [1, 1, 1]);
+    let mut balancer = Balancer::new(Policy::LeastInFlight, 2);
+    let busy = Candidate {
+        in_flight: 8,
+        ..backend(1)
+    };
+    assert_eq!(balancer.pick(&[busy, ramping]), Some(0), "9 of 10 is less");
+    let busier = Candidate {
+        in_flight: 10,
+        ..backend(1)
+    };
+    assert_eq!(balancer.pick(&[busier, ramping]), Some(1));
 }
 
 proptest! {
@@ -102,6 +131,7 @@ proptest! {
                 .iter()
                 .map(|&(eligible, weight, in_flight)| Candidate {
                     weight: weight.into(),
+                    share: weight,
                     in_flight: in_flight.into(),
                     eligible,
                 })

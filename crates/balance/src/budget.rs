@@ -1,0 +1,113 @@
+//! How many retries an upstream may have: a share of its requests, and a few a second.
+//!
+//! Retries multiply the load just when backends have the least to spare. The budget earns a fifth
+//! of a retry with each request and ten retries with each second; what is not spent is kept up to
+//! a thousand, so that the loss of a busy backend can be made good at once.
+
+use crate::health::Moment;
+
+/// The retries that one upstream may still have.
+#[derive(Clone, Debug)]
+pub struct RetryBudget {
+    /// Millionths of a retry.
+    kept: u64,
+    requests: u64,
+    at: Moment,
+}
+
+impl RetryBudget {
+    /// A budget that has saved all it may, at `now`.
+    #[must_use]
+    pub fn new(now: Moment) -> Self {
+        Self {
+            kept: KEPT_MAX * RETRY,
+            requests: 0,
+            at: now,
+        }
+    }
+
+    /// Takes one retry; `false` if there is none to take. `requests` is the number of requests that
+    /// the upstream had so far, retries apart.
+    pub fn spend(&mut self, now: Moment, requests: u64) -> bool {
+        let elapsed = now.saturating_sub(self.at).as_micros();
+        let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
+        let earned = requests
+            .saturating_sub(self.requests)
+            .saturating_mul(PER_REQUEST)
+            .saturating_add(elapsed.saturating_mul(PER_MICROSECOND));
+        self.requests = self.requests.max(requests);
+        self.at = self.at.max(now);
+        self.kept = self.kept.saturating_add(earned).min(KEPT_MAX * RETRY);
+        let Some(left) = self.kept.checked_sub(RETRY) else {
+            return false;
+        };
+        self.kept = left;
+        true
+    }
+}
+
+/// One retry in the units of [`RetryBudget::kept`].
+const RETRY: u64 = 1_000_000;
+
+/// Retries are at most 20 % of requests.
+const PER_REQUEST: u64 = RETRY / 5;
+
+/// Ten a second, so that an upstream with few requests is not without.
+const PER_MICROSECOND: u64 = 10;
+
+/// Retries that are kept for later: as many exchanges as the loss of one backend fails at once,
+/// those in its queue included.
+const KEPT_MAX: u64 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Spends all that there is; says how much that was.
+    fn spend_all(budget: &mut RetryBudget, now: Moment, requests: u64) -> u64 {
+        (0..).take_while(|_| budget.spend(now, requests)).count() as u64
+    }
+
+    #[test]
+    fn table() {
+        let seconds = Duration::from_secs;
+        let mut budget = RetryBudget::new(seconds(0));
+        for (now, requests, expected) in [
+            (seconds(0), 0, KEPT_MAX),
+            (seconds(0), 4, 0),
+            (seconds(0), 5, 1),
+            (seconds(0), 105, 20),
+            (seconds(1), 105, 10),
+            (seconds(1) + Duration::from_millis(50), 105, 0),
+            (seconds(1) + Duration::from_millis(100), 105, 1),
+            (seconds(2), 1105, 209),
+            // Neither time nor counts run backwards, but if they did nothing would be earned.
+            (seconds(1), 0, 0),
+            (seconds(10_000), 1105, KEPT_MAX),
+        ] {
+            let spent = spend_all(&mut budget, now, requests);
+            assert_eq!(spent, expected, "at {now:?} after {requests} requests");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_more_than_a_fifth_and_the_floor(
+            steps in prop::collection::vec((0u64..5000, 0u64..2000, 0u64..500), 1..100),
+        ) {
+            let mut budget = RetryBudget::new(Duration::ZERO);
+            let (mut now, mut requests, mut retries) = (Duration::ZERO, 0, 0);
+            for (millis, more, wanted) in steps {
+                now += Duration::from_millis(millis);
+                requests += more;
+                retries += (0..wanted).filter(|_| budget.spend(now, requests)).count() as u64;
+                let floor = KEPT_MAX + 10 * now.as_secs() + 10;
+                prop_assert!(retries <= requests / 5 + floor);
+            }
+        }
+    }
+}
