@@ -40,14 +40,23 @@ impl Client {
              Content-Length: {length}\r\n\r\n"
         );
         self.stream.get_mut().write_all(head.as_bytes())?;
-        let sent = std::io::copy(
-            &mut std::io::repeat(b'x').take(length),
-            self.stream.get_mut(),
-        );
+        let sent = self.send(length);
         // A front that refuses says why before it closes; its words matter more than the broken pipe.
         let answer = self.receive();
         sent.context("the body was not taken")?;
         answer
+    }
+
+    /// In pieces large enough that the front may read as much at once as it likes.
+    fn send(&mut self, length: u64) -> anyhow::Result<()> {
+        let piece = vec![b'x'; 256 * 1024];
+        let mut left = length;
+        while left > 0 {
+            let size = usize::try_from(left).map_or(piece.len(), |left| left.min(piece.len()));
+            self.stream.get_mut().write_all(&piece[..size])?;
+            left -= size as u64;
+        }
+        Ok(())
     }
 
     fn receive(&mut self) -> anyhow::Result<u64> {
@@ -100,7 +109,7 @@ impl Client {
 
     fn discard(&mut self, length: u64) -> anyhow::Result<()> {
         let mut left = length;
-        let mut buffer = [0; 64 * 1024];
+        let mut buffer = vec![0; 256 * 1024];
         while left > 0 {
             let limit = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
             match self.stream.read(&mut buffer[..limit])? {
