@@ -73,7 +73,7 @@ pub(crate) async fn serve(
     worker: &Worker,
     listener: &ListenerConfig,
     client: &mut ClientConn,
-    head: RequestHead,
+    head: Box<RequestHead>,
 ) -> After {
     worker.counters().request();
     let site = worker.site();
@@ -85,7 +85,7 @@ pub(crate) async fn serve(
     exchange.progress.body_complete = head.body == BodyLength::Known(0);
     let after = match exchange.run(&site, client, head).await {
         Ok(()) => After::Done,
-        Err(failure) => exchange.fail(client, failure).await,
+        Err(failure) => Box::pin(exchange.fail(client, failure)).await,
     };
     exchange.account(client, logged.as_ref());
     after
@@ -129,7 +129,7 @@ impl<'a> Exchange<'a> {
         &mut self,
         site: &'a Site,
         client: &mut ClientConn,
-        head: RequestHead,
+        head: Box<RequestHead>,
     ) -> Result<(), Failure> {
         let (upstream, path) = self.route(site, &head)?;
         self.upstream = Some(upstream);

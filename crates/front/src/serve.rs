@@ -27,39 +27,45 @@ enum Next {
 }
 
 /// Serves a client until its connection is closed.
-pub(crate) async fn serve(worker: &Worker, listener: &ListenerConfig, mut client: ClientConn) {
+pub(crate) async fn serve(worker: &Worker, listener: &ListenerConfig, client: &mut ClientConn) {
     let mut wait = listener.head_timeout;
     for served in 1.. {
-        if !client.has_input() && !idle(worker, &mut client, wait).await {
+        if !client.has_input() && !idle(worker, client, wait).await {
             return;
         }
         wait = listener.keep_alive_timeout;
-        let head = match next_request(listener, &mut client).await {
+        let head = match next_request(listener, client).await {
             Next::Request(head) => head,
             Next::Refused(failure) => {
-                if Box::pin(exchange::refuse(worker, listener, &mut client, failure)).await
-                    == After::Done
-                {
-                    linger(&mut client).await;
-                }
-                return;
+                return Box::pin(refuse(worker, listener, client, failure)).await;
             }
             Next::Close => return,
         };
         if served >= listener.keep_alive_requests {
             client.close_after();
         }
-        let after = Box::pin(exchange::serve(worker, listener, &mut client, *head)).await;
+        let after = Box::pin(exchange::serve(worker, listener, client, head)).await;
         if after == After::Cut {
             return;
         }
-        if !client.can_reuse() && !discard_body(&mut client).await {
-            linger(&mut client).await;
-            return;
+        if !client.can_reuse() && !Box::pin(discard_body(client)).await {
+            return Box::pin(linger(client)).await;
         }
         if !client.has_input() {
             client.release_buffers();
         }
+    }
+}
+
+/// Answers what is no request, and closes.
+async fn refuse(
+    worker: &Worker,
+    listener: &ListenerConfig,
+    client: &mut ClientConn,
+    failure: Failure,
+) {
+    if exchange::refuse(worker, listener, client, failure).await == After::Done {
+        linger(client).await;
     }
 }
 

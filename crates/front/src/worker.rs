@@ -149,8 +149,8 @@ impl Worker {
         drop(site);
         let config = listener.config();
         let watched = self.watch.join_current().await;
-        let client = ClientConn::new(incoming, config.limits, listener, watched);
-        serve::serve(&self, &config, client).await;
+        let mut client = ClientConn::new(incoming, config.limits, listener, watched);
+        serve::serve(&self, &config, &mut client).await;
     }
 
     fn refuse(&self, incoming: &Incoming, token: &'static str) {

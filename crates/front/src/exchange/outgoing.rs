@@ -19,7 +19,7 @@ use crate::worker::Worker;
 
 pub(super) struct Outgoing {
     /// Its fields have been cleaned.
-    head: RequestHead,
+    head: Box<RequestHead>,
     path: NormalPath,
     /// The value of `Host`, as the fields have it.
     host: HeaderValue,
@@ -33,7 +33,7 @@ impl Outgoing {
         worker: &Worker,
         (site, upstream): (&Site, &Upstream),
         client: &ClientConn,
-        mut head: RequestHead,
+        mut head: Box<RequestHead>,
         path: NormalPath,
     ) -> Result<Self, Failure> {
         let host = settle_host(&mut head, client)
