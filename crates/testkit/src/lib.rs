@@ -38,4 +38,4 @@ pub use body::{Pattern, Sha256, sha256_hex};
 pub use deadline::{Deadline, Expired};
 pub use http::{Failure, HttpClient, Response};
 pub use peer::{Outcome, Peer, Script};
-pub use process::{Process, Signal};
+pub use process::{Process, Signal, signal_process};

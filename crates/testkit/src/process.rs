@@ -39,6 +39,8 @@ pub enum Signal {
     Interrupt,
     /// SIGHUP
     Hangup,
+    /// SIGUSR2
+    User2,
     /// SIGKILL
     Kill,
     /// SIGSTOP: the process stands still, its sockets stay open
@@ -278,6 +280,7 @@ impl Signal {
             Self::Terminate => "TERM",
             Self::Interrupt => "INT",
             Self::Hangup => "HUP",
+            Self::User2 => "USR2",
             Self::Kill => "KILL",
             Self::Stop => "STOP",
             Self::Continue => "CONT",
@@ -290,6 +293,15 @@ fn joined(lines: &[String]) -> String {
         let _ = writeln!(text, "{line}");
         text
     })
+}
+
+/// Sends `signal` to a process that is not a child of this one, such as the one that took a child's
+/// place.
+///
+/// # Errors
+/// There is no such process, or `kill` is missing.
+pub fn signal_process(id: u32, signal: Signal) -> anyhow::Result<()> {
+    send(signal, &id.to_string())
 }
 
 /// The shell's own `kill`, because the standard library can only send SIGKILL.
