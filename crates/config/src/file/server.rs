@@ -25,6 +25,9 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, server: &mut ServerConfig, repo
     }
     table.set(&DRAIN_TIMEOUT, &mut server.drain_timeout);
     table.set(&CONNECTIONS_MAX, &mut server.connections_max);
+    if let Some(limit) = table.take(&CONNECTIONS_PER_ADDRESS) {
+        server.connections_per_address = limit.and_then(NonZeroUsize::new);
+    }
     table.set(&VIA, &mut server.via);
     table.set(&TRUSTED_PROXIES, &mut server.trusted_proxies);
     if server
@@ -45,6 +48,7 @@ pub(crate) static SECTION: Section = Section {
     keys: &[
         &WORKERS,
         &CONNECTIONS_MAX,
+        &CONNECTIONS_PER_ADDRESS,
         &DRAIN_TIMEOUT,
         &TRUSTED_PROXIES,
         &VIA,
@@ -59,7 +63,8 @@ static WORKERS: Key<Counts<usize>> = Key {
         preset: Preset::Unset("one per core"),
         sample: "3",
         effect: "How many event loops run, each on a thread of its own. A client's connection stays \
-                 with the worker that accepted it.",
+                 with the worker that accepted it. A reload (SIGHUP) does not change it, an upgrade \
+                 (SIGUSR2) does.",
         extremes: "Fewer than the cores leaves cores to the application server on the same machine. \
                    More than the cores gains nothing and splits the pools of idle connections.",
         elsewhere: "nginx `worker_processes`; httpd `ThreadsPerChild`",
@@ -77,10 +82,29 @@ static CONNECTIONS_MAX: Key<Counts<usize>> = Key {
         sample: "50000",
         effect: "Connections of clients over all workers; one more is closed as soon as it is \
                  accepted. Each needs a file descriptor, and so does each connection to a backend.",
-        extremes: "Too low and clients that only keep a connection alive crowd out others. Above the \
-                   descriptor limit (`ulimit -n`), accepting fails before this limit is reached; \
-                   `serve` warns of that.",
+        extremes: "Too low and clients that only keep a connection alive crowd out others. Above what \
+                   the descriptor limit (`ulimit -n`) leaves beside the backends' connections, \
+                   `serve` lowers it and warns.",
         elsewhere: "nginx `worker_connections`; httpd `MaxRequestWorkers`; Tomcat `maxConnections`",
+    },
+};
+
+static CONNECTIONS_PER_ADDRESS: Key<OrOff<Counts<usize>>> = Key {
+    name: "connections_per_address",
+    values: OrOff(Counts {
+        min: 1,
+        max: 10_000_000,
+    }),
+    doc: Doc {
+        preset: Preset::Value("\"off\""),
+        sample: "100",
+        effect: "Connections of one client address over all workers; one more is closed as soon as it \
+                 is accepted. An IPv6 network of 64 bits counts as one address. Peers in \
+                 `trusted_proxies` and clients of Unix sockets are not counted.",
+        extremes: "Too low and browsers, which open six connections each, or many people behind one \
+                   address are turned away. `\"off\"` lets one address take all of \
+                   `connections_max`.",
+        elsewhere: "nginx `limit_conn`; HAProxy `src_conn_cur`",
     },
 };
 
@@ -93,8 +117,10 @@ static DRAIN_TIMEOUT: Key<Durations> = Key {
     doc: Doc {
         preset: Preset::Value("\"30s\""),
         sample: "\"2m\"",
-        effect: "After SIGTERM or SIGINT: how long exchanges may go on before their connections are \
-                 cut.",
+        effect: "After SIGTERM or SIGINT, and for a listener that a reload removes: how long exchanges \
+                 may go on before their connections are cut. Meanwhile each response says \
+                 `Connection: close`; for half a second, at most a quarter of this time, new \
+                 connections are still accepted and idle ones are left open.",
         extremes: "`\"0s\"` cuts every exchange at once. Longer than the service manager's patience \
                    (systemd: `TimeoutStopSec`, 90 s) ends in SIGKILL.",
         elsewhere: "nginx `worker_shutdown_timeout`; httpd `GracefulShutdownTimeout`",
