@@ -2,12 +2,11 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit of open files as far as the system lets us, and warns when `needed` may not be
-/// had, with what else than raising the limit would help. The soft limit is 1024 on most systems for the sake of programs that use `select`; this
-/// one does not.
-pub(crate) fn raise_limit(needed: usize, remedy: &str) {
+/// Raises the limit of open files as far as the system lets us, and gives it; `None` is no limit.
+/// The soft limit is 1024 on most systems for the sake of programs that use `select`; this one does
+/// not.
+pub(crate) fn raise_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    // `None` is "no limit", as far as Linux knows that for files.
     let raised = setrlimit(
         Resource::Nofile,
         Rlimit {
@@ -15,10 +14,26 @@ pub(crate) fn raise_limit(needed: usize, remedy: &str) {
             maximum,
         },
     );
-    let limit = if raised.is_ok() { maximum } else { current };
-    if let Some(message) = shortage(limit, needed, remedy) {
+    if raised.is_ok() { maximum } else { current }
+}
+
+/// Raises the limit, and warns when `needed` may not be had, with what else than raising it further
+/// would help.
+pub(crate) fn raise_limit_to(needed: usize, remedy: &str) {
+    if let Some(message) = shortage(raise_limit(), needed, remedy) {
         tracing::warn!("{message}");
     }
+}
+
+/// How many connections clients may have of the `wanted` ones, so that backends, of whose
+/// connections there may be so many, and the logs are never short of a descriptor. At least half of
+/// what there is goes to the clients.
+pub(crate) fn share_of_clients(limit: Option<u64>, wanted: usize, backends: usize) -> usize {
+    let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) else {
+        return wanted;
+    };
+    let connections = limit - BESIDES.min(limit / 4);
+    wanted.min(connections.saturating_sub(backends).max(connections / 2))
 }
 
 fn shortage(limit: Option<u64>, needed: usize, remedy: &str) -> Option<String> {
@@ -45,5 +60,20 @@ mod tests {
             message.starts_with("4096 files may be open, but 5000 would be"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn clients_leave_descriptors_to_backends() {
+        for (limit, wanted, backends, expected) in [
+            (None, 20_000, 200, 20_000),
+            (Some(65_536), 20_000, 200, 20_000),
+            (Some(4096), 20_000, 200, 4096 - BESIDES - 200),
+            (Some(256), 20_000, 200, (256 - BESIDES) / 2),
+            (Some(256), 10, 200, 10),
+            (Some(8), 20_000, 200, 3),
+        ] {
+            let share = share_of_clients(limit, wanted, backends);
+            assert_eq!(share, expected, "{limit:?} {wanted} {backends}");
+        }
     }
 }

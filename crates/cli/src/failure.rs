@@ -35,15 +35,20 @@ impl Failure {
 
     /// Says what is left to say, and gives the exit code.
     pub(crate) fn exit(self) -> ExitCode {
-        let (code, message) = match self {
-            Self::Usage(message) => (2, message),
-            Self::Fault(message) => (1, message),
-            Self::Said => return ExitCode::from(1),
-            Self::OutputClosed => return ExitCode::SUCCESS,
-        };
-        // Nothing is left to be done when standard error is closed.
-        let _ = writeln!(io::stderr(), "error: {message}");
-        ExitCode::from(code)
+        self.say();
+        match self {
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Fault(_) | Self::Said => ExitCode::from(1),
+            Self::OutputClosed => ExitCode::SUCCESS,
+        }
+    }
+
+    /// Says what is left to say.
+    pub(crate) fn say(&self) {
+        if let Self::Usage(message) | Self::Fault(message) = self {
+            // Nothing is left to be done when standard error is closed.
+            let _ = writeln!(io::stderr(), "error: {message}");
+        }
     }
 }
 

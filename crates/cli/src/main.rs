@@ -7,6 +7,7 @@ mod cmd;
 mod descriptors;
 mod failure;
 mod signals;
+mod upgrade;
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;

@@ -1,13 +1,14 @@
 //! The signals a running front or connector obeys.
 //!
-//! SIGTERM and SIGINT ask for a drain, a second one of them ends the process at once, and SIGHUP
-//! will reload one day. The main thread waits here while the workers work.
+//! SIGTERM and SIGINT ask for a drain, and a second one of them ends the process at once. For the
+//! front, SIGHUP asks for a reload and SIGUSR2 for an upgrade, as they do of nginx.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::SyncSender;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Arrivals;
 
@@ -16,6 +17,17 @@ use crate::failure::Failure;
 /// Signals, caught from now on.
 pub(crate) struct Signals {
     arrivals: Arrivals,
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// To drain and end.
+    Stop,
+    /// To read the configuration again.
+    Reload,
+    /// To hand over to a new process.
+    Upgrade,
 }
 
 impl Signals {
@@ -33,19 +45,47 @@ impl Signals {
             flag::register(signal, Arc::clone(&asked))?;
         }
         Ok(Self {
-            arrivals: Arrivals::new([SIGTERM, SIGINT, SIGHUP])?,
+            arrivals: Arrivals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR2])?,
         })
     }
 
-    /// Returns when the process is asked to stop.
+    /// Returns when the process is asked to stop; there is nothing else that it could do.
     pub(crate) fn wait_for_stop(mut self) {
         for signal in self.arrivals.forever() {
-            if signal == SIGHUP {
-                tracing::warn!("reload is not supported yet; nothing changed");
-            } else {
-                tracing::info!("draining; a second signal quits at once");
+            if asked(signal) == Asked::Stop {
+                say_draining();
                 return;
             }
+            tracing::warn!("there is nothing to reload or to upgrade; nothing changed");
         }
+    }
+
+    /// Sends on what is asked for, from a thread of its own that ends with the process.
+    pub(crate) fn forward<E>(mut self, to: SyncSender<E>) -> io::Result<()>
+    where
+        E: From<Asked> + Send + 'static,
+    {
+        let thread = std::thread::Builder::new().name("signals".into());
+        thread.spawn(move || {
+            for signal in self.arrivals.forever() {
+                if to.send(asked(signal).into()).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(())
+    }
+}
+
+/// Says what a first signal does, and a second one would.
+pub(crate) fn say_draining() {
+    tracing::info!("draining; a second signal quits at once");
+}
+
+fn asked(signal: i32) -> Asked {
+    match signal {
+        SIGHUP => Asked::Reload,
+        SIGUSR2 => Asked::Upgrade,
+        _ => Asked::Stop,
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         ..defaults
     };
     let needed = config.max_connections + descriptors::BESIDES;
-    descriptors::raise_limit(needed, "let the front open fewer connections");
+    descriptors::raise_limit_to(needed, "let the front open fewer connections");
     let signals = Signals::catch()?;
     let running = start(config, App::new()).map_err(|error| Failure::of(&error))?;
     announce(running.addresses())?;

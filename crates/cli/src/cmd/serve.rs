@@ -3,21 +3,29 @@
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 
 use catamaran_config::{parse_access_log, parse_listen_address, parse_upstream_url};
 use catamaran_front::config::{
     AccessLogTarget, Address, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
     Protocol, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
 };
+use catamaran_front::{Running, Taken};
 
 use super::{announce, parse_workers};
-use crate::descriptors;
 use crate::failure::Failure;
-use crate::signals::Signals;
+use crate::signals::{self, Asked, Signals};
+use crate::{descriptors, upgrade};
 
 /// Run the front, from a file or from addresses alone
 ///
 /// SIGTERM and SIGINT drain: exchanges under way may finish. A second one quits at once.
+///
+/// SIGHUP reads the file again, which changes nothing if it has faults, and opens the access log
+/// anew.
+///
+/// SIGUSR2 starts the same command again, for a new version of the program, hands the listeners over
+/// to it and drains; if it does not come to serve, nothing changes.
 #[derive(clap::Args)]
 #[command(override_usage = "\
     catamaran serve [OPTIONS] --config <FILE>
@@ -56,26 +64,103 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         let message = "--admin is not available yet: nothing would be served there; leave it out";
         return Err(Failure::Usage(message.to_owned()));
     }
+    let signals = Signals::catch()?;
+    let inheritance = upgrade::inheritance()?;
+    let config = configuration(&args)?;
+    let running = catamaran_front::start_inheriting(config, inheritance)
+        .map_err(|error| Failure::of(&error))?;
+    announce(&running.addresses())?;
+    match obey(&running, &args, signals)? {
+        Some(taken) => running.drain_for_successor(&taken),
+        None => running.drain(),
+    }
+    running.join();
+    Ok(())
+}
+
+/// What the main thread waits for.
+enum Event {
+    Asked(Asked),
+    Upgraded(upgrade::Outcome),
+}
+
+impl From<Asked> for Event {
+    fn from(asked: Asked) -> Self {
+        Self::Asked(asked)
+    }
+}
+
+impl From<upgrade::Outcome> for Event {
+    fn from(outcome: upgrade::Outcome) -> Self {
+        Self::Upgraded(outcome)
+    }
+}
+
+/// Does what signals ask for until it is time to drain; says what another process took over.
+fn obey(running: &Running, args: &Args, signals: Signals) -> Result<Option<Taken>, Failure> {
+    let (events, arrivals) = sync_channel(EVENTS_MAX);
+    signals.forward(events.clone())?;
+    let mut upgrade: Option<upgrade::Pending> = None;
+    for event in arrivals {
+        match event {
+            Event::Asked(Asked::Stop) => {
+                signals::say_draining();
+                upgrade.iter().for_each(upgrade::Pending::abandon);
+                return Ok(None);
+            }
+            Event::Asked(asked) if upgrade.is_some() => {
+                tracing::warn!(
+                    ?asked,
+                    "an upgrade is under way; ask again when it has ended"
+                );
+            }
+            Event::Asked(Asked::Reload) => reload(running, args),
+            Event::Asked(Asked::Upgrade) => match upgrade::begin(running, events.clone()) {
+                Ok(pending) => upgrade = Some(pending),
+                Err(error) => tracing::error!("cannot upgrade: {error}; nothing changed"),
+            },
+            Event::Upgraded(Ok((taken, process))) => {
+                tracing::info!(process, "another process has taken over; draining");
+                return Ok(Some(taken));
+            }
+            Event::Upgraded(Err(reason)) => {
+                upgrade = None;
+                tracing::error!("cannot upgrade: {reason}; this process goes on");
+            }
+        }
+    }
+    // The threads that send events do not end.
+    Ok(None)
+}
+
+fn reload(running: &Running, args: &Args) {
+    let reloaded = configuration(args)
+        .and_then(|config| running.reload(config).map_err(|error| Failure::of(&error)));
+    match reloaded {
+        Ok(report) => tracing::info!("reloaded; {report}"),
+        Err(failure) => {
+            failure.say();
+            tracing::error!("cannot reload; the configuration of before stays in force");
+        }
+    }
+}
+
+/// What the arguments and the file say, as far as the limit of open files allows.
+fn configuration(args: &Args) -> Result<Config, Failure> {
     let mut config = match &args.config {
         Some(path) => from_file(path)?,
         None => {
             let backend = |(protocol, address)| BackendConfig::new(protocol, address);
-            without_file(
-                args.listen,
-                args.upstream.into_iter().map(backend).collect(),
-            )?
+            let upstreams = args.upstream.iter().cloned();
+            without_file(args.listen.clone(), upstreams.map(backend).collect())?
         }
     };
     config.server.workers = args.workers.unwrap_or(config.server.workers);
-    config.log.access = args.access_log.unwrap_or(config.log.access);
-    descriptors::raise_limit(descriptors_needed(&config), "lower `connections_max`");
-    let signals = Signals::catch()?;
-    let running = catamaran_front::start(config).map_err(|error| Failure::of(&error))?;
-    announce(&running.addresses())?;
-    signals.wait_for_stop();
-    running.drain();
-    running.join();
-    Ok(())
+    if let Some(access_log) = &args.access_log {
+        config.log.access = access_log.clone();
+    }
+    fit_to_descriptors(&mut config);
+    Ok(config)
 }
 
 fn from_file(path: &Path) -> Result<Config, Failure> {
@@ -129,12 +214,27 @@ fn repeated<T>(items: &[T], same: impl Fn(&T, &T) -> bool) -> Option<&T> {
         .map(|at| &items[at])
 }
 
-/// With every connection of every client and backend open.
-fn descriptors_needed(config: &Config) -> usize {
+/// Lowers `connections_max` to what may be open besides the backends' connections.
+fn fit_to_descriptors(config: &mut Config) {
     let backends = config
         .upstreams
         .iter()
         .flat_map(|upstream| &upstream.backends);
-    let backends: usize = backends.map(|backend| backend.connections_max).sum();
-    config.server.connections_max + backends + descriptors::BESIDES
+    let backends = backends.map(|backend| backend.connections_max).sum();
+    let limit = descriptors::raise_limit();
+    let wanted = config.server.connections_max;
+    let share = descriptors::share_of_clients(limit, wanted, backends);
+    if let Some(limit) = limit
+        && share < wanted
+    {
+        config.server.connections_max = share;
+        tracing::warn!(
+            "{limit} files may be open, so clients may have {share} connections, not the {wanted} \
+             of `connections_max`; raise the limit (`ulimit -Hn`, systemd: LimitNOFILE) or lower \
+             `connections_max`"
+        );
+    }
 }
+
+/// Signals that may wait while one is obeyed.
+const EVENTS_MAX: usize = 16;

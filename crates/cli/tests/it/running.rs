@@ -65,7 +65,7 @@ fn hangup_changes_nothing() {
     let http = listening(&app, "http");
     app.signal(Signal::Hangup).unwrap();
     let said = |line: &str| {
-        line.ends_with("reload is not supported yet; nothing changed")
+        line.ends_with("there is nothing to reload or to upgrade; nothing changed")
             .then_some(())
     };
     app.wait_for_line("the answer to SIGHUP", said).unwrap();

@@ -1,0 +1,127 @@
+//! Handing over to a new process of the same command, for a new binary without a lost request.
+//!
+//! The new process finds an environment variable that says where its end of the handover is: its
+//! standard input. Listening sockets pass there, and its word that it serves; until then this
+//! process goes on as before, and it does so for good if the word does not come.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use catamaran_front::{Inheritance, Offer, Running, Taken};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::failure::Failure;
+
+/// How an upgrade ended: what was taken over and by which process, or why nothing was.
+pub(crate) type Outcome = Result<(Taken, u32), String>;
+
+/// An upgrade under way.
+pub(crate) struct Pending {
+    /// The mutex is for the rare case that this process is asked to stop meanwhile.
+    child: Arc<Mutex<Child>>,
+}
+
+/// Starts the new process. How that ends is sent to `report`.
+pub(crate) fn begin<E>(running: &Running, report: SyncSender<E>) -> io::Result<Pending>
+where
+    E: From<Outcome> + Send + 'static,
+{
+    let (offer, theirs) = running.offer()?;
+    let child = Arc::new(Mutex::new(spawn(theirs)?));
+    let pending = Pending {
+        child: Arc::clone(&child),
+    };
+    let thread = std::thread::Builder::new().name("upgrade".into());
+    thread.spawn(move || {
+        // Nobody listens any more when this process is about to end.
+        report.send(wait(offer, &child).into()).ok();
+    })?;
+    Ok(pending)
+}
+
+impl Pending {
+    /// Ends the new process, in order if it serves already.
+    pub(crate) fn abandon(&self) {
+        let child = lock(&self.child);
+        if let Err(error) = kill_process(Pid::from_child(&child), Signal::TERM) {
+            tracing::debug!(%error, "the new process has ended already");
+        }
+    }
+}
+
+/// What the process before this one hands over, if it started this one to take over.
+pub(crate) fn inheritance() -> Result<Inheritance, Failure> {
+    if std::env::var_os(VARIABLE).is_none_or(|value| value != STDIN) {
+        return Ok(Inheritance::default());
+    }
+    let channel = io::stdin().as_fd().try_clone_to_owned();
+    channel.and_then(Inheritance::receive).map_err(|error| {
+        Failure::Fault(format!(
+            "{VARIABLE} is set, but standard input hands no listeners over ({error}); unset it"
+        ))
+    })
+}
+
+fn wait(offer: Offer, child: &Mutex<Child>) -> Outcome {
+    let refused = match offer.send_and_wait(READY_TIMEOUT) {
+        Ok(taken) => return Ok((taken, lock(child).id())),
+        Err(error) => error,
+    };
+    let mut child = lock(child);
+    // It may have ended by itself, which is why.
+    child.kill().ok();
+    match child.wait() {
+        Ok(status) => Err(format!("{refused} ({status})")),
+        Err(error) => Err(format!("{refused} ({error})")),
+    }
+}
+
+/// Starts the command that this process was started by. By its own words, so that a link or the
+/// search path may lead to another version; if that leads nowhere, by the file it was loaded from.
+fn spawn(theirs: OwnedFd) -> io::Result<Child> {
+    let mut words = std::env::args_os();
+    let program = words.next().unwrap_or_default();
+    let arguments: Vec<OsString> = words.collect();
+    let start = |program: OsString, stdin: OwnedFd| {
+        Command::new(program)
+            .args(&arguments)
+            .env(VARIABLE, STDIN)
+            .stdin(Stdio::from(stdin))
+            .spawn()
+    };
+    let spare = theirs.try_clone()?;
+    match start(program, theirs) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            start(loaded_from()?.into_os_string(), spare)
+        }
+        started => started,
+    }
+}
+
+/// The path of this program's file, which may have been replaced since.
+fn loaded_from() -> io::Result<PathBuf> {
+    let path = std::env::current_exe()?;
+    let text = path.as_os_str().as_bytes();
+    match text.strip_suffix(b" (deleted)") {
+        Some(text) => Ok(PathBuf::from(OsStr::from_bytes(text))),
+        None => Ok(path),
+    }
+}
+
+fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
+    child.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells the new process where its end of the handover is.
+const VARIABLE: &str = "CATAMARAN_INHERIT";
+const STDIN: &str = "stdin";
+
+/// How long the new process may take until it serves.
+const READY_TIMEOUT: Duration = Duration::from_secs(30);

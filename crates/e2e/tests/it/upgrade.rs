@@ -1,0 +1,70 @@
+//! SIGUSR2: a new process takes the listeners over, or the old one goes on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use catamaran_e2e::Front;
+use catamaran_testkit::{Address, Deadline, Process, Signal, signal_process};
+
+use crate::reload::{application, ask_until, file, nth_line};
+
+/// Has the process `id` upgraded; gives the id of the one that took over.
+fn upgrade(process: &Process, id: u32, nth: usize) -> u32 {
+    signal_process(id, Signal::User2).unwrap();
+    let said = nth_line(process, "another process has taken over", nth);
+    let (_, id) = said.rsplit_once("process=").unwrap();
+    id.parse().unwrap()
+}
+
+#[test]
+fn three_upgrades_under_load_fail_no_request() {
+    let (_application, url) = application();
+    let mut front = Front::with_config(&file(&url, "")).unwrap();
+    let first = front.process().id();
+    let address = Address::from(front.address());
+    let stopped = AtomicBool::new(false);
+    let last = thread::scope(|scope| {
+        for keep_alive in [true, true, false] {
+            let (stopped, address) = (&stopped, &address);
+            scope.spawn(move || ask_until(stopped, address, keep_alive));
+        }
+        let last = (1..=3).fold(first, |id, nth| upgrade(front.process(), id, nth));
+        stopped.store(true, Ordering::Relaxed);
+        last
+    });
+    assert_ne!(last, first);
+    let ended = || front.process().try_wait().unwrap();
+    let status = Deadline::default().poll("the first to end", ended).unwrap();
+    assert_eq!(status.code(), Some(0), "{}", front.process().stderr());
+    // The last one has the listeners to itself, and is the one to stop.
+    assert_eq!(front.get("/").unwrap().status, 200);
+    signal_process(last, Signal::Terminate).unwrap();
+    Deadline::default()
+        .poll("connections to be refused", || {
+            front.connect().is_err().then_some(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn when_the_new_process_fails_the_old_one_goes_on() {
+    let (_application, url) = application();
+    let mut front = Front::with_config(&file(&url, "")).unwrap();
+    let path = front.directory().join("catamaran.toml");
+    std::fs::write(path, "nonsense").unwrap();
+    for nth in 1..=2 {
+        front.process().signal(Signal::User2).unwrap();
+        let said = nth_line(
+            front.process(),
+            "cannot upgrade: the new process ended",
+            nth,
+        );
+        assert!(said.contains("exit status: 1"), "{said}");
+        for _ in 0..20 {
+            assert_eq!(front.get("/").unwrap().status, 200);
+        }
+    }
+    front.process().signal(Signal::Terminate).unwrap();
+    let status = front.process().wait(Deadline::default()).unwrap();
+    assert_eq!(status.code(), Some(0));
+}
