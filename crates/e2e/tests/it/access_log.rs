@@ -74,42 +74,25 @@ fn a_file_of_json_lines() {
 fn failures_have_a_reason_and_the_id_that_the_client_was_shown() {
     let silent = Peer::start(Script::new().stall());
     let garbage = Peer::start(Script::new().expect(1).send(b"GARBAGE").stall());
+    let impatient = "first_byte_timeout = \"100ms\"\n";
+    let nobody = address::refusing().unwrap();
     let cases = [
-        (
-            format!("ajp://{}", address::refusing().unwrap()),
-            None,
-            "backend:",
-        ),
-        (
-            format!("ajp://{}", silent.tcp_address()),
-            Some(504),
-            "backend:",
-        ),
+        (format!("ajp://{nobody}"), "", &[502, 503][..]),
+        (format!("ajp://{}", silent.tcp_address()), impatient, &[504]),
         (
             format!("http://{}", silent.tcp_address()),
-            Some(504),
-            "backend:",
+            impatient,
+            &[504],
         ),
-        (
-            format!("ajp://{}", garbage.tcp_address()),
-            Some(502),
-            "backend:",
-        ),
-        (
-            format!("http://{}", garbage.tcp_address()),
-            Some(502),
-            "backend:",
-        ),
+        (format!("ajp://{}", garbage.tcp_address()), "", &[502]),
+        (format!("http://{}", garbage.tcp_address()), "", &[502]),
     ];
-    for (url, status, culprit) in cases {
-        let backend = format!("[[upstream.app.backend]]\nurl = \"{url}\"\n");
-        let front = Front::to_app(&(backend + "first_byte_timeout = \"100ms\"\n")).unwrap();
+    for (url, keys, statuses) in cases {
+        let backend = format!("[[upstream.app.backend]]\nurl = \"{url}\"\n{keys}");
+        let front = Front::to_app(&backend).unwrap();
         let answer = front.get("/x").unwrap();
         let line = front.wait_for_log("\"GET /x ").unwrap();
-        assert!(
-            status.is_none_or(|status| status == answer.status),
-            "{url}: {line}"
-        );
+        assert!(statuses.contains(&answer.status), "{url}: {line}");
         let token = line
             .split_once(" reason=")
             .unwrap()
@@ -117,10 +100,7 @@ fn failures_have_a_reason_and_the_id_that_the_client_was_shown() {
             .split(' ')
             .next()
             .unwrap();
-        assert!(
-            token.starts_with(culprit) && token.len() > culprit.len(),
-            "{url}: {line}"
-        );
+        assert!(token.starts_with("backend:"), "{url}: {line}");
         let id = line.split_once(" id=").unwrap().1;
         assert!(
             answer.text().contains(id),

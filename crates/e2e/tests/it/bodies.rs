@@ -4,9 +4,10 @@
 //! what happens one byte beside a limit is where codecs go wrong.
 
 use std::thread;
+use std::time::Duration;
 
 use catamaran_e2e::{Connector, Front};
-use catamaran_testkit::{HttpClient, Pattern, Sha256};
+use catamaran_testkit::{Deadline, HttpClient, Pattern, Sha256};
 
 use crate::through::{connectors, every_connector, front, value};
 
@@ -131,7 +132,7 @@ fn a_gibibyte_down_in_constant_memory() {
     connectors(&LARGE, |front, _| {
         constant_memory(front, || {
             let mut digest = Sha256::default();
-            let mut client = front.connect().unwrap();
+            let mut client = patient(front);
             let target = format!("/download.jsp?bytes={GIBIBYTE}");
             client
                 .send(front.head("GET", &target, "").as_bytes())
@@ -147,7 +148,7 @@ fn a_gibibyte_down_in_constant_memory() {
 fn a_gibibyte_up_in_constant_memory() {
     connectors(&LARGE, |front, _| {
         constant_memory(front, || {
-            let mut client = front.connect().unwrap();
+            let mut client = patient(front);
             upload(front, &mut client, GIBIBYTE);
             let text = client.receive().unwrap().text();
             assert_eq!(value(&text, "length"), GIBIBYTE.to_string());
@@ -160,7 +161,7 @@ fn a_gibibyte_up_in_constant_memory() {
 fn a_chunked_gibibyte_up_in_constant_memory() {
     connectors(&[Connector::Ajp, Connector::Http], |front, _| {
         constant_memory(front, || {
-            let mut client = front.connect().unwrap();
+            let mut client = patient(front);
             let fields = "Transfer-Encoding: chunked\r\n";
             client
                 .send(front.head("POST", "/upload.jsp", fields).as_bytes())
@@ -244,6 +245,13 @@ fn constant_memory(front: &Front, work: impl FnOnce()) {
     let growth = peak.saturating_sub(before.resident);
     println!("the front grew by {growth} bytes");
     assert!(growth <= GROWTH_MAX, "the front grew by {growth} bytes");
+}
+
+/// A connection with time for a gibibyte on a machine that does much else.
+fn patient(front: &Front) -> HttpClient {
+    let mut client = front.connect().unwrap();
+    client.set_deadline(Deadline::after(Duration::from_secs(300)));
+    client
 }
 
 fn gibibyte_digest() -> String {
