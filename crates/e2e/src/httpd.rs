@@ -1,4 +1,4 @@
-//! Apache httpd, as a front to our connector, with either of its AJP modules.
+//! Apache httpd, as a front to our connector, with either of its AJP modules or over HTTP/1.1.
 //!
 //! httpd must be told a port, so it gets one on an address that only this process uses.
 
@@ -27,8 +27,18 @@ impl Httpd {
     /// # Errors
     /// httpd is not installed or did not start; the message has its log.
     pub fn with_mod_proxy_ajp(backend: SocketAddr) -> anyhow::Result<Self> {
-        let directives = format!("ProxyPass / ajp://{backend}/\n");
+        // Without a pause after a failure: a test's backend fails on purpose.
+        let directives = format!("ProxyPass / ajp://{backend}/ retry=0\n");
         Self::start(&["proxy", "proxy_ajp"], &directives)
+    }
+
+    /// httpd that passes every request to `backend` with `mod_proxy_http`.
+    ///
+    /// # Errors
+    /// httpd is not installed or did not start; the message has its log.
+    pub fn with_mod_proxy_http(backend: SocketAddr) -> anyhow::Result<Self> {
+        let directives = format!("ProxyPass / http://{backend}/ retry=0\n");
+        Self::start(&["proxy", "proxy_http"], &directives)
     }
 
     /// httpd that passes every request to `backend` with `mod_jk`.

@@ -17,3 +17,16 @@ mod responses;
 mod row;
 mod site;
 mod wire;
+
+/// `docs/hardening.md` compares with other servers, row by row; its head says how to write it anew.
+#[test]
+fn the_page_has_every_row() {
+    let page = include_str!("../../../../docs/hardening.md");
+    let requests = request_rows::ROWS.iter().map(|row| row.name);
+    let over_http = http_response_rows::ROWS.iter().map(|row| row.name);
+    let over_ajp = ajp_response_rows::ROWS.iter().map(|row| row.name);
+    for name in requests.chain(over_http).chain(over_ajp) {
+        let title = row::title(name);
+        assert!(page.contains(&format!("| {title} ")), "no {title}");
+    }
+}

@@ -4,12 +4,11 @@
 //! [`super::failing`]. Rows whose names begin with `row_c` are those of the catalogue of AJP13
 //! for the client role.
 
-use super::backend::Protocol;
 use super::response_row::{
     Request, ResponseRow, bad_gateway, relayed, relayed_once, response_rows, truncated,
 };
 
-response_rows! { Protocol::Ajp;
+response_rows! { Ajp;
     row_037_messages_that_are_none_of_a_response: [
         bad_gateway("ajp-unexpected-message", packet([255])),
         bad_gateway("ajp-unexpected-message", packet([9])),

@@ -25,6 +25,15 @@ pub(crate) enum Protocol {
     Ajp,
 }
 
+/// Whose front sends the requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Front {
+    /// Ours: what it adds on its own account is known exactly.
+    Ours,
+    /// Another: what fronts usually add is left out of the texts.
+    Another,
+}
+
 /// A name for one request, unique in the process and of fixed length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Id(String);
@@ -55,7 +64,7 @@ pub(crate) enum Then {
 #[derive(Debug)]
 pub(crate) struct Backend {
     protocol: Protocol,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     shared: Arc<Shared>,
     acceptor: Option<JoinHandle<()>>,
 }
@@ -134,13 +143,18 @@ impl Answer {
 }
 
 impl Backend {
+    /// A backend for a front of ours: it notices what such a front would not do.
     pub(crate) fn start(protocol: Protocol) -> io::Result<Self> {
+        Self::start_for(protocol, Front::Ours)
+    }
+
+    pub(crate) fn start_for(protocol: Protocol, front: Front) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::default());
         let acceptor = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || accept(&listener, protocol, &shared))
+            thread::spawn(move || accept(&listener, (protocol, front), &shared))
         };
         Ok(Self {
             protocol,
@@ -229,7 +243,7 @@ impl Shared {
     }
 }
 
-fn accept(listener: &TcpListener, protocol: Protocol, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, (protocol, front): (Protocol, Front), shared: &Arc<Shared>) {
     while let Ok((socket, _)) = listener.accept() {
         let index = shared.change(|state| {
             state.connections.push(Connection::default());
@@ -242,6 +256,7 @@ fn accept(listener: &TcpListener, protocol: Protocol, shared: &Arc<Shared>) {
             input: BytesMut::new(),
             index,
             played: false,
+            front,
             shared: Arc::clone(shared),
         };
         thread::spawn(move || {
@@ -264,6 +279,7 @@ pub(crate) struct Conn {
     /// Received and not yet consumed.
     pub(crate) input: BytesMut,
     index: usize,
+    pub(crate) front: Front,
     /// The last answer was given as told; it may have provoked anything.
     played: bool,
     shared: Arc<Shared>,

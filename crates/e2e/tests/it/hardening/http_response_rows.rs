@@ -3,12 +3,11 @@
 //! This is the table; [`super::responses`] runs it. Rows that are more than bytes are in
 //! [`super::failing`].
 
-use super::backend::Protocol;
 use super::response_row::{
     Request, ResponseRow, bad_gateway, relayed, relayed_once, response_rows, truncated,
 };
 
-response_rows! { Protocol::Http;
+response_rows! { Http;
     row_004_shorter_than_announced: [
         truncated(200, "closed", ok("Content-Length: 100", "0123456789")).then_closes(),
         truncated(200, "closed", ok("Content-Length: 100", "")).then_closes(),

@@ -1,6 +1,8 @@
 //! What a row of sections 2a and 2b is: a backend's bytes, and what the client must see of them.
 
-use super::backend::{Answer, Then};
+use catamaran_testkit::Response;
+
+use super::backend::{Answer, Id, Then};
 
 /// One row; its name begins with its number.
 pub(crate) struct ResponseRow {
@@ -107,9 +109,45 @@ impl ResponseCase {
     }
 }
 
+impl Request {
+    pub(crate) fn bytes(self, id: &Id) -> Vec<u8> {
+        let id = id.as_str();
+        let text = match self {
+            Self::Get => format!("GET /{id} HTTP/1.1\r\nHost: a\r\n\r\n"),
+            Self::GetHttp10 => format!("GET /{id} HTTP/1.0\r\nHost: a\r\n\r\n"),
+            Self::Head => format!("HEAD /{id} HTTP/1.1\r\nHost: a\r\n\r\n"),
+            Self::Post => {
+                format!("POST /{id} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")
+            }
+        };
+        text.into_bytes()
+    }
+}
+
+/// What a client sees of a response, on one line, without what the front frames and dates itself.
+/// The reason phrase is part of it if `required` has one.
+pub(crate) fn seen(answer: &Response, required: &str) -> String {
+    let own = ["date", "content-length", "transfer-encoding", "connection"];
+    let mut fields: Vec<String> = answer
+        .headers
+        .iter()
+        .map(|(name, value)| (name.to_ascii_lowercase(), value))
+        .filter(|(name, _)| !own.contains(&name.as_str()))
+        .map(|(name, value)| format!(" | {name}: {value}"))
+        .collect();
+    fields.sort();
+    let statuses = answer.interim.iter().chain([&answer.status]);
+    let mut text = statuses.map(u16::to_string).collect::<Vec<_>>().join(" ");
+    if required.starts_with("200 OK") {
+        text = format!("{text} {}", answer.reason);
+    }
+    let all = format!("{text}{} | {}", fields.concat(), answer.text());
+    all.trim_end().to_owned()
+}
+
 /// Each row becomes an entry of `ROWS` and a test of its name.
 macro_rules! response_rows {
-    ($protocol:expr; $($name:ident: [$($case:expr),+ $(,)?];)+) => {
+    ($protocol:ident; $($name:ident: [$($case:expr),+ $(,)?];)+) => {
         /// Every row, in order.
         pub(crate) const ROWS: &[ResponseRow] = &[
             $(ResponseRow { name: stringify!($name), cases: || vec![$($case),+] }),+
@@ -117,7 +155,7 @@ macro_rules! response_rows {
         $(
             #[test]
             fn $name() {
-                super::responses::check($protocol, ROWS, stringify!($name));
+                super::responses::check(super::backend::Protocol::$protocol, ROWS, stringify!($name));
             }
         )+
     };

@@ -7,11 +7,11 @@
 use std::cell::RefCell;
 
 use catamaran_e2e::Front;
-use catamaran_testkit::{Failure, HttpClient, Response};
+use catamaran_testkit::{Failure, HttpClient};
 
 use super::backend::{Backend, Connection, Id, Protocol};
 use super::http_response_rows::spelled_out;
-use super::response_row::{Outcome, Request, ResponseCase, ResponseRow};
+use super::response_row::{Outcome, Request, ResponseCase, ResponseRow, seen};
 
 /// How many ways of cutting in two are tried, spread over the bytes.
 const HALVES: usize = 5;
@@ -169,40 +169,4 @@ impl Run<'_> {
         let bytes = case.bytes[..case.bytes.len().min(160)].escape_ascii();
         format!("{row} in pieces {pieces:?} to {:?}: {bytes}", case.request)
     }
-}
-
-impl Request {
-    pub(crate) fn bytes(self, id: &Id) -> Vec<u8> {
-        let id = id.as_str();
-        let text = match self {
-            Self::Get => format!("GET /{id} HTTP/1.1\r\nHost: a\r\n\r\n"),
-            Self::GetHttp10 => format!("GET /{id} HTTP/1.0\r\nHost: a\r\n\r\n"),
-            Self::Head => format!("HEAD /{id} HTTP/1.1\r\nHost: a\r\n\r\n"),
-            Self::Post => {
-                format!("POST /{id} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")
-            }
-        };
-        text.into_bytes()
-    }
-}
-
-/// What a client sees of a response, on one line, without what the front frames and dates itself.
-/// The reason phrase is part of it if `required` has one.
-fn seen(answer: &Response, required: &str) -> String {
-    let own = ["date", "content-length", "transfer-encoding", "connection"];
-    let mut fields: Vec<String> = answer
-        .headers
-        .iter()
-        .map(|(name, value)| (name.to_ascii_lowercase(), value))
-        .filter(|(name, _)| !own.contains(&name.as_str()))
-        .map(|(name, value)| format!(" | {name}: {value}"))
-        .collect();
-    fields.sort();
-    let statuses = answer.interim.iter().chain([&answer.status]);
-    let mut text = statuses.map(u16::to_string).collect::<Vec<_>>().join(" ");
-    if required.starts_with("200 OK") {
-        text = format!("{text} {}", answer.reason);
-    }
-    let all = format!("{text}{} | {}", fields.concat(), answer.text());
-    all.trim_end().to_owned()
 }

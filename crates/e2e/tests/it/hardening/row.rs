@@ -109,3 +109,8 @@ pub(crate) fn named(text: &[u8], name: &str) -> Vec<u8> {
     }
     filled
 }
+
+/// A row's name as the page shows it: `058 content length and transfer encoding`.
+pub(crate) fn title(name: &str) -> String {
+    name.strip_prefix("row_").unwrap_or(name).replace('_', " ")
+}

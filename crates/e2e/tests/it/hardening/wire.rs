@@ -10,7 +10,9 @@ use bytes::BytesMut;
 use catamaran_ajp::{BodyLength, Server, ServerConfig, ServerEvent};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use super::backend::Conn;
+use super::backend::{Conn, Front};
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// A request, as far as it has arrived.
 pub(crate) struct Request {
@@ -52,7 +54,7 @@ pub(crate) fn http_head(conn: &mut Conn) -> Option<(Vec<u8>, Request)> {
     if lengths > 1 || (lengths == 0 && line.starts_with("POST ")) {
         request.note("framing fields", &lengths.to_string());
     }
-    request.check_own_fields();
+    request.check_own_fields(conn.front);
     Some((head, request))
 }
 
@@ -63,13 +65,13 @@ pub(crate) fn ajp_head(conn: &mut Conn) -> Option<(Vec<u8>, Request)> {
         match packet.get(4) {
             Some(0x0a) => conn.pong(),
             // A container takes any packet that begins so for a request: so do we.
-            Some(0x02) => return Some(ajp_request(packet)),
+            Some(0x02) => return Some(ajp_request(packet, conn.front)),
             _ => conn.unexpected(&packet),
         }
     }
 }
 
-fn ajp_request(packet: Vec<u8>) -> (Vec<u8>, Request) {
+fn ajp_request(packet: Vec<u8>, front: Front) -> (Vec<u8>, Request) {
     let config = ServerConfig {
         fields_max: 200,
         ..ServerConfig::default()
@@ -89,8 +91,12 @@ fn ajp_request(packet: Vec<u8>) -> (Vec<u8>, Request) {
     let event = server.receive(&mut BytesMut::from(&packet[..]), &mut BytesMut::new());
     let head = match event {
         Ok(Some(ServerEvent::Request(head))) => head,
-        other => {
-            request.note("not a request", &format!("{other:?}"));
+        Err(fault) => {
+            request.note("malformed", fault.token());
+            return (packet, request);
+        }
+        Ok(_) => {
+            request.note("malformed", "not all of a head");
             return (packet, request);
         }
     };
@@ -107,25 +113,23 @@ fn ajp_request(packet: Vec<u8>) -> (Vec<u8>, Request) {
         BodyLength::Known(length) => Some(length),
         BodyLength::Unknown => None,
     };
-    if head.remote_addr.as_deref() != Some(b"127.0.0.1") {
+    if front == Front::Ours && head.remote_addr.as_deref() != Some(b"127.0.0.1") {
         request.note("remote_addr", &format!("{:?}", head.remote_addr));
     }
     let server_name = latin1(&head.server_name);
     let host = request.host();
     let host = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    if host != server_name {
+    if front == Front::Ours && host != server_name {
         request.note("server_name", &server_name);
     }
+    let known = ["AJP_REMOTE_PORT", "AJP_LOCAL_ADDR"].map(str::as_bytes);
     for (name, value) in &head.attributes.other {
-        if !matches!(
-            &name[..],
-            b"AJP_REMOTE_PORT" | b"AJP_LOCAL_ADDR" | b"AJP_SSL_PROTOCOL"
-        ) {
+        if front == Front::Ours && !known.contains(&&name[..]) {
             request.note(&latin1(name), &latin1(value));
         }
     }
     request.ajp = Some(server);
-    request.check_own_fields();
+    request.check_own_fields(front);
     (packet, request)
 }
 
@@ -143,6 +147,8 @@ impl Request {
                 self.ajp = Some(server);
                 done.is_some()
             }
+            // Ours answers expectations itself; others leave that to the backend.
+            (None, _) if self.expects_continue() && !conn.send(CONTINUE) => false,
             (None, Some(length)) => {
                 let body = take(conn, usize::try_from(length).unwrap_or(usize::MAX));
                 body.map(|body| self.body = body).is_some()
@@ -238,7 +244,17 @@ impl Request {
 
     /// Leaves out what the front says on its own account, if all of it is there and right: `Via`,
     /// and over HTTP/1.1, which has no other place for it, who the client is.
-    fn check_own_fields(&mut self) {
+    fn check_own_fields(&mut self, front: Front) {
+        if front == Front::Another {
+            let usual = |name: &str, value: &str| {
+                let value = value.to_ascii_lowercase();
+                let persistence = ["close", "keep-alive"].contains(&value.as_str());
+                let named = ["via", "!framing fields"].contains(&name);
+                named || name.starts_with("x-forwarded-") || (name == "connection" && persistence)
+            };
+            self.fields.retain(|(name, value)| !usual(name, value));
+            return;
+        }
         let host = self.host().to_owned();
         let own = [
             ("via", "1.1 catamaran"),
@@ -255,6 +271,11 @@ impl Request {
         if left_out != required {
             self.note("fields of the front's own", &left_out.to_string());
         }
+    }
+
+    fn expects_continue(&self) -> bool {
+        let mut fields = self.fields.iter();
+        fields.any(|(name, value)| name == "expect" && value == "100-continue")
     }
 
     fn host(&self) -> &str {
