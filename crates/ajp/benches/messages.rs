@@ -1,0 +1,133 @@
+//! What each message of a typical exchange costs the client role, in instructions.
+//!
+//! Every step is a function that is not inlined, so a profile names it. Run a bench build with
+//! the number of exchanges under `valgrind --tool=callgrind`, read `callgrind_annotate
+//! --inclusive=yes`, and divide. Wall time says nothing here. As a test it makes sure that the
+//! exchange still is the one that is to be counted.
+
+use std::hint::black_box;
+
+use bytes::BytesMut;
+use catamaran_ajp::{
+    BodyLength, Client, ClientConfig, ClientEvent, PacketSize, Request, RequestError,
+    error::Fault,
+    message::{body_chunk, end_response, send_headers},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+
+/// Exchanges if no number is given, as when this runs as a test.
+const EXCHANGES: u32 = 10;
+
+/// Bytes of the response's body.
+const BODY_BYTES: usize = 347;
+
+fn main() {
+    let exchanges = std::env::args()
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(EXCHANGES);
+    let headers = request_fields();
+    let request = Request {
+        method: &Method::GET,
+        protocol: "HTTP/1.1",
+        path: b"/app/hello",
+        query: Some(b"name=world"),
+        remote_addr: "127.0.0.1",
+        remote_host: None,
+        server_name: "app.example.com",
+        server_port: 80,
+        is_ssl: false,
+        headers: &headers,
+        body: BodyLength::Known(0),
+        announce_chunked: false,
+        attributes: &[],
+    };
+    let response = response();
+    let mut client = Client::new(ClientConfig::default());
+    let mut input = BytesMut::with_capacity(PacketSize::DEFAULT.bytes());
+    let mut out = BytesMut::with_capacity(PacketSize::DEFAULT.bytes());
+    for _ in 0..exchanges {
+        out.clear();
+        send_request(&mut client, &request, &mut out).expect("the request fits a packet");
+        input.extend_from_slice(&response);
+        let head = receive(&mut client, &mut input, &mut out).expect("the head is well-formed");
+        assert!(matches!(head, Some(ClientEvent::Head(_))), "{head:?}");
+        drop_event(head);
+        let body = receive(&mut client, &mut input, &mut out).expect("the chunk is well-formed");
+        assert!(
+            matches!(&body, Some(ClientEvent::Body(bytes)) if bytes.len() == BODY_BYTES),
+            "{body:?}"
+        );
+        drop_event(body);
+        let end = receive(&mut client, &mut input, &mut out).expect("the end is well-formed");
+        assert!(matches!(end, Some(ClientEvent::End)), "{end:?}");
+        assert!(client.can_reuse(), "the exchange is over");
+    }
+}
+
+#[inline(never)]
+fn send_request(
+    client: &mut Client,
+    request: &Request<'_>,
+    out: &mut BytesMut,
+) -> Result<(), RequestError> {
+    client.send_request(black_box(request), out)
+}
+
+#[inline(never)]
+fn receive(
+    client: &mut Client,
+    input: &mut BytesMut,
+    out: &mut BytesMut,
+) -> Result<Option<ClientEvent>, Fault> {
+    client.receive(input, out)
+}
+
+/// Apart from [`receive`], which does not pay for what its caller does with the event.
+#[inline(never)]
+fn drop_event(event: Option<ClientEvent>) {
+    drop(black_box(event));
+}
+
+/// What a browser sends, as a front passes it on.
+fn request_fields() -> HeaderMap {
+    [
+        (header::HOST, "app.example.com"),
+        (header::USER_AGENT, "Mozilla/5.0 (X11; Linux x86_64)"),
+        (header::ACCEPT, "text/html,application/xhtml+xml,*/*;q=0.8"),
+        (
+            header::COOKIE,
+            "JSESSIONID=0123456789ABCDEF0123456789ABCDEF.node1",
+        ),
+    ]
+    .map(|(name, value)| (name, HeaderValue::from_static(value)))
+    .into_iter()
+    .collect()
+}
+
+/// Three packets as a container sends them: head, one chunk, end.
+fn response() -> BytesMut {
+    let headers: HeaderMap = [
+        (header::CONTENT_TYPE, "text/html;charset=UTF-8"),
+        (header::CONTENT_LENGTH, "347"),
+        (header::DATE, "Sat, 21 Nov 2026 02:30:09 GMT"),
+        (header::CACHE_CONTROL, "private, no-cache"),
+        (HeaderName::from_static("x-request-id"), "0123456789abcdef"),
+    ]
+    .map(|(name, value)| (name, HeaderValue::from_static(value)))
+    .into_iter()
+    .collect();
+    let mut packets = BytesMut::new();
+    send_headers::encode(
+        StatusCode::OK,
+        b"200",
+        &headers,
+        PacketSize::DEFAULT,
+        &mut packets,
+    )
+    .expect("the head fits a packet");
+    body_chunk::encode_prefix(BODY_BYTES, &mut packets);
+    packets.resize(packets.len() + BODY_BYTES, b'x');
+    packets.extend_from_slice(&[body_chunk::TERMINATOR]);
+    packets.extend_from_slice(&end_response::REUSE);
+    packets
+}

@@ -1,0 +1,181 @@
+//! What each message of a typical exchange costs both roles, in instructions.
+//!
+//! Every step is a function that is not inlined, so a profile names it. Run a bench build with
+//! the number of exchanges under `valgrind --tool=callgrind`, read `callgrind_annotate
+//! --inclusive=yes`, and divide. Wall time says nothing here. As a test it makes sure that the
+//! exchange still is the one that is to be counted.
+
+use std::hint::black_box;
+
+use bytes::BytesMut;
+use catamaran_http1::{
+    BodyLength, Client, ClientEvent, Fault, Limits, Request, RequestError, ResponseError,
+    ResponseHead, Server, ServerEvent,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+
+/// Exchanges if no number is given, as when this runs as a test.
+const EXCHANGES: u32 = 10;
+
+/// What a browser sends.
+const REQUEST: &[u8] = b"GET /app/hello?name=world HTTP/1.1\r\n\
+    Host: app.example.com\r\n\
+    User-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n\
+    Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n\
+    Cookie: JSESSIONID=0123456789ABCDEF0123456789ABCDEF.node1\r\n\r\n";
+
+/// The head that a container answers with.
+const RESPONSE: &[u8] = b"HTTP/1.1 200 \r\n\
+    Content-Type: text/html;charset=UTF-8\r\n\
+    Content-Length: 347\r\n\
+    Date: Sat, 21 Nov 2026 02:30:09 GMT\r\n\
+    Cache-Control: private, no-cache\r\n\
+    X-Request-Id: 0123456789abcdef\r\n\r\n";
+
+/// The body that it answers with.
+const BODY: &[u8] = &[b'x'; 347];
+
+fn main() {
+    let exchanges = std::env::args()
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(EXCHANGES);
+    let mut server = Server::new(Limits::request());
+    serve(&mut server, exchanges);
+    let mut client = Client::new(Limits::response());
+    ask(&mut client, exchanges);
+}
+
+/// The server role: a request comes in, a response goes out.
+fn serve(server: &mut Server, exchanges: u32) {
+    let headers = response_fields();
+    let response = ResponseHead {
+        status: StatusCode::OK,
+        reason: None,
+        headers: &headers,
+        extra: &[("Date", b"Sat, 21 Nov 2026 02:30:09 GMT")],
+        body: BodyLength::Known(BODY.len() as u64),
+    };
+    let mut input = BytesMut::with_capacity(BUFFER_BYTES);
+    let mut out = BytesMut::with_capacity(BUFFER_BYTES);
+    for _ in 0..exchanges {
+        out.clear();
+        input.extend_from_slice(REQUEST);
+        let head = server_receive(server, &mut input).expect("the request is well-formed");
+        assert!(matches!(head, Some(ServerEvent::Head(_))), "{head:?}");
+        drop_request(head);
+        server_send_head(server, &response, &mut out).expect("a response is due");
+        server_send_body(server, &mut out);
+        assert!(out.ends_with(b"x"), "the body was sent");
+        assert!(server.can_reuse(), "the exchange is over");
+    }
+}
+
+#[inline(never)]
+fn server_receive(server: &mut Server, input: &mut BytesMut) -> Result<Option<ServerEvent>, Fault> {
+    server.receive(input)
+}
+
+/// Apart from [`server_receive`], which does not pay for what its caller does with the event.
+#[inline(never)]
+fn drop_request(event: Option<ServerEvent>) {
+    drop(black_box(event));
+}
+
+#[inline(never)]
+fn server_send_head(
+    server: &mut Server,
+    response: &ResponseHead<'_>,
+    out: &mut BytesMut,
+) -> Result<(), ResponseError> {
+    server.send_head(black_box(response), out)
+}
+
+#[inline(never)]
+fn server_send_body(server: &mut Server, out: &mut BytesMut) {
+    server.send_data(BODY, out);
+    server.send_end(out).expect("the body has its length");
+}
+
+/// The client role: a request goes out, a response comes in.
+fn ask(client: &mut Client, exchanges: u32) {
+    let headers = request_fields();
+    let request = Request {
+        method: &Method::GET,
+        path: b"/app/hello",
+        query: Some(b"name=world"),
+        host: b"app.example.com",
+        headers: &headers,
+        extra: &[],
+        body: BodyLength::Known(0),
+    };
+    let mut input = BytesMut::with_capacity(BUFFER_BYTES);
+    let mut out = BytesMut::with_capacity(BUFFER_BYTES);
+    for _ in 0..exchanges {
+        out.clear();
+        client_send_request(client, &request, &mut out).expect("a request may be sent");
+        input.extend_from_slice(RESPONSE);
+        input.extend_from_slice(BODY);
+        let head = client_receive(client, &mut input).expect("the response is well-formed");
+        assert!(matches!(head, Some(ClientEvent::Head(_))), "{head:?}");
+        drop_response(head);
+        let body = client_receive(client, &mut input).expect("the body is well-formed");
+        assert!(
+            matches!(&body, Some(ClientEvent::Body(bytes)) if bytes.len() == BODY.len()),
+            "{body:?}"
+        );
+        drop_response(body);
+        let end = client_receive(client, &mut input).expect("the body has its length");
+        assert!(matches!(end, Some(ClientEvent::End)), "{end:?}");
+        assert!(client.can_reuse(), "the exchange is over");
+    }
+}
+
+#[inline(never)]
+fn client_send_request(
+    client: &mut Client,
+    request: &Request<'_>,
+    out: &mut BytesMut,
+) -> Result<(), RequestError> {
+    client.send_request(black_box(request), out)
+}
+
+#[inline(never)]
+fn client_receive(client: &mut Client, input: &mut BytesMut) -> Result<Option<ClientEvent>, Fault> {
+    client.receive(input)
+}
+
+#[inline(never)]
+fn drop_response(event: Option<ClientEvent>) {
+    drop(black_box(event));
+}
+
+/// The fields of [`REQUEST`], as a front passes them on.
+fn request_fields() -> HeaderMap {
+    [
+        (header::HOST, "app.example.com"),
+        (header::USER_AGENT, "Mozilla/5.0 (X11; Linux x86_64)"),
+        (header::ACCEPT, "text/html,application/xhtml+xml,*/*;q=0.8"),
+        (
+            header::COOKIE,
+            "JSESSIONID=0123456789ABCDEF0123456789ABCDEF.node1",
+        ),
+    ]
+    .map(|(name, value)| (name, HeaderValue::from_static(value)))
+    .into_iter()
+    .collect()
+}
+
+/// The fields of [`RESPONSE`], as a front passes them on.
+fn response_fields() -> HeaderMap {
+    [
+        (header::CONTENT_TYPE, "text/html;charset=UTF-8"),
+        (header::CACHE_CONTROL, "private, no-cache"),
+        (HeaderName::from_static("x-request-id"), "0123456789abcdef"),
+    ]
+    .map(|(name, value)| (name, HeaderValue::from_static(value)))
+    .into_iter()
+    .collect()
+}
+
+/// Room for one message of either kind.
+const BUFFER_BYTES: usize = 8192;
