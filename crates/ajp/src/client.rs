@@ -8,14 +8,13 @@
 mod head;
 mod request;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use http::Method;
 
 use crate::{
     BodyError, Fault, PacketSize, RequestError, code,
     error::{ResponseFault, Violation},
     exchange::{Chunk, Exchange},
-    field,
     message::{body_chunk, data, end_response, forward_request, get_body_chunk, ping},
     packet::{self, SERVER_MAGIC},
     wire::TooLarge,
@@ -251,19 +250,25 @@ impl Client {
             };
             answer_asks(exchange, out);
             let size = self.config.reply_packet_size;
-            let Some(payload) = packet::take(input, SERVER_MAGIC, size)? else {
+            let Some(len) = packet::take_header(input, SERVER_MAGIC, size)? else {
                 return Ok(None);
             };
+            let payload = &input[..len];
             let event = match payload.first() {
-                Some(&code::SEND_BODY_CHUNK) => receive_chunk(exchange, &payload)?,
-                Some(&code::SEND_HEADERS) => Some(receive_head(exchange, &payload, &self.config)?),
+                Some(&code::SEND_BODY_CHUNK) => receive_chunk(exchange, len, input)?,
+                Some(&code::SEND_HEADERS) => {
+                    let payload = input.split_to(len).freeze();
+                    Some(receive_head(exchange, &payload, &self.config)?)
+                }
                 Some(&code::GET_BODY_CHUNK) => {
-                    let bytes = get_body_chunk::decode(&payload).map_err(ResponseFault::from)?;
+                    let bytes = get_body_chunk::decode(payload).map_err(ResponseFault::from)?;
+                    input.advance(len);
                     exchange.request.ask(bytes, self.config.surplus_asks_max)?;
                     (!exchange.request.has_ended()).then_some(ClientEvent::BodyWanted)
                 }
                 Some(&code::END_RESPONSE) => {
-                    let reuse = end_response::decode(&payload).map_err(ResponseFault::from)?;
+                    let reuse = end_response::decode(payload).map_err(ResponseFault::from)?;
+                    input.advance(len);
                     exchange.response.end()?;
                     // What was asked for after the body's end is answered already.
                     let is_sent = exchange.request.has_ended();
@@ -306,10 +311,21 @@ fn answer_asks(exchange: &mut Exchange, out: &mut BytesMut) {
     }
 }
 
-fn receive_chunk(exchange: &mut Exchange, payload: &Bytes) -> Result<Option<ClientEvent>, Fault> {
-    let bytes = body_chunk::decode(payload).map_err(ResponseFault::from)?;
-    Ok(match exchange.response.chunk(bytes.len())? {
-        Chunk::Body => Some(ClientEvent::Body(field::shared(bytes, payload))),
+/// Takes a chunk whose payload is the first `len` bytes of `input`.
+fn receive_chunk(
+    exchange: &mut Exchange,
+    len: usize,
+    input: &mut BytesMut,
+) -> Result<Option<ClientEvent>, Fault> {
+    let body = body_chunk::decode(&input[..len]).map_err(ResponseFault::from)?;
+    let body_len = body.len();
+    let mut payload = input.split_to(len);
+    Ok(match exchange.response.chunk(body_len)? {
+        Chunk::Body => {
+            payload.advance(body_chunk::PREFIX_BYTES);
+            payload.truncate(body_len);
+            Some(ClientEvent::Body(payload.freeze()))
+        }
         Chunk::Flush => Some(ClientEvent::Flush),
         Chunk::Nothing => None,
     })

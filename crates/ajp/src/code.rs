@@ -4,7 +4,7 @@
 //! field without a number travels as text: the method as attribute `stored_method`, the field name
 //! as a string. Names are compared without case because peers spell out coded names as they like.
 
-use http::{HeaderName, Method, header};
+use http::{HeaderName, Method};
 
 /// Message code: one request head, from the web server.
 pub const FORWARD_REQUEST: u8 = 2;
@@ -61,38 +61,64 @@ pub static METHODS: [&str; 27] = [
     "MKACTIVITY",
 ];
 
-/// Request fields by code, the first being `A001`.
-pub static REQUEST_FIELDS: [HeaderName; 14] = [
-    header::ACCEPT,
-    header::ACCEPT_CHARSET,
-    header::ACCEPT_ENCODING,
-    header::ACCEPT_LANGUAGE,
-    header::AUTHORIZATION,
-    header::CONNECTION,
-    header::CONTENT_TYPE,
-    header::CONTENT_LENGTH,
-    header::COOKIE,
-    HeaderName::from_static("cookie2"),
-    header::HOST,
-    header::PRAGMA,
-    header::REFERER,
-    header::USER_AGENT,
-];
+/// The fields that have a code in one direction.
+#[derive(Debug)]
+pub struct FieldTable {
+    /// By code, the first being `A001`.
+    names: &'static [HeaderName],
+    /// By name, in lower case; a search through `names` would cost more than the rest of a field.
+    code: fn(&str) -> Option<u8>,
+}
 
-/// Response fields by code, the first being `A001`.
-pub static RESPONSE_FIELDS: [HeaderName; 11] = [
-    header::CONTENT_TYPE,
-    HeaderName::from_static("content-language"),
-    header::CONTENT_LENGTH,
-    header::DATE,
-    header::LAST_MODIFIED,
-    header::LOCATION,
-    header::SET_COOKIE,
-    HeaderName::from_static("set-cookie2"),
-    HeaderName::from_static("servlet-engine"),
-    HeaderName::from_static("status"),
-    header::WWW_AUTHENTICATE,
-];
+/// Defines a table of fields from its rows, which are in order of code.
+macro_rules! field_table {
+    ($($code:literal $name:literal)*) => {
+        FieldTable {
+            names: {
+                static NAMES: [HeaderName; [$($code),*].len()] =
+                    [$(HeaderName::from_static($name)),*];
+                &NAMES
+            },
+            code: |name| match name {
+                $($name => Some($code),)*
+                _ => None,
+            },
+        }
+    };
+}
+
+/// Request fields.
+pub static REQUEST_FIELDS: FieldTable = field_table! {
+    0x01 "accept"
+    0x02 "accept-charset"
+    0x03 "accept-encoding"
+    0x04 "accept-language"
+    0x05 "authorization"
+    0x06 "connection"
+    0x07 "content-type"
+    0x08 "content-length"
+    0x09 "cookie"
+    0x0A "cookie2"
+    0x0B "host"
+    0x0C "pragma"
+    0x0D "referer"
+    0x0E "user-agent"
+};
+
+/// Response fields.
+pub static RESPONSE_FIELDS: FieldTable = field_table! {
+    0x01 "content-type"
+    0x02 "content-language"
+    0x03 "content-length"
+    0x04 "date"
+    0x05 "last-modified"
+    0x06 "location"
+    0x07 "set-cookie"
+    0x08 "set-cookie2"
+    0x09 "servlet-engine"
+    0x0A "status"
+    0x0B "www-authenticate"
+};
 
 /// The method with this code; `None` for [`STORED_METHOD`] and codes that do not exist.
 pub fn method(code: u8) -> Option<Method> {
@@ -103,22 +129,20 @@ pub fn method(code: u8) -> Option<Method> {
 /// The code of `method`; [`STORED_METHOD`] if it has none of its own.
 pub fn method_code(method: &Method) -> u8 {
     let name = method.as_str();
-    position(METHODS.iter().position(|known| *known == name)).unwrap_or(STORED_METHOD)
+    let index = METHODS.iter().position(|known| *known == name);
+    index
+        .and_then(|index| u8::try_from(index + 1).ok())
+        .unwrap_or(STORED_METHOD)
 }
 
 /// The code's low byte of field `name` in `table`, if it has one.
-pub fn field_code(table: &[HeaderName], name: &HeaderName) -> Option<u8> {
-    position(table.iter().position(|known| known == name))
+pub fn field_code(table: &FieldTable, name: &HeaderName) -> Option<u8> {
+    (table.code)(name.as_str())
 }
 
 /// The field of `table` whose code has this low byte.
-pub fn field_name(table: &'static [HeaderName], code: u8) -> Option<&'static HeaderName> {
-    table.get(usize::from(code).checked_sub(1)?)
-}
-
-/// A table index as a code: codes start at 1.
-fn position(index: Option<usize>) -> Option<u8> {
-    u8::try_from(index? + 1).ok()
+pub fn field_name(table: &'static FieldTable, code: u8) -> Option<&'static HeaderName> {
+    table.names.get(usize::from(code).checked_sub(1)?)
 }
 
 /// What an attribute of a request is called.
@@ -185,7 +209,23 @@ impl AttributeCode {
 
 #[cfg(test)]
 mod tests {
+    use http::header;
+
     use super::*;
+
+    #[test]
+    fn every_field_has_its_code_both_ways() {
+        for table in [&REQUEST_FIELDS, &RESPONSE_FIELDS] {
+            for (index, name) in table.names.iter().enumerate() {
+                let code = u8::try_from(index + 1).unwrap();
+                assert_eq!(field_code(table, name), Some(code), "{name}");
+                assert_eq!(field_name(table, code), Some(name));
+            }
+            for code in [0, u8::try_from(table.names.len() + 1).unwrap(), 255] {
+                assert_eq!(field_name(table, code), None);
+            }
+        }
+    }
 
     #[test]
     fn every_method_has_its_code_both_ways() {

@@ -14,6 +14,7 @@ use crate::{
 };
 
 /// The name and value of `field`, which is a view into `payload`. A null value counts as empty.
+#[inline]
 pub(crate) fn read(
     field: &Field<'_>,
     payload: &Bytes,
@@ -88,13 +89,40 @@ pub(crate) fn remove_nominated(headers: &mut HeaderMap, connection: &HeaderValue
 
 /// Whether `text` has control characters, of which only the tab is fit for one line of HTTP.
 pub(crate) fn has_control(text: &[u8]) -> bool {
-    text.iter()
-        .any(|byte| byte.is_ascii_control() && *byte != b'\t')
+    has_byte(text, |byte| byte.is_ascii_control() && byte != b'\t')
+}
+
+/// Whether any byte of `text` is what `is_sought` tells: eight at a time, without a branch, which
+/// compilers turn into vector instructions.
+#[inline]
+pub(crate) fn has_byte(text: &[u8], is_sought: impl Fn(u8) -> bool) -> bool {
+    let block_has = |block: &[u8; 8]| block.iter().fold(false, |has, &byte| has | is_sought(byte));
+    match text.last_chunk() {
+        // Its bytes may have been in the block before too.
+        Some(last) => text.as_chunks().0.iter().any(block_has) || block_has(last),
+        None => text.iter().any(|&byte| is_sought(byte)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_byte_is_found_wherever_it_is() {
+        for len in 0..40 {
+            let mut text = vec![b'\t'; len];
+            assert!(!has_control(&text), "{len}");
+            for at in 0..len {
+                for byte in [0, 0x1f, 0x7f] {
+                    text[at] = byte;
+                    assert!(has_control(&text), "{byte} at {at} of {len}");
+                }
+                text[at] = 0xff;
+            }
+            assert!(!has_control(&text), "{len}");
+        }
+    }
 
     #[test]
     fn lengths_are_digits_below_two_to_the_63rd() {

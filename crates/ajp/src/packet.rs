@@ -6,7 +6,7 @@
 //! alone, so an oversized packet is refused before a byte of its payload is waited for. What the
 //! payload means is [`crate::message`]'s matter.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
 
 /// Bytes before the payload: two of magic, two of length.
@@ -108,6 +108,17 @@ pub fn take(
     magic: [u8; 2],
     size: PacketSize,
 ) -> Result<Option<Bytes>, PacketError> {
+    let payload = take_header(input, magic, size)?;
+    Ok(payload.map(|len| input.split_to(len).freeze()))
+}
+
+/// Takes the header of the packet at the front of `input` once the packet is complete, and returns
+/// the length of the payload, which is at the front then. As [`take`] otherwise.
+pub(crate) fn take_header(
+    input: &mut BytesMut,
+    magic: [u8; 2],
+    size: PacketSize,
+) -> Result<Option<usize>, PacketError> {
     let Some(payload) = payload_length(input, magic, size)? else {
         return Ok(None);
     };
@@ -116,8 +127,8 @@ pub fn take(
         input.reserve(packet - input.len());
         return Ok(None);
     }
-    let mut packet = input.split_to(packet).freeze();
-    Ok(Some(packet.split_off(HEADER_BYTES)))
+    input.advance(HEADER_BYTES);
+    Ok(Some(payload))
 }
 
 /// The payload length that the bytes at the front of `input` announce, once four are there.

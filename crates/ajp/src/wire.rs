@@ -150,7 +150,14 @@ impl<'a> Writer<'a> {
 
     /// A string.
     pub fn string(&mut self, value: &[u8]) {
-        self.joined(std::iter::once(value), b"");
+        match u16::try_from(value.len()) {
+            Ok(len) if len != NULL => {
+                self.out.put_u16(len);
+                self.out.put_slice(value);
+                self.out.put_u8(0);
+            }
+            _ => self.unwritten += value.len() + STRING_OVERHEAD,
+        }
     }
 
     /// A string made of `parts` with `separator` between them.

@@ -132,22 +132,22 @@ impl Request<'_> {
         self.check_fields(config.fields_max)
     }
 
-    /// Counts the fields as they will be written, and measures their names.
+    /// Measures the names of the fields, and counts the fields as they will be written.
     fn check_fields(&self, max: usize) -> Result<(), RequestError> {
-        let has_framing = matches!(self.body, BodyLength::Known(_)) || self.announce_chunked;
-        let has_cookies = self.headers.contains_key(header::COOKIE);
-        let mut fields = usize::from(has_framing) + usize::from(has_cookies);
-        for name in self.headers.iter().map(|(name, _)| name) {
-            if field::is_framing(name) || *name == header::COOKIE {
-                continue;
-            }
-            fields += 1;
-            let bytes = name.as_str().len();
-            if bytes > FIELD_NAME_BYTES_MAX {
-                let max = FIELD_NAME_BYTES_MAX;
-                return Err(RequestError::FieldNameTooLong { bytes, max });
-            }
+        let mut lengths = self.headers.keys().map(|name| name.as_str().len());
+        if let Some(bytes) = lengths.find(|bytes| *bytes > FIELD_NAME_BYTES_MAX) {
+            let max = FIELD_NAME_BYTES_MAX;
+            return Err(RequestError::FieldNameTooLong { bytes, max });
         }
+        let has_framing = matches!(self.body, BodyLength::Known(_)) || self.announce_chunked;
+        let mut fields = self.headers.len() + usize::from(has_framing);
+        if fields <= max {
+            return Ok(());
+        }
+        // Cookies become one field, and framing in the map is not written.
+        let count = |name| self.headers.get_all(name).iter().count();
+        fields -= count(header::COOKIE).saturating_sub(1);
+        fields -= count(header::CONTENT_LENGTH) + count(header::TRANSFER_ENCODING);
         match fields > max {
             true => Err(RequestError::TooManyFields { fields, max }),
             false => Ok(()),
@@ -159,7 +159,7 @@ impl Request<'_> {
         if self.path.first() != Some(&b'/') && !is_asterisk {
             return Err(RequestError::Path);
         }
-        let is_unsafe = |text: &[u8]| text.iter().any(|byte| *byte <= b' ' || *byte == 0x7F);
+        let is_unsafe = |text| field::has_byte(text, |byte| byte <= b' ' || byte == 0x7F);
         if is_unsafe(self.path) {
             return Err(RequestError::Control("path"));
         }

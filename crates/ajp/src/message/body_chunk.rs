@@ -15,6 +15,9 @@ use crate::{
 /// A whole packet that asks the web server to pass on what it has.
 pub const FLUSH: [u8; 8] = [b'A', b'B', 0, 4, code::SEND_BODY_CHUNK, 0, 0, 0];
 
+/// Bytes of the payload before those of a chunk: code and count.
+pub const PREFIX_BYTES: usize = 3;
+
 /// Follows the bytes of a chunk.
 pub const TERMINATOR: u8 = 0;
 

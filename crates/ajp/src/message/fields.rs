@@ -6,7 +6,11 @@
 
 use http::HeaderName;
 
-use crate::{code, error::DecodeError, wire::Reader, wire::Writer};
+use crate::{
+    code::{self, FieldTable},
+    error::DecodeError,
+    wire::{Reader, Writer},
+};
 
 /// The shortest field: a coded name and a null value.
 const FIELD_BYTES_MIN: usize = 4;
@@ -19,7 +23,7 @@ const NAME_BYTES_END: u16 = 0xA000;
 pub struct Fields<'a> {
     reader: Reader<'a>,
     left: u16,
-    names: &'static [HeaderName],
+    table: &'static FieldTable,
 }
 
 /// One field as it stands in the payload.
@@ -44,7 +48,7 @@ impl<'a> Fields<'a> {
     /// Reads the count, and leaves the fields for iteration.
     pub(crate) fn read(
         mut reader: Reader<'a>,
-        names: &'static [HeaderName],
+        table: &'static FieldTable,
     ) -> Result<Self, DecodeError> {
         let left = reader.u16()?;
         if usize::from(left) * FIELD_BYTES_MIN > reader.rest().len() {
@@ -53,7 +57,7 @@ impl<'a> Fields<'a> {
         Ok(Self {
             reader,
             left,
-            names,
+            table,
         })
     }
 
@@ -73,7 +77,7 @@ impl<'a> Fields<'a> {
     fn field(&mut self) -> Result<Field<'a>, DecodeError> {
         let name = match self.reader.u16()?.to_be_bytes() {
             [code::FIELD_CODE, number] => FieldName::Coded(
-                code::field_name(self.names, number).ok_or(DecodeError::FieldCode(number))?,
+                code::field_name(self.table, number).ok_or(DecodeError::FieldCode(number))?,
             ),
             len => match u16::from_be_bytes(len) {
                 NAME_BYTES_END.. => return Err(DecodeError::FieldNameLength),
@@ -99,7 +103,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 /// Appends the name of a field, as a code where `table` has one.
-pub(crate) fn encode_name(name: &HeaderName, table: &[HeaderName], writer: &mut Writer<'_>) {
+pub(crate) fn encode_name(name: &HeaderName, table: &FieldTable, writer: &mut Writer<'_>) {
     match code::field_code(table, name) {
         Some(number) => writer.u16(u16::from_be_bytes([code::FIELD_CODE, number])),
         None => writer.string(name.as_str().as_bytes()),

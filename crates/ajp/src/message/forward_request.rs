@@ -195,12 +195,14 @@ fn encode_fields(request: &Request<'_>, writer: &mut Writer<'_>) {
     let table = &code::REQUEST_FIELDS;
     let count_at = writer.reserve_u16();
     let mut count = 0_u16;
+    // A map yields the values of one name after the other.
+    let has_repeated = request.headers.len() > request.headers.keys_len();
     let mut cookies_done = false;
     for (name, value) in request.headers {
         if field::is_framing(name) {
             continue;
         }
-        if *name == header::COOKIE {
+        if has_repeated && *name == header::COOKIE {
             if std::mem::replace(&mut cookies_done, true) {
                 continue;
             }
