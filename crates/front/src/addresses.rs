@@ -6,42 +6,41 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
-pub(crate) struct Addresses(Mutex<HashMap<IpAddr, usize>>);
+pub(crate) struct Addresses(Arc<Open>);
+
+/// Open connections by address.
+type Open = Mutex<HashMap<IpAddr, usize>>;
 
 /// A connection counted for its address, until dropped.
 #[derive(Debug)]
-pub(crate) struct Counted<'a> {
-    addresses: &'a Addresses,
+pub(crate) struct Counted {
+    open: Arc<Open>,
     address: IpAddr,
 }
 
 impl Addresses {
     /// Counts a connection; `None` if its address has `max` already.
-    pub(crate) fn connect(&self, ip: IpAddr, max: usize) -> Option<Counted<'_>> {
+    pub(crate) fn connect(&self, ip: IpAddr, max: usize) -> Option<Counted> {
         let address = key(ip);
-        let mut open = self.lock();
+        let mut open = lock(&self.0);
         let count = open.entry(address).or_default();
         if *count >= max {
             return None;
         }
         *count += 1;
         Some(Counted {
-            addresses: self,
+            open: Arc::clone(&self.0),
             address,
         })
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for Counted {
     fn drop(&mut self) {
-        let mut open = self.addresses.lock();
+        let mut open = lock(&self.open);
         if let Some(count) = open.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
@@ -49,6 +48,10 @@ impl Drop for Counted<'_> {
             }
         }
     }
+}
+
+fn lock(open: &Open) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    open.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn key(ip: IpAddr) -> IpAddr {
@@ -80,7 +83,7 @@ mod tests {
         drop(first);
         assert!(addresses.connect(ip("192.0.2.1"), 2).is_some());
         drop(second);
-        assert!(addresses.lock().is_empty());
+        assert!(lock(&addresses.0).is_empty());
     }
 
     #[test]

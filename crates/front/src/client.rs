@@ -20,7 +20,7 @@ use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::listener::{Incoming, Listener};
-use crate::watch::{Tick, Watched};
+use crate::watch::{Tick, Watch, Watched};
 
 #[derive(Debug)]
 pub(crate) struct ClientConn {
@@ -68,7 +68,7 @@ impl ClientConn {
         incoming: Incoming,
         limits: Limits,
         listener: Arc<Listener>,
-        watched: Watched,
+        watch: &Arc<Watch>,
     ) -> Self {
         Self {
             stream: incoming.stream,
@@ -83,7 +83,7 @@ impl ClientConn {
             remote: incoming.remote,
             local: incoming.local,
             listener,
-            watched,
+            watched: watch.join(),
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use catamaran_upstream::Culprit;
 use http::StatusCode;
@@ -38,7 +38,7 @@ impl fmt::Display for Reason {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     accepted: AtomicU64,
-    open: AtomicUsize,
+    open: Arc<AtomicUsize>,
     requests: AtomicU64,
     /// By the status' first digit; 0 is a response that never got a head.
     responses: [AtomicU64; 10],
@@ -66,13 +66,13 @@ pub struct CountersSnapshot {
 
 impl Counters {
     /// Counts a connection, until the guard is dropped. `None` if there are `max` already.
-    pub(crate) fn connect(&self, max: usize) -> Option<OpenConnection<'_>> {
+    pub(crate) fn connect(&self, max: usize) -> Option<OpenConnection> {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         if self.open.fetch_add(1, Ordering::Relaxed) >= max {
             self.open.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        Some(OpenConnection(&self.open))
+        Some(OpenConnection(Arc::clone(&self.open)))
     }
 
     pub(crate) fn open(&self) -> usize {
@@ -118,9 +118,9 @@ impl Counters {
 
 /// A connection counted as open.
 #[derive(Debug)]
-pub(crate) struct OpenConnection<'a>(&'a AtomicUsize);
+pub(crate) struct OpenConnection(Arc<AtomicUsize>);
 
-impl Drop for OpenConnection<'_> {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

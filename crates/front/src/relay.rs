@@ -12,7 +12,7 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use catamaran_http1 as http1;
 use catamaran_upstream::{Error as UpstreamError, Event, Head, Lease};
 use http::{StatusCode, Version};
@@ -209,14 +209,34 @@ impl<'a> Relay<'a> {
                 self.backend_moved = self.now();
                 break;
             }
-            let credit = self.lease.body_credit().min(self.held.len());
+            let credit = self.lease.body_credit();
             if credit == 0 {
                 break;
             }
-            self.lease.send_body(self.held.split_to(credit));
+            let piece = self.next_piece(cx, credit)?;
+            self.lease.send_body(piece);
             self.backend_moved = self.now();
         }
         Ok(moved && self.lease.unwritten() > 0)
+    }
+
+    /// What is held, up to `credit`. Where a packet has room for more than is held, it is filled from
+    /// what else has arrived: each packet of AJP13 costs a round trip, and a rest of a few bytes
+    /// would cost one of its own.
+    fn next_piece(&mut self, cx: &mut Context<'_>, credit: usize) -> Result<Bytes, RelayError> {
+        let is_packet = credit != usize::MAX;
+        if self.held.len() >= credit || !is_packet || self.upload != Upload::Streaming {
+            return Ok(self.held.split_to(credit.min(self.held.len())));
+        }
+        let mut packet = BytesMut::from(std::mem::take(&mut self.held));
+        while packet.len() < credit && self.upload == Upload::Streaming {
+            if !self.poll_client_body(cx)? {
+                break;
+            }
+            let missing = credit - packet.len();
+            packet.extend_from_slice(&self.held.split_to(missing.min(self.held.len())));
+        }
+        Ok(packet.freeze())
     }
 
     /// Receives more of the request's body if the backend wants any. `true` if there is news.

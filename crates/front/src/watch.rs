@@ -9,7 +9,7 @@
 //! thread, so nobody waits for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -66,7 +66,16 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 struct Entry {
     deadline: AtomicU64,
-    waker: Waker,
+    /// Known once the task runs.
+    waker: OnceLock<Waker>,
+}
+
+impl Entry {
+    fn wake(&self) {
+        if let Some(waker) = self.waker.get() {
+            waker.wake_by_ref();
+        }
+    }
 }
 
 /// One connection's place in the watch; dropping it leaves.
@@ -87,11 +96,11 @@ impl Watch {
         })
     }
 
-    /// Watches a task; `waker` must stay its waker.
-    pub(crate) fn join(self: &Arc<Self>, waker: Waker) -> Watched {
+    /// Takes a place, for a task that says who it is by [`Watched::attach`].
+    pub(crate) fn join(self: &Arc<Self>) -> Watched {
         let entry = Arc::new(Entry {
             deadline: AtomicU64::new(u64::MAX),
-            waker,
+            waker: OnceLock::new(),
         });
         let key = self.lock().insert(Arc::clone(&entry));
         Watched {
@@ -99,11 +108,6 @@ impl Watch {
             entry,
             key,
         }
-    }
-
-    /// Watches the task that awaits this.
-    pub(crate) async fn join_current(self: &Arc<Self>) -> Watched {
-        std::future::poll_fn(|cx| Poll::Ready(self.join(cx.waker().clone()))).await
     }
 
     /// The coarse clock's time.
@@ -123,7 +127,7 @@ impl Watch {
     /// Wakes every task, whatever its deadline: something it waits for beside has happened.
     pub(crate) fn wake_all(&self) {
         for (_, entry) in self.lock().iter() {
-            entry.waker.wake_by_ref();
+            entry.wake();
         }
     }
 
@@ -133,7 +137,7 @@ impl Watch {
         self.now.store(now, Ordering::Relaxed);
         for (_, entry) in self.lock().iter() {
             if entry.deadline.load(Ordering::Relaxed) <= now {
-                entry.waker.wake_by_ref();
+                entry.wake();
             }
         }
     }
@@ -144,6 +148,16 @@ impl Watch {
 }
 
 impl Watched {
+    /// Lets the task that awaits this be woken; it must stay the same.
+    pub(crate) async fn attach(&self) {
+        std::future::poll_fn(|cx| {
+            // Attaching again changes nothing: a task's waker is always the same.
+            self.entry.waker.set(cx.waker().clone()).ok();
+            Poll::Ready(())
+        })
+        .await;
+    }
+
     /// The coarse clock's time.
     pub(crate) fn now(&self) -> Tick {
         self.watch.now()
@@ -180,6 +194,16 @@ mod tests {
         }
     }
 
+    fn joined(watch: &Arc<Watch>, count: Arc<Count>) -> Watched {
+        let watched = watch.join();
+        watched
+            .entry
+            .waker
+            .set(count.into())
+            .expect("a fresh place");
+        watched
+    }
+
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
     }
@@ -188,7 +212,7 @@ mod tests {
     async fn only_those_whose_time_has_come_are_woken() {
         let watch = Watch::new();
         let counts: [Arc<Count>; 3] = Default::default();
-        let watched = counts.clone().map(|count| watch.join(count.into()));
+        let watched = counts.clone().map(|count| joined(&watch, count));
         watched[0].set(watched[0].now() + ms(100));
         watched[1].set(watched[1].now() + ms(300));
         watch.tick(watch.began + ms(99));
@@ -211,7 +235,7 @@ mod tests {
     async fn whoever_left_is_not_woken() {
         let watch = Watch::new();
         let count = Arc::new(Count::default());
-        let watched = watch.join(Arc::clone(&count).into());
+        let watched = joined(&watch, Arc::clone(&count));
         watched.set(watched.now());
         drop(watched);
         watch.tick(watch.began + ms(1000));

@@ -15,9 +15,9 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::accept::Accepting;
 use crate::access_log::AccessLog;
-use crate::addresses::Addresses;
+use crate::addresses::{Addresses, Counted};
 use crate::client::ClientConn;
-use crate::counters::{Counters, Culprit, Reason};
+use crate::counters::{Counters, Culprit, OpenConnection, Reason};
 use crate::descriptors::Reserve;
 use crate::drain::Drain;
 use crate::forwarded::is_trusted;
@@ -130,27 +130,53 @@ impl Worker {
         while accepting.join_next().await.is_some() {}
     }
 
-    /// Serves one accepted connection.
-    pub(crate) async fn serve(self: Arc<Self>, listener: Arc<Listener>, incoming: Incoming) {
-        let site = self.site();
-        let Some(_open) = self.counters().connect(site.server.connections_max) else {
-            return self.refuse(&incoming, "connections-max");
+    /// Serves one accepted connection. What it takes to admit it is no part of the future, which
+    /// lives as long as the connection.
+    pub(crate) fn serve(
+        self: Arc<Self>,
+        listener: Arc<Listener>,
+        incoming: Incoming,
+    ) -> impl Future<Output = ()> + Send {
+        let admitted = match self.admit(&incoming) {
+            Ok(places) => {
+                let config = listener.config();
+                let client = ClientConn::new(incoming, config.limits, listener, &self.watch);
+                Some((client, config, places))
+            }
+            Err(token) => {
+                self.refuse(&incoming, token);
+                None
+            }
         };
+        async move {
+            if let Some((client, config, _places)) = &mut { admitted } {
+                client.watched().attach().await;
+                serve::serve(&self, config, client).await;
+            }
+        }
+    }
+
+    /// Counts a connection in, or says why it is not admitted.
+    fn admit(
+        &self,
+        incoming: &Incoming,
+    ) -> Result<(OpenConnection, Option<Counted>), &'static str> {
+        let site = self.site();
+        let open = self.shared.counters.connect(site.server.connections_max);
+        let open = open.ok_or("connections-max")?;
         let ip = incoming.remote.ip();
-        let counted = site
+        let max = site
             .server
             .connections_per_address
-            .filter(|_| incoming.is_tcp() && !is_trusted(&site.server.trusted_proxies, ip))
-            .map(|max| self.shared.addresses.connect(ip, max.get()));
-        if let Some(None) = counted {
-            return self.refuse(&incoming, "connections-per-address");
-        }
-        // An idle connection must not keep a site that was replaced.
-        drop(site);
-        let config = listener.config();
-        let watched = self.watch.join_current().await;
-        let mut client = ClientConn::new(incoming, config.limits, listener, watched);
-        serve::serve(&self, &config, &mut client).await;
+            .filter(|_| incoming.is_tcp() && !is_trusted(&site.server.trusted_proxies, ip));
+        let place = match max {
+            Some(max) => {
+                let place = self.shared.addresses.connect(ip, max.get());
+                Some(place.ok_or("connections-per-address")?)
+            }
+            None => None,
+        };
+        Ok((open, place))
     }
 
     fn refuse(&self, incoming: &Incoming, token: &'static str) {
