@@ -10,6 +10,7 @@ use crate::config::BackendConfig;
 use crate::conn::Conn;
 use crate::dial::dial;
 use crate::error::LeaseError;
+use crate::health::SharedHealth;
 use crate::lease::Lease;
 use crate::pool::Pool;
 
@@ -24,6 +25,7 @@ pub struct Backend {
     dialled: AtomicU64,
     reused: AtomicU64,
     stale: AtomicU64,
+    health: SharedHealth,
     /// No configuration names it any more.
     retired: AtomicBool,
 }
@@ -45,6 +47,14 @@ pub struct BackendCounts {
     pub reused: u64,
     /// Pooled connections found closed, loud or silent to CPING since the start.
     pub stale: u64,
+    /// The share of its weight it gets now, in percent; 0 while it is left out.
+    pub share: u8,
+    /// Times it was left out since the start.
+    pub ejections: u64,
+    /// Probes it answered since the start.
+    pub probes_answered: u64,
+    /// Probes it did not answer since the start.
+    pub probes_failed: u64,
 }
 
 /// Counts an exchange as in flight until dropped.
@@ -62,6 +72,7 @@ impl Backend {
             cap: Cap::new(config.connections_max, config.queue_max),
             pools,
             in_flight: AtomicUsize::new(0),
+            health: SharedHealth::new(config.slow_start),
             dialled: AtomicU64::new(0),
             reused: AtomicU64::new(0),
             stale: AtomicU64::new(0),
@@ -85,6 +96,7 @@ impl Backend {
     /// What its connections did and are doing.
     #[must_use]
     pub fn counts(&self) -> BackendCounts {
+        let health = self.health.counts();
         BackendCounts {
             in_flight: self.in_flight(),
             open: self.cap.open(),
@@ -93,7 +105,15 @@ impl Backend {
             dialled: self.dialled.load(Ordering::Relaxed),
             reused: self.reused.load(Ordering::Relaxed),
             stale: self.stale.load(Ordering::Relaxed),
+            share: self.share(),
+            ejections: health.ejections,
+            probes_answered: health.probes_answered,
+            probes_failed: health.probes_failed,
         }
+    }
+
+    pub(crate) fn health(&self) -> &SharedHealth {
+        &self.health
     }
 
     /// A connection for one exchange on `worker`: a pooled one that is still quiet, else a fresh
@@ -126,23 +146,21 @@ impl Backend {
         Box::pin(self.lease_fresh(InFlight::begin(self), worker)).await
     }
 
-    /// Asks pooled connections that were idle for long whether they are alive, then opens one.
+    /// Asks a pooled connection that was idle for long whether it is alive; opens one otherwise.
     async fn lease_slowly(
         self: &Arc<Self>,
-        mut unproved: Option<Box<Conn>>,
+        unproved: Option<Box<Conn>>,
         in_flight: InFlight,
         worker: usize,
     ) -> Result<Lease, LeaseError> {
-        while let Some(mut conn) = unproved {
+        if let Some(mut conn) = unproved {
             if self.ping(&mut conn).await {
                 self.reused.fetch_add(1, Ordering::Relaxed);
                 return Ok(Lease::new(conn, in_flight, worker, true));
             }
             self.stale.fetch_add(1, Ordering::Relaxed);
-            unproved = match self.take_quiet(worker, Instant::now()) {
-                Some((conn, false)) => return Ok(Lease::new(conn, in_flight, worker, true)),
-                other => other.map(|(conn, _)| conn),
-            };
+            // The others are hardly better, and to ask each would take a `ping_timeout` each.
+            self.suspect();
         }
         self.lease_fresh(in_flight, worker).await
     }
@@ -155,7 +173,9 @@ impl Backend {
         match self.permit(worker).await? {
             Grant::Conn(conn) => Ok(Lease::new(conn, in_flight, worker, true)),
             Grant::Permit(permit) => {
-                let conn = self.dial(permit).await?;
+                let began = Instant::now();
+                let dialled = self.dial(permit).await;
+                let conn = dialled.inspect_err(|error| self.note_failed_dial(error, began))?;
                 Ok(Lease::new(conn, in_flight, worker, false))
             }
         }
@@ -212,10 +232,10 @@ impl Backend {
     async fn dial(&self, permit: Permit<Box<Conn>>) -> Result<Box<Conn>, LeaseError> {
         let stream = dial(&self.config.address, self.config.connect_timeout).await?;
         self.dialled.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(Conn::new(stream, &self.config, permit)))
+        Ok(Box::new(Conn::new(stream, &self.config, Some(permit))))
     }
 
-    async fn ping(&self, conn: &mut Conn) -> bool {
+    pub(crate) async fn ping(&self, conn: &mut Conn) -> bool {
         timeout(self.config.ajp.ping_timeout, conn.ping())
             .await
             .unwrap_or(false)
@@ -245,15 +265,19 @@ impl Backend {
         self.close_unused();
     }
 
-    fn close_unused(&self) {
-        for pool in &self.pools {
-            while pool.evict().is_some() {}
-        }
+    /// Closes the unused connections of all workers; says how many.
+    pub(crate) fn close_unused(&self) -> usize {
+        let unused = |pool| std::iter::from_fn(move || Pool::evict(pool));
+        self.pools.iter().flat_map(unused).count()
     }
 
     /// Closes the worker's pooled connections that are too old or that the backend has closed.
-    /// To be called now and then, so that a backend is not left with half-closed connections.
-    pub fn sweep(&self, worker: usize) {
+    /// To be called now and then, so that a backend is not left with half-closed connections nor,
+    /// when it is out, without its keeper.
+    pub fn sweep(self: &Arc<Self>, worker: usize) {
+        if self.share() == 0 {
+            self.keep();
+        }
         let closed = self.pools[worker].sweep(Instant::now(), |conn| conn.is_quiet());
         if closed > 0 {
             tracing::debug!(backend = %self.config.name, closed, "closed unused connections");

@@ -79,6 +79,12 @@ pub struct BackendConfig {
     pub idle_body_timeout: Duration,
     /// How long a whole exchange may take. Default: no limit, as in nginx.
     pub exchange_timeout: Option<Duration>,
+    /// Whether the backend is left out while it cannot be connected to. Default on; off lets each
+    /// request try. nginx: `max_fails` (0 is off).
+    pub eject: bool,
+    /// How long its share grows after it was left out, from a tenth to all of its weight; 0 gives
+    /// all at once. Default 10 s. nginx: `slow_start`; HAProxy: `slowstart`.
+    pub slow_start: Duration,
     /// Settings that only AJP13 has.
     pub ajp: AjpConfig,
 }
@@ -158,6 +164,8 @@ impl BackendConfig {
             first_byte_timeout: Duration::from_secs(60),
             idle_body_timeout: Duration::from_secs(60),
             exchange_timeout: None,
+            eject: true,
+            slow_start: Duration::from_secs(10),
             ajp: AjpConfig::default(),
         }
     }

@@ -61,9 +61,9 @@ pub(crate) struct Conn {
     read_size: usize,
     /// Whether any byte arrived since the last request was sent.
     answered: bool,
-    /// Held for its drop, which lets another connection be opened.
+    /// Held for its drop, which lets another connection be opened. A probe's has none.
     #[expect(dead_code, reason = "held for its drop")]
-    permit: Permit<Box<Self>>,
+    permit: Option<Permit<Box<Self>>>,
 }
 
 #[derive(Debug)]
@@ -73,7 +73,11 @@ enum Codec {
 }
 
 impl Conn {
-    pub(crate) fn new(stream: Stream, config: &BackendConfig, permit: Permit<Box<Self>>) -> Self {
+    pub(crate) fn new(
+        stream: Stream,
+        config: &BackendConfig,
+        permit: Option<Permit<Box<Self>>>,
+    ) -> Self {
         let codec = match config.protocol {
             Protocol::Ajp => Codec::Ajp(ajp::Client::new(ajp::ClientConfig {
                 packet_size: config.ajp.packet_size,

@@ -83,6 +83,7 @@ impl LeaseError {
     #[must_use]
     pub fn culprit(&self) -> Culprit {
         match self {
+            Self::Dial { source } if is_shortage(source) => Culprit::Front,
             Self::Dial { .. } | Self::DialTimeout { .. } | Self::Ping => Culprit::Backend,
             Self::QueueFull { .. } | Self::QueueTimeout { .. } => Culprit::Front,
         }
@@ -97,6 +98,19 @@ impl LeaseError {
             Self::QueueFull { .. } | Self::QueueTimeout { .. } => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
+}
+
+/// Whether it is we who lack what a connection takes: descriptors, memory, ports. Clients can bring
+/// that about, so no backend may be blamed for it.
+fn is_shortage(error: &io::Error) -> bool {
+    /// ENFILE, EMFILE and ENOBUFS of Linux, which have no kind of their own.
+    const SHORTAGES: [i32; 3] = [23, 24, 105];
+    let numbered = error.raw_os_error();
+    numbered.is_some_and(|number| SHORTAGES.contains(&number))
+        || matches!(
+            error.kind(),
+            io::ErrorKind::OutOfMemory | io::ErrorKind::AddrNotAvailable
+        )
 }
 
 /// A request that cannot be put into the backend's protocol. Nothing was written and the
@@ -170,5 +184,25 @@ impl Error {
     #[must_use]
     pub fn is_disconnect(&self) -> bool {
         matches!(self, Self::Io(_) | Self::Closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_of_ours_is_not_the_backends_fault() {
+        let dial = |number| LeaseError::Dial {
+            source: io::Error::from_raw_os_error(number),
+        };
+        // ECONNREFUSED, EHOSTUNREACH, ENOENT of a Unix socket.
+        for number in [111, 113, 2] {
+            assert_eq!(dial(number).culprit(), Culprit::Backend, "{number}");
+        }
+        // ENFILE, EMFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL.
+        for number in [23, 24, 105, 12, 99] {
+            assert_eq!(dial(number).culprit(), Culprit::Front, "{number}");
+        }
     }
 }

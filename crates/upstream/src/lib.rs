@@ -3,8 +3,9 @@
 //! A [`Backend`] is one address with its pools, a pool per worker, and one hard cap over all of
 //! them. [`Backend::lease`] hands out a connection that is still quiet, or dials, or waits in a
 //! bounded queue. A [`Lease`] carries one exchange whichever protocol the backend speaks: the
-//! request goes out, [`Event`]s come back. Choosing a backend and talking to clients happen
-//! elsewhere.
+//! request goes out, [`Event`]s come back. [`Backend::share`] says whether it may be picked: a
+//! backend that cannot be connected to is left out, and probed until it is back. Choosing a backend
+//! and talking to clients happen elsewhere.
 //!
 //! The invariant everything rests on: a connection goes back to its pool only through
 //! [`Lease::finish`], which takes it only when both messages ended exactly where the framing said,
@@ -49,6 +50,8 @@ pub mod config;
 mod conn;
 mod dial;
 mod error;
+mod health;
+mod keeper;
 mod lease;
 mod output;
 mod pool;
