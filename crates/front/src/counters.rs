@@ -27,6 +27,18 @@ impl Reason {
     pub(crate) fn is_client(self) -> bool {
         self.culprit == Culprit::Client
     }
+
+    /// Whose doing it was.
+    #[must_use]
+    pub fn culprit(self) -> Culprit {
+        self.culprit
+    }
+
+    /// What happened, in one word.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        self.token
+    }
 }
 
 impl fmt::Display for Reason {

@@ -133,6 +133,7 @@ impl<'a> Exchange<'a> {
     ) -> Result<(), Failure> {
         let (upstream, path) = self.route(site, &head)?;
         self.upstream = Some(upstream);
+        upstream.allowance.request();
         let outgoing = Outgoing::new(self.worker, (site, upstream), client, head, path)?;
         self.client_ip = outgoing.identity.ip;
         if !outgoing.method().is_idempotent() {
@@ -206,7 +207,7 @@ impl<'a> Exchange<'a> {
                 disconnected: failed.disconnected,
                 reused: failed.reused,
                 attempts_left: (upstream.retries + 1).saturating_sub(self.attempts),
-                others: tried.len() < upstream.backends.len(),
+                others: upstream.has_others(&tried),
                 blameless: failed.failure.reason.is_client(),
             });
             fresh = match decision {
@@ -214,6 +215,11 @@ impl<'a> Exchange<'a> {
                 Retry::Fresh => Some(index),
                 Retry::Other => None,
             };
+            if !upstream.allowance.retry() {
+                let reason = Reason::new(Culprit::Front, "retry-budget");
+                self.worker.counters().reason(reason);
+                return Err(failed.failure);
+            }
             self.worker.counters().retry();
             self.worker.counters().reason(failed.failure.reason);
             tracing::info!(request = %self.id, ?decision, reason = %failed.failure.reason, "retry");
@@ -263,6 +269,9 @@ impl<'a> Exchange<'a> {
         let failed = Failed::from_relay(&error, &self.progress, &lease);
         self.report(backend, failed.failure, &error);
         lease.abort();
+        if failed.failure.reason.culprit() == Culprit::Backend {
+            backend.suspect();
+        }
         Err(failed)
     }
 

@@ -41,6 +41,7 @@
 mod accept;
 mod access_log;
 mod addresses;
+mod allowance;
 mod client;
 pub mod config;
 mod counters;
@@ -67,8 +68,10 @@ mod site;
 mod watch;
 mod worker;
 
+pub use catamaran_upstream::BackendCounts;
 pub use counters::{CountersSnapshot, Culprit, Reason};
 pub use handover::{Inheritance, NotTaken, Offer, Taken};
 pub use listener::{BindError, BoundAddress};
 pub use reload::{ReloadError, ReloadReport};
 pub use server::{Running, StartError, start, start_inheriting};
+pub use site::BackendStatus;

@@ -17,7 +17,7 @@ use crate::descriptors::Reserve;
 use crate::drain::{Drain, Ending};
 use crate::handover::{Inheritance, Taken};
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Listener};
-use crate::site::Site;
+use crate::site::{BackendStatus, Site};
 use crate::worker::{Assignment, Shared, Worker};
 
 /// Why the front did not start.
@@ -160,6 +160,12 @@ impl Running {
     #[must_use]
     pub fn counters(&self) -> CountersSnapshot {
         self.shared.counters.snapshot()
+    }
+
+    /// Every backend of the configuration in force, at this moment.
+    #[must_use]
+    pub fn backends(&self) -> Vec<BackendStatus> {
+        self.shared.site.load().status()
     }
 
     pub(crate) fn listeners(&self) -> MutexGuard<'_, Vec<Arc<Listener>>> {

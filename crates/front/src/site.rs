@@ -7,8 +7,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_balance::{Balancer, Candidate};
-use catamaran_upstream::Backend;
+use catamaran_upstream::{Backend, BackendCounts};
 
+use crate::allowance::Allowance;
 use crate::config::{BackendConfig, Config, Protocol, ServerConfig, UpstreamConfig};
 use crate::forwarded::Via;
 use crate::route::RouteTable;
@@ -27,8 +28,20 @@ pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) backends: Vec<Arc<Backend>>,
     pub(crate) retries: u32,
+    pub(crate) allowance: Allowance,
     /// One for each worker. The mutex is never contended: a worker is one thread.
     turns: Box<[Mutex<Turns>]>,
+}
+
+/// One backend at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendStatus {
+    /// The upstream it is a member of.
+    pub upstream: String,
+    /// Its name, unique in that upstream.
+    pub backend: String,
+    /// What its connections did and are doing, and how it fares.
+    pub counts: BackendCounts,
 }
 
 #[derive(Debug)]
@@ -68,6 +81,19 @@ impl Site {
             .flat_map(|upstream| &upstream.backends)
     }
 
+    pub(crate) fn status(&self) -> Vec<BackendStatus> {
+        let of_upstream = |upstream: &Upstream| {
+            let name = upstream.name.clone();
+            let of_backend = move |backend: &Arc<Backend>| BackendStatus {
+                upstream: name.clone(),
+                backend: backend.config().name.clone(),
+                counts: backend.counts(),
+            };
+            upstream.backends.iter().map(of_backend).collect::<Vec<_>>()
+        };
+        self.upstreams.iter().flat_map(of_upstream).collect()
+    }
+
     /// Closes what is unused for too long on `worker`.
     pub(crate) fn sweep(&self, worker: usize) {
         for backend in self.backends() {
@@ -94,6 +120,7 @@ impl Upstream {
                 .map(|it| take_or_new(it, workers, reusable))
                 .collect(),
             retries: config.retries,
+            allowance: Allowance::new(),
             turns: (0..workers).map(turns).collect(),
         }
     }
@@ -105,11 +132,25 @@ impl Upstream {
             .any(|backend| backend.config().protocol == Protocol::Http)
     }
 
-    /// Picks a backend that was not tried yet.
+    /// Whether there is a backend that may be picked and was not tried yet.
+    pub(crate) fn has_others(&self, tried: &[usize]) -> bool {
+        let mut backends = self.backends.iter().enumerate();
+        backends.any(|(index, backend)| !tried.contains(&index) && backend.share() > 0)
+    }
+
+    /// Picks a backend that was not tried yet, by its share of the load.
     pub(crate) fn pick(&self, worker: usize, tried: &[usize]) -> Option<usize> {
-        if let [_] = self.backends[..] {
-            return tried.is_empty().then_some(0);
+        let picked = match &self.backends[..] {
+            [only] => (tried.is_empty() && only.share() > 0).then_some(0),
+            _ => self.pick_by_turns(worker, tried),
+        };
+        if picked.is_none() && tried.is_empty() {
+            self.backends.iter().for_each(|backend| backend.want());
         }
+        picked
+    }
+
+    fn pick_by_turns(&self, worker: usize, tried: &[usize]) -> Option<usize> {
         let mut turns = self.turns[worker]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -118,17 +159,15 @@ impl Upstream {
             candidates,
         } = &mut *turns;
         candidates.clear();
-        candidates.extend(
-            self.backends
-                .iter()
-                .enumerate()
-                .map(|(index, backend)| Candidate {
-                    weight: backend.config().weight,
-                    share: 100,
-                    in_flight: backend.in_flight(),
-                    eligible: !tried.contains(&index),
-                }),
-        );
+        candidates.extend(self.backends.iter().enumerate().map(|(index, backend)| {
+            let share = backend.share();
+            Candidate {
+                weight: backend.config().weight,
+                share,
+                in_flight: backend.in_flight(),
+                eligible: share > 0 && !tried.contains(&index),
+            }
+        }));
         balancer.pick(candidates)
     }
 }

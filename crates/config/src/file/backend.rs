@@ -63,6 +63,8 @@ pub(super) fn settings(
     table.set(&FIRST_BYTE_TIMEOUT, &mut backend.first_byte_timeout);
     table.set(&IDLE_BODY_TIMEOUT, &mut backend.idle_body_timeout);
     table.set(&EXCHANGE_TIMEOUT, &mut backend.exchange_timeout);
+    table.set(&EJECT, &mut backend.eject);
+    table.set(&SLOW_START, &mut backend.slow_start);
     let ajp = &mut backend.ajp;
     let packet_size = table
         .take(&PACKET_SIZE)
@@ -199,6 +201,8 @@ pub(crate) static SECTION: Section = Section {
         &FIRST_BYTE_TIMEOUT,
         &IDLE_BODY_TIMEOUT,
         &EXCHANGE_TIMEOUT,
+        &EJECT,
+        &SLOW_START,
         &PACKET_SIZE,
         &SECRET,
         &SECRET_FILE,
@@ -228,6 +232,8 @@ pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &FIRST_BYTE_TIMEOUT,
     &IDLE_BODY_TIMEOUT,
     &EXCHANGE_TIMEOUT,
+    &EJECT,
+    &SLOW_START,
     &PACKET_SIZE,
     &SECRET,
     &SECRET_FILE,
@@ -395,6 +401,39 @@ static EXCHANGE_TIMEOUT: Key<OrOff<Durations>> = Key {
                  nginx: a large download takes as long as its client needs.",
         extremes: "Too short cuts downloads off. Off lets a slow client hold a connection for long.",
         elsewhere: "HAProxy `timeout tunnel` comes near",
+    },
+};
+
+static EJECT: Key<Switch> = Key {
+    name: "eject",
+    values: Switch,
+    doc: Doc {
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "Leave the backend out when it cannot be connected to or does not answer CPING: for \
+                 a second at first, for up to half a minute when it keeps coming and going. The \
+                 front probes it by itself, one connection at a time. What fails after a request was \
+                 sent only leads to such a probe, so that no request can put a backend out.",
+        extremes: "With all backends left out, requests are answered 503 at once. Off, each request \
+                   tries the dead backend first and waits as long as `connect_timeout`.",
+        elsewhere: "nginx `max_fails`, `fail_timeout`; httpd `retry`; mod_jk `recover_time`",
+    },
+};
+
+static SLOW_START: Key<Durations> = Key {
+    name: "slow_start",
+    values: Durations {
+        min: Duration::ZERO,
+        max: DAY,
+    },
+    doc: Doc {
+        preset: Preset::Value("\"10s\""),
+        sample: "\"60s\"",
+        effect: "How long a backend that comes back gets less than its `weight`, growing from a tenth \
+                 of it. Without effect when no other backend is up.",
+        extremes: "`\"0s\"` gives a Tomcat that has just started its full load before its code is \
+                   warm. Too long, the others carry the load for it.",
+        elsewhere: "nginx `slow_start` (commercial); HAProxy `slowstart`",
     },
 };
 

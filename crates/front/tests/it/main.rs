@@ -7,6 +7,7 @@
 
 mod drain;
 mod handover;
+mod health;
 mod limits;
 mod reload;
 
