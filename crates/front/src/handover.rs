@@ -286,3 +286,44 @@ const MESSAGE_MAX: usize = 256;
 
 /// Version, kind and a byte for each listener.
 const ANSWER_MAX: usize = 2 + u16::MAX as usize;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ListenerConfig;
+    use crate::listener::{Acceptor, bind};
+
+    fn listener(address: &ListenAddress, workers: usize) -> Arc<Listener> {
+        let bound = bind(address, workers).expect("a free address");
+        let config = ListenerConfig::new(address.clone());
+        let listener = Listener::new(config, bound.address.clone(), bound.file);
+        for socket in bound.sockets {
+            listener.add(Acceptor::adopt(socket, &bound.address).expect("adopted"));
+        }
+        Arc::new(listener)
+    }
+
+    #[tokio::test]
+    async fn every_socket_of_every_listener_arrives() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let unix = ListenAddress::Unix(directory.path().join("front.sock"));
+        let tcp = ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
+        // More than fit one message.
+        let many = SOCKETS_MAX + 6;
+        let listeners = vec![listener(&tcp, many), listener(&unix, 2), listener(&tcp, 1)];
+        let (channel, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .expect("a pair");
+        let offer = Offer { channel, listeners };
+        offer.send().expect("sent");
+        let mut inheritance = Inheritance::receive(theirs).expect("received");
+        let mut take = |address: &ListenAddress| inheritance.take(address).map(|all| all.len());
+        assert_eq!(take(&tcp), Some(many));
+        assert_eq!(take(&unix), Some(2));
+        assert_eq!((take(&tcp), take(&tcp), take(&unix)), (Some(1), None, None));
+    }
+}

@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use catamaran_e2e::Front;
-use catamaran_testkit::HttpClient;
 use catamaran_testkit::usage::open_files;
+use catamaran_testkit::{Deadline, HttpClient};
 
 use crate::reload::{application, file};
 
@@ -34,13 +34,16 @@ fn without_descriptors_clients_are_refused_and_the_front_recovers() {
     }
     assert!(refused > 0 && !held.is_empty(), "{} held", held.len());
     front.wait_for_log("cannot accept connections").unwrap();
-    drop(held);
-    catamaran_testkit::Deadline::default()
-        .poll("the front to recover", || {
+    // Those who have been idle for long make room.
+    let recovered = || {
+        Deadline::default().poll("another client to be served", || {
             let mut client = front.connect().ok()?;
             asks(&front, &mut client).then_some(())
         })
-        .unwrap();
+    };
+    recovered().unwrap();
+    drop(held);
+    recovered().unwrap();
 }
 
 /// Whether a request on this connection is answered; if not, the connection was closed.

@@ -42,7 +42,7 @@ fn idle_clients_do_not_hold_a_drain_up() {
 #[test]
 fn whoever_could_connect_is_served() {
     let app = backend("app");
-    for _ in 0..5 {
+    for _ in 0..2 {
         let mut config = config(&[loopback()], vec![to(&app)]);
         config.server.drain_timeout = Duration::from_millis(400);
         let running = start(config).unwrap();
