@@ -19,29 +19,60 @@ use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
+use crate::config::ListenerConfig;
 use crate::listener::{Incoming, Listener};
 use crate::watch::{Tick, Watch, Watched};
 
 #[derive(Debug)]
 pub(crate) struct ClientConn {
     stream: Stream,
+    /// The client closed its sending side.
+    half_closed: bool,
+    remote: SocketAddr,
+    local: SocketAddr,
+    listener: Arc<Listener>,
+    config: Arc<ListenerConfig>,
+    watched: Watched,
+    /// What an exchange needs; an idle connection has none, for there are many of them.
+    talk: Option<Box<Talk>>,
+}
+
+/// A connection on which something was received.
+#[derive(Debug)]
+struct Talk {
     codec: Server,
     input: BytesMut,
     output: Output,
     /// Bytes asked for in the next read; grows while reads fill what they get.
     read_size: usize,
-    /// The client closed its sending side.
-    half_closed: bool,
     /// Bytes of the current response's body handed over.
     sent: u64,
     /// The request is HTTP/1.0, which knows no chunks.
     is_http10: bool,
     /// The response's end is known only by the close.
     close_delimited: bool,
-    remote: SocketAddr,
-    local: SocketAddr,
-    listener: Arc<Listener>,
-    watched: Watched,
+}
+
+impl Talk {
+    fn new(limits: Limits) -> Self {
+        Self {
+            codec: Server::new(limits),
+            input: BytesMut::new(),
+            output: Output::default(),
+            read_size: READ_MIN,
+            sent: 0,
+            is_http10: false,
+            close_delimited: false,
+        }
+    }
+
+    fn make_room(&mut self) {
+        if self.input.capacity() == 0 {
+            self.input = buffers::take();
+        } else if self.input.capacity() - self.input.len() < READ_MIN / 2 {
+            self.input.reserve(self.read_size);
+        }
+    }
 }
 
 /// A request's body, piece by piece.
@@ -64,27 +95,27 @@ pub(crate) enum ClientError {
 
 impl ClientConn {
     /// A connection that a listener accepted.
-    pub(crate) fn new(
-        incoming: Incoming,
-        limits: Limits,
-        listener: Arc<Listener>,
-        watch: &Arc<Watch>,
-    ) -> Self {
+    pub(crate) fn new(incoming: Incoming, listener: Arc<Listener>, watch: &Arc<Watch>) -> Self {
         Self {
             stream: incoming.stream,
-            codec: Server::new(limits),
-            input: BytesMut::new(),
-            output: Output::default(),
-            read_size: READ_MIN,
             half_closed: false,
-            sent: 0,
-            is_http10: false,
-            close_delimited: false,
             remote: incoming.remote,
             local: incoming.local,
+            config: listener.config(),
             listener,
             watched: watch.join(),
+            talk: None,
         }
+    }
+
+    /// The settings of the listener when it accepted the connection.
+    pub(crate) fn config(&self) -> &Arc<ListenerConfig> {
+        &self.config
+    }
+
+    fn talk(&mut self) -> &mut Talk {
+        let limits = self.config.limits;
+        self.talk.get_or_insert_with(|| Box::new(Talk::new(limits)))
     }
 
     /// The client's address; for a Unix socket the loopback address and port 0.
@@ -123,21 +154,25 @@ impl ClientConn {
 
     /// Whether bytes were received that have not been looked at.
     pub(crate) fn has_input(&self) -> bool {
-        !self.input.is_empty()
+        self.talk
+            .as_ref()
+            .is_some_and(|talk| !talk.input.is_empty())
     }
 
     /// The next thing the client said, from what was received so far.
     pub(crate) fn decode(&mut self) -> Result<Option<ServerEvent>, Fault> {
-        let event = self.codec.receive(&mut self.input)?;
+        let talk = self.talk();
+        let event = talk.codec.receive(&mut talk.input)?;
         if let Some(ServerEvent::Head(head)) = &event {
-            self.is_http10 = head.version == Version::HTTP_10;
+            talk.is_http10 = head.version == Version::HTTP_10;
         }
         Ok(event)
     }
 
     /// What the client's close means now: fine between requests, a fault within one.
     pub(crate) fn decode_eof(&mut self) -> Result<(), Fault> {
-        self.codec.receive_eof(&self.input)
+        let talk = self.talk();
+        talk.codec.receive_eof(&talk.input)
     }
 
     /// Reads once; 0 is the client's close.
@@ -163,17 +198,15 @@ impl ClientConn {
         if self.half_closed {
             return Poll::Ready(Ok(0));
         }
-        if self.input.capacity() == 0 {
-            self.input = buffers::take();
-        } else if self.input.capacity() - self.input.len() < READ_MIN / 2 {
-            self.input.reserve(self.read_size);
-        }
-        let room = self.input.capacity() - self.input.len();
-        let read = ready!(pin!(self.stream.read_buf(&mut self.input)).poll(cx))?;
+        let limits = self.config.limits;
+        let talk = self.talk.get_or_insert_with(|| Box::new(Talk::new(limits)));
+        talk.make_room();
+        let room = talk.input.capacity() - talk.input.len();
+        let read = ready!(pin!(self.stream.read_buf(&mut talk.input)).poll(cx))?;
         if read == 0 {
             self.half_closed = true;
         } else if read == room {
-            self.read_size = (self.read_size * 2).min(READ_MAX);
+            talk.read_size = (talk.read_size * 2).min(READ_MAX);
         }
         Poll::Ready(Ok(read))
     }
@@ -184,11 +217,9 @@ impl ClientConn {
         cx: &mut Context<'_>,
     ) -> Poll<Result<BodyPart, ClientError>> {
         loop {
-            match self
-                .codec
-                .receive(&mut self.input)
-                .map_err(ClientError::Fault)?
-            {
+            let talk = self.talk();
+            let received = talk.codec.receive(&mut talk.input);
+            match received.map_err(ClientError::Fault)? {
                 Some(ServerEvent::Body(data)) => return Poll::Ready(Ok(BodyPart::Data(data))),
                 Some(ServerEvent::BodyEnd) => return Poll::Ready(Ok(BodyPart::End)),
                 // The codec yields no further head before this exchange is over.
@@ -208,7 +239,7 @@ impl ClientConn {
     /// Ready when the connection broke. A client that only closed its sending side still wants
     /// its answer. Bytes of further requests are kept, up to a limit.
     pub(crate) fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        while !self.half_closed && self.input.len() < PIPELINE_MAX {
+        while !self.half_closed && self.talk().input.len() < PIPELINE_MAX {
             if let Err(error) = ready!(self.poll_read(cx)) {
                 return Poll::Ready(error);
             }
@@ -218,78 +249,88 @@ impl ClientConn {
 
     /// Says that the body may come (RFC 9110, section 10.1.1).
     pub(crate) fn send_continue(&mut self) {
-        self.codec.send_continue(self.output.staging());
+        let talk = self.talk();
+        talk.codec.send_continue(talk.output.staging());
     }
 
     /// Passes an interim response on.
     pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &HeaderMap) {
-        self.codec
-            .send_interim(status, headers, self.output.staging());
+        let talk = self.talk();
+        talk.codec
+            .send_interim(status, headers, talk.output.staging());
     }
 
     pub(crate) fn send_head(&mut self, head: &ResponseHead<'_>) -> Result<(), ResponseError> {
         // A drain may have begun since the request came: the client must not send another.
-        if self.listener.drain().has_begun() {
-            self.codec.close_after();
+        let draining = self.listener.drain().has_begun();
+        let talk = self.talk();
+        if draining {
+            talk.codec.close_after();
         }
-        self.sent = 0;
-        self.close_delimited = self.is_http10 && head.body == BodyLength::Unknown;
-        self.codec.send_head(head, self.output.staging())
+        talk.sent = 0;
+        talk.close_delimited = talk.is_http10 && head.body == BodyLength::Unknown;
+        talk.codec.send_head(head, talk.output.staging())
     }
 
     /// Hands over some of the response's body. What the response may not have (to HEAD, or beyond
     /// its length) is left out.
     pub(crate) fn send_data(&mut self, mut data: Bytes) {
-        let taken = self.codec.begin_data(data.len(), self.output.staging());
+        let talk = self.talk();
+        let taken = talk.codec.begin_data(data.len(), talk.output.staging());
         data.truncate(taken);
-        self.sent += taken as u64;
-        self.output.push(data);
-        self.codec.finish_data(self.output.staging());
+        talk.sent += taken as u64;
+        talk.output.push(data);
+        talk.codec.finish_data(talk.output.staging());
     }
 
     /// Ends the response. An error means that it is shorter than announced: cut the connection.
     pub(crate) fn send_end(&mut self) -> Result<(), BodyError> {
-        self.codec.send_end(self.output.staging())
+        let talk = self.talk();
+        talk.codec.send_end(talk.output.staging())
     }
 
     /// Bytes of the current response's body handed over.
     pub(crate) fn sent(&self) -> u64 {
-        self.sent
+        self.talk.as_ref().map_or(0, |talk| talk.sent)
     }
 
     /// The next response's head says that the connection is closed after it.
     pub(crate) fn close_after(&mut self) {
-        self.codec.close_after();
+        self.talk().codec.close_after();
     }
 
     /// Whether another request may follow on this connection.
     pub(crate) fn can_reuse(&self) -> bool {
-        self.codec.can_reuse()
+        self.talk.as_ref().is_none_or(|talk| talk.codec.can_reuse())
     }
 
     /// Whether no further request can follow, whatever becomes of this one's body.
     pub(crate) fn is_last(&self) -> bool {
-        self.codec.is_last()
+        self.talk.as_ref().is_some_and(|talk| talk.codec.is_last())
     }
 
     /// Whether the request's body was received to its end.
     pub(crate) fn request_body_done(&self) -> bool {
-        self.codec.request_body_done()
+        let talk = self.talk.as_ref();
+        talk.is_none_or(|talk| talk.codec.request_body_done())
     }
 
     /// Whether enough waits to be written that nothing should be added.
     pub(crate) fn is_full(&self) -> bool {
-        self.output.is_full()
+        self.talk.as_ref().is_some_and(|talk| talk.output.is_full())
     }
 
     /// Bytes not yet written.
     pub(crate) fn unwritten(&self) -> usize {
-        self.output.len()
+        self.talk.as_ref().map_or(0, |talk| talk.output.len())
     }
 
     /// Writes what was handed over; ready when all of it is written.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.output.poll_write(cx, &mut self.stream)
+        match &mut self.talk {
+            Some(talk) => talk.output.poll_write(cx, &mut self.stream),
+            None => Poll::Ready(Ok(0)),
+        }
     }
 
     /// Waits until everything is written.
@@ -304,7 +345,7 @@ impl ClientConn {
     pub(crate) async fn give_up(&mut self, limit: Duration) {
         // Not being able to send it is no worse than what comes next.
         tokio::time::timeout(limit, self.flush()).await.ok();
-        if self.close_delimited {
+        if self.talk().close_delimited {
             self.stream.reset_on_close();
         }
     }
@@ -325,15 +366,20 @@ impl ClientConn {
 
     /// Lets go of all memory that an idle connection does not need.
     pub(crate) fn release_buffers(&mut self) {
+        let Some(talk) = self.talk.take() else {
+            return;
+        };
+        let Talk {
+            input, mut output, ..
+        } = *talk;
         debug_assert!(
-            self.input.is_empty(),
+            input.is_empty(),
             "only an idle connection lets go of its buffers"
         );
-        if self.input.capacity() > 0 {
-            buffers::give(std::mem::take(&mut self.input));
+        if input.capacity() > 0 {
+            buffers::give(input);
         }
-        self.read_size = READ_MIN;
-        self.output.release();
+        output.release();
     }
 
     /// Closes the sending side, then reads what is still on its way up to `limit` bytes, so that
@@ -343,7 +389,7 @@ impl ClientConn {
         let shut = std::future::poll_fn(|cx| Pin::new(&mut self.stream).poll_shutdown(cx)).await;
         let mut drained = 0;
         while shut.is_ok() && drained < limit {
-            self.input.clear();
+            self.talk().input.clear();
             match self.read().await {
                 Ok(read @ 1..) => drained += read,
                 _ => return,

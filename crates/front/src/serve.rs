@@ -4,6 +4,7 @@
 //! kept small, because there are many: what an exchange needs is boxed when it begins, and buffers
 //! are let go of when it ends.
 
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -27,7 +28,8 @@ enum Next {
 }
 
 /// Serves a client until its connection is closed.
-pub(crate) async fn serve(worker: &Worker, listener: &ListenerConfig, client: &mut ClientConn) {
+pub(crate) async fn serve(worker: &Worker, client: &mut ClientConn) {
+    let listener = &Arc::clone(client.config());
     let mut wait = listener.head_timeout;
     for served in 1.. {
         if !client.has_input() && !idle(worker, client, wait).await {

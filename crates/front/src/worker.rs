@@ -137,21 +137,18 @@ impl Worker {
         listener: Arc<Listener>,
         incoming: Incoming,
     ) -> impl Future<Output = ()> + Send {
-        let admitted = match self.admit(&incoming) {
-            Ok(places) => {
-                let config = listener.config();
-                let client = ClientConn::new(incoming, config.limits, listener, &self.watch);
-                Some((client, config, places))
-            }
+        let mut admitted = match self.admit(&incoming) {
+            Ok(places) => Some((ClientConn::new(incoming, listener, &self.watch), places)),
             Err(token) => {
                 self.refuse(&incoming, token);
                 None
             }
         };
         async move {
-            if let Some((client, config, _places)) = &mut { admitted } {
+            // By reference: what is moved within a future takes its room twice.
+            if let Some((client, _places)) = &mut admitted {
                 client.watched().attach().await;
-                serve::serve(&self, config, client).await;
+                serve::serve(&self, client).await;
             }
         }
     }
