@@ -2,7 +2,8 @@
 //!
 //! `fuzz/` stands outside the workspace because libFuzzer needs nightly; checking it on stable
 //! keeps it from rotting. A run stops at the first finding, which cargo-fuzz leaves in
-//! `fuzz/artifacts`.
+//! `fuzz/artifacts`; new inputs stay in `fuzz/target/corpus`, from where a worthy one is committed
+//! by hand.
 
 use std::fs;
 use std::path::Path;
@@ -39,8 +40,14 @@ pub(crate) fn all(steps: &mut Steps, root: &Path, seconds: u32) -> anyhow::Resul
     for target in targets(root)? {
         steps.run(&format!("fuzz {target}"), || {
             let fuzz = root.join("fuzz");
+            // libFuzzer adds to the first corpus it is given: not to the committed one.
+            let found = fuzz.join("target/corpus").join(&target);
+            fs::create_dir_all(&found)?;
+            let committed = fuzz.join("corpus").join(&target);
             program("cargo", &["+nightly", "fuzz", "run", "--fuzz-dir"])
-                .args(&[&fuzz.to_string_lossy(), &target, "--", &limit])
+                .args(&[&fuzz.to_string_lossy(), &target])
+                .args(&[&found.to_string_lossy(), &committed.to_string_lossy()])
+                .args(&["--", &limit])
                 .finish()
         })?;
     }

@@ -85,9 +85,10 @@ fn ci() -> anyhow::Result<()> {
 }
 
 fn run(work: impl FnOnce(&mut Steps, &Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    // The manifest's directory is known when this binary is built and cannot move: it is only
-    // ever run by `cargo xtask` from the same checkout.
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+    // From `cargo run`, not from the build: checkouts may share a target directory.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
+    let manifest = manifest.context("run this as `cargo xtask`")?;
+    let root = Path::new(&manifest)
         .ancestors()
         .nth(2)
         .context("xtask is not in crates/xtask of the workspace")?;
