@@ -7,6 +7,7 @@
 pub(crate) mod encode;
 pub(crate) mod fields;
 pub(crate) mod host;
+pub(crate) mod name;
 pub(crate) mod request;
 pub(crate) mod request_line;
 pub(crate) mod response;

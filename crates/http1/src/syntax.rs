@@ -12,12 +12,26 @@ pub(crate) fn is_token_text(text: &[u8]) -> bool {
 
 /// A byte of a field value or a reason phrase: visible, space, tab or above ASCII.
 pub(crate) const fn is_value(byte: u8) -> bool {
-    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+    (byte == b'\t') | ((byte >= b' ') & (byte != 0x7f))
+}
+
+/// Whether `text` may be a field value or a reason phrase. Eight bytes at a time, without a branch,
+/// which compilers turn into vector instructions.
+pub(crate) fn is_value_text(text: &[u8]) -> bool {
+    let is_block = |block: &[u8; 8]| block.iter().fold(true, |is, &byte| is & is_value(byte));
+    match text.last_chunk() {
+        // Its bytes may have been in the block before too.
+        Some(last) => text.as_chunks().0.iter().all(is_block) && is_block(last),
+        None => text.iter().all(|&byte| is_value(byte)),
+    }
 }
 
 /// `text` without the spaces and tabs around it (OWS).
 pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = text {
+    while let [b' ' | b'\t', rest @ ..] = text {
+        text = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = text {
         text = rest;
     }
     text

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 use crate::head::{Request, status_line};
-use crate::syntax::{is_token_text, is_value};
+use crate::syntax::{is_token_text, is_value_text};
 
 /// What a head says about its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +42,9 @@ pub(crate) fn is_connection_field(name: &HeaderName) -> bool {
 
 /// Whether extra fields can be written without changing the meaning of the head around them.
 pub(crate) fn are_valid(extra: &[(&str, &[u8])]) -> bool {
-    extra.iter().all(|(name, value)| {
-        is_token_text(name.as_bytes()) && value.iter().all(|&byte| is_value(byte))
-    })
+    extra
+        .iter()
+        .all(|(name, value)| is_token_text(name.as_bytes()) && is_value_text(value))
 }
 
 /// Writes status line and fields of a response; [`end_head`] follows.
@@ -116,7 +116,6 @@ fn write_fields(headers: &HeaderMap, skip: impl Fn(&HeaderName) -> bool, out: &m
 }
 
 fn write_field(name: &[u8], value: &[u8], out: &mut BytesMut) {
-    out.reserve(name.len() + value.len() + 4);
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);

@@ -26,7 +26,7 @@ impl Authority {
     /// # Errors
     /// [`Fault::HostSyntax`].
     pub fn parse(text: &Bytes) -> Result<Self, Fault> {
-        decode(text)
+        decode(text, text)
     }
 
     /// `host` or `host:port`, as a Host field has it.
@@ -44,30 +44,41 @@ impl Authority {
     }
 }
 
-/// Reads `host [":" [port]]`.
-pub(crate) fn decode(text: &Bytes) -> Result<Authority, Fault> {
+/// Reads `text`, which is part of `head`, as `host [":" [port]]`.
+pub(crate) fn decode(text: &[u8], head: &Bytes) -> Result<Authority, Fault> {
     let host_end = match text.first() {
         Some(b'[') => memchr(b']', text).map(|at| at + 1),
         _ => Some(memchr(b':', text).unwrap_or(text.len())),
     };
-    let host_end = host_end.ok_or(Fault::HostSyntax)?;
-    let port = port(&text[host_end..]).ok_or(Fault::HostSyntax)?;
-    let host = text.slice(..host_end);
+    let (host, port_text) = text.split_at(host_end.ok_or(Fault::HostSyntax)?);
+    let port = port(port_text).ok_or(Fault::HostSyntax)?;
     let host = if host.starts_with(b"[") {
         ipv6(host)
     } else {
         name(host)
     };
-    Ok(Authority {
-        host: host.ok_or(Fault::HostSyntax)?,
-        port,
-    })
+    let host = match host.ok_or(Fault::HostSyntax)? {
+        Host::Lower(host) => head.slice_ref(host),
+        Host::Mixed(host) => host.to_ascii_lowercase().into(),
+    };
+    Ok(Authority { host, port })
+}
+
+/// A host that was found good.
+enum Host<'a> {
+    /// In lower case.
+    Lower(&'a [u8]),
+    /// In any case.
+    Mixed(&'a [u8]),
 }
 
 /// Whether `text` can be sent as Host.
 pub(crate) fn is_sendable(text: &[u8]) -> bool {
-    let allowed = |byte: &u8| byte.is_ascii_graphic() && !b"/?#@\\,\"<>".contains(byte);
-    !text.is_empty() && text.iter().all(allowed)
+    let allowed = |byte: u8| byte.is_ascii_graphic() && !b"/?#@\\,\"<>".contains(&byte);
+    !text.is_empty()
+        && text
+            .iter()
+            .all(|&byte| NAME_CLASSES[usize::from(byte)] != FOREIGN || allowed(byte))
 }
 
 /// The port after a host; the outer `None` means malformed.
@@ -84,38 +95,53 @@ fn port(text: &[u8]) -> Option<Option<u16>> {
     }
 }
 
-fn ipv6(host: Bytes) -> Option<Bytes> {
+fn ipv6(host: &[u8]) -> Option<Host<'_>> {
     let address = std::str::from_utf8(&host[1..host.len() - 1]).ok()?;
     address.parse::<Ipv6Addr>().ok()?;
-    Some(lower_case(host))
+    Some(Host::Mixed(host))
 }
 
-fn name(mut host: Bytes) -> Option<Bytes> {
-    if host.ends_with(b".") {
-        host.truncate(host.len() - 1);
-    }
+fn name(host: &[u8]) -> Option<Host<'_>> {
+    let host = host.strip_suffix(b".").unwrap_or(host);
     if host.len() > NAME_BYTES_MAX {
         return None;
     }
-    let mut label_is_empty = true;
-    for &byte in &host {
-        match byte {
-            b'.' if label_is_empty => return None,
-            b'.' => label_is_empty = true,
-            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' | b'~' => label_is_empty = false,
-            _ => return None,
-        }
+    let mut classes = 0;
+    let mut has_empty_label = false;
+    let mut before = b'.';
+    for &byte in host {
+        classes |= NAME_CLASSES[usize::from(byte)];
+        has_empty_label |= (byte == b'.') & (before == b'.');
+        before = byte;
     }
-    (!label_is_empty).then(|| lower_case(host))
-}
-
-fn lower_case(host: Bytes) -> Bytes {
-    if host.iter().any(u8::is_ascii_uppercase) {
-        host.to_ascii_lowercase().into()
-    } else {
-        host
+    match classes {
+        _ if has_empty_label || before == b'.' => None,
+        0 => Some(Host::Lower(host)),
+        UPPER => Some(Host::Mixed(host)),
+        _ => None,
     }
 }
 
 /// The longest DNS name.
 const NAME_BYTES_MAX: usize = 255;
+
+/// Class of the bytes of a name that have to be lowered.
+const UPPER: u8 = 1;
+
+/// Class of the bytes that no name has.
+const FOREIGN: u8 = 2;
+
+/// The classes of bytes; lower case, digits and marks, the dot too, have none.
+static NAME_CLASSES: [u8; 256] = {
+    let mut classes = [FOREIGN; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        classes[byte] = match byte as u8 {
+            b'0'..=b'9' | b'a'..=b'z' | b'-' | b'_' | b'~' | b'.' => 0,
+            b'A'..=b'Z' => UPPER,
+            _ => FOREIGN,
+        };
+        byte += 1;
+    }
+    classes
+};

@@ -22,20 +22,20 @@ pub(crate) fn decode(raw: &RawHead, limits: &Limits) -> Result<RequestHead, Faul
     let mut found = Found::default();
     let headers = fields::decode(raw, |name, value| {
         if *name == HOST {
-            let authority = host::decode(value)?;
+            let authority = host::decode(value.as_bytes(), &raw.bytes)?;
             if found.host.replace(authority).is_some() {
                 return Err(Fault::HostDuplicate);
             }
         } else if *name == CONTENT_LENGTH {
-            found.framing.take_content_length(value)?;
+            found.framing.take_content_length(value.as_bytes())?;
             return Ok(Verdict::Drop);
         } else if *name == TRANSFER_ENCODING {
-            found.framing.take_transfer_encoding(value)?;
+            found.framing.take_transfer_encoding(value.as_bytes())?;
             return Ok(Verdict::Drop);
         } else if *name == CONNECTION {
-            found.persistence.take(value);
+            found.persistence.take(value.as_bytes());
         } else if *name == EXPECT {
-            found.expectations.take(value);
+            found.expectations.take(value.as_bytes());
         }
         Ok(Verdict::Keep)
     })?;

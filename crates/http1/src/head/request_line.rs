@@ -17,15 +17,20 @@ pub(crate) struct RequestLine<'a> {
 /// Takes a request line apart. The version is judged first: the rest of a line of another major
 /// version means nothing to us.
 pub(crate) fn decode(line: &[u8]) -> Result<RequestLine<'_>, Fault> {
-    let method_end = memchr(b' ', line).ok_or(Fault::RequestLine)?;
+    let method_end = line.iter().position(|&byte| byte == b' ');
+    let method_end = method_end.ok_or(Fault::RequestLine)?;
     let target_at = method_end + 1;
     let target_len = memchr(b' ', &line[target_at..]).ok_or(Fault::RequestLine)?;
     let target_end = target_at + target_len;
     let version_text = &line[target_end + 1..];
-    if target_len == 0 || memchr(b' ', version_text).is_some() {
+    if target_len == 0 {
         return Err(Fault::RequestLine);
     }
-    let version = version(version_text).ok_or(Fault::Version)??;
+    let version = match version(version_text) {
+        Some(version) => version?,
+        None if version_text.contains(&b' ') => return Err(Fault::RequestLine),
+        None => return Err(Fault::Version),
+    };
     if method_end > METHOD_BYTES_MAX {
         return Err(Fault::Method);
     }

@@ -1,8 +1,7 @@
 //! Takes a response head apart and judges it as a whole.
 
-use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::body::{Decoder, FramingFields};
 use crate::error::Fault;
@@ -22,7 +21,7 @@ pub(crate) struct Response {
 
 /// Reads a complete response head; `to_head`: it answers a HEAD request.
 pub(crate) fn decode(raw: &RawHead, to_head: bool) -> Result<Response, Fault> {
-    let line = status_line::decode(&raw.bytes.slice(..raw.start_line))?;
+    let line = status_line::decode(&raw.bytes, raw.start_line)?;
     let status = line.status;
     if status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(Fault::Upgraded);
@@ -30,7 +29,7 @@ pub(crate) fn decode(raw: &RawHead, to_head: bool) -> Result<Response, Fault> {
     let mut found = Found::default();
     let mut headers = fields::decode(raw, |name, value| found.judge(name, value))?;
     for value in &found.nominations {
-        remove_nominated(&mut headers, value);
+        remove_nominated(&mut headers, value.as_bytes());
     }
     let has_no_framing = status.is_informational() || status == StatusCode::NO_CONTENT;
     let bodiless = to_head || has_no_framing || status == StatusCode::NOT_MODIFIED;
@@ -59,18 +58,18 @@ struct Found {
     has_location: bool,
     has_content_type: bool,
     /// Connection fields that name others.
-    nominations: Vec<Bytes>,
+    nominations: Vec<HeaderValue>,
 }
 
 impl Found {
-    fn judge(&mut self, name: &HeaderName, value: &Bytes) -> Result<Verdict, Fault> {
+    fn judge(&mut self, name: &HeaderName, value: &HeaderValue) -> Result<Verdict, Fault> {
         if *name == CONTENT_LENGTH {
-            self.framing.take_content_length(value)?;
+            self.framing.take_content_length(value.as_bytes())?;
         } else if *name == TRANSFER_ENCODING {
-            self.framing.take_transfer_encoding(value)?;
+            self.framing.take_transfer_encoding(value.as_bytes())?;
         } else if *name == CONNECTION {
-            self.persistence.take(value);
-            if !list(value).all(is_plain_option) {
+            self.persistence.take(value.as_bytes());
+            if !list(value.as_bytes()).all(is_plain_option) {
                 self.nominations.push(value.clone());
             }
         } else if *name == LOCATION {

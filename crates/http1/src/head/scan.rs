@@ -61,9 +61,16 @@ impl Scan {
         if self.scanned == 0 && !self.begin(role, limits, input)? {
             return Ok(None);
         }
+        let limit_min = limits
+            .head_bytes
+            .min(limits.line_bytes)
+            .min(limits.target_bytes);
+        let may_pass_limits = input.len() > limit_min;
         loop {
             let lf = memchr(b'\n', &input[self.scanned..]).map(|offset| self.scanned + offset);
-            self.check_size(role, limits, input, lf)?;
+            if may_pass_limits {
+                self.check_size(role, limits, input, lf)?;
+            }
             let Some(lf) = lf else {
                 self.scanned = input.len();
                 return Ok(None);

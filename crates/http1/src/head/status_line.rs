@@ -5,7 +5,7 @@ use http::{StatusCode, Version};
 
 use crate::error::Fault;
 use crate::head::request_line;
-use crate::syntax::is_value;
+use crate::syntax::is_value_text;
 
 /// A status line as received.
 #[derive(Debug)]
@@ -15,9 +15,10 @@ pub(crate) struct StatusLine {
     pub(crate) reason: Option<Bytes>,
 }
 
-/// Takes a status line apart. The space after the status may be missing if there is no reason,
+/// Takes the status line apart that is the first `len` bytes of `head`. The space after the status may be missing if there is no reason,
 /// as many servers leave it out.
-pub(crate) fn decode(line: &Bytes) -> Result<StatusLine, Fault> {
+pub(crate) fn decode(head: &Bytes, len: usize) -> Result<StatusLine, Fault> {
+    let line = &head[..len];
     let (Some(version), Some(b' '), Some(digits)) = (line.get(..8), line.get(8), line.get(9..12))
     else {
         return Err(Fault::StatusLine);
@@ -28,7 +29,7 @@ pub(crate) fn decode(line: &Bytes) -> Result<StatusLine, Fault> {
     let status = StatusCode::from_bytes(digits).map_err(|_| Fault::StatusLine)?;
     let reason = match &line[12..] {
         [] | [b' '] => None,
-        [b' ', reason @ ..] if is_reason(reason) => Some(line.slice(13..)),
+        [b' ', reason @ ..] if is_value_text(reason) => Some(head.slice_ref(reason)),
         _ => return Err(Fault::StatusLine),
     };
     Ok(StatusLine {
@@ -41,7 +42,7 @@ pub(crate) fn decode(line: &Bytes) -> Result<StatusLine, Fault> {
 /// Writes a status line. A reason that may not stand there is replaced by the standard one.
 pub(crate) fn write(status: StatusCode, reason: Option<&[u8]>, out: &mut BytesMut) {
     let standard = standard(status.as_u16());
-    match (reason.filter(|reason| is_reason(reason)), standard) {
+    match (reason.filter(|reason| is_value_text(reason)), standard) {
         (None, Some(line)) => out.extend_from_slice(line),
         (reason, _) => {
             out.extend_from_slice(b"HTTP/1.1 ");
@@ -51,10 +52,6 @@ pub(crate) fn write(status: StatusCode, reason: Option<&[u8]>, out: &mut BytesMu
             out.extend_from_slice(b"\r\n");
         }
     }
-}
-
-fn is_reason(text: &[u8]) -> bool {
-    text.iter().all(|&byte| is_value(byte))
 }
 
 /// Defines the status lines that are ready to be copied.

@@ -119,7 +119,7 @@ fn absolute_form(
         .position(|byte| matches!(byte, b'/' | b'?' | b'#'))
         .unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(authority_len);
-    let authority = host::decode(&head.slice_ref(authority))?;
+    let authority = host::decode(authority, head)?;
     let mut target = origin_form(head, rest, Some(scheme))?;
     if target.path.is_empty() {
         // RFC 9112 section 3.2.4: an OPTIONS request without a path is for the whole server.
@@ -153,8 +153,10 @@ fn examine(text: &[u8], mut in_query: bool) -> Result<Shape, Fault> {
         question: None,
         needs_escapes: false,
     };
-    for (at, &byte) in text.iter().enumerate() {
-        match CLASSES[usize::from(byte)] {
+    let is_special = |(_, class): &(usize, Class)| *class != Class::Plain;
+    let classes = text.iter().map(|byte| CLASSES[usize::from(*byte)]);
+    for (at, class) in classes.enumerate().filter(is_special) {
+        match class {
             Class::Plain => {}
             Class::Question if in_query => {}
             Class::Question => {
@@ -195,7 +197,7 @@ const fn is_hex(byte: u8) -> bool {
 }
 
 /// What a byte is in a path or query.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     /// Stands for itself (RFC 3986 `pchar` and `/`).
     Plain,
