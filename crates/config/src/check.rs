@@ -4,6 +4,7 @@
 //! been reported where it was read, and is not complained of a second time.
 
 use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use catamaran_front::config::{BackendConfig, ListenAddress, Protocol, RouteTarget};
@@ -71,6 +72,17 @@ pub fn unprotected(backend: &BackendConfig) -> Option<String> {
         format!(
             "AJP goes to {address} without a secret: whoever reaches that port is believed whatever \
              it says of its clients; set `secret` here and in the connector"
+        )
+    })
+}
+
+/// What to say of an admin listener that others might reach.
+#[must_use]
+pub fn exposed_admin(address: &SocketAddr) -> Option<String> {
+    (!address.ip().is_loopback()).then(|| {
+        format!(
+            "the admin listener is at {address}: whoever reaches it reads every counter and the \
+             names of all backends; use a loopback address, or keep others out by a firewall"
         )
     })
 }

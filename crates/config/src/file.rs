@@ -3,6 +3,7 @@
 //! Each table's keys stand beside their parser in a module of their own. What is read keeps its
 //! place in the file, so that `check` can point at it when two tables do not fit together.
 
+pub(crate) mod admin;
 pub(crate) mod backend;
 pub(crate) mod listen;
 pub(crate) mod log;
@@ -10,6 +11,7 @@ pub(crate) mod route;
 pub(crate) mod server;
 pub(crate) mod upstream;
 
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
 
@@ -38,6 +40,7 @@ pub(crate) struct File {
     /// Placed by their headers.
     pub(crate) routes: Vec<route::Route>,
     pub(crate) log: LogConfig,
+    pub(crate) admin: Option<SocketAddr>,
 }
 
 /// A backend, placed by its URL.
@@ -64,6 +67,7 @@ pub(crate) fn read(
             "listen" => file.listeners = listen::read(value, report),
             "upstream" => file.upstreams = upstream::read(value, surroundings, report),
             "route" => file.routes = route::read(value, report),
+            "admin" => file.admin = admin::read(value, report),
             "log" => log::read(value, surroundings, &mut file.log, report),
             other => report.push(unknown(other, name, value)),
         }
@@ -86,12 +90,8 @@ fn unknown(
     } else {
         key.span()
     };
-    if name == "admin" {
-        let advice = "nothing would be served there; remove the table";
-        return Finding::fault("`[admin]` is not available yet", place).hint(advice);
-    }
     let finding = Finding::fault(format!("`{name}` is no table of this file"), place);
-    let names = ["server", "listen", "upstream", "route", "log"];
+    let names = ["server", "listen", "upstream", "route", "admin", "log"];
     match nearest(name, names) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
         None => match SECTIONS.iter().find(|section| section.has(name)) {
@@ -122,5 +122,6 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &upstream::SECTION,
     &backend::SECTION,
     &route::SECTION,
+    &admin::SECTION,
     &log::SECTION,
 ];

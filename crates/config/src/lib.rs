@@ -32,11 +32,12 @@ mod suggest;
 mod table;
 mod value;
 
-pub use check::{same_address, unprotected};
+pub use check::{exposed_admin, same_address, unprotected};
 pub use load::{LoadError, Loaded, load, parse, read_secret};
 pub use reference::reference;
 pub use report::{Finding, Report, Severity};
 pub use value::address::{
-    ListenError, UnixPathError, UrlError, parse_listen_address, parse_upstream_url,
+    AdminAddressError, ListenError, UnixPathError, UrlError, parse_admin_address,
+    parse_listen_address, parse_upstream_url,
 };
 pub use value::text::{AccessLogError, parse_access_log};

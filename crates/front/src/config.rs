@@ -31,6 +31,9 @@ pub struct Config {
     pub routes: Vec<RouteConfig>,
     /// The access log.
     pub log: LogConfig,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served, on a thread of its own. Default:
+    /// nowhere. nginx: `stub_status`; httpd: `mod_status`; mod_jk: a `status` worker.
+    pub admin: Option<SocketAddr>,
 }
 
 /// What holds for all listeners.

@@ -55,6 +55,8 @@ pub(crate) struct Counters {
     /// By the status' first digit; 0 is a response that never got a head.
     responses: [AtomicU64; 10],
     retries: AtomicU64,
+    reloads_applied: AtomicU64,
+    reloads_refused: AtomicU64,
     /// Rarely touched: only where something went wrong.
     reasons: Mutex<BTreeMap<Reason, u64>>,
 }
@@ -72,6 +74,10 @@ pub struct CountersSnapshot {
     pub responses: [u64; 10],
     /// Attempts after a first failed one.
     pub retries: u64,
+    /// Configurations put in force in place of another.
+    pub reloads_applied: u64,
+    /// Configurations that were to be put in force and had faults.
+    pub reloads_refused: u64,
     /// Refusals and failures, such as `client:bare-lf`.
     pub reasons: BTreeMap<Reason, u64>,
 }
@@ -106,6 +112,15 @@ impl Counters {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn reload(&self, applied: bool) {
+        let counter = if applied {
+            &self.reloads_applied
+        } else {
+            &self.reloads_refused
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn reason(&self, reason: Reason) {
         // Nothing panics under the lock, so poison carries no news.
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,6 +134,8 @@ impl Counters {
             requests: self.requests.load(Ordering::Relaxed),
             responses: std::array::from_fn(|digit| self.responses[digit].load(Ordering::Relaxed)),
             retries: self.retries.load(Ordering::Relaxed),
+            reloads_applied: self.reloads_applied.load(Ordering::Relaxed),
+            reloads_refused: self.reloads_refused.load(Ordering::Relaxed),
             reasons: self
                 .reasons
                 .lock()

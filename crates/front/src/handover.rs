@@ -87,7 +87,11 @@ impl Running {
         )?;
         let offer = Offer {
             channel,
-            listeners: self.listeners().clone(),
+            listeners: {
+                let mut listeners = self.listeners().clone();
+                listeners.extend(self.admin.as_ref().map(|it| Arc::clone(it.listener())));
+                listeners
+            },
         };
         Ok((offer, theirs))
     }

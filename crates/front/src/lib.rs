@@ -31,6 +31,7 @@
 //!         target: RouteTarget::Upstream("tomcat".into()),
 //!     }],
 //!     log: LogConfig::default(),
+//!     admin: None,
 //! })?;
 //! println!("listening on {}", front.addresses()[0]);
 //! front.drain();
@@ -41,6 +42,7 @@
 mod accept;
 mod access_log;
 mod addresses;
+mod admin;
 mod allowance;
 mod client;
 pub mod config;
@@ -49,11 +51,13 @@ mod date;
 mod descriptors;
 mod drain;
 mod exchange;
+mod exposition;
 mod forwarded;
 mod handover;
 mod header;
 mod id;
 mod listener;
+mod metrics;
 mod pace;
 mod path;
 mod relay;
@@ -72,6 +76,7 @@ pub use catamaran_upstream::BackendCounts;
 pub use counters::{CountersSnapshot, Culprit, Reason};
 pub use handover::{Inheritance, NotTaken, Offer, Taken};
 pub use listener::{BindError, BoundAddress};
+pub use metrics::metrics_reference;
 pub use reload::{ReloadError, ReloadReport};
 pub use server::{Running, StartError, start, start_inheriting};
 pub use site::BackendStatus;

@@ -12,7 +12,7 @@ use catamaran_upstream::Backend;
 use thiserror::Error;
 
 use crate::access_log::Opened;
-use crate::config::{Config, ListenerConfig};
+use crate::config::{Config, ListenAddress, ListenerConfig};
 use crate::drain::Ending;
 use crate::listener::{self, BindError, Bound, BoundAddress, Listener};
 use crate::server::Running;
@@ -101,7 +101,14 @@ impl Running {
         let site = Site::new(&config, workers, &mut replaced)
             .map_err(|name| ReloadError::UnknownUpstream { name })?;
         let log = Opened::new(&config.log).map_err(ReloadError::AccessLog)?;
-        let at_next_start = (config.server.workers.get() != workers).then_some("workers");
+        let has_admin = match (&self.admin, config.admin) {
+            (Some(admin), Some(address)) => admin.listener().is_at(&ListenAddress::Tcp(address)),
+            (admin, address) => admin.is_none() && address.is_none(),
+        };
+        let at_next_start = [
+            ("workers", config.server.workers.get() == workers),
+            ("admin", has_admin),
+        ];
         let plan = Plan::new(&listeners, config.listeners, workers)?;
         let adopted = self.adopt(plan.added).map_err(ReloadError::Worker)?;
         self.shared
@@ -110,7 +117,10 @@ impl Running {
             .map_err(ReloadError::AccessLog)?;
 
         let mut report = ReloadReport {
-            at_next_start: at_next_start.into_iter().collect(),
+            at_next_start: at_next_start
+                .into_iter()
+                .filter_map(|(setting, same)| (!same).then_some(setting))
+                .collect(),
             ..ReloadReport::default()
         };
         report.compare_backends(&before, &site, &replaced);
@@ -136,7 +146,13 @@ impl Running {
             report.listeners_removed.push(removed.address().clone());
         }
         *listeners = present;
+        self.shared.counters.reload(true);
         Ok(report)
+    }
+
+    /// Counts a configuration that was to be put in force and was not.
+    pub fn note_refused_reload(&self) {
+        self.shared.counters.reload(false);
     }
 }
 

@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 
 use crate::access_log::{AccessLog, Opened};
 use crate::addresses::Addresses;
-use crate::config::Config;
+use crate::admin::Admin;
+use crate::config::{Config, ListenAddress};
 use crate::counters::{Counters, CountersSnapshot};
 use crate::descriptors::Reserve;
 use crate::drain::{Drain, Ending};
@@ -48,6 +49,7 @@ pub struct Running {
     pub(crate) workers: Vec<RunningWorker>,
     /// In the configuration's order. The mutex keeps reloads, drains and handovers apart.
     listeners: Mutex<Vec<Arc<Listener>>>,
+    pub(crate) admin: Option<Admin>,
 }
 
 /// A worker's thread, and how to reach it.
@@ -87,6 +89,16 @@ pub fn start_inheriting(
         };
         bound.push((listener, sockets));
     }
+    let admin = match config.admin.map(ListenAddress::Tcp) {
+        Some(address) => {
+            let sockets = match inheritance.take(&address) {
+                Some(sockets) => listener::inherit(&address, sockets, 1)?,
+                None => listener::bind(&address, 1)?,
+            };
+            Some((address, sockets))
+        }
+        None => None,
+    };
     let shared = Arc::new(Shared {
         site: ArcSwap::from_pointee(site),
         access_log: AccessLog::new(count),
@@ -95,13 +107,17 @@ pub fn start_inheriting(
         reserve: Reserve::new(),
         drain: Drain::default(),
     });
-    let running = Running::spawn(&shared, count).map_err(StartError::Worker)?;
+    let mut running = Running::spawn(&shared, count).map_err(StartError::Worker)?;
     let started = running.adopt(bound).and_then(|adopted| {
         shared.access_log.switch(log)?;
-        Ok(adopted)
+        let start_admin = |(address, bound)| Admin::start(address, bound, Arc::clone(&shared));
+        Ok((adopted, admin.map(start_admin).transpose()?))
     });
     match started {
-        Ok(adopted) => *running.listeners() = running.assign(adopted),
+        Ok((adopted, admin)) => {
+            *running.listeners() = running.assign(adopted);
+            running.admin = admin;
+        }
         Err(error) => {
             running.drain();
             return Err(StartError::Worker(error));
@@ -117,6 +133,12 @@ impl Running {
     pub fn addresses(&self) -> Vec<BoundAddress> {
         let listeners = self.listeners();
         listeners.iter().map(|it| it.address().clone()).collect()
+    }
+
+    /// Where the admin listener is, if there is one, with its real port.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<BoundAddress> {
+        self.admin.as_ref().map(|admin| admin.address().clone())
     }
 
     /// Begins to stop: responses say `Connection: close`; after a grace of half a second (at most
@@ -145,6 +167,9 @@ impl Running {
             if worker.thread.join().is_err() {
                 tracing::error!("a worker's thread panicked");
             }
+        }
+        if let Some(admin) = self.admin {
+            admin.join();
         }
         self.shared.access_log.finish();
         let dropped = self.shared.access_log.dropped();
@@ -180,6 +205,7 @@ impl Running {
             shared: Arc::clone(shared),
             workers: Vec::with_capacity(count),
             listeners: Mutex::default(),
+            admin: None,
         };
         for index in 0..count {
             let worker = Arc::new(Worker::new(index, Arc::clone(shared)));

@@ -1,11 +1,14 @@
 //! `serve`: the front.
 
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
-use catamaran_config::{parse_access_log, parse_listen_address, parse_upstream_url};
+use catamaran_config::{
+    parse_access_log, parse_admin_address, parse_listen_address, parse_upstream_url,
+};
 use catamaran_front::config::{
     AccessLogTarget, Address, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
     Protocol, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
@@ -53,23 +56,22 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH|-|off", value_parser = parse_access_log)]
     access_log: Option<AccessLogTarget>,
 
-    /// Reserved for the pages of administration, which are not there yet.
-    #[arg(long, value_name = "ADDRESS", hide = true)]
-    admin: Option<String>,
+    /// Where to serve /healthz, /readyz and /metrics, such as 127.0.0.1:9090 [default: nowhere]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_admin_address)]
+    admin: Option<SocketAddr>,
 }
 
 /// Runs until a signal.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    if args.admin.is_some() {
-        let message = "--admin is not available yet: nothing would be served there; leave it out";
-        return Err(Failure::Usage(message.to_owned()));
-    }
     let signals = Signals::catch()?;
     let inheritance = upgrade::inheritance()?;
     let config = configuration(&args)?;
     let running = catamaran_front::start_inheriting(config, inheritance)
         .map_err(|error| Failure::of(&error))?;
     announce(&running.addresses())?;
+    if let Some(address) = running.admin_address() {
+        writeln!(io::stderr(), "admin on {address}")?;
+    }
     match obey(&running, &args, signals)? {
         Some(taken) => running.drain_for_successor(&taken),
         None => running.drain(),
@@ -139,6 +141,7 @@ fn reload(running: &Running, args: &Args) {
     match reloaded {
         Ok(report) => tracing::info!("reloaded; {report}"),
         Err(failure) => {
+            running.note_refused_reload();
             failure.say();
             tracing::error!("cannot reload; the configuration of before stays in force");
         }
@@ -158,6 +161,12 @@ fn configuration(args: &Args) -> Result<Config, Failure> {
     config.server.workers = args.workers.unwrap_or(config.server.workers);
     if let Some(access_log) = &args.access_log {
         config.log.access = access_log.clone();
+    }
+    if let Some(admin) = args.admin {
+        config.admin = Some(admin);
+        if let Some(message) = catamaran_config::exposed_admin(&admin) {
+            writeln!(io::stderr(), "warning: {message}")?;
+        }
     }
     fit_to_descriptors(&mut config);
     Ok(config)
@@ -204,6 +213,7 @@ pub(super) fn without_file(
         }],
         upstreams: vec![UpstreamConfig::new(name, backends)],
         log: LogConfig::default(),
+        admin: None,
     })
 }
 

@@ -50,7 +50,19 @@ macro_rules! golden {
 }
 
 golden!(
-    empty, later, line_ends, listen, odd_text, route, shapes, syntax, unknown, upstream, values,
+    admin,
+    admin_exposed,
+    empty,
+    later,
+    line_ends,
+    listen,
+    odd_text,
+    route,
+    shapes,
+    syntax,
+    unknown,
+    upstream,
+    values,
     warnings,
 );
 

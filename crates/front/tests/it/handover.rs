@@ -62,6 +62,33 @@ fn a_listener_that_the_next_does_not_want_is_drained() {
 }
 
 #[test]
+fn the_admin_listener_goes_on() {
+    let app = backend("app");
+    let config = Config {
+        admin: Some(([127, 0, 0, 1], 0).into()),
+        ..config(&[loopback()], vec![to(&app)])
+    };
+    let running = start(config.clone()).unwrap();
+    let before = (running.addresses(), running.admin_address());
+    let running = succeed(running, config);
+    assert_eq!((running.addresses(), running.admin_address()), before);
+    let address = running.admin_address().unwrap().to_string();
+    let mut client = HttpClient::connect(
+        address
+            .strip_prefix("http://")
+            .unwrap()
+            .parse::<std::net::SocketAddr>()
+            .unwrap(),
+    )
+    .unwrap();
+    client
+        .send(b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    assert_eq!(client.receive().unwrap().text(), "ready\n");
+    stop(running);
+}
+
+#[test]
 fn handovers_under_load_fail_no_request() {
     let app = backend("app");
     let config = config(&[loopback()], vec![to(&app)]);

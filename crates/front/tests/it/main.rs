@@ -5,6 +5,7 @@
     reason = "the whole crate is a test; clippy exempts only the functions marked as one"
 )]
 
+mod admin;
 mod drain;
 mod handover;
 mod health;
@@ -48,6 +49,7 @@ fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
             access: AccessLogTarget::Off,
             ..LogConfig::default()
         },
+        admin: None,
     }
 }
 

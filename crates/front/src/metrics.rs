@@ -1,0 +1,329 @@
+//! What the front tells of itself at `/metrics`: every family, and where its samples come from.
+//!
+//! Counters are plain structs all over the front; they get their public names here only. The page
+//! `docs/metrics.md` is written from the same families, so that neither can go stale.
+
+use std::fmt::Write as _;
+
+use crate::counters::CountersSnapshot;
+use crate::exposition::{Exposition, Family, Kind};
+use crate::site::BackendStatus;
+
+/// All there is to tell at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Observed {
+    pub(crate) counters: CountersSnapshot,
+    pub(crate) backends: Vec<BackendStatus>,
+    pub(crate) log_lines_dropped: u64,
+    pub(crate) draining: bool,
+    pub(crate) ready: bool,
+}
+
+/// Writes the page of `/metrics`.
+pub(crate) fn render(observed: &Observed) -> String {
+    let mut page = Exposition::default();
+    let counters = &observed.counters;
+    page.family(&BUILD_INFO)
+        .sample(&[env!("CARGO_PKG_VERSION")], 1);
+    page.family(&READY).only(u8::from(observed.ready));
+    page.family(&DRAINING).only(u8::from(observed.draining));
+    let mut reloads = page.family(&RELOADS);
+    reloads.sample(&["applied"], counters.reloads_applied);
+    reloads.sample(&["refused"], counters.reloads_refused);
+    page.family(&CONNECTIONS_ACCEPTED).only(counters.accepted);
+    page.family(&CONNECTIONS_OPEN).only(counters.open);
+    page.family(&REQUESTS).only(counters.requests);
+    let mut responses = page.family(&RESPONSES);
+    for (digit, class) in CLASSES {
+        responses.sample(&[class], counters.responses[digit]);
+    }
+    page.family(&RETRIES).only(counters.retries);
+    let mut reasons = page.family(&REASONS);
+    for (reason, count) in &counters.reasons {
+        let culprit = reason.culprit().to_string();
+        reasons.sample(&[&culprit, reason.token()], count);
+    }
+    page.family(&LOG_LINES_DROPPED)
+        .only(observed.log_lines_dropped);
+    render_backends(&mut page, &observed.backends);
+    page.into_text()
+}
+
+fn render_backends(page: &mut Exposition, backends: &[BackendStatus]) {
+    for (family, value) in BACKEND_FAMILIES {
+        let mut samples = page.family(family);
+        for status in backends {
+            samples.sample(&[&status.upstream, &status.backend], value(status));
+        }
+    }
+    let mut shares = page.family(&BACKEND_SHARE);
+    for status in backends {
+        let share = f64::from(status.counts.share) / 100.0;
+        shares.sample(&[&status.upstream, &status.backend], share);
+    }
+    let mut probes = page.family(&BACKEND_PROBES);
+    for status in backends {
+        let of = |outcome| [status.upstream.as_str(), status.backend.as_str(), outcome];
+        probes.sample(&of("answered"), status.counts.probes_answered);
+        probes.sample(&of("failed"), status.counts.probes_failed);
+    }
+}
+
+/// The page `docs/metrics.md`: every metric with its meaning.
+#[must_use]
+pub fn metrics_reference() -> String {
+    let mut page = String::from(REFERENCE_HEAD);
+    for family in families() {
+        let Family {
+            name, help, labels, ..
+        } = family;
+        let kind = family.kind.name();
+        write!(page, "\n## `{name}`\n\n{help}\n\n- Type: {kind}.\n").expect("a string takes all");
+        for (label, meaning) in *labels {
+            writeln!(page, "- Label `{label}`: {meaning}.").expect("a string takes all");
+        }
+    }
+    page
+}
+
+/// Every family, in the order of the page.
+fn families() -> impl Iterator<Item = &'static Family> {
+    let front = [
+        &BUILD_INFO,
+        &READY,
+        &DRAINING,
+        &RELOADS,
+        &CONNECTIONS_ACCEPTED,
+        &CONNECTIONS_OPEN,
+        &REQUESTS,
+        &RESPONSES,
+        &RETRIES,
+        &REASONS,
+        &LOG_LINES_DROPPED,
+    ];
+    let backends = BACKEND_FAMILIES.iter().map(|(family, _)| *family);
+    front
+        .into_iter()
+        .chain(backends)
+        .chain([&BACKEND_SHARE, &BACKEND_PROBES])
+}
+
+const REFERENCE_HEAD: &str = "\
+# Metrics
+
+What `GET /metrics` of the admin listener (`[admin]` in the file, or `--admin`) tells, in
+Prometheus' text format 0.0.4. Counters begin at 0 with the process; those of a backend begin anew
+when a reload changes its settings.
+
+The same listener has `GET /healthz`, which is 200 as long as the process lives, and `GET /readyz`,
+which is 200 while requests can be served: 503 from the beginning of a drain, and while every
+backend of every upstream is left out.
+
+(Written by `cargo run -p catamaran-front --example metrics > docs/metrics.md`.)
+";
+
+/// Responses by the first digit of their status.
+const CLASSES: [(usize, &str); 6] = [
+    (1, "1xx"),
+    (2, "2xx"),
+    (3, "3xx"),
+    (4, "4xx"),
+    (5, "5xx"),
+    (0, "none"),
+];
+
+static BUILD_INFO: Family = Family {
+    name: "catamaran_build_info",
+    kind: Kind::Gauge,
+    help: "Always 1; the label says which version runs.",
+    labels: &[("version", "the version of the program")],
+};
+
+static READY: Family = Family {
+    name: "catamaran_ready",
+    kind: Kind::Gauge,
+    help: "1 while `/readyz` answers 200, else 0.",
+    labels: &[],
+};
+
+static DRAINING: Family = Family {
+    name: "catamaran_draining",
+    kind: Kind::Gauge,
+    help: "1 from the beginning of a drain, else 0.",
+    labels: &[],
+};
+
+static RELOADS: Family = Family {
+    name: "catamaran_reloads_total",
+    kind: Kind::Counter,
+    help: "Reloads that were asked for; a refused one changed nothing.",
+    labels: &[("result", "`applied` or `refused`")],
+};
+
+static CONNECTIONS_ACCEPTED: Family = Family {
+    name: "catamaran_connections_accepted_total",
+    kind: Kind::Counter,
+    help: "Connections of clients that were accepted, those closed at once for a limit included.",
+    labels: &[],
+};
+
+static CONNECTIONS_OPEN: Family = Family {
+    name: "catamaran_connections_open",
+    kind: Kind::Gauge,
+    help: "Connections of clients that are open.",
+    labels: &[],
+};
+
+static REQUESTS: Family = Family {
+    name: "catamaran_requests_total",
+    kind: Kind::Counter,
+    help: "Requests whose head was understood.",
+    labels: &[],
+};
+
+static RESPONSES: Family = Family {
+    name: "catamaran_responses_total",
+    kind: Kind::Counter,
+    help: "Exchanges that ended, by the status that the client was sent.",
+    labels: &[(
+        "class",
+        "`1xx` to `5xx`, or `none` where the client was sent no head",
+    )],
+};
+
+static RETRIES: Family = Family {
+    name: "catamaran_retries_total",
+    kind: Kind::Counter,
+    help: "Attempts after a first failed one.",
+    labels: &[],
+};
+
+static REASONS: Family = Family {
+    name: "catamaran_reasons_total",
+    kind: Kind::Counter,
+    help: "Refusals and failures, by the reason that the access log gives; \
+           those that a retry made good are included.",
+    labels: &[
+        ("culprit", "`client`, `backend` or `front`"),
+        (
+            "reason",
+            "one word, such as `bare-lf`, `connect-failed` or `retry-budget`; only those that occurred",
+        ),
+    ],
+};
+
+static LOG_LINES_DROPPED: Family = Family {
+    name: "catamaran_access_log_lines_dropped_total",
+    kind: Kind::Counter,
+    help: "Lines of the access log that were dropped because writing did not keep up.",
+    labels: &[],
+};
+
+const OF_BACKEND: &[(&str, &str)] = &[UPSTREAM, BACKEND];
+const UPSTREAM: (&str, &str) = ("upstream", "the name of the group");
+const BACKEND: (&str, &str) = ("backend", "the name of the backend");
+
+/// A family with one whole number of each backend.
+type BackendFamily = (&'static Family, fn(&BackendStatus) -> u64);
+
+static BACKEND_FAMILIES: &[BackendFamily] = &[
+    (
+        &Family {
+            name: "catamaran_backend_up",
+            kind: Kind::Gauge,
+            help: "1 while the backend may be picked, 0 while it is left out.",
+            labels: OF_BACKEND,
+        },
+        |status| u64::from(status.counts.share > 0),
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_in_flight",
+            kind: Kind::Gauge,
+            help: "Exchanges in flight, those waiting for a connection included.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.in_flight as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_waiting",
+            kind: Kind::Gauge,
+            help: "Exchanges waiting for a connection because `connections_max` is reached.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.waiting as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_open",
+            kind: Kind::Gauge,
+            help: "Connections to the backend that are open, unused ones included.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.open as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_idle",
+            kind: Kind::Gauge,
+            help: "Connections to the backend that are unused.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.idle as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_dialled_total",
+            kind: Kind::Counter,
+            help: "Connections to the backend that were opened, those of probes apart.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.dialled,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_reused_total",
+            kind: Kind::Counter,
+            help: "Exchanges that got a pooled connection.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.reused,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_stale_total",
+            kind: Kind::Counter,
+            help: "Pooled connections found closed, with bytes nobody asked for, or silent to CPING.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.stale,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_ejections_total",
+            kind: Kind::Counter,
+            help: "Times the backend was left out.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.ejections,
+    ),
+];
+
+static BACKEND_SHARE: Family = Family {
+    name: "catamaran_backend_share_ratio",
+    kind: Kind::Gauge,
+    help: "The part of its weight that the backend gets: 1, less while it comes back, 0 while it is \
+           left out.",
+    labels: OF_BACKEND,
+};
+
+static BACKEND_PROBES: Family = Family {
+    name: "catamaran_backend_probes_total",
+    kind: Kind::Counter,
+    help: "Probes that the front made by itself after a failure.",
+    labels: &[UPSTREAM, BACKEND, ("result", "`answered` or `failed`")],
+};
+
+#[cfg(test)]
+mod tests;
