@@ -11,6 +11,7 @@ mod handover;
 mod health;
 mod limits;
 mod reload;
+mod retry;
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,0 +1,82 @@
+//! A pooled connection that turns out to be dead: what is sent again, what never is.
+
+use catamaran_front::start;
+use catamaran_testkit::{HttpClient, Peer, Script};
+
+use crate::{ask, config, loopback, stop, tcp, to};
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// Its first connection answers one request, takes the next to the end of `last` and closes
+/// without a word; later ones answer.
+fn dying_once(last: &'static [u8]) -> Peer {
+    Peer::start_with(move |index| {
+        let first = Script::new().expect_until(b"\r\n\r\n").send(ANSWER);
+        match index {
+            0 => first.then(Script::new().expect_until(last)),
+            _ => Script::new().expect_until(last).send(ANSWER).stall(),
+        }
+    })
+}
+
+/// What arrived on each connection that carried anything; the front also dials to see whether the
+/// backend is alive.
+fn delivered(peer: &Peer) -> Vec<Vec<u8>> {
+    let all = (0..peer.connections()).map(|index| peer.received(index));
+    all.filter(|bytes| !bytes.is_empty()).collect()
+}
+
+/// Sends a first request that leaves a pooled connection, then `request`; says what became of it.
+fn second(request: &[u8], last: &'static [u8]) -> (u16, Peer) {
+    let peer = dying_once(last);
+    let mut config = config(&[loopback()], vec![to(&peer)]);
+    // One worker, so that the second request meets the connection of the first.
+    config.server.workers = 1.try_into().unwrap();
+    let running = start(config).unwrap();
+    let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+    assert_eq!(ask(&mut client).status, 200);
+    client.send(request).unwrap();
+    let status = client.receive().unwrap().status;
+    stop(running);
+    (status, peer)
+}
+
+#[test]
+fn an_idempotent_request_is_sent_again_with_its_body() {
+    let request = b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nhello world";
+    let (status, peer) = second(request, b"hello world");
+    let [first, again] = &delivered(&peer)[..] else {
+        panic!("sent twice, each time on a connection of its own");
+    };
+    assert_eq!(status, 200);
+    assert!(first.ends_with(b"hello world"));
+    let again = String::from_utf8_lossy(again);
+    assert!(again.starts_with("PUT / "), "{again}");
+    assert!(again.ends_with("\r\n\r\nhello world"), "{again}");
+}
+
+#[test]
+fn so_is_one_with_a_chunked_body() {
+    let request = b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+                    5\r\nhello\r\n0\r\n\r\n";
+    let (status, peer) = second(request, b"0\r\n\r\n");
+    let delivered = delivered(&peer);
+    assert_eq!((status, delivered.len()), (200, 2));
+    assert!(delivered[1].ends_with(b"5\r\nhello\r\n0\r\n\r\n"));
+}
+
+#[test]
+fn a_request_that_must_not_run_twice_is_not_sent_again() {
+    let request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
+    let (status, peer) = second(request, b"hello");
+    assert_eq!((status, delivered(&peer).len()), (502, 1));
+}
+
+#[test]
+fn nor_is_a_body_too_long_to_keep() {
+    let mut request = b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 100004\r\n\r\n".to_vec();
+    request.extend(vec![b'x'; 100_000]);
+    request.extend(b"last");
+    let (status, peer) = second(&request, b"last");
+    assert_eq!((status, delivered(&peer).len()), (502, 1));
+}
