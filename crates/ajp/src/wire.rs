@@ -6,7 +6,7 @@
 //! [`Writer`] builds one packet at the end of the caller's buffer and takes it back if it grew
 //! too large. Sums of lengths cannot overflow: every length is 16 bits.
 
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 use thiserror::Error;
 
 use crate::{error::DecodeError, packet::HEADER_BYTES};
@@ -112,6 +112,9 @@ impl<'a> Reader<'a> {
 }
 
 /// Builds one packet at the end of a buffer.
+///
+/// Everything is appended with `extend_from_slice`, which is meant to be inlined; whether the
+/// `put_*` functions of `BufMut` are, for two bytes at a time, is up to the build's settings.
 #[derive(Debug)]
 pub struct Writer<'a> {
     out: &'a mut BytesMut,
@@ -124,8 +127,8 @@ impl<'a> Writer<'a> {
     /// Starts a packet with `magic` after what `out` already holds.
     pub fn packet(magic: [u8; 2], out: &'a mut BytesMut) -> Self {
         let start = out.len();
-        out.put_slice(&magic);
-        out.put_u16(0);
+        out.extend_from_slice(&magic);
+        out.extend_from_slice(&[0, 0]);
         Self {
             out,
             start,
@@ -135,26 +138,26 @@ impl<'a> Writer<'a> {
 
     /// One byte.
     pub fn u8(&mut self, value: u8) {
-        self.out.put_u8(value);
+        self.out.extend_from_slice(&[value]);
     }
 
     /// A truth value.
     pub fn bool(&mut self, value: bool) {
-        self.out.put_u8(u8::from(value));
+        self.u8(u8::from(value));
     }
 
     /// A 16-bit integer.
     pub fn u16(&mut self, value: u16) {
-        self.out.put_u16(value);
+        self.out.extend_from_slice(&value.to_be_bytes());
     }
 
     /// A string.
     pub fn string(&mut self, value: &[u8]) {
         match u16::try_from(value.len()) {
             Ok(len) if len != NULL => {
-                self.out.put_u16(len);
-                self.out.put_slice(value);
-                self.out.put_u8(0);
+                self.u16(len);
+                self.out.extend_from_slice(value);
+                self.u8(0);
             }
             _ => self.unwritten += value.len() + STRING_OVERHEAD,
         }
@@ -163,18 +166,18 @@ impl<'a> Writer<'a> {
     /// A string made of `parts` with `separator` between them.
     pub fn joined<'b>(&mut self, parts: impl Iterator<Item = &'b [u8]>, separator: &[u8]) {
         let at = self.out.len();
-        self.out.put_u16(0);
+        self.u16(0);
         for (index, part) in parts.enumerate() {
             if index > 0 {
-                self.out.put_slice(separator);
+                self.out.extend_from_slice(separator);
             }
-            self.out.put_slice(part);
+            self.out.extend_from_slice(part);
         }
         let len = self.out.len() - at - 2;
         match u16::try_from(len) {
             Ok(len) if len != NULL => {
                 self.out[at..at + 2].copy_from_slice(&len.to_be_bytes());
-                self.out.put_u8(0);
+                self.u8(0);
             }
             _ => {
                 self.out.truncate(at);
@@ -198,7 +201,7 @@ impl<'a> Writer<'a> {
 
     /// Leaves room for a 16-bit integer that is not known yet; see [`Writer::fill`].
     pub fn reserve_u16(&mut self) -> usize {
-        self.out.put_u16(0);
+        self.u16(0);
         self.out.len() - 2
     }
 

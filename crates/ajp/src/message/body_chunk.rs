@@ -4,7 +4,7 @@
 //! includes. A count of zero asks the web server to flush. Count and payload must agree exactly:
 //! mod_proxy_ajp insists on the zero byte too, so no deployed container leaves it out.
 
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 
 use crate::{
     code,
@@ -43,8 +43,8 @@ pub fn encode_prefix(len: usize, out: &mut BytesMut) {
         "{len} bytes do not fit one packet"
     );
     let len = len as u16;
-    out.put_slice(&SERVER_MAGIC);
-    out.put_u16(len + 4);
-    out.put_u8(code::SEND_BODY_CHUNK);
-    out.put_u16(len);
+    out.extend_from_slice(&SERVER_MAGIC);
+    out.extend_from_slice(&(len + 4).to_be_bytes());
+    out.extend_from_slice(&[code::SEND_BODY_CHUNK]);
+    out.extend_from_slice(&len.to_be_bytes());
 }

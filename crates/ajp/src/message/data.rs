@@ -5,7 +5,7 @@
 //! leaves four bytes of slack behind the data, so that much is overlooked; more is a fault, because
 //! a payload that does not mean what its count says is how requests are smuggled.
 
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 
 use crate::{
     error::BodyFault,
@@ -53,7 +53,7 @@ pub fn encode_prefix(len: usize, out: &mut BytesMut) {
         "{len} bytes do not fit one packet"
     );
     let len = len as u16;
-    out.put_slice(&CLIENT_MAGIC);
-    out.put_u16(len + 2);
-    out.put_u16(len);
+    out.extend_from_slice(&CLIENT_MAGIC);
+    out.extend_from_slice(&(len + 2).to_be_bytes());
+    out.extend_from_slice(&len.to_be_bytes());
 }

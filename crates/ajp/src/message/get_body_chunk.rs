@@ -4,7 +4,7 @@
 //! packet says that the body is at its end. Zero wants nothing and cannot be answered, so it is a
 //! fault.
 
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 
 use crate::{code, error::DecodeError, packet::SERVER_MAGIC};
 
@@ -24,8 +24,8 @@ pub fn decode(payload: &[u8]) -> Result<u16, DecodeError> {
 
 /// Appends a packet that asks for at most `max` bytes.
 pub fn encode(max: u16, out: &mut BytesMut) {
-    out.put_slice(&SERVER_MAGIC);
-    out.put_u16(3);
-    out.put_u8(code::GET_BODY_CHUNK);
-    out.put_u16(max);
+    out.extend_from_slice(&SERVER_MAGIC);
+    out.extend_from_slice(&[0, 3]);
+    out.extend_from_slice(&[code::GET_BODY_CHUNK]);
+    out.extend_from_slice(&max.to_be_bytes());
 }
