@@ -2,6 +2,7 @@
 
 mod addresses;
 mod check;
+mod failover;
 mod help;
 mod running;
 mod usage;
