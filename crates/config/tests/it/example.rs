@@ -25,7 +25,7 @@ fn secs(secs: u64) -> Duration {
 }
 
 #[test]
-fn server_and_log() {
+fn server_log_and_admin() {
     let config = example();
     assert_eq!(config.server.drain_timeout, secs(20));
     assert_eq!(config.server.connections_max, 20_000);
@@ -39,6 +39,7 @@ fn server_and_log() {
     assert_eq!(trusted, ["10.0.0.0/8", "127.0.0.1/32"]);
     assert_eq!(config.log.access, AccessLogTarget::Stdout);
     assert_eq!(config.log.format, AccessLogFormat::Json);
+    assert_eq!(config.admin, Some(([127, 0, 0, 1], 9090).into()));
 }
 
 #[test]
