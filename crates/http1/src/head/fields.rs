@@ -29,19 +29,24 @@ pub(crate) fn decode(
     let mut headers =
         HeaderMap::try_with_capacity(raw.fields + SPARE).map_err(|_| Fault::TooManyFields)?;
     let mut rest = &raw.bytes[raw.fields_at..];
+    // What a field says counts only once all are well-formed.
+    let mut refused = None;
     for _ in 0..raw.fields {
         let (name, value);
         (name, value, rest) = split_line(rest).ok_or(Fault::FieldName)?;
         let name = name::decode(name).ok_or(Fault::FieldName)?;
         let value = HeaderValue::from_maybe_shared(raw.bytes.slice_ref(value));
         let value = value.map_err(|_| Fault::FieldValue)?;
-        if judge(&name, &value)? == Verdict::Keep {
-            headers
-                .try_append(name, value)
-                .map_err(|_| Fault::TooManyFields)?;
+        match judge(&name, &value) {
+            Ok(Verdict::Keep) => {
+                let appended = headers.try_append(name, value);
+                appended.map_err(|_| Fault::TooManyFields)?;
+            }
+            Ok(Verdict::Drop) => {}
+            Err(fault) => refused = refused.or(Some(fault)),
         }
     }
-    Ok(headers)
+    refused.map_or(Ok(headers), Err)
 }
 
 /// The name and the value in the first line of `lines`, and the lines after it.
