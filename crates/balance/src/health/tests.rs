@@ -98,6 +98,21 @@ fn a_poison_request_costs_a_probe_a_second_and_no_backend() {
 }
 
 #[test]
+fn two_probes_keep_their_distance_even_when_one_was_begun_for_another_reason() {
+    check(
+        "distance",
+        &[
+            (0, Suspect(true), true),
+            (0, Next(Probe), true),
+            (1, ejects(1), false),
+            (1400, Probed(Failed), false),
+            (1500, Wanted(Wait(ms(900))), false),
+            (2400, Next(Probe), false),
+        ],
+    );
+}
+
+#[test]
 fn a_failed_verification_ejects() {
     check(
         "verified",
