@@ -40,6 +40,14 @@ fn listeners(file: &File, report: &mut Report) {
             report.push(Finding::fault(message, listener.place.clone()).hint("remove one of them"));
         }
     }
+    let Some(admin) = &file.admin else {
+        return;
+    };
+    if let Some(first) = seen.get(&Ok(&admin.value)) {
+        let message = format!("line {} listens there already", report.line(first.start));
+        let hint = "give the admin listener a port of its own";
+        report.push(Finding::fault(message, admin.place.clone()).hint(hint));
+    }
 }
 
 fn backends(file: &File, report: &mut Report) {

@@ -40,7 +40,8 @@ pub(crate) struct File {
     /// Placed by their headers.
     pub(crate) routes: Vec<route::Route>,
     pub(crate) log: LogConfig,
-    pub(crate) admin: Option<SocketAddr>,
+    /// Placed by its address.
+    pub(crate) admin: Option<Placed<SocketAddr>>,
 }
 
 /// A backend, placed by its URL.

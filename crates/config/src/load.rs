@@ -149,7 +149,7 @@ fn typed(file: File) -> Config {
         upstreams: file.upstreams.into_iter().map(upstream).collect(),
         routes: file.routes.into_iter().map(|route| route.value).collect(),
         log: file.log,
-        admin: file.admin,
+        admin: file.admin.map(|admin| admin.value),
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::Placed;
 use crate::check::exposed_admin;
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
@@ -13,15 +14,19 @@ use crate::value::Parsed;
 use crate::value::address::{AdminAddressError, parse_admin_address};
 
 /// Reads the table.
-pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Option<SocketAddr> {
+pub(crate) fn read(
+    value: &Spanned<DeValue<'_>>,
+    report: &mut Report,
+) -> Option<Placed<SocketAddr>> {
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place, entries);
     let address = table.require(&ADDRESS);
     if let Some(message) = address.as_ref().and_then(exposed_admin) {
         table.push(Finding::warning(message, table.place_of(&ADDRESS)));
     }
+    let place = table.place_of(&ADDRESS);
     table.finish(report);
-    address
+    address.map(|value| Placed { value, place })
 }
 
 pub(crate) static SECTION: Section = Section {

@@ -51,7 +51,7 @@ macro_rules! golden {
 
 golden!(
     admin,
-    admin_exposed,
+    admin_clash,
     empty,
     later,
     line_ends,
