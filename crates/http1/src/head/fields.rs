@@ -2,7 +2,6 @@
 
 use http::Version;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use memchr::memchr;
 
 use crate::error::Fault;
 use crate::head::name;
@@ -18,45 +17,44 @@ pub(crate) enum Verdict {
 
 /// Reads all fields of a head in one pass. `judge` sees each of them, takes what it needs and
 /// says whether it stays in the map. Values are slices of the head.
-///
-/// Names and values are checked by the types they become: a name is a token, so nothing may stand
-/// before it or between it and the colon, and a folded line has none; a value has no control
-/// characters but tabs.
 pub(crate) fn decode(
     raw: &RawHead,
     mut judge: impl FnMut(&HeaderName, &HeaderValue) -> Result<Verdict, Fault>,
 ) -> Result<HeaderMap, Fault> {
+    let mut few = [httparse::EMPTY_HEADER; FEW];
+    let mut many;
+    let slots = if raw.fields <= FEW {
+        &mut few[..]
+    } else {
+        many = vec![httparse::EMPTY_HEADER; raw.fields];
+        &mut many[..]
+    };
+    let lines = &raw.bytes[raw.fields_at..];
+    let parsed = match httparse::parse_headers(lines, slots).map_err(fault)? {
+        httparse::Status::Complete((len, parsed)) if len == lines.len() => parsed,
+        // The scan found the head complete; a parser that ends elsewhere reads it otherwise.
+        _ => return Err(Fault::FieldName),
+    };
     let mut headers =
-        HeaderMap::try_with_capacity(raw.fields + SPARE).map_err(|_| Fault::TooManyFields)?;
-    let mut rest = &raw.bytes[raw.fields_at..];
-    // What a field says counts only once all are well-formed.
-    let mut refused = None;
-    for _ in 0..raw.fields {
-        let (name, value);
-        (name, value, rest) = split_line(rest).ok_or(Fault::FieldName)?;
-        let name = name::decode(name).ok_or(Fault::FieldName)?;
-        let value = HeaderValue::from_maybe_shared(raw.bytes.slice_ref(value));
+        HeaderMap::try_with_capacity(parsed.len() + SPARE).map_err(|_| Fault::TooManyFields)?;
+    for field in parsed {
+        let name = name::decode(field.name.as_bytes()).ok_or(Fault::FieldName)?;
+        let value = HeaderValue::from_maybe_shared(raw.bytes.slice_ref(trim(field.value)));
         let value = value.map_err(|_| Fault::FieldValue)?;
-        match judge(&name, &value) {
-            Ok(Verdict::Keep) => {
-                let appended = headers.try_append(name, value);
-                appended.map_err(|_| Fault::TooManyFields)?;
-            }
-            Ok(Verdict::Drop) => {}
-            Err(fault) => refused = refused.or(Some(fault)),
+        if judge(&name, &value)? == Verdict::Keep {
+            let appended = headers.try_append(name, value);
+            appended.map_err(|_| Fault::TooManyFields)?;
         }
     }
-    refused.map_or(Ok(headers), Err)
+    Ok(headers)
 }
 
-/// The name and the value in the first line of `lines`, and the lines after it.
-fn split_line(lines: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
-    let (line, rest) = lines.split_at_checked(memchr(b'\n', lines)? + 1)?;
-    let line = line
-        .strip_suffix(b"\r\n")
-        .unwrap_or(&line[..line.len() - 1]);
-    let colon = memchr(b':', line)?;
-    Some((&line[..colon], trim(&line[colon + 1..]), rest))
+fn fault(error: httparse::Error) -> Fault {
+    match error {
+        httparse::Error::HeaderValue | httparse::Error::NewLine => Fault::FieldValue,
+        httparse::Error::TooManyHeaders => Fault::TooManyFields,
+        _ => Fault::FieldName,
+    }
 }
 
 /// What the Connection fields of a head say about the connection.
@@ -80,6 +78,9 @@ impl Persistence {
         !self.close && (version == Version::HTTP_11 || self.keep_alive)
     }
 }
+
+/// Fields up to this number need no allocation while they are parsed; most heads have fewer.
+const FEW: usize = 32;
 
 /// Room left for fields that whoever handles the head will add, such as Via.
 const SPARE: usize = 4;
