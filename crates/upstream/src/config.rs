@@ -67,7 +67,8 @@ pub struct BackendConfig {
     /// How long an unused connection stays pooled. Default 15 s; keep it below Tomcat's
     /// `keepAliveTimeout`, which is 20 s for HTTP in its stock `server.xml`. mod_jk: `connection_pool_timeout`.
     pub idle_timeout: Duration,
-    /// How long a dial may take, name resolution included. Default 2 s. mod_jk:
+    /// How long a dial may take, name resolution included. Default 1 s: another backend is the
+    /// better second try than a SYN sent again. mod_jk:
     /// `socket_connect_timeout`.
     pub connect_timeout: Duration,
     /// How long the backend may be silent from the end of the request's head to the response's
@@ -160,7 +161,7 @@ impl BackendConfig {
             queue_max: 1000,
             queue_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(15),
-            connect_timeout: Duration::from_secs(2),
+            connect_timeout: Duration::from_secs(1),
             first_byte_timeout: Duration::from_secs(60),
             idle_body_timeout: Duration::from_secs(60),
             exchange_timeout: None,

@@ -353,7 +353,7 @@ static CONNECT_TIMEOUT: Key<Durations> = Key {
     name: "connect_timeout",
     values: WAIT,
     doc: Doc {
-        preset: Preset::Value("\"2s\""),
+        preset: Preset::Value("\"1s\""),
         sample: "\"500ms\"",
         effect: "How long a new connection may take, name resolution included.",
         extremes: "Too short gives up on a lost packet (a retry of TCP takes 1 s). Too long keeps \
