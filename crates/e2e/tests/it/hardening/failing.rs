@@ -4,7 +4,7 @@
 //! A backend that closes at every byte of its answer (C32) is in `crate::failures`.
 
 use catamaran_e2e::Front;
-use catamaran_testkit::{Failure, Response};
+use catamaran_testkit::{Deadline, Failure, Response};
 
 use super::ajp_response_rows::{chunk, end, head, hi};
 use super::backend::{Answer, Backend, Id, Protocol, Then};
@@ -224,9 +224,26 @@ fn row_056_close_right_after_the_answer() {
                 assert_eq!(answer.text(), "hi", "{protocol:?} {then:?}");
                 assert_eq!(backend.connections_of(&id), [place], "{protocol:?}");
                 assert!(backend.wait(place, |it| it.ended));
+                until_told_of_the_end(backend.address.port());
             }
         }
     }
+}
+
+/// Waits until the kernel has brought a close to the other end of the connections that this port
+/// had; a busy machine takes its time even on loopback.
+fn until_told_of_the_end(port: u16) {
+    let told = Deadline::default().poll("the close to arrive", || {
+        let connections = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let mut states = connections.lines().skip(1).filter_map(|line| {
+            let mut columns = line.split_whitespace().skip(1);
+            let (local, state) = (columns.next()?, columns.nth(1)?);
+            local.ends_with(&format!(":{port:04X}")).then_some(state)
+        });
+        // Established, or a FIN that is not yet acknowledged.
+        (!states.any(|state| matches!(state, "01" | "04"))).then_some(())
+    });
+    told.unwrap();
 }
 
 #[test]
