@@ -79,8 +79,17 @@ pub(super) fn memory(root: u32) -> anyhow::Result<Memory> {
             let text = fs::read_to_string(&path).with_context(|| path.clone())?;
             kilobytes(&text, name).with_context(|| format!("{name} in {path}"))
         };
-        memory.anonymous += bytes("status", "RssAnon:")?;
-        memory.private_dirty += bytes("smaps_rollup", "Private_Dirty:")?;
+        let found = bytes("status", "RssAnon:")
+            .and_then(|anonymous| Ok((anonymous, bytes("smaps_rollup", "Private_Dirty:")?)));
+        match found {
+            Ok((anonymous, private_dirty)) => {
+                memory.anonymous += anonymous;
+                memory.private_dirty += private_dirty;
+            }
+            Err(error) if pid == root => return Err(error),
+            // A child that has ended since it was listed has no memory any more.
+            Err(_) => {}
+        }
     }
     Ok(memory)
 }
