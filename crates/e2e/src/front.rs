@@ -132,6 +132,12 @@ impl Front {
             .wait_for_line(&what, |line| line.contains(text).then(|| line.to_owned()))
     }
 
+    /// All output so far: the access log, then what the front says of itself.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.stdout() + &self.process.stderr()
+    }
+
     /// The directory of the configuration file.
     #[must_use]
     pub fn directory(&self) -> &Path {
