@@ -205,6 +205,7 @@ impl<'a> Exchange<'a> {
                 method: outgoing.method(),
                 replayable: self.progress.replay.has_all(self.progress.received),
                 disconnected: failed.disconnected,
+                dial_timed_out: failed.dial_timed_out,
                 reused: failed.reused,
                 attempts_left: (upstream.retries + 1).saturating_sub(self.attempts),
                 others: upstream.has_others(&tried),
@@ -248,7 +249,7 @@ impl<'a> Exchange<'a> {
         };
         let mut lease = leased.map_err(|error| {
             self.report(backend, Failure::from_lease(&error), &error);
-            Failed::unsent(Failure::from_lease(&error))
+            Failed::from_lease(&error)
         })?;
         self.leased = self.worker.access_log().is_on().then(Instant::now);
         if let Err(error) = outgoing.send(&mut lease) {

@@ -26,6 +26,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) replayable: bool,
     /// The connection broke. (Not: it was silent for too long, or wrong on the wire.)
     pub(crate) disconnected: bool,
+    /// The connection was not established in time: a SYN was lost, or a backlog full.
+    pub(crate) dial_timed_out: bool,
     /// The connection had carried an exchange before.
     pub(crate) reused: bool,
     /// Further attempts the upstream allows.
@@ -56,6 +58,8 @@ pub(crate) fn decide(attempt: &Attempt<'_>) -> Retry {
     };
     match attempt.stage {
         _ if attempt.blameless || attempt.attempts_left == 0 || !attempt.replayable => Retry::No,
+        // Without another backend, a fresh SYN is the better hope than the one already waited for.
+        Stage::NotSent if attempt.dial_timed_out && !attempt.others => Retry::Fresh,
         Stage::NotSent => other,
         Stage::Sent if !attempt.disconnected || !attempt.method.is_idempotent() => Retry::No,
         // It was most likely closed for being idle, just as we wrote.
@@ -74,6 +78,7 @@ mod tests {
         method: &Method::GET,
         replayable: true,
         disconnected: true,
+        dial_timed_out: false,
         reused: true,
         attempts_left: 2,
         others: true,
@@ -199,10 +204,20 @@ mod tests {
                 "connect timeout",
                 Attempt {
                     stage: NotSent,
-                    disconnected: false,
+                    dial_timed_out: true,
                     ..BASE
                 },
                 Retry::Other,
+            ),
+            (
+                "connect timeout, nobody else",
+                Attempt {
+                    stage: NotSent,
+                    dial_timed_out: true,
+                    others: false,
+                    ..BASE
+                },
+                Retry::Fresh,
             ),
         ];
         for (name, attempt, expected) in rows {

@@ -44,6 +44,10 @@ impl Backend {
         if !self.config().eject || error.culprit() != Culprit::Backend {
             return;
         }
+        if let LeaseError::DialTimeout { .. } = error {
+            // A burst of clients can fill a backlog, and a SYN can get lost: a probe tells.
+            return self.suspect();
+        }
         if self.health().connect_failed(began) {
             self.note_ejection();
         }

@@ -27,6 +27,7 @@ pub(super) struct Failed {
     pub(super) failure: Failure,
     pub(super) stage: Stage,
     pub(super) disconnected: bool,
+    pub(super) dial_timed_out: bool,
     pub(super) reused: bool,
 }
 
@@ -86,12 +87,21 @@ impl Failure {
 }
 
 impl Failed {
+    /// An attempt that got no connection.
+    pub(super) fn from_lease(error: &LeaseError) -> Self {
+        Self {
+            dial_timed_out: matches!(error, LeaseError::DialTimeout { .. }),
+            ..Self::unsent(Failure::from_lease(error))
+        }
+    }
+
     /// An attempt that sent nothing.
     pub(super) fn unsent(failure: Failure) -> Self {
         Self {
             failure,
             stage: Stage::NotSent,
             disconnected: false,
+            dial_timed_out: false,
             reused: false,
         }
     }
@@ -107,6 +117,7 @@ impl Failed {
                 Stage::Sent
             },
             disconnected: matches!(error, RelayError::Upstream(error) if broken(error)),
+            dial_timed_out: false,
             reused: lease.is_reused(),
         }
     }
