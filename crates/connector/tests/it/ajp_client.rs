@@ -1,6 +1,6 @@
 //! A blocking AJP client: what a web server does, one exchange at a time.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 
 use bytes::BytesMut;
 use catamaran_ajp::{Attribute, BodyLength, Client, ClientConfig, ClientEvent, Request};
@@ -163,9 +163,17 @@ impl AjpClient {
         self.socket.write_all(bytes).unwrap();
     }
 
-    /// Everything up to the end of stream.
+    /// Everything up to the end of stream. A reset ends it, too: whoever is dropped in the middle of
+    /// what it sends is told so, and what was lost by it is missing here.
     pub(crate) fn receive_to_end(&mut self) -> Vec<u8> {
-        while self.fill() > 0 {}
+        loop {
+            match self.try_fill() {
+                Ok(1..) => {}
+                Ok(_) => break,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
+                Err(error) => panic!("neither bytes nor an end: {error}"),
+            }
+        }
         self.input.split().to_vec()
     }
 
@@ -184,14 +192,18 @@ impl AjpClient {
     }
 
     fn fill(&mut self) -> usize {
+        self.try_fill().unwrap()
+    }
+
+    fn try_fill(&mut self) -> std::io::Result<usize> {
         let left = self
             .deadline
             .remaining()
             .expect("an answer before the deadline");
-        self.socket.set_read_timeout(Some(left)).unwrap();
+        self.socket.set_read_timeout(Some(left))?;
         let mut buffer = vec![0; 64 * 1024];
-        let count = self.socket.read(&mut buffer).unwrap();
+        let count = self.socket.read(&mut buffer)?;
         self.input.extend_from_slice(&buffer[..count]);
-        count
+        Ok(count)
     }
 }

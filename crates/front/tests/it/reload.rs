@@ -112,7 +112,7 @@ fn listeners_come_and_go() {
         (200, Some("close"))
     );
     assert_eq!(on_removed.receive_to_end().unwrap(), b"");
-    catamaran_testkit::Deadline::default()
+    Deadline::default()
         .poll("the removed socket to go", || {
             (!directory.path().join("front.sock").exists()).then_some(())
         })
