@@ -237,11 +237,11 @@ fn clients_that_leave_midway_harm_nobody() {
         uploading.send(&post("/echo", 1000)).unwrap();
         uploading.send(b"not all of it").unwrap();
         drop(uploading);
-        assert_eq!(
-            tier.refused("truncated-body") + tier.refused("peer-gone"),
-            2
-        );
         tier.wait_until_quiet();
+        // An end within the body, or a reset for what the client left unread.
+        let refused = tier.running.counters().refused;
+        let count = |reason| refused.get(reason).copied().unwrap_or(0);
+        assert_eq!(count("truncated-body") + count("peer-gone"), 2);
         let mut client = tier.http();
         client.send(&get("/")).unwrap();
         assert_eq!(client.receive().unwrap().status, 200);
