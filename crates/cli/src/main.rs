@@ -2,6 +2,21 @@
 //!
 //! Each command is a module of `cmd` with its `Args` and a `run`; what they do lives in the other
 //! crates. Exit codes are a promise: 0 fine, 1 faults or failed checks, 2 usage.
+//!
+//! # The crates
+//!
+//! | crate | owns |
+//! |---|---|
+//! | `catamaran`, this one | the binary: arguments, signals, exit codes |
+//! | [`catamaran_config`] | the configuration file, read into typed values with every fault at once |
+//! | [`catamaran_front`] | the front hull: listeners, routes, the exchange, the relay, the access log |
+//! | [`catamaran_upstream`](../catamaran_upstream/index.html) | connections to backends: dialling, pools, leases, one exchange over either protocol |
+//! | [`catamaran_balance`](../catamaran_balance/index.html) | pure decisions: which backend next, which is fit, how often to retry |
+//! | [`catamaran_connector`] | the application's hull: AJP13 and HTTP/1.1 served to a handler |
+//! | [`catamaran_ajp`](../catamaran_ajp/index.html) | AJP13 on the wire, both roles, without I/O |
+//! | [`catamaran_http1`](../catamaran_http1/index.html) | HTTP/1.1 on the wire, both roles, without I/O |
+//!
+//! Who may know whom, the life of a request and the invariants are in `ARCHITECTURE.md`.
 
 mod cmd;
 mod descriptors;
