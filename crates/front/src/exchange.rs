@@ -248,14 +248,16 @@ impl<'a> Exchange<'a> {
             backend.lease(worker, now).await
         };
         let mut lease = leased.map_err(|error| {
-            self.report(backend, Failure::from_lease(&error), &error);
-            Failed::from_lease(&error)
+            let failed = Failed::from_lease(&error);
+            self.report(backend, failed.failure, &error);
+            failed
         })?;
         self.leased = self.worker.access_log().is_on().then(Instant::now);
         if let Err(error) = outgoing.send(&mut lease) {
             lease.finish(now);
-            self.report(backend, Failure::from_request(&error), &error);
-            return Err(Failed::unsent(Failure::from_request(&error)));
+            let failed = Failed::unsent(Failure::from_request(&error));
+            self.report(backend, failed.failure, &error);
+            return Err(failed);
         }
         let terms = self.terms(outgoing, &lease);
         let relayed = Relay::new(client, &mut lease, terms, &mut self.progress)

@@ -205,10 +205,9 @@ impl Backend {
             if let Some(permit) = self.cap.try_permit() {
                 return Ok(Grant::Permit(permit));
             }
-            let Some(evicted) = self.pools.iter().find_map(Pool::evict) else {
+            if !self.evict_one() {
                 break;
-            };
-            drop(evicted);
+            }
         }
         let full = |QueueFull| LeaseError::QueueFull {
             connections: self.config.connections_max,
@@ -220,13 +219,17 @@ impl Backend {
         };
         let limit = self.config.queue_timeout;
         // A connection freed just before joining the queue went to its pool; take it from there.
-        if let Some(evicted) = self.pools.iter().find_map(Pool::evict) {
-            drop(evicted);
-        }
+        self.evict_one();
         match timeout(limit, granted).await {
             Ok(Ok(grant)) => Ok(grant),
             Ok(Err(_)) | Err(_) => Err(LeaseError::QueueTimeout { limit }),
         }
+    }
+
+    /// Closes an unused connection of any worker, so that its permit is free; `false` if there is
+    /// none.
+    fn evict_one(&self) -> bool {
+        self.pools.iter().find_map(Pool::evict).is_some()
     }
 
     async fn dial(&self, permit: Permit<Box<Conn>>) -> Result<Box<Conn>, LeaseError> {
