@@ -31,6 +31,7 @@ pub(crate) use peer::Peer;
 use crate::{
     config::{Config, Protocol},
     handler::{Body, BodyLength, Request, Response},
+    output::Output,
 };
 use source::{Piece, Source};
 use wire::{Event, Leaves, Wire};
@@ -57,7 +58,7 @@ pub(crate) struct Io<'a> {
     /// Received and not yet consumed.
     pub(crate) input: &'a mut BytesMut,
     /// To be sent, in order.
-    pub(crate) out: &'a mut BytesMut,
+    pub(crate) out: &'a mut Output,
     /// The current value of the `Date` field.
     pub(crate) date: &'a HeaderValue,
 }
@@ -68,7 +69,7 @@ pub(crate) enum Action {
     /// Read more, then poll again; if the peer lets the deadline of [`Awaiting`] pass, call
     /// [`Conn::handle_timeout`], at the end of the stream [`Conn::handle_eof`].
     Read(Awaiting),
-    /// Poll again when less than [`OUT_MARK`] bytes are waiting to be sent.
+    /// Poll again when the output is no longer [full](Output::is_full).
     Write,
     /// Hand the request to the application and its answer to [`Conn::respond`].
     Serve(Box<Request>),
@@ -109,9 +110,6 @@ impl Awaiting {
         matches!(self, Self::FirstByte | Self::NextRequest | Self::Body)
     }
 }
-
-/// Bytes that may wait to be sent before no more are produced.
-pub(crate) const OUT_MARK: usize = 64 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -291,7 +289,7 @@ impl Conn {
     }
 
     fn poll_head(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
-        if io.out.len() >= OUT_MARK {
+        if io.out.is_full() {
             return Ok(Action::Write);
         }
         let waiting = io.input.len();
@@ -404,9 +402,9 @@ impl Conn {
     }
 
     fn poll_source(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
-        while io.out.len() < OUT_MARK {
+        while !io.out.is_full() {
             match self.exchange.source.next() {
-                Piece::Data(data) => self.wire.send_data(&data, io.out),
+                Piece::Data(data) => self.wire.send_data(data, io.out),
                 Piece::Pause(pause) => {
                     self.wire.send_flush(io.out);
                     return Ok(Action::Wait(pause));
@@ -415,7 +413,7 @@ impl Conn {
                     self.exchange.source = Source::Done;
                 }
                 Piece::Request => match self.wire.receive_body(io)? {
-                    Some(Event::Body(data)) => self.wire.send_data(&data, io.out),
+                    Some(Event::Body(data)) => self.wire.send_data(data, io.out),
                     Some(_) => self.exchange.source = Source::Done,
                     None => return Ok(Action::Read(Awaiting::Body)),
                 },

@@ -50,6 +50,7 @@ mod conn;
 mod counters;
 mod handler;
 mod io;
+mod output;
 mod running;
 
 pub use crate::{

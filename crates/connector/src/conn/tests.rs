@@ -1,13 +1,16 @@
 //! Transcripts: bytes in, bytes out, without a socket or a clock.
 
-use std::{net::SocketAddr, num::NonZeroU64};
+use std::{io::IoSlice, net::SocketAddr, num::NonZeroU64};
 
 use bytes::Bytes;
 use catamaran_ajp as ajp;
 use http::{HeaderMap, Method};
 
 use super::*;
-use crate::{App, Handler, Secret};
+use crate::{
+    App, Handler, Secret,
+    output::{OUT_MARK, SLICES_MAX},
+};
 
 mod ajp13;
 mod http11;
@@ -17,7 +20,7 @@ struct Play {
     conn: Conn,
     app: App,
     input: BytesMut,
-    out: BytesMut,
+    out: Output,
     sent: Vec<u8>,
     waits: Vec<Duration>,
     /// The most that waited to be sent at once.
@@ -35,7 +38,7 @@ impl Play {
             conn: Conn::new(protocol, peer, Arc::new(config)),
             app: App::new(),
             input: BytesMut::new(),
-            out: BytesMut::new(),
+            out: Output::default(),
             sent: Vec::new(),
             waits: Vec::new(),
             out_max: 0,
@@ -106,8 +109,7 @@ impl Play {
 
     fn flush(&mut self) {
         self.out_max = self.out_max.max(self.out.len());
-        self.sent.extend_from_slice(&self.out);
-        self.out.clear();
+        self.sent.extend(written(&mut self.out));
     }
 
     /// What has been sent since this was last asked.
@@ -136,6 +138,20 @@ impl Play {
     fn reason(&self) -> Option<&'static str> {
         self.closed().expect("the connection is closed").reason
     }
+}
+
+/// Writes all that waits.
+fn written(out: &mut Output) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while !out.is_empty() {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let before = bytes.len();
+        for slice in out.slices(&mut slices) {
+            bytes.extend_from_slice(slice);
+        }
+        out.advance(bytes.len() - before);
+    }
+    bytes
 }
 
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";

@@ -15,6 +15,7 @@ use super::{Io, Refusal};
 use crate::{
     config::{Config, Protocol},
     handler::BodyLength,
+    output::Output,
 };
 
 #[derive(Debug)]
@@ -60,7 +61,7 @@ impl Wire {
 
     pub(super) fn receive(&mut self, io: &mut Io<'_>) -> Result<Option<Event>, Refusal> {
         Ok(match self {
-            Self::Ajp(server) => match server.receive(io.input, io.out)? {
+            Self::Ajp(server) => match server.receive(io.input, io.out.staging())? {
                 Some(ajp::ServerEvent::Request(head)) => Some(Event::Ajp(head)),
                 Some(ajp::ServerEvent::Body(data)) => Some(Event::Body(data)),
                 Some(ajp::ServerEvent::BodyEnd) => Some(Event::BodyEnd),
@@ -90,15 +91,15 @@ impl Wire {
         let Self::Ajp(server) = self else {
             return Ok(None);
         };
-        server.want_body(io.out);
+        server.want_body(io.out.staging());
         // A packet that came before it was asked for is taken for the answer.
         self.receive(io)
     }
 
     /// Lets a client that asked for leave send its body; over AJP the front has done so.
-    pub(super) fn send_continue(&mut self, out: &mut BytesMut) {
+    pub(super) fn send_continue(&mut self, out: &mut Output) {
         if let Self::Http(server) = self {
-            server.send_continue(out);
+            server.send_continue(out.staging());
         }
     }
 
@@ -118,7 +119,7 @@ impl Wire {
                 }
                 headers.entry(DATE).or_insert_with(|| io.date.clone());
                 server
-                    .send_head(status, None, &headers, io.out)
+                    .send_head(status, None, &headers, io.out.staging())
                     .map_err(|_| failed("response-head"))
             }
             Self::Http(server) => {
@@ -136,23 +137,30 @@ impl Wire {
                     body: length.into(),
                 };
                 server
-                    .send_head(&head, io.out)
+                    .send_head(&head, io.out.staging())
                     .map_err(|_| failed("response-head"))
             }
         }
     }
 
-    pub(super) fn send_data(&mut self, data: &[u8], out: &mut BytesMut) {
+    /// Sends a piece of the body, large ones without copying. What exceeds the announced length is
+    /// dropped, and the connection closes with the response.
+    pub(super) fn send_data(&mut self, data: Bytes, out: &mut Output) {
         match self {
-            Self::Ajp(server) => server.send_data(data, out),
-            Self::Http(server) => server.send_data(data, out),
+            Self::Ajp(server) => send_chunks(server, data, out),
+            Self::Http(server) => {
+                let mut data = data;
+                data.truncate(server.begin_data(data.len(), out.staging()));
+                out.push(data);
+                server.finish_data(out.staging());
+            }
         }
     }
 
     /// Has a front pass on what it may be holding back; HTTP needs no such word.
-    pub(super) fn send_flush(&mut self, out: &mut BytesMut) {
+    pub(super) fn send_flush(&mut self, out: &mut Output) {
         if let Self::Ajp(server) = self {
-            server.send_flush(out);
+            server.send_flush(out.staging());
         }
     }
 
@@ -171,7 +179,7 @@ impl Wire {
                 status: None,
                 reason: "response-length",
             };
-            server.send_end(io.out).map_err(short)?;
+            server.send_end(io.out.staging()).map_err(short)?;
         }
         Ok(self.end_leftover(io))
     }
@@ -179,7 +187,7 @@ impl Wire {
     /// What remains when the response has ended and more of the request may have arrived.
     pub(super) fn end_leftover(&mut self, io: &mut Io<'_>) -> Leaves {
         match self {
-            Self::Ajp(server) => match server.send_end(io.input, io.out) {
+            Self::Ajp(server) => match server.send_end(io.input, io.out.staging()) {
                 ajp::End::Reuse => Leaves::Idle,
                 ajp::End::Close => Leaves::Closed { linger: true },
                 ajp::End::Owed => Leaves::Leftover,
@@ -194,16 +202,16 @@ impl Wire {
     }
 
     /// Ends a response without waiting for what is left of the request.
-    pub(super) fn end_now(&mut self, out: &mut BytesMut) {
+    pub(super) fn end_now(&mut self, out: &mut Output) {
         if let Self::Ajp(server) = self {
-            server.send_end_now(out);
+            server.send_end_now(out.staging());
         }
     }
 
     /// Answers bytes that were refused; the connection closes after it.
     pub(super) fn refuse(&mut self, status: StatusCode, io: &mut Io<'_>) {
         match self {
-            Self::Ajp(server) => server.refuse(status, io.out),
+            Self::Ajp(server) => server.refuse(status, io.out.staging()),
             Self::Http(_) => {
                 self.close_after();
                 let text = format!("{status}\n");
@@ -211,12 +219,26 @@ impl Wire {
                 let headers = HeaderMap::from_iter([(CONTENT_TYPE, plain)]);
                 let length = BodyLength::Known(text.len() as u64);
                 if self.send_head((status, headers, length), io).is_ok() {
-                    self.send_data(text.as_bytes(), io.out);
+                    self.send_data(text.into(), io.out);
                     // Cannot be short: all of the text was offered, and the connection closes.
                     let _ = self.end(io);
                 }
             }
         }
+    }
+}
+
+fn send_chunks(server: &mut ajp::Server, mut data: Bytes, out: &mut Output) {
+    while !data.is_empty() {
+        let len = data.len().min(server.chunk_room());
+        if len == 0 {
+            // The codec knows whether bytes without room are an error.
+            server.send_data(&data, out.staging());
+            return;
+        }
+        server.begin_chunk(len, out.staging());
+        out.push(data.split_to(len));
+        server.finish_chunk(out.staging());
     }
 }
 

@@ -23,7 +23,7 @@ mod stream;
 mod task;
 
 use super::{Shared, now, timers::Timers};
-use crate::{config::Listener, conn::Peer, counters::Counters};
+use crate::{config::Listener, conn::Peer, counters::Counters, output::Output};
 use stream::Acceptor;
 use task::{Fate, Task};
 
@@ -110,7 +110,7 @@ struct Lent {
     date_until: Instant,
     scratch: Box<[u8]>,
     input: BytesMut,
-    out: BytesMut,
+    out: Output,
 }
 
 const WAKE: Token = Token(usize::MAX);
@@ -326,7 +326,7 @@ impl Lent {
             date_until: now + Duration::from_secs(1),
             scratch: vec![0; READ_MAX].into_boxed_slice(),
             input: BytesMut::new(),
-            out: BytesMut::new(),
+            out: Output::default(),
         }
     }
 

@@ -465,7 +465,7 @@ fn each_line_of_a_stream_is_flushed() {
 #[test]
 fn a_front_that_closes_during_an_exchange_has_given_it_up() {
     let mut conn = Conn::new(Protocol::Ajp, Peer::Unix, Arc::new(Config::default()));
-    let (mut input, mut out) = (BytesMut::from(&get("/delay/9")[..]), BytesMut::new());
+    let (mut input, mut out) = (BytesMut::from(&get("/delay/9")[..]), Output::default());
     let date = HeaderValue::from_static(DATE);
     let mut io = Io {
         input: &mut input,
@@ -525,7 +525,7 @@ fn bad_packets_are_refused_or_dropped() {
 #[test]
 fn a_response_head_that_fits_no_packet_becomes_a_500() {
     let mut conn = Conn::new(Protocol::Ajp, Peer::Unix, Arc::new(Config::default()));
-    let (mut input, mut out) = (BytesMut::from(&get("/")[..]), BytesMut::new());
+    let (mut input, mut out) = (BytesMut::from(&get("/")[..]), Output::default());
     let date = HeaderValue::from_static(DATE);
     let mut io = Io {
         input: &mut input,
@@ -537,6 +537,7 @@ fn a_response_head_that_fits_no_packet_becomes_a_500() {
     let response = Response::new(StatusCode::OK, Body::Full(Bytes::new()))
         .with_header(http::header::LOCATION, large);
     assert!(matches!(conn.respond(response, &mut io), Action::Close(_)));
+    let out = written(&mut out);
     assert_eq!(status(&out), 500);
     assert!(out.ends_with(&END_CLOSE));
 }

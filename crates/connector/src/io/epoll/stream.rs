@@ -1,7 +1,7 @@
 //! TCP and Unix sockets behind one type each: what listens, and what is connected.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, IoSlice, Read, Write},
     net::{Shutdown, SocketAddr},
     time::Duration,
 };
@@ -16,6 +16,7 @@ use socket2::{SockRef, Socket, TcpKeepalive};
 use crate::{
     config::{Address, Listener, Protocol},
     conn::Peer,
+    output::{Output, SLICES_MAX},
 };
 
 /// A listening socket and what is spoken there.
@@ -122,10 +123,14 @@ impl Stream {
         }
     }
 
-    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
+    /// Writes once: as much of `out` as the socket takes.
+    pub(super) fn write(&mut self, out: &Output) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        match (self, out.slices(&mut slices)) {
+            (Self::Tcp(stream), [slice]) => stream.write(slice),
+            (Self::Tcp(stream), slices) => stream.write_vectored(slices),
+            (Self::Unix(stream), [slice]) => stream.write(slice),
+            (Self::Unix(stream), slices) => stream.write_vectored(slices),
         }
     }
 

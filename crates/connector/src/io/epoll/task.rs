@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use mio::event::Event;
 
 use super::{
@@ -16,9 +16,10 @@ use super::{
 };
 use crate::{
     config::Protocol,
-    conn::{Action, Awaiting, Close, Conn, Io, OUT_MARK, Peer},
+    conn::{Action, Awaiting, Close, Conn, Io, Peer},
     counters::Counters,
     handler::Request,
+    output::Output,
 };
 
 /// A connection and where it stands.
@@ -29,7 +30,7 @@ pub(super) struct Task {
     /// Received and not yet consumed; without a buffer while idle.
     input: BytesMut,
     /// To be sent; without a buffer while idle.
-    out: BytesMut,
+    out: Output,
     want: Want,
     /// The class of the read deadline that runs, and when it ends.
     patience: Option<(Awaiting, Option<Instant>)>,
@@ -94,7 +95,7 @@ impl Task {
             stream,
             conn: Conn::new(protocol, peer, lent.shared.config.clone()),
             input: BytesMut::new(),
-            out: BytesMut::new(),
+            out: Output::default(),
             want: Want::Poll,
             patience: None,
             stalled: None,
@@ -151,10 +152,17 @@ impl Task {
     /// Goes on until there is nothing left to do but wait, or the turn is over.
     pub(super) fn advance(&mut self, lent: &mut Lent) -> Fate {
         borrow(&mut self.input, &mut lent.input);
-        borrow(&mut self.out, &mut lent.out);
+        if self.out.is_vacant() {
+            std::mem::swap(&mut self.out, &mut lent.out);
+        }
         let fate = self.run_turn(lent);
         give_back(&mut self.input, &mut lent.input);
-        give_back(&mut self.out, &mut lent.out);
+        if self.out.is_empty() {
+            let out = std::mem::take(&mut self.out);
+            if lent.out.is_vacant() {
+                lent.out = out;
+            }
+        }
         fate
     }
 
@@ -189,7 +197,7 @@ impl Task {
             }
             Want::Write => {
                 self.flush(lent)?;
-                let room = self.out.len() < OUT_MARK;
+                let room = !self.out.is_full();
                 if room {
                     self.want = Want::Poll;
                 } else {
@@ -379,7 +387,7 @@ impl Task {
     }
 }
 
-fn io<'a>(input: &'a mut BytesMut, out: &'a mut BytesMut, lent: &'a Lent) -> Io<'a> {
+fn io<'a>(input: &'a mut BytesMut, out: &'a mut Output, lent: &'a Lent) -> Io<'a> {
     Io {
         input,
         out,
