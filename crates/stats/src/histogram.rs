@@ -1,0 +1,274 @@
+//! Latencies in constant memory: an HDR histogram, and beside it the moments it would round.
+//!
+//! The unit is the microsecond: with three digits, 1 µs to an hour fit into 184 KiB, whatever the
+//! number of samples. Count, sum, sum of squares, minimum and maximum are kept exactly.
+//! Percentiles are never averaged: histograms are merged, and asked afterwards.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram as Counts;
+
+/// How often which duration was recorded, to a microsecond or three digits, whichever is coarser.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Counts<u64>,
+    sum: u128,
+    /// An hour squared is 2^64 µs², so no number of samples that anybody waits for overflows it.
+    squares: u128,
+    min: u64,
+    max: u64,
+}
+
+impl Histogram {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        let counts = Counts::new_with_bounds(1, MICROS_MAX, DIGITS).expect("the bounds are valid");
+        Self {
+            counts,
+            sum: 0,
+            squares: 0,
+            min: u64::MAX,
+            max: 0,
+        }
+    }
+
+    /// Counts `value`. What is below a microsecond is cut off; more than an hour counts as an hour
+    /// in the percentiles.
+    pub fn record(&mut self, value: Duration) {
+        self.record_micros(u64::try_from(value.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// As [`record`](Self::record), of a number of microseconds.
+    pub fn record_micros(&mut self, micros: u64) {
+        let micros = micros.min(MICROS_MAX);
+        self.counts.saturating_record(micros);
+        self.sum += u128::from(micros);
+        self.squares += u128::from(micros) * u128::from(micros);
+        self.min = self.min.min(micros);
+        self.max = self.max.max(micros);
+    }
+
+    /// Adds all that `other` has counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts
+            .add(&other.counts)
+            .expect("all histograms have the same bounds");
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// How many values were recorded.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.len()
+    }
+
+    /// Whether nothing was recorded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// The value that `percent` (0 to 100) of the values do not exceed, to three digits; zero when
+    /// there are none. 0 is the minimum and 100 the maximum, both exact.
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> Duration {
+        if self.is_empty() {
+            return Duration::ZERO;
+        }
+        let micros = if percent <= 0.0 {
+            self.min
+        } else {
+            // The histogram answers with the upper end of a bucket, which the largest value need
+            // not reach.
+            let upper = self.counts.value_at_quantile(percent / 100.0);
+            upper.clamp(self.min, self.max)
+        };
+        Duration::from_micros(micros)
+    }
+
+    /// The 50th percentile.
+    #[must_use]
+    pub fn median(&self) -> Duration {
+        self.percentile(50.0)
+    }
+
+    /// The smallest value; zero when there are none.
+    #[must_use]
+    pub fn min(&self) -> Duration {
+        Duration::from_micros(if self.is_empty() { 0 } else { self.min })
+    }
+
+    /// The largest value; zero when there are none.
+    #[must_use]
+    pub fn max(&self) -> Duration {
+        Duration::from_micros(self.max)
+    }
+
+    /// The arithmetic mean, of the exact values; zero when there are none.
+    #[must_use]
+    pub fn mean(&self) -> Duration {
+        let mean = self.sum.checked_div(u128::from(self.count())).unwrap_or(0);
+        Duration::from_micros(u64::try_from(mean).unwrap_or(u64::MAX))
+    }
+
+    /// The sum of all values.
+    #[must_use]
+    pub fn sum(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.sum).unwrap_or(u64::MAX))
+    }
+
+    /// The standard deviation of the exact values, as of a sample (divided by n - 1, as `ab`
+    /// does); zero for fewer than two.
+    #[must_use]
+    pub fn stddev(&self) -> Duration {
+        let n = u128::from(self.count());
+        if n < 2 {
+            return Duration::ZERO;
+        }
+        // Σ(x-m)² = Σx² - (Σx)²/n, in integers as far as they reach: the difference of two large
+        // floats would lose what is asked for.
+        let mean_of_square = match self.sum.checked_mul(self.sum) {
+            Some(square) => square / n,
+            None => (self.sum / n) * self.sum,
+        };
+        let variance = self.squares.saturating_sub(mean_of_square) as f64 / (n - 1) as f64;
+        Duration::from_secs_f64(variance.sqrt() / 1e6)
+    }
+
+    /// The buckets, for the log.
+    pub(crate) fn counts(&self) -> &Counts<u64> {
+        &self.counts
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Whether a percentile (0 to 100) of `count` values may be quoted: at least ten of them lie beyond
+/// it. Fewer say where ten requests happened to be, not where one in a thousand is.
+#[must_use]
+pub fn is_quotable(percent: f64, count: u64) -> bool {
+    // The slack is for percentiles such as 99.9, which no float is.
+    count as f64 * (100.0 - percent) / 100.0 >= BEYOND_MIN - 1e-6
+}
+
+/// The percentiles that are reported; [`is_quotable`] says which of them mean something.
+pub const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
+
+const DIGITS: u8 = 3;
+
+/// An hour.
+const MICROS_MAX: u64 = 3_600_000_000;
+
+const BEYOND_MIN: f64 = 10.0;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(values: impl IntoIterator<Item = u64>) -> Histogram {
+        let mut histogram = Histogram::new();
+        values
+            .into_iter()
+            .for_each(|micros| histogram.record_micros(micros));
+        histogram
+    }
+
+    #[test]
+    fn an_empty_one_has_only_zeros() {
+        let empty = Histogram::new();
+        assert!(empty.is_empty());
+        for value in [
+            empty.min(),
+            empty.max(),
+            empty.mean(),
+            empty.stddev(),
+            empty.percentile(99.0),
+        ] {
+            assert_eq!(value, Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn a_microsecond_is_resolved_and_an_hour_held() {
+        let histogram = of([0, 1, 2, 2000, 2001]);
+        assert_eq!(histogram.percentile(40.0), Duration::from_micros(1));
+        assert_eq!(histogram.percentile(80.0), Duration::from_micros(2000));
+        let long = of([u64::MAX]);
+        assert_eq!(long.max(), Duration::from_secs(3600));
+        assert_eq!(long.median(), Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn a_percentile_does_not_exceed_the_maximum() {
+        let histogram = of([1_000_001]);
+        assert_eq!(histogram.median(), Duration::from_micros(1_000_001));
+    }
+
+    #[test]
+    fn ten_values_must_lie_beyond_a_percentile() {
+        for (percent, count, expected) in [
+            (50.0, 20, true),
+            (50.0, 19, false),
+            (99.0, 1000, true),
+            (99.0, 999, false),
+            (99.9, 10_000, true),
+            (99.9, 9999, false),
+            (99.999, 1_000_000, true),
+            (100.0, 1_000_000, false),
+        ] {
+            assert_eq!(is_quotable(percent, count), expected, "{percent} {count}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn moments_are_those_of_the_values(values in prop::collection::vec(0_u64..10_000_000, 2..200)) {
+            let histogram = of(values.iter().copied());
+            let n = values.len() as f64;
+            let mean = values.iter().sum::<u64>() as f64 / n;
+            let squares: f64 = values.iter().map(|&value| (value as f64 - mean).powi(2)).sum();
+            prop_assert!((histogram.mean().as_secs_f64() * 1e6 - mean).abs() <= 1.0);
+            let stddev = (squares / (n - 1.0)).sqrt();
+            prop_assert!((histogram.stddev().as_secs_f64() * 1e6 - stddev).abs() <= 1.0);
+            prop_assert_eq!(histogram.min().as_micros(), u128::from(*values.iter().min().unwrap()));
+            prop_assert_eq!(histogram.max().as_micros(), u128::from(*values.iter().max().unwrap()));
+        }
+
+        #[test]
+        fn merged_parts_are_the_whole(
+            one in prop::collection::vec(0_u64..100_000_000, 0..100),
+            other in prop::collection::vec(0_u64..100_000_000, 0..100),
+        ) {
+            let mut merged = of(one.iter().copied());
+            merged.merge(&of(other.iter().copied()));
+            let whole = of(one.iter().chain(&other).copied());
+            prop_assert_eq!(merged.count(), whole.count());
+            prop_assert_eq!(merged.stddev(), whole.stddev());
+            for percent in PERCENTILES {
+                prop_assert_eq!(merged.percentile(percent), whole.percentile(percent));
+            }
+        }
+
+        #[test]
+        fn a_percentile_is_the_value_of_that_rank(
+            mut values in prop::collection::vec(0_u64..1_000_000_000, 1..300),
+            percent in 0.1_f64..100.0,
+        ) {
+            let found = of(values.iter().copied()).percentile(percent).as_micros() as f64;
+            values.sort_unstable();
+            let rank = (percent / 100.0 * values.len() as f64).ceil() as usize;
+            let exact = values[rank.clamp(1, values.len()) - 1] as f64;
+            prop_assert!((found - exact).abs() <= exact / 1000.0 + 1.0, "{found} {exact}");
+        }
+    }
+}

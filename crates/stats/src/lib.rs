@@ -1,0 +1,34 @@
+//! Histograms, and what may be concluded from the numbers of a run.
+//!
+//! Where the numbers come from is `load`'s and `lab`'s business: nothing here reads a clock, a
+//! socket or a file, so that every conclusion can be tested by asking for it.
+//!
+//! - [`Histogram`]: latencies in memory that does not grow, and [`log`], their exchange format;
+//! - [`is_quotable`]: whether a percentile has the samples behind it;
+//! - [`Spread`]: how far apart the values of a series are;
+//! - [`warm_up()`]: from when on a series is steady;
+//! - [`LittlesLaw`]: whether a run's own figures fit each other.
+//!
+//! ```
+//! use std::time::Duration;
+//! use catamaran_stats::Histogram;
+//!
+//! let mut latency = Histogram::new();
+//! for millis in 1..=100 {
+//!     latency.record(Duration::from_millis(millis));
+//! }
+//! assert_eq!(latency.percentile(50.0).as_millis(), 50);
+//! assert_eq!(latency.max(), Duration::from_millis(100));
+//! ```
+#![forbid(unsafe_code)]
+
+mod histogram;
+mod little;
+pub mod log;
+mod spread;
+mod warm_up;
+
+pub use histogram::{Histogram, PERCENTILES, is_quotable};
+pub use little::LittlesLaw;
+pub use spread::Spread;
+pub use warm_up::{WarmUp, warm_up};

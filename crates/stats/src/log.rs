@@ -1,0 +1,129 @@
+//! Histograms as a log that HdrHistogram's tools read.
+//!
+//! One line per interval: a tag, when it began, how long it was, its maximum, and the histogram in
+//! the V2 encoding, deflated, in base64; as `HistogramLogProcessor` and the libraries of other
+//! languages read it. Values are microseconds; the maximum, which is there for the eye, is in
+//! milliseconds. Times are arguments, because this crate has no clock.
+
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime};
+
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
+};
+
+use crate::Histogram;
+
+/// What was recorded in a part of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Interval<'a> {
+    /// What was measured, one word; spaces and commas in it become underscores.
+    pub tag: &'a str,
+    /// When it began, from the start of the run.
+    pub start: Duration,
+    /// How long it was.
+    pub length: Duration,
+    /// What was recorded.
+    pub histogram: &'a Histogram,
+}
+
+/// Writes a log of `intervals`, which are in the order of their start, of a run that began at
+/// `start`.
+///
+/// # Errors
+/// `to` does not take it.
+pub fn write(to: &mut impl Write, start: SystemTime, intervals: &[Interval<'_>]) -> io::Result<()> {
+    let mut serializer = V2DeflateSerializer::new();
+    let mut log = IntervalLogWriterBuilder::new()
+        .add_comment("[Histogram log format version 1.3]")
+        .add_comment("[Values are microseconds; Interval_Max is milliseconds]")
+        .with_start_time(start)
+        .with_base_time(start)
+        .with_max_value_divisor(1000.0)
+        .begin_log_with(to, &mut serializer)?;
+    for interval in intervals {
+        let tag = interval.tag.replace(TAG_BREAKERS, "_");
+        let counts = interval.histogram.counts();
+        log.write_histogram(counts, interval.start, interval.length, Tag::new(&tag))
+            .map_err(|error| match error {
+                IntervalLogWriterError::IoError(error) => error,
+                IntervalLogWriterError::SerializeError(error) => {
+                    io::Error::other(format!("a histogram cannot be encoded: {error}"))
+                }
+            })?;
+    }
+    Ok(())
+}
+
+/// What would end a tag.
+const TAG_BREAKERS: [char; 5] = [',', ' ', '\n', '\r', '\t'];
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use hdrhistogram::Histogram as Counts;
+    use hdrhistogram::serialization::Deserializer;
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_by_the_library() {
+        let mut histogram = Histogram::new();
+        (1..=1000).for_each(|micros| histogram.record_micros(micros * 10));
+        let interval = Interval {
+            tag: "raw, total",
+            start: Duration::from_secs(1),
+            length: Duration::from_millis(1500),
+            histogram: &histogram,
+        };
+        let start = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let mut bytes = Vec::new();
+        write(&mut bytes, start, &[interval]).unwrap();
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        assert!(
+            text.starts_with("#[Histogram log format version 1.3]\n"),
+            "{text}"
+        );
+        assert!(text.contains("#[StartTime: 1700000000.000 "), "{text}");
+        let entries: Result<Vec<_>, _> = IntervalLogIterator::new(&bytes).collect();
+        let entries = entries.unwrap();
+        let Some(LogEntry::Interval(read)) = entries.last() else {
+            panic!("no interval in {text}");
+        };
+        assert_eq!(read.tag().unwrap().as_str(), "raw__total");
+        assert_eq!(read.start_timestamp(), Duration::from_secs(1));
+        assert_eq!(read.duration(), Duration::from_millis(1500));
+        let encoded = decode_base64(read.encoded_histogram());
+        let counts: Counts<u64> = Deserializer::new()
+            .deserialize(&mut encoded.as_slice())
+            .unwrap();
+        assert_eq!(counts.len(), 1000);
+        assert_eq!(
+            counts.value_at_quantile(0.5),
+            histogram.counts().value_at_quantile(0.5)
+        );
+    }
+
+    fn decode_base64(text: &str) -> Vec<u8> {
+        let value = |byte: u8| match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            _ => 63,
+        };
+        let digits: Vec<u8> = text.trim_end_matches('=').bytes().map(value).collect();
+        let mut bytes = Vec::new();
+        for group in digits.chunks(4) {
+            let bits = group
+                .iter()
+                .fold(0_u32, |bits, &digit| bits << 6 | u32::from(digit));
+            let bits = bits << (6 * (4 - group.len()));
+            bytes.extend(&bits.to_be_bytes()[1..group.len()]);
+        }
+        bytes
+    }
+}
