@@ -1,0 +1,13 @@
+//! The engine of `catamaran bench`: drives load over HTTP/1.x and AJP13 and measures what comes
+//! back.
+//!
+//! A [`Plan`](plan::Plan) says what to do, [`start`] does it on threads of its own, and
+//! [`Running::finish`] gives the [`Report`](report::Report). There is no printing here, and no
+//! code in common with `upstream`: an instrument must not share its subject's bugs.
+
+pub mod plan;
+pub mod report;
+mod run;
+
+pub use catamaran_stats::Histogram;
+pub use run::{Progress, Running, Stopper, start};

@@ -1,0 +1,226 @@
+//! What to do: where to, which requests, at what pace, for how long, and what counts as a failure.
+//!
+//! A [`Plan`] is plain data that the command line fills in; nothing here opens a socket or reads a
+//! file, so every file the user names (bodies, certificates) arrives as bytes. [`Plan::check`]
+//! finds what makes no sense before anything is sent. Where ab or wrk has a flag for a field, its
+//! documentation names it.
+
+mod check;
+mod target;
+
+use std::{
+    net::IpAddr,
+    num::{NonZeroU32, NonZeroU64, NonZeroUsize},
+    time::Duration,
+};
+
+pub use check::PlanFault;
+pub use target::{
+    Ajp, ClientCertificate, Endpoint, Header, HttpVersion, Protocol, Request, Target, Tls,
+    TlsVersion, Transport, Verify,
+};
+
+/// One run of the load generator.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where the requests go; at least one. Connection number `i` serves target `i` modulo their
+    /// number and sends that target's requests in turn, so more targets than connections are a
+    /// fault.
+    pub targets: Vec<Target>,
+    /// Who decides when a request is sent.
+    pub pace: Pace,
+    /// How the level of the pace changes during the run; empty: it stays. Without
+    /// [`Stop::duration`] the run ends with its last stage.
+    pub stages: Vec<Stage>,
+    /// When the run is over.
+    pub stop: Stop,
+    /// What is sent first and left out of the report.
+    pub warm_up: WarmUp,
+    /// Threads, each with one event loop and its share of the connections; never more than there
+    /// are connections. The command line's default is one per core (ab: 1, trunk: `-W`).
+    pub threads: NonZeroUsize,
+    /// How connections are made and used.
+    pub connections: Connections,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// What makes a request a failure, and what ends the run early.
+    pub checks: Checks,
+    /// Whether each request is kept, and how many of them (ab `-g`, `-e`).
+    pub samples: Samples,
+    /// What random numbers (Poisson gaps, phases) start from: the same seed gives the same
+    /// schedule.
+    pub seed: u64,
+}
+
+/// Who decides when a request is sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Each of so many clients sends its next request when it has the answer to the last one:
+    /// measures capacity (ab `-c`, wrk `-c`).
+    Closed {
+        /// Clients, and connections open at once.
+        concurrency: NonZeroUsize,
+        /// Time between the first connects of two clients (ab trunk `-R`). Default zero.
+        spacing: Duration,
+    },
+    /// Requests are due by a schedule, whatever the answers do: measures latency at a given
+    /// demand (wrk2 `-R`).
+    Open {
+        /// Requests per second of the whole run; finite and above zero.
+        per_second: f64,
+        /// How the requests lie in time.
+        arrivals: Arrivals,
+        /// Connections that carry them. A request that finds all of them busy waits; its latency
+        /// counts from when it was due.
+        connections: NonZeroUsize,
+        /// How many requests may wait per thread, at 16 bytes each; those beyond fail as
+        /// [`Backlog`](crate::report::FailureKind::Backlog). The command line's default is 2^20.
+        backlog: NonZeroUsize,
+    },
+}
+
+/// How the requests of an open loop lie in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// Equal gaps, with a random phase for each thread.
+    Constant,
+    /// Exponential gaps: independent arrivals, as of many users. The command line's default.
+    Poisson,
+}
+
+/// A piece of the run with its own level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stage {
+    /// How long it lasts, above zero.
+    pub duration: Duration,
+    /// Requests per second (open) or clients (closed, rounded, at most `concurrency`).
+    pub level: f64,
+    /// `true`: the level moves evenly from the last stage's (zero before the first) to this one;
+    /// `false`: it is this one at once.
+    pub ramp: bool,
+}
+
+/// When the run is over: at whatever comes first. One of `requests`, `duration` and
+/// [`Plan::stages`] must be given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stop {
+    /// After exactly so many requests (ab `-n`); those of the warm-up do not count.
+    pub requests: Option<NonZeroU64>,
+    /// After so long (ab `-t`, wrk `-d`); the warm-up does not count.
+    pub duration: Option<Duration>,
+    /// How long requests in flight may take when `duration` ends; then they are reported as hung,
+    /// with their age. The command line's default is 2 s; ab has none and forgets them.
+    pub grace: Duration,
+}
+
+/// What is sent first and left out of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmUp {
+    /// Nothing: all is measured, as ab does.
+    None,
+    /// So long.
+    For(Duration),
+    /// Until throughput is steady (`stats` says so from one-second counts), at most so long; if
+    /// it is not steady by then, the report says so and measures all the same.
+    Detect {
+        /// When to give up waiting. The command line's default is 30 s.
+        max: Duration,
+    },
+}
+
+/// How connections are made and used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// Whether a connection is used for more than one request (ab `-k`, wrk's default). If not,
+    /// each is closed after its answer. What is *asked* of an HTTP server is written by the
+    /// caller into the requests' headers; AJP13 has no way to ask.
+    pub keep_alive: bool,
+    /// After how many requests a kept connection is closed by us; `None`: never.
+    pub requests_max: Option<NonZeroU64>,
+    /// Requests sent on a connection before the first answer is there (HTTP/1.1 pipelining);
+    /// 1 unless asked. More need `keep_alive`, and are a fault over AJP13.
+    pub pipeline: NonZeroU32,
+    /// Local addresses, given to the connections in turn; empty: the system chooses (ab `-B`,
+    /// `-o`).
+    pub sources: Vec<IpAddr>,
+    /// SO_SNDBUF in bytes, before connecting; `None`: the system's (ab `-b`).
+    pub send_buffer: Option<usize>,
+    /// SO_RCVBUF in bytes, before connecting; `None`: the system's (ab `-b`).
+    pub receive_buffer: Option<usize>,
+    /// Connects in a row that may fail; see [`ConnectPatience`].
+    pub patience: ConnectPatience,
+}
+
+/// How many connects may fail before the run is given up. Whatever is chosen, a connection whose
+/// connect failed waits before its next one, from 1 ms doubling to 100 ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectPatience {
+    /// Any number: each is a failed request. The default.
+    Unlimited,
+    /// The run ends at the first failed connect beyond so many failures of any kind, whether
+    /// others succeed or not (ab 2.4 with 10).
+    Failures(u32),
+    /// The run ends after so many failed connects before the first answer (ab trunk with 10).
+    BeforeFirstAnswer(u32),
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// One request, from the moment it is sent or its connect begins; then it fails as
+    /// [`Timeout`](crate::report::FailureKind::Timeout) and its connection is closed. `None`:
+    /// for ever, as ab. The command line's default is 30 s.
+    pub request: Option<Duration>,
+    /// The whole run without any event on any connection; then the run ends as
+    /// [`Idle`](crate::report::Ending::Idle) (ab `-s`, default 30 s there).
+    pub idle: Option<Duration>,
+}
+
+/// What makes a request a failure, and what ends the run early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// A body as long as the target's first one is expected; others fail as
+    /// [`BodyLength`](crate::report::FailureKind::BodyLength) (ab without `-l`). Lengths are
+    /// compared per request of the plan, so that many URLs may differ.
+    pub body_length: bool,
+    /// The run ends at the first error of a receive, such as a reset (ab without `-r`); the
+    /// report is complete up to then.
+    pub stop_at_receive_error: bool,
+    /// The run ends at the first connection that cannot have a descriptor (ab). Otherwise that is
+    /// a failed request.
+    pub stop_without_descriptors: bool,
+}
+
+/// Whether each request is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Samples {
+    /// None: memory does not grow with the number of requests.
+    None,
+    /// The first so many answered requests of the whole run, at 40 bytes each.
+    First(NonZeroUsize),
+}
+
+impl Pace {
+    /// Connections open at once at most.
+    pub fn connections(&self) -> NonZeroUsize {
+        match *self {
+            Self::Closed { concurrency, .. } => concurrency,
+            Self::Open { connections, .. } => connections,
+        }
+    }
+}
+
+impl Default for Connections {
+    /// Keep-alive without limits, one request at a time, everything else the system's.
+    fn default() -> Self {
+        Self {
+            keep_alive: true,
+            requests_max: None,
+            pipeline: NonZeroU32::MIN,
+            sources: Vec::new(),
+            send_buffer: None,
+            receive_buffer: None,
+            patience: ConnectPatience::Unlimited,
+        }
+    }
+}

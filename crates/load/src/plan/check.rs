@@ -1,0 +1,186 @@
+//! What makes no sense in a plan, found before anything is sent.
+
+use catamaran_ajp::PacketSize;
+use thiserror::Error;
+
+use super::{Pace, Plan, Protocol, Request, Stage, Target};
+
+/// Why a plan cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PlanFault {
+    /// No target.
+    #[error("there is no target: at least one URL is needed")]
+    NoTarget,
+    /// A target without requests.
+    #[error("target {target} has no request")]
+    NoRequest {
+        /// Its number, from 0.
+        target: usize,
+    },
+    /// More targets than connections.
+    #[error(
+        "{targets} targets need as many connections at least, but there are {connections}; raise \
+         the concurrency"
+    )]
+    TooFewConnections {
+        /// Targets in the plan.
+        targets: usize,
+        /// Connections in the plan.
+        connections: usize,
+    },
+    /// Nothing ends the run.
+    #[error("nothing ends the run: give a number of requests, a duration or stages")]
+    Endless,
+    /// A rate that is no number above zero.
+    #[error("a rate must be a number of requests per second above zero")]
+    Rate,
+    /// A stage without duration, or a level that is negative or no number.
+    #[error("stage {stage} needs a duration above zero and a level of zero or more")]
+    Stage {
+        /// Its number, from 0.
+        stage: usize,
+    },
+    /// A stage with more clients than the plan has.
+    #[error("stage {stage} wants {level} clients, the concurrency is {concurrency}")]
+    StageLevel {
+        /// Its number, from 0.
+        stage: usize,
+        /// The level wanted.
+        level: u64,
+        /// The clients there are.
+        concurrency: usize,
+    },
+    /// Pipelining without kept connections.
+    #[error("pipelining needs connections that are kept")]
+    PipelineWithoutKeepAlive,
+    /// Pipelining over AJP13.
+    #[error("AJP13 has no pipelining: one request at a time")]
+    PipelineOverAjp,
+    /// TLS under AJP13.
+    #[error("AJP13 has no TLS")]
+    TlsUnderAjp,
+    /// A packet size outside AJP13's.
+    #[error("an AJP13 packet has 8192 to 65536 bytes, not {bytes}")]
+    PacketSize {
+        /// The size asked for.
+        bytes: usize,
+    },
+    /// TLS options that cannot be.
+    #[error("{0}")]
+    Tls(String),
+    /// A request that cannot be written.
+    #[error("request {request} of target {target}: {what}")]
+    Request {
+        /// The target's number, from 0.
+        target: usize,
+        /// The request's number in it, from 0.
+        request: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl Plan {
+    /// Looks for what makes no sense, and names the first of it. [`start`](crate::start) calls
+    /// this.
+    ///
+    /// # Errors
+    /// [`PlanFault`]. Faults in TLS options and in requests' encoding are found by `start` only.
+    pub fn check(&self) -> Result<(), PlanFault> {
+        let connections = self.pace.connections().get();
+        match self.targets.len() {
+            0 => return Err(PlanFault::NoTarget),
+            targets if targets > connections => {
+                return Err(PlanFault::TooFewConnections {
+                    targets,
+                    connections,
+                });
+            }
+            _ => {}
+        }
+        if let Pace::Open { per_second, .. } = self.pace
+            && !(per_second.is_finite() && per_second > 0.0)
+        {
+            return Err(PlanFault::Rate);
+        }
+        let ends = self.stop.requests.is_some() || self.stop.duration.is_some();
+        if !ends && self.stages.is_empty() {
+            return Err(PlanFault::Endless);
+        }
+        if self.connections.pipeline.get() > 1 && !self.connections.keep_alive {
+            return Err(PlanFault::PipelineWithoutKeepAlive);
+        }
+        for (number, stage) in self.stages.iter().enumerate() {
+            self.check_stage(number, stage)?;
+        }
+        for (number, target) in self.targets.iter().enumerate() {
+            self.check_target(number, target)?;
+        }
+        Ok(())
+    }
+
+    fn check_stage(&self, number: usize, stage: &Stage) -> Result<(), PlanFault> {
+        let level_is_sane = stage.level.is_finite() && stage.level >= 0.0;
+        if stage.duration.is_zero() || !level_is_sane {
+            return Err(PlanFault::Stage { stage: number });
+        }
+        if let Pace::Closed { concurrency, .. } = self.pace
+            && stage.level.round() > concurrency.get() as f64
+        {
+            return Err(PlanFault::StageLevel {
+                stage: number,
+                level: stage.level.round() as u64,
+                concurrency: concurrency.get(),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_target(&self, number: usize, target: &Target) -> Result<(), PlanFault> {
+        if target.requests.is_empty() {
+            return Err(PlanFault::NoRequest { target: number });
+        }
+        if let Protocol::Ajp(ajp) = &target.endpoint.protocol {
+            if self.connections.pipeline.get() > 1 {
+                return Err(PlanFault::PipelineOverAjp);
+            }
+            if target.endpoint.tls.is_some() {
+                return Err(PlanFault::TlsUnderAjp);
+            }
+            let bytes = ajp.packet_bytes;
+            PacketSize::new(bytes).map_err(|_| PlanFault::PacketSize { bytes })?;
+        }
+        for (index, request) in target.requests.iter().enumerate() {
+            check_request(request).map_err(|what| PlanFault::Request {
+                target: number,
+                request: index,
+                what: what.to_owned(),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what would be read as another request than the one meant. Whatever else is odd is sent:
+/// a tool that tests servers must be able to.
+fn check_request(request: &Request) -> Result<(), &'static str> {
+    let is_cut = |byte: &u8| *byte <= b' ' || *byte == 0x7F;
+    let breaks_line = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0);
+    if request.method.is_empty() || request.method.bytes().any(|byte| is_cut(&byte)) {
+        return Err("the method is empty or has white space or control characters");
+    }
+    if request.target.is_empty() || request.target.bytes().any(|byte| is_cut(&byte)) {
+        return Err("the target is empty or has white space or control characters: encode them");
+    }
+    for header in &request.headers {
+        let is_bad = |byte: u8| is_cut(&byte) || byte == b':';
+        if header.name.is_empty() || header.name.bytes().any(is_bad) {
+            return Err("a field name is empty, or has a colon, white space or control characters");
+        }
+        if header.value.iter().any(breaks_line) {
+            return Err("a field value has a line break or NUL");
+        }
+    }
+    Ok(())
+}

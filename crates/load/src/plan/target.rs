@@ -1,0 +1,190 @@
+//! Where requests go and what they say.
+//!
+//! An [`Endpoint`] is what a connection is made to; a [`Request`] is what is sent on it. Requests
+//! are turned into bytes once, before the run.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+/// An endpoint and the requests that are sent to it, in turn.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// What to connect to.
+    pub endpoint: Endpoint,
+    /// At least one; each connection goes through them in turn, beginning at its own number.
+    pub requests: Vec<Request>,
+}
+
+/// What a connection is made to, and what is spoken on it.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// What carries the bytes.
+    pub transport: Transport,
+    /// TLS on it (`https`); `None`: plain. A fault with AJP13, which has none.
+    pub tls: Option<Tls>,
+    /// What is spoken.
+    pub protocol: Protocol,
+}
+
+/// What carries the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP to a name or address, looked up once before the run (the first address is taken, as ab
+    /// does). With an HTTP proxy (ab `-X`) this is the proxy.
+    Tcp {
+        /// A name, an IPv4 address, or an IPv6 address without brackets.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// A Unix stream socket (`http+unix:`, `ajp+unix:`).
+    Unix(PathBuf),
+}
+
+/// What is spoken on a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.0 or 1.1, as each request says.
+    Http,
+    /// AJP13, as a web server in front of a container speaks it.
+    Ajp(Ajp),
+}
+
+/// What an AJP13 head says besides method, path and fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ajp {
+    /// Tomcat's `secret`; `None`: none is sent.
+    pub secret: Option<Vec<u8>>,
+    /// `remote_addr`: whom the request is said to come from. The command line says 127.0.0.1.
+    pub remote_addr: String,
+    /// `server_name`: the host asked for, as in the URL.
+    pub server_name: String,
+    /// `server_port`: the port asked for. The command line says 80 unless a Host field has one.
+    pub server_port: u16,
+    /// `is_ssl`: whether the client is said to have come over TLS. Default `false`.
+    pub is_ssl: bool,
+    /// The largest packet in bytes, 8192 to 65536, both ways (Tomcat `packetSize`). Default 8192.
+    pub packet_bytes: usize,
+}
+
+/// One request.
+///
+/// For HTTP the engine writes `METHOD SP target SP version`, the headers as they stand here and
+/// the body, byte for byte: Host, Connection and Content-Length are the caller's. For AJP13 it
+/// encodes the same parts; Connection and Content-Length among the headers are then left out, for
+/// AJP13 has no such question and takes the length from the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The method, any token (ab `-m`).
+    pub method: String,
+    /// Path and query as sent; the whole URL for an HTTP proxy.
+    pub target: String,
+    /// The version written for HTTP, and `protocol` for AJP13.
+    pub version: HttpVersion,
+    /// The fields, in this order.
+    pub headers: Vec<Header>,
+    /// The body (ab `-p`, `-u`); empty: none.
+    pub body: Bytes,
+}
+
+/// A header field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Its name as sent.
+    pub name: String,
+    /// Its value as sent.
+    pub value: Vec<u8>,
+}
+
+/// The version a request speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpVersion {
+    /// HTTP/1.0, ab's only one.
+    Http10,
+    /// HTTP/1.1.
+    Http11,
+}
+
+impl HttpVersion {
+    /// As it is written in a request line.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+        }
+    }
+}
+
+/// TLS, as the client wants it.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// The name in SNI and, where certificates are verified, in the certificate; `None`: no SNI
+    /// (ab `-I`), and then an address or name is taken from the transport for verification.
+    pub server_name: Option<String>,
+    /// Whether the server's certificate is looked at.
+    pub verify: Verify,
+    /// The versions offered, at least one; both by default (ab `-f`).
+    pub versions: Vec<TlsVersion>,
+    /// Cipher suites by their IANA or OpenSSL name (ab `-Z`); empty: all that rustls has.
+    pub ciphers: Vec<String>,
+    /// A certificate to show (ab `-E`).
+    pub certificate: Option<ClientCertificate>,
+}
+
+/// Whether the server's certificate is looked at.
+#[derive(Clone, Debug)]
+pub enum Verify {
+    /// No, as ab: the server may be anyone.
+    Nothing,
+    /// It must lead to one of these roots (PEM, one or more) and bear the server's name.
+    Roots(Vec<u8>),
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    Tls12,
+    /// TLS 1.3.
+    Tls13,
+}
+
+/// A client's certificate and key.
+#[derive(Clone)]
+pub struct ClientCertificate {
+    /// The chain, the client's own first, as PEM.
+    pub chain_pem: Vec<u8>,
+    /// The private key, as PEM (PKCS#8, PKCS#1 or SEC1).
+    pub key_pem: Vec<u8>,
+}
+
+impl std::fmt::Debug for ClientCertificate {
+    /// Without the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientCertificate").finish_non_exhaustive()
+    }
+}
+
+impl Request {
+    /// A GET without fields.
+    pub fn get(target: impl Into<String>, version: HttpVersion) -> Self {
+        Self {
+            method: "GET".to_owned(),
+            target: target.into(),
+            version,
+            headers: Vec::new(),
+            body: Bytes::new(),
+        }
+    }
+
+    /// Adds a field behind the others.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
+        self.headers.push(Header {
+            name: name.into(),
+            value: value.into(),
+        });
+        self
+    }
+}

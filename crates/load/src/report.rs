@@ -1,0 +1,310 @@
+//! What came of a run, as data; rendering it is the command line's.
+//!
+//! The books balance: [`Counts::started`] is what went well, failed or was unfinished at the end,
+//! each request once. Nothing that was measured is averaged before it is here: latencies are whole
+//! histograms, merged from all threads. What a reader could be fooled by is in
+//! [`Report::warnings`].
+
+mod failure;
+mod warning;
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    time::{Duration, SystemTime},
+};
+
+pub use failure::{FailureKind, Failures};
+pub use warning::Warning;
+
+use catamaran_stats::Histogram;
+
+/// A run, from the end of its warm-up to its end.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What ended the run.
+    pub ending: Ending,
+    /// When measuring began, by the wall clock: for files that name a time.
+    pub started_at: SystemTime,
+    /// From when measuring began (after the warm-up) to the last answer, or to the end of the
+    /// run's duration if requests were still in flight then.
+    pub elapsed: Duration,
+    /// The warm-up that came before.
+    pub warm_up: WarmUpReport,
+    /// Threads used.
+    pub threads: usize,
+    /// Connections asked for: clients of a closed loop, connections of an open one.
+    pub concurrency: usize,
+    /// The most connections that were open at once.
+    pub concurrency_reached: usize,
+    /// Addresses connected to, one per target; `None` for Unix sockets and names that were not
+    /// found.
+    pub addresses: Vec<Option<SocketAddr>>,
+    /// The first answer of the first target (ab: Server Software, Document Length).
+    pub first: Option<FirstResponse>,
+    /// What TLS agreed on, on the first connection that used it.
+    pub tls: Option<TlsFacts>,
+    /// How many requests came to which end.
+    pub counts: Counts,
+    /// The same errors, counted as ab 2.4 does.
+    pub ab: AbCounts,
+    /// Failed requests by kind; their sum is [`Counts::failed`].
+    pub failures: Failures,
+    /// Answers by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Bytes on the wire (under TLS: inside it).
+    pub bytes: Bytes,
+    /// What became of connections.
+    pub connections: ConnectionCounts,
+    /// Requests that had no answer when the run ended.
+    pub unfinished: Unfinished,
+    /// How long things took.
+    pub latency: Latency,
+    /// One entry per second since measuring began, the last one shorter.
+    pub seconds: Vec<Second>,
+    /// What each thread of ours used.
+    pub generator: Vec<ThreadUse>,
+    /// Single requests, by when they ended per thread; empty unless the plan asked for them.
+    pub samples: Vec<Sample>,
+    /// The limit of open files after it was raised to the hard limit; `None`: no limit.
+    pub descriptors: Option<u64>,
+    /// What would fool a reader who is not told.
+    pub warnings: Vec<Warning>,
+}
+
+/// What ended a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The number of requests was reached.
+    Requests,
+    /// The duration, or the last stage, was over.
+    Duration,
+    /// [`Stopper::stop`](crate::Stopper::stop) was called.
+    Stopped,
+    /// No connection had any event for [`Timeouts::idle`](crate::plan::Timeouts::idle).
+    Idle,
+    /// An error ended it: a name that was not found, or what [`Checks`](crate::plan::Checks) and
+    /// [`ConnectPatience`](crate::plan::ConnectPatience) made final.
+    Failure(FatalError),
+}
+
+/// The error that ended a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FatalError {
+    /// What kind it was.
+    pub kind: FailureKind,
+    /// The system's error number, if it came from the system.
+    pub errno: Option<i32>,
+    /// What happened, in words.
+    pub message: String,
+}
+
+/// What was sent before measuring began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WarmUpReport {
+    /// How long it was.
+    pub duration: Duration,
+    /// Requests that began in it; they are in no other number of the report.
+    pub requests: u64,
+    /// Whether throughput became steady; `None` if nobody looked.
+    pub steady: Option<bool>,
+}
+
+/// The first answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstResponse {
+    /// Its status.
+    pub status: u16,
+    /// Its Server field, whole (ab prints it up to the first space or slash-version).
+    pub server: Option<String>,
+    /// How long its body was, without chunk framing.
+    pub body_bytes: u64,
+    /// Its head as received, at most 8 KiB; an AJP13 head is written as HTTP would.
+    pub head: Vec<u8>,
+}
+
+/// What TLS agreed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFacts {
+    /// `TLSv1.2` or `TLSv1.3`.
+    pub version: String,
+    /// The cipher suite as OpenSSL names it, such as `TLS_AES_256_GCM_SHA384` or
+    /// `ECDHE-RSA-AES128-GCM-SHA256`.
+    pub cipher: String,
+    /// Bits of the server's public key, if they could be told (ab's `pkbits`).
+    pub key_bits: Option<u32>,
+    /// Bits of the symmetric key (ab's `skbits`).
+    pub cipher_bits: u32,
+    /// The group of the key exchange as OpenSSL names it, such as `X25519`.
+    pub temp_key: Option<String>,
+    /// Bits of that group, such as 253 for X25519.
+    pub temp_key_bits: Option<u32>,
+    /// The name sent in SNI.
+    pub server_name: Option<String>,
+}
+
+/// How many requests came to which end.
+///
+/// `started = ok + failed + unfinished`, always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests that clients began or that a schedule made due.
+    pub started: u64,
+    /// Answered in full, whatever the status, and as the checks want it.
+    pub ok: u64,
+    /// Failed, each once.
+    pub failed: u64,
+    /// Answered in full: `ok` and those with an unexpected length.
+    pub completed: u64,
+    /// Of the completed: with a status outside 200 to 299.
+    pub non_2xx: u64,
+    /// Of the completed: answers after which the connection could be used again and keep-alive
+    /// was wanted (ab's "Keep-Alive requests").
+    pub kept_alive: u64,
+    /// Of the completed: announced no length (ab without `-l` and HTTP/1.0 calls it variable).
+    pub without_length: u64,
+}
+
+/// Errors as ab 2.4 counts them: one event can be in several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AbCounts {
+    /// Connects that failed.
+    pub connect: u64,
+    /// Receives that failed.
+    pub receive: u64,
+    /// Bodies that were not as long as the first one, cut ones and those of resets too.
+    pub length: u64,
+    /// Connections with an error condition.
+    pub exceptions: u64,
+    /// Sends that failed; not part of ab's "Failed requests".
+    pub write: u64,
+}
+
+impl AbCounts {
+    /// ab's "Failed requests".
+    pub fn failed(&self) -> u64 {
+        self.connect + self.receive + self.length + self.exceptions
+    }
+}
+
+/// Bytes on the wire of requests that count (under TLS: inside it).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// All received: heads, bodies and their framing, of failed requests too.
+    pub received: u64,
+    /// Of these: response heads (for AJP13 the packets that carry them).
+    pub heads: u64,
+    /// Of these: body bytes without chunk or packet framing (ab: HTML transferred).
+    pub bodies: u64,
+    /// All sent: heads and bodies.
+    pub sent: u64,
+}
+
+/// What became of connections, from the beginning of the run, the warm-up included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// Connects begun.
+    pub attempted: u64,
+    /// Connects (and TLS handshakes) that succeeded.
+    pub opened: u64,
+    /// Used for a further request after an answer.
+    pub reused: u64,
+    /// Reset by the peer.
+    pub reset: u64,
+    /// Closed by the peer between requests although keep-alive was wanted; the request then goes
+    /// on a new connection and nothing is counted as failed.
+    pub closed_idle: u64,
+}
+
+/// Requests without an answer when the run ended.
+#[derive(Clone, Debug)]
+pub struct Unfinished {
+    /// Still without an answer when the grace was over: hung.
+    pub hung: u64,
+    /// In flight when the run was stopped at once, by hand or by an error.
+    pub cut: u64,
+    /// Due by the schedule, but still waiting for a connection.
+    pub unsent: u64,
+    /// How old each of them was, counted from when it was due or sent.
+    pub ages: Histogram,
+}
+
+impl Unfinished {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.hung + self.cut + self.unsent
+    }
+}
+
+/// How long things took, of all answers that came in full.
+#[derive(Clone, Debug)]
+pub struct Latency {
+    /// From the beginning of a connect to its end, with TLS; one value per connection opened in
+    /// the measured time (ab counts 0 for reused ones: see [`Latency::per_request_connects`]).
+    pub connect: Histogram,
+    /// From the request's last byte written to the answer's first byte read (ab: Waiting).
+    pub first_byte: Histogram,
+    /// From the connection being ready (or, reused, the request being sent) to the answer's last
+    /// byte (ab: Processing).
+    pub processing: Histogram,
+    /// From the beginning, with the connect if there was one, to the last byte (ab: Total): the
+    /// *raw* latency.
+    pub total: Histogram,
+    /// From when the request was due to its last byte: *corrected* for what a late or blocked
+    /// sender hides. `None` in a closed loop, which has no schedule.
+    pub corrected: Option<Histogram>,
+    /// From when the request was due, or its connection free if that was later, to when it was
+    /// sent: how late we were ourselves. `None` in a closed loop.
+    pub lateness: Option<Histogram>,
+    /// Answers that needed no connect of their own: so many zeros would be in ab's Connect row.
+    pub per_request_connects: u64,
+}
+
+/// What happened in one second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Second {
+    /// Answers in full.
+    pub completed: u64,
+    /// Failures.
+    pub failed: u64,
+    /// Bytes received.
+    pub received: u64,
+    /// Sum of the raw latencies of these answers, in nanoseconds.
+    pub latency_sum: u64,
+    /// The longest of them, in nanoseconds.
+    pub latency_max: u64,
+}
+
+/// What a thread of the generator used while measuring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadUse {
+    /// How long it ran.
+    pub wall: Duration,
+    /// CPU time in user mode.
+    pub user: Duration,
+    /// CPU time in the kernel.
+    pub system: Duration,
+}
+
+impl ThreadUse {
+    /// Share of the wall time on a CPU, 0 to 1.
+    pub fn busy(&self) -> f64 {
+        let cpu = (self.user + self.system).as_secs_f64();
+        cpu / self.wall.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+}
+
+/// One answered request. Times are nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When it began, since [`Report::started_at`] (ab `-g`: starttime).
+    pub start: u64,
+    /// Connect, 0 on a reused connection (ctime).
+    pub connect: u64,
+    /// From request written to first byte (wait).
+    pub first_byte: u64,
+    /// From beginning to end (ttime); dtime is this less `connect`.
+    pub total: u64,
+    /// The status.
+    pub status: u16,
+}

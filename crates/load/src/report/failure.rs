@@ -1,0 +1,194 @@
+//! Why requests fail: each once, with its cause.
+
+/// Why a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The host name was not found. Ends the run: there is nothing to connect to.
+    Name,
+    /// The connect was refused (ECONNREFUSED), or there is no such Unix socket.
+    Refused,
+    /// There is no way to the address (EHOSTUNREACH, ENETUNREACH, ETIMEDOUT of a connect).
+    Unreachable,
+    /// No descriptor for a socket (EMFILE, ENFILE): raise the limit or lower the concurrency.
+    Descriptors,
+    /// No local port left (EADDRNOTAVAIL): too many connections in TIME_WAIT; keep them alive or
+    /// use more source addresses.
+    Ports,
+    /// Another error of a connect.
+    Connect,
+    /// TLS could not be agreed on, or broke later.
+    Tls,
+    /// A send failed.
+    Write,
+    /// The peer reset the connection (ECONNRESET) before the answer was complete.
+    Reset,
+    /// Another error of a receive.
+    Receive,
+    /// The peer closed before the first byte of an answer.
+    EarlyClose,
+    /// The peer closed amid a head.
+    TruncatedHead,
+    /// The peer closed amid a body.
+    TruncatedBody,
+    /// Bytes beyond the end of the answer, or before any was due.
+    Excess,
+    /// A head that is not HTTP, or one that HTTP forbids.
+    BadHead,
+    /// A body whose chunks are malformed.
+    BadBody,
+    /// An AJP13 packet that is malformed or out of turn.
+    BadPacket,
+    /// The body was not as long as the first one; see
+    /// [`Checks::body_length`](crate::plan::Checks::body_length).
+    BodyLength,
+    /// No answer within [`Timeouts::request`](crate::plan::Timeouts::request).
+    Timeout,
+    /// Due while the most requests that may wait were waiting already (open loop).
+    Backlog,
+}
+
+impl FailureKind {
+    /// All of them, in the order of a connection's life.
+    pub const ALL: [Self; 20] = [
+        Self::Name,
+        Self::Refused,
+        Self::Unreachable,
+        Self::Descriptors,
+        Self::Ports,
+        Self::Connect,
+        Self::Tls,
+        Self::Write,
+        Self::Reset,
+        Self::Receive,
+        Self::EarlyClose,
+        Self::TruncatedHead,
+        Self::TruncatedBody,
+        Self::Excess,
+        Self::BadHead,
+        Self::BadBody,
+        Self::BadPacket,
+        Self::BodyLength,
+        Self::Timeout,
+        Self::Backlog,
+    ];
+
+    /// Its name in files: kebab-case, never changed.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Refused => "refused",
+            Self::Unreachable => "unreachable",
+            Self::Descriptors => "descriptors",
+            Self::Ports => "ports",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Write => "write",
+            Self::Reset => "reset",
+            Self::Receive => "receive",
+            Self::EarlyClose => "early-close",
+            Self::TruncatedHead => "truncated-head",
+            Self::TruncatedBody => "truncated-body",
+            Self::Excess => "excess",
+            Self::BadHead => "bad-head",
+            Self::BadBody => "bad-body",
+            Self::BadPacket => "bad-packet",
+            Self::BodyLength => "body-length",
+            Self::Timeout => "timeout",
+            Self::Backlog => "backlog",
+        }
+    }
+
+    /// What it means, for a reader.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Name => "the host name was not found",
+            Self::Refused => "the connection was refused",
+            Self::Unreachable => "there is no way to the address",
+            Self::Descriptors => "no file descriptor was left for a connection",
+            Self::Ports => "no local port was left for a connection",
+            Self::Connect => "the connection could not be made",
+            Self::Tls => "TLS failed",
+            Self::Write => "the request could not be sent",
+            Self::Reset => "the server reset the connection",
+            Self::Receive => "the answer could not be received",
+            Self::EarlyClose => "the server closed before it answered",
+            Self::TruncatedHead => "the server closed amid the head of its answer",
+            Self::TruncatedBody => "the server closed amid the body of its answer",
+            Self::Excess => "the server sent bytes that were not due",
+            Self::BadHead => "the head of the answer was malformed",
+            Self::BadBody => "the body of the answer was malformed",
+            Self::BadPacket => "the answer was no valid AJP13",
+            Self::BodyLength => "the body was not as long as the first one",
+            Self::Timeout => "there was no answer in time",
+            Self::Backlog => "too many requests were waiting for a connection",
+        }
+    }
+
+    /// Whether it befell a connect, so that nothing was sent.
+    pub const fn is_connect(self) -> bool {
+        matches!(
+            self,
+            Self::Name
+                | Self::Refused
+                | Self::Unreachable
+                | Self::Descriptors
+                | Self::Ports
+                | Self::Connect
+                | Self::Tls
+        )
+    }
+}
+
+/// Failed requests by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failures([u64; FailureKind::ALL.len()]);
+
+impl Failures {
+    /// One more of `kind`.
+    pub fn add(&mut self, kind: FailureKind) {
+        self.0[kind as usize] += 1;
+    }
+
+    /// How many of `kind`.
+    pub fn of(&self, kind: FailureKind) -> u64 {
+        self.0[kind as usize]
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The kinds that occurred, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (FailureKind, u64)> + '_ {
+        FailureKind::ALL
+            .into_iter()
+            .map(|kind| (kind, self.of(kind)))
+            .filter(|(_, count)| *count > 0)
+    }
+
+    /// Adds another thread's.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_place_and_token() {
+        let mut tokens = Vec::new();
+        for (place, kind) in FailureKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, place, "{kind:?}");
+            tokens.push(kind.token());
+        }
+        tokens.sort_unstable();
+        tokens.dedup();
+        assert_eq!(tokens.len(), FailureKind::ALL.len());
+    }
+}

@@ -1,0 +1,91 @@
+//! What would fool a reader who is not told.
+
+use std::time::Duration;
+
+/// A reason to doubt the numbers, or to read them otherwise than they look.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// Answers with a status outside 200 to 299: error pages may be faster than pages.
+    NonSuccess {
+        /// How many.
+        count: u64,
+        /// Of so many complete answers.
+        of: u64,
+    },
+    /// Keep-alive was asked for, and (some) answers closed the connection.
+    KeepAliveRefused {
+        /// Answers after which the connection was kept.
+        kept: u64,
+        /// Of so many complete answers.
+        of: u64,
+    },
+    /// Bodies were not as long as the first one.
+    BodyLengthChanged {
+        /// How many.
+        count: u64,
+        /// Of so many complete answers.
+        of: u64,
+    },
+    /// Requests failed for other reasons.
+    Failed {
+        /// How many.
+        count: u64,
+        /// Of so many started.
+        of: u64,
+    },
+    /// Requests never got an answer; a latency table without them is too good.
+    Hung {
+        /// How many.
+        count: u64,
+        /// The oldest of them.
+        oldest: Duration,
+    },
+    /// A thread of ours was on a CPU for more than 95 % of the time: what was measured is (also)
+    /// the generator.
+    GeneratorSaturated {
+        /// The thread's number, from 0.
+        thread: usize,
+        /// Its share, 0 to 1.
+        busy: f64,
+    },
+    /// Requests were sent late by us: the 99th percentile of lateness is above 1 ms or above 5 %
+    /// of the median latency, whichever is more. The run is invalid.
+    GeneratorLate {
+        /// The 99th percentile of lateness.
+        p99: Duration,
+    },
+    /// Requests per second that were sent fell behind the asked rate by more than 2 %.
+    RateMissed {
+        /// Asked, per second.
+        asked: f64,
+        /// Sent, per second.
+        sent: f64,
+    },
+    /// Too few answers for the high percentiles: a percentile p needs 10 beyond it.
+    FewSamples {
+        /// Answers.
+        samples: u64,
+        /// The highest percentile that they carry, 0 to 100.
+        percentile_max: f64,
+    },
+    /// Little's law does not hold within 5 %: requests in flight are not rate times latency, so
+    /// something is counted wrongly or idle.
+    LittlesLaw {
+        /// Requests in flight on average: asked clients, or measured.
+        in_flight: f64,
+        /// Throughput times mean latency.
+        expected: f64,
+    },
+    /// Fewer descriptors than connections asked for, even at the hard limit.
+    DescriptorLimit {
+        /// The limit.
+        limit: u64,
+        /// What the connections need.
+        needed: u64,
+    },
+    /// Throughput was not steady when the warm-up's time was up.
+    NotSteady,
+    /// The run was shorter than a second: start and end weigh more than what is between.
+    Short,
+}
