@@ -2,10 +2,11 @@
 //! back.
 //!
 //! A [`Plan`](plan::Plan) says what to do, [`start`] does it on threads of its own, and
-//! [`Running::finish`] gives the [`Report`](report::Report). There is no printing here, and no
-//! code in common with `upstream`: an instrument must not share its subject's bugs.
+//! [`Running::finish`] gives the [`Report`](report::Report). [`render`] makes text of it. There is
+//! no printing here, and no code in common with `upstream`: an instrument must not share its subject's bugs.
 
 pub mod plan;
+pub mod render;
 pub mod report;
 mod run;
 

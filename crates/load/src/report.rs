@@ -198,6 +198,8 @@ pub struct Bytes {
     pub bodies: u64,
     /// All sent: heads and bodies.
     pub sent: u64,
+    /// Of these: body bytes without packet framing.
+    pub sent_bodies: u64,
 }
 
 /// What became of connections, from the beginning of the run, the warm-up included.
