@@ -26,9 +26,8 @@ use crate::id::RequestId;
 use crate::pace::Demand;
 use crate::path::{self, NormalPath};
 use crate::relay::{Progress, Relay, Terms};
-use crate::replay::Replay;
 use crate::respond;
-use crate::retry::{self, Attempt, Retry};
+use crate::retry::{self, Attempt, Retry, Stage};
 use crate::route::Action;
 use crate::site::{Site, Upstream};
 use crate::watch::Tick;
@@ -136,9 +135,6 @@ impl<'a> Exchange<'a> {
         upstream.allowance.request();
         let outgoing = Outgoing::new(self.worker, (site, upstream), client, head, path)?;
         self.client_ip = outgoing.identity.ip;
-        if !outgoing.method().is_idempotent() {
-            self.progress.replay = Replay::never();
-        }
         self.try_backends(upstream, client, &outgoing).await
     }
 
@@ -221,10 +217,19 @@ impl<'a> Exchange<'a> {
                 self.worker.counters().reason(reason);
                 return Err(failed.failure);
             }
-            self.worker.counters().retry();
-            self.worker.counters().reason(failed.failure.reason);
-            tracing::info!(request = %self.id, ?decision, reason = %failed.failure.reason, "retry");
+            self.account_retry(&failed, decision);
         }
+    }
+
+    fn account_retry(&self, failed: &Failed, decision: Retry) {
+        let (stage, reason) = (failed.stage, failed.failure.reason);
+        let counters = self.worker.counters();
+        counters.retry();
+        counters.reason(reason);
+        if stage == Stage::Undelivered {
+            counters.reason(Reason::new(Culprit::Backend, "undelivered"));
+        }
+        tracing::info!(request = %self.id, ?decision, ?stage, %reason, "retry");
     }
 
     /// One attempt on one backend.

@@ -15,14 +15,6 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// Keeps nothing: for a request that must not be repeated whatever happens.
-    pub(crate) fn never() -> Self {
-        Self {
-            incomplete: true,
-            ..Self::default()
-        }
-    }
-
     /// Keeps a piece just received, if there is room.
     pub(crate) fn keep(&mut self, piece: &Bytes) {
         if self.incomplete {
@@ -74,12 +66,5 @@ mod tests {
         replay.keep(&Bytes::from_static(b"x"));
         assert!(!replay.has_all(BYTES_MAX as u64 + 1));
         assert_eq!(replay.piece(0), None);
-    }
-
-    #[test]
-    fn a_request_never_to_be_repeated_keeps_nothing() {
-        let mut replay = Replay::never();
-        replay.keep(&Bytes::from_static(b"x"));
-        assert!(!replay.has_all(1) && replay.has_all(0));
     }
 }

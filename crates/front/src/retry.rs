@@ -1,7 +1,7 @@
 //! Whether a failed attempt may be repeated: one pure function.
 //!
-//! The rule: a request is sent again only if the failed attempt cannot have been served, or if
-//! serving it twice does no harm. Nothing is repeated once a byte of a response arrived, nor after
+//! The rule: a request is sent again only if the failed attempt cannot have been served (whatever
+//! its method), or if serving it twice does no harm. Nothing is repeated once a byte of a response arrived, nor after
 //! a timeout (the backend may still be at it), nor if the body is no longer at hand.
 
 use http::Method;
@@ -11,6 +11,8 @@ use http::Method;
 pub(crate) enum Stage {
     /// No connection: nothing was sent.
     NotSent,
+    /// The connection broke, and it is proved that no byte of the request reached the backend.
+    Undelivered,
     /// At least part of the request was sent, and no byte of a response arrived.
     Sent,
     /// Part of a response arrived.
@@ -61,6 +63,9 @@ pub(crate) fn decide(attempt: &Attempt<'_>) -> Retry {
         // Without another backend, a fresh SYN is the better hope than the one already waited for.
         Stage::NotSent if attempt.dial_timed_out && !attempt.others => Retry::Fresh,
         Stage::NotSent => other,
+        // A dropped idle connection says nothing about the backend.
+        Stage::Undelivered if attempt.reused => Retry::Fresh,
+        Stage::Undelivered => other,
         Stage::Sent if !attempt.disconnected || !attempt.method.is_idempotent() => Retry::No,
         // It was most likely closed for being idle, just as we wrote.
         Stage::Sent if attempt.reused => Retry::Fresh,
@@ -88,7 +93,7 @@ mod tests {
     #[test]
     #[expect(clippy::too_many_lines, reason = "one flat table")]
     fn table() {
-        use Stage::{Answered, NotSent, Sent};
+        use Stage::{Answered, NotSent, Sent, Undelivered};
         let rows: &[(&str, Attempt<'_>, Retry)] = &[
             ("stale pooled connection", BASE, Retry::Fresh),
             (
@@ -120,6 +125,66 @@ mod tests {
                 "POST on a stale connection",
                 Attempt {
                     method: &Method::POST,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "POST on a stale connection that it did not get through",
+                Attempt {
+                    stage: Undelivered,
+                    method: &Method::POST,
+                    ..BASE
+                },
+                Retry::Fresh,
+            ),
+            (
+                "POST that did not get through, nobody else",
+                Attempt {
+                    stage: Undelivered,
+                    method: &Method::POST,
+                    others: false,
+                    ..BASE
+                },
+                Retry::Fresh,
+            ),
+            (
+                "POST that did not get through a fresh connection",
+                Attempt {
+                    stage: Undelivered,
+                    method: &Method::POST,
+                    reused: false,
+                    ..BASE
+                },
+                Retry::Other,
+            ),
+            (
+                "POST that did not get through a fresh connection, nobody else",
+                Attempt {
+                    stage: Undelivered,
+                    method: &Method::POST,
+                    reused: false,
+                    others: false,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "POST that did not get through, its body gone",
+                Attempt {
+                    stage: Undelivered,
+                    method: &Method::POST,
+                    replayable: false,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "POST that did not get through, no attempts left",
+                Attempt {
+                    stage: Undelivered,
+                    method: &Method::POST,
+                    attempts_left: 0,
                     ..BASE
                 },
                 Retry::No,

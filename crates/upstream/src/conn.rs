@@ -61,6 +61,10 @@ pub(crate) struct Conn {
     read_size: usize,
     /// Whether any byte arrived since the last request was sent.
     answered: bool,
+    /// Bytes written before the request that was sent last.
+    written_before: u64,
+    /// The first failure of a read or write. (An end is none.)
+    broken: Option<io::ErrorKind>,
     /// Held for its drop, which lets another connection be opened. A probe's has none.
     #[expect(dead_code, reason = "held for its drop")]
     permit: Option<Permit<Box<Self>>>,
@@ -93,6 +97,8 @@ impl Conn {
             output: Output::default(),
             read_size: READ_MIN,
             answered: false,
+            written_before: 0,
+            broken: None,
             permit,
         }
     }
@@ -107,6 +113,23 @@ impl Conn {
         self.answered
     }
 
+    /// Whether it is proved that no byte of the request sent last reached the backend: none was
+    /// handed to the kernel, or the backend closed its side in order and has acknowledged none.
+    ///
+    /// An acknowledgement alone proves nothing after a reset: the kernel does not look at the one
+    /// that a reset carries, and a backend that read the request at once may not have sent another.
+    /// The end of its stream, however, tells how far it had received when it closed, and whoever
+    /// has closed serves no further request (RFC 9112, section 9.6). That there was such an end is
+    /// known from the errors: Linux gives EPIPE for a reset after it, else ECONNRESET.
+    pub(crate) fn is_undelivered(&self) -> bool {
+        if self.output.written() == self.written_before {
+            return true;
+        }
+        let ended = matches!(self.broken, None | Some(io::ErrorKind::BrokenPipe));
+        let acknowledged = self.stream.acknowledged();
+        ended && acknowledged.is_some_and(|bytes| bytes <= self.written_before)
+    }
+
     /// Encodes the request's head; nothing is written to the socket yet.
     pub(crate) fn send_request(
         &mut self,
@@ -114,6 +137,7 @@ impl Conn {
         config: &BackendConfig,
     ) -> Result<(), RequestError> {
         self.answered = false;
+        self.written_before = self.output.written();
         let out = self.output.staging();
         match &mut self.codec {
             Codec::Ajp(client) => send_ajp(client, request, config, out)?,
@@ -172,9 +196,8 @@ impl Conn {
     }
 
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
-        self.output
-            .poll_write(cx, &mut self.stream)
-            .map_err(Error::Io)
+        let written = self.output.poll_write(cx, &mut self.stream);
+        written.map_err(|error| self.failed(error))
     }
 
     /// The next event, read from the socket as needed.
@@ -183,11 +206,17 @@ impl Conn {
             if let Some(event) = self.decode()? {
                 return Poll::Ready(Ok(event));
             }
-            if ready!(self.poll_read(cx)).map_err(Error::Io)? == 0 {
+            let read = ready!(self.poll_read(cx)).map_err(|error| self.failed(error))?;
+            if read == 0 {
                 return Poll::Ready(self.decode_eof());
             }
             self.answered = true;
         }
+    }
+
+    fn failed(&mut self, error: io::Error) -> Error {
+        self.broken.get_or_insert_with(|| error.kind());
+        Error::Io(error)
     }
 
     fn decode(&mut self) -> Result<Option<Event>, Error> {
@@ -413,3 +442,6 @@ const READ_MIN: usize = buffers::SIZE;
 
 /// The largest read of a long response.
 const READ_MAX: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests;

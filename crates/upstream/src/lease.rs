@@ -50,6 +50,13 @@ impl Lease {
         self.conn.is_answered()
     }
 
+    /// Whether it is proved that no byte of the request reached the backend, although the
+    /// connection was open. Asked of a connection that has failed; it may cost a system call.
+    #[must_use]
+    pub fn is_undelivered(&self) -> bool {
+        self.conn.is_undelivered()
+    }
+
     /// Encodes the request's head. It leaves with the next [`Lease::poll_write`].
     ///
     /// # Errors

@@ -43,6 +43,7 @@
 //! # Ok(()) }
 //! ```
 
+mod acknowledged;
 mod backend;
 pub mod buffers;
 mod cap;

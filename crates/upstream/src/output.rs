@@ -23,6 +23,8 @@ pub struct Output {
     /// The bytes in `queue`.
     queued: usize,
     staging: BytesMut,
+    /// Bytes written, ever.
+    written: u64,
 }
 
 impl Output {
@@ -59,6 +61,12 @@ impl Output {
         self.len() == 0
     }
 
+    /// Bytes written since the beginning.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
     /// Whether so much is waiting that no more should be added before it is written.
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -67,7 +75,10 @@ impl Output {
 
     /// Drops what was not written, when the connection is given up.
     pub fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self {
+            written: self.written,
+            ..Self::default()
+        };
     }
 
     /// Lets go of the memory once everything was written; an idle connection holds none.
@@ -122,6 +133,7 @@ impl Output {
     }
 
     fn advance(&mut self, mut written: usize) {
+        self.written += written as u64;
         while let Some(front) = self.queue.front_mut() {
             if written < front.len() {
                 front.advance(written);
@@ -222,6 +234,12 @@ mod tests {
                 panic!("the writer never blocks");
             };
             assert_eq!(written, expected.len());
+            output.clear();
+            assert_eq!(
+                output.written(),
+                expected.len() as u64,
+                "outlives the bytes"
+            );
             assert!(writer.taken == expected, "step {step}");
             assert!(output.is_empty());
         }

@@ -13,6 +13,8 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::acknowledged::acknowledged;
+
 /// A connected TCP or Unix stream socket.
 #[derive(Debug)]
 pub enum Stream {
@@ -44,6 +46,15 @@ impl Stream {
             Self::Unix(stream) => SockRef::from(stream).peek(&mut byte),
         };
         matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// How many of the bytes written the peer's kernel has acknowledged, where that can be known:
+    /// on a TCP connection that we dialled.
+    pub(crate) fn acknowledged(&self) -> Option<u64> {
+        match self {
+            Self::Tcp(stream) => acknowledged(stream).ok()?.checked_sub(1),
+            Self::Unix(_) => None,
+        }
     }
 
     /// Makes the close that follows a reset, so that the peer cannot take what it received for a

@@ -109,14 +109,17 @@ impl Failed {
     pub(super) fn from_relay(error: &RelayError, progress: &Progress, lease: &Lease) -> Self {
         let answered = progress.status.is_some() || lease.is_answered();
         let broken = |error: &UpstreamError| error.is_disconnect();
+        let disconnected = matches!(error, RelayError::Upstream(error) if broken(error));
         Self {
             failure: Failure::from_relay(error),
             stage: if answered {
                 Stage::Answered
+            } else if disconnected && lease.is_undelivered() {
+                Stage::Undelivered
             } else {
                 Stage::Sent
             },
-            disconnected: matches!(error, RelayError::Upstream(error) if broken(error)),
+            disconnected,
             dial_timed_out: false,
             reused: lease.is_reused(),
         }

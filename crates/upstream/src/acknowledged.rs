@@ -1,0 +1,32 @@
+//! How much of what was written to a TCP connection the peer's kernel has acknowledged.
+//!
+//! Linux keeps the figure in TCP_INFO, also of a connection that has broken. No safe wrapper knows
+//! the option yet, so it is declared here with nix's macro, as plain bytes: whatever the kernel
+//! writes there is a valid value, and nix checks that it filled them all.
+
+use std::io;
+
+use nix::libc;
+use nix::sys::socket::getsockopt;
+use nix::{getsockopt_impl, sockopt_impl};
+use tokio::net::TcpStream;
+
+sockopt_impl!(
+    /// The beginning of Linux' `struct tcp_info`, which grows at its end only.
+    TcpInfo,
+    GetOnly,
+    libc::IPPROTO_TCP,
+    libc::TCP_INFO,
+    [u8; LENGTH]
+);
+
+/// Bytes acknowledged since the connection was made; on the side that dialled it, its SYN is one of
+/// them.
+pub(crate) fn acknowledged(stream: &TcpStream) -> io::Result<u64> {
+    let info = getsockopt(stream, TcpInfo)?;
+    let (_, bytes) = info.split_last_chunk().expect("longer than the figure");
+    Ok(u64::from_ne_bytes(*bytes))
+}
+
+/// Up to and with `tcpi_bytes_acked`, which is the last of these bytes. Linux has it since 4.1.
+const LENGTH: usize = 128;

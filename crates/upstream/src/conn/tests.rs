@@ -1,0 +1,176 @@
+//! What is known of a request when its connection breaks: whether any of it reached the backend.
+
+use std::future::poll_fn;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::net::{TcpStream, UnixStream};
+
+use super::*;
+use crate::config::Address;
+use crate::request::ClientFacts;
+
+trait Peer: Read + Write + AsFd {}
+impl<T: Read + Write + AsFd> Peer for T {}
+
+/// What the backend does about a request on a connection that has carried an exchange.
+#[derive(Clone, Copy, Debug)]
+enum Backend {
+    ClosedBefore,
+    ResetBefore,
+    ReadsAndCloses,
+    ReadsAndResets,
+    ReadsPartAndCloses,
+    ReadsNothingAndCloses,
+}
+
+use Backend::{
+    ClosedBefore, ReadsAndCloses, ReadsAndResets, ReadsNothingAndCloses, ReadsPartAndCloses,
+    ResetBefore,
+};
+
+const EITHER: &[(Backend, bool)] = &[
+    (ClosedBefore, true),
+    (ReadsAndCloses, false),
+    (ReadsAndResets, false),
+    (ReadsPartAndCloses, false),
+    // It is true that nothing was read, but a reset looks the same when all was.
+    (ReadsNothingAndCloses, false),
+];
+
+#[tokio::test]
+async fn only_a_proof_counts_on_tcp() {
+    for &(backend, expected) in EITHER.iter().chain(&[(ResetBefore, true)]) {
+        for body in [0, 10, 1_000_000] {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let stream = TcpStream::connect(listener.local_addr().unwrap());
+            let stream = Stream::Tcp(stream.await.unwrap());
+            let (peer, _) = listener.accept().unwrap();
+            let undelivered = after(stream, Box::new(peer), backend, body).await;
+            assert_eq!(undelivered, expected, "{backend:?}, {body} bytes");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_a_proof_counts_on_a_unix_socket() {
+    for &(backend, expected) in EITHER {
+        for body in [0, 10, 1_000_000] {
+            let (ours, peer) = std::os::unix::net::UnixStream::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            let stream = Stream::Unix(UnixStream::from_std(ours).unwrap());
+            let undelivered = after(stream, Box::new(peer), backend, body).await;
+            assert_eq!(undelivered, expected, "{backend:?}, {body} bytes");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_sent_before_the_first_write() {
+    let (ours, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let mut conn = conn(Stream::Unix(UnixStream::from_std(ours).unwrap()));
+    assert!(conn.is_undelivered());
+    send(&mut conn, 0);
+    assert!(conn.is_undelivered());
+    poll_fn(|cx| conn.poll_write(cx)).await.unwrap();
+    assert!(!conn.is_undelivered());
+}
+
+/// One whole exchange, then a second request that `backend` meets as it does.
+async fn after(stream: Stream, mut peer: Box<dyn Peer>, backend: Backend, body: usize) -> bool {
+    let mut conn = conn(stream);
+    send(&mut conn, 0);
+    poll_fn(|cx| conn.poll_write(cx)).await.unwrap();
+    read(&mut *peer, b"\r\n\r\n");
+    peer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+    while !matches!(poll_fn(|cx| conn.poll_event(cx)).await.unwrap(), Event::End) {}
+    assert!(conn.settle());
+    match backend {
+        ClosedBefore => drop(peer),
+        ResetBefore => reset(peer),
+        ReadsAndCloses | ReadsAndResets | ReadsPartAndCloses | ReadsNothingAndCloses => {
+            send(&mut conn, body);
+            // As much as there is room for.
+            poll_fn(|cx| Poll::Ready(conn.poll_write(cx).is_ready())).await;
+            match backend {
+                ReadsNothingAndCloses => {}
+                ReadsPartAndCloses => peer.read_exact(&mut [0; 10]).unwrap(),
+                _ => read(&mut *peer, b"\r\n\r\n"),
+            }
+            if matches!(backend, ReadsAndResets) {
+                reset(peer);
+            } else {
+                drop(peer);
+            }
+            return broken(conn).await;
+        }
+    }
+    send(&mut conn, body);
+    broken(conn).await
+}
+
+fn conn(stream: Stream) -> Conn {
+    let config = BackendConfig::new(
+        Protocol::Http,
+        Address::Tcp {
+            host: String::new(),
+            port: 0,
+        },
+    );
+    Conn::new(stream, &config, None)
+}
+
+fn send(conn: &mut Conn, body: usize) {
+    let headers = HeaderMap::new();
+    let request = Request {
+        method: &http::Method::POST,
+        path: b"/",
+        query: None,
+        protocol: "HTTP/1.1",
+        host: b"a",
+        headers: &headers,
+        body: BodyLength::Known(body as u64),
+        client: ClientFacts::local(),
+    };
+    let config = BackendConfig::new(Protocol::Http, Address::Unix("unused".into()));
+    conn.send_request(&request, &config).unwrap();
+    if body > 0 {
+        conn.send_body(vec![b'x'; body].into());
+        assert!(conn.finish_body());
+    }
+}
+
+/// Drives the connection until it fails, as the relay does.
+async fn broken(mut conn: Conn) -> bool {
+    let failing = poll_fn(|cx| {
+        let written = conn.poll_write(cx);
+        let event = conn.poll_event(cx);
+        match (written, event) {
+            (Poll::Ready(Err(_)), _) | (_, Poll::Ready(Err(_))) => Poll::Ready(()),
+            (_, Poll::Ready(Ok(event))) => panic!("{event:?}"),
+            _ => Poll::Pending,
+        }
+    });
+    tokio::time::timeout(Duration::from_secs(30), failing)
+        .await
+        .expect("a failure");
+    conn.is_undelivered()
+}
+
+fn read(peer: &mut dyn Peer, end: &[u8]) {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(end) {
+        let mut byte = [0];
+        peer.read_exact(&mut byte).unwrap();
+        bytes.extend(byte);
+    }
+}
+
+fn reset(peer: Box<dyn Peer>) {
+    SockRef::from(&peer.as_fd())
+        .set_linger(Some(Duration::ZERO))
+        .unwrap();
+}
