@@ -5,7 +5,7 @@
 //! may last. The clock is read here and nowhere else in the crate.
 
 use std::{
-    fmt,
+    fmt, io,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -17,11 +17,55 @@ pub(crate) mod epoll;
 pub(crate) mod listen;
 mod timers;
 
+use socket2::Socket;
+
 use crate::{
-    Handler,
-    config::{Config, Protocol},
+    Handler, IoModel,
+    config::{Config, Listener, Protocol},
     conn::Awaiting,
+    counters::Counters,
 };
+
+/// A worker that runs, of whichever driver.
+#[derive(Debug)]
+pub(crate) enum Worker {
+    Epoll(epoll::Running),
+}
+
+impl Worker {
+    /// How many workers the configuration asks for; each takes a socket of every listener.
+    pub(crate) fn count(config: &Config) -> usize {
+        match config.io {
+            IoModel::Epoll => config.workers.get(),
+        }
+    }
+
+    /// Starts the worker `index` on threads of its own.
+    pub(crate) fn spawn(
+        index: usize,
+        listeners: Vec<(Listener, Socket)>,
+        shared: &Arc<Shared>,
+        counters: &Arc<Counters>,
+    ) -> io::Result<Self> {
+        match shared.config.io {
+            IoModel::Epoll => epoll::spawn(index, listeners, shared, counters).map(Self::Epoll),
+        }
+    }
+
+    /// Makes the worker look at [`Shared`]'s stop.
+    pub(crate) fn wake(&self) {
+        match self {
+            Self::Epoll(worker) => worker.wake(),
+        }
+    }
+
+    /// Waits for the worker to end.
+    pub(crate) fn join(self) {
+        match self {
+            Self::Epoll(worker) => worker.join(),
+        }
+    }
+}
 
 /// What all workers of a connector see.
 pub(crate) struct Shared {

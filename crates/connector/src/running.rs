@@ -6,7 +6,7 @@ use crate::{
     Config, Handler, Listener, Snapshot,
     counters::Counters,
     io::{
-        self, Shared,
+        self, Shared, Worker,
         listen::{Bound, SocketFile},
     },
 };
@@ -61,7 +61,7 @@ pub enum StartError {
 /// Nothing is left running or bound then.
 pub fn start(config: Config, handler: impl Handler) -> Result<Running, StartError> {
     config.check()?;
-    let workers = config.workers.get();
+    let workers = Worker::count(&config);
     let bind = |listener| io::listen::bind(listener, workers, config.accept_count);
     let mut bound = config
         .listeners
@@ -82,7 +82,7 @@ pub fn start(config: Config, handler: impl Handler) -> Result<Running, StartErro
         let share = |bound: &mut Bound| Some((bound.listener.clone(), bound.sockets.pop()?));
         let listeners = bound.iter_mut().filter_map(share).collect();
         let counters = &running.counters[index];
-        let worker = io::epoll::spawn(index, listeners, &running.shared, counters);
+        let worker = Worker::spawn(index, listeners, &running.shared, counters);
         // On failure, dropping `running` stops the workers that run already.
         running.workers.push(worker.map_err(StartError::Worker)?);
     }
@@ -99,7 +99,7 @@ pub struct Running {
     addresses: Vec<Listener>,
     shared: Arc<Shared>,
     counters: Vec<Arc<Counters>>,
-    workers: Vec<io::epoll::Running>,
+    workers: Vec<Worker>,
     /// Removed from the file system when the connector ends.
     files: Vec<SocketFile>,
 }
