@@ -7,6 +7,7 @@
 
 mod head;
 mod request;
+mod skim;
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::Method;
@@ -23,6 +24,7 @@ use crate::{
 pub use self::{
     head::ResponseHead,
     request::{Attribute, Request},
+    skim::{KnownHead, Outline, Skimmed},
 };
 
 /// Settings of the client role.
@@ -86,13 +88,15 @@ pub enum ClientEvent {
 ///   |                        |------End, otherwise--> over
 ///   '--send_ping--> ping --Pong--> idle           any fault --> over
 /// ```
-#[derive(Debug)]
+/// A clone stands where the original stood: a request that was encoded once can be sent on any
+/// number of connections, each with a clone of the client that encoded it.
+#[derive(Clone, Debug)]
 pub struct Client {
     config: ClientConfig,
     stage: Stage,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Stage {
     Idle,
     Ping,

@@ -23,7 +23,7 @@ use crate::{BodyLength, error::Violation, packet::PacketSize};
 const ASKS_MAX: u8 = 16;
 
 /// One request and its response.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Exchange {
     pub(crate) request: RequestBody,
     pub(crate) response: Response,
@@ -44,7 +44,7 @@ impl Exchange {
 }
 
 /// The body of the request, and the packets that carry it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RequestBody {
     /// Bytes still to come, if the length is known.
     left: Option<u64>,
@@ -173,14 +173,14 @@ impl RequestBody {
 }
 
 /// The response and how far it got.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Response {
     is_head: bool,
     interims: u8,
     stage: ResponseStage,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum ResponseStage {
     /// No final head yet.
     Awaiting,

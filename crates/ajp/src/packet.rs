@@ -132,7 +132,7 @@ pub(crate) fn take_header(
 }
 
 /// The payload length that the bytes at the front of `input` announce, once four are there.
-fn payload_length(
+pub(crate) fn payload_length(
     input: &[u8],
     magic: [u8; 2],
     size: PacketSize,

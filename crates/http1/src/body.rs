@@ -139,6 +139,15 @@ pub(crate) enum Piece {
     End,
 }
 
+/// What [`Decoder::skip`] took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Skipped {
+    /// Bytes of the input.
+    pub(crate) taken: usize,
+    /// Of these, bytes of the body.
+    pub(crate) data: usize,
+}
+
 /// Reads a body.
 #[derive(Clone, Debug)]
 pub(crate) enum Decoder {
@@ -175,13 +184,35 @@ impl Decoder {
         }
     }
 
-    /// Whether the body may end where the stream does.
-    pub(crate) fn ends_here(&self) -> bool {
+    /// Takes as much of the body as `input` holds, for whoever does not want it.
+    pub(crate) fn skip(&mut self, input: &[u8], limits: &Limits) -> Result<Skipped, Fault> {
+        let len = match self {
+            Self::Chunked(chunked) => return chunked.skip(input, limits),
+            Self::Length(left) => {
+                let len = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
+                *left -= len as u64;
+                len
+            }
+            Self::UntilClose => input.len(),
+        };
+        Ok(Skipped {
+            taken: len,
+            data: len,
+        })
+    }
+
+    /// Whether the body is complete, whatever follows.
+    pub(crate) fn is_done(&self) -> bool {
         match self {
             Self::Length(left) => *left == 0,
             Self::Chunked(chunked) => chunked.is_done(),
-            Self::UntilClose => true,
+            Self::UntilClose => false,
         }
+    }
+
+    /// Whether the body may end where the stream does.
+    pub(crate) fn ends_here(&self) -> bool {
+        self.is_done() || matches!(self, Self::UntilClose)
     }
 }
 

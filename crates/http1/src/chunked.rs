@@ -7,7 +7,7 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use crate::body::Piece;
+use crate::body::{Piece, Skipped};
 use crate::error::Fault;
 use crate::limits::Limits;
 use crate::syntax::{hex_value, is_token, is_value};
@@ -76,6 +76,22 @@ impl Decoder {
         }
     }
 
+    /// Takes as much of the body as `input` holds.
+    pub(crate) fn skip(&mut self, input: &[u8], limits: &Limits) -> Result<Skipped, Fault> {
+        let mut skipped = Skipped { taken: 0, data: 0 };
+        while skipped.taken < input.len() && !self.is_done() {
+            let rest = &input[skipped.taken..];
+            skipped.taken += if self.state == State::Data {
+                let len = self.pass_data(rest.len());
+                skipped.data += len;
+                len
+            } else {
+                self.read_framing(rest, limits)?
+            };
+        }
+        Ok(skipped)
+    }
+
     /// Whether the last byte of the body has been read.
     pub(crate) fn is_done(&self) -> bool {
         self.state == State::Done
@@ -85,12 +101,19 @@ impl Decoder {
         if input.is_empty() {
             return None;
         }
-        let len = usize::try_from(self.remaining).map_or(input.len(), |left| left.min(input.len()));
+        let len = self.pass_data(input.len());
+        Some(input.split_to(len).freeze())
+    }
+
+    /// Passes over data, of which `available` bytes are there; returns how many belong to the
+    /// chunk.
+    fn pass_data(&mut self, available: usize) -> usize {
+        let len = usize::try_from(self.remaining).map_or(available, |left| left.min(available));
         self.remaining -= len as u64;
         if self.remaining == 0 {
             self.state = State::DataCr;
         }
-        Some(input.split_to(len).freeze())
+        len
     }
 
     /// Reads framing bytes up to chunk data or the end of the body; returns how many.

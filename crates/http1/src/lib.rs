@@ -13,6 +13,9 @@
 //!   ([`Server::can_reuse`], [`Client::can_reuse`]).
 //! - **Limits on everything** received: [`Limits`].
 //!
+//! - **A third reader**, [`Skimmer`], is for load generators: as strict as [`Client`], by the same
+//!   code, but it keeps nothing of what it reads.
+//!
 //! Bodies and field values are slices of the buffer they arrived in. Between exchanges a
 //! connection holds no buffer and less than 200 bytes of state.
 //!
@@ -76,6 +79,7 @@ mod error;
 mod head;
 mod limits;
 mod server;
+mod skim;
 mod syntax;
 
 pub use body::BodyLength;
@@ -84,3 +88,4 @@ pub use error::{BodyError, Fault, RequestError, ResponseError};
 pub use head::{Authority, ReceivedHead, Request, RequestHead, ResponseHead, Scheme, Target};
 pub use limits::Limits;
 pub use server::{Server, ServerEvent};
+pub use skim::{KnownHead, Outline, Skimmed, Skimmer};

@@ -6,7 +6,10 @@
 //! fault's token is part of the row, so that a row cannot pass for the wrong reason.
 
 use bytes::BytesMut;
-use catamaran_ajp::{BodyLength, Client, ClientConfig, ClientEvent, Fault, Request};
+use catamaran_ajp::{
+    BodyLength, Client, ClientConfig, ClientEvent, Fault, Request,
+    client::{KnownHead, Skimmed},
+};
 use http::{HeaderMap, Method};
 
 use crate::raw::{
@@ -71,6 +74,19 @@ struct WebServer {
 
 impl WebServer {
     fn run<'a>(sent: Sent, pieces: impl Iterator<Item = &'a [u8]>) -> Outcome {
+        Self::run_with(sent, pieces, Self::pump)
+    }
+
+    /// The same, of a web server that wants to know how the response went, not what it said.
+    fn run_skimming<'a>(sent: Sent, pieces: impl Iterator<Item = &'a [u8]>) -> Outcome {
+        Self::run_with(sent, pieces, Self::pump_skimming)
+    }
+
+    fn run_with<'a>(
+        sent: Sent,
+        pieces: impl Iterator<Item = &'a [u8]>,
+        pump: impl Fn(&mut Self),
+    ) -> Outcome {
         let mut server = Self {
             client: Client::new(ClientConfig::default()),
             input: BytesMut::new(),
@@ -84,7 +100,7 @@ impl WebServer {
         server.send(sent);
         for piece in pieces {
             server.input.extend_from_slice(piece);
-            server.pump();
+            pump(&mut server);
         }
         server.outcome.at_eof = server.client.receive_eof().err();
         server.outcome.can_reuse = server.client.can_reuse() && server.input.is_empty();
@@ -155,6 +171,32 @@ impl WebServer {
             };
             self.outcome.events.push(name);
         }
+    }
+
+    fn pump_skimming(&mut self) {
+        let bytes = self.input.split();
+        let mut input = &bytes[..];
+        let mut known = KnownHead::default();
+        while self.outcome.fault.is_none() {
+            let name = match self.client.skim(&mut input, &mut known, &mut self.out) {
+                Ok(Some(Skimmed::Interim(_))) => "interim".into(),
+                Ok(Some(Skimmed::Head(head))) => format!("head {}", head.status.as_u16()),
+                Ok(Some(Skimmed::Body(0))) => continue,
+                Ok(Some(Skimmed::Body(len))) => format!("body {len}"),
+                Ok(Some(Skimmed::BodyWanted)) => {
+                    self.send_body();
+                    "wanted".into()
+                }
+                Ok(Some(Skimmed::End)) => "end".into(),
+                Ok(None) => break,
+                Err(fault) => {
+                    self.outcome.fault = Some(fault);
+                    break;
+                }
+            };
+            self.outcome.events.push(name);
+        }
+        self.input.extend_from_slice(input);
     }
 }
 
@@ -469,6 +511,20 @@ fn every_row_byte_by_byte() {
     for row in rows() {
         let outcome = WebServer::run(row.sent, row.input.chunks(1));
         check(&row, &outcome);
+    }
+}
+
+/// A skimmed response is judged as a received one.
+#[test]
+fn every_row_skimmed() {
+    for row in rows().iter().filter(|row| row.sent != Sent::Ping) {
+        let name = format!("{} {}", row.number, row.what);
+        let mut received = WebServer::run(row.sent, [&row.input[..]].into_iter());
+        received.events.retain(|event| event != "flush");
+        for piece in [1, row.input.len().max(1)] {
+            let skimmed = WebServer::run_skimming(row.sent, row.input.chunks(piece));
+            assert_eq!(skimmed, received, "{name} in pieces of {piece}");
+        }
     }
 }
 

@@ -1,0 +1,163 @@
+//! The client role for whoever wants to know how a response went, not what it said.
+//!
+//! [`Client::skim`] is [`Client::receive`] on a borrowed slice, with the same state and the same
+//! faults, but it keeps nothing: of a head the [`Outline`], of a body its length. A load generator
+//! gets the same head a million times; so the last SEND_HEADERS is remembered with its outline
+//! ([`KnownHead`]), and one that is byte for byte the same is not decoded again.
+
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+
+use super::{Client, ResponseHead, Stage, answer_asks};
+use crate::{
+    Fault, code,
+    error::{ResponseFault, Violation},
+    exchange::Chunk,
+    message::{body_chunk, end_response, get_body_chunk},
+    packet::{self, HEADER_BYTES, SERVER_MAGIC},
+};
+
+/// What a head says about its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outline {
+    /// The status, 100 to 999.
+    pub status: StatusCode,
+    /// As [`ResponseHead::content_length`].
+    pub content_length: Option<u64>,
+    /// Bytes of its packet on the wire.
+    pub bytes: usize,
+}
+
+/// What [`Client::skim`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skimmed {
+    /// A 1xx head in a packet of so many bytes.
+    Interim(usize),
+    /// The response's head.
+    Head(Outline),
+    /// So many bytes of the response's body; zero for packets that carry none.
+    Body(usize),
+    /// The container asks for body bytes: [`Client::body_credit`] says how many.
+    BodyWanted,
+    /// The response is complete. [`Client::can_reuse`] says whether the connection lives on.
+    End,
+}
+
+/// The last head that was decoded, for all connections that get the same.
+#[derive(Clone, Debug, Default)]
+pub struct KnownHead {
+    payload: Bytes,
+    head: Option<ResponseHead>,
+}
+
+impl KnownHead {
+    /// The head; `None` before the first one.
+    pub fn head(&self) -> Option<&ResponseHead> {
+        self.head.as_ref()
+    }
+}
+
+impl Client {
+    /// Takes the next thing out of `input`; `None` asks for more bytes: call again with those left
+    /// in `input` and more behind them. Empty body packets that the container asked for are
+    /// appended to `out`.
+    ///
+    /// # Errors
+    /// As [`Client::receive`].
+    pub fn skim(
+        &mut self,
+        input: &mut &[u8],
+        known: &mut KnownHead,
+        out: &mut BytesMut,
+    ) -> Result<Option<Skimmed>, Fault> {
+        let skimmed = self.skim_message(input, known, out);
+        if skimmed.is_err() {
+            self.stage = Stage::Over;
+        }
+        skimmed
+    }
+
+    fn skim_message(
+        &mut self,
+        input: &mut &[u8],
+        known: &mut KnownHead,
+        out: &mut BytesMut,
+    ) -> Result<Option<Skimmed>, Fault> {
+        let exchange = match &mut self.stage {
+            Stage::Exchange(exchange) => exchange,
+            Stage::Idle | Stage::Over if input.is_empty() => return Ok(None),
+            Stage::Ping | Stage::Idle | Stage::Over => return Err(Fault::Unsolicited),
+        };
+        answer_asks(exchange, out);
+        let size = self.config.reply_packet_size;
+        let payload = match packet::payload_length(input, SERVER_MAGIC, size)? {
+            Some(len) if input.len() >= HEADER_BYTES + len => {
+                let (packet, rest) = input.split_at(HEADER_BYTES + len);
+                *input = rest;
+                &packet[HEADER_BYTES..]
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(match payload.first() {
+            Some(&code::SEND_BODY_CHUNK) => {
+                let body = body_chunk::decode(payload).map_err(ResponseFault::from)?;
+                match exchange.response.chunk(body.len())? {
+                    Chunk::Body => Skimmed::Body(body.len()),
+                    Chunk::Flush | Chunk::Nothing => Skimmed::Body(0),
+                }
+            }
+            Some(&code::SEND_HEADERS) => {
+                if exchange.response.has_head() {
+                    return Err(Violation::HeadTwice.into());
+                }
+                let outline = known.outline(payload, self.config.response_fields_max)?;
+                if outline.status.is_informational() {
+                    exchange.response.interim(self.config.interim_max)?;
+                    return Ok(Some(Skimmed::Interim(outline.bytes)));
+                }
+                exchange
+                    .response
+                    .head(outline.status, outline.content_length)?;
+                Skimmed::Head(outline)
+            }
+            Some(&code::GET_BODY_CHUNK) => {
+                let bytes = get_body_chunk::decode(payload).map_err(ResponseFault::from)?;
+                exchange.request.ask(bytes, self.config.surplus_asks_max)?;
+                if exchange.request.has_ended() {
+                    answer_asks(exchange, out);
+                    return Ok(Some(Skimmed::Body(0)));
+                }
+                Skimmed::BodyWanted
+            }
+            Some(&code::END_RESPONSE) => {
+                let reuse = end_response::decode(payload).map_err(ResponseFault::from)?;
+                exchange.response.end()?;
+                let may_go_on = reuse && exchange.request.has_ended();
+                self.stage = if may_go_on { Stage::Idle } else { Stage::Over };
+                Skimmed::End
+            }
+            Some(&other) => return Err(Fault::Message(other)),
+            None => return Err(Fault::Empty),
+        }))
+    }
+}
+
+impl KnownHead {
+    /// What `payload`, a SEND_HEADERS, says.
+    fn outline(&mut self, payload: &[u8], fields_max: usize) -> Result<Outline, ResponseFault> {
+        let head = match &self.head {
+            Some(head) if self.payload == payload => head,
+            _ => {
+                let payload = Bytes::copy_from_slice(payload);
+                let head = ResponseHead::read(&payload, fields_max)?;
+                self.payload = payload;
+                self.head.insert(head)
+            }
+        };
+        Ok(Outline {
+            status: head.status,
+            content_length: head.content_length,
+            bytes: HEADER_BYTES + payload.len(),
+        })
+    }
+}

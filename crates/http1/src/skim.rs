@@ -1,0 +1,256 @@
+//! The client role for whoever wants to know how a response went, not what it said.
+//!
+//! A [`Skimmer`] reads responses as strictly as [`Client`](crate::Client) does, by the same code,
+//! but from a borrowed slice, and it keeps nothing: of a head the [`Outline`], of a body its
+//! length. A load generator gets the same head a million times; so the last one is remembered with
+//! its outline ([`KnownHead`]), and a head that is byte for byte the same is not parsed again. For
+//! what a head means depends on its bytes alone.
+
+use bytes::BytesMut;
+use http::StatusCode;
+
+use crate::body::Decoder;
+use crate::conn::Role;
+use crate::error::Fault;
+use crate::head::response;
+use crate::head::scan::Scan;
+use crate::limits::Limits;
+
+/// Reads the responses of one connection.
+///
+/// ```text
+/// Idle --expect--> Head --> Body --> Idle, or Over if the connection may not go on
+/// any state --> Failed on a fault
+/// ```
+#[derive(Clone, Debug)]
+pub struct Skimmer {
+    limits: Limits,
+    state: State,
+    /// The response awaited answers a HEAD.
+    to_head: bool,
+    keep_alive: bool,
+    interim_count: usize,
+    interim_bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Idle,
+    Head,
+    Body(Decoder),
+    Over,
+    Failed(Fault),
+}
+
+/// What a head says about its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outline {
+    /// The status, never 101.
+    pub status: StatusCode,
+    /// As [`ReceivedHead::content_length`](crate::ReceivedHead::content_length).
+    pub content_length: Option<u64>,
+    /// Bytes of the head on the wire.
+    pub bytes: usize,
+    /// Another exchange may follow this one.
+    pub keep_alive: bool,
+}
+
+/// What [`Skimmer::receive`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skimmed {
+    /// An interim response (1xx) of so many bytes, before the final one.
+    Interim(usize),
+    /// The final response begins.
+    Head(Outline),
+    /// So many bytes of its body; zero if only framing was read.
+    Body(usize),
+    /// The response is complete; follows every head.
+    End,
+}
+
+/// The last head that was parsed, for all connections that get the same.
+#[derive(Clone, Debug, Default)]
+pub struct KnownHead {
+    bytes: Vec<u8>,
+    to_head: bool,
+    meaning: Option<(Outline, Decoder)>,
+}
+
+impl KnownHead {
+    /// The head as received, up to the empty line; empty before the first one.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Skimmer {
+    /// A fresh connection.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            state: State::Idle,
+            to_head: false,
+            keep_alive: true,
+            interim_count: 0,
+            interim_bytes: 0,
+        }
+    }
+
+    /// A request was sent, whose response is the next one. Pipelined requests are announced one
+    /// after the other, each when the response before is complete.
+    pub fn expect(&mut self, to_head: bool) {
+        debug_assert!(self.is_idle(), "one response after the other");
+        self.state = State::Head;
+        self.to_head = to_head;
+        self.interim_count = 0;
+        self.interim_bytes = 0;
+    }
+
+    /// Takes the next thing out of `input`. `None` asks for more bytes: call again with those left
+    /// in `input` and more behind them.
+    ///
+    /// # Errors
+    /// A [`Fault`] is final: drop the connection.
+    pub fn receive(
+        &mut self,
+        input: &mut &[u8],
+        known: &mut KnownHead,
+    ) -> Result<Option<Skimmed>, Fault> {
+        let received = match &mut self.state {
+            State::Failed(fault) => return Err(*fault),
+            State::Over => return Ok(None),
+            State::Idle if input.is_empty() => return Ok(None),
+            State::Idle => Err(Fault::Unsolicited),
+            State::Head if input.is_empty() => return Ok(None),
+            State::Head => self.receive_head(input, known),
+            State::Body(decoder) => receive_body(decoder, input, &self.limits),
+        };
+        match received {
+            Ok(Some(Skimmed::End)) => self.end(),
+            Err(fault) => self.state = State::Failed(fault),
+            Ok(_) => {}
+        }
+        received
+    }
+
+    /// The server closed its sending side, `left` says whether it left bytes that were not taken.
+    /// `Some(End)` for a body that ends with the connection, `None` between exchanges.
+    ///
+    /// # Errors
+    /// The stream ended inside a head or body, or before a response.
+    pub fn receive_eof(&mut self, left: bool) -> Result<Option<Skimmed>, Fault> {
+        let fault = match &self.state {
+            State::Failed(fault) => return Err(*fault),
+            State::Idle | State::Over => {
+                self.state = State::Over;
+                return Ok(None);
+            }
+            State::Body(decoder) if decoder.ends_here() => {
+                self.keep_alive = false;
+                self.end();
+                return Ok(Some(Skimmed::End));
+            }
+            State::Head if self.interim_count == 0 && !left => Fault::ClosedUnanswered,
+            State::Head => Fault::TruncatedHead,
+            State::Body(_) => Fault::TruncatedBody,
+        };
+        self.state = State::Failed(fault);
+        Err(fault)
+    }
+
+    /// Between exchanges: another request may be sent.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle)
+    }
+
+    fn end(&mut self) {
+        self.state = match self.keep_alive {
+            true => State::Idle,
+            false => State::Over,
+        };
+    }
+
+    fn receive_head(
+        &mut self,
+        input: &mut &[u8],
+        known: &mut KnownHead,
+    ) -> Result<Option<Skimmed>, Fault> {
+        let (outline, decoder) = match &known.meaning {
+            Some((outline, decoder))
+                if known.to_head == self.to_head && input.starts_with(&known.bytes) =>
+            {
+                (*outline, decoder.clone())
+            }
+            _ => match self.parse_head(input, known)? {
+                Some(meaning) => meaning,
+                None => return Ok(None),
+            },
+        };
+        *input = &input[outline.bytes..];
+        if outline.status.is_informational() {
+            return self.take_interim(outline.bytes).map(Some);
+        }
+        self.keep_alive &= outline.keep_alive;
+        self.state = State::Body(decoder);
+        Ok(Some(Skimmed::Head(outline)))
+    }
+
+    /// Parses the head at the front of `input`, if all of it is there, and remembers it.
+    fn parse_head(
+        &self,
+        input: &[u8],
+        known: &mut KnownHead,
+    ) -> Result<Option<(Outline, Decoder)>, Fault> {
+        // One byte more than may be, so that the scan finds the limit passed.
+        let head_at_most = input.len().min(self.limits.head_bytes.saturating_add(1));
+        let mut copy = BytesMut::from(&input[..head_at_most]);
+        let Some(raw) = Scan::default().advance(Role::Client, &self.limits, &mut copy)? else {
+            return Ok(None);
+        };
+        let response = response::decode(&raw, self.to_head)?;
+        let outline = Outline {
+            status: response.head.status,
+            content_length: response.head.content_length,
+            bytes: raw.bytes.len(),
+            keep_alive: response.keep_alive,
+        };
+        let meaning = (outline, response.decoder);
+        if !outline.status.is_informational() {
+            known.bytes.clear();
+            known.bytes.extend_from_slice(&raw.bytes);
+            known.to_head = self.to_head;
+            known.meaning = Some(meaning.clone());
+        }
+        Ok(Some(meaning))
+    }
+
+    fn take_interim(&mut self, bytes: usize) -> Result<Skimmed, Fault> {
+        self.interim_count += 1;
+        self.interim_bytes += bytes;
+        let flooded = self.interim_count > self.limits.interim_count
+            || self.interim_bytes > self.limits.interim_bytes;
+        match flooded {
+            true => Err(Fault::InterimFlood),
+            false => Ok(Skimmed::Interim(bytes)),
+        }
+    }
+}
+
+fn receive_body(
+    decoder: &mut Decoder,
+    input: &mut &[u8],
+    limits: &Limits,
+) -> Result<Option<Skimmed>, Fault> {
+    if decoder.is_done() {
+        return Ok(Some(Skimmed::End));
+    }
+    if input.is_empty() {
+        return Ok(None);
+    }
+    let skipped = decoder.skip(input, limits)?;
+    *input = &input[skipped.taken..];
+    Ok(Some(Skimmed::Body(skipped.data)))
+}
+
+#[cfg(test)]
+mod tests;
