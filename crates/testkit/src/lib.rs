@@ -9,6 +9,7 @@
 //! - [`HttpClient`]: sends the bytes it is given and reads exactly one response at a time;
 //! - [`Process`]: a child with captured output that cannot outlive the test binary;
 //! - [`Pattern`] and [`Sha256`]: bodies of any length without holding them;
+//! - [`ajp`]: AJP13 packets byte by byte, and the table of what a container does with bad ones;
 //! - [`usage`]: memory and descriptors of a process; [`address`]: addresses nobody else uses.
 //!
 //! ```
@@ -26,6 +27,7 @@
 //! ```
 
 pub mod address;
+pub mod ajp;
 mod body;
 mod deadline;
 mod http;

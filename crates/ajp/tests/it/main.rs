@@ -1,6 +1,6 @@
 //! The codec as its callers see it: bytes in, events out, messages to bytes.
 //!
-//! Packets are built by `raw`, which knows nothing of the crate, so that encoder and decoder
+//! Packets are built by `testkit`, which knows nothing of the crate, so that encoder and decoder
 //! cannot agree on a mistake.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,6 +9,7 @@ mod client_rules;
 mod corpus;
 mod golden;
 mod properties;
-mod raw;
 mod server_bad_input;
 mod server_rules;
+
+use catamaran_testkit::ajp as raw;
