@@ -264,6 +264,13 @@ impl Conn {
         })
     }
 
+    /// Whether bytes that have arrived by now have to be in [`Io::input`] before the next
+    /// [`poll`](Self::poll), although nothing asked for them: over AJP, a response whose end finds
+    /// any is the last one of its connection, for no front sends its next request before that end.
+    pub(crate) fn watches_input(&self) -> bool {
+        matches!(self.state, State::Delayed | State::Sending) && !self.wire.is_http()
+    }
+
     /// The connector is being stopped: close after the request under way, or now if there is none.
     pub(crate) fn drain(&mut self) {
         self.draining = true;

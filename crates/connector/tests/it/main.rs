@@ -10,15 +10,21 @@
 
 mod ajp13;
 mod ajp_client;
-mod bad_input;
+mod ajp_rows;
 mod deadlines;
 mod http11;
+mod http_rows;
 mod listeners;
+mod packets;
 mod shutdown;
+mod smuggling;
+mod tomcat_cases;
 
 use std::{num::NonZeroUsize, path::Path, time::Duration};
 
-use catamaran_connector::{App, Config, Handler, IoModel, Listener, Protocol, Running, start};
+use catamaran_connector::{
+    App, Config, Handler, IoModel, Listener, Protocol, Running, Snapshot, start,
+};
 use catamaran_testkit::{Address, Deadline, HttpClient};
 
 use ajp_client::AjpClient;
@@ -73,6 +79,15 @@ impl Tier {
                 self.running.counters().refused.get(reason).copied()
             })
             .unwrap_or_else(|expired| panic!("{expired}: {:?}", self.running.counters()))
+    }
+
+    /// Waits until `reason` has been counted once more than `before`.
+    fn counted(&self, reason: &str, before: &Snapshot, name: &str) {
+        let count = |snapshot: &Snapshot| snapshot.refused.get(reason).copied().unwrap_or(0);
+        let once_more = Deadline::default().poll(format!("{reason} for {name}"), || {
+            (count(&self.running.counters()) == count(before) + 1).then_some(())
+        });
+        once_more.unwrap_or_else(|expired| panic!("{expired}: {:?}", self.running.counters()));
     }
 
     /// Waits until no connection is open.

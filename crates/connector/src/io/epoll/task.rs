@@ -185,6 +185,9 @@ impl Task {
     fn step(&mut self, lent: &mut Lent) -> Result<bool, Option<&'static str>> {
         match self.want {
             Want::Poll => {
+                if self.readable && self.input.is_empty() && self.conn.watches_input() {
+                    self.receive_ahead(lent)?;
+                }
                 let action = self
                     .conn
                     .poll(&mut io(&mut self.input, &mut self.out, lent));
@@ -306,6 +309,17 @@ impl Task {
         }
         self.want = Want::Poll;
         Ok(true)
+    }
+
+    /// Reads what arrived while nothing was asked for, so that the connection knows of it before it
+    /// writes the end of a response.
+    fn receive_ahead(&mut self, lent: &mut Lent) -> Result<(), Option<&'static str>> {
+        match self.read(lent)? {
+            Some(0) => self.hung_up = true,
+            Some(count) => self.input.extend_from_slice(&lent.scratch[..count]),
+            None => {}
+        }
+        Ok(())
     }
 
     /// Reads into the worker's scratch space: `None` if there was nothing, 0 at the end.
