@@ -282,17 +282,14 @@ pub struct Second {
 pub struct ThreadUse {
     /// How long it ran.
     pub wall: Duration,
-    /// CPU time in user mode.
-    pub user: Duration,
-    /// CPU time in the kernel.
-    pub system: Duration,
+    /// CPU time, in user mode and in the kernel together.
+    pub cpu: Duration,
 }
 
 impl ThreadUse {
     /// Share of the wall time on a CPU, 0 to 1.
     pub fn busy(&self) -> f64 {
-        let cpu = (self.user + self.system).as_secs_f64();
-        cpu / self.wall.as_secs_f64().max(f64::MIN_POSITIVE)
+        self.cpu.as_secs_f64() / self.wall.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 }
 
