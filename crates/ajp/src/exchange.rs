@@ -279,6 +279,14 @@ impl Response {
         }
     }
 
+    /// Bytes of the body still to come, as far as the head told.
+    pub(crate) fn missing(&self) -> u64 {
+        match self.stage {
+            ResponseStage::Body { left: Some(left) } => left,
+            _ => 0,
+        }
+    }
+
     /// Whether the head rules out a body.
     pub(crate) fn is_bodiless(&self) -> bool {
         matches!(self.stage, ResponseStage::Bodiless)

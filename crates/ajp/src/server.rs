@@ -256,6 +256,15 @@ impl Server {
         }
     }
 
+    /// How many bytes of its Content-Length the response is still short of. A web server may pass on
+    /// a response that ends short as if it were whole; better not end it, and close the connection.
+    pub fn response_missing(&self) -> u64 {
+        match &self.stage {
+            Stage::Exchange(exchange) | Stage::Draining(exchange) => exchange.response.missing(),
+            _ => 0,
+        }
+    }
+
     /// Makes the connection end with the response, for instance because the container shuts down.
     pub fn close_after(&mut self) {
         self.is_closing = true;

@@ -8,8 +8,10 @@
 //! ```text
 //!             request              respond            source ends          nothing owed
 //!   Idle ───────────────► Serving ─────────► Sending ─────────────► Leftover ────────► Idle
-//!                            │ delay            ▲      (rest of the request is read and dropped)
-//!                            └────► Delayed ────┘
+//!                            │ delay            ▲            ▲ (rest of the request is read
+//!                            ├────► Delayed ────┘            │  and dropped)
+//!                            └────► Piped ───────────────────┘
+//!                          attach         application ends
 //!   any state ── fault, end of stream, deadline, last request ──► Closing
 //! ```
 //!
@@ -19,9 +21,10 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::BytesMut;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 mod peer;
+mod piped;
 mod request;
 mod source;
 mod wire;
@@ -32,6 +35,7 @@ use crate::{
     config::{Config, Protocol},
     handler::{Body, BodyLength, Request, Response},
     output::Output,
+    pipe::ConnEnd,
 };
 use source::{Piece, Source};
 use wire::{Event, Leaves, Wire};
@@ -71,10 +75,15 @@ pub(crate) enum Action {
     Read(Awaiting),
     /// Poll again when the output is no longer [full](Output::is_full).
     Write,
-    /// Hand the request to the application and its answer to [`Conn::respond`].
+    /// Hand the request to the application and its answer to [`Conn::respond`], or the other end of
+    /// its pipe to [`Conn::attach`].
     Serve(Box<Request>),
     /// Poll again after so long, not before.
     Wait(Duration),
+    /// Poll again when the application wakes the connection. Meanwhile read, as for
+    /// [`Action::Read`], if `read` says so; and with `write`, poll again as for [`Action::Write`],
+    /// whichever comes first. What does not read looks out for [`Conn::handle_hangup`].
+    Park { read: Option<Awaiting>, write: bool },
     /// Send what is left, then close.
     Close(Close),
 }
@@ -117,6 +126,7 @@ enum State {
     Serving,
     Receiving,
     Delayed,
+    Piped,
     Sending,
     Leftover,
     Closing(Close),
@@ -126,6 +136,8 @@ enum State {
 #[derive(Debug, Default)]
 struct Exchange {
     source: Source,
+    /// Where the application answers, if it does not answer at once.
+    port: Option<ConnEnd>,
     /// The response that is due after the request's body or its delay.
     delayed: Option<Box<Response>>,
     /// The request is HEAD.
@@ -171,6 +183,7 @@ impl Conn {
             State::Serving => Ok(Action::Write),
             State::Receiving => self.poll_receiving(io),
             State::Delayed => self.poll_delayed(io),
+            State::Piped => self.poll_piped(io),
             State::Sending => self.poll_source(io),
             State::Leftover => self.poll_leftover(io),
             State::Closing(close) => Ok(Action::Close(close)),
@@ -245,6 +258,8 @@ impl Conn {
                     reason: Some("leftover-timeout"),
                 })
             }
+            // Who is not waiting for the body has not been kept waiting.
+            State::Piped if !self.awaits_body() => self.poll(io),
             _ => self.refuse(
                 Refusal::new(StatusCode::REQUEST_TIMEOUT, "body-timeout"),
                 io,
@@ -253,9 +268,14 @@ impl Conn {
     }
 
     /// The peer has closed its half while nothing is expected from it. A web server that closes an
-    /// AJP connection has given the request up; an HTTP client may merely have finished sending.
+    /// AJP connection has given the request up; an HTTP client may merely have finished sending, so
+    /// it gets what can be had without it, but no application is kept busy for it.
     pub(crate) fn handle_hangup(&mut self) -> Option<Action> {
-        let gone = matches!(self.state, State::Delayed | State::Sending) && !self.wire.is_http();
+        let gone = match self.state {
+            State::Delayed | State::Sending => !self.wire.is_http(),
+            State::Piped => self.wire.is_request_over(),
+            _ => false,
+        };
         gone.then(|| {
             self.close(Close {
                 linger: false,
@@ -354,38 +374,53 @@ impl Conn {
 
     /// Writes the response's head and makes its body the source of what follows.
     fn begin(&mut self, response: Response, io: &mut Io<'_>) -> Result<(), Refusal> {
-        let reset = response.status == StatusCode::RESET_CONTENT;
-        let silent = reset
-            || self.exchange.head_only
-            || matches!(
-                response.status,
-                StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
-            );
+        let silent = self.is_silent(response.status);
         let reads_body = matches!(response.body, Body::Echo { .. }) && !silent;
-        if self.is_last(reads_body, io.input) {
-            self.wire.close_after();
-        }
         if reads_body {
-            self.wire.send_continue(io.out);
+            // First, for it changes whether the connection can be kept.
+            self.send_continue(io);
         }
-        let length = match response.body.length(self.exchange.length) {
-            _ if reset => BodyLength::Known(0),
-            length => length,
-        };
-        let Response {
-            status,
-            headers,
-            body,
-            ..
-        } = response;
-        self.wire.send_head((status, headers, length), io)?;
-        self.exchange.head_sent = true;
+        let length = response.body.length(self.exchange.length);
+        self.send_head((response.status, response.headers, length), reads_body, io)?;
         self.exchange.source = if silent {
             Source::Done
         } else {
-            Source::new(body)
+            Source::new(response.body)
         };
         self.state = State::Sending;
+        Ok(())
+    }
+
+    /// Whether a response of this status to this request has no body.
+    fn is_silent(&self, status: StatusCode) -> bool {
+        self.exchange.head_only
+            || matches!(
+                status,
+                StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
+            )
+    }
+
+    /// Lets the client send its body, if it waits for leave.
+    fn send_continue(&mut self, io: &mut Io<'_>) {
+        self.wire.send_continue(io.out);
+        self.exchange.expects_continue = false;
+    }
+
+    fn send_head(
+        &mut self,
+        (status, headers, length): (StatusCode, HeaderMap, BodyLength),
+        reads_body: bool,
+        io: &mut Io<'_>,
+    ) -> Result<(), Refusal> {
+        if self.is_last(reads_body, io.input) {
+            self.wire.close_after();
+        }
+        let length = match status {
+            StatusCode::RESET_CONTENT => BodyLength::Known(0),
+            _ => length,
+        };
+        self.wire.send_head((status, headers, length), io)?;
+        self.exchange.head_sent = true;
         Ok(())
     }
 
@@ -483,6 +518,9 @@ impl Conn {
     /// Answers a refusal if that is still possible, and closes: bytes that were refused leave no
     /// certainty about where the next message begins.
     fn refuse(&mut self, refusal: Refusal, io: &mut Io<'_>) -> Action {
+        if let Some(port) = &self.exchange.port {
+            port.fail(refusal.reason);
+        }
         let answer = refusal.status.filter(|_| !self.exchange.head_sent);
         if let Some(status) = answer {
             self.exchange.head_sent = true;

@@ -14,6 +14,7 @@ use crate::{
 
 mod ajp13;
 mod http11;
+mod piped;
 
 /// A driver that reads from a script and waits for nothing.
 struct Play {

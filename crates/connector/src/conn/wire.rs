@@ -15,7 +15,8 @@ use super::{Io, Refusal};
 use crate::{
     config::{Config, Protocol},
     handler::BodyLength,
-    output::Output,
+    output::{OUT_MARK, Output},
+    rope::Rope,
 };
 
 #[derive(Debug)]
@@ -145,15 +146,55 @@ impl Wire {
 
     /// Sends a piece of the body, large ones without copying. What exceeds the announced length is
     /// dropped, and the connection closes with the response.
-    pub(super) fn send_data(&mut self, data: Bytes, out: &mut Output) {
-        match self {
-            Self::Ajp(server) => send_chunks(server, data, out),
-            Self::Http(server) => {
-                let mut data = data;
-                data.truncate(server.begin_data(data.len(), out.staging()));
-                out.push(data);
-                server.finish_data(out.staging());
+    pub(super) fn send_data(&mut self, mut data: Bytes, out: &mut Output) {
+        while !data.is_empty() {
+            let len = self.begin_data(data.len(), out);
+            if len == 0 {
+                return;
             }
+            out.push(data.split_to(len));
+            self.finish_data(out);
+        }
+    }
+
+    /// The same with as much of `body` as the output takes, in chunks as large as can be.
+    pub(super) fn send_rope(&mut self, body: &mut Rope, out: &mut Output) {
+        while !body.is_empty() && !out.is_full() {
+            let mut left = self.begin_data(body.len().min(OUT_MARK), out);
+            if left == 0 {
+                body.clear();
+                return;
+            }
+            while left > 0 {
+                let piece = body.pop(left);
+                left -= piece.len();
+                out.push(piece);
+            }
+            self.finish_data(out);
+        }
+    }
+
+    /// Announces at most `len` bytes of body, and says how many. None means that no more of them
+    /// belong to the response; the codec takes note if that is a fault.
+    fn begin_data(&mut self, len: usize, out: &mut Output) -> usize {
+        match self {
+            Self::Http(server) => server.begin_data(len, out.staging()),
+            Self::Ajp(server) => {
+                let len = len.min(server.chunk_room());
+                if len > 0 {
+                    server.begin_chunk(len, out.staging());
+                } else {
+                    server.send_data(b"?", out.staging());
+                }
+                len
+            }
+        }
+    }
+
+    fn finish_data(&mut self, out: &mut Output) {
+        match self {
+            Self::Http(server) => server.finish_data(out.staging()),
+            Self::Ajp(server) => server.finish_chunk(out.staging()),
         }
     }
 
@@ -161,6 +202,15 @@ impl Wire {
     pub(super) fn send_flush(&mut self, out: &mut Output) {
         if let Self::Ajp(server) = self {
             server.send_flush(out.staging());
+        }
+    }
+
+    /// Whether nothing more of the request is to come, or nobody could want it: a web server that
+    /// closes an AJP connection has given the request up.
+    pub(super) fn is_request_over(&self) -> bool {
+        match self {
+            Self::Ajp(_) => true,
+            Self::Http(server) => server.request_body_done(),
         }
     }
 
@@ -174,12 +224,16 @@ impl Wire {
 
     /// Ends a response.
     pub(super) fn end(&mut self, io: &mut Io<'_>) -> Result<Leaves, Refusal> {
-        if let Self::Http(server) = self {
-            let short = |_| Refusal {
+        let is_short = match self {
+            Self::Http(server) => server.send_end(io.out.staging()).is_err(),
+            // Its end would make a front that frames anew pass it on as whole.
+            Self::Ajp(server) => server.response_missing() > 0,
+        };
+        if is_short {
+            return Err(Refusal {
                 status: None,
                 reason: "response-length",
-            };
-            server.send_end(io.out.staging()).map_err(short)?;
+            });
         }
         Ok(self.end_leftover(io))
     }
@@ -225,20 +279,6 @@ impl Wire {
                 }
             }
         }
-    }
-}
-
-fn send_chunks(server: &mut ajp::Server, mut data: Bytes, out: &mut Output) {
-    while !data.is_empty() {
-        let len = data.len().min(server.chunk_room());
-        if len == 0 {
-            // The codec knows whether bytes without room are an error.
-            server.send_data(&data, out.staging());
-            return;
-        }
-        server.begin_chunk(len, out.staging());
-        out.push(data.split_to(len));
-        server.finish_chunk(out.staging());
     }
 }
 

@@ -33,7 +33,7 @@ fn plain<'a>(method: &'a Method, path: &'a str, headers: &'a HeaderMap) -> ajp::
     }
 }
 
-fn request(
+pub(super) fn request(
     method: &Method,
     path: &str,
     body: ajp::BodyLength,
@@ -50,11 +50,11 @@ fn request_with(headers: &HeaderMap, path: &str) -> Vec<u8> {
     encode(&plain(&Method::GET, path, headers))
 }
 
-fn get(path: &str) -> Vec<u8> {
+pub(super) fn get(path: &str) -> Vec<u8> {
     request(&Method::GET, path, NO_BODY, &[])
 }
 
-fn post(path: &str, body: ajp::BodyLength) -> Vec<u8> {
+pub(super) fn post(path: &str, body: ajp::BodyLength) -> Vec<u8> {
     request(&Method::POST, path, body, &[])
 }
 
@@ -62,7 +62,7 @@ fn with_attributes(path: &str, attributes: &[ajp::Attribute<'_>]) -> Vec<u8> {
     request(&Method::GET, path, NO_BODY, attributes)
 }
 
-fn data(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn data(bytes: &[u8]) -> Vec<u8> {
     let size = u16::try_from(bytes.len()).unwrap();
     let mut packet = vec![0x12, 0x34];
     packet.extend_from_slice(&(size + 2).to_be_bytes());
@@ -72,7 +72,7 @@ fn data(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The packets of an answer: code and payload after it.
-fn packets(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+pub(super) fn packets(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut packets = Vec::new();
     while let [b'A', b'B', high, low, rest @ ..] = bytes {
         let length = usize::from(u16::from_be_bytes([*high, *low]));
@@ -83,11 +83,11 @@ fn packets(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     packets
 }
 
-fn codes(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn codes(bytes: &[u8]) -> Vec<u8> {
     packets(bytes).iter().map(|(code, _)| *code).collect()
 }
 
-fn status(bytes: &[u8]) -> u16 {
+pub(super) fn status(bytes: &[u8]) -> u16 {
     let packets = packets(bytes);
     let (_, head) = packets
         .iter()
@@ -96,7 +96,7 @@ fn status(bytes: &[u8]) -> u16 {
     u16::from_be_bytes([head[0], head[1]])
 }
 
-fn body(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn body(bytes: &[u8]) -> Vec<u8> {
     let chunks = packets(bytes)
         .into_iter()
         .filter(|(code, _)| *code == CHUNK);
@@ -109,7 +109,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(body(bytes)).unwrap()
 }
 
-const NO_BODY: ajp::BodyLength = ajp::BodyLength::Known(0);
+pub(super) const NO_BODY: ajp::BodyLength = ajp::BodyLength::Known(0);
 const CHUNK: u8 = 3;
 const HEAD: u8 = 4;
 const END: u8 = 5;

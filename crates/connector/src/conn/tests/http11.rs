@@ -6,7 +6,7 @@ fn http() -> Play {
     Play::new(Protocol::Http)
 }
 
-fn get(path: &str) -> String {
+pub(super) fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
 }
 
@@ -15,7 +15,7 @@ fn post(path: &str, body: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
-fn body(response: &str) -> &str {
+pub(super) fn body(response: &str) -> &str {
     response.split_once("\r\n\r\n").expect("a head").1
 }
 

@@ -61,6 +61,8 @@ enum Want {
     Write,
     /// A point in time.
     Wait { until: Instant },
+    /// The application; as well as bytes from the peer, or room to send.
+    Park { read: bool, write: bool },
     /// All bytes sent; then the end, which has been accounted for unless it is an orderly one.
     Close { linger: bool, orderly: bool },
     /// The peer's end of stream, after ours.
@@ -131,13 +133,23 @@ impl Task {
         match self.want {
             Want::Wait { until } if passed(until) => self.want = Want::Poll,
             Want::Linger { deadline, .. } if passed(deadline) => self.want = Want::Nothing(None),
-            Want::Read if self.patience.and_then(|(_, at)| at).is_some_and(passed) => {
+            Want::Read | Want::Park { read: true, .. }
+                if self.patience.and_then(|(_, at)| at).is_some_and(passed) =>
+            {
+                self.patience = None;
                 let action =
                     self.conn
                         .handle_timeout(&mut io(&mut self.input, &mut self.out, lent));
                 self.obey(action, lent);
             }
             _ => {}
+        }
+    }
+
+    /// The application has something for the connection.
+    pub(super) fn handle_wake(&mut self) {
+        if matches!(self.want, Want::Park { .. }) {
+            self.want = Want::Poll;
         }
     }
 
@@ -212,6 +224,18 @@ impl Task {
                 self.flush(lent)?;
                 self.notice_hangup(lent)
             }
+            Want::Park { read, write } => {
+                self.flush(lent)?;
+                if write && !self.out.is_full() {
+                    self.want = Want::Poll;
+                    return Ok(true);
+                }
+                if read {
+                    self.fill(lent)
+                } else {
+                    self.notice_hangup(lent)
+                }
+            }
             Want::Close { linger, orderly } => self.finish(linger, orderly, lent),
             Want::Linger { left, .. } => self.discard(left, lent),
             Want::Nothing(reason) => Err(reason),
@@ -230,6 +254,16 @@ impl Task {
                 Want::Read
             }
             Action::Write => Want::Write,
+            Action::Park { read, write } => {
+                match read {
+                    Some(awaiting) => self.wait_for(awaiting, lent),
+                    None => self.patience = None,
+                }
+                Want::Park {
+                    read: read.is_some(),
+                    write,
+                }
+            }
             // Read anew: the round may have begun a while ago, and no delay is to end early.
             Action::Wait(pause) => Want::Wait {
                 until: now() + pause.min(FAR),
@@ -392,10 +426,14 @@ impl Task {
     /// When the worker has to look at this task again even if its socket is silent.
     fn deadline(&self) -> Option<Instant> {
         let wanted = match self.want {
-            Want::Read => self.patience.and_then(|(_, at)| at),
+            Want::Read | Want::Park { read: true, .. } => self.patience.and_then(|(_, at)| at),
             Want::Wait { until } => Some(until),
             Want::Linger { deadline, .. } => Some(deadline),
-            Want::Poll | Want::Write | Want::Close { .. } | Want::Nothing(_) => None,
+            Want::Poll
+            | Want::Write
+            | Want::Park { read: false, .. }
+            | Want::Close { .. }
+            | Want::Nothing(_) => None,
         };
         [wanted, self.stalled].into_iter().flatten().min()
     }

@@ -1,0 +1,104 @@
+//! An exchange whose application runs elsewhere and is met at a pipe.
+//!
+//! Each look at the pipe does what both directions allow: the body goes in while the application
+//! reads it, the response comes out as the application lets go of it. Neither waits for the other,
+//! so either may be first, early, or absent.
+
+use http::StatusCode;
+
+use super::{Action, Awaiting, BodyLength, Conn, Event, Io, Refusal, State};
+use crate::pipe::{ConnEnd, Head, Progress};
+
+impl Conn {
+    /// The application's answer to the request that [`Action::Serve`] delivered will come through
+    /// this pipe.
+    pub(crate) fn attach(&mut self, port: ConnEnd, io: &mut Io<'_>) -> Action {
+        debug_assert_eq!(self.state, State::Serving);
+        self.exchange.port = Some(port);
+        self.state = State::Piped;
+        self.poll(io)
+    }
+
+    pub(super) fn poll_piped(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
+        let Some(port) = self.exchange.port.take() else {
+            return Err(Refusal::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "handler-gave-up",
+            ));
+        };
+        let stepped = self.meet(&port, io);
+        // Put back even on failure: the refusal that follows tells the application.
+        self.exchange.port = Some(port);
+        match stepped? {
+            Some(action) => Ok(action),
+            None => {
+                self.exchange.port = None;
+                self.finish(io)
+            }
+        }
+    }
+
+    /// Whether the application can do nothing before more of the body comes.
+    pub(super) fn awaits_body(&self) -> bool {
+        let port = self.exchange.port.as_ref();
+        port.is_some_and(ConnEnd::awaits_body)
+    }
+
+    /// Goes on as far as both sides allow; `None` if the response is complete.
+    fn meet(&mut self, port: &ConnEnd, io: &mut Io<'_>) -> Result<Option<Action>, Refusal> {
+        let read = self.receive_for(port, io)?;
+        if let Some(head) = port.take_head() {
+            let silent = self.is_silent(head.status);
+            self.begin_piped(head, port, io)?;
+            if silent {
+                return Ok(None);
+            }
+        }
+        match port.send(|parts| self.wire.send_rope(parts, io.out)) {
+            Progress::Complete if self.exchange.head_sent => return Ok(None),
+            Progress::Complete => {
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                return Err(Refusal::new(status, "handler-gave-up"));
+            }
+            Progress::Failed(reason) => {
+                return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, reason));
+            }
+            Progress::Open { flush: true } => self.wire.send_flush(io.out),
+            Progress::Open { flush: false } => {}
+        }
+        let write = io.out.is_full();
+        Ok(Some(Action::Park { read, write }))
+    }
+
+    /// Passes the request's body on while the application wants it; says what is awaited of it.
+    fn receive_for(
+        &mut self,
+        port: &ConnEnd,
+        io: &mut Io<'_>,
+    ) -> Result<Option<Awaiting>, Refusal> {
+        while port.wants_body() {
+            if self.exchange.expects_continue {
+                self.send_continue(io);
+            }
+            match self.wire.receive_body(io)? {
+                Some(Event::Body(data)) => port.push_body(data),
+                Some(_) => {
+                    self.exchange.length = BodyLength::Known(0);
+                    port.end_body();
+                }
+                None => return Ok(Some(Awaiting::Body)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn begin_piped(&mut self, head: Head, port: &ConnEnd, io: &mut Io<'_>) -> Result<(), Refusal> {
+        let length = match head.length {
+            // What the body of another method would have been cannot be told from its absence.
+            BodyLength::Known(0) if self.exchange.head_only => BodyLength::Unknown,
+            length => length,
+        };
+        let head = (head.status, head.headers, length);
+        self.send_head(head, port.is_reading(), io)
+    }
+}

@@ -1,0 +1,461 @@
+//! The two streams of an exchange whose application runs elsewhere: on a thread, in a task.
+//!
+//! Memory with a bound each way, shared by three handles: [`ConnEnd`] in the connection, [`BodyEnd`]
+//! and [`ResponseEnd`] with the application. No socket, no clock, no thread of its own. The
+//! application waits by leaving a [`Waker`], be it a task's or one that unparks a thread; a driver
+//! is told by its [`Wake`] and then polls the connection.
+//!
+//! ```text
+//!   peer ─► Conn ─ ConnEnd ══ body, at most BODY_MARK ═══► BodyEnd ──┐
+//!                     ▲                                              ├ application
+//!   peer ◄────────────╘══ head and parts, at most PARTS_MARK ◄═ ResponseEnd
+//! ```
+//!
+//! What is dropped ends safely: without its connection an application reads an error and writes to
+//! nobody; a response whose end was never said is cut, visibly; a body nobody reads is the
+//! connection's to swallow. One short-held lock, since both sides change everything.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Poll, Waker},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+
+use crate::{handler::BodyLength, rope::Rope};
+
+/// How an application tells a driver that a connection has something to do.
+pub(crate) trait Wake: Send + Sync {
+    /// Has the connection that the driver knows as `key` polled soon. May be called from any
+    /// thread, for connections that are gone, and in vain.
+    fn wake(&self, key: usize);
+}
+
+/// A driver, and which of its connections is meant.
+pub(crate) struct Wakeup {
+    /// Whom to tell.
+    pub(crate) driver: Arc<dyn Wake>,
+    /// Its name for the connection.
+    pub(crate) key: usize,
+}
+
+impl fmt::Debug for Wakeup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wakeup")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes of a request's body read before the application has taken them.
+pub(crate) const BODY_MARK: usize = 64 * 1024;
+/// Bytes of a response that the application may be ahead of the connection; a single piece may
+/// exceed it.
+pub(crate) const PARTS_MARK: usize = 64 * 1024;
+/// From so many on they are sent without waiting for more, and an application that waited for room
+/// has it again.
+pub(crate) const PARTS_DUE: usize = PARTS_MARK / 2;
+
+/// The head of a response.
+#[derive(Debug)]
+pub(crate) struct Head {
+    /// The status, 200 to 999.
+    pub(crate) status: StatusCode,
+    /// The fields, without framing.
+    pub(crate) headers: HeaderMap,
+    /// How long the body will be.
+    pub(crate) length: BodyLength,
+}
+
+/// Why a request's body, or the rest of it, cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the request's body cannot be read to its end: {reason}")]
+pub struct BodyError {
+    reason: &'static str,
+}
+
+impl BodyError {
+    /// The reason token, as counted and logged.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        self.reason
+    }
+}
+
+/// There is nobody to send to: the peer has left, or the response is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+/// How far the connection may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More is to come; with `flush`, what came so far is not to be held back on the way.
+    Open { flush: bool },
+    /// That was all of the response.
+    Complete,
+    /// The application failed, for this reason; nothing of the response is left.
+    Failed(&'static str),
+}
+
+/// The connection's end.
+#[derive(Debug)]
+pub(crate) struct ConnEnd(Arc<Pipe>);
+
+/// The application's end of the request's body.
+#[derive(Debug)]
+pub(crate) struct BodyEnd(Arc<Pipe>);
+
+/// The application's end of the response.
+#[derive(Debug)]
+pub(crate) struct ResponseEnd(Arc<Pipe>);
+
+#[derive(Debug)]
+struct Pipe {
+    wakeup: Wakeup,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    inflow: Inflow,
+    body: Rope,
+    head: Option<Head>,
+    parts: Rope,
+    /// The connection may take what there is of the response. Until then it is kept together, so
+    /// that a small one leaves in one write, whatever else wakes the connection.
+    due: bool,
+    flush: bool,
+    outcome: Option<Outcome>,
+    /// The connection has let go.
+    gone: bool,
+    /// The driver has been woken and has not looked yet.
+    woken: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+/// The request's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inflow {
+    /// The application has not asked for it.
+    Unasked,
+    /// It is being read.
+    Open,
+    /// The rest of it is queued.
+    Ended,
+    Failed(BodyError),
+    /// The application will not read any more of it.
+    Unwanted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Complete,
+    Failed(&'static str),
+}
+
+/// The streams of one exchange; `body` is the length of the request's body.
+pub(crate) fn pipe(wakeup: Wakeup, body: BodyLength) -> (ConnEnd, BodyEnd, ResponseEnd) {
+    let state = State {
+        inflow: match body {
+            BodyLength::Known(0) => Inflow::Ended,
+            _ => Inflow::Unasked,
+        },
+        body: Rope::default(),
+        head: None,
+        parts: Rope::default(),
+        due: false,
+        flush: false,
+        outcome: None,
+        gone: false,
+        woken: false,
+        reader: None,
+        writer: None,
+    };
+    let pipe = Arc::new(Pipe {
+        wakeup,
+        state: Mutex::new(state),
+    });
+    (
+        ConnEnd(pipe.clone()),
+        BodyEnd(pipe.clone()),
+        ResponseEnd(pipe),
+    )
+}
+
+impl ConnEnd {
+    /// Whether to receive more of the body. The connection begins every look at the pipe with this.
+    pub(crate) fn wants_body(&self) -> bool {
+        let mut state = self.0.lock();
+        state.woken = false;
+        state.inflow == Inflow::Open && state.body.len() < BODY_MARK
+    }
+
+    /// Whether the application can do nothing before more of the body comes.
+    pub(crate) fn awaits_body(&self) -> bool {
+        self.0.lock().reader.is_some()
+    }
+
+    /// Whether the application has begun to read the body and has not dropped it.
+    pub(crate) fn is_reading(&self) -> bool {
+        matches!(self.0.lock().inflow, Inflow::Open | Inflow::Ended)
+    }
+
+    /// Hands over a piece of the body.
+    pub(crate) fn push_body(&self, data: Bytes) {
+        let mut state = self.0.lock();
+        if state.inflow == Inflow::Open {
+            state.body.push(data);
+            wake(state.reader.take(), state);
+        }
+    }
+
+    /// The body is complete.
+    pub(crate) fn end_body(&self) {
+        self.end_inflow(Inflow::Ended);
+    }
+
+    /// The exchange is given up: what the application reads next is an error with this reason.
+    pub(crate) fn fail(&self, reason: &'static str) {
+        self.end_inflow(Inflow::Failed(BodyError { reason }));
+    }
+
+    /// The response's head, once the application has let go of it.
+    pub(crate) fn take_head(&self) -> Option<Head> {
+        let mut state = self.0.lock();
+        if state.due { state.head.take() } else { None }
+    }
+
+    /// Has `send` take as much of the response's body as it can, and says what comes after that.
+    pub(crate) fn send(&self, send: impl FnOnce(&mut Rope)) -> Progress {
+        let mut state = self.0.lock();
+        if !state.due {
+            return Progress::Open { flush: false };
+        }
+        send(&mut state.parts);
+        let progress = if !state.parts.is_empty() {
+            Progress::Open { flush: false }
+        } else {
+            match state.outcome {
+                None => {
+                    state.due = false;
+                    let flush = std::mem::take(&mut state.flush);
+                    Progress::Open { flush }
+                }
+                Some(Outcome::Complete) => Progress::Complete,
+                Some(Outcome::Failed(reason)) => Progress::Failed(reason),
+            }
+        };
+        if state.parts.len() < PARTS_DUE {
+            wake(state.writer.take(), state);
+        }
+        progress
+    }
+
+    fn end_inflow(&self, inflow: Inflow) {
+        let mut state = self.0.lock();
+        if matches!(state.inflow, Inflow::Unasked | Inflow::Open) {
+            state.inflow = inflow;
+            wake(state.reader.take(), state);
+        }
+    }
+}
+
+impl Drop for ConnEnd {
+    fn drop(&mut self) {
+        self.fail("exchange-over");
+        let mut state = self.0.lock();
+        state.gone = true;
+        state.parts.clear();
+        wake(state.writer.take(), state);
+    }
+}
+
+impl BodyEnd {
+    /// The next piece of the body, `None` at its end. Until there is one, `waker` is kept to be
+    /// told. The first call lets a client that asked for leave send its body.
+    pub(crate) fn poll_read(&self, waker: &Waker) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let mut state = self.0.lock();
+        if !state.body.is_empty() {
+            let was_full = state.body.len() >= BODY_MARK;
+            let piece = state.body.pop(usize::MAX);
+            if was_full && state.body.len() < BODY_MARK && state.inflow == Inflow::Open {
+                self.0.ring(state);
+            }
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        match state.inflow {
+            Inflow::Ended | Inflow::Unwanted => Poll::Ready(None),
+            Inflow::Failed(error) => Poll::Ready(Some(Err(error))),
+            Inflow::Unasked | Inflow::Open => {
+                state.reader = Some(waker.clone());
+                if std::mem::replace(&mut state.inflow, Inflow::Open) == Inflow::Unasked {
+                    self.0.ring(state);
+                }
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for BodyEnd {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.reader = None;
+        state.body.clear();
+        if state.inflow != Inflow::Ended {
+            state.inflow = Inflow::Unwanted;
+        }
+    }
+}
+
+impl ResponseEnd {
+    /// Sets the head; it is sent with the first bytes that are. A second one replaces the first
+    /// until then.
+    pub(crate) fn set_head(&self, head: Head) {
+        self.0.lock().head = Some(head);
+    }
+
+    /// Adds a piece of the body. Whoever respects the bound asks [`poll_room`](Self::poll_room)
+    /// first.
+    ///
+    /// # Errors
+    /// [`Gone`]; the piece is dropped.
+    pub(crate) fn push(&self, data: Bytes) -> Result<(), Gone> {
+        self.append(|parts| parts.push(data))
+    }
+
+    /// Adds a copy of as much of `data` as there is room for, and says how much that is.
+    ///
+    /// # Errors
+    /// [`Gone`]; nothing was added.
+    pub(crate) fn copy(&self, data: &[u8]) -> Result<usize, Gone> {
+        let mut count = 0;
+        self.append(|parts| {
+            count = data.len().min(PARTS_MARK.saturating_sub(parts.len()));
+            parts.tail().extend_from_slice(&data[..count]);
+        })?;
+        Ok(count)
+    }
+
+    /// Whether more may be added now; if not, `waker` is kept to be told.
+    pub(crate) fn poll_room(&self, waker: &Waker) -> Poll<Result<(), Gone>> {
+        let mut state = self.0.lock();
+        if state.gone {
+            return Poll::Ready(Err(Gone));
+        }
+        if state.parts.len() < PARTS_MARK {
+            return Poll::Ready(Ok(()));
+        }
+        state.writer = Some(waker.clone());
+        Poll::Pending
+    }
+
+    /// Whether the connection has let go of the exchange; if not, `waker` is kept to be told.
+    pub(crate) fn poll_gone(&self, waker: &Waker) -> Poll<()> {
+        let mut state = self.0.lock();
+        if state.gone {
+            return Poll::Ready(());
+        }
+        state.writer = Some(waker.clone());
+        Poll::Pending
+    }
+
+    /// Has all that was added sent now, and not held back by a front.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub(crate) fn flush(&self) -> Result<(), Gone> {
+        let mut state = self.0.lock();
+        if state.gone {
+            return Err(Gone);
+        }
+        state.flush = true;
+        self.0.release(state);
+        Ok(())
+    }
+
+    /// The response is complete. If none of it has been sent, its length is known now.
+    pub(crate) fn end(self) {
+        let mut state = self.0.lock();
+        let unsent = (!state.due).then_some(state.parts.len() as u64);
+        if let (Some(head), Some(length)) = (&mut state.head, unsent)
+            && head.length == BodyLength::Unknown
+        {
+            head.length = BodyLength::Known(length);
+        }
+        self.0.finish(state, Outcome::Complete);
+    }
+
+    /// The application failed: the peer is told if nothing was sent, else the response is cut.
+    pub(crate) fn fail(self, reason: &'static str) {
+        self.0.finish(self.0.lock(), Outcome::Failed(reason));
+    }
+
+    fn append(&self, append: impl FnOnce(&mut Rope)) -> Result<(), Gone> {
+        let mut state = self.0.lock();
+        if state.gone {
+            return Err(Gone);
+        }
+        append(&mut state.parts);
+        if state.parts.len() >= PARTS_DUE {
+            self.0.release(state);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ResponseEnd {
+    fn drop(&mut self) {
+        let reason = if std::thread::panicking() {
+            "handler-panic"
+        } else {
+            "handler-gave-up"
+        };
+        self.0.finish(self.0.lock(), Outcome::Failed(reason));
+    }
+}
+
+impl Pipe {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics half-way; what an application does runs outside the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ring(&self, mut state: MutexGuard<'_, State>) {
+        let was_woken = std::mem::replace(&mut state.woken, true);
+        drop(state);
+        if !was_woken {
+            self.wakeup.driver.wake(self.wakeup.key);
+        }
+    }
+
+    /// Lets the connection take what there is of the response.
+    fn release(&self, mut state: MutexGuard<'_, State>) {
+        state.due = true;
+        self.ring(state);
+    }
+
+    fn finish(&self, mut state: MutexGuard<'_, State>, outcome: Outcome) {
+        if state.outcome.is_some() {
+            return;
+        }
+        state.outcome = Some(outcome);
+        state.writer = None;
+        if matches!(outcome, Outcome::Failed(_)) {
+            state.head = None;
+            state.parts.clear();
+        }
+        self.release(state);
+    }
+}
+
+/// Wakes after unlocking: what a waker does is not ours to know.
+fn wake(waker: Option<Waker>, state: MutexGuard<'_, State>) {
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
