@@ -49,6 +49,14 @@ impl Histogram {
         self.max = self.max.max(micros);
     }
 
+    /// Counts zero `times` times: what takes no time still is part of a mean.
+    pub fn record_zeros(&mut self, times: u64) {
+        if times > 0 {
+            self.counts.saturating_record_n(0, times);
+            self.min = 0;
+        }
+    }
+
     /// Adds all that `other` has counted.
     pub fn merge(&mut self, other: &Self) {
         self.counts
@@ -84,7 +92,9 @@ impl Histogram {
         } else {
             // The histogram answers with the upper end of a bucket, which the largest value need
             // not reach.
-            let upper = self.counts.value_at_quantile(percent / 100.0);
+            // 99.9 / 100 is a little more than 0.999, and so would be the rank of a thousand.
+            let quantile = (percent * 1e6).round() / 1e8;
+            let upper = self.counts.value_at_quantile(quantile);
             upper.clamp(self.min, self.max)
         };
         Duration::from_micros(micros)
@@ -212,6 +222,24 @@ mod tests {
     fn a_percentile_does_not_exceed_the_maximum() {
         let histogram = of([1_000_001]);
         assert_eq!(histogram.median(), Duration::from_micros(1_000_001));
+    }
+
+    #[test]
+    fn the_rank_is_not_off_by_a_rounding_error() {
+        let histogram = of(1..=1000);
+        assert_eq!(histogram.percentile(99.9), Duration::from_micros(999));
+        assert_eq!(histogram.percentile(100.0), Duration::from_micros(1000));
+    }
+
+    #[test]
+    fn zeros_pull_the_mean_down() {
+        let mut histogram = of([30]);
+        histogram.record_zeros(2);
+        assert_eq!(histogram.count(), 3);
+        assert_eq!(histogram.mean(), Duration::from_micros(10));
+        assert_eq!(histogram.min(), Duration::ZERO);
+        histogram.record_zeros(0);
+        assert_eq!(histogram.count(), 3);
     }
 
     #[test]

@@ -1,0 +1,44 @@
+//! The files of `ab -e` and `ab -g`.
+
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::{millis, round};
+use crate::report::{Report, Sample};
+
+/// The file of `-e`: the time within which each percentage of requests was served.
+pub fn percentiles_csv(report: &Report) -> String {
+    let mut text = "Percentage served,Time in ms\n".to_owned();
+    for percent in 0..=100_u8 {
+        let time = millis(report.latency.total.percentile(f64::from(percent)));
+        writeln!(text, "{percent},{time:.3}").expect("a string takes all");
+    }
+    text
+}
+
+/// The file of `-g`: one line per request, the fastest first, all times rounded to milliseconds.
+/// `ctime` writes a time as C's `ctime` does, which needs to know the time zone.
+pub fn gnuplot(report: &Report, ctime: impl Fn(SystemTime) -> String) -> String {
+    let mut samples: Vec<&Sample> = report.samples.iter().collect();
+    samples.sort_by_key(|sample| sample.total);
+    let mut text = "starttime\tseconds\tctime\tdtime\tttime\twait\n".to_owned();
+    for sample in samples {
+        let start = report.started_at + Duration::from_nanos(sample.start);
+        let since = start.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = since.as_secs();
+        let [connect, processing, total, wait] = [
+            sample.connect,
+            sample.total.saturating_sub(sample.connect),
+            sample.total,
+            sample.first_byte,
+        ]
+        .map(|nanos| round(Duration::from_nanos(nanos)));
+        let name = ctime(start);
+        writeln!(
+            text,
+            "{name}\t{seconds}\t{connect}\t{processing}\t{total}\t{wait}"
+        )
+        .expect("a string takes all");
+    }
+    text
+}

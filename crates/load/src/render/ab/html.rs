@@ -1,0 +1,160 @@
+//! The report of `ab -w`: a table of HTML, with less in it than the text.
+
+use std::fmt::Display;
+
+use catamaran_stats::Histogram;
+
+use super::super::page::Page;
+use super::super::{Subject, per_second};
+use super::{document_length, done, round, rows, software};
+use crate::report::Report;
+
+/// What is written into the tags (`-x`, `-y`, `-z`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HtmlAttributes {
+    /// Of `<table>` (`-x`).
+    pub table: String,
+    /// Of `<tr>` (`-y`).
+    pub row: String,
+    /// Of `<td>` and `<th>` (`-z`).
+    pub cell: String,
+}
+
+impl Default for HtmlAttributes {
+    fn default() -> Self {
+        Self {
+            table: String::new(),
+            row: String::new(),
+            cell: "bgcolor=white".to_owned(),
+        }
+    }
+}
+
+/// The report on standard output, from the empty lines after the banner on.
+pub fn html(report: &Report, subject: &Subject, attributes: &HtmlAttributes) -> String {
+    let mut table = Table {
+        page: Page::default(),
+        attributes,
+    };
+    table.page.gap();
+    table.page.gap();
+    let opening = format!("<table {}>", attributes.table);
+    table.page.line(opening);
+    heading(&mut table, report, subject);
+    counts(&mut table, report, subject);
+    rates(&mut table, report, subject);
+    if done(report) > 0 {
+        times(&mut table, report);
+    }
+    table.page.line("</table>");
+    table.page.into_text()
+}
+
+struct Table<'a> {
+    page: Page,
+    attributes: &'a HtmlAttributes,
+}
+
+impl Table<'_> {
+    fn pair(&mut self, label: &str, value: impl Display) {
+        let HtmlAttributes { row, cell, .. } = self.attributes;
+        self.page.line(format_args!(
+            "<tr {row}><th colspan=2 {cell}>{label}:</th><td colspan=2 {cell}>{value}</td></tr>"
+        ));
+    }
+
+    fn continued(&mut self, value: impl Display) {
+        let HtmlAttributes { row, cell, .. } = self.attributes;
+        self.page.line(format_args!(
+            "<tr {row}><td colspan=2 {cell}>&nbsp;</td><td colspan=2 {cell}>{value}</td></tr>"
+        ));
+    }
+}
+
+fn heading(table: &mut Table<'_>, report: &Report, subject: &Subject) {
+    table.pair("Server Software", software(report));
+    table.pair("Server Hostname", &subject.hostname);
+    table.pair("Server Port", subject.port);
+    table.pair("Document Path", &subject.path);
+    table.pair("Document Length", document_length(report, subject));
+}
+
+fn counts(table: &mut Table<'_>, report: &Report, subject: &Subject) {
+    let errors = &report.ab;
+    table.pair("Concurrency Level", report.concurrency);
+    let elapsed = report.elapsed.as_secs_f64();
+    table.pair("Time taken for tests", format_args!("{elapsed:.3} seconds"));
+    table.pair("Complete requests", done(report));
+    table.pair("Failed requests", errors.failed());
+    if errors.failed() > 0 {
+        let HtmlAttributes { row, cell, .. } = table.attributes;
+        table.page.line(format_args!(
+            "<tr {row}><td colspan=4 {cell} >   (Connect: {}, Length: {}, Exceptions: {})\
+             </td></tr>",
+            errors.connect, errors.length, errors.exceptions
+        ));
+    }
+    if report.counts.non_2xx > 0 {
+        table.pair("Non-2xx responses", report.counts.non_2xx);
+    }
+    if subject.keep_alive {
+        table.pair("Keep-Alive requests", report.counts.kept_alive);
+    }
+    let bytes = &report.bytes;
+    table.pair(
+        "Total transferred",
+        format_args!("{} bytes", bytes.received),
+    );
+    if subject.sends_body {
+        table.pair("Total body sent", bytes.sent);
+    }
+    table.pair("HTML transferred", format_args!("{} bytes", bytes.bodies));
+}
+
+fn rates(table: &mut Table<'_>, report: &Report, subject: &Subject) {
+    if report.elapsed.as_micros() == 0 {
+        return;
+    }
+    let rate = per_second(done(report), report.elapsed);
+    table.pair("Requests per second", format_args!("{rate:.2}"));
+    let kilobytes = |bytes| per_second(bytes, report.elapsed) / 1024.0;
+    let (received, sent) = (report.bytes.received, report.bytes.sent);
+    table.pair(
+        "Transfer rate",
+        format_args!("{:.2} kb/s received", kilobytes(received)),
+    );
+    if subject.sends_body {
+        table.continued(format_args!("{:.2} kb/s sent", kilobytes(sent)));
+        table.continued(format_args!("{:.2} kb/s total", kilobytes(received + sent)));
+    }
+}
+
+/// ab has no row for waiting here, and takes differences of extremes for extremes of differences.
+fn times(table: &mut Table<'_>, report: &Report) {
+    let HtmlAttributes { row, cell, .. } = table.attributes;
+    let page = &mut table.page;
+    page.line(format_args!(
+        "<tr {row}><th {cell} colspan=4>Connection Times (ms)</th></tr>"
+    ));
+    page.line(format_args!(
+        "<tr {row}><th {cell}>&nbsp;</th> <th {cell}>min</th>   <th {cell}>avg</th>   \
+         <th {cell}>max</th></tr>"
+    ));
+    let [(_, _, connect), .., (_, _, total)] = rows(report);
+    let of = |times: &Histogram| {
+        let average = round(times.sum()) / times.count().max(1);
+        [round(times.min()), average, round(times.max())]
+    };
+    let (connect, total) = (of(&connect), of(&total));
+    let processing = [0, 1, 2].map(|at: usize| total[at].saturating_sub(connect[at]));
+    for (label, [min, average, max]) in [
+        ("Connect", connect),
+        ("Processing", processing),
+        ("Total", total),
+    ] {
+        page.line(format_args!(
+            "<tr {row}><th {cell}>{label}:</th><td {cell}>{min:5}</td><td {cell}>{average:5}</td>\
+             <td {cell}>{max:5}</td></tr>"
+        ));
+    }
+}

@@ -1,0 +1,162 @@
+//! The report as one row of a table, so that many runs make one file; docs/bench.md is the
+//! reference of its columns.
+
+use std::fmt::Write as _;
+use std::time::{Duration, UNIX_EPOCH};
+
+use catamaran_stats::{Histogram, Spread};
+
+use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
+use crate::report::Report;
+
+/// The names of the columns, with a line end.
+pub fn header() -> String {
+    let mut names: Vec<String> = COLUMNS.iter().map(|&(name, _)| name.to_owned()).collect();
+    for (times, _) in TIMES {
+        names.extend(
+            FIGURES
+                .iter()
+                .map(|(figure, _)| format!("{times}_{figure}_us")),
+        );
+    }
+    names.push("warnings".to_owned());
+    names.join(",") + "\n"
+}
+
+/// The run, with a line end. Figures that it has not are empty.
+pub fn row(report: &Report, subject: &Subject) -> String {
+    let mut cells: Vec<String> = COLUMNS
+        .iter()
+        .map(|(_, cell)| quoted(&cell(report, subject)))
+        .collect();
+    for (_, times) in TIMES {
+        let times = times(report).filter(|times| !times.is_empty());
+        cells.extend(FIGURES.iter().map(|(_, figure)| {
+            times.map_or_else(String::new, |times| figure(times).as_micros().to_string())
+        }));
+    }
+    let warnings: Vec<&str> = report.warnings.iter().map(warning::token).collect();
+    cells.push(warnings.join(" "));
+    cells.join(",") + "\n"
+}
+
+/// As RFC 4180, section 2, wants a cell that has a comma or a quote.
+fn quoted(cell: &str) -> String {
+    if !cell.contains([',', '"', '\n', '\r']) {
+        return cell.to_owned();
+    }
+    let mut text = String::new();
+    write!(text, "\"{}\"", cell.replace('"', "\"\"")).expect("a string takes all");
+    text
+}
+
+type Cell = fn(&Report, &Subject) -> String;
+
+const COLUMNS: [(&str, Cell); 22] = [
+    ("started_at_s", |report, _| {
+        let since = report.started_at.duration_since(UNIX_EPOCH);
+        format!("{:.3}", since.unwrap_or_default().as_secs_f64())
+    }),
+    ("url", |_, subject| subject.url.clone()),
+    ("threads", |report, _| report.threads.to_string()),
+    ("concurrency", |report, _| report.concurrency.to_string()),
+    ("rate_asked_per_s", |_, subject| {
+        subject
+            .rate
+            .map_or_else(String::new, |rate| rate.to_string())
+    }),
+    ("elapsed_s", |report, _| {
+        format!("{:.6}", report.elapsed.as_secs_f64())
+    }),
+    ("started", |report, _| report.counts.started.to_string()),
+    ("completed", |report, _| report.counts.completed.to_string()),
+    ("failed", |report, _| report.counts.failed.to_string()),
+    ("unfinished", |report, _| {
+        report.unfinished.total().to_string()
+    }),
+    ("non_2xx", |report, _| report.counts.non_2xx.to_string()),
+    ("kept_alive", |report, _| {
+        report.counts.kept_alive.to_string()
+    }),
+    ("connections_opened", |report, _| {
+        report.connections.opened.to_string()
+    }),
+    ("sent_bytes", |report, _| report.bytes.sent.to_string()),
+    ("received_bytes", |report, _| {
+        report.bytes.received.to_string()
+    }),
+    ("received_body_bytes", |report, _| {
+        report.bytes.bodies.to_string()
+    }),
+    ("requests_per_s", |report, _| {
+        format!("{:.3}", per_second(report.counts.completed, report.elapsed))
+    }),
+    ("second_min", |report, _| {
+        spread(report, |spread| spread.min)
+    }),
+    ("second_max", |report, _| {
+        spread(report, |spread| spread.max)
+    }),
+    ("second_variation", |report, _| {
+        spread(report, |spread| spread.variation())
+    }),
+    ("generator_cpu_s", |report, _| {
+        format!("{:.6}", generator_cpu(report).as_secs_f64())
+    }),
+    ("generator_cpu_us_per_request", |report, _| {
+        let micros = generator_cpu(report).as_secs_f64() * 1e6;
+        format!("{:.3}", ratio(micros, report.counts.completed as f64))
+    }),
+];
+
+type Times = fn(&Report) -> Option<&Histogram>;
+
+const TIMES: [(&str, Times); 5] = [
+    ("connect", |report| Some(&report.latency.connect)),
+    ("first_byte", |report| Some(&report.latency.first_byte)),
+    ("total", |report| Some(&report.latency.total)),
+    ("corrected", |report| report.latency.corrected.as_ref()),
+    ("lateness", |report| report.latency.lateness.as_ref()),
+];
+
+type Figure = fn(&Histogram) -> Duration;
+
+const FIGURES: [(&str, Figure); 8] = [
+    ("min", Histogram::min),
+    ("mean", Histogram::mean),
+    ("p50", Histogram::median),
+    ("p90", |times| times.percentile(90.0)),
+    ("p99", |times| times.percentile(99.0)),
+    ("p99_9", |times| times.percentile(99.9)),
+    ("p99_99", |times| times.percentile(99.99)),
+    ("max", Histogram::max),
+];
+
+fn spread(report: &Report, of: impl Fn(&Spread) -> f64) -> String {
+    let spread = Spread::of(&whole_seconds(report));
+    spread.map_or_else(String::new, |spread| format!("{:.3}", of(&spread)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+    use crate::report::Warning;
+
+    #[test]
+    fn every_column_has_a_name_and_a_cell() {
+        let mut report = sample::report();
+        report.warnings = vec![Warning::NotSteady, Warning::Short];
+        let mut subject = sample::subject();
+        subject.url = "http://a/?b,\"c\"".to_owned();
+        let (header, row) = (header(), row(&report, &subject));
+        assert!(header.starts_with("started_at_s,url,threads,"), "{header}");
+        assert!(
+            row.starts_with("1700000000.000,\"http://a/?b,\"\"c\"\"\",1,1,,0.012000,3,3,0,0,"),
+            "{row}"
+        );
+        assert!(row.ends_with(",not-steady short\n"), "{row}");
+        let row = row.replace("http://a/?b,", "");
+        assert_eq!(header.matches(',').count(), row.matches(',').count());
+    }
+}

@@ -1,0 +1,329 @@
+//! The report for people: what `ab` says, corrected, and then what it hides.
+//!
+//! Up to the percentiles the labels are ab's, so that the eye and scripts find what they know; the
+//! figures are in microseconds' digits, and each failed request is counted once. What follows has
+//! no counterpart there. Doubts come last, where they are read.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use catamaran_stats::{Histogram, Spread, is_quotable};
+
+use super::page::Page;
+use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
+use crate::report::{Ending, Report};
+
+/// The whole report.
+pub fn text(report: &Report, subject: &Subject) -> String {
+    let mut page = Page::default();
+    page.gap();
+    super::ab::heading(&mut page, report, subject);
+    page.gap();
+    counts(&mut page, report, subject);
+    if report.counts.completed > 0 {
+        rates(&mut page, report, subject);
+        times(&mut page, report, subject);
+        if subject.percentiles {
+            percentiles(&mut page, report);
+        }
+        spread(&mut page, report);
+    }
+    bytes(&mut page, report);
+    statuses(&mut page, report);
+    failures(&mut page, report);
+    connections(&mut page, report);
+    generator(&mut page, report);
+    ending(&mut page, report);
+    page.into_text()
+}
+
+fn counts(page: &mut Page, report: &Report, subject: &Subject) {
+    let counts = &report.counts;
+    page.pair("Concurrency Level", report.concurrency);
+    if subject.urls > 1 {
+        page.pair("URLs", subject.urls);
+    }
+    if let Some(rate) = subject.rate {
+        page.pair("Requested rate", format_args!("{rate:.2} [#/sec]"));
+    }
+    if !report.warm_up.duration.is_zero() {
+        let warm_up = &report.warm_up;
+        let seconds = warm_up.duration.as_secs_f64();
+        let value = format!(
+            "{seconds:.3} seconds, {} requests, left out",
+            warm_up.requests
+        );
+        page.pair("Warm-up", value);
+    }
+    let elapsed = report.elapsed.as_secs_f64();
+    page.pair("Time taken for tests", format_args!("{elapsed:.6} seconds"));
+    page.pair("Complete requests", counts.completed);
+    page.pair("Failed requests", counts.failed);
+    if counts.failed > 0 {
+        let kinds = report.failures.iter();
+        let kinds: Vec<String> = kinds
+            .map(|(kind, count)| format!("{}: {count}", kind.token()))
+            .collect();
+        page.line(format_args!("   ({})", kinds.join(", ")));
+    }
+    let unfinished = &report.unfinished;
+    if unfinished.total() > 0 {
+        page.pair("Unfinished requests", unfinished.total());
+        page.line(format_args!(
+            "   (hung: {}, cut: {}, unsent: {})",
+            unfinished.hung, unfinished.cut, unfinished.unsent
+        ));
+    }
+    if counts.non_2xx > 0 {
+        page.pair("Non-2xx responses", counts.non_2xx);
+    }
+    if subject.keep_alive {
+        page.pair("Keep-Alive requests", counts.kept_alive);
+    }
+    let bytes = &report.bytes;
+    page.pair(
+        "Total transferred",
+        format_args!("{} bytes", bytes.received),
+    );
+    page.pair("Total sent", format_args!("{} bytes", bytes.sent));
+    page.pair("HTML transferred", format_args!("{} bytes", bytes.bodies));
+}
+
+fn rates(page: &mut Page, report: &Report, subject: &Subject) {
+    let completed = report.counts.completed;
+    let rate = per_second(completed, report.elapsed);
+    page.pair(
+        "Requests per second",
+        format_args!("{rate:.2} [#/sec] (mean)"),
+    );
+    let across_all = ratio(report.elapsed.as_secs_f64() * 1000.0, completed as f64);
+    // What ab computes for one request holds for a closed loop only; here it was measured.
+    let each = match subject.rate {
+        None => report.concurrency as f64 * across_all,
+        Some(_) => millis(report.latency.total.mean()),
+    };
+    page.pair("Time per request", format_args!("{each:.6} [ms] (mean)"));
+    page.pair(
+        "Time per request",
+        format_args!("{across_all:.6} [ms] (mean, across all concurrent requests)"),
+    );
+    let kilobytes = |bytes| per_second(bytes, report.elapsed) / 1024.0;
+    let (received, sent) = (
+        kilobytes(report.bytes.received),
+        kilobytes(report.bytes.sent),
+    );
+    page.pair(
+        "Transfer rate",
+        format_args!("{received:.2} [Kbytes/sec] received"),
+    );
+    page.line(format_args!("{:24}{sent:.2} [Kbytes/sec] sent", ""));
+    page.line(format_args!(
+        "{:24}{:.2} [Kbytes/sec] total",
+        "",
+        received + sent
+    ));
+}
+
+fn times(page: &mut Page, report: &Report, subject: &Subject) {
+    let latency = &report.latency;
+    page.gap();
+    page.line("Connection Times (ms)");
+    if subject.confidence {
+        page.line("                  min      mean   [+/-sd]    median       max");
+    } else {
+        page.line("                  min       avg       max");
+    }
+    for (label, times) in [
+        // Of connections that were made: the zeros of reused ones, as ab has them, would hide it.
+        ("Connect:", &latency.connect),
+        ("Processing:", &latency.processing),
+        ("Waiting:", &latency.first_byte),
+        ("Total:", &latency.total),
+    ] {
+        let [min, mean, deviation, median, max] = [
+            times.min(),
+            times.mean(),
+            times.stddev(),
+            times.median(),
+            times.max(),
+        ]
+        .map(millis);
+        if subject.confidence {
+            page.line(format_args!(
+                "{label:11}{min:10.3}{mean:10.3}{deviation:10.3}{median:10.3}{max:10.3}"
+            ));
+        } else {
+            page.line(format_args!("{label:11}{min:10.3}{mean:10.3}{max:10.3}"));
+        }
+    }
+}
+
+/// Raw, and corrected for coordinated omission where there was a schedule.
+fn percentiles(page: &mut Page, report: &Report) {
+    let total = &report.latency.total;
+    let corrected = report.latency.corrected.as_ref();
+    page.gap();
+    page.line("Percentage of the requests served within a certain time (ms)");
+    if corrected.is_some() {
+        page.line("                raw   corrected");
+    }
+    let row = |page: &mut Page, percent: &str, of: &dyn Fn(&Histogram) -> Duration, note: &str| {
+        let raw = millis(of(total));
+        let corrected = corrected.map_or_else(String::new, |corrected| {
+            format!("{:12.3}", millis(of(corrected)))
+        });
+        page.line(format_args!("{percent:>7} {raw:11.3}{corrected}{note}"));
+    };
+    for percent in PERCENTS {
+        let few = !is_quotable(percent, total.count());
+        let note = if few { "  (too few requests)" } else { "" };
+        let of = |times: &Histogram| times.percentile(percent);
+        row(page, &format!("{percent}%"), &of, note);
+    }
+    row(page, "100%", &Histogram::max, " (longest request)");
+}
+
+/// How steady the throughput was.
+fn spread(page: &mut Page, report: &Report) {
+    let Some(spread) = Spread::of(&whole_seconds(report)) else {
+        return;
+    };
+    if spread.count < 2 {
+        return;
+    }
+    page.gap();
+    page.line(format_args!(
+        "Requests per second over {} whole seconds",
+        spread.count
+    ));
+    page.line("                  min      mean   [+/-sd]    median       max");
+    page.line(format_args!(
+        "{:11}{:10.1}{:10.1}{:10.1}{:10.1}{:10.1}",
+        "", spread.min, spread.mean, spread.stddev, spread.median, spread.max
+    ));
+    let variation = spread.variation() * 100.0;
+    page.line(format_args!("Coefficient of variation: {variation:.1} %"));
+}
+
+fn bytes(page: &mut Page, report: &Report) {
+    let bytes = &report.bytes;
+    let requests = report.counts.started.max(1) as f64;
+    let sent_heads = bytes.sent.saturating_sub(bytes.sent_bodies);
+    page.gap();
+    page.line("Bytes per request (heads, bodies, and all with the framing of bodies)");
+    for (label, heads, bodies, all) in [
+        ("Sent:", sent_heads, bytes.sent_bodies, bytes.sent),
+        ("Received:", bytes.heads, bytes.bodies, bytes.received),
+    ] {
+        let [heads, bodies, all] = [heads, bodies, all].map(|bytes| bytes as f64 / requests);
+        page.line(format_args!(
+            "{label:11}{heads:10.1}{bodies:12.1}{all:12.1}"
+        ));
+    }
+}
+
+fn statuses(page: &mut Page, report: &Report) {
+    list(
+        page,
+        "Statuses",
+        report
+            .statuses
+            .iter()
+            .map(|(status, count)| (status, count, "")),
+    );
+}
+
+fn failures(page: &mut Page, report: &Report) {
+    let kinds = report.failures.iter();
+    list(
+        page,
+        "Failures",
+        kinds.map(|(kind, count)| (kind.token(), count, kind.text())),
+    );
+}
+
+/// A heading and a line for each, or nothing.
+fn list(
+    page: &mut Page,
+    heading: &str,
+    lines: impl Iterator<Item = (impl Display, impl Display, &'static str)>,
+) {
+    let mut lines = lines.peekable();
+    if lines.peek().is_none() {
+        return;
+    }
+    page.gap();
+    page.line(heading);
+    for (name, count, meaning) in lines {
+        let line = format!("  {name:<16}{count:>12}  {meaning}");
+        page.line(line.trim_end());
+    }
+}
+
+fn connections(page: &mut Page, report: &Report) {
+    let connections = &report.connections;
+    page.gap();
+    page.line("Connections");
+    for (name, count) in [
+        ("attempted", connections.attempted),
+        ("opened", connections.opened),
+        ("used again", connections.reused),
+        ("reset", connections.reset),
+        ("closed while idle", connections.closed_idle),
+        ("most at once", report.concurrency_reached as u64),
+    ] {
+        page.line(format_args!("  {name:18}{count:>10}"));
+    }
+}
+
+/// What the instrument cost, and how punctual it was.
+fn generator(page: &mut Page, report: &Report) {
+    let cpu = generator_cpu(report);
+    let per_request = ratio(cpu.as_secs_f64() * 1e6, report.counts.completed as f64);
+    let busiest = report.generator.iter().map(|thread| thread.busy());
+    let busiest = busiest.fold(0.0, f64::max) * 100.0;
+    page.gap();
+    page.line("Generator");
+    page.line(format_args!(
+        "  {} thread(s), {:.3} s of CPU, {per_request:.2} us per request; the busiest thread \
+         {busiest:.0} % of the time",
+        report.threads,
+        cpu.as_secs_f64()
+    ));
+    if let Some(lateness) = &report.latency.lateness {
+        let [median, p99, max] =
+            [lateness.median(), lateness.percentile(99.0), lateness.max()].map(millis);
+        page.line(format_args!(
+            "  sent late by (ms): median {median:.3}, 99% {p99:.3}, most {max:.3}"
+        ));
+    }
+}
+
+/// Why it ended, unless as planned, and every doubt.
+fn ending(page: &mut Page, report: &Report) {
+    let ending = match &report.ending {
+        Ending::Requests | Ending::Duration => None,
+        Ending::Stopped => Some("the run was stopped by hand".to_owned()),
+        Ending::Idle => {
+            Some("the run was given up: nothing came from the server on any connection".to_owned())
+        }
+        Ending::Failure(error) => Some(format!("the run was given up: {}", error.message)),
+    };
+    let warnings = report.warnings.iter().map(warning::text);
+    let lines: Vec<String> = ending.into_iter().chain(warnings).collect();
+    if !lines.is_empty() {
+        page.gap();
+    }
+    for line in lines {
+        page.line(format_args!("WARNING: {line}"));
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+const PERCENTS: [f64; 10] = [50.0, 66.0, 75.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9, 99.99];
+
+#[cfg(test)]
+mod tests;

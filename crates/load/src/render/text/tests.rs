@@ -1,0 +1,154 @@
+//! Whole texts where layout matters, lines where only presence does.
+
+use super::super::sample;
+use super::*;
+use crate::report::{FailureKind, FatalError, Warning};
+
+#[test]
+fn the_text_of_a_plain_run() {
+    let expected = "
+Server Software:        nginx/1.22.1
+Server Hostname:        127.0.0.1
+Server Port:            8080
+
+Document Path:          /
+Document Length:        347 bytes
+
+Concurrency Level:      1
+Time taken for tests:   0.012000 seconds
+Complete requests:      3
+Failed requests:        0
+Total transferred:      1740 bytes
+Total sent:             300 bytes
+HTML transferred:       1041 bytes
+Requests per second:    250.00 [#/sec] (mean)
+Time per request:       4.000000 [ms] (mean)
+Time per request:       4.000000 [ms] (mean, across all concurrent requests)
+Transfer rate:          141.60 [Kbytes/sec] received
+                        24.41 [Kbytes/sec] sent
+                        166.02 [Kbytes/sec] total
+
+Connection Times (ms)
+                  min      mean   [+/-sd]    median       max
+Connect:        1.000     1.000     0.000     1.000     1.000
+Processing:     1.400     3.001     1.443     3.403     4.200
+Waiting:        1.000     2.667     1.528     3.001     4.000
+Total:          2.400     4.001     1.443     4.403     5.200
+
+Percentage of the requests served within a certain time (ms)
+    50%       4.403  (too few requests)
+    66%       4.403  (too few requests)
+    75%       5.200  (too few requests)
+    80%       5.200  (too few requests)
+    90%       5.200  (too few requests)
+    95%       5.200  (too few requests)
+    98%       5.200  (too few requests)
+    99%       5.200  (too few requests)
+  99.9%       5.200  (too few requests)
+ 99.99%       5.200  (too few requests)
+   100%       5.200 (longest request)
+
+Bytes per request (heads, bodies, and all with the framing of bodies)
+Sent:           100.0         0.0       100.0
+Received:       233.0       347.0       580.0
+
+Statuses
+  200                        3
+
+Connections
+  attempted                  3
+  opened                     3
+  used again                 0
+  reset                      0
+  closed while idle          0
+  most at once               1
+
+Generator
+  1 thread(s), 0.000 s of CPU, 30.00 us per request; the busiest thread 1 % of the time
+";
+    assert_eq!(text(&sample::report(), &sample::subject()), expected);
+}
+
+#[test]
+fn an_open_loop_has_two_columns_and_its_lateness() {
+    let mut report = sample::report();
+    report.latency.total = sample::histogram(1..=1000);
+    report.latency.corrected = Some(sample::histogram((1..=1000).map(|micros| micros * 2)));
+    report.latency.lateness = Some(sample::histogram([10, 20, 30]));
+    let mut subject = sample::subject();
+    subject.rate = Some(1000.0);
+    let text = text(&report, &subject);
+    for line in [
+        "Requested rate:         1000.00 [#/sec]\n",
+        "\n                raw   corrected\n    50%       0.500       1.000\n",
+        "\n    99%       0.990       1.980\n  99.9%       0.999       1.998  (too few requests)\n",
+        "\n   100%       1.000       2.000 (longest request)\n",
+        "  sent late by (ms): median 0.020, 99% 0.030, most 0.030\n",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
+#[test]
+fn every_failed_request_is_counted_once_with_its_cause() {
+    let mut report = sample::report();
+    report.failures.add(FailureKind::Reset);
+    report.failures.add(FailureKind::Reset);
+    report.failures.add(FailureKind::Timeout);
+    report.counts.failed = 3;
+    report.unfinished.hung = 2;
+    let text = text(&report, &sample::subject());
+    let expected = "\
+Failed requests:        3
+   (reset: 2, timeout: 1)
+Unfinished requests:    2
+   (hung: 2, cut: 0, unsent: 0)
+";
+    assert!(text.contains(expected), "{text}");
+    let expected = "
+Failures
+  reset                      2  the server reset the connection
+  timeout                    1  there was no answer in time
+";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn doubts_come_last() {
+    let mut report = sample::report();
+    report.ending = Ending::Failure(FatalError {
+        kind: FailureKind::Name,
+        errno: None,
+        message: "no.such.host: Name or service not known".to_owned(),
+    });
+    report.warnings = vec![
+        Warning::NonSuccess {
+            count: 5000,
+            of: 5000,
+        },
+        Warning::KeepAliveRefused { kept: 0, of: 5000 },
+    ];
+    let text = text(&report, &sample::subject());
+    let expected = "
+WARNING: the run was given up: no.such.host: Name or service not known
+WARNING: 5000 of 5000 answers were not 2xx: this is the speed of error pages or redirects
+WARNING: keep-alive was asked for, but only 0 of 5000 answers kept their connection open: this is \
+                    mostly the speed of connecting
+";
+    assert!(text.ends_with(expected), "{text}");
+}
+
+#[test]
+fn whole_seconds_have_a_spread() {
+    let mut report = sample::report();
+    report.elapsed = Duration::from_millis(3500);
+    report.seconds = [100, 110, 90, 20].map(sample::second).to_vec();
+    let text = text(&report, &sample::subject());
+    let expected = "
+Requests per second over 3 whole seconds
+                  min      mean   [+/-sd]    median       max
+                 90.0     100.0      10.0     100.0     110.0
+Coefficient of variation: 10.0 %
+";
+    assert!(text.contains(expected), "{text}");
+}

@@ -1,0 +1,85 @@
+//! The words for what would fool a reader.
+
+use crate::report::Warning;
+
+/// Its name in files: kebab-case, never changed.
+pub(super) fn token(warning: &Warning) -> &'static str {
+    match warning {
+        Warning::NonSuccess { .. } => "non-2xx",
+        Warning::KeepAliveRefused { .. } => "keep-alive-refused",
+        Warning::BodyLengthChanged { .. } => "body-length-changed",
+        Warning::Failed { .. } => "failed",
+        Warning::Hung { .. } => "hung",
+        Warning::GeneratorSaturated { .. } => "generator-saturated",
+        Warning::GeneratorLate { .. } => "generator-late",
+        Warning::RateMissed { .. } => "rate-missed",
+        Warning::FewSamples { .. } => "few-samples",
+        Warning::LittlesLaw { .. } => "littles-law",
+        Warning::DescriptorLimit { .. } => "descriptor-limit",
+        Warning::NotSteady => "not-steady",
+        Warning::Short => "short",
+    }
+}
+
+/// What happened, and what it means or what to do.
+pub(super) fn text(warning: &Warning) -> String {
+    match *warning {
+        Warning::NonSuccess { count, of } => format!(
+            "{count} of {of} answers were not 2xx: this is the speed of error pages or redirects"
+        ),
+        Warning::KeepAliveRefused { kept, of } => format!(
+            "keep-alive was asked for, but only {kept} of {of} answers kept their connection open: \
+             this is mostly the speed of connecting"
+        ),
+        Warning::BodyLengthChanged { count, of } => format!(
+            "{count} of {of} bodies were not as long as the first one: with -l such answers are no \
+             failures"
+        ),
+        Warning::Failed { count, of } => {
+            format!("{count} of {of} requests failed, and are in no latency")
+        }
+        Warning::Hung { count, oldest } => format!(
+            "{count} requests had no answer when the run ended, the oldest after {:.3} s: the \
+             latencies are too good without them",
+            oldest.as_secs_f64()
+        ),
+        Warning::GeneratorSaturated { thread, busy } => format!(
+            "thread {thread} of the generator was busy for {:.0} % of the time: this is as much its \
+             speed as the server's; give it more --threads, or another machine",
+            busy * 100.0
+        ),
+        Warning::GeneratorLate { p99 } => format!(
+            "the generator sent its requests late, by {:.3} ms at the 99th percentile: the run is \
+             invalid; lower --rate, or give it more --threads or connections (-c)",
+            p99.as_secs_f64() * 1000.0
+        ),
+        Warning::RateMissed { asked, sent } => {
+            format!("{asked:.2} requests per second were asked for, and {sent:.2} were sent")
+        }
+        Warning::FewSamples {
+            samples,
+            percentile_max,
+        } => format!(
+            "{samples} answers are too few for percentiles above {percentile_max}: ten must lie \
+             beyond a percentile"
+        ),
+        Warning::LittlesLaw {
+            in_flight,
+            expected,
+        } => format!(
+            "{in_flight:.1} requests were under way on average, but rate times latency is \
+             {expected:.1}: something was idle, or is missing in the counts"
+        ),
+        Warning::DescriptorLimit { limit, needed } => format!(
+            "{limit} files may be open, but {needed} are needed: raise the hard limit \
+             (`ulimit -Hn`) or lower -c"
+        ),
+        Warning::NotSteady => {
+            "throughput was not steady when the warm-up was over: warm up for longer".to_owned()
+        }
+        Warning::Short => {
+            "the run was shorter than a second: its beginning and end weigh more than the rest"
+                .to_owned()
+        }
+    }
+}
