@@ -32,6 +32,9 @@ pub struct ServerConfig {
     /// The most header fields in a request; more are refused with 431. Default 100, as Tomcat's
     /// `maxHeaderCount`.
     pub fields_max: usize,
+    /// Whether body packets are body bytes without the count in front of them, as lighttpd sends
+    /// them; an empty packet ends a body. Default `false`: no other web server does.
+    pub bare_body: bool,
 }
 
 impl Default for ServerConfig {
@@ -39,6 +42,7 @@ impl Default for ServerConfig {
         Self {
             packet_size: PacketSize::DEFAULT,
             fields_max: 100,
+            bare_body: false,
         }
     }
 }
@@ -400,7 +404,11 @@ impl Server {
         else {
             return Ok(None);
         };
-        let bytes = data::decode(&payload)?;
+        let bytes = if self.config.bare_body {
+            &payload[..]
+        } else {
+            data::decode(&payload)?
+        };
         body.data(bytes.len())?;
         if is_draining || bytes.is_empty() {
             return Ok(Some(ServerEvent::BodyEnd));

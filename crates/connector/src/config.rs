@@ -8,15 +8,18 @@
 use std::{
     fmt,
     net::SocketAddr,
-    num::{NonZeroU64, NonZeroUsize},
+    num::{NonZeroU16, NonZeroU64, NonZeroUsize},
     path::PathBuf,
+    str::FromStr,
     time::Duration,
 };
 
 use bytes::Bytes;
 use subtle::ConstantTimeEq;
 
-use crate::{StartError, attribute::AllowedAttributes};
+use crate::{
+    StartError, attribute::AllowedAttributes, confidential::ConfidentialPaths, trust::TrustedPeers,
+};
 
 /// Everything [`start`](crate::start) needs besides the application.
 #[derive(Clone, Debug)]
@@ -63,6 +66,35 @@ pub struct Config {
     /// AJP request attributes accepted besides the well-known ones; a request with any other is
     /// refused with 403. Tomcat: `allowedRequestAttributesPattern`.
     pub allowed_request_attributes: AllowedAttributes,
+    /// Who is believed about users and TLS without a secret. With a secret every request has
+    /// proved it, and the list does not matter. Others are served as if they had said nothing of
+    /// either. Default: this machine; listing a network trusts every host in it.
+    pub trusted_peers: TrustedPeers,
+    /// Whether the application authenticates users itself: then `remote_user` and `auth_type` of
+    /// a front are not passed on, whoever says so. Default `false`; Tomcat's `tomcatAuthentication`
+    /// is `true`, for it has no list of [trusted peers](Self::trusted_peers).
+    pub tomcat_authentication: bool,
+    /// How AJP fronts write paths. Must be what they do: an encoded path that is taken for a
+    /// decoded one is escaped twice. Default [`UriForm::Encoded`].
+    pub uri: UriForm,
+    /// Whether AJP body packets are body bytes and nothing else, as lighttpd sends them, instead of
+    /// a count and the bytes. Default `false`; no other front works with it.
+    pub bare_body: bool,
+    /// The most body bytes of a request, AJP and HTTP; more is refused with 413, before the
+    /// application sees the request if its length is announced. `None`, the default, sets no limit.
+    /// Tomcat's `maxPostSize` (2 MiB) is about forms only, which are the application's business
+    /// here; nginx: `client_max_body_size`.
+    pub max_post_size: Option<NonZeroU64>,
+    /// Paths that are served over TLS only: a request in the clear is sent to
+    /// [`redirect_port`](Self::redirect_port) with 302. Over AJP the front says what is encrypted,
+    /// if it is believed. Default: none. In a servlet's `web.xml`: `transport-guarantee`.
+    pub confidential: ConfidentialPaths,
+    /// Where such requests are sent, at the host the client asked for. Default 443, as Tomcat's
+    /// `redirectPort`.
+    pub redirect_port: NonZeroU16,
+    /// Permissions of Unix socket files: who may write may connect. Default 0660, the owner and
+    /// group. Tomcat's `unixDomainSocketPathPermissions` lets everybody (`rw-rw-rw-`).
+    pub unix_socket_mode: UnixSocketMode,
 }
 
 impl Default for Config {
@@ -84,6 +116,14 @@ impl Default for Config {
             http_limits: catamaran_http1::Limits::request(),
             secret: None,
             allowed_request_attributes: AllowedAttributes::default(),
+            trusted_peers: TrustedPeers::default(),
+            tomcat_authentication: false,
+            uri: UriForm::Encoded,
+            bare_body: false,
+            max_post_size: None,
+            confidential: ConfidentialPaths::default(),
+            redirect_port: NonZeroU16::new(443).unwrap_or(NonZeroU16::MIN),
+            unix_socket_mode: UnixSocketMode::default(),
         }
     }
 }
@@ -134,8 +174,8 @@ pub enum Address {
     /// A TCP address; port 0 lets the system choose (see
     /// [`Running::addresses`](crate::Running::addresses)).
     Tcp(SocketAddr),
-    /// A Unix socket, created with mode 0660 and removed at the end. A socket file that nobody
-    /// listens on any more is replaced.
+    /// A Unix socket, created with [`Config::unix_socket_mode`] and removed at the end. A socket
+    /// file that nobody listens on any more is replaced.
     Unix(PathBuf),
 }
 
@@ -159,6 +199,55 @@ impl fmt::Display for Listener {
 pub enum IoModel {
     /// Readiness: a few event loops, as Tomcat's NIO.
     Epoll,
+}
+
+/// How a front writes the path of an AJP request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UriForm {
+    /// As a URI has it, percent-encoded: mod_jk (`ForwardURIProxy`, its default), mod_proxy_ajp,
+    /// IIS, our own front.
+    Encoded,
+    /// Decoded: lighttpd, nginx's ajp module, mod_jk with `JkOptions +ForwardURICompat`. A `%`, `?` or `#` is a character of the path and is escaped once, before
+    /// anything is compared; nothing is decoded.
+    Decoded,
+}
+
+/// Permissions of a Unix socket file, such as `0660`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnixSocketMode(u32);
+
+/// What is no [`UnixSocketMode`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a mode is three octal digits, such as 660; 0 in front is allowed")]
+pub struct UnixSocketModeError;
+
+impl UnixSocketMode {
+    /// As `chmod` takes it.
+    pub(crate) fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for UnixSocketMode {
+    fn default() -> Self {
+        Self(0o660)
+    }
+}
+
+impl FromStr for UnixSocketMode {
+    type Err = UnixSocketModeError;
+
+    /// Three octal digits, or four that begin with 0.
+    fn from_str(digits: &str) -> Result<Self, Self::Err> {
+        let is_octal = |digit| matches!(digit, b'0'..=b'7');
+        if !matches!(digits.len(), 3 | 4) || !digits.bytes().all(is_octal) {
+            return Err(UnixSocketModeError);
+        }
+        match u32::from_str_radix(digits, 8) {
+            Ok(bits) if bits <= 0o777 => Ok(Self(bits)),
+            _ => Err(UnixSocketModeError),
+        }
+    }
 }
 
 /// The shared secret of AJP. Never printed; compared in constant time (CVE-2026-43514).
@@ -203,6 +292,16 @@ mod tests {
             ..Config::default()
         };
         assert!(!format!("{config:?}").contains("swordfish"));
+    }
+
+    #[test]
+    fn a_mode_is_written_in_octal() {
+        let bits = |digits: &str| digits.parse().map(UnixSocketMode::bits);
+        assert_eq!(bits("660"), Ok(0o660));
+        assert_eq!(bits("0600"), Ok(0o600));
+        for wrong in ["", "66", "0o660", "999", "7777", "-660", "rw-rw----"] {
+            assert_eq!(bits(wrong), Err(UnixSocketModeError), "{wrong}");
+        }
     }
 
     #[test]

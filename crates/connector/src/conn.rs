@@ -148,6 +148,8 @@ struct Exchange {
     expects_continue: bool,
     /// The final head has been written: a fault can no longer be answered.
     head_sent: bool,
+    /// Bytes of body received while it was being read.
+    received: u64,
     /// Bytes of unread body thrown away.
     swallowed: u64,
 }
@@ -288,7 +290,7 @@ impl Conn {
     /// [`poll`](Self::poll), although nothing asked for them: over AJP, a response whose end finds
     /// any is the last one of its connection, for no front sends its next request before that end.
     pub(crate) fn watches_input(&self) -> bool {
-        matches!(self.state, State::Delayed | State::Sending) && !self.wire.is_http()
+        matches!(self.state, State::Delayed | State::Sending | State::Piped) && !self.wire.is_http()
     }
 
     /// The connector is being stopped: close after the request under way, or now if there is none.
@@ -325,7 +327,7 @@ impl Conn {
                 Event::Ajp(head) => request::from_ajp(*head, &self.peer, &self.config)?,
                 Event::Http(head) => {
                     self.exchange.expects_continue = head.expect_continue;
-                    request::from_http(*head, &self.peer)?
+                    request::from_http(*head, &self.peer, &self.config)?
                 }
                 // An empty packet after the last request, as lighttpd sends it.
                 Event::Body(_) | Event::BodyEnd => continue,
@@ -335,7 +337,10 @@ impl Conn {
             self.heard = true;
             self.served += 1;
             self.state = State::Serving;
-            return Ok(Action::Serve(Box::new(request)));
+            return Ok(match request::redirect(&request, &self.config) {
+                Some(redirect) => self.respond(redirect, io),
+                None => Action::Serve(Box::new(request)),
+            });
         }
         self.heard |= waiting > 0 && io.input.is_empty();
         Ok(match (io.input.is_empty(), self.heard) {
@@ -349,10 +354,20 @@ impl Conn {
         })
     }
 
+    /// Receives more of the body that is being read, as much of it as is allowed.
+    fn receive_body(&mut self, io: &mut Io<'_>) -> Result<Option<Event>, Refusal> {
+        let event = self.wire.receive_body(io)?;
+        if let Some(Event::Body(data)) = &event {
+            self.exchange.received += data.len() as u64;
+            request::check_length(self.exchange.received, &self.config)?;
+        }
+        Ok(event)
+    }
+
     /// Throws the request's body away; the response comes when there is nothing left of it.
     fn poll_receiving(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         while self.exchange.length != BodyLength::Known(0) {
-            match self.wire.receive_body(io)? {
+            match self.receive_body(io)? {
                 Some(Event::Body(_)) => {}
                 Some(_) => self.exchange.length = BodyLength::Known(0),
                 None => return Ok(Action::Read(Awaiting::Body)),
@@ -454,7 +469,7 @@ impl Conn {
                 Piece::Request if self.exchange.length == BodyLength::Known(0) => {
                     self.exchange.source = Source::Done;
                 }
-                Piece::Request => match self.wire.receive_body(io)? {
+                Piece::Request => match self.receive_body(io)? {
                     Some(Event::Body(data)) => self.wire.send_data(data, io.out),
                     Some(_) => self.exchange.source = Source::Done,
                     None => return Ok(Action::Read(Awaiting::Body)),

@@ -47,6 +47,7 @@
 
 mod app;
 mod attribute;
+mod confidential;
 mod config;
 mod conn;
 mod counters;
@@ -56,13 +57,21 @@ mod output;
 mod pipe;
 mod rope;
 mod running;
+mod trust;
+
+pub use catamaran_ajp::PacketSize;
 
 pub use crate::{
     app::App,
     attribute::AllowedAttributes,
-    config::{Address, Config, IoModel, Listener, Protocol, Secret},
+    confidential::{ConfidentialPathError, ConfidentialPaths},
+    config::{
+        Address, Config, IoModel, Listener, Protocol, Secret, UnixSocketMode, UnixSocketModeError,
+        UriForm,
+    },
     counters::Snapshot,
     handler::{Body, BodyLength, Handler, Origin, Request, Response, Tls},
     pipe::BodyError,
     running::{Running, StartError, start},
+    trust::{TrustedPeers, TrustedPeersError},
 };

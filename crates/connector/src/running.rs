@@ -62,7 +62,7 @@ pub enum StartError {
 pub fn start(config: Config, handler: impl Handler) -> Result<Running, StartError> {
     config.check()?;
     let workers = Worker::count(&config);
-    let bind = |listener| io::listen::bind(listener, workers, config.accept_count);
+    let bind = |listener| io::listen::bind(listener, workers, &config);
     let mut bound = config
         .listeners
         .iter()

@@ -166,6 +166,22 @@ fn both_forms_of_the_end_are_taken_and_slack_with_them() {
 
 /// CVE-2005-3164: bytes of an earlier request never stand in for a body that did not come.
 #[test]
+fn a_bare_body_has_no_count_and_ends_with_its_length() {
+    let mut conn = Conn::with(ServerConfig {
+        bare_body: true,
+        ..ServerConfig::default()
+    });
+    conn.request(&post(7));
+    // Read as a count, the first two bytes would be far too many.
+    conn.input
+        .extend_from_slice(&[to_container(b"zzzz"), to_container(b"zzz")].concat());
+    assert_eq!(conn.body(), b"zzzz"[..]);
+    conn.server.want_body(&mut conn.out);
+    assert_eq!(conn.body(), b"zzz"[..]);
+    assert!(matches!(conn.next(), Some(ServerEvent::BodyEnd)));
+}
+
+#[test]
 fn a_body_that_does_not_come_is_a_fault() {
     let mut conn = Conn::after(&post(5));
     conn.input.extend_from_slice(&data(b"hello"));

@@ -8,6 +8,9 @@ use catamaran_config::{parse_listen_address, read_secret};
 use catamaran_connector::{Address, App, Config, IoModel, Listener, Protocol, Secret, start};
 use catamaran_front::config::ListenAddress;
 
+mod knobs;
+
+use self::knobs::Knobs;
 use super::{announce, parse_workers};
 use crate::descriptors;
 use crate::failure::Failure;
@@ -44,6 +47,9 @@ pub(crate) struct Args {
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = parse_workers)]
     workers: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    knobs: Knobs,
 }
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -71,7 +77,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         io,
         workers: args.workers.unwrap_or(defaults.workers),
         secret: secret(args.secret, args.secret_file)?,
-        ..defaults
+        ..args.knobs.apply(defaults)
     };
     let needed = config.max_connections + descriptors::BESIDES;
     descriptors::raise_limit_to(needed, "let the front open fewer connections");

@@ -60,6 +60,26 @@ fn app_takes_its_secret_from_a_file() {
 }
 
 #[test]
+fn app_redirects_confidential_paths() {
+    let app = start(&[
+        "app",
+        "--http",
+        "127.0.0.1:0",
+        "--confidential=/snoop",
+        "--redirect-port=8443",
+    ]);
+    let http = listening(&app, "http");
+    let response = get(http, "/snoop?q");
+    let location = response.header("location");
+    assert_eq!(
+        (response.status, location),
+        (302, Some("https://127.0.0.1:8443/snoop?q"))
+    );
+    assert_eq!(get(http, "/").status, 200);
+    stop(app, Signal::Terminate);
+}
+
+#[test]
 fn hangup_changes_nothing() {
     let mut app = start(&["app", "--http", "127.0.0.1:0"]);
     let http = listening(&app, "http");

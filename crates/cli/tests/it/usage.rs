@@ -113,6 +113,12 @@ fn other_commands() {
             ],
             "cannot be used with",
         ),
+        (&["app", "--packet-size", "4KiB"], "8192"),
+        (&["app", "--max-post-size", "0"], "is no limit"),
+        (&["app", "--keep-alive-timeout", "60"], "has no unit"),
+        (&["app", "--trusted-peers", "me"], "is no address"),
+        (&["app", "--confidential", "admin"], "begin with `/`"),
+        (&["app", "--unix-socket-mode", "rw"], "octal"),
         (&["bench"], "unrecognized subcommand 'bench'"),
         (&[], "Usage: catamaran"),
     ] {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Why a text is not a duration.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum DurationError {
+pub enum DurationError {
     /// A bare number.
     #[error("has no unit; write \"{0}s\" or \"{0}ms\"")]
     Unit(String),
@@ -26,7 +26,7 @@ pub(crate) enum DurationError {
 ///
 /// # Errors
 /// When the unit is missing or unknown, or the number is not whole or too large.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let (digits, unit) = split(text).ok_or(DurationError::Syntax)?;
     if unit.is_empty() {
         return Err(DurationError::Unit(digits.to_owned()));
@@ -52,7 +52,7 @@ pub(crate) fn show_duration(duration: Duration) -> String {
 
 /// Why a text is not a size.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SizeError {
+pub enum SizeError {
     /// A unit that means 1000 to some and 1024 to others.
     #[error("has an ambiguous unit; write \"{0}{1}iB\" (1024) or \"{0}{2}B\" (1000)")]
     Ambiguous(String, char, char),
@@ -71,7 +71,7 @@ pub(crate) enum SizeError {
 ///
 /// # Errors
 /// When the unit is unknown or ambiguous (`8k`), or the number is not whole or too large.
-pub(crate) fn parse_size(text: &str) -> Result<u64, SizeError> {
+pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let (digits, unit) = split(text).ok_or(SizeError::Syntax)?;
     let number: u64 = digits.parse().map_err(|_| SizeError::Range)?;
     if unit.is_empty() {

@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection, and how far that alone is to be believed.
+//! Who is at the other end of a connection.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,14 +17,6 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// Whether the peer is on this machine.
-    pub(crate) fn is_local(&self) -> bool {
-        match self {
-            Self::Tcp { remote, .. } => remote.ip().to_canonical().is_loopback(),
-            Self::Unix => true,
-        }
-    }
-
     pub(super) fn remote(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp { remote, .. } => Some(*remote),

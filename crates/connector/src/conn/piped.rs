@@ -80,7 +80,7 @@ impl Conn {
             if self.exchange.expects_continue {
                 self.send_continue(io);
             }
-            match self.wire.receive_body(io)? {
+            match self.receive_body(io)? {
                 Some(Event::Body(data)) => port.push_body(data),
                 Some(_) => {
                     self.exchange.length = BodyLength::Known(0);

@@ -1,7 +1,7 @@
 //! From each protocol's head to the one [`Request`] that applications see, and whom to believe.
 //!
 //! AJP heads are claims of a front: the secret proves it, and a peer that proved nothing is
-//! believed about identity and TLS only if it is on this machine (CVE-2026-15554). Path, query and
+//! believed about identity and TLS only if it is listed (CVE-2026-15554). Path, query and
 //! host that came over AJP obey the rules of an HTTP request line and Host field, so that an
 //! application sees the same of a request whichever protocol brought it.
 
@@ -13,15 +13,17 @@ use http::{HeaderMap, Method, StatusCode, Version, header::HOST};
 use super::{Peer, Refusal};
 use crate::{
     attribute::{LOCAL_ADDR, REMOTE_PORT, SSL_PROTOCOL},
-    config::{Config, Protocol},
-    handler::{Origin, Request, Tls},
+    confidential,
+    config::{Config, Protocol, UriForm},
+    handler::{BodyLength, Origin, Request, Response, Tls},
 };
 
 /// The request of an AJP head.
 ///
 /// # Errors
 /// 403 for a wrong or missing secret, and for a request attribute that is not allowed; 405 for
-/// CONNECT; 400 for a path, query or Host that an HTTP request could not have.
+/// CONNECT; 400 for a path, query or Host that an HTTP request could not have; 413 for a body that
+/// is too long.
 pub(super) fn from_ajp(
     head: ajp::RequestHead,
     peer: &Peer,
@@ -36,9 +38,16 @@ pub(super) fn from_ajp(
     {
         return Err(Refusal::new(StatusCode::FORBIDDEN, "attribute"));
     }
-    let (path, query) = target(&head.method, head.path, head.query)?;
+    let path = match config.uri {
+        UriForm::Encoded => head.path,
+        UriForm::Decoded => escape(&head.path),
+    };
+    let (path, query) = target(&head.method, path, head.query)?;
     let authority = authority(&head.headers)?;
-    let trusted = proved || peer.is_local();
+    let body = head.body.into();
+    check_announced(body, config)?;
+    let trusted = proved || config.trusted_peers.contains(peer.remote_ip());
+    let identified = trusted && !config.tomcat_authentication;
     let tls = |value: Option<Bytes>| value.filter(|_| trusted);
     let mut other = attributes.other;
     let remote_port = take(&mut other, REMOTE_PORT);
@@ -56,7 +65,7 @@ pub(super) fn from_ajp(
         version: head.protocol,
         path,
         query,
-        body: head.body.into(),
+        body,
         origin: Origin {
             protocol: Protocol::Ajp,
             remote_addr: head.remote_addr.or_else(|| remote_addr(peer)),
@@ -75,8 +84,8 @@ pub(super) fn from_ajp(
             key_size: attributes.ssl_key_size.filter(|_| trusted),
             certificate: tls(attributes.ssl_cert),
         },
-        user: attributes.remote_user.filter(|_| trusted),
-        auth_type: attributes.auth_type.filter(|_| trusted),
+        user: attributes.remote_user.filter(|_| identified),
+        auth_type: attributes.auth_type.filter(|_| identified),
         route: attributes.jvm_route,
         attributes: other,
         headers: head.headers,
@@ -86,11 +95,17 @@ pub(super) fn from_ajp(
 /// The request of an HTTP head: all that is known of the client is its address.
 ///
 /// # Errors
-/// 421 for a target that names `https`: there is no TLS on this connection (RFC 9110 section 7.4).
-pub(super) fn from_http(head: http1::RequestHead, peer: &Peer) -> Result<Request, Refusal> {
+/// 413 for a body that is too long, 421 for a target that names `https`: there is no TLS on this connection (RFC 9110 section 7.4).
+pub(super) fn from_http(
+    head: http1::RequestHead,
+    peer: &Peer,
+    config: &Config,
+) -> Result<Request, Refusal> {
     if head.target.scheme == Some(http1::Scheme::Https) {
         return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "scheme"));
     }
+    let body = head.body.into();
+    check_announced(body, config)?;
     let version = match head.version {
         Version::HTTP_10 => "HTTP/1.0",
         _ => "HTTP/1.1",
@@ -105,7 +120,7 @@ pub(super) fn from_http(head: http1::RequestHead, peer: &Peer) -> Result<Request
         path: head.target.path,
         query: head.target.query,
         headers: head.headers,
-        body: head.body.into(),
+        body,
         origin: Origin {
             protocol: Protocol::Http,
             remote_addr: remote_addr(peer),
@@ -123,6 +138,33 @@ pub(super) fn from_http(head: http1::RequestHead, peer: &Peer) -> Result<Request
         route: None,
         attributes: Vec::new(),
     })
+}
+
+/// The answer to a request in the clear for a path that is served over TLS only.
+pub(super) fn redirect(request: &Request, config: &Config) -> Option<Response> {
+    let is_due = !request.origin.secure && config.confidential.contains(&request.path);
+    is_due.then(|| confidential::redirect(request, config.redirect_port))
+}
+
+/// Whether `bytes` of a body are allowed.
+///
+/// # Errors
+/// 413 if they are not.
+pub(super) fn check_length(bytes: u64, config: &Config) -> Result<(), Refusal> {
+    match config.max_post_size {
+        Some(max) if bytes > max.get() => Err(Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body-too-large",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_announced(body: BodyLength, config: &Config) -> Result<(), Refusal> {
+    match body {
+        BodyLength::Known(bytes) => check_length(bytes, config),
+        BodyLength::Unknown => Ok(()),
+    }
 }
 
 /// Whether the peer proved to be a front by the secret; an error if it had to and did not.
@@ -151,6 +193,23 @@ fn target(
     }
     let target = http1::Target::from_parts(path, query)?;
     Ok((target.path, target.query))
+}
+
+/// The escaped form of a decoded path: whatever is no plain character of one, a `%` included.
+fn escape(path: &[u8]) -> Bytes {
+    const PLAIN: &[u8] = b"-._~!$&'()*+,;=:@/";
+    if path == b"*" {
+        return Bytes::from_static(b"*");
+    }
+    let mut escaped = Vec::with_capacity(path.len());
+    for byte in path {
+        if byte.is_ascii_alphanumeric() || PLAIN.contains(byte) {
+            escaped.push(*byte);
+        } else {
+            escaped.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+    escaped.into()
 }
 
 /// What the client named as host, if it did.

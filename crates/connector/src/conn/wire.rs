@@ -50,6 +50,7 @@ impl Wire {
         match protocol {
             Protocol::Ajp => Self::Ajp(ajp::Server::new(ajp::ServerConfig {
                 packet_size: config.packet_size,
+                bare_body: config.bare_body,
                 ..ajp::ServerConfig::default()
             })),
             Protocol::Http => Self::Http(http1::Server::new(config.http_limits)),

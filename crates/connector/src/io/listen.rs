@@ -16,7 +16,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::{
     StartError,
-    config::{Address, Listener},
+    config::{Address, Config, Listener, UnixSocketMode},
 };
 
 /// A listener that is bound.
@@ -40,9 +40,13 @@ impl Drop for SocketFile {
     }
 }
 
-/// Binds `listener` for `workers` workers with `backlog` waiting connections each.
-pub(crate) fn bind(listener: &Listener, workers: usize, backlog: u32) -> Result<Bound, StartError> {
-    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+/// Binds `listener` for `workers` workers, with the backlog and permissions of `config`.
+pub(crate) fn bind(
+    listener: &Listener,
+    workers: usize,
+    config: &Config,
+) -> Result<Bound, StartError> {
+    let backlog = i32::try_from(config.accept_count).unwrap_or(i32::MAX);
     let failed = |source: io::Error| match source.kind() {
         ErrorKind::AddrInUse => StartError::AddressInUse {
             listener: listener.clone(),
@@ -69,7 +73,8 @@ pub(crate) fn bind(listener: &Listener, workers: usize, backlog: u32) -> Result<
             if fs::symlink_metadata(path).is_ok_and(|file| !file.file_type().is_socket()) {
                 return Err(StartError::NotASocket { path: path.clone() });
             }
-            let (file, sockets) = bind_unix(path, workers, backlog).map_err(failed)?;
+            let (file, sockets) =
+                bind_unix(path, config.unix_socket_mode, workers, backlog).map_err(failed)?;
             Ok(Bound {
                 listener: listener.clone(),
                 sockets,
@@ -106,7 +111,12 @@ fn bind_tcp(
 }
 
 /// Unix sockets have no SO_REUSEPORT: the workers share one.
-fn bind_unix(path: &Path, workers: usize, backlog: i32) -> io::Result<(SocketFile, Vec<Socket>)> {
+fn bind_unix(
+    path: &Path,
+    mode: UnixSocketMode,
+    workers: usize,
+    backlog: i32,
+) -> io::Result<(SocketFile, Vec<Socket>)> {
     let address = SockAddr::unix(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     if let Err(error) = socket.bind(&address) {
@@ -118,7 +128,7 @@ fn bind_unix(path: &Path, workers: usize, backlog: i32) -> io::Result<(SocketFil
     }
     let file = SocketFile(path.to_owned());
     // Before `listen`, so that nobody connects while the mode is still that of the umask.
-    fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode.bits()))?;
     socket.set_nonblocking(true)?;
     socket.listen(backlog)?;
     let mut sockets = vec![socket];

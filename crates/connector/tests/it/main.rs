@@ -14,6 +14,7 @@ mod ajp_rows;
 mod deadlines;
 mod http11;
 mod http_rows;
+mod knobs;
 mod listeners;
 mod packets;
 mod shutdown;

@@ -1,0 +1,192 @@
+//! Paths that are served over TLS only, and where others are sent.
+//!
+//! A request in the clear for such a path is answered with a redirect to the same place over
+//! `https`; the application does not see it. Since an application may read a path less strictly
+//! than it was written, the comparison does, too: escapes are decoded, `;parameters` left out,
+//! empty and dot segments resolved. A path that could be meant is redirected.
+
+use std::{num::NonZeroU16, str::FromStr};
+
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header::LOCATION};
+
+use crate::handler::{Request, Response};
+
+/// Path prefixes, compared by whole segments: `/admin` covers `/admin` and `/admin/x`, not
+/// `/administrator`; `/` covers everything. Default: none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfidentialPaths(Vec<Vec<Vec<u8>>>);
+
+/// What is no entry of a list of [`ConfidentialPaths`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no path: it has to begin with `/`")]
+pub struct ConfidentialPathError(String);
+
+impl ConfidentialPaths {
+    /// Whether `path`, as the client wrote it, may be meant for one of these.
+    #[must_use]
+    pub fn contains(&self, path: &[u8]) -> bool {
+        // Nothing to resolve for whoever lists nothing.
+        !self.0.is_empty() && {
+            let path = segments(path);
+            self.0.iter().any(|prefix| path.starts_with(prefix))
+        }
+    }
+}
+
+impl FromStr for ConfidentialPaths {
+    type Err = ConfidentialPathError;
+
+    /// Paths separated by commas. `/admin/*`, as a servlet container writes it, is `/admin`.
+    fn from_str(list: &str) -> Result<Self, Self::Err> {
+        let mut paths = Vec::new();
+        for path in list.split(',').map(str::trim) {
+            if !path.starts_with('/') {
+                return Err(ConfidentialPathError(path.to_owned()));
+            }
+            let prefix = path.strip_suffix("/*").unwrap_or(path);
+            paths.push(segments(prefix.as_bytes()));
+        }
+        Ok(Self(paths))
+    }
+}
+
+/// The answer to a request in the clear for a confidential path: 302, as Tomcat sends it.
+pub(crate) fn redirect(request: &Request, port: NonZeroU16) -> Response {
+    match location(request, port) {
+        Some(location) => {
+            Response::text(StatusCode::FOUND, "use https\n").with_header(LOCATION, location)
+        }
+        // A front may claim any server name; this one is no place to send anybody to.
+        None => Response::text(StatusCode::FORBIDDEN, "use https\n"),
+    }
+}
+
+fn location(request: &Request, port: NonZeroU16) -> Option<HeaderValue> {
+    let host = &request.origin.server_name;
+    if !is_host(host) {
+        return None;
+    }
+    // The address of a connection without Host has no brackets yet.
+    let is_bare = host.contains(&b':') && !host.starts_with(b"[");
+    let (open, close) = if is_bare { ("[", "]") } else { ("", "") };
+    let port = match port.get() {
+        443 => String::new(),
+        port => format!(":{port}"),
+    };
+    // `OPTIONS *` has no place of its own.
+    let is_place = request.path.starts_with(b"/");
+    let path = if is_place { &request.path[..] } else { b"/" };
+    let mut location = [
+        b"https://",
+        open.as_bytes(),
+        host,
+        close.as_bytes(),
+        port.as_bytes(),
+        path,
+    ]
+    .concat();
+    if let Some(query) = &request.query {
+        location.push(b'?');
+        location.extend_from_slice(query);
+    }
+    HeaderValue::from_maybe_shared(Bytes::from(location)).ok()
+}
+
+fn is_host(host: &[u8]) -> bool {
+    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(byte);
+    !host.is_empty() && host.iter().all(fits)
+}
+
+/// The segments of a path, decoded and resolved.
+fn segments(path: &[u8]) -> Vec<Vec<u8>> {
+    let mut resolved: Vec<Vec<u8>> = Vec::new();
+    for segment in path.split(|byte| *byte == b'/') {
+        let segment = segment.split(|byte| *byte == b';').next();
+        let decoded = decode(segment.unwrap_or_default());
+        // An escaped slash separates for those who decode before they split.
+        for piece in decoded.split(|byte| matches!(byte, b'/' | b'\\')) {
+            match piece {
+                b"" | b"." => {}
+                b".." => {
+                    resolved.pop();
+                }
+                piece => resolved.push(piece.to_vec()),
+            }
+        }
+    }
+    resolved
+}
+
+fn decode(segment: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(segment.len());
+    let mut rest = segment;
+    while let Some((byte, tail)) = rest.split_first() {
+        let (byte, tail) = match (byte, tail) {
+            (b'%', [high, low, tail @ ..]) => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, tail),
+                _ => (b'%', &rest[1..]),
+            },
+            _ => (*byte, tail),
+        };
+        decoded.push(byte);
+        rest = tail;
+    }
+    decoded
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_compared_by_segments_in_any_disguise() {
+        let paths: ConfidentialPaths = "/admin, /a/b/*".parse().unwrap();
+        let disguises = [
+            "/admin",
+            "/admin/",
+            "/admin/x",
+            "//admin",
+            "/./admin",
+            "/x/../admin",
+            "/admin;v=1/x",
+            "/%61dmin",
+            "/x/%2e%2e/admin",
+            "/x%2f..%2fadmin",
+            "/x\\..\\admin",
+            "/../admin",
+            "/a/b",
+            "/a/b/c",
+        ];
+        for path in disguises {
+            assert!(paths.contains(path.as_bytes()), "{path}");
+        }
+        for path in [
+            "/",
+            "/administrator",
+            "/a",
+            "/a/c",
+            "/x/admin",
+            "/%2561dmin",
+            "*",
+        ] {
+            assert!(!paths.contains(path.as_bytes()), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_root_covers_everything_and_an_empty_list_nothing() {
+        let all: ConfidentialPaths = "/*".parse().unwrap();
+        assert!(all.contains(b"/") && all.contains(b"/x") && all.contains(b"*"));
+        assert!(!ConfidentialPaths::default().contains(b"/"));
+        let error = "admin".parse::<ConfidentialPaths>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "\"admin\" is no path: it has to begin with `/`"
+        );
+    }
+}
