@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::time::SystemTime;
 
 use catamaran_http1::{self as http1, BodyLength, RequestHead, Scheme};
-use catamaran_upstream::{Backend, Culprit, Lease};
+use catamaran_upstream::{Backend, Culprit, Lease, Reuse};
 use http::StatusCode;
 use tokio::time::Instant;
 
@@ -247,11 +247,12 @@ impl<'a> Exchange<'a> {
         } else {
             Instant::now()
         };
-        let leased = if fresh {
-            backend.lease_unused(worker).await
-        } else {
-            backend.lease(worker, now).await
+        let reuse = match outgoing.method().is_idempotent() {
+            _ if fresh => Reuse::Never,
+            true => Reuse::Any,
+            false => Reuse::Lasting,
         };
+        let leased = backend.lease(worker, reuse, now).await;
         let mut lease = leased.map_err(|error| {
             let failed = Failed::from_lease(&error);
             self.report(backend, failed.failure, &error);

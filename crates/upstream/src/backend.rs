@@ -9,6 +9,7 @@ use crate::cap::{Cap, Grant, Permit, Place, QueueFull};
 use crate::config::BackendConfig;
 use crate::conn::Conn;
 use crate::dial::dial;
+use crate::drops::Drops;
 use crate::error::LeaseError;
 use crate::health::SharedHealth;
 use crate::lease::Lease;
@@ -25,9 +26,22 @@ pub struct Backend {
     dialled: AtomicU64,
     reused: AtomicU64,
     stale: AtomicU64,
+    drops: Drops,
     health: SharedHealth,
     /// No configuration names it any more.
     retired: AtomicBool,
+}
+
+/// Whether an exchange may have a pooled connection, which the backend may just be closing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// Yes: the request may be sent again.
+    Any,
+    /// If the backend was not lately found to close connections that were idle for so short a time:
+    /// the request must not run twice.
+    Lasting,
+    /// No: one has just failed, and another may be as stale.
+    Never,
 }
 
 /// What a backend's connections did and are doing.
@@ -76,6 +90,7 @@ impl Backend {
             dialled: AtomicU64::new(0),
             reused: AtomicU64::new(0),
             stale: AtomicU64::new(0),
+            drops: Drops::default(),
             retired: AtomicBool::new(false),
             config,
         })
@@ -116,18 +131,23 @@ impl Backend {
         &self.health
     }
 
-    /// A connection for one exchange on `worker`: a pooled one that is still quiet, else a fresh
-    /// one, else the first that becomes free. `now` is the time, which the caller has read
-    /// anyway.
+    /// A connection for one exchange on `worker`: a pooled one that is still quiet, if `reuse` lets
+    /// it, else a fresh one, else the first that becomes free. `now` is the time, which the caller
+    /// has read anyway.
     ///
     /// # Errors
     /// [`LeaseError`]; nothing was sent in any case.
     ///
     /// # Cancel safety
     /// A connection being dialled or probed is closed, and a place in the queue is left.
-    pub async fn lease(self: &Arc<Self>, worker: usize, now: Instant) -> Result<Lease, LeaseError> {
+    pub async fn lease(
+        self: &Arc<Self>,
+        worker: usize,
+        reuse: Reuse,
+        now: Instant,
+    ) -> Result<Lease, LeaseError> {
         let in_flight = InFlight::begin(self);
-        match self.take_quiet(worker, now) {
+        match self.take_quiet(worker, reuse, now) {
             Some((conn, false)) => Ok(Lease::new(conn, in_flight, worker, true)),
             // Boxed, so that the common way stays small: it is part of every exchange's future.
             other => {
@@ -135,15 +155,6 @@ impl Backend {
                 Box::pin(self.lease_slowly(unproved, in_flight, worker)).await
             }
         }
-    }
-
-    /// As [`Self::lease`], but never a pooled connection: after a pooled one failed, another may
-    /// be as stale.
-    ///
-    /// # Errors
-    /// [`LeaseError`]; nothing was sent in any case.
-    pub async fn lease_unused(self: &Arc<Self>, worker: usize) -> Result<Lease, LeaseError> {
-        Box::pin(self.lease_fresh(InFlight::begin(self), worker)).await
     }
 
     /// Asks a pooled connection that was idle for long whether it is alive; opens one otherwise.
@@ -183,12 +194,20 @@ impl Backend {
 
     /// The pooled connection used last among those that are quiet, and whether it was idle for so
     /// long that it must prove to be alive first.
-    fn take_quiet(&self, worker: usize, now: Instant) -> Option<(Box<Conn>, bool)> {
+    fn take_quiet(&self, worker: usize, reuse: Reuse, now: Instant) -> Option<(Box<Conn>, bool)> {
+        if reuse == Reuse::Never {
+            return None;
+        }
         loop {
             let (conn, idle) = self.pools[worker].take(now)?;
             if !conn.is_quiet() {
                 self.stale.fetch_add(1, Ordering::Relaxed);
+                self.drops.note(idle, now);
                 continue;
+            }
+            if reuse == Reuse::Lasting && self.drops.threaten(idle, now) {
+                // A fresh one takes its place, or the pool would grow with each such request.
+                return None;
             }
             let limit = self.config.ajp.ping_after_idle;
             let must_prove = conn.can_ping() && limit.is_some_and(|limit| idle >= limit);
@@ -304,3 +323,6 @@ impl Drop for InFlight {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;

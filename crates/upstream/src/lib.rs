@@ -15,13 +15,13 @@
 //! ```no_run
 //! use std::future::poll_fn;
 //! use catamaran_upstream::config::{Address, BackendConfig, Protocol};
-//! use catamaran_upstream::{Backend, BodyLength, ClientFacts, Event, Request};
+//! use catamaran_upstream::{Backend, BodyLength, ClientFacts, Event, Request, Reuse};
 //! use tokio::time::Instant;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let address = Address::Tcp { host: "127.0.0.1".into(), port: 8009 };
 //! let backend = Backend::new(BackendConfig::new(Protocol::Ajp, address), 1);
-//! let mut lease = backend.lease(0, Instant::now()).await?;
+//! let mut lease = backend.lease(0, Reuse::Any, Instant::now()).await?;
 //! lease.send_request(&Request {
 //!     method: &http::Method::GET,
 //!     path: b"/",
@@ -50,6 +50,7 @@ mod cap;
 pub mod config;
 mod conn;
 mod dial;
+mod drops;
 mod error;
 mod health;
 mod keeper;
@@ -59,7 +60,7 @@ mod pool;
 mod request;
 mod stream;
 
-pub use backend::{Backend, BackendCounts};
+pub use backend::{Backend, BackendCounts, Reuse};
 pub use conn::{Event, Head};
 pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use lease::Lease;

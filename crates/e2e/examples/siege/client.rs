@@ -1,0 +1,198 @@
+//! A cheap HTTP/1.1 client, of which one thread runs thousands.
+//!
+//! It reads one response at a time by its framing, keeps the beginning of the body and counts the
+//! rest. What goes wrong has a name of one or two words, by which it is counted.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Why there is no whole response.
+pub(crate) type Failure = &'static str;
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: TcpStream,
+    input: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// The server closes the connection after it.
+    pub(crate) closes: bool,
+    /// Bytes of body.
+    pub(crate) length: u64,
+    /// The first of them.
+    pub(crate) body: Vec<u8>,
+}
+
+/// How the length of a body is told.
+enum Framing {
+    Length(u64),
+    Chunked,
+}
+
+impl Client {
+    pub(crate) async fn connect(address: SocketAddr) -> Result<Self, Failure> {
+        let connecting = timeout(PATIENCE, TcpStream::connect(address));
+        let stream = match connecting.await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(_)) => return Err("cannot connect"),
+            Err(_) => return Err("connect timeout"),
+        };
+        stream.set_nodelay(true).ok();
+        Ok(Self::on(stream))
+    }
+
+    pub(crate) fn on(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            input: Vec::new(),
+        }
+    }
+
+    /// Whether the server has neither closed nor said anything since the last response.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let read = self.stream.try_read(&mut [0]);
+        self.input.is_empty() && read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    pub(crate) fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    /// Sends `request` and reads the response.
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> Result<Answer, Failure> {
+        let exchange = async {
+            // The response tells more than a failure to send.
+            let sent = self.stream.write_all(request).await;
+            let answer = self.answer().await;
+            if answer.is_ok() {
+                sent.map_err(|_| "send failed")?;
+            }
+            answer
+        };
+        let answer = timeout(PATIENCE, exchange).await;
+        answer.unwrap_or(Err("no answer in time"))
+    }
+
+    async fn answer(&mut self) -> Result<Answer, Failure> {
+        loop {
+            let head = self.head().await?;
+            let status = head.get(9..12).and_then(|digits| digits.parse().ok());
+            let status: u16 = status.ok_or("not a response")?;
+            if status < 200 {
+                continue;
+            }
+            let has = |text: &str| head.contains(text);
+            let mut answer = Answer {
+                status,
+                closes: has("\r\nconnection: close\r\n"),
+                ..Answer::default()
+            };
+            let framing = if has("\r\ntransfer-encoding: chunked\r\n") {
+                Framing::Chunked
+            } else {
+                Framing::Length(length(&head)?)
+            };
+            let whole = match framing {
+                Framing::Length(length) => self.take(length, &mut answer).await,
+                Framing::Chunked => self.chunks(&mut answer).await,
+            };
+            return whole.map_err(|_| "truncated").map(|()| answer);
+        }
+    }
+
+    /// A head in small letters, with the empty line.
+    async fn head(&mut self) -> Result<String, Failure> {
+        let end = loop {
+            if let Some(at) = find(&self.input, b"\r\n\r\n") {
+                break at + 4;
+            }
+            let before = self.input.len();
+            match self.stream.read_buf(&mut self.input).await {
+                Ok(1..) => {}
+                _ if before > 0 => return Err("truncated"),
+                Ok(0) => return Err("closed"),
+                Err(_) => return Err("reset"),
+            }
+        };
+        let rest = self.input.split_off(end);
+        let head = std::mem::replace(&mut self.input, rest);
+        Ok(String::from_utf8_lossy(&head).to_ascii_lowercase())
+    }
+
+    async fn chunks(&mut self, answer: &mut Answer) -> io::Result<()> {
+        loop {
+            let line = self.line().await?;
+            let length = u64::from_str_radix(line.trim(), 16);
+            let length = length.map_err(|_| io::ErrorKind::InvalidData)?;
+            if length == 0 {
+                while !self.line().await?.trim().is_empty() {}
+                return Ok(());
+            }
+            self.take(length, answer).await?;
+            self.line().await?;
+        }
+    }
+
+    async fn line(&mut self) -> io::Result<String> {
+        loop {
+            if let Some(at) = find(&self.input, b"\n") {
+                let rest = self.input.split_off(at + 1);
+                let line = std::mem::replace(&mut self.input, rest);
+                return Ok(String::from_utf8_lossy(&line).into_owned());
+            }
+            self.more().await?;
+        }
+    }
+
+    async fn take(&mut self, length: u64, answer: &mut Answer) -> io::Result<()> {
+        let mut left = length;
+        while left > 0 {
+            if self.input.is_empty() {
+                self.more().await?;
+            }
+            let here = left.min(self.input.len() as u64) as usize;
+            let room = KEPT_MAX.saturating_sub(answer.body.len()).min(here);
+            answer.body.extend_from_slice(&self.input[..room]);
+            self.input.drain(..here);
+            left -= here as u64;
+            answer.length += here as u64;
+        }
+        Ok(())
+    }
+
+    async fn more(&mut self) -> io::Result<()> {
+        self.input.reserve(16 * 1024);
+        match self.stream.read_buf(&mut self.input).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn length(head: &str) -> Result<u64, Failure> {
+    let Some((_, rest)) = head.split_once("\r\ncontent-length: ") else {
+        return Ok(0);
+    };
+    let digits = rest.lines().next().unwrap_or_default();
+    digits.parse().map_err(|_| "not a response")
+}
+
+pub(crate) fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    bytes
+        .windows(pattern.len())
+        .position(|window| window == pattern)
+}
+
+/// For a connection, and for a whole exchange.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bytes of a body that are kept.
+const KEPT_MAX: usize = 64 * 1024;

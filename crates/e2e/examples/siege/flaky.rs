@@ -1,0 +1,105 @@
+//! A backend that fails in every way it can, at random: it answers, closes, resets, stalls, sends
+//! half a response or none that is one.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::io::{self, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::client::find;
+use crate::tier::pause;
+
+/// Starts the backend on a thread of its own, for as long as this process lives; says where it
+/// listens.
+pub(crate) fn start() -> anyhow::Result<SocketAddr> {
+    serve_apart(|stream| async move {
+        // However it ends is how it was meant to end.
+        serve(stream).await.ok();
+    })
+}
+
+/// Runs `serve` for each connection to a new address, on a thread with an event loop of its own.
+pub(crate) fn serve_apart<F>(
+    serve: impl Fn(TcpStream) -> F + Send + 'static,
+) -> anyhow::Result<SocketAddr>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    thread::spawn(move || {
+        runtime.block_on(async move {
+            let listener = TcpListener::from_std(listener).expect("within the runtime");
+            loop {
+                if let Ok((stream, _)) = listener.accept().await {
+                    stream.set_nodelay(true).ok();
+                    tokio::spawn(serve(stream));
+                }
+            }
+        });
+    });
+    Ok(address)
+}
+
+async fn serve(mut stream: TcpStream) -> io::Result<()> {
+    let mut input = Vec::new();
+    while read_request(&mut stream, &mut input).await? {
+        match fastrand::u8(..20) {
+            0..=11 => stream.write_all(ANSWER).await?,
+            12 => return Ok(()),
+            13 => return SockRef::from(&stream).set_linger(Some(Duration::ZERO)),
+            14 => pause(Duration::from_secs(3)).await,
+            15 => return stream.write_all(&ANSWER[..ANSWER.len() - 3]).await,
+            16 => return stream.write_all(b"HTTP/1.1 2000 What\r\n\r\n").await,
+            17 => stream.write_all(&[ANSWER, ANSWER].concat()).await?,
+            18 => {
+                stream.write_all(ANSWER).await?;
+                return Ok(());
+            }
+            _ => drip(&mut stream).await?,
+        }
+    }
+    Ok(())
+}
+
+/// The answer, a few bytes at a time.
+async fn drip(stream: &mut TcpStream) -> io::Result<()> {
+    for piece in ANSWER.chunks(7) {
+        stream.write_all(piece).await?;
+        pause(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// Takes one request from the stream; `false` at its end.
+pub(crate) async fn read_request(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<bool> {
+    let end = loop {
+        if let Some(at) = find(input, b"\r\n\r\n") {
+            break at + 4;
+        }
+        if stream.read_buf(input).await? == 0 {
+            return Ok(false);
+        }
+    };
+    let head = String::from_utf8_lossy(&input[..end]).to_ascii_lowercase();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
+    let whole = end + length.unwrap_or(0);
+    while input.len() < whole {
+        if stream.read_buf(input).await? == 0 {
+            return Ok(false);
+        }
+    }
+    input.drain(..whole);
+    Ok(true)
+}
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789";

@@ -1,0 +1,185 @@
+//! Honest clients: kept-alive connections with pauses between their requests, at a bounded rate.
+//!
+//! Each client has a plan of when its requests are due; latency counts from then, so that a front
+//! that stalls cannot hide behind clients that wait for it. The answers are checked.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::client::{Answer, Client, Failure};
+use crate::tally::Tally;
+
+/// What the clients do.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    pub(crate) front: SocketAddr,
+    pub(crate) clients: usize,
+    /// Requests a second, of all clients together.
+    pub(crate) rate: f64,
+    pub(crate) mix: &'static [Kind],
+    /// Requests on one connection; 0 for as many as the front allows.
+    pub(crate) requests_max: usize,
+}
+
+/// What a request is. Each is as likely as it is often in [`Load::mix`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The page of 347 bytes.
+    Page,
+    /// The same, whose answer may be a failure: from the backend that fails at random.
+    Flaky,
+    /// A body that comes back.
+    Echo,
+    /// 200 KB down.
+    Download,
+    /// 100 KB up.
+    Upload,
+    /// An answer after 20 ms.
+    Slow,
+    /// A static file of 347 bytes that Tomcat serves as well.
+    File,
+    /// A POST to the same.
+    Post,
+}
+
+/// Clients at work; they stop between two requests.
+#[derive(Debug)]
+pub(crate) struct Working {
+    stopping: Arc<AtomicBool>,
+    tasks: JoinSet<()>,
+}
+
+impl Load {
+    /// Starts the clients; what comes of their requests goes to `tally`.
+    pub(crate) fn start(&self, tally: &Arc<Tally>) -> Working {
+        let stopping = Arc::new(AtomicBool::new(false));
+        let mut tasks = JoinSet::new();
+        for _ in 0..self.clients {
+            tasks.spawn(run(self.clone(), Arc::clone(tally), Arc::clone(&stopping)));
+        }
+        Working { stopping, tasks }
+    }
+}
+
+impl Working {
+    /// Lets every client finish its request and close.
+    pub(crate) async fn stop(mut self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+async fn run(load: Load, tally: Arc<Tally>, stopping: Arc<AtomicBool>) {
+    let pause = load.clients as f64 / load.rate;
+    let mut client: Option<Client> = None;
+    let mut requests = 0;
+    // Clients do not start all at once.
+    let mut due = Instant::now() + Duration::from_secs_f64(pause * fastrand::f64());
+    loop {
+        while Instant::now() < due && !stopping.load(Ordering::Relaxed) {
+            sleep_until(due.min(Instant::now() + STOPS_WITHIN)).await;
+        }
+        if stopping.load(Ordering::Relaxed) {
+            return;
+        }
+        let kind = load.mix[fastrand::usize(..load.mix.len())];
+        let used = client.take().filter(Client::is_quiet);
+        let (outcome, keep) = request(kind, load.front, used).await;
+        requests += 1;
+        match outcome {
+            Ok(answer) if kind == Kind::Flaky => {
+                tally.other(kind.name(), answer.status);
+                client = keep.filter(|_| !answer.closes);
+            }
+            Ok(answer) => {
+                tally.served(kind.name(), answer.status, due.elapsed());
+                let done = load.requests_max > 0 && requests % load.requests_max == 0;
+                client = keep.filter(|_| !answer.closes && !done);
+            }
+            Err(failure) => tally.failed(kind.name(), failure),
+        }
+        due += Duration::from_secs_f64(interval(pause));
+    }
+}
+
+/// Exponentially distributed, but never so long that the front closes for it.
+fn interval(mean: f64) -> f64 {
+    (-fastrand::f64().max(f64::MIN_POSITIVE).ln() * mean).min(40.0)
+}
+
+async fn request(
+    kind: Kind,
+    front: SocketAddr,
+    client: Option<Client>,
+) -> (Result<Answer, Failure>, Option<Client>) {
+    let mut client = match client {
+        Some(client) => client,
+        None => match Client::connect(front).await {
+            Ok(client) => client,
+            Err(failure) => return (Err(failure), None),
+        },
+    };
+    let (bytes, body) = kind.request();
+    let checked = client.ask(&bytes).await.and_then(|answer| {
+        let right = answer.status != 200 || kind.is_right(&answer, body);
+        if right { Ok(answer) } else { Err("wrong body") }
+    });
+    (checked, Some(client))
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Page => "page",
+            Self::Flaky => "flaky",
+            Self::Echo => "echo",
+            Self::Download => "download",
+            Self::Upload => "upload",
+            Self::Slow => "slow",
+            Self::File => "file",
+            Self::Post => "post",
+        }
+    }
+
+    /// The bytes to send, and how many of them are the body.
+    fn request(self) -> (Vec<u8>, usize) {
+        let (method, path, body) = match self {
+            Self::Page => ("GET", "/", 0),
+            Self::Flaky => ("GET", "/flaky", 0),
+            Self::Echo => ("POST", "/echo", 1 + fastrand::usize(..20_000)),
+            Self::Download => ("GET", "/bytes/200000", 0),
+            Self::Upload => ("PUT", "/sink", 100_000),
+            Self::Slow => ("GET", "/delay/20", 0),
+            Self::File => ("GET", "/page.html", 0),
+            Self::Post => ("POST", "/method.jsp", 100),
+        };
+        let mut bytes = format!("{method} {path} HTTP/1.1\r\nHost: siege\r\n").into_bytes();
+        if body > 0 {
+            bytes.extend(format!("Content-Length: {body}\r\n").as_bytes());
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend((0..body).map(|index| b'a' + (index % 26) as u8));
+        (bytes, body)
+    }
+
+    fn is_right(self, answer: &Answer, body: usize) -> bool {
+        match self {
+            Self::Page => answer.length == 347,
+            Self::Download => answer.length == 200_000,
+            Self::Echo => {
+                let expected = (0..body).map(|index| b'a' + (index % 26) as u8);
+                let start = answer.body.len().saturating_sub(body);
+                answer.body[start..].iter().copied().eq(expected)
+            }
+            Self::Flaky | Self::Upload | Self::Slow | Self::File | Self::Post => true,
+        }
+    }
+}
+
+/// How long a client that is to stop may take to notice.
+const STOPS_WITHIN: Duration = Duration::from_millis(500);

@@ -1,0 +1,154 @@
+//! The processes under siege: our own applications and the front, and what `/metrics` and `/proc`
+//! tell of the front.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use catamaran_e2e::{Front, catamaran};
+use catamaran_testkit::usage::{memory, open_files};
+use catamaran_testkit::{HttpClient, Process};
+
+/// Our application, listening on one address.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) process: Process,
+    /// As `url` in a configuration.
+    pub(crate) url: String,
+}
+
+/// A front with an admin listener.
+#[derive(Debug)]
+pub(crate) struct Besieged {
+    pub(crate) front: Front,
+    admin: SocketAddr,
+}
+
+/// What a process uses at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    /// Seconds of CPU time since it started.
+    pub(crate) cpu: f64,
+    /// Bytes that the process itself allocated and that are resident: its heap and stacks.
+    pub(crate) private: u64,
+    /// All resident bytes.
+    pub(crate) resident: u64,
+    /// Its share of all resident bytes.
+    pub(crate) proportional: u64,
+    pub(crate) open_files: usize,
+}
+
+impl App {
+    /// `protocol` is `ajp` or `http`, `listen` what `catamaran app` calls an address.
+    pub(crate) fn start(protocol: &str, listen: &str) -> anyhow::Result<Self> {
+        let process = catamaran(&["app", &format!("--{protocol}"), listen, "--workers", "1"])?;
+        let url = process.wait_for_line("an address", |line| {
+            line.strip_prefix("listening on ").map(str::to_owned)
+        })?;
+        Ok(Self { process, url })
+    }
+}
+
+impl Besieged {
+    /// A front whose file has `tables` after a listener on a free port, the admin listener and no
+    /// access log.
+    pub(crate) fn start(listen: &str, tables: &str) -> anyhow::Result<Self> {
+        let front = Front::with_config(&config(listen, tables))?;
+        let line = front.wait_for_log("admin on http://")?;
+        let (_, admin) = line.rsplit_once("http://").context("an address")?;
+        let admin = admin.trim().parse()?;
+        Ok(Self { front, admin })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.front.address()
+    }
+
+    /// The sum of all samples of a metric, or of those with exactly these labels.
+    pub(crate) fn metric(&self, name: &str) -> anyhow::Result<f64> {
+        let mut client = HttpClient::connect(self.admin)?;
+        client.send(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")?;
+        let page = client.receive()?.text();
+        let of = |line: &str| {
+            let rest = line.strip_prefix(name)?;
+            let (labels, value) = rest.rsplit_once(' ')?;
+            let whole = labels.is_empty() || labels.starts_with('{');
+            whole.then(|| value.parse::<f64>().ok()).flatten()
+        };
+        Ok(page.lines().filter_map(of).sum())
+    }
+
+    pub(crate) fn usage(&mut self) -> anyhow::Result<Usage> {
+        usage(self.front.process().id())
+    }
+
+    /// Lines of the front's own output with one of these words in them.
+    pub(crate) fn alarms(&self) -> Vec<String> {
+        let said = self.front.log();
+        let alarming = |line: &&str| line.contains("panic") || line.contains("ERROR");
+        said.lines().filter(alarming).map(str::to_owned).collect()
+    }
+}
+
+/// A whole file; `listen` and `tables` are text of it.
+pub(crate) fn config(listen: &str, tables: &str) -> String {
+    format!(
+        "[server]\nworkers = 2\n[log]\naccess = \"off\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+         [[listen]]\naddress = \"127.0.0.1:0\"\n{listen}{tables}"
+    )
+}
+
+/// One upstream that serves every path, with these backends and `keys` for each of them.
+pub(crate) fn upstream(urls: &[&str], keys: &str) -> String {
+    let mut tables = String::from("[[route]]\nupstream = \"app\"\n");
+    for url in urls {
+        let _ = write!(tables, "[[upstream.app.backend]]\nurl = \"{url}\"\n{keys}");
+    }
+    tables
+}
+
+/// What the process `id` uses.
+pub(crate) fn usage(id: u32) -> anyhow::Result<Usage> {
+    let memory = memory(id)?;
+    Ok(Usage {
+        cpu: cpu(id)?,
+        private: memory.private,
+        resident: memory.resident,
+        proportional: proportional(id)?,
+        open_files: open_files(id)?,
+    })
+}
+
+fn proportional(id: u32) -> anyhow::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{id}/smaps_rollup"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let kib: u64 = kib.context("a Pss line")?.trim().parse()?;
+    Ok(kib * 1024)
+}
+
+/// User and system time, from fields 14 and 15 of `/proc/PID/stat`.
+fn cpu(id: u32) -> anyhow::Result<f64> {
+    let text = fs::read_to_string(format!("/proc/{id}/stat"))?;
+    let (_, fields) = text.rsplit_once(')').context("a name in brackets")?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks = |index: usize| -> anyhow::Result<f64> {
+        Ok(fields.get(index).context("a field")?.parse::<f64>()?)
+    };
+    Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+}
+
+/// Bytes as mebibytes.
+pub(crate) fn mib(bytes: u64) -> f64 {
+    bytes as f64 / (1 << 20) as f64
+}
+
+/// Waits while other tasks run.
+pub(crate) async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// `USER_HZ`, which Linux has fixed for what it tells users.
+const TICKS_PER_SECOND: f64 = 100.0;

@@ -1,0 +1,66 @@
+//! Which requests get which pooled connection.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use catamaran_testkit::{Peer, Script};
+use http::{HeaderMap, Method};
+
+use super::*;
+use crate::config::{Address, Protocol};
+use crate::conn::Event;
+use crate::request::{BodyLength, ClientFacts, Request};
+
+#[tokio::test]
+async fn a_request_that_must_not_run_twice_keeps_away_from_what_may_be_dropped() {
+    let peer = Peer::start_with(|index| match index {
+        0 => turn(),
+        _ => turn().then(turn()).then(turn()).stall(),
+    });
+    let address = peer.tcp_address();
+    let host = address.ip().to_string();
+    let port = address.port();
+    let mut config = BackendConfig::new(Protocol::Http, Address::Tcp { host, port });
+    config.idle_timeout = Duration::from_secs(60);
+    let backend = Backend::new(config, 1);
+    let start = Instant::now();
+    let after = |seconds| start + Duration::from_secs(seconds);
+
+    exchange(&backend, Reuse::Lasting, after(0), false).await;
+    // It is closed; that it was is noticed ten seconds later.
+    let _ = peer.wait_outcome(0);
+    exchange(&backend, Reuse::Any, after(10), false).await;
+    exchange(&backend, Reuse::Lasting, after(14), true).await;
+    exchange(&backend, Reuse::Any, after(24), true).await;
+    exchange(&backend, Reuse::Lasting, after(34), false).await;
+    assert_eq!(backend.counts().open, 1, "in place of the other");
+    exchange(&backend, Reuse::Never, after(35), false).await;
+}
+
+/// One exchange whose connection is given back at `now`.
+async fn exchange(backend: &Arc<Backend>, reuse: Reuse, now: Instant, reused: bool) {
+    let mut lease = backend.lease(0, reuse, now).await.unwrap();
+    assert_eq!(lease.is_reused(), reused, "{reuse:?}");
+    let request = Request {
+        method: &Method::POST,
+        path: b"/",
+        query: None,
+        protocol: "HTTP/1.1",
+        host: b"a",
+        headers: &HeaderMap::new(),
+        body: BodyLength::Known(0),
+        client: ClientFacts::local(),
+    };
+    lease.send_request(&request).unwrap();
+    poll_fn(|cx| lease.poll_write(cx)).await.unwrap();
+    while !matches!(
+        poll_fn(|cx| lease.poll_event(cx)).await.unwrap(),
+        Event::End
+    ) {}
+    lease.finish(now);
+}
+
+fn turn() -> Script {
+    let script = Script::new().expect_until(b"\r\n\r\n");
+    script.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+}

@@ -1,0 +1,81 @@
+//! How soon a backend closes connections that are idle, as far as that was noticed.
+//!
+//! A request that must not run twice is lost if its pooled connection is dropped just as it is
+//! sent. A backend whose own limit is shorter than our `idle_timeout`, or that drops connections
+//! for reasons of its own, shows it: pooled connections are found closed. Such requests then keep
+//! away from connections that have been idle for about as long.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+#[derive(Debug, Default)]
+pub(crate) struct Drops {
+    // A std mutex: held for a comparison, and asked for only where a connection was found closed or
+    // a request must not run twice.
+    youngest: Mutex<Option<Found>>,
+}
+
+/// A connection that was found closed.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    /// How long it was idle, at most.
+    idle: Duration,
+    at: Instant,
+}
+
+impl Drops {
+    /// Notes that a connection idle for `idle` was found closed.
+    pub(crate) fn note(&self, idle: Duration, now: Instant) {
+        let mut youngest = self.lock();
+        if youngest.is_none_or(|found| idle <= found.idle || found.is_forgotten(now)) {
+            *youngest = Some(Found { idle, at: now });
+        }
+    }
+
+    /// Whether a connection idle for `idle` may be about to be closed.
+    pub(crate) fn threaten(&self, idle: Duration, now: Instant) -> bool {
+        let youngest = *self.lock();
+        youngest.is_some_and(|found| !found.is_forgotten(now) && idle >= found.idle / 2)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Found>> {
+        self.youngest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Found {
+    fn is_forgotten(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) >= MEMORY
+    }
+}
+
+/// For so long a connection found closed tells something of others: a restart of the backend, which
+/// closes them all, is not held against it for long.
+const MEMORY: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_youngest_that_was_found_counts_for_a_minute() {
+        let seconds = Duration::from_secs;
+        let (drops, start) = (Drops::default(), Instant::now());
+        assert!(!drops.threaten(seconds(1000), start), "none found");
+        drops.note(seconds(10), start);
+        drops.note(seconds(20), start);
+        assert!(!drops.threaten(seconds(4), start));
+        assert!(drops.threaten(seconds(5), start));
+        drops.note(seconds(4), start + seconds(30));
+        assert!(drops.threaten(seconds(2), start + seconds(89)));
+        assert!(!drops.threaten(seconds(1000), start + seconds(90)));
+        drops.note(seconds(20), start + seconds(91));
+        assert!(
+            !drops.threaten(seconds(4), start + seconds(92)),
+            "forgotten"
+        );
+        assert!(drops.threaten(seconds(10), start + seconds(92)));
+    }
+}
