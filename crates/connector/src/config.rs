@@ -37,6 +37,19 @@ pub struct Config {
     /// Length of that queue per listener. Default 1024; Tomcat's `acceptCount` (100) overflows
     /// when a front opens its whole pool at once.
     pub accept_count: u32,
+    /// Threads for a [blocking](crate::Application::blocking) application at most: so many of its
+    /// requests are worked on at once. Default 200, as Tomcat's `maxThreads`.
+    pub max_threads: NonZeroUsize,
+    /// Threads of those that are started at once and kept. Default 10; Tomcat: `minSpareThreads`.
+    pub min_spare_threads: usize,
+    /// Requests that may wait for a thread; further ones are answered with 503 and counted as
+    /// `executor-full`. Default 8192, one for each connection of the default
+    /// [`max_connections`](Self::max_connections). Tomcat: the executor's `maxQueueSize`, unlimited
+    /// by default.
+    pub max_queue_size: usize,
+    /// How long a thread beyond the spare ones may have nothing to do before it ends. Default 60 s.
+    /// Tomcat: the executor's `maxIdleTime`.
+    pub max_idle_time: Duration,
     /// How long the peer may take to send the first byte after connecting, a whole head once begun,
     /// and each further piece of a body. Default 20 s, as `connectionTimeout` in Tomcat's
     /// `server.xml`. Too short cuts off slow clients, too long lets slow heads pile up.
@@ -106,6 +119,10 @@ impl Default for Config {
             workers: std::thread::available_parallelism().unwrap_or(one),
             max_connections: 8192,
             accept_count: 1024,
+            max_threads: const { NonZeroUsize::new(200).expect("200 is not 0") },
+            min_spare_threads: 10,
+            max_queue_size: 8192,
+            max_idle_time: Duration::from_secs(60),
             connection_timeout: Duration::from_secs(20),
             http_keep_alive_timeout: Duration::from_secs(60),
             ajp_keep_alive_timeout: None,

@@ -26,7 +26,6 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 mod peer;
 mod piped;
 mod request;
-mod source;
 mod wire;
 
 pub(crate) use peer::Peer;
@@ -36,8 +35,8 @@ use crate::{
     handler::{Body, BodyLength, Request, Response},
     output::Output,
     pipe::ConnEnd,
+    source::{Piece, Source},
 };
-use source::{Piece, Source};
 use wire::{Event, Leaves, Wire};
 
 /// The state of one connection.
@@ -80,10 +79,13 @@ pub(crate) enum Action {
     Serve(Box<Request>),
     /// Poll again after so long, not before.
     Wait(Duration),
-    /// Poll again when the application wakes the connection. Meanwhile read, as for
-    /// [`Action::Read`], if `read` says so; and with `write`, poll again as for [`Action::Write`],
-    /// whichever comes first. What does not read looks out for [`Conn::handle_hangup`].
-    Park { read: Option<Awaiting>, write: bool },
+    /// Poll again when the application wakes the connection. Meanwhile, for what is awaited of the
+    /// peer, do as for [`Action::Read`], but read only if it [`reads`](Awaiting::reads); and with
+    /// `write`, poll again as for [`Action::Write`], whichever comes first.
+    Park {
+        awaiting: Option<Awaiting>,
+        write: bool,
+    },
     /// Send what is left, then close.
     Close(Close),
 }
@@ -98,6 +100,11 @@ pub(crate) struct Close {
     pub(crate) reason: Option<&'static str>,
 }
 
+const PEER_GONE: Close = Close {
+    linger: false,
+    reason: Some("peer-gone"),
+};
+
 /// What the peer is being waited for: the class of deadline that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaiting {
@@ -111,12 +118,20 @@ pub(crate) enum Awaiting {
     Body,
     /// What is left of a request after its response. Counts from the response's end.
     Leftover,
+    /// Nothing more: the peer has closed its half, and may be gone. Counts from the last sign of
+    /// life of the application.
+    Answer,
 }
 
 impl Awaiting {
     /// Whether bytes from the peer start the deadline anew.
     pub(crate) fn restarts(self) -> bool {
         matches!(self, Self::FirstByte | Self::NextRequest | Self::Body)
+    }
+
+    /// Whether there is anything to be read.
+    pub(crate) fn reads(self) -> bool {
+        self != Self::Answer
     }
 }
 
@@ -144,6 +159,8 @@ struct Exchange {
     head_only: bool,
     /// How long its body is.
     length: BodyLength,
+    /// The peer has closed its half, and nothing has been produced for it since.
+    hung_up: bool,
     /// The client waits for 100 (Continue).
     expects_continue: bool,
     /// The final head has been written: a fault can no longer be answered.
@@ -260,6 +277,7 @@ impl Conn {
                     reason: Some("leftover-timeout"),
                 })
             }
+            State::Piped if self.exchange.hung_up => self.close(PEER_GONE),
             // Who is not waiting for the body has not been kept waiting.
             State::Piped if !self.awaits_body() => self.poll(io),
             _ => self.refuse(
@@ -269,28 +287,29 @@ impl Conn {
         }
     }
 
-    /// The peer has closed its half while nothing is expected from it. A web server that closes an
-    /// AJP connection has given the request up; an HTTP client may merely have finished sending, so
-    /// it gets what can be had without it, but no application is kept busy for it.
-    pub(crate) fn handle_hangup(&mut self) -> Option<Action> {
-        let gone = match self.state {
-            State::Delayed | State::Sending => !self.wire.is_http(),
-            State::Piped => self.wire.is_request_over(),
-            _ => false,
-        };
-        gone.then(|| {
-            self.close(Close {
-                linger: false,
-                reason: Some("peer-gone"),
-            })
-        })
+    /// The peer has closed its half while nothing is read. A web server that closes an AJP
+    /// connection has given the request up; an HTTP client may merely have finished sending, so it
+    /// is answered, but no application is kept busy for it for longer than the deadline allows.
+    pub(crate) fn handle_hangup(&mut self, io: &mut Io<'_>) -> Option<Action> {
+        let is_over = !self.wire.is_http();
+        match self.state {
+            State::Delayed | State::Sending | State::Piped if is_over => {
+                Some(self.close(PEER_GONE))
+            }
+            State::Piped if !self.exchange.hung_up => {
+                self.exchange.hung_up = true;
+                Some(self.poll(io))
+            }
+            _ => None,
+        }
     }
 
     /// Whether bytes that have arrived by now have to be in [`Io::input`] before the next
     /// [`poll`](Self::poll), although nothing asked for them: over AJP, a response whose end finds
     /// any is the last one of its connection, for no front sends its next request before that end.
     pub(crate) fn watches_input(&self) -> bool {
-        matches!(self.state, State::Delayed | State::Sending | State::Piped) && !self.wire.is_http()
+        let under_way = matches!(self.state, State::Delayed | State::Piped | State::Sending);
+        under_way && !self.wire.is_http()
     }
 
     /// The connector is being stopped: close after the request under way, or now if there is none.

@@ -20,7 +20,8 @@ mod timers;
 use socket2::Socket;
 
 use crate::{
-    Handler, IoModel,
+    IoModel,
+    application::Runner,
     config::{Config, Listener, Protocol},
     conn::Awaiting,
     counters::Counters,
@@ -70,7 +71,7 @@ impl Worker {
 /// What all workers of a connector see.
 pub(crate) struct Shared {
     pub(crate) config: Arc<Config>,
-    pub(crate) handler: Box<dyn Handler>,
+    pub(crate) runner: Runner,
     /// Connections open now.
     open: AtomicUsize,
     /// When to give up what is still open; set once the connector is being stopped. A lock because
@@ -79,10 +80,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, handler: impl Handler) -> Self {
+    pub(crate) fn new(config: Config, runner: Runner) -> Self {
         Self {
             config: Arc::new(config),
-            handler: Box::new(handler),
+            runner,
             open: AtomicUsize::new(0),
             stop: Mutex::new(None),
         }
@@ -133,6 +134,7 @@ impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
             .field("config", &self.config)
+            .field("runner", &self.runner)
             .field("open", &self.open)
             .finish_non_exhaustive()
     }

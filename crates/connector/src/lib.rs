@@ -43,10 +43,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![allow(dead_code, reason = "no application answers through a pipe yet")]
-
 mod app;
+mod application;
 mod attribute;
+mod blocking;
 mod confidential;
 mod config;
 mod conn;
@@ -55,15 +55,27 @@ mod handler;
 mod io;
 mod output;
 mod pipe;
+mod played;
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        reason = "waiting for a pool's end is for a driver that owns one"
+    )
+)]
+mod pool;
 mod rope;
 mod running;
+mod source;
 mod trust;
 
 pub use catamaran_ajp::PacketSize;
 
 pub use crate::{
     app::App,
+    application::Application,
     attribute::AllowedAttributes,
+    blocking::{BlockingHandler, BodyReader, Responder, ResponseWriter},
     confidential::{ConfidentialPathError, ConfidentialPaths},
     config::{
         Address, Config, IoModel, Listener, Protocol, Secret, UnixSocketMode, UnixSocketModeError,

@@ -27,26 +27,19 @@ use http::{HeaderMap, StatusCode};
 use crate::{handler::BodyLength, rope::Rope};
 
 /// How an application tells a driver that a connection has something to do.
-pub(crate) trait Wake: Send + Sync {
+pub(crate) trait Wake: fmt::Debug + Send + Sync {
     /// Has the connection that the driver knows as `key` polled soon. May be called from any
     /// thread, for connections that are gone, and in vain.
     fn wake(&self, key: usize);
 }
 
 /// A driver, and which of its connections is meant.
+#[derive(Debug)]
 pub(crate) struct Wakeup {
     /// Whom to tell.
     pub(crate) driver: Arc<dyn Wake>,
     /// Its name for the connection.
     pub(crate) key: usize,
-}
-
-impl fmt::Debug for Wakeup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wakeup")
-            .field("key", &self.key)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Bytes of a request's body read before the application has taken them.
@@ -231,7 +224,8 @@ impl ConnEnd {
     /// Has `send` take as much of the response's body as it can, and says what comes after that.
     pub(crate) fn send(&self, send: impl FnOnce(&mut Rope)) -> Progress {
         let mut state = self.0.lock();
-        if !state.due {
+        // A head that has come since it was looked for goes first; the driver was woken for it.
+        if !state.due || state.head.is_some() {
             return Progress::Open { flush: false };
         }
         send(&mut state.parts);
@@ -275,7 +269,8 @@ impl Drop for ConnEnd {
 
 impl BodyEnd {
     /// The next piece of the body, `None` at its end. Until there is one, `waker` is kept to be
-    /// told. The first call lets a client that asked for leave send its body.
+    /// told, and what has been added to the response is sent. The first call lets a client that
+    /// asked for leave send its body.
     pub(crate) fn poll_read(&self, waker: &Waker) -> Poll<Option<Result<Bytes, BodyError>>> {
         let mut state = self.0.lock();
         if !state.body.is_empty() {
@@ -289,9 +284,13 @@ impl BodyEnd {
         match state.inflow {
             Inflow::Ended | Inflow::Unwanted => Poll::Ready(None),
             Inflow::Failed(error) => Poll::Ready(Some(Err(error))),
-            Inflow::Unasked | Inflow::Open => {
+            before @ (Inflow::Unasked | Inflow::Open) => {
                 state.reader = Some(waker.clone());
-                if std::mem::replace(&mut state.inflow, Inflow::Open) == Inflow::Unasked {
+                state.inflow = Inflow::Open;
+                // The peer may want to see what has been answered before it sends more.
+                let answered = !state.due && !state.parts.is_empty();
+                state.due |= answered;
+                if answered || before == Inflow::Unasked {
                     self.0.ring(state);
                 }
                 Poll::Pending

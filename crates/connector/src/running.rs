@@ -3,7 +3,8 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::{
-    Config, Handler, Listener, Snapshot,
+    Application, Config, Listener, Snapshot,
+    application::Runner,
     counters::Counters,
     io::{
         self, Shared, Worker,
@@ -59,8 +60,9 @@ pub enum StartError {
 /// # Errors
 /// What [`Config::check`] refuses, and whatever the system says to listening: see [`StartError`].
 /// Nothing is left running or bound then.
-pub fn start(config: Config, handler: impl Handler) -> Result<Running, StartError> {
+pub fn start(config: Config, application: impl Into<Application>) -> Result<Running, StartError> {
     config.check()?;
+    let runner = Runner::start(application.into(), &config)?;
     let workers = Worker::count(&config);
     let bind = |listener| io::listen::bind(listener, workers, &config);
     let mut bound = config
@@ -74,7 +76,7 @@ pub fn start(config: Config, handler: impl Handler) -> Result<Running, StartErro
             .iter_mut()
             .filter_map(|bound| bound.file.take())
             .collect(),
-        shared: Arc::new(Shared::new(config, handler)),
+        shared: Arc::new(Shared::new(config, runner)),
         counters: (0..workers).map(|_| Arc::default()).collect(),
         workers: Vec::with_capacity(workers),
     };

@@ -46,6 +46,7 @@ impl Conn {
 
     /// Goes on as far as both sides allow; `None` if the response is complete.
     fn meet(&mut self, port: &ConnEnd, io: &mut Io<'_>) -> Result<Option<Action>, Refusal> {
+        let before = io.out.len();
         let read = self.receive_for(port, io)?;
         if let Some(head) = port.take_head() {
             let silent = self.is_silent(head.status);
@@ -66,8 +67,10 @@ impl Conn {
             Progress::Open { flush: true } => self.wire.send_flush(io.out),
             Progress::Open { flush: false } => {}
         }
+        self.exchange.hung_up &= io.out.len() == before;
+        let awaiting = read.or_else(|| self.exchange.hung_up.then_some(Awaiting::Answer));
         let write = io.out.is_full();
-        Ok(Some(Action::Park { read, write }))
+        Ok(Some(Action::Park { awaiting, write }))
     }
 
     /// Passes the request's body on while the application wants it; says what is awaited of it.

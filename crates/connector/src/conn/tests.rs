@@ -73,6 +73,10 @@ impl Play {
         self.call(Conn::handle_timeout)
     }
 
+    fn hang_up(&mut self) -> &mut Self {
+        self.call(|conn, io| conn.handle_hangup(io).expect("it matters"))
+    }
+
     fn call(&mut self, event: impl FnOnce(&mut Conn, &mut Io<'_>) -> Action) -> &mut Self {
         let date = HeaderValue::from_static(DATE);
         let io = &mut Io {

@@ -206,15 +206,6 @@ impl Wire {
         }
     }
 
-    /// Whether nothing more of the request is to come, or nobody could want it: a web server that
-    /// closes an AJP connection has given the request up.
-    pub(super) fn is_request_over(&self) -> bool {
-        match self {
-            Self::Ajp(_) => true,
-            Self::Http(server) => server.request_body_done(),
-        }
-    }
-
     /// Makes the response that follows the last one.
     pub(super) fn close_after(&mut self) {
         match self {

@@ -8,7 +8,7 @@
 use std::{
     collections::VecDeque,
     io,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
     time::{Duration, Instant, SystemTime},
 };
@@ -23,7 +23,7 @@ mod stream;
 mod task;
 
 use super::{Shared, now, timers::Timers};
-use crate::{config::Listener, conn::Peer, counters::Counters, output::Output};
+use crate::{config::Listener, conn::Peer, counters::Counters, output::Output, pipe::Wake};
 use stream::Acceptor;
 use task::{Fate, Task};
 
@@ -31,6 +31,14 @@ use task::{Fate, Task};
 #[derive(Debug)]
 pub(crate) struct Running {
     thread: JoinHandle<()>,
+    wakeups: Arc<Wakeups>,
+}
+
+/// Connections that applications have something for, and the way to tell the worker.
+#[derive(Debug)]
+struct Wakeups {
+    /// Keys of tasks, some perhaps of earlier ones. A lock held for a push or a swap.
+    keys: Mutex<Vec<usize>>,
     waker: Waker,
 }
 
@@ -38,7 +46,7 @@ impl Running {
     /// Makes the worker look at [`Shared`]'s stop.
     pub(crate) fn wake(&self) {
         // Fails only if the worker's queue is gone, and then it needs no waking.
-        let _ = self.waker.wake();
+        let _ = self.wakeups.waker.wake();
     }
 
     /// Waits for the worker to end.
@@ -57,7 +65,10 @@ pub(crate) fn spawn(
     counters: &Arc<Counters>,
 ) -> io::Result<Running> {
     let poll = Poll::new()?;
-    let waker = Waker::new(poll.registry(), WAKE)?;
+    let wakeups = Arc::new(Wakeups {
+        keys: Mutex::default(),
+        waker: Waker::new(poll.registry(), WAKE)?,
+    });
     let mut acceptors = Vec::new();
     for (place, (listener, socket)) in listeners.into_iter().enumerate() {
         let mut acceptor = Acceptor::new(&listener, socket);
@@ -73,12 +84,14 @@ pub(crate) fn spawn(
         unfinished: VecDeque::new(),
         timers: Timers::default(),
         stop: None,
-        lent: Lent::new(shared.clone(), counters.clone()),
+        lent: Lent::new(shared.clone(), counters.clone(), wakeups.clone()),
+        wakeups: wakeups.clone(),
+        woken: Vec::new(),
     };
     let thread = thread::Builder::new()
         .name(format!("connector-{index}"))
         .spawn(move || worker.run())?;
-    Ok(Running { thread, waker })
+    Ok(Running { thread, wakeups })
 }
 
 #[derive(Debug)]
@@ -97,6 +110,9 @@ struct Worker {
     timers: Timers,
     /// Set once the connector is being stopped.
     stop: Option<Instant>,
+    wakeups: Arc<Wakeups>,
+    /// Keys being worked off; kept for its space.
+    woken: Vec<usize>,
     lent: Lent,
 }
 
@@ -105,6 +121,7 @@ struct Worker {
 struct Lent {
     shared: Arc<Shared>,
     counters: Arc<Counters>,
+    wakeups: Arc<dyn Wake>,
     now: Instant,
     date: HeaderValue,
     date_until: Instant,
@@ -138,6 +155,7 @@ impl Worker {
             for event in &events {
                 self.handle_event(event);
             }
+            self.handle_wakeups();
             self.continue_unfinished();
             self.fire_timers();
             self.accept();
@@ -210,6 +228,19 @@ impl Worker {
         self.accept_again = None;
     }
 
+    fn handle_wakeups(&mut self) {
+        let mut keys = std::mem::take(&mut self.woken);
+        self.wakeups.take(&mut keys);
+        for key in keys.drain(..) {
+            // The key may belong to a later connection by now, which loses nothing by a turn.
+            if let Some(task) = self.tasks.get_mut(key) {
+                task.handle_wake();
+                self.advance(key);
+            }
+        }
+        self.woken = keys;
+    }
+
     fn continue_unfinished(&mut self) {
         for _ in 0..self.unfinished.len() {
             let Some(key) = self.unfinished.pop_front() else {
@@ -261,7 +292,8 @@ impl Worker {
             Ok((stream, peer)) => {
                 self.starved = false;
                 let protocol = acceptor.protocol();
-                self.open(Task::new(stream, protocol, peer, &self.lent));
+                let key = self.tasks.vacant_key();
+                self.open(Task::new(stream, peer, (protocol, key), &self.lent));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => *ready = false,
             // The peer gave up while it waited in the queue.
@@ -315,12 +347,35 @@ impl Worker {
     }
 }
 
+impl Wakeups {
+    /// Moves the keys to `keys`, which is empty.
+    fn take(&self, keys: &mut Vec<usize>) {
+        let mut waiting = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut *waiting, keys);
+    }
+}
+
+impl Wake for Wakeups {
+    fn wake(&self, key: usize) {
+        let mut waiting = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push(key);
+        // The worker takes all keys at once, so whoever left the first one has told it.
+        let first = waiting.len() == 1;
+        drop(waiting);
+        if first {
+            // Fails only if the worker's queue is gone, and then there is nobody to tell.
+            let _ = self.waker.wake();
+        }
+    }
+}
+
 impl Lent {
-    fn new(shared: Arc<Shared>, counters: Arc<Counters>) -> Self {
+    fn new(shared: Arc<Shared>, counters: Arc<Counters>, wakeups: Arc<dyn Wake>) -> Self {
         let now = now();
         Self {
             shared,
             counters,
+            wakeups,
             now,
             date: date(),
             date_until: now + Duration::from_secs(1),

@@ -23,7 +23,7 @@ struct Answer {
 }
 
 /// An application that behaves as a row wants it to.
-fn tier(io: IoModel, behaviour: Behaviour) -> Tier {
+fn tier(io: Model, behaviour: Behaviour) -> Tier {
     let handler = move |_: &Request| {
         let mut response = Response::new(StatusCode::OK, Body::Full("".into()));
         response.after_body = behaviour == Behaviour::Reads;

@@ -189,7 +189,7 @@ fn a_body_that_turns_out_too_long_is_cut_off() {
     });
 }
 
-fn limited(io: IoModel) -> Tier {
+fn limited(io: Model) -> Tier {
     Tier::with(io, |config| config.max_post_size = NonZeroU64::new(5))
 }
 

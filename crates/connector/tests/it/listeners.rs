@@ -6,17 +6,17 @@ use catamaran_connector::StartError;
 
 use super::*;
 
-fn config(listeners: Vec<Listener>, io: IoModel) -> Config {
+fn config(listeners: Vec<Listener>, model: Model) -> Config {
     Config {
         listeners,
-        io,
+        io: model.io,
         workers: NonZeroUsize::new(2).unwrap(),
         ..Config::default()
     }
 }
 
-fn refused(listeners: Vec<Listener>, io: IoModel) -> StartError {
-    match start(config(listeners, io), App::new()) {
+fn refused(listeners: Vec<Listener>, model: Model) -> StartError {
+    match start(config(listeners, model), App::new()) {
         Ok(running) => panic!("listens on {:?}", running.addresses()),
         Err(error) => error,
     }
@@ -100,7 +100,7 @@ fn a_socket_file_left_behind_is_replaced_and_nothing_else_is() {
 
 #[test]
 fn listeners_are_shown_as_urls() {
-    let addresses = Tier::start(IoModel::Epoll).running.addresses().to_vec();
+    let addresses = Tier::start(Model::SIMPLEST).running.addresses().to_vec();
     assert!(
         addresses[0].to_string().starts_with("http://127.0.0.1:"),
         "{}",

@@ -1,6 +1,6 @@
 //! The connector over real sockets on loopback, port 0 and temporary paths.
 //!
-//! Every test runs on each driver: the same bytes have to get the same answers. What a connection
+//! Every test runs on each driver and with each kind of application: the same bytes have to get the same answers. What a connection
 //! does with bytes is tested as transcripts beside `Conn`; here it is what sockets add.
 
 #![expect(
@@ -24,11 +24,46 @@ mod tomcat_cases;
 use std::{num::NonZeroUsize, path::Path, time::Duration};
 
 use catamaran_connector::{
-    App, Config, Handler, IoModel, Listener, Protocol, Running, Snapshot, start,
+    App, Application, Config, Handler, IoModel, Listener, Protocol, Running, Snapshot, start,
 };
 use catamaran_testkit::{Address, Deadline, HttpClient};
 
 use ajp_client::AjpClient;
+
+/// What a test is run on.
+#[derive(Clone, Copy, Debug)]
+struct Model {
+    io: IoModel,
+    kind: Kind,
+}
+
+impl Model {
+    /// Where it makes no difference.
+    const SIMPLEST: Self = Self {
+        io: IoModel::Epoll,
+        kind: Kind::Inline,
+    };
+}
+
+/// Where the application runs.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// On the event loop.
+    Inline,
+    /// On threads of the executor.
+    Threads,
+}
+
+impl Kind {
+    const ALL: [Self; 2] = [Self::Inline, Self::Threads];
+
+    fn application(self, handler: impl Handler) -> Application {
+        match self {
+            Self::Inline => handler.into(),
+            Self::Threads => Application::on_threads(handler),
+        }
+    }
+}
 
 /// A connector with one listener for each protocol.
 struct Tier {
@@ -36,15 +71,19 @@ struct Tier {
 }
 
 impl Tier {
-    fn start(io: IoModel) -> Self {
-        Self::with(io, |_| {})
+    fn start(model: Model) -> Self {
+        Self::with(model, |_| {})
     }
 
-    fn with(io: IoModel, change: impl FnOnce(&mut Config)) -> Self {
-        Self::serving(io, App::new(), change)
+    fn with(model: Model, change: impl FnOnce(&mut Config)) -> Self {
+        Self::serving(model, App::new(), change)
     }
 
-    fn serving(io: IoModel, handler: impl Handler, change: impl FnOnce(&mut Config)) -> Self {
+    fn serving(model: Model, handler: impl Handler, change: impl FnOnce(&mut Config)) -> Self {
+        Self::running(model.io, model.kind.application(handler), change)
+    }
+
+    fn running(io: IoModel, application: Application, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config {
             listeners: vec![loopback(Protocol::Http), loopback(Protocol::Ajp)],
             workers: NonZeroUsize::new(2).unwrap(),
@@ -53,7 +92,7 @@ impl Tier {
         };
         change(&mut config);
         Self {
-            running: start(config, handler).unwrap(),
+            running: start(config, application).unwrap(),
         }
     }
 
@@ -120,10 +159,12 @@ fn address_of(listener: &Listener) -> Address {
     }
 }
 
-/// Runs `check` once for each driver.
-fn on_each_driver(check: impl Fn(IoModel)) {
+/// Runs `check` once for each driver and each kind of application.
+fn on_each_driver(check: impl Fn(Model)) {
     for io in IoModel::ALL {
-        check(*io);
+        for kind in Kind::ALL {
+            check(Model { io: *io, kind });
+        }
     }
 }
 

@@ -20,7 +20,7 @@ fn disguised() -> Vec<u8> {
 }
 
 /// Sends all of it in one write; exactly one request is served, and nothing follows its end.
-fn last_of_its_connection(io: IoModel, bytes: &[Vec<u8>], status: u16) {
+fn last_of_its_connection(io: Model, bytes: &[Vec<u8>], status: u16) {
     let tier = Tier::start(io);
     let mut wire = tier.packets();
     wire.send(&bytes.concat());

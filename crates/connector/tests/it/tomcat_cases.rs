@@ -17,7 +17,7 @@ use super::*;
 use crate::packets::{chunks, field_of};
 
 /// As the suite sets its connector up: no secret, one pattern of attributes, packets of 16,000.
-fn tier(io: IoModel) -> Tier {
+fn tier(io: Model) -> Tier {
     Tier::with(io, fixture)
 }
 

@@ -472,7 +472,7 @@ fn a_front_that_closes_during_an_exchange_has_given_it_up() {
         out: &mut out,
         date: &date,
     };
-    assert!(conn.handle_hangup().is_none());
+    assert!(conn.handle_hangup(&mut io).is_none());
     let Action::Serve(request) = conn.poll(&mut io) else {
         panic!("no request")
     };
@@ -480,7 +480,10 @@ fn a_front_that_closes_during_an_exchange_has_given_it_up() {
         conn.respond(App::new().handle(&request), &mut io),
         Action::Wait(_)
     ));
-    assert!(matches!(conn.handle_hangup(), Some(Action::Close(_))));
+    assert!(matches!(
+        conn.handle_hangup(&mut io),
+        Some(Action::Close(_))
+    ));
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn a_chunked_echo_is_chunked_anew() {
 }
 
 /// One piece and its framing may be written when the mark has not quite been reached.
-const PIECE: usize = source::PIECE_MAX + 1024;
+const PIECE: usize = crate::source::PIECE_MAX + 1024;
 
 #[test]
 fn a_large_response_is_produced_only_as_it_is_sent() {

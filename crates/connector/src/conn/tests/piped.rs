@@ -154,7 +154,7 @@ fn on_both(check: impl Fn(Protocol, Play)) {
 
 fn is_parked(play: &Play) -> bool {
     let parked = Action::Park {
-        read: None,
+        awaiting: None,
         write: false,
     };
     format!("{:?}", play.action) == format!("{parked:?}")
@@ -164,7 +164,7 @@ fn reads_while_parked(play: &Play) -> bool {
     matches!(
         play.action,
         Action::Park {
-            read: Some(Awaiting::Body),
+            awaiting: Some(Awaiting::Body),
             ..
         }
     )
@@ -202,6 +202,29 @@ fn a_small_response_is_kept_together_and_its_length_told() {
         }
         check_next(protocol, &mut play);
     });
+}
+
+#[test]
+fn a_response_that_comes_during_a_look_is_whole_at_the_next() {
+    let driver = Arc::new(Woken::default());
+    let wakeup = Wakeup {
+        driver: driver.clone(),
+        key: KEY,
+    };
+    let (port, _body, response) = pipe::pipe(wakeup, BodyLength::Known(0));
+    assert!(!port.wants_body());
+    assert!(port.take_head().is_none());
+    response.set_head(pipe::Head {
+        status: StatusCode::OK,
+        headers: HeaderMap::new(),
+        length: BodyLength::Unknown,
+    });
+    response.push(Bytes::from_static(b"late")).unwrap();
+    response.end();
+    let progress = port.send(|parts| panic!("{} bytes without a head", parts.len()));
+    assert_eq!(progress, pipe::Progress::Open { flush: false });
+    assert_eq!(driver.0.load(Relaxed), 1);
+    assert!(port.take_head().is_some());
 }
 
 #[test]
@@ -513,19 +536,45 @@ fn a_peer_that_leaves_takes_the_exchange_along() {
     on_both(|protocol, mut play| {
         let mut script = Script::begin(&mut play, get(protocol));
         assert!(!script.is_gone());
-        let action = play.conn.handle_hangup();
-        assert!(matches!(
-            action,
-            Some(Action::Close(Close {
-                reason: Some("peer-gone"),
-                ..
-            }))
-        ));
+        play.hang_up();
+        if protocol == Protocol::Http {
+            // Perhaps it has merely finished sending.
+            assert!(play.closed().is_none() && !script.is_gone());
+            play.time_out();
+        }
+        assert_eq!(play.reason(), Some("peer-gone"));
         assert_eq!(script.own.0.load(Relaxed), 1, "told");
         assert!(script.is_gone());
         assert_eq!(script.response().copy(b"x"), Err(Gone));
         script.end();
     });
+}
+
+#[test]
+fn a_client_that_has_finished_sending_is_answered() {
+    let mut play = Play::new(Protocol::Http);
+    let mut script = Script::begin(&mut play, http11::get("/"));
+    play.hang_up();
+    let waits = |play: &Play| {
+        matches!(
+            play.action,
+            Action::Park {
+                awaiting: Some(Awaiting::Answer),
+                ..
+            }
+        )
+    };
+    assert!(waits(&play));
+    script.head(BodyLength::Known(2)).push("o");
+    script.response().flush().unwrap();
+    play.run();
+    assert!(is_parked(&play), "a sign of life: the deadline starts anew");
+    play.hang_up();
+    assert!(waits(&play));
+    script.push("k");
+    script.end();
+    play.run();
+    assert_eq!(http11::body(&play.text()), "ok");
 }
 
 #[test]

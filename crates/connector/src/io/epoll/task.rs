@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    panic::{AssertUnwindSafe, catch_unwind},
     time::{Duration, Instant},
 };
 
@@ -15,6 +14,7 @@ use super::{
     stream::Stream,
 };
 use crate::{
+    application::Caller,
     config::Protocol,
     conn::{Action, Awaiting, Close, Conn, Io, Peer},
     counters::Counters,
@@ -26,6 +26,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) stream: Stream,
+    /// The worker's name for this task.
+    key: usize,
     conn: Conn,
     /// Received and not yet consumed; without a buffer while idle.
     input: BytesMut,
@@ -92,9 +94,16 @@ const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 256 * 1024;
 
 impl Task {
-    pub(super) fn new(stream: Stream, protocol: Protocol, peer: Peer, lent: &Lent) -> Self {
+    /// A connection just accepted, which the worker knows as `key`.
+    pub(super) fn new(
+        stream: Stream,
+        peer: Peer,
+        (protocol, key): (Protocol, usize),
+        lent: &Lent,
+    ) -> Self {
         Self {
             stream,
+            key,
             conn: Conn::new(protocol, peer, lent.shared.config.clone()),
             input: BytesMut::new(),
             out: Output::default(),
@@ -133,7 +142,7 @@ impl Task {
         match self.want {
             Want::Wait { until } if passed(until) => self.want = Want::Poll,
             Want::Linger { deadline, .. } if passed(deadline) => self.want = Want::Nothing(None),
-            Want::Read | Want::Park { read: true, .. }
+            Want::Read | Want::Park { .. }
                 if self.patience.and_then(|(_, at)| at).is_some_and(passed) =>
             {
                 self.patience = None;
@@ -246,7 +255,7 @@ impl Task {
     fn obey(&mut self, mut action: Action, lent: &Lent) {
         while let Action::Serve(request) = action {
             self.patience = None;
-            action = self.serve(&request, lent);
+            action = self.serve(request, lent);
         }
         self.want = match action {
             Action::Read(awaiting) => {
@@ -254,15 +263,13 @@ impl Task {
                 Want::Read
             }
             Action::Write => Want::Write,
-            Action::Park { read, write } => {
-                match read {
+            Action::Park { awaiting, write } => {
+                match awaiting {
                     Some(awaiting) => self.wait_for(awaiting, lent),
                     None => self.patience = None,
                 }
-                Want::Park {
-                    read: read.is_some(),
-                    write,
-                }
+                let read = awaiting.is_some_and(Awaiting::reads);
+                Want::Park { read, write }
             }
             // Read anew: the round may have begun a while ago, and no delay is to end early.
             Action::Wait(pause) => Want::Wait {
@@ -282,16 +289,15 @@ impl Task {
         };
     }
 
-    fn serve(&mut self, request: &Request, lent: &Lent) -> Action {
-        Counters::add(&lent.counters.requests, 1);
-        let handler = &lent.shared.handler;
-        // A handler takes `&self`, and what it leaves behind when it panics is its own matter.
-        let response = catch_unwind(AssertUnwindSafe(|| handler.handle(request)));
+    fn serve(&mut self, request: Box<Request>, lent: &Lent) -> Action {
+        let caller = Caller {
+            counters: &lent.counters,
+            driver: &lent.wakeups,
+            key: self.key,
+        };
         let io = &mut io(&mut self.input, &mut self.out, lent);
-        match response {
-            Ok(response) => self.conn.respond(response, io),
-            Err(_) => self.conn.fail("handler-panic", io),
-        }
+        let runner = &lent.shared.runner;
+        runner.serve(request, &mut self.conn, io, caller)
     }
 
     fn wait_for(&mut self, awaiting: Awaiting, lent: &Lent) {
@@ -382,7 +388,9 @@ impl Task {
             return Err(Some("peer-gone"));
         }
         if self.hung_up
-            && let Some(action) = self.conn.handle_hangup()
+            && let Some(action) =
+                self.conn
+                    .handle_hangup(&mut io(&mut self.input, &mut self.out, lent))
         {
             self.obey(action, lent);
             return Ok(true);
@@ -426,14 +434,10 @@ impl Task {
     /// When the worker has to look at this task again even if its socket is silent.
     fn deadline(&self) -> Option<Instant> {
         let wanted = match self.want {
-            Want::Read | Want::Park { read: true, .. } => self.patience.and_then(|(_, at)| at),
+            Want::Read | Want::Park { .. } => self.patience.and_then(|(_, at)| at),
             Want::Wait { until } => Some(until),
             Want::Linger { deadline, .. } => Some(deadline),
-            Want::Poll
-            | Want::Write
-            | Want::Park { read: false, .. }
-            | Want::Close { .. }
-            | Want::Nothing(_) => None,
+            Want::Poll | Want::Write | Want::Close { .. } | Want::Nothing(_) => None,
         };
         [wanted, self.stalled].into_iter().flatten().min()
     }

@@ -8,7 +8,7 @@ use crate::handler::{Body, BodyLength};
 
 /// The rest of a response body.
 #[derive(Debug, Default)]
-pub(super) enum Source {
+pub(crate) enum Source {
     #[default]
     Done,
     Full(Bytes),
@@ -30,7 +30,7 @@ pub(super) enum Source {
 
 /// One step of sending a body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     /// Send these bytes, at most [`PIECE_MAX`].
     Data(Bytes),
     /// Send what there is, then wait so long.
@@ -42,10 +42,10 @@ pub(super) enum Piece {
 }
 
 /// Large enough to fill any AJP packet, small enough to keep the output bounded.
-pub(super) const PIECE_MAX: usize = 64 * 1024;
+pub(crate) const PIECE_MAX: usize = 64 * 1024;
 
 impl Source {
-    pub(super) fn new(body: Body) -> Self {
+    pub(crate) fn new(body: Body) -> Self {
         match body {
             Body::Full(data) => Self::Full(data),
             Body::Repeat { pattern, length } => Self::Repeat {
@@ -67,7 +67,7 @@ impl Source {
         }
     }
 
-    pub(super) fn next(&mut self) -> Piece {
+    pub(crate) fn next(&mut self) -> Piece {
         match self {
             Self::Done => Piece::End,
             Self::Full(data) if data.is_empty() => Piece::End,
@@ -116,7 +116,7 @@ fn next_repeat(pattern: &Bytes, at: &mut usize, left: &mut u64) -> Piece {
 
 impl Body {
     /// The length to announce, given that of the request's body.
-    pub(super) fn length(&self, request: BodyLength) -> BodyLength {
+    pub(crate) fn length(&self, request: BodyLength) -> BodyLength {
         match self {
             Self::Full(data) => BodyLength::Known(data.len() as u64),
             Self::Repeat { pattern, .. } if pattern.is_empty() => BodyLength::Known(0),

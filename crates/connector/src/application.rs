@@ -1,0 +1,200 @@
+//! What answers requests, and where it runs.
+//!
+//! The three kinds differ in who waits: an inline [`Handler`] never does, a [`BlockingHandler`] has
+//! a thread to do it on, a service's futures are tasks. Drivers need not know: they hand each
+//! request to [`Runner::serve`] and obey the connection.
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use http::{HeaderValue, StatusCode, header::RETRY_AFTER};
+
+use crate::{
+    Config, StartError,
+    blocking::{self, BlockingHandler, Sleep},
+    conn::{Action, Conn, Io},
+    counters::Counters,
+    handler::{Handler, Request, Response},
+    pipe::{self, Wake, Wakeup},
+    played::Played,
+    pool::{Limits, Pool},
+};
+
+/// What answers requests.
+///
+/// A [`Handler`] is converted by itself; the others say what they are.
+pub struct Application(Kind);
+
+enum Kind {
+    Inline(Box<dyn Handler>),
+    Blocking(Arc<dyn BlockingHandler>),
+}
+
+impl Application {
+    /// Runs on the threads of the connector's executor, one request on each; see
+    /// [`Config::max_threads`].
+    pub fn blocking(handler: impl BlockingHandler) -> Self {
+        Self(Kind::Blocking(Arc::new(handler)))
+    }
+
+    /// Plays the answers of `handler` on those threads: its delays and pauses, and a peer that is
+    /// slow, hold a thread each.
+    pub fn on_threads(handler: impl Handler) -> Self {
+        Self::blocking(Played(handler))
+    }
+}
+
+impl<H: Handler> From<H> for Application {
+    fn from(handler: H) -> Self {
+        Self(Kind::Inline(Box::new(handler)))
+    }
+}
+
+impl fmt::Debug for Application {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.0 {
+            Kind::Inline(_) => "Inline",
+            Kind::Blocking(_) => "Blocking",
+        };
+        f.debug_tuple("Application").field(&kind).finish()
+    }
+}
+
+/// An application with the place where it runs.
+#[derive(Debug)]
+pub(crate) enum Runner {
+    Inline(Inline),
+    Blocking(Executor),
+}
+
+/// A handler that runs on the event loop.
+pub(crate) struct Inline(Box<dyn Handler>);
+
+/// A handler and the threads that it blocks.
+pub(crate) struct Executor {
+    handler: Arc<dyn BlockingHandler>,
+    pool: Pool,
+}
+
+/// Who has a request for the application.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    /// What it counts.
+    pub(crate) counters: &'a Counters,
+    /// Where it is told that the connection has something to do.
+    pub(crate) driver: &'a Arc<dyn Wake>,
+    /// Its name for the connection.
+    pub(crate) key: usize,
+}
+
+impl Runner {
+    /// Makes the application ready for requests.
+    ///
+    /// # Errors
+    /// [`StartError::Worker`] if the system refuses a thread.
+    pub(crate) fn start(application: Application, config: &Config) -> Result<Self, StartError> {
+        Ok(match application.0 {
+            Kind::Inline(handler) => Self::Inline(Inline(handler)),
+            Kind::Blocking(handler) => {
+                let pool = Pool::start("connector-exec", Limits::of(config));
+                Self::Blocking(Executor {
+                    handler,
+                    pool: pool.map_err(StartError::Worker)?,
+                })
+            }
+        })
+    }
+
+    /// Hands the request that the connection delivered to the application, and the connection what
+    /// there is of an answer.
+    pub(crate) fn serve(
+        &self,
+        request: Box<Request>,
+        conn: &mut Conn,
+        io: &mut Io<'_>,
+        caller: Caller<'_>,
+    ) -> Action {
+        Counters::add(&caller.counters.requests, 1);
+        match self {
+            Self::Inline(inline) => inline.serve(&request, conn, io),
+            Self::Blocking(executor) => executor.serve(request, conn, io, caller),
+        }
+    }
+}
+
+impl Inline {
+    fn serve(&self, request: &Request, conn: &mut Conn, io: &mut Io<'_>) -> Action {
+        // A handler takes `&self`, and what it leaves behind when it panics is its own matter.
+        match catch_unwind(AssertUnwindSafe(|| self.0.handle(request))) {
+            Ok(response) => conn.respond(response, io),
+            Err(_) => conn.fail("handler-panic", io),
+        }
+    }
+}
+
+impl Executor {
+    fn serve(
+        &self,
+        request: Box<Request>,
+        conn: &mut Conn,
+        io: &mut Io<'_>,
+        caller: Caller<'_>,
+    ) -> Action {
+        let (port, body, response) = pipe::pipe(caller.wakeup(), request.body);
+        let handler = self.handler.clone();
+        let job = Box::new(move || {
+            blocking::run(&*handler, &request, (body, response), &Sleep::new());
+        });
+        match self.pool.run(job) {
+            Ok(()) => conn.attach(port, io),
+            Err(_) => {
+                caller.counters.refuse("executor-full");
+                conn.respond(busy(), io)
+            }
+        }
+    }
+}
+
+impl Caller<'_> {
+    fn wakeup(&self) -> Wakeup {
+        Wakeup {
+            driver: self.driver.clone(),
+            key: self.key,
+        }
+    }
+}
+
+impl Limits {
+    fn of(config: &Config) -> Self {
+        Self {
+            max_threads: config.max_threads.get(),
+            min_spare_threads: config.min_spare_threads,
+            max_queue_size: config.max_queue_size,
+            max_idle_time: config.max_idle_time,
+        }
+    }
+}
+
+/// The answer to a request for which there is neither a thread nor a place in the queue.
+fn busy() -> Response {
+    let text = "all threads of the application are busy; try again\n";
+    Response::text(StatusCode::SERVICE_UNAVAILABLE, text)
+        .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
+}
+
+impl fmt::Debug for Inline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inline").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor")
+            .field("pool", &self.pool)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,300 @@
+//! Applications that may block: a request, a reader and a writer, on a thread of their own.
+//!
+//! What a thread does while the peer is slow is behind [`Wait`]: one of the executor sleeps until
+//! its pipe has news, a driver that runs the handler on the connection's own thread moves the
+//! connection's bytes meanwhile. A handler cannot tell the two apart.
+
+use std::{
+    io::{self, BufRead, Read, Write},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    task::{Poll, Waker},
+};
+
+use bytes::{Buf, Bytes};
+use http::{HeaderMap, StatusCode};
+
+use crate::{
+    handler::{BodyLength, Request},
+    pipe::{BodyEnd, Gone, Head, ResponseEnd},
+};
+
+/// An application that may block: on its reader, its writer, or anything else.
+///
+/// It may be called on several threads at the same time.
+pub trait BlockingHandler: Send + Sync + 'static {
+    /// Answers one request. The response is complete when this returns; none begun, an error or a
+    /// panic is answered with 500, or by cutting a response that has begun to be sent.
+    ///
+    /// # Errors
+    /// Whatever keeps the response from being complete; those of `body` and of the writer may be
+    /// passed on as they are. They are logged, and counted as `handler-error`.
+    fn handle(
+        &self,
+        request: &Request,
+        body: &mut BodyReader<'_>,
+        responder: Responder<'_>,
+    ) -> io::Result<()>;
+}
+
+impl<F> BlockingHandler for F
+where
+    F: Fn(&Request, &mut BodyReader<'_>, Responder<'_>) -> io::Result<()> + Send + Sync + 'static,
+{
+    fn handle(
+        &self,
+        request: &Request,
+        body: &mut BodyReader<'_>,
+        responder: Responder<'_>,
+    ) -> io::Result<()> {
+        self(request, body, responder)
+    }
+}
+
+/// Reads the request's body, up to its end. Nothing of it is asked for before the first read.
+///
+/// The peer's leaving, its silence for longer than the connection timeout, and bytes that are no
+/// body are errors, with a [`BodyError`](crate::BodyError) inside.
+pub struct BodyReader<'a> {
+    end: &'a BodyEnd,
+    wait: &'a dyn Wait,
+    piece: Bytes,
+}
+
+/// Begins the response.
+pub struct Responder<'a> {
+    end: &'a ResponseEnd,
+    wait: &'a dyn Wait,
+    headers: HeaderMap,
+    length: BodyLength,
+}
+
+/// Writes the response's body.
+///
+/// What is written is kept together until it is worth sending; [`flush`](Write::flush) sends it at
+/// once. A response that ends before anything was sent gets its length announced. Writing waits
+/// while the peer takes nothing, and fails with [`BrokenPipe`](io::ErrorKind::BrokenPipe) when it
+/// has left or the response can have no (more) body.
+pub struct ResponseWriter<'a> {
+    end: &'a ResponseEnd,
+    wait: &'a dyn Wait,
+}
+
+/// How a thread waits for news of its pipe.
+pub(crate) trait Wait {
+    /// What the pipe is to wake.
+    fn waker(&self) -> &Waker;
+
+    /// Returns once there may be news: when the waker was woken after the last return, or when
+    /// something was done that may have changed the pipe.
+    fn wait(&self);
+}
+
+/// Sleeps until woken.
+pub(crate) struct Sleep {
+    bell: Arc<Bell>,
+    waker: Waker,
+}
+
+#[derive(Debug, Default)]
+struct Bell {
+    rung: Mutex<bool>,
+    ring: Condvar,
+}
+
+/// Runs `handler` to its end on this thread.
+pub(crate) fn run(
+    handler: &dyn BlockingHandler,
+    request: &Request,
+    (body, response): (BodyEnd, ResponseEnd),
+    wait: &dyn Wait,
+) {
+    if response.poll_gone(Waker::noop()).is_ready() {
+        // The peer left while the request waited for a thread.
+        return;
+    }
+    let mut reader = BodyReader {
+        end: &body,
+        wait,
+        piece: Bytes::new(),
+    };
+    let responder = Responder {
+        end: &response,
+        wait,
+        headers: HeaderMap::new(),
+        length: BodyLength::Unknown,
+    };
+    // A handler takes `&self`, and what it leaves behind when it panics is its own matter.
+    let handled = catch_unwind(AssertUnwindSafe(|| {
+        handler.handle(request, &mut reader, responder)
+    }));
+    match handled {
+        Ok(Ok(())) => response.end(),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "an application failed");
+            response.fail("handler-error");
+        }
+        Err(_) => response.fail("handler-panic"),
+    }
+}
+
+impl BodyReader<'_> {
+    /// The next piece of the body as it came, without copying; `None` at its end.
+    ///
+    /// # Errors
+    /// As for reading.
+    pub fn read_bytes(&mut self) -> io::Result<Option<Bytes>> {
+        if self.fill()? {
+            Ok(Some(std::mem::take(&mut self.piece)))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Waits until there is something; `false` at the end.
+    fn fill(&mut self) -> io::Result<bool> {
+        while self.piece.is_empty() {
+            match self.end.poll_read(self.wait.waker()) {
+                Poll::Ready(Some(piece)) => self.piece = piece.map_err(io::Error::other)?,
+                Poll::Ready(None) => return Ok(false),
+                Poll::Pending => self.wait.wait(),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Read for BodyReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.fill()?;
+        let count = self.piece.len().min(buffer.len());
+        self.piece.copy_to_slice(&mut buffer[..count]);
+        Ok(count)
+    }
+}
+
+impl BufRead for BodyReader<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.fill()?;
+        Ok(&self.piece)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.piece.advance(count);
+    }
+}
+
+impl<'a> Responder<'a> {
+    /// The response's header fields; lengths and framing are the connector's business, and ignored.
+    pub fn headers_mut(&mut self) -> &mut HeaderMap {
+        &mut self.headers
+    }
+
+    /// Announces the length of the body, which the writer then has to be given exactly; otherwise
+    /// the response is cut.
+    pub fn set_length(&mut self, length: u64) {
+        self.set_body_length(BodyLength::Known(length));
+    }
+
+    pub(crate) fn set_body_length(&mut self, length: BodyLength) {
+        self.length = length;
+    }
+
+    /// Begins the response. Nothing is sent yet.
+    #[must_use]
+    pub fn begin(self, status: StatusCode) -> ResponseWriter<'a> {
+        self.end.set_head(Head {
+            status,
+            headers: self.headers,
+            length: self.length,
+        });
+        ResponseWriter {
+            end: self.end,
+            wait: self.wait,
+        }
+    }
+}
+
+impl ResponseWriter<'_> {
+    /// Writes all of `data`, without copying it if it is large.
+    ///
+    /// # Errors
+    /// As for writing.
+    pub fn write_bytes(&mut self, data: Bytes) -> io::Result<()> {
+        self.wait_for_room()?;
+        self.end.push(data).map_err(broken)
+    }
+
+    fn wait_for_room(&self) -> io::Result<()> {
+        loop {
+            match self.end.poll_room(self.wait.waker()) {
+                Poll::Ready(room) => return room.map_err(broken),
+                Poll::Pending => self.wait.wait(),
+            }
+        }
+    }
+}
+
+impl Write for ResponseWriter<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.wait_for_room()?;
+        self.end.copy(data).map_err(broken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.end.flush().map_err(broken)
+    }
+}
+
+fn broken(Gone: Gone) -> io::Error {
+    io::ErrorKind::BrokenPipe.into()
+}
+
+impl Sleep {
+    pub(crate) fn new() -> Self {
+        let bell = Arc::new(Bell::default());
+        let waker = bell.clone().into();
+        Self { bell, waker }
+    }
+}
+
+impl Wait for Sleep {
+    fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    fn wait(&self) {
+        let rung = self.bell.rung.lock();
+        let rung = rung.unwrap_or_else(PoisonError::into_inner);
+        let rung = self.bell.ring.wait_while(rung, |rung| !*rung);
+        *rung.unwrap_or_else(PoisonError::into_inner) = false;
+    }
+}
+
+impl std::task::Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ring.notify_one();
+    }
+}
+
+impl std::fmt::Debug for BodyReader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BodyReader").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Responder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Responder")
+            .field("headers", &self.headers)
+            .field("length", &self.length)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for ResponseWriter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResponseWriter").finish_non_exhaustive()
+    }
+}

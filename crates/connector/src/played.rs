@@ -1,0 +1,63 @@
+//! Answers that are data, played on a thread that may block.
+//!
+//! For the built-in application where a delay is to hold a thread, as a servlet's would; and so that
+//! one application can be compared on an event loop and on threads.
+
+use std::{
+    io::{self, Write},
+    thread,
+    time::Duration,
+};
+
+use crate::{
+    blocking::{BlockingHandler, BodyReader, Responder},
+    handler::{Handler, Request},
+    source::{Piece, Source},
+};
+
+/// A handler whose answers are played.
+#[derive(Debug)]
+pub(crate) struct Played<H>(pub(crate) H);
+
+impl<H: Handler> BlockingHandler for Played<H> {
+    fn handle(
+        &self,
+        request: &Request,
+        body: &mut BodyReader<'_>,
+        mut responder: Responder<'_>,
+    ) -> io::Result<()> {
+        let answer = self.0.handle(request);
+        if answer.after_body {
+            while body.read_bytes()?.is_some() {}
+        }
+        hold(answer.delay);
+        *responder.headers_mut() = answer.headers;
+        responder.set_body_length(answer.body.length(request.body));
+        let mut writer = responder.begin(answer.status);
+        let mut source = Source::new(answer.body);
+        loop {
+            match source.next() {
+                Piece::Data(data) => writer.write_bytes(data)?,
+                Piece::Pause(pause) => {
+                    writer.flush()?;
+                    hold(pause);
+                }
+                Piece::Request => match body.read_bytes()? {
+                    Some(data) => writer.write_bytes(data)?,
+                    None => return Ok(()),
+                },
+                Piece::End => return Ok(()),
+            }
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "holding the thread is what was asked for"
+)]
+fn hold(pause: Duration) {
+    if !pause.is_zero() {
+        thread::sleep(pause);
+    }
+}

@@ -1,0 +1,242 @@
+//! Threads for work that may block: as many as the work needs, up to a limit, and reused.
+//!
+//! A job goes to an idle thread, else to a new one, else it waits in a queue of bounded length.
+//! Threads beyond those that are to be kept end when they have had nothing to do for a while. What
+//! a job does is its own matter; when it panics, that is logged and its thread goes on. Closing the
+//! pool ends idle threads at once and others after their job.
+
+use std::{
+    collections::VecDeque,
+    fmt, io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+/// How large a pool may grow; the names are those of Tomcat's `<Executor>`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Threads at most; at least one.
+    pub(crate) max_threads: usize,
+    /// Threads that are started with the pool and never end for want of work.
+    pub(crate) min_spare_threads: usize,
+    /// Jobs that may wait while all threads are busy.
+    pub(crate) max_queue_size: usize,
+    /// How long a thread beyond those may have nothing to do.
+    pub(crate) max_idle_time: Duration,
+}
+
+/// What a pool is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Threads, busy or not.
+    pub(crate) threads: usize,
+    /// Threads that run a job.
+    pub(crate) busy: usize,
+    /// Jobs that wait for a thread.
+    pub(crate) queued: usize,
+}
+
+/// Something to be run once.
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
+
+/// A pool of threads. Dropping it closes it.
+pub(crate) struct Pool(Arc<Shared>);
+
+struct Shared {
+    name: &'static str,
+    limits: Limits,
+    state: Mutex<State>,
+    /// There is a job, or the pool was closed.
+    changed: Condvar,
+    /// A thread has ended.
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Job>,
+    threads: usize,
+    /// Threads that wait for a job, including those about to notice one in the queue, and those
+    /// about to begin to wait.
+    idle: usize,
+    closed: bool,
+}
+
+impl Pool {
+    /// A pool with its spare threads, each named `name`.
+    ///
+    /// # Errors
+    /// The system's, if it refuses a thread.
+    pub(crate) fn start(name: &'static str, limits: Limits) -> io::Result<Self> {
+        let pool = Self(Arc::new(Shared {
+            name,
+            limits,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            ended: Condvar::new(),
+        }));
+        for _ in 0..limits.min_spare_threads.min(limits.max_threads) {
+            let mut state = pool.0.lock();
+            state.threads += 1;
+            // Not yet, but jobs may count on it.
+            state.idle += 1;
+            drop(state);
+            pool.0.spawn(None)?;
+        }
+        Ok(pool)
+    }
+
+    /// Has a thread run `job`, now or as soon as one is free.
+    ///
+    /// # Errors
+    /// Gives the job back if the queue is full, the pool closed, or there is no thread and the
+    /// system refuses one.
+    pub(crate) fn run(&self, job: Job) -> Result<(), Job> {
+        let mut state = self.0.lock();
+        if state.closed {
+            return Err(job);
+        }
+        if state.idle <= state.queue.len() && state.threads < self.0.limits.max_threads {
+            state.threads += 1;
+            drop(state);
+            return self.run_on_new_thread(job);
+        }
+        self.0.enqueue(state, job)
+    }
+
+    /// What the pool is doing.
+    pub(crate) fn usage(&self) -> Usage {
+        let state = self.0.lock();
+        Usage {
+            threads: state.threads,
+            busy: state.threads - state.idle,
+            queued: state.queue.len(),
+        }
+    }
+
+    /// Accepts no more jobs. Those that wait are still run.
+    pub(crate) fn close(&self) {
+        self.0.lock().closed = true;
+        self.0.changed.notify_all();
+    }
+
+    /// Waits until all threads have ended, which they do after [`close`](Self::close).
+    pub(crate) fn join(&self) {
+        let ended = self
+            .0
+            .ended
+            .wait_while(self.0.lock(), |state| state.threads > 0);
+        drop(ended.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn run_on_new_thread(&self, job: Job) -> Result<(), Job> {
+        // A failed `spawn` drops what it was to run, so the job is handed over apart.
+        let place = Arc::new(Mutex::new(Some(job)));
+        let Err(error) = self.0.spawn(Some(place.clone())) else {
+            return Ok(());
+        };
+        let job = take(&place).expect("no thread was started to take it");
+        let state = self.0.lock();
+        if state.threads == 0 {
+            return Err(job);
+        }
+        tracing::debug!(%error, "no further thread; the work waits for one of those there are");
+        self.0.enqueue(state, job)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("limits", &self.0.limits)
+            .field("usage", &self.usage())
+            .finish()
+    }
+}
+
+type Handover = Arc<Mutex<Option<Job>>>;
+
+fn take(place: &Handover) -> Option<Job> {
+    place.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No job runs under the lock, so nothing panics half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enqueue(&self, mut state: MutexGuard<'_, State>, job: Job) -> Result<(), Job> {
+        // Jobs that an idle thread is about to take do not wait.
+        if state.queue.len() >= state.idle + self.limits.max_queue_size {
+            return Err(job);
+        }
+        state.queue.push_back(job);
+        drop(state);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Starts a thread that has been counted already.
+    fn spawn(self: &Arc<Self>, first: Option<Handover>) -> io::Result<()> {
+        let shared = self.clone();
+        let work = move || shared.work(first.as_ref().and_then(take));
+        let started = thread::Builder::new()
+            .name(self.name.to_owned())
+            .spawn(work);
+        if started.is_err() {
+            self.lock().threads -= 1;
+            self.ended.notify_all();
+        }
+        started.map(drop)
+    }
+
+    fn work(&self, first: Option<Job>) {
+        let mut next = first.or_else(|| {
+            self.lock().idle -= 1;
+            self.next()
+        });
+        while let Some(job) = next {
+            if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                tracing::error!(thread = self.name, "what a thread was to do panicked");
+            }
+            next = self.next();
+        }
+    }
+
+    /// Waits for a job; `None` ends the thread, which is no longer counted then.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.queue.pop_front() {
+                return Some(job);
+            }
+            if state.closed {
+                break;
+            }
+            state.idle += 1;
+            let waited = self.changed.wait_timeout(state, self.limits.max_idle_time);
+            let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            state.idle -= 1;
+            let spare = state.threads > self.limits.min_spare_threads;
+            if timeout.timed_out() && spare && state.queue.is_empty() {
+                break;
+            }
+        }
+        state.threads -= 1;
+        self.ended.notify_all();
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;
