@@ -1,6 +1,7 @@
 //! The commands, a module each.
 
 pub(crate) mod app;
+pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod serve;

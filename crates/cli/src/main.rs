@@ -13,6 +13,8 @@
 //! | [`catamaran_upstream`](../catamaran_upstream/index.html) | connections to backends: dialling, pools, leases, one exchange over either protocol |
 //! | [`catamaran_balance`](../catamaran_balance/index.html) | pure decisions: which backend next, which is fit, how often to retry |
 //! | [`catamaran_connector`] | the application's hull: AJP13 and HTTP/1.1 served to a handler |
+//! | [`catamaran_load`] | the load generator: plan in, report out, and its renderers |
+//! | [`catamaran_stats`](../catamaran_stats/index.html) | histograms, and what a run's numbers allow to conclude |
 //! | [`catamaran_ajp`](../catamaran_ajp/index.html) | AJP13 on the wire, both roles, without I/O |
 //! | [`catamaran_http1`](../catamaran_http1/index.html) | HTTP/1.1 on the wire, both roles, without I/O |
 //!
@@ -60,9 +62,14 @@ enum Command {
     Check(cmd::check::Args),
     App(cmd::app::Args),
     Demo(cmd::demo::Args),
+    Bench(cmd::bench::Args),
 }
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    if let Some(name) = arguments.next().filter(cmd::bench::is_ab) {
+        return cmd::bench::run_as_ab(&name, arguments.collect());
+    }
     let cli = Cli::parse();
     log_to_stderr(&cli.log_level);
     let outcome = match cli.command {
@@ -70,6 +77,7 @@ fn main() -> ExitCode {
         Command::Check(args) => cmd::check::run(args),
         Command::App(args) => cmd::app::run(args),
         Command::Demo(args) => cmd::demo::run(args),
+        Command::Bench(args) => return cmd::bench::run(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,243 @@
+//! `bench`: the load generator, which takes ab's command lines and, called as `ab`, is one.
+//!
+//! The line is read by rules of its own, not clap's, because ab's must hold to the letter:
+//! `getopt` splits it by the table in `flag`, `typed` is what was said, `plan` what it means.
+//! `load` does the work; `progress` and `output` say what comes of it.
+
+mod flag;
+mod getopt;
+mod help;
+mod number;
+mod output;
+mod plan;
+mod progress;
+mod refusal;
+mod target;
+mod typed;
+mod url;
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use catamaran_load::Running;
+use catamaran_load::render::ab;
+use catamaran_load::report::{Ending, Report};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag as signal_flag;
+
+use crate::failure::Failure;
+use getopt::Mode;
+use plan::Prepared;
+use progress::Display;
+use refusal::{AbEnd, Refusal};
+use typed::{Asked, Typed};
+
+/// Load a server and say how it did, as ApacheBench and beyond; `bench --help` has the flags
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Args {
+    /// ab's flags, ours, and the URL
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "FLAGS|URL"
+    )]
+    arguments: Vec<OsString>,
+}
+
+/// Runs `catamaran bench`.
+pub(crate) fn run(args: Args) -> ExitCode {
+    outcome(mode_and_line(args.arguments).and_then(|(mode, line)| bench("ab", mode, &line)))
+}
+
+/// Whether the program was called as `ab`, by the name that is its zeroth argument.
+pub(crate) fn is_ab(name: &OsString) -> bool {
+    Path::new(name).file_name().is_some_and(|name| name == "ab")
+}
+
+/// Runs as `ab`; `name` is what it was called by.
+pub(crate) fn run_as_ab(name: &OsString, arguments: Vec<OsString>) -> ExitCode {
+    let name = name.to_string_lossy();
+    outcome(mode_and_line(arguments).and_then(|(_, line)| bench(&name, Mode::Ab, &line)))
+}
+
+fn outcome(outcome: Result<ExitCode, Failure>) -> ExitCode {
+    outcome.unwrap_or_else(Failure::exit)
+}
+
+/// Takes `--compat ab` out of the line, because what the rest means depends on it.
+fn mode_and_line(arguments: Vec<OsString>) -> Result<(Mode, Vec<String>), Failure> {
+    let mut line = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let text = argument.into_string().map_err(|argument| {
+            let shown = argument.to_string_lossy();
+            Failure::Usage(format!("the argument {shown:?} is not UTF-8"))
+        })?;
+        line.push(text);
+    }
+    let pair = line.windows(2).position(|pair| pair == ["--compat", "ab"]);
+    if let Some(at) = pair {
+        line.drain(at..at + 2);
+        return Ok((Mode::Ab, line));
+    }
+    if let Some(at) = line.iter().position(|text| text == "--compat=ab") {
+        line.remove(at);
+        return Ok((Mode::Ab, line));
+    }
+    Ok((Mode::Ours, line))
+}
+
+/// Does what the line asks for. `name` is what ab calls itself.
+fn bench(name: &str, mode: Mode, line: &[String]) -> Result<ExitCode, Failure> {
+    match typed::read(line, mode) {
+        Ok(Asked::Run(typed)) => load(name, &typed),
+        Ok(Asked::Help) if mode == Mode::Ab => {
+            write!(io::stderr(), "{}", help::ab_usage(name))?;
+            Ok(ExitCode::from(AB_USAGE))
+        }
+        Ok(Asked::Help) => {
+            write!(io::stdout(), "{}", help::ours())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(Asked::Version { html }) if mode == Mode::Ab => {
+            write!(io::stdout(), "{}", help::ab_banner(html))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(Asked::Version { .. }) => {
+            writeln!(io::stdout(), "catamaran {}", env!("CARGO_PKG_VERSION"))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(refusal) => refuse(name, mode, &refusal),
+    }
+}
+
+/// Says why a line makes no sense.
+fn refuse(name: &str, mode: Mode, refusal: &Refusal) -> Result<ExitCode, Failure> {
+    if mode == Mode::Ours {
+        return Err(Failure::Usage(format!(
+            "{refusal}; `catamaran bench --help` lists the flags"
+        )));
+    }
+    let mut stderr = io::stderr().lock();
+    Ok(match refusal.as_ab() {
+        AbEnd::Usage(words) => {
+            write!(stderr, "{name}: {words}\n{}", help::ab_usage(name))?;
+            ExitCode::from(AB_USAGE)
+        }
+        AbEnd::Fatal(words) => {
+            writeln!(stderr, "{words}")?;
+            ExitCode::FAILURE
+        }
+        AbEnd::Apr(words, code) => {
+            writeln!(stderr, "{words}")?;
+            ExitCode::from(code)
+        }
+    })
+}
+
+/// Runs the load to its end and reports.
+fn load(name: &str, typed: &Typed) -> Result<ExitCode, Failure> {
+    let file_name = Path::new(name).file_name().unwrap_or_default();
+    for complaint in typed.complaints.iter().filter(|text| !text.is_empty()) {
+        writeln!(io::stderr(), "{}: {complaint}", file_name.to_string_lossy())?;
+    }
+    let prepared = match plan::prepare(typed) {
+        Ok(prepared) => prepared,
+        Err(refusal) => return refuse(name, typed.mode, &refusal),
+    };
+    output::check_files(typed)?;
+    let interrupted = catch_interrupts()?;
+    let mut display = Display::new(typed, &prepared.plan);
+    let running = match catamaran_load::start(prepared.plan.clone()) {
+        Ok(running) => running,
+        Err(fault) => return refuse(name, typed.mode, &Refusal::Plan(fault)),
+    };
+    let has_heartbeat = display.has_heartbeat();
+    output::begin(typed, &prepared, has_heartbeat)?;
+    let report = watch(running, &mut display, &interrupted);
+    conclude(typed, &prepared, &report, display)
+}
+
+fn conclude(
+    typed: &Typed,
+    prepared: &Prepared,
+    report: &Report,
+    display: Display,
+) -> Result<ExitCode, Failure> {
+    let has_heartbeat = display.has_heartbeat();
+    match report.ending {
+        // ab has no last line for runs that do not come to their end.
+        Ending::Failure(_) | Ending::Idle | Ending::Stopped if typed.mode == Mode::Ab => {}
+        _ => display.finish(ab::done(report)),
+    }
+    output::end(typed, prepared, report, has_heartbeat)
+}
+
+/// Shows the run until it ends, or ends it when asked to.
+fn watch(running: Running, display: &mut Display, interrupted: &AtomicBool) -> Report {
+    let stopper = running.stopper();
+    while !running.wait(TICK) {
+        if interrupted.load(Ordering::Relaxed) {
+            stopper.stop();
+        }
+        display.show(&running.progress());
+    }
+    running.finish()
+}
+
+/// A first signal ends the run with its report, a second one the process.
+fn catch_interrupts() -> Result<Arc<AtomicBool>, Failure> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let flags = [
+            signal_flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupted)),
+            signal_flag::register(signal, Arc::clone(&interrupted)),
+        ];
+        for registered in flags {
+            registered.map_err(|error| Failure::Fault(format!("cannot catch signals: {error}")))?;
+        }
+    }
+    Ok(interrupted)
+}
+
+/// EINVAL, which ab exits with when it has printed its usage.
+const AB_USAGE: u8 = 22;
+
+/// How often progress is shown and signals are looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(words: &str) -> Vec<OsString> {
+        words.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn compat_is_found_wherever_it_stands() {
+        for words in ["--compat ab -k U", "-k --compat=ab U", "-k U --compat ab"] {
+            let (mode, line) = mode_and_line(line(words)).unwrap();
+            assert_eq!(
+                (mode, line.join(" ").as_str()),
+                (Mode::Ab, "-k U"),
+                "{words}"
+            );
+        }
+        let (mode, line) = mode_and_line(line("--compat wrk U")).unwrap();
+        assert_eq!(mode, Mode::Ours);
+        assert_eq!(line.len(), 3);
+    }
+
+    #[test]
+    fn a_link_of_the_name_makes_an_ab() {
+        for (name, expected) in [("ab", true), ("/usr/bin/ab", true), ("catamaran", false)] {
+            assert_eq!(is_ab(&OsString::from(name)), expected, "{name}");
+        }
+    }
+}

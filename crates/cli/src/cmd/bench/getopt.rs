@@ -1,0 +1,232 @@
+//! Splitting a command line into flags and operands, as ab's parser does or as people expect.
+//!
+//! ab's is APR's getopt: letters may be joined (`-kc 100`), a value may follow at once (`-n100`),
+//! flags end at the first operand, and an unknown letter is complained of, but only ends the
+//! parsing. Ours takes flags behind the URL too, and refuses what it does not know. Both take our
+//! long names, which ab has none of.
+
+use super::flag::{self, Flag, Value};
+use super::refusal::Refusal;
+
+/// Whose rules hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Those of ab 2.4.
+    Ab,
+    /// Ours.
+    Ours,
+}
+
+/// A part of a command line.
+#[derive(Debug)]
+pub(super) enum Part<'a> {
+    Flag(&'static Flag, Option<&'a str>),
+    Operand(&'a str),
+    /// In ab's words; parsing has ended there and what follows are operands.
+    Complaint(String),
+}
+
+/// A command line being split.
+#[derive(Debug)]
+pub(super) struct Line<'a> {
+    mode: Mode,
+    rest: &'a [String],
+    /// What is left of joined letters.
+    letters: &'a str,
+    /// Whether only operands can follow.
+    ended: bool,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(arguments: &'a [String], mode: Mode) -> Self {
+        Self {
+            mode,
+            rest: arguments,
+            letters: "",
+            ended: false,
+        }
+    }
+
+    fn take(&mut self) -> Option<&'a str> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(first)
+    }
+
+    fn long(&mut self, text: &'a str) -> Result<Part<'a>, Refusal> {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
+        };
+        let Some(flag) = flag::long(name) else {
+            return match self.mode {
+                // To APR's getopt whatever begins with two dashes ends the flags.
+                Mode::Ab => {
+                    self.ended = true;
+                    Ok(Part::Complaint(String::new()))
+                }
+                Mode::Ours => Err(Refusal::UnknownFlag(format!("--{name}"))),
+            };
+        };
+        let value = match (flag.value, value) {
+            (Value::Needed(_), None) => match self.take() {
+                None => return Err(Refusal::MissingValue(flag.name(self.mode))),
+                value => value,
+            },
+            (Value::No, Some(_)) => return Err(Refusal::UnwantedValue(flag.name(self.mode))),
+            (_, value) => value,
+        };
+        Ok(Part::Flag(flag, value))
+    }
+
+    fn letter(&mut self, letter: char) -> Result<Part<'a>, Refusal> {
+        self.letters = &self.letters[letter.len_utf8()..];
+        let Some(flag) = flag::short(letter) else {
+            return match self.mode {
+                Mode::Ab => Ok(self.complaint(format!("illegal option -- {letter}"))),
+                Mode::Ours => Err(Refusal::UnknownFlag(format!("-{letter}"))),
+            };
+        };
+        if !matches!(flag.value, Value::Needed(_)) {
+            return Ok(Part::Flag(flag, None));
+        }
+        let joined = std::mem::take(&mut self.letters);
+        if !joined.is_empty() {
+            return Ok(Part::Flag(flag, Some(joined)));
+        }
+        match (self.take(), self.mode) {
+            (Some(value), _) => Ok(Part::Flag(flag, Some(value))),
+            (None, Mode::Ab) => {
+                Ok(self.complaint(format!("option requires an argument -- {letter}")))
+            }
+            (None, Mode::Ours) => Err(Refusal::MissingValue(flag.name(self.mode))),
+        }
+    }
+
+    fn complaint(&mut self, text: String) -> Part<'a> {
+        self.ended = true;
+        Part::Complaint(text)
+    }
+}
+
+impl<'a> Iterator for Line<'a> {
+    type Item = Result<Part<'a>, Refusal>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(letter) = self.letters.chars().next() {
+            if !self.ended {
+                return Some(self.letter(letter));
+            }
+            // ab does not move past letters that it did not come to: they count as an operand.
+            return Some(Ok(Part::Operand(std::mem::take(&mut self.letters))));
+        }
+        let argument = self.take()?;
+        if self.ended || argument == "-" || !argument.starts_with('-') {
+            self.ended |= self.mode == Mode::Ab;
+            return Some(Ok(Part::Operand(argument)));
+        }
+        match argument.strip_prefix("--") {
+            Some("") => {
+                self.ended = true;
+                self.next()
+            }
+            Some(text) => Some(self.long(text)),
+            None => {
+                self.letters = &argument[1..];
+                self.next()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The parts as text, such as `-n 100` for a flag, `URL` for an operand, `!` for a complaint.
+    fn split(mode: Mode, line: &str) -> Result<Vec<String>, Refusal> {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Line::new(&arguments, mode)
+            .map(|part| {
+                Ok(match part? {
+                    Part::Flag(flag, None) => flag.long.to_owned(),
+                    Part::Flag(flag, Some(value)) => format!("{}={value}", flag.long),
+                    Part::Operand(operand) => operand.to_owned(),
+                    Part::Complaint(text) => format!("!{text}"),
+                })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn flags_in_all_their_forms() {
+        for line in [
+            "-n100 -kc 5 U",
+            "-n 100 -k -c5 U",
+            "-n100 -kc5 U",
+            "-n100 -k -c 5 -- U",
+        ] {
+            for mode in [Mode::Ab, Mode::Ours] {
+                let parts = split(mode, line).unwrap();
+                assert_eq!(
+                    parts,
+                    ["requests=100", "keep-alive", "concurrency=5", "U"],
+                    "{line}"
+                );
+            }
+        }
+        let ours = split(
+            Mode::Ours,
+            "--requests=100 U --concurrency 5 -k --json=x --csv",
+        )
+        .unwrap();
+        let expected = [
+            "requests=100",
+            "U",
+            "concurrency=5",
+            "keep-alive",
+            "json=x",
+            "csv",
+        ];
+        assert_eq!(ours, expected);
+    }
+
+    #[test]
+    fn a_value_may_begin_with_a_dash() {
+        assert_eq!(split(Mode::Ab, "-n -5 U").unwrap(), ["requests=-5", "U"]);
+    }
+
+    #[test]
+    fn ab_ends_its_flags_at_the_first_operand() {
+        assert_eq!(split(Mode::Ab, "U -k").unwrap(), ["U", "-k"]);
+        assert_eq!(split(Mode::Ours, "U -k").unwrap(), ["U", "keep-alive"]);
+        assert_eq!(split(Mode::Ours, "-- U -k").unwrap(), ["U", "-k"]);
+    }
+
+    #[test]
+    fn ab_complains_of_unknown_letters_and_takes_the_rest_for_operands() {
+        let parts = split(Mode::Ab, "-J U").unwrap();
+        assert_eq!(parts, ["!illegal option -- J", "U"]);
+        let parts = split(Mode::Ab, "-Jk U").unwrap();
+        assert_eq!(parts, ["!illegal option -- J", "k", "U"]);
+        let parts = split(Mode::Ab, "-n").unwrap();
+        assert_eq!(parts, ["!option requires an argument -- n"]);
+        assert_eq!(split(Mode::Ab, "--what U").unwrap(), ["!", "U"]);
+    }
+
+    #[test]
+    fn ours_refuses_what_it_does_not_know() {
+        for (line, expected) in [
+            ("-J U", Refusal::UnknownFlag("-J".to_owned())),
+            ("--what U", Refusal::UnknownFlag("--what".to_owned())),
+            ("-n", Refusal::MissingValue("-n (--requests)".to_owned())),
+            ("--rate", Refusal::MissingValue("--rate".to_owned())),
+            (
+                "--head=1 U",
+                Refusal::UnwantedValue("-i (--head)".to_owned()),
+            ),
+        ] {
+            assert_eq!(split(Mode::Ours, line), Err(expected), "{line}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What `-h` and `-V` print, in our words and in ab's.
+
+use std::fmt::Write as _;
+
+use super::flag::{FLAGS, Flag, Group, Value};
+
+/// Our help, from the table of flags.
+pub(super) fn ours() -> String {
+    let mut text = format!("{INTRODUCTION}\n");
+    for (group, title) in Group::ALL {
+        write!(text, "\n{title}:\n").expect("a string takes all");
+        for flag in FLAGS.iter().filter(|flag| flag.group == group) {
+            entry(&mut text, flag);
+        }
+    }
+    write!(text, "\n{CLOSING}\n").expect("a string takes all");
+    text
+}
+
+fn entry(text: &mut String, flag: &Flag) {
+    let letter = match flag.short {
+        Some(letter) => format!("-{letter},"),
+        None => String::new(),
+    };
+    let value = match flag.value {
+        Value::No => String::new(),
+        Value::Needed(name) => format!(" {name}"),
+        Value::Attached(name) => format!("[={name}]"),
+    };
+    let head = format!("  {letter:3} --{}{value}", flag.long);
+    let mut lines = wrap(flag.help, WIDTH - INDENT);
+    if head.len() + 2 <= INDENT {
+        let first = lines.next().unwrap_or_default();
+        writeln!(text, "{head:INDENT$}{first}").expect("a string takes all");
+    } else {
+        writeln!(text, "{head}").expect("a string takes all");
+    }
+    for line in lines {
+        writeln!(text, "{:INDENT$}{line}", "").expect("a string takes all");
+    }
+}
+
+/// Lines of whole words.
+fn wrap(text: &str, width: usize) -> impl Iterator<Item = String> {
+    let mut words = text.split_whitespace().peekable();
+    std::iter::from_fn(move || {
+        let mut line = words.next()?.to_owned();
+        while let Some(word) = words.next_if(|word| line.len() + 1 + word.len() <= width) {
+            line.push(' ');
+            line.push_str(word);
+        }
+        Some(line)
+    })
+}
+
+/// ab's first lines, which are also its version.
+pub(super) fn ab_banner(html: bool) -> &'static str {
+    if html { AB_BANNER_HTML } else { AB_BANNER }
+}
+
+/// ab's usage for the program of this name.
+pub(super) fn ab_usage(name: &str) -> String {
+    format!("Usage: {name} [options] [http[s]://]hostname[:port]/path\n{AB_OPTIONS}")
+}
+
+const WIDTH: usize = 100;
+const INDENT: usize = 36;
+
+const INTRODUCTION: &str = "\
+Load an HTTP or AJP13 server and say how it did: an ApacheBench that hides nothing
+
+Usage: catamaran bench [FLAGS] URL
+
+A URL is http://, https://, ajp://, http+unix:/SOCKET:/PATH or ajp+unix:/SOCKET:/PATH. ab's command
+lines work as they are; a TIME is such as 10s, 500ms or 1.5m, a number may end in k or M.";
+
+const CLOSING: &str = "\
+Exit codes: 0 fine, 1 something failed, 2 usage. As ab: ab's. docs/bench.md has the details.";
+
+const AB_BANNER: &str = "\
+This is ApacheBench, Version 2.3 <$Revision$>
+Copyright 1996 Adam Twiss, Zeus Technology Ltd, http://www.zeustech.net/
+Licensed to The Apache Software Foundation, http://www.apache.org/
+
+";
+
+const AB_BANNER_HTML: &str = "\
+<p>
+ This is ApacheBench, Version 2.3 <i>&lt;$Revision$&gt;</i><br>
+ Copyright 1996 Adam Twiss, Zeus Technology Ltd, http://www.zeustech.net/<br>
+ Licensed to The Apache Software Foundation, http://www.apache.org/<br>
+</p>
+<p>
+";
+
+const AB_OPTIONS: &str = "\
+Options are:
+    -n requests     Number of requests to perform
+    -c concurrency  Number of multiple requests to make at a time
+    -t timelimit    Seconds to max. to spend on benchmarking
+                    This implies -n 50000
+    -s timeout      Seconds to max. wait for each response
+                    Default is 30 seconds
+    -b windowsize   Size of TCP send/receive buffer, in bytes
+    -B address      Address to bind to when making outgoing connections
+    -p postfile     File containing data to POST. Remember also to set -T
+    -u putfile      File containing data to PUT. Remember also to set -T
+    -T content-type Content-type header to use for POST/PUT data, eg.
+                    'application/x-www-form-urlencoded'
+                    Default is 'text/plain'
+    -v verbosity    How much troubleshooting info to print
+    -w              Print out results in HTML tables
+    -i              Use HEAD instead of GET
+    -x attributes   String to insert as table attributes
+    -y attributes   String to insert as tr attributes
+    -z attributes   String to insert as td or th attributes
+    -C attribute    Add cookie, eg. 'Apache=1234'. (repeatable)
+    -H attribute    Add Arbitrary header line, eg. 'Accept-Encoding: gzip'
+                    Inserted after all normal header lines. (repeatable)
+    -A attribute    Add Basic WWW Authentication, the attributes
+                    are a colon separated username and password.
+    -P attribute    Add Basic Proxy Authentication, the attributes
+                    are a colon separated username and password.
+    -X proxy:port   Proxyserver and port number to use
+    -V              Print version number and exit
+    -k              Use HTTP KeepAlive feature
+    -d              Do not show percentiles served table.
+    -S              Do not show confidence estimators and warnings.
+    -q              Do not show progress when doing more than 150 requests
+    -l              Accept variable document length (use this for dynamic pages)
+    -g filename     Output collected data to gnuplot format file.
+    -e filename     Output CSV file with percentages served
+    -r              Don't exit on socket receive errors.
+    -m method       Method name
+    -h              Display usage information (this message)
+    -I              Disable TLS Server Name Indication (SNI) extension
+    -Z ciphersuite  Specify SSL/TLS cipher suite (See openssl ciphers)
+    -f protocol     Specify SSL/TLS protocol
+                    (SSL2, TLS1, TLS1.1, TLS1.2, TLS1.3 or ALL)
+    -E certfile     Specify optional client certificate chain and private key
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_fits() {
+        let text = ours();
+        for line in text.lines() {
+            assert!(line.len() <= WIDTH, "{line}");
+        }
+        assert!(text.contains("\n  -n, --requests N"), "{text}");
+        assert!(text.contains("\n      --json[=FILE]"), "{text}");
+    }
+}

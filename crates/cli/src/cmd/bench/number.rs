@@ -1,0 +1,173 @@
+//! Numbers as ab reads them, and numbers, durations and stages as people write them.
+
+use std::time::Duration;
+
+use catamaran_load::plan::Stage;
+
+/// C's `atoi`: blanks, a sign, digits, and whatever follows is ignored; no digits are 0.
+pub(super) fn atoi(text: &str) -> i64 {
+    let text = text.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let value = digits
+        .bytes()
+        .take_while(u8::is_ascii_digit)
+        .fold(0_i64, |value, digit| {
+            let value = value.saturating_mul(10);
+            value.saturating_add(i64::from(digit - b'0'))
+        });
+    // An int there; what does not fit is undefined, and here the nearest.
+    let value = if negative { -value } else { value };
+    value.clamp(i64::from(i32::MIN), i64::from(i32::MAX))
+}
+
+/// A whole number, with `k` for a thousand and `M` for a million.
+pub(super) fn count(text: &str) -> Option<u64> {
+    let (digits, factor) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 1000),
+        b'm' | b'M' => (&text[..text.len() - 1], 1_000_000),
+        _ => (text, 1),
+    };
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// A number above zero, such as a rate, with `k` and `M` as in [`count`].
+pub(super) fn amount(text: &str) -> Option<f64> {
+    let value = match text.as_bytes().last()? {
+        b'k' | b'K' => decimal(&text[..text.len() - 1])? * 1e3,
+        b'm' | b'M' => decimal(&text[..text.len() - 1])? * 1e6,
+        _ => decimal(text)?,
+    };
+    (value > 0.0).then_some(value)
+}
+
+/// A duration: a number with `ms`, `s`, `m` or `h`, or of seconds.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let units = [
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+        ("", 1.0),
+    ];
+    let (number, seconds) = units
+        .into_iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
+    let seconds = decimal(number)? * seconds;
+    (seconds <= DURATION_MAX.as_secs_f64()).then(|| Duration::from_secs_f64(seconds))
+}
+
+/// `30s=100` or `30s..100`.
+pub(super) fn stage(text: &str) -> Option<Stage> {
+    let (time, level, ramp) = match text.split_once("..") {
+        Some((time, level)) => (time, level, true),
+        None => {
+            let (time, level) = text.split_once('=')?;
+            (time, level, false)
+        }
+    };
+    let level = if level == "0" { 0.0 } else { amount(level)? };
+    Some(Stage {
+        duration: duration(time).filter(|duration| !duration.is_zero())?,
+        level,
+        ramp,
+    })
+}
+
+/// Digits with at most one point among them: no sign, exponent or name of a number.
+fn decimal(text: &str) -> Option<f64> {
+    let plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.parse().ok().filter(|_| plain)
+}
+
+/// A year: longer is a slip of the keyboard, and clocks can still add it.
+pub(super) const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_c_reads_numbers() {
+        for (text, expected) in [
+            ("100", 100),
+            ("  12abc", 12),
+            ("-5", -5),
+            ("+5", 5),
+            ("abc", 0),
+            ("", 0),
+            ("99999999999999999999", i64::from(i32::MAX)),
+        ] {
+            assert_eq!(atoi(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn as_people_write_numbers() {
+        for (text, expected) in [
+            ("100", Some(100)),
+            ("100k", Some(100_000)),
+            ("2M", Some(2_000_000)),
+            ("1.5k", None),
+            ("k", None),
+            ("-1", None),
+            ("+1", None),
+            ("", None),
+            ("99999999999999999999", None),
+            ("99999999999999999M", None),
+        ] {
+            assert_eq!(count(text), expected, "{text:?}");
+        }
+        for (text, expected) in [
+            ("0.5", Some(0.5)),
+            ("1.5k", Some(1500.0)),
+            ("0", None),
+            ("inf", None),
+            ("1e3", None),
+            ("", None),
+        ] {
+            assert_eq!(amount(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn as_people_write_durations() {
+        for (text, millis) in [
+            ("10", Some(10_000)),
+            ("10s", Some(10_000)),
+            ("1.5m", Some(90_000)),
+            ("500ms", Some(500)),
+            ("1h", Some(3_600_000)),
+            ("s", None),
+            ("", None),
+            ("-1s", None),
+            ("1d", None),
+            ("99999999h", None),
+        ] {
+            let duration = duration(text);
+            assert_eq!(duration, millis.map(Duration::from_millis), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn stages_hold_or_move() {
+        let stage_of = |ramp, level| Stage {
+            duration: Duration::from_secs(30),
+            level,
+            ramp,
+        };
+        assert_eq!(stage("30s=100"), Some(stage_of(false, 100.0)));
+        assert_eq!(stage("30s..1.5k"), Some(stage_of(true, 1500.0)));
+        assert_eq!(stage("30s..0"), Some(stage_of(true, 0.0)));
+        for text in ["30s", "0s=5", "=5", "30s=", "30s=x", "30s=-1"] {
+            assert_eq!(stage(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! What a run says when it begins and when it has ended, where, and with which exit code.
+//!
+//! As ab: its banner, its report or its dying words, its files, its codes. Otherwise one report on
+//! standard output, which is the text, JSON or CSV, and files beside it, which are opened before
+//! the run so that none is lost for a mistyped path.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use catamaran_load::plan::Request;
+use catamaran_load::render::{self, ab};
+use catamaran_load::report::{Ending, FailureKind, FatalError, Report};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::getopt::Mode;
+use super::help;
+use super::plan::Prepared;
+use super::typed::{Output, Sink, Typed, reason};
+use crate::failure::Failure;
+
+/// Everything before the first request.
+pub(super) fn begin(typed: &Typed, prepared: &Prepared, has_heartbeat: bool) -> io::Result<()> {
+    let output = &typed.output;
+    let mut stdout = io::stdout().lock();
+    if typed.mode == Mode::Ab {
+        if !output.no_banner {
+            stdout.write_all(help::ab_banner(output.html).as_bytes())?;
+        }
+        if !output.html {
+            write!(stdout, "Benchmarking {} ", prepared.subject.hostname)?;
+            if let Some((host, port)) = &prepared.proxy {
+                write!(stdout, "[through {host}:{port}] ")?;
+            }
+            let end = if has_heartbeat { "\n" } else { "..." };
+            write!(stdout, "(be patient){end}")?;
+        }
+    }
+    if output.verbosity >= 2
+        && let Some(request) = prepared
+            .plan
+            .targets
+            .first()
+            .and_then(|target| target.requests.first())
+    {
+        let head = head_of(request);
+        writeln!(
+            stdout,
+            "INFO: {} header == \n---\n{head}\n---",
+            request.method
+        )?;
+    }
+    stdout.flush()
+}
+
+/// The request as it is sent, without its body.
+fn head_of(request: &Request) -> String {
+    let Request {
+        method,
+        target,
+        version,
+        ..
+    } = request;
+    let fields = request.headers.iter().map(|field| {
+        let value = String::from_utf8_lossy(&field.value);
+        format!("{}: {value}\r\n", field.name)
+    });
+    let fields: String = fields.collect();
+    format!("{method} {target} {}\r\n{fields}\r\n", version.text())
+}
+
+/// Opens every file that is to be written, so that a path that cannot be is known before the run.
+/// ab finds out afterwards.
+pub(super) fn check_files(typed: &Typed) -> Result<(), Failure> {
+    if typed.mode == Mode::Ab {
+        return Ok(());
+    }
+    let Output {
+        gnuplot,
+        percentiles,
+        hdr,
+        json,
+        csv,
+        ..
+    } = &typed.output;
+    let sinks = [json, csv].map(|sink| match sink {
+        Some(Sink::File(path)) => Some(path),
+        _ => None,
+    });
+    let paths = [gnuplot, percentiles, hdr].map(Option::as_ref);
+    for path in paths.into_iter().chain(sinks).flatten() {
+        let opened = OpenOptions::new().append(true).create(true).open(path);
+        opened.map_err(|error| cannot_write(path, &error))?;
+    }
+    Ok(())
+}
+
+/// Everything after the last answer.
+pub(super) fn end(
+    typed: &Typed,
+    prepared: &Prepared,
+    report: &Report,
+    has_heartbeat: bool,
+) -> Result<ExitCode, Failure> {
+    trace(&typed.output, report)?;
+    let code = match typed.mode {
+        Mode::Ab => end_as_ab(typed, prepared, report, has_heartbeat)?,
+        Mode::Ours => {
+            say(&text_of(typed, prepared, report))?;
+            write_files(&typed.output, report)?;
+            exit_code(report)
+        }
+    };
+    write_our_files(typed, prepared, report)?;
+    Ok(code)
+}
+
+/// What `-v` shows of the first answer.
+fn trace(output: &Output, report: &Report) -> io::Result<()> {
+    let Some(first) = &report.first else {
+        return Ok(());
+    };
+    if output.verbosity < 2 {
+        return Ok(());
+    }
+    let mut stdout = io::stdout().lock();
+    writeln!(
+        stdout,
+        "LOG: header received:\n{}",
+        String::from_utf8_lossy(&first.head)
+    )?;
+    if !(200..300).contains(&first.status) {
+        writeln!(stdout, "WARNING: Response code not 2xx ({})", first.status)?;
+    } else if output.verbosity >= 3 {
+        writeln!(stdout, "LOG: Response code = {}", first.status)?;
+    }
+    Ok(())
+}
+
+fn say(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// What goes to standard output.
+fn text_of(typed: &Typed, prepared: &Prepared, report: &Report) -> String {
+    let (output, subject) = (&typed.output, &prepared.subject);
+    if output.json == Some(Sink::Stdout) {
+        render::json::json(report, subject)
+    } else if output.csv == Some(Sink::Stdout) {
+        render::csv::header() + &render::csv::row(report, subject)
+    } else if output.html {
+        ab::html(report, subject, &output.attributes)
+    } else {
+        render::text::text(report, subject)
+    }
+}
+
+/// Anything that failed, whatever its kind, and anything that hung.
+fn exit_code(report: &Report) -> ExitCode {
+    let ended_well = !matches!(report.ending, Ending::Idle | Ending::Failure(_));
+    let all_answered = report.counts.failed == 0 && report.unfinished.hung == 0;
+    ExitCode::from(u8::from(!(ended_well && all_answered)))
+}
+
+fn end_as_ab(
+    typed: &Typed,
+    prepared: &Prepared,
+    report: &Report,
+    has_heartbeat: bool,
+) -> Result<ExitCode, Failure> {
+    let subject = &prepared.subject;
+    let output = &typed.output;
+    if let Some((words, code)) = dying_words(prepared, report) {
+        writeln!(io::stderr(), "{words}")?;
+        if ab::done(report) > 0 {
+            let total = ab::done(report);
+            say(&format!("Total of {total} requests completed\n"))?;
+        }
+        return Ok(ExitCode::from(code));
+    }
+    let stopped = report.ending == Ending::Stopped;
+    if !has_heartbeat && !stopped {
+        say("..done\n")?;
+    }
+    if output.html && !stopped {
+        say(&ab::html(report, subject, &output.attributes))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    say(&ab::text(report, subject))?;
+    if ab::done(report) > 0
+        && let Err(failure) = write_files(output, report)
+    {
+        failure.say();
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::from(u8::from(stopped)))
+}
+
+/// What ab says instead of a report, and the exit code that comes of the error's number.
+fn dying_words(prepared: &Prepared, report: &Report) -> Option<(String, u8)> {
+    match &report.ending {
+        Ending::Failure(error) => Some(fatal(prepared, error)),
+        Ending::Idle => Some(apr("apr_pollset_poll", TIMED_OUT, 70_007)),
+        Ending::Requests | Ending::Duration | Ending::Stopped => None,
+    }
+}
+
+fn fatal(prepared: &Prepared, error: &FatalError) -> (String, u8) {
+    let words = match error.errno {
+        Some(errno) => reason(&io::Error::from_raw_os_error(errno)),
+        None => error.message.clone(),
+    };
+    let number = error.errno.unwrap_or(1);
+    match error.kind {
+        FailureKind::Name => {
+            let proxy = prepared.proxy.as_ref().map(|(host, _)| host);
+            let host = proxy.unwrap_or(&prepared.subject.hostname);
+            let call = format!("apr_sockaddr_info_get() for {host}");
+            apr(&call, "Name or service not known", 670_002)
+        }
+        FailureKind::Descriptors => apr("socket", &words, number),
+        FailureKind::Ports if !prepared.plan.connections.sources.is_empty() => {
+            apr("bind", &words, number)
+        }
+        // Where the connect does not fail at once, ab learns of it by reading.
+        kind if kind.is_connect() && kind != FailureKind::Refused => {
+            let (words, code) = apr("apr_socket_connect()", &words, number);
+            (format!("\nTest aborted after 10 failures\n\n{words}"), code)
+        }
+        _ => apr("apr_socket_recv", &words, number),
+    }
+}
+
+/// An error in APR's form; the system has the low byte of its number as the exit code.
+fn apr(call: &str, words: &str, number: i32) -> (String, u8) {
+    let [code, ..] = number.to_le_bytes();
+    (format!("{call}: {words} ({number})"), code)
+}
+
+/// ab's files.
+fn write_files(output: &Output, report: &Report) -> Result<(), Failure> {
+    if let Some(path) = &output.percentiles {
+        let text = ab::percentiles_csv(report);
+        fs::write(path, text).map_err(|error| cannot_open("CSV", &error))?;
+    }
+    if let Some(path) = &output.gnuplot {
+        let zone = TimeZone::system();
+        let text = ab::gnuplot(report, |time| ctime(time, &zone));
+        fs::write(path, text).map_err(|error| cannot_open("gnuplot", &error))?;
+    }
+    Ok(())
+}
+
+fn write_our_files(typed: &Typed, prepared: &Prepared, report: &Report) -> Result<(), Failure> {
+    let (output, subject) = (&typed.output, &prepared.subject);
+    if let Some(Sink::File(path)) = &output.json {
+        let text = render::json::json(report, subject);
+        fs::write(path, text).map_err(|error| cannot_write(path, &error))?;
+    }
+    if let Some(Sink::File(path)) = &output.csv {
+        let row = render::csv::row(report, subject);
+        add_row(path, &row).map_err(|error| cannot_write(path, &error))?;
+    }
+    if let Some(path) = &output.hdr {
+        let log = render::hdr_log(report);
+        fs::write(path, log).map_err(|error| cannot_write(path, &error))?;
+    }
+    Ok(())
+}
+
+/// Runs add up in one file, below one header.
+fn add_row(path: &str, row: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    if file.metadata()?.len() == 0 {
+        file.write_all(render::csv::header().as_bytes())?;
+    }
+    file.write_all(row.as_bytes())
+}
+
+/// As C's `ctime`, without its line end.
+fn ctime(time: SystemTime, zone: &TimeZone) -> String {
+    let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
+    let time = time.to_zoned(zone.clone());
+    time.strftime("%a %b %d %H:%M:%S %Y").to_string()
+}
+
+/// In ab's words, less the prefix that ours have.
+fn cannot_open(what: &str, error: &io::Error) -> Failure {
+    Failure::Fault(format!("Cannot open {what} output file: {}", reason(error)))
+}
+
+fn cannot_write(path: &str, error: &io::Error) -> Failure {
+    Failure::Fault(format!("cannot write {path}: {}", reason(error)))
+}
+
+const TIMED_OUT: &str = "The timeout specified has expired";

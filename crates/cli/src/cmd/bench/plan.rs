@@ -1,0 +1,283 @@
+//! From what was typed to what is done: the plan, and what the report has to know of it.
+//!
+//! All defaults are here. As ab they are ab's: one thread, HTTP/1.0, no timeout of a request, an
+//! end at the first error. Otherwise a run goes on whatever happens, and counts it.
+
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use catamaran_load::plan::{
+    Arrivals, Checks, ConnectPatience, Connections, Endpoint, Pace, Plan, Request, Samples, Stage,
+    Stop, Target, Timeouts,
+};
+use catamaran_load::render::Subject;
+
+use super::getopt::Mode;
+use super::number::DURATION_MAX;
+use super::refusal::Refusal;
+use super::target;
+use super::typed::Typed;
+use super::url::{self, Url};
+
+/// A run, ready to begin.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) plan: Plan,
+    pub(super) subject: Subject,
+    /// The proxy as ab's first line names it.
+    pub(super) proxy: Option<(String, u16)>,
+}
+
+/// Puts together what was typed.
+pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
+    let urls = urls(typed)?;
+    let requests = requests(typed);
+    let pace = pace(typed, requests, urls.len())?;
+    let threads = threads(typed, pace.connections());
+    let plan = Plan {
+        targets: targets(typed, &urls)?,
+        stages: stages(typed, &pace)?,
+        stop: stop(typed, requests)?,
+        warm_up: typed.load.warm_up,
+        threads,
+        connections: connections(typed),
+        timeouts: timeouts(typed),
+        checks: Checks {
+            body_length: !typed.variable_length,
+            stop_at_receive_error: typed.mode == Mode::Ab && !typed.receive_errors,
+            stop_without_descriptors: typed.mode == Mode::Ab,
+        },
+        samples: samples(typed, requests),
+        seed: typed.load.seed,
+        pace,
+    };
+    Ok(Prepared {
+        subject: subject(typed, &urls, &plan),
+        proxy: typed.request.proxy.clone(),
+        plan,
+    })
+}
+
+fn urls(typed: &Typed) -> Result<Vec<Url>, Refusal> {
+    match typed.mode {
+        Mode::Ab => match typed.urls.as_slice() {
+            [text] => Ok(vec![url::parse_as_ab(text)?]),
+            urls => Err(Refusal::ManyUrls(urls.len())),
+        },
+        Mode::Ours if typed.urls.is_empty() => Err(Refusal::NoUrl),
+        Mode::Ours => typed.urls.iter().map(|text| url::parse(text)).collect(),
+    }
+}
+
+/// How many requests, if that is to end the run.
+fn requests(typed: &Typed) -> Option<u64> {
+    let load = &typed.load;
+    let timed = load.duration.is_some() || !load.stages.is_empty() || load.rate.is_some();
+    load.requests.or_else(|| (!timed).then_some(1))
+}
+
+fn pace(typed: &Typed, requests: Option<u64>, urls: usize) -> Result<Pace, Refusal> {
+    let load = &typed.load;
+    if let Some(per_second) = load.rate {
+        let connections = load.concurrency.unwrap_or(OPEN_CONNECTIONS).max(1);
+        return Ok(Pace::Open {
+            per_second,
+            arrivals: load.arrivals.unwrap_or(Arrivals::Poisson),
+            connections: non_zero(connections.max(urls as u64)),
+            backlog: non_zero(BACKLOG),
+        });
+    }
+    if load.arrivals.is_some() {
+        return Err(Refusal::NeedsRate("--arrivals"));
+    }
+    let highest = load.stages.iter().map(|stage| stage.level);
+    let highest = highest.fold(1.0, f64::max) as u64;
+    let concurrency = match load.concurrency {
+        // As trunk does: one per thread.
+        Some(0) => threads_asked(typed).get() as u64,
+        Some(clients) => clients,
+        None => highest.max(urls as u64),
+    };
+    match requests {
+        Some(requests) if concurrency > requests && load.concurrency.is_some() => {
+            Err(Refusal::MoreClientsThanRequests {
+                concurrency,
+                requests,
+            })
+        }
+        _ => Ok(Pace::Closed {
+            concurrency: non_zero(concurrency),
+            spacing: load.spacing,
+        }),
+    }
+}
+
+/// Threads as asked for, of which no more are used than there are connections.
+fn threads(typed: &Typed, connections: NonZeroUsize) -> NonZeroUsize {
+    threads_asked(typed).min(connections)
+}
+
+fn threads_asked(typed: &Typed) -> NonZeroUsize {
+    let default = match typed.mode {
+        Mode::Ab => 1,
+        Mode::Ours => 0,
+    };
+    match typed.load.threads.unwrap_or(default) {
+        0 => available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        threads => non_zero(threads),
+    }
+}
+
+fn stages(typed: &Typed, pace: &Pace) -> Result<Vec<Stage>, Refusal> {
+    let load = &typed.load;
+    let Some(ramp) = load.ramp else {
+        return Ok(load.stages.clone());
+    };
+    if !load.stages.is_empty() {
+        return Err(Refusal::RampAndStage);
+    }
+    let level = match *pace {
+        Pace::Closed { concurrency, .. } => concurrency.get() as f64,
+        Pace::Open { per_second, .. } => per_second,
+    };
+    let rise = Stage {
+        duration: ramp,
+        level,
+        ramp: true,
+    };
+    // The last stage ends the run, unless its duration or number of requests does before.
+    let hold = Stage {
+        duration: DURATION_MAX,
+        level,
+        ramp: false,
+    };
+    Ok(vec![rise, hold])
+}
+
+fn stop(typed: &Typed, requests: Option<u64>) -> Result<Stop, Refusal> {
+    let load = &typed.load;
+    if requests.is_none() && load.duration.is_none() && load.stages.is_empty() {
+        return Err(Refusal::Endless);
+    }
+    Ok(Stop {
+        requests: requests.and_then(NonZeroU64::new),
+        duration: load.duration,
+        grace: match typed.mode {
+            Mode::Ab => Duration::ZERO,
+            Mode::Ours => GRACE,
+        },
+    })
+}
+
+fn connections(typed: &Typed) -> Connections {
+    let asked = &typed.connection;
+    let pipeline = asked.pipeline.unwrap_or(1).clamp(1, u64::from(u32::MAX));
+    Connections {
+        keep_alive: keeps_alive(typed),
+        requests_max: asked.requests_max.and_then(NonZeroU64::new),
+        pipeline: u32::try_from(pipeline)
+            .ok()
+            .and_then(NonZeroU32::new)
+            .unwrap_or(NonZeroU32::MIN),
+        sources: asked.sources.clone(),
+        send_buffer: asked.buffer,
+        receive_buffer: asked.buffer,
+        patience: match typed.mode {
+            Mode::Ab => ConnectPatience::Failures(AB_PATIENCE),
+            Mode::Ours => ConnectPatience::Unlimited,
+        },
+    }
+}
+
+/// `-k`, or what cannot be without.
+pub(super) fn keeps_alive(typed: &Typed) -> bool {
+    let asked = &typed.connection;
+    let pipelines = asked.pipeline.is_some_and(|depth| depth > 1);
+    asked.keep_alive || pipelines || asked.requests_max.is_some_and(|requests| requests > 0)
+}
+
+fn timeouts(typed: &Typed) -> Timeouts {
+    let asked = typed.load.timeout.unwrap_or(TIMEOUT);
+    match typed.mode {
+        Mode::Ab => Timeouts {
+            request: None,
+            idle: Some(asked),
+        },
+        Mode::Ours => Timeouts {
+            request: Some(asked).filter(|time| !time.is_zero()),
+            idle: None,
+        },
+    }
+}
+
+fn samples(typed: &Typed, requests: Option<u64>) -> Samples {
+    if typed.output.gnuplot.is_none() {
+        return Samples::None;
+    }
+    Samples::First(non_zero(requests.unwrap_or(SAMPLES_MAX)))
+}
+
+/// One target for each endpoint, in the order in which they come first, with all its requests.
+fn targets(typed: &Typed, urls: &[Url]) -> Result<Vec<Target>, Refusal> {
+    let mut grouped: Vec<(&Url, Endpoint, Vec<Request>)> = Vec::new();
+    for url in urls {
+        let request = target::request(typed, url)?;
+        let known = grouped.iter_mut().find(|(first, ..)| {
+            first.scheme == url.scheme
+                && first.transport == url.transport
+                && first.hostname == url.hostname
+        });
+        match known {
+            Some((_, _, requests)) => requests.push(request),
+            None => grouped.push((url, target::endpoint(typed, url)?, vec![request])),
+        }
+    }
+    let targets = grouped.into_iter();
+    Ok(targets
+        .map(|(_, endpoint, requests)| Target { endpoint, requests })
+        .collect())
+}
+
+fn subject(typed: &Typed, urls: &[Url], plan: &Plan) -> Subject {
+    let url = &urls[0];
+    Subject {
+        url: url.text.clone(),
+        urls: urls.len(),
+        hostname: url.hostname.clone(),
+        port: url.port,
+        path: url.path.clone(),
+        keep_alive: plan.connections.keep_alive,
+        sends_body: target::sends_body(typed),
+        variable_length: typed.variable_length,
+        percentiles: !typed.output.no_percentiles,
+        confidence: !typed.output.no_confidence,
+        rate: typed.load.rate,
+    }
+}
+
+/// At least one.
+fn non_zero(number: u64) -> NonZeroUsize {
+    let number = usize::try_from(number).unwrap_or(usize::MAX);
+    NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Connections of an open loop, if nobody says.
+const OPEN_CONNECTIONS: u64 = 100;
+
+/// Requests that may wait for a connection, per thread.
+const BACKLOG: u64 = 1 << 20;
+
+/// How long requests in flight may take when the duration is over.
+const GRACE: Duration = Duration::from_secs(2);
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Failures before ab gives up.
+const AB_PATIENCE: u32 = 10;
+
+/// Requests kept for `-g` when their number is not known, 400 MB of them.
+const SAMPLES_MAX: u64 = 10_000_000;
+
+#[cfg(test)]
+mod tests;

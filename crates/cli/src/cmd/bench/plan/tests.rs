@@ -1,0 +1,286 @@
+//! Defaults of both modes, and what cannot be together.
+
+use catamaran_load::plan::{HttpVersion, Protocol, Transport, Verify};
+
+use super::super::refusal::AbEnd;
+use super::super::typed::{Asked, read};
+use super::*;
+
+fn prepared(mode: Mode, line: &str) -> Result<Prepared, Refusal> {
+    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    match read(&words, mode)? {
+        Asked::Run(typed) => prepare(&typed),
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn ours(line: &str) -> Prepared {
+    prepared(Mode::Ours, line).unwrap_or_else(|refusal| panic!("{line}: {refusal}"))
+}
+
+fn ab(line: &str) -> Prepared {
+    prepared(Mode::Ab, line).unwrap_or_else(|refusal| panic!("{line}: {refusal}"))
+}
+
+/// The head of the first request, without the request line's version and the line ends' returns.
+fn head(prepared: &Prepared) -> String {
+    let request = &prepared.plan.targets[0].requests[0];
+    let fields = request.headers.iter().map(|field| {
+        format!(
+            "{}: {}\n",
+            field.name,
+            String::from_utf8_lossy(&field.value)
+        )
+    });
+    let fields: String = fields.collect();
+    format!("{} {}\n{fields}", request.method, request.target)
+}
+
+#[test]
+fn abs_defaults() {
+    let plan = ab("http://h/").plan;
+    assert_eq!(plan.stop.requests.map(NonZeroU64::get), Some(1));
+    assert_eq!(plan.pace.connections().get(), 1);
+    assert_eq!(plan.threads.get(), 1);
+    assert_eq!(plan.timeouts.request, None);
+    assert_eq!(plan.timeouts.idle, Some(Duration::from_secs(30)));
+    assert_eq!(plan.connections.patience, ConnectPatience::Failures(10));
+    assert!(plan.checks.stop_at_receive_error && plan.checks.stop_without_descriptors);
+    assert!(plan.checks.body_length && !plan.connections.keep_alive);
+    assert_eq!(plan.targets[0].requests[0].version, HttpVersion::Http10);
+    assert!(!ab("-r http://h/").plan.checks.stop_at_receive_error);
+    assert!(!ab("-l http://h/").plan.checks.body_length);
+    assert_eq!(
+        ab("-g G -n 7 http://h/").plan.samples,
+        Samples::First(non_zero(7))
+    );
+}
+
+#[test]
+fn our_defaults() {
+    let plan = ours("http://h/").plan;
+    assert_eq!(plan.stop.requests.map(NonZeroU64::get), Some(1));
+    assert_eq!(plan.timeouts.request, Some(Duration::from_secs(30)));
+    assert_eq!(plan.timeouts.idle, None);
+    assert_eq!(plan.connections.patience, ConnectPatience::Unlimited);
+    assert!(!plan.checks.stop_at_receive_error && !plan.checks.stop_without_descriptors);
+    assert_eq!(plan.targets[0].requests[0].version, HttpVersion::Http11);
+    let plan = ours("--duration 5s -c 8 --threads 3 http://h/").plan;
+    assert_eq!(plan.stop.requests, None);
+    assert_eq!(plan.threads.get(), 3);
+    let plan = ours("--threads 9 -c 2 -n 2 http://h/").plan;
+    assert_eq!(plan.threads.get(), 2);
+}
+
+#[test]
+fn an_open_loop() {
+    let plan = ours("--rate 500 --duration 5s http://h/").plan;
+    let Pace::Open {
+        per_second,
+        arrivals,
+        connections,
+        ..
+    } = plan.pace
+    else {
+        panic!("{:?}", plan.pace);
+    };
+    assert_eq!(
+        (per_second, arrivals, connections.get()),
+        (500.0, Arrivals::Poisson, 100)
+    );
+    let plan = ours("--rate 500 -c 7 -n 3 http://h/").plan;
+    assert_eq!(plan.pace.connections().get(), 7);
+}
+
+#[test]
+fn a_ramp_rises_and_holds() {
+    let plan = ours("-c 20 --ramp 5s --duration 20s http://h/").plan;
+    let levels: Vec<(u64, f64, bool)> = plan
+        .stages
+        .iter()
+        .map(|stage| (stage.duration.as_secs(), stage.level, stage.ramp))
+        .collect();
+    assert_eq!(levels[0], (5, 20.0, true));
+    assert_eq!((levels[1].1, levels[1].2), (20.0, false));
+    let plan = ours("--stage 5s=3,5s..9 http://h/").plan;
+    assert_eq!(plan.pace.connections().get(), 9);
+    assert_eq!(
+        plan.stop,
+        Stop {
+            requests: None,
+            duration: None,
+            grace: GRACE
+        }
+    );
+}
+
+#[test]
+fn the_request_of_ab_is_abs() {
+    let expected = "\
+POST /a?b
+Connection: Keep-Alive
+Cookie: c=1
+Authorization: Basic dTpw
+Content-length: 0
+Content-type: text/css
+X-A: 1
+Host: h:81
+User-Agent: ApacheBench/2.3
+Accept: */*
+";
+    let prepared = ab("-k -C c=1 -A u:p -p /dev/null -T text/css -H X-A:1 http://h:81/a?b");
+    assert_eq!(head(&prepared), expected);
+    assert!(prepared.subject.sends_body);
+    let prepared = ab("-H Host:x -H user-agent:y -H accept:z http://h/");
+    assert_eq!(
+        head(&prepared),
+        "GET /\nHost: x\nuser-agent: y\naccept: z\n"
+    );
+}
+
+#[test]
+fn our_request_says_what_its_version_does_not() {
+    assert!(head(&ours("http://h/")).starts_with("GET /\nConnection: close\nHost: h\n"));
+    assert!(head(&ours("-k http://h/")).starts_with("GET /\nHost: h\n"));
+    assert!(head(&ours("--http1.0 http://h/")).starts_with("GET /\nHost: h\n"));
+    let kept = head(&ours("--http1.0 -k http://h/"));
+    assert!(
+        kept.starts_with("GET /\nConnection: Keep-Alive\nHost: h\n"),
+        "{kept}"
+    );
+    let both = head(&ours("-k -C a=1 -C b=2 http://u:p@h/"));
+    let expected = "GET /\nCookie: a=1; b=2\nAuthorization: Basic dTpw\nHost: h\n";
+    assert!(both.starts_with(expected), "{both}");
+    assert!(head(&ours("-m PATCH --data x http://h/")).starts_with("PATCH /\n"));
+    assert!(ours("--pipeline 2 http://h/").plan.connections.keep_alive);
+    assert!(
+        ours("--requests-per-connection 2 http://h/")
+            .plan
+            .connections
+            .keep_alive
+    );
+}
+
+#[test]
+fn a_proxy_is_asked_for_the_whole_url() {
+    let prepared = ours("-X p:3128 http://h:81/x");
+    let target = &prepared.plan.targets[0];
+    assert_eq!(target.requests[0].target, "http://h:81/x");
+    let expected = Transport::Tcp {
+        host: "p".to_owned(),
+        port: 3128,
+    };
+    assert_eq!(target.endpoint.transport, expected);
+}
+
+#[test]
+fn urls_of_one_server_are_one_target() {
+    let plan = ours("-c 4 -n 4 --urls /dev/null http://a/").plan;
+    assert_eq!(plan.targets.len(), 1);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(
+        file.path(),
+        "http://a/1\nhttp://b/\nhttp://a/2\najp://a:80/\n",
+    )
+    .unwrap();
+    let plan = ours(&format!("--urls {}", file.path().display())).plan;
+    let requests: Vec<usize> = plan
+        .targets
+        .iter()
+        .map(|target| target.requests.len())
+        .collect();
+    assert_eq!(requests, [2, 1, 1]);
+    // Each target has a connection, if nobody says how many there are.
+    assert_eq!(plan.pace.connections().get(), 4);
+}
+
+#[test]
+fn ajp_says_where_the_client_thinks_it_is() {
+    let prepared = ours("-k --secret s -H Host:shop.example:8443 ajp://h/a");
+    let endpoint = &prepared.plan.targets[0].endpoint;
+    let Protocol::Ajp(ajp) = &endpoint.protocol else {
+        panic!("{endpoint:?}");
+    };
+    assert_eq!(
+        (ajp.server_name.as_str(), ajp.server_port),
+        ("shop.example", 8443)
+    );
+    assert_eq!(ajp.secret.as_deref(), Some(&b"s"[..]));
+    assert_eq!(prepared.subject.port, 8009);
+}
+
+#[test]
+fn tls_names_the_host_unless_it_is_an_address() {
+    let tls = |line| ours(line).plan.targets[0].endpoint.tls.clone().unwrap();
+    assert_eq!(tls("https://h/").server_name.as_deref(), Some("h"));
+    assert_eq!(
+        tls("-H Host:x https://h/").server_name.as_deref(),
+        Some("x")
+    );
+    assert_eq!(tls("-I https://h/").server_name, None);
+    assert_eq!(tls("https://127.0.0.1/").server_name, None);
+    assert!(matches!(tls("https://h/").verify, Verify::Nothing));
+    assert!(matches!(
+        tls("--cacert /dev/null https://h/").verify,
+        Verify::Roots(_)
+    ));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    for (line, expected) in [
+        (
+            "-n 5",
+            "there is no URL: give one, or a file of them with --urls",
+        ),
+        (
+            "-c 5 -n 2 http://h/",
+            "-c 5 are more clients than the 2 requests of -n",
+        ),
+        (
+            "--arrivals poisson http://h/",
+            "--arrivals goes with --rate only",
+        ),
+        (
+            "--rate 5 http://h/",
+            "nothing says when to end: give --duration, --stage or -n",
+        ),
+        (
+            "--stage 1s=1 --ramp 1s http://h/",
+            "--stage and --ramp are two ways to say the same: choose one",
+        ),
+        (
+            "-X p https://h/",
+            "a proxy (-X) is asked for http URLs only",
+        ),
+        (
+            "-H nonsense http://h/",
+            "the header line \"nonsense\" has no name before a colon",
+        ),
+        (
+            "ftp://h/",
+            "\"ftp://h/\" is no URL for bench: the scheme is none of http, https, ajp, \
+                      http+unix and ajp+unix",
+        ),
+    ] {
+        let refusal = prepared(Mode::Ours, line).unwrap_err();
+        assert_eq!(refusal.to_string(), expected, "{line}");
+    }
+}
+
+#[test]
+fn ab_ends_with_its_usage() {
+    for (line, expected) in [
+        ("", "wrong number of arguments"),
+        ("http://h/ -k", "wrong number of arguments"),
+        ("-J -k http://h/", "wrong number of arguments"),
+        ("http://h", "invalid URL"),
+        (
+            "-c 5 -n 2 http://h/",
+            "Cannot use concurrency level greater than total number of requests",
+        ),
+    ] {
+        let refusal = prepared(Mode::Ab, line).unwrap_err();
+        assert_eq!(refusal.as_ab(), AbEnd::Usage(expected.to_owned()), "{line}");
+    }
+}

@@ -1,0 +1,127 @@
+//! Why a command line of `bench` is refused, in our words and in ab's.
+//!
+//! Ours are one line and exit code 2. ab has two kinds: those that print its usage and exit with
+//! 22 (EINVAL), and those that are a sentence and an empty line and exit with 1.
+
+use catamaran_load::plan::PlanFault;
+use thiserror::Error;
+
+/// What makes no sense in a command line.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum Refusal {
+    #[error("{0} is no flag of bench")]
+    UnknownFlag(String),
+    #[error("{0} needs a value")]
+    MissingValue(String),
+    #[error("{0} takes no value")]
+    UnwantedValue(String),
+    #[error("{flag} takes {expected}, not {value:?}")]
+    BadValue {
+        flag: String,
+        value: String,
+        expected: &'static str,
+    },
+    #[error("-n takes a number of requests above zero, not {0:?}")]
+    Requests(String),
+    #[error("{0} comes on top of another method or body: choose one of -i, -p, -u and --data")]
+    MixedMethods(Body),
+    #[error("cannot read {path}: {reason}")]
+    File { path: String, reason: String },
+    #[error("there is no URL: give one, or a file of them with --urls")]
+    NoUrl,
+    #[error("there are {0} URLs: give one, and more with --urls FILE")]
+    ManyUrls(usize),
+    #[error("{url:?} is no URL for bench: {reason}")]
+    Url { url: String, reason: &'static str },
+    #[error("-c takes a number of clients from 0 to {CONCURRENCY_MAX}")]
+    Concurrency,
+    #[error("-c {concurrency} are more clients than the {requests} requests of -n")]
+    MoreClientsThanRequests { concurrency: u64, requests: u64 },
+    #[error("{0} goes with --rate only")]
+    NeedsRate(&'static str),
+    #[error("nothing says when to end: give --duration, --stage or -n")]
+    Endless,
+    #[error("--stage and --ramp are two ways to say the same: choose one")]
+    RampAndStage,
+    #[error("a proxy (-X) is asked for http URLs only")]
+    ProxyScheme,
+    #[error("no root certificates were found on this system: name a file with --cacert")]
+    NoRoots,
+    #[error("{0} is not to be had: the TLS library has TLS1.2 and TLS1.3 only")]
+    OldTls(String),
+    #[error("the header line {0:?} has no name before a colon")]
+    HeaderLine(String),
+    #[error("the local address {0:?} is neither an address nor a name that is known")]
+    Source(String),
+    #[error("the credentials are too long")]
+    Credentials { proxy: bool },
+    #[error(transparent)]
+    Plan(#[from] PlanFault),
+}
+
+/// What gave the request its method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    Head,
+    Post,
+    Put,
+}
+
+impl std::fmt::Display for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+        })
+    }
+}
+
+/// How ab ends upon it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AbEnd {
+    /// `ab: ` and this, its usage, exit code 22.
+    Usage(String),
+    /// This, exit code 1.
+    Fatal(String),
+    /// This, and the exit code that comes of APR's error number.
+    Apr(String, u8),
+}
+
+impl Refusal {
+    /// ab's words and exit code.
+    pub(super) fn as_ab(&self) -> AbEnd {
+        match self {
+            Self::Requests(_) => AbEnd::Fatal("Invalid number of requests\n".to_owned()),
+            Self::MixedMethods(body) => {
+                AbEnd::Fatal(format!("Cannot mix {body} with other methods\n"))
+            }
+            Self::File { path, reason } => AbEnd::Fatal(format!(
+                "ab: Could not open POST data file ({path}): {reason}"
+            )),
+            Self::NoUrl | Self::ManyUrls(_) => AbEnd::Usage("wrong number of arguments".to_owned()),
+            Self::Url { .. } => AbEnd::Usage("invalid URL".to_owned()),
+            Self::Concurrency => {
+                AbEnd::Usage(format!("Invalid Concurrency [Range 0..{CONCURRENCY_MAX}]"))
+            }
+            Self::MoreClientsThanRequests { .. } => AbEnd::Usage(
+                "Cannot use concurrency level greater than total number of requests".to_owned(),
+            ),
+            Self::Credentials { proxy: false } => {
+                AbEnd::Fatal("Authentication credentials too long\n".to_owned())
+            }
+            Self::Credentials { proxy: true } => {
+                AbEnd::Fatal("Proxy credentials too long\n".to_owned())
+            }
+            Self::Source(name) => AbEnd::Apr(
+                format!("apr_sockaddr_info_get() for {name}: Name or service not known (670002)"),
+                50,
+            ),
+            // What ab has no words for, as it has no such flags.
+            other => AbEnd::Fatal(format!("ab: {other}")),
+        }
+    }
+}
+
+/// The most clients: Debian's ab has this limit, upstream's 2.4 a tenth of it.
+pub(super) const CONCURRENCY_MAX: u64 = 200_000;

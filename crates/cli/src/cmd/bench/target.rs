@@ -1,0 +1,222 @@
+//! What is connected to and what is asked for, of one URL and what was typed with it.
+//!
+//! The order of header fields is ab's: Connection, Cookie, credentials, the body's, those of `-H`,
+//! and then Host, User-Agent and Accept unless `-H` has them.
+
+use std::fs;
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use catamaran_load::plan::{
+    Ajp, ClientCertificate, Endpoint, Header, HttpVersion, Protocol, Request, Tls, TlsVersion,
+    Transport, Verify,
+};
+
+use super::getopt::Mode;
+use super::plan::keeps_alive;
+use super::refusal::{Body, Refusal};
+use super::typed::{TlsParts, Typed};
+use super::url::{Scheme, Url};
+
+/// The request for a URL.
+pub(super) fn request(typed: &Typed, url: &Url) -> Result<Request, Refusal> {
+    let asked = &typed.request;
+    let version = match typed.mode {
+        Mode::Ours if !asked.http10 => HttpVersion::Http11,
+        _ => HttpVersion::Http10,
+    };
+    let target = match &asked.proxy {
+        None => url.path.clone(),
+        Some(_) if typed.mode == Mode::Ab => url.text.clone(),
+        Some(_) if url.scheme == Scheme::Http => {
+            format!("http://{}{}", url.authority, url.path)
+        }
+        Some(_) => return Err(Refusal::ProxyScheme),
+    };
+    let method = match (&asked.method, asked.body) {
+        (Some(method), _) => method.clone(),
+        (None, Some(body)) => body.to_string(),
+        (None, None) => "GET".to_owned(),
+    };
+    Ok(Request {
+        method,
+        target,
+        version,
+        headers: headers(typed, url, version)?,
+        body: Bytes::copy_from_slice(&asked.content),
+    })
+}
+
+/// Whether a body is announced, even an empty one.
+pub(super) fn sends_body(typed: &Typed) -> bool {
+    matches!(typed.request.body, Some(Body::Post | Body::Put))
+}
+
+fn headers(typed: &Typed, url: &Url, version: HttpVersion) -> Result<Vec<Header>, Refusal> {
+    let asked = &typed.request;
+    let mut headers = Vec::new();
+    let mut push = |name: &str, value: &str| headers.push(header(name, value));
+    match (keeps_alive(typed), version) {
+        (true, HttpVersion::Http10) => push("Connection", "Keep-Alive"),
+        (false, HttpVersion::Http11) => push("Connection", "close"),
+        // What the version means by itself.
+        _ => {}
+    }
+    if !asked.cookies.is_empty() {
+        push("Cookie", &asked.cookies.join("; "));
+    }
+    for (name, value) in &asked.credentials {
+        push(name, value);
+    }
+    let given = asked.headers.iter().map(|line| line_to_header(line));
+    let given = given.collect::<Result<Vec<_>, _>>()?;
+    let has = |name: &str| {
+        given
+            .iter()
+            .any(|field| field.name.eq_ignore_ascii_case(name))
+    };
+    if let Some(user) = &url.user
+        && asked.credentials.is_empty()
+        && !has("Authorization")
+    {
+        push("Authorization", &super::typed::basic(user));
+    }
+    if sends_body(typed) {
+        let kind = asked.content_type.as_deref();
+        push("Content-length", &asked.content.len().to_string());
+        if !has("Content-Type") || typed.mode == Mode::Ab {
+            push("Content-type", kind.unwrap_or("text/plain"));
+        }
+    }
+    let own = [
+        ("Host", url.authority.as_str()),
+        ("User-Agent", user_agent(typed.mode)),
+        ("Accept", "*/*"),
+    ];
+    let own: Vec<Header> = own
+        .into_iter()
+        .filter(|(name, _)| !has(name))
+        .map(|(name, value)| header(name, value))
+        .collect();
+    headers.extend(given);
+    headers.extend(own);
+    Ok(headers)
+}
+
+fn user_agent(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Ab => "ApacheBench/2.3",
+        Mode::Ours => concat!("catamaran-bench/", env!("CARGO_PKG_VERSION")),
+    }
+}
+
+fn header(name: &str, value: &str) -> Header {
+    Header {
+        name: name.to_owned(),
+        value: value.as_bytes().to_vec(),
+    }
+}
+
+fn line_to_header(line: &str) -> Result<Header, Refusal> {
+    let fields = line
+        .split_once(':')
+        .map(|(name, value)| (name.trim(), value.trim()));
+    match fields {
+        Some((name, value)) if !name.is_empty() => Ok(header(name, value)),
+        _ => Err(Refusal::HeaderLine(line.to_owned())),
+    }
+}
+
+/// What a connection for a URL is made to.
+pub(super) fn endpoint(typed: &Typed, url: &Url) -> Result<Endpoint, Refusal> {
+    let transport = match &typed.request.proxy {
+        Some((host, port)) => Transport::Tcp {
+            host: host.clone(),
+            port: *port,
+        },
+        None => url.transport.clone(),
+    };
+    let protocol = match url.scheme {
+        Scheme::Http | Scheme::Https => Protocol::Http,
+        Scheme::Ajp => Protocol::Ajp(ajp(typed, url)),
+    };
+    Ok(Endpoint {
+        transport,
+        tls: match url.scheme {
+            Scheme::Https => Some(tls(&typed.tls, &asked_host(typed, url))?),
+            Scheme::Http | Scheme::Ajp => None,
+        },
+        protocol,
+    })
+}
+
+/// The host of a Host field in the line, or the URL's.
+fn asked_host(typed: &Typed, url: &Url) -> String {
+    let lines = typed.request.headers.iter();
+    let mut fields = lines.filter_map(|line| line.split_once(':'));
+    let host = fields.find(|(name, _)| name.trim().eq_ignore_ascii_case("host"));
+    host.map_or_else(|| url.hostname.clone(), |(_, host)| host.trim().to_owned())
+}
+
+fn ajp(typed: &Typed, url: &Url) -> Ajp {
+    let host = match url.transport {
+        Transport::Unix(_) => "localhost".to_owned(),
+        Transport::Tcp { .. } => asked_host(typed, url),
+    };
+    let (server_name, server_port) = match host.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
+            (name.to_owned(), port.parse().unwrap_or(80))
+        }
+        _ => (host, 80),
+    };
+    Ajp {
+        secret: typed
+            .request
+            .secret
+            .as_ref()
+            .map(|text| text.as_bytes().to_vec()),
+        remote_addr: "127.0.0.1".to_owned(),
+        server_name,
+        server_port,
+        is_ssl: false,
+        packet_bytes: 8192,
+    }
+}
+
+fn tls(asked: &TlsParts, host: &str) -> Result<Tls, Refusal> {
+    let versions = if asked.versions.is_empty() {
+        vec![TlsVersion::Tls12, TlsVersion::Tls13]
+    } else {
+        asked.versions.clone()
+    };
+    let verify = match (&asked.roots, asked.verify) {
+        (Some(roots), _) => Verify::Roots(roots.clone()),
+        (None, true) => Verify::Roots(system_roots()?),
+        (None, false) => Verify::Nothing,
+    };
+    // An address is no name for SNI (RFC 6066, section 3).
+    let named = !asked.no_sni && host.parse::<IpAddr>().is_err();
+    Ok(Tls {
+        server_name: named.then(|| host.to_owned()),
+        verify,
+        versions,
+        ciphers: asked.ciphers.clone(),
+        certificate: asked.certificate.as_ref().map(|pem| ClientCertificate {
+            chain_pem: pem.clone(),
+            key_pem: pem.clone(),
+        }),
+    })
+}
+
+fn system_roots() -> Result<Vec<u8>, Refusal> {
+    let mut bundles = ROOTS.iter().filter_map(|path| fs::read(path).ok());
+    bundles.next().ok_or(Refusal::NoRoots)
+}
+
+/// Where systems keep their roots: Debian, Fedora, Alpine and openSUSE.
+const ROOTS: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/ca-bundle.pem",
+];

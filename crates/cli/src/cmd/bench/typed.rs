@@ -1,0 +1,452 @@
+//! What was typed: one field per thing that can be said, read but not yet put together.
+//!
+//! Flags take effect in the order of the line, as in ab, where that matters: `-t` sets `-n`, and a
+//! second method is refused when it comes. Files named for bodies and certificates are read here;
+//! files to be written are opened elsewhere.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::net::{IpAddr, ToSocketAddrs as _};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use catamaran_load::plan::{Arrivals, Stage, TlsVersion, WarmUp};
+use catamaran_load::render::ab::HtmlAttributes;
+
+use super::flag::{Flag, Id};
+use super::getopt::{Line, Mode, Part};
+use super::number;
+use super::refusal::{Body, CONCURRENCY_MAX, Refusal};
+
+/// A command line, read.
+#[derive(Debug)]
+pub(super) struct Typed {
+    pub(super) mode: Mode,
+    pub(super) urls: Vec<String>,
+    /// What ab complains of, but goes on.
+    pub(super) complaints: Vec<String>,
+    pub(super) load: Load,
+    pub(super) request: RequestParts,
+    pub(super) connection: Connection,
+    pub(super) tls: TlsParts,
+    pub(super) variable_length: bool,
+    pub(super) receive_errors: bool,
+    pub(super) output: Output,
+}
+
+/// How much, how fast, how long.
+#[derive(Debug)]
+pub(super) struct Load {
+    pub(super) requests: Option<u64>,
+    pub(super) concurrency: Option<u64>,
+    pub(super) duration: Option<Duration>,
+    pub(super) rate: Option<f64>,
+    pub(super) arrivals: Option<Arrivals>,
+    pub(super) ramp: Option<Duration>,
+    pub(super) stages: Vec<Stage>,
+    pub(super) warm_up: WarmUp,
+    pub(super) timeout: Option<Duration>,
+    pub(super) threads: Option<u64>,
+    pub(super) spacing: Duration,
+    pub(super) seed: u64,
+}
+
+/// What is asked.
+#[derive(Debug, Default)]
+pub(super) struct RequestParts {
+    pub(super) method: Option<String>,
+    pub(super) body: Option<Body>,
+    pub(super) content: Vec<u8>,
+    pub(super) content_type: Option<String>,
+    pub(super) cookies: Vec<String>,
+    /// Header lines of `-A` and `-P`.
+    pub(super) credentials: Vec<(&'static str, String)>,
+    pub(super) headers: Vec<String>,
+    pub(super) proxy: Option<(String, u16)>,
+    pub(super) http10: bool,
+    pub(super) secret: Option<String>,
+}
+
+/// How connections are made and used.
+#[derive(Debug, Default)]
+pub(super) struct Connection {
+    pub(super) keep_alive: bool,
+    pub(super) pipeline: Option<u64>,
+    pub(super) requests_max: Option<u64>,
+    pub(super) sources: Vec<IpAddr>,
+    pub(super) buffer: Option<usize>,
+}
+
+/// TLS as asked for.
+#[derive(Debug, Default)]
+pub(super) struct TlsParts {
+    pub(super) ciphers: Vec<String>,
+    pub(super) versions: Vec<TlsVersion>,
+    pub(super) certificate: Option<Vec<u8>>,
+    pub(super) no_sni: bool,
+    pub(super) verify: bool,
+    pub(super) roots: Option<Vec<u8>>,
+}
+
+/// What is said, and where.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    pub(super) verbosity: i64,
+    pub(super) quiet: bool,
+    pub(super) no_percentiles: bool,
+    pub(super) no_confidence: bool,
+    pub(super) html: bool,
+    pub(super) attributes: HtmlAttributes,
+    pub(super) gnuplot: Option<String>,
+    pub(super) percentiles: Option<String>,
+    pub(super) no_banner: bool,
+    pub(super) watchdog: bool,
+    pub(super) json: Option<Sink>,
+    pub(super) csv: Option<Sink>,
+    pub(super) hdr: Option<String>,
+}
+
+/// Where something goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Sink {
+    Stdout,
+    File(String),
+}
+
+/// What a command line asks for.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Run(Box<Typed>),
+    Help,
+    /// The version; as HTML in ab when `-w` came before.
+    Version {
+        html: bool,
+    },
+}
+
+/// Reads a command line.
+pub(super) fn read(arguments: &[String], mode: Mode) -> Result<Asked, Refusal> {
+    let mut typed = Typed::new(mode);
+    for part in Line::new(arguments, mode) {
+        match part? {
+            Part::Flag(flag, _) if flag.id == Id::Help => return Ok(Asked::Help),
+            Part::Flag(flag, _) if flag.id == Id::Version => {
+                let html = typed.output.html;
+                return Ok(Asked::Version { html });
+            }
+            Part::Flag(flag, value) => typed.apply(flag, value)?,
+            Part::Operand(operand) => typed.urls.push(operand.to_owned()),
+            Part::Complaint(text) => typed.complaints.push(text),
+        }
+    }
+    Ok(Asked::Run(Box::new(typed)))
+}
+
+impl Typed {
+    fn new(mode: Mode) -> Self {
+        Self {
+            mode,
+            urls: Vec::new(),
+            complaints: Vec::new(),
+            load: Load {
+                requests: None,
+                concurrency: None,
+                duration: None,
+                rate: None,
+                arrivals: None,
+                ramp: None,
+                stages: Vec::new(),
+                warm_up: WarmUp::None,
+                timeout: None,
+                threads: None,
+                spacing: Duration::ZERO,
+                seed: 1,
+            },
+            request: RequestParts::default(),
+            connection: Connection::default(),
+            tls: TlsParts::default(),
+            variable_length: false,
+            receive_errors: false,
+            output: Output::default(),
+        }
+    }
+
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm per flag, of one or two lines each"
+    )]
+    fn apply(&mut self, flag: &Flag, value: Option<&str>) -> Result<(), Refusal> {
+        let mode = self.mode;
+        let text = value.unwrap_or_default();
+        let bad = |expected| Refusal::BadValue {
+            flag: flag.name(mode),
+            value: text.to_owned(),
+            expected,
+        };
+        let number = |expected| number_of(mode, text).ok_or_else(|| bad(expected));
+        let time = || number::duration(text).ok_or_else(|| bad("a time such as 10s or 500ms"));
+        let owned = || Some(text.to_owned());
+        let (load, request, output) = (&mut self.load, &mut self.request, &mut self.output);
+        match flag.id {
+            Id::Requests => {
+                let requests = number_of(mode, text).filter(|&requests| requests > 0);
+                load.requests = Some(requests.ok_or_else(|| Refusal::Requests(text.to_owned()))?);
+            }
+            Id::Concurrency => {
+                let clients = number_of(mode, text).filter(|&clients| clients <= CONCURRENCY_MAX);
+                load.concurrency = Some(clients.ok_or(Refusal::Concurrency)?);
+            }
+            Id::TimeLimit if mode == Mode::Ab => {
+                let seconds = number_of(mode, text).unwrap_or(0);
+                load.duration = (seconds > 0).then(|| Duration::from_secs(seconds));
+                load.requests = Some(REQUESTS_OF_TIMED_RUN);
+            }
+            Id::TimeLimit | Id::Duration => {
+                let asked = time()?;
+                load.duration = Some(asked).filter(|time| !time.is_zero());
+            }
+            Id::Rate => {
+                load.rate = Some(number::amount(text).ok_or_else(|| bad("requests per second"))?);
+            }
+            Id::Arrivals => {
+                load.arrivals = Some(match text {
+                    "constant" => Arrivals::Constant,
+                    "poisson" => Arrivals::Poisson,
+                    _ => return Err(bad("constant or poisson")),
+                });
+            }
+            Id::Ramp => load.ramp = Some(time()?).filter(|time| !time.is_zero()),
+            Id::Stage => {
+                for each in text.split(',') {
+                    let stage = number::stage(each);
+                    load.stages
+                        .push(stage.ok_or_else(|| bad("stages such as 30s=100 or 30s..100"))?);
+                }
+            }
+            Id::WarmUp if text == "auto" => load.warm_up = WarmUp::Detect { max: WARM_UP_MAX },
+            Id::WarmUp => {
+                let time = number::duration(text).ok_or_else(|| bad("a time such as 10s, or auto"));
+                load.warm_up = WarmUp::For(time?);
+            }
+            Id::Timeout => load.timeout = Some(time()?),
+            Id::Threads => load.threads = Some(number("a number of threads")?),
+            Id::Spacing => load.spacing = Duration::from_millis(number("milliseconds")?),
+            Id::Urls => self.urls.extend(urls_in(text)?),
+            Id::Seed => load.seed = number("a number")?,
+            Id::Method => request.method = owned(),
+            Id::Head => request.choose(Body::Head, mode)?,
+            Id::Post => request.take_file(Body::Post, text, mode)?,
+            Id::Put => request.take_file(Body::Put, text, mode)?,
+            Id::Data => match text.strip_prefix('@') {
+                Some(path) => request.take_file(Body::Post, path, mode)?,
+                None => {
+                    request.choose(Body::Post, mode)?;
+                    request.content = text.as_bytes().to_vec();
+                }
+            },
+            Id::ContentType => request.content_type = owned(),
+            Id::Cookie => {
+                if mode == Mode::Ab {
+                    request.cookies.clear();
+                }
+                request.cookies.push(text.to_owned());
+            }
+            Id::Header => request.headers.push(text.to_owned()),
+            Id::Auth => request.add_credentials("Authorization", text)?,
+            Id::ProxyAuth => request.add_credentials("Proxy-Authorization", text)?,
+            Id::Proxy => request.proxy = Some(proxy(text).ok_or_else(|| bad("HOST[:PORT]"))?),
+            Id::Http10 => request.http10 = true,
+            Id::Secret => request.secret = owned(),
+            Id::KeepAlive => self.connection.keep_alive = true,
+            Id::Pipeline => self.connection.pipeline = Some(number("a number of requests")?),
+            Id::RequestsPerConnection => {
+                self.connection.requests_max = Some(number("a number of requests")?);
+            }
+            Id::Source | Id::SecondSource => {
+                for each in text.split(',').filter(|each| !each.is_empty()) {
+                    let address = source(each).ok_or_else(|| Refusal::Source(each.to_owned()))?;
+                    self.connection.sources.push(address);
+                }
+            }
+            Id::Window => {
+                let bytes = usize::try_from(number("a number of bytes")?).unwrap_or(usize::MAX);
+                self.connection.buffer = Some(bytes).filter(|&bytes| bytes > 0);
+            }
+            Id::Ciphers => self.tls.ciphers = text.split([':', ',']).map(str::to_owned).collect(),
+            Id::TlsVersion => {
+                if let Some(versions) = tls_versions(text)? {
+                    self.tls.versions = versions;
+                } else if mode == Mode::Ours {
+                    return Err(bad("TLS1.2, TLS1.3 or ALL"));
+                }
+            }
+            Id::Certificate => self.tls.certificate = Some(file(text)?),
+            Id::NoSni => self.tls.no_sni = true,
+            Id::Verify => self.tls.verify = true,
+            Id::CaCert => self.tls.roots = Some(file(text)?),
+            Id::VariableLength => self.variable_length = true,
+            Id::ReceiveErrors => self.receive_errors = true,
+            Id::Verbosity => output.verbosity = number::atoi(text),
+            Id::Quiet => output.quiet = true,
+            Id::NoPercentiles => output.no_percentiles = true,
+            Id::NoConfidence => output.no_confidence = true,
+            Id::Html => output.html = true,
+            Id::TableAttributes => {
+                output.html = true;
+                text.clone_into(&mut output.attributes.table);
+            }
+            Id::RowAttributes => {
+                output.html = true;
+                text.clone_into(&mut output.attributes.row);
+            }
+            Id::CellAttributes => {
+                output.html = true;
+                text.clone_into(&mut output.attributes.cell);
+            }
+            Id::Gnuplot => output.gnuplot = owned(),
+            Id::PercentilesFile => output.percentiles = owned(),
+            Id::NoBanner => output.no_banner = true,
+            Id::Watchdog => output.watchdog = true,
+            Id::Json => output.json = Some(sink(value)),
+            Id::Csv => output.csv = Some(sink(value)),
+            Id::Hdr => output.hdr = owned(),
+            // `--compat ab` was taken out of the line before it was read.
+            Id::Compat => return Err(bad("ab")),
+            // Whoever asks for these gets nothing else.
+            Id::Version | Id::Help => {}
+        }
+        Ok(())
+    }
+}
+
+impl RequestParts {
+    /// Takes note of `-i`, `-p` or `-u`, of which there can be one; ab also refuses them after `-m`.
+    fn choose(&mut self, body: Body, mode: Mode) -> Result<(), Refusal> {
+        if self.body.is_some() || mode == Mode::Ab && self.method.is_some() {
+            return Err(Refusal::MixedMethods(body));
+        }
+        self.body = Some(body);
+        Ok(())
+    }
+
+    fn take_file(&mut self, body: Body, path: &str, mode: Mode) -> Result<(), Refusal> {
+        self.choose(body, mode)?;
+        self.content = file(path)?;
+        Ok(())
+    }
+
+    fn add_credentials(&mut self, name: &'static str, text: &str) -> Result<(), Refusal> {
+        let value = basic(text.trim_start());
+        if value.len() > CREDENTIALS_BYTES_MAX {
+            let proxy = name.starts_with("Proxy");
+            return Err(Refusal::Credentials { proxy });
+        }
+        self.credentials.push((name, value));
+        Ok(())
+    }
+}
+
+/// `user:password` as Basic authorization writes it (RFC 7617, section 2).
+pub(super) fn basic(user: &str) -> String {
+    format!("Basic {}", BASE64_STANDARD.encode(user))
+}
+
+fn number_of(mode: Mode, text: &str) -> Option<u64> {
+    match mode {
+        Mode::Ab => u64::try_from(number::atoi(text)).ok(),
+        Mode::Ours => number::count(text),
+    }
+}
+
+fn file(path: &str) -> Result<Vec<u8>, Refusal> {
+    fs::read(path).map_err(|error| Refusal::File {
+        path: path.to_owned(),
+        reason: reason(&error),
+    })
+}
+
+/// The system's words without Rust's addition of the number.
+pub(super) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_owned(),
+        None => text,
+    }
+}
+
+/// The lines of a file that are neither empty nor comments.
+fn urls_in(path: &str) -> Result<Vec<String>, Refusal> {
+    let text = if path == "-" {
+        let mut text = String::new();
+        let read = io::stdin().lock().read_to_string(&mut text);
+        read.map(|_| text)
+    } else {
+        fs::read_to_string(path)
+    };
+    let text = text.map_err(|error| Refusal::File {
+        path: path.to_owned(),
+        reason: reason(&error),
+    })?;
+    let lines = text.lines().map(str::trim);
+    let urls = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(urls.map(str::to_owned).collect())
+}
+
+/// As ab: a host, and a port behind a colon.
+fn proxy(text: &str) -> Option<(String, u16)> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !host.ends_with(':') => (host, port.parse().ok()?),
+        _ => (text, 80),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    (!host.is_empty()).then(|| (host.to_owned(), port))
+}
+
+/// An address, or the first of a name's.
+fn source(text: &str) -> Option<IpAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    let mut addresses = (text, 0).to_socket_addrs().ok()?;
+    addresses.next().map(|address| address.ip())
+}
+
+/// `None` for a word that ab would pass over.
+fn tls_versions(text: &str) -> Result<Option<Vec<TlsVersion>>, Refusal> {
+    let upper = text.to_ascii_uppercase();
+    // ab compares beginnings, longer names first.
+    let versions = if upper.starts_with("ALL") {
+        vec![TlsVersion::Tls12, TlsVersion::Tls13]
+    } else if upper.starts_with("TLS1.2") {
+        vec![TlsVersion::Tls12]
+    } else if upper.starts_with("TLS1.3") {
+        vec![TlsVersion::Tls13]
+    } else if ["SSL2", "SSL3", "TLS1"]
+        .iter()
+        .any(|old| upper.starts_with(old))
+    {
+        return Err(Refusal::OldTls(text.to_owned()));
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(versions))
+}
+
+fn sink(value: Option<&str>) -> Sink {
+    match value {
+        None | Some("-") => Sink::Stdout,
+        Some(path) => Sink::File(path.to_owned()),
+    }
+}
+
+/// What ab sets `-n` to upon `-t`, to know how large its array of results is to be.
+const REQUESTS_OF_TIMED_RUN: u64 = 50_000;
+
+/// ab's buffer for encoded credentials, less the byte that ends it, and the scheme before them.
+const CREDENTIALS_BYTES_MAX: usize = 1023 + "Basic ".len();
+
+const WARM_UP_MAX: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,326 @@
+//! URLs of `bench`: as ab takes them apart, and as people write them.
+//!
+//! ab needs a slash behind the host and knows two schemes. Ours are `http`, `https`, `ajp` and both
+//! protocols over Unix sockets: `http+unix:/run/app.sock:/path`, with the path behind a colon as
+//! nginx writes it, or `http+unix://%2Frun%2Fapp.sock/path`.
+
+use std::path::PathBuf;
+
+use catamaran_load::plan::Transport;
+
+use super::refusal::Refusal;
+
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Scheme {
+    Http,
+    Https,
+    Ajp,
+}
+
+/// A URL, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Url {
+    pub(super) scheme: Scheme,
+    pub(super) transport: Transport,
+    /// What the report calls the host: without brackets; the path of a Unix socket.
+    pub(super) hostname: String,
+    /// 0 for Unix sockets.
+    pub(super) port: u16,
+    /// The Host field: with brackets, and with the port unless it is the scheme's own.
+    pub(super) authority: String,
+    /// `user:password`, for Basic authorization.
+    pub(super) user: Option<String>,
+    /// Path and query.
+    pub(super) path: String,
+    /// As it was given.
+    pub(super) text: String,
+}
+
+/// As ab does: everything up to the first slash is host and port, whatever it looks like.
+pub(super) fn parse_as_ab(text: &str) -> Result<Url, Refusal> {
+    let refuse = || refusal(text, "ab wants [http[s]://]hostname[:port]/path");
+    let (scheme, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
+        (Some(rest), _) if !rest.is_empty() => (Scheme::Http, rest),
+        (_, Some(rest)) if !rest.is_empty() => (Scheme::Https, rest),
+        _ => (Scheme::Http, text),
+    };
+    let slash = rest.find('/').ok_or_else(refuse)?;
+    let (authority, path) = rest.split_at(slash);
+    let (host, port) = host_and_port(authority).ok_or_else(refuse)?;
+    Ok(tcp(scheme, host, port, path, text))
+}
+
+/// As APR takes `host:port` apart: only digits at the very end are a port.
+fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
+    if let Some(rest) = authority.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']')?;
+        let port = match rest.strip_prefix(':') {
+            Some(digits) => Some(port(digits)?),
+            None if rest.is_empty() => None,
+            None => return None,
+        };
+        return (!host.is_empty()).then_some((host, port));
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, digits)) if !digits.is_empty() && all_digits(digits) => {
+            (host, Some(port(digits)?))
+        }
+        _ => (authority, None),
+    };
+    (!host.is_empty()).then_some((host, port))
+}
+
+fn all_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn port(digits: &str) -> Option<u16> {
+    let port = all_digits(digits).then(|| digits.parse().ok())??;
+    (port > 0).then_some(port)
+}
+
+fn tcp(scheme: Scheme, host: &str, port: Option<u16>, path: &str, text: &str) -> Url {
+    let port = port.unwrap_or_else(|| scheme.default_port());
+    let bracketed = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
+    };
+    // A Host field names what the client asked for, and nobody asks for AJP13's port.
+    let authority = if scheme == Scheme::Ajp || port == scheme.default_port() {
+        bracketed
+    } else {
+        format!("{bracketed}:{port}")
+    };
+    Url {
+        scheme,
+        transport: Transport::Tcp {
+            host: host.to_owned(),
+            port,
+        },
+        hostname: host.to_owned(),
+        port,
+        authority,
+        user: None,
+        path: path.to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+impl Scheme {
+    fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+            Self::Ajp => 8009,
+        }
+    }
+}
+
+/// As people write them: the path may be missing, credentials and a fragment may be there.
+pub(super) fn parse(text: &str) -> Result<Url, Refusal> {
+    if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        return Err(refusal(
+            text,
+            "spaces and control characters must be escaped",
+        ));
+    }
+    let address = text.split('#').next().unwrap_or_default();
+    if let Some(rest) = address.strip_prefix("http+unix:") {
+        return unix(Scheme::Http, rest, text);
+    }
+    if let Some(rest) = address.strip_prefix("ajp+unix:") {
+        return unix(Scheme::Ajp, rest, text);
+    }
+    let (scheme, rest) = match address.split_once("://") {
+        Some(("http", rest)) => (Scheme::Http, rest),
+        Some(("https", rest)) => (Scheme::Https, rest),
+        Some(("ajp", rest)) => (Scheme::Ajp, rest),
+        Some(_) => {
+            let known = "the scheme is none of http, https, ajp, http+unix and ajp+unix";
+            return Err(refusal(text, known));
+        }
+        None => (Scheme::Http, address),
+    };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let (user, authority) = match authority.rsplit_once('@') {
+        Some((user, authority)) => (Some(user), authority),
+        None => (None, authority),
+    };
+    if authority.is_empty() {
+        return Err(refusal(text, "it has no host"));
+    }
+    let parsed = host_and_port(authority).filter(|(host, _)| {
+        // What is left of a port that is none, and of an address without brackets.
+        authority.starts_with('[') || !host.contains(':')
+    });
+    let (host, port) = parsed.ok_or_else(|| {
+        refusal(
+            text,
+            "host and port must be HOST, HOST:PORT or [ADDRESS]:PORT, the port from 1 to 65535",
+        )
+    })?;
+    let mut url = tcp(scheme, host, port, &with_slash(path), text);
+    url.user = user.map(str::to_owned);
+    Ok(url)
+}
+
+fn with_slash(path: &str) -> String {
+    if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("/{path}")
+    }
+}
+
+fn unix(scheme: Scheme, rest: &str, text: &str) -> Result<Url, Refusal> {
+    let (socket, path) = match rest.strip_prefix("//") {
+        Some(rest) if !rest.starts_with('/') => {
+            let end = rest.find(['/', '?']).unwrap_or(rest.len());
+            let socket = unescaped(&rest[..end])
+                .ok_or_else(|| refusal(text, "the socket's path has a malformed escape"))?;
+            (socket, &rest[end..])
+        }
+        _ => {
+            let (socket, path) = rest.split_once(":/").map_or((rest, ""), |(socket, _)| {
+                (socket, &rest[socket.len() + 1..])
+            });
+            // `http+unix:///run/app.sock` is the same as with one slash.
+            let socket = socket.strip_prefix("//").unwrap_or(socket);
+            (socket.to_owned(), path)
+        }
+    };
+    if !socket.starts_with('/') {
+        return Err(refusal(text, "it needs the absolute path of a socket"));
+    }
+    Ok(Url {
+        scheme,
+        transport: Transport::Unix(PathBuf::from(&socket)),
+        hostname: socket,
+        port: 0,
+        authority: "localhost".to_owned(),
+        user: None,
+        path: with_slash(path),
+        text: text.to_owned(),
+    })
+}
+
+/// Percent-escapes decoded, as RFC 3986, section 2.1, has them.
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, tail) = rest.split_at_checked(2)?;
+        let digits = std::str::from_utf8(digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = tail;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn refusal(url: &str, reason: &'static str) -> Refusal {
+    Refusal::Url {
+        url: url.to_owned(),
+        reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_ab_takes_urls_apart() {
+        for (text, hostname, port, authority, path) in [
+            ("http://h/", "h", 80, "h", "/"),
+            ("https://h/a?b", "h", 443, "h", "/a?b"),
+            ("http://h:8080/", "h", 8080, "h:8080", "/"),
+            ("h:81/x", "h", 81, "h:81", "/x"),
+            ("http://[::1]:1/", "::1", 1, "[::1]:1", "/"),
+            ("http://u:p@h:1/", "u:p@h", 1, "[u:p@h]:1", "/"),
+            ("ftp://h/", "ftp:", 80, "[ftp:]", "//h/"),
+            ("http://h:443/", "h", 443, "h:443", "/"),
+        ] {
+            let url = parse_as_ab(text).unwrap();
+            let found = (
+                url.hostname.as_str(),
+                url.port,
+                url.authority.as_str(),
+                url.path.as_str(),
+            );
+            assert_eq!(found, (hostname, port, authority, path), "{text}");
+        }
+        for text in [
+            "http://h",
+            "h",
+            "http:///",
+            "http://h:0/",
+            "http://h:99999/",
+            "http://[::1/",
+        ] {
+            assert!(parse_as_ab(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn as_people_write_them() {
+        for (text, scheme, port, authority, path) in [
+            ("http://h", Scheme::Http, 80, "h", "/"),
+            ("h?q=1#f", Scheme::Http, 80, "h", "/?q=1"),
+            ("https://[::1]/a", Scheme::Https, 443, "[::1]", "/a"),
+            ("ajp://h/a", Scheme::Ajp, 8009, "h", "/a"),
+            ("ajp://h:9009", Scheme::Ajp, 9009, "h", "/"),
+        ] {
+            let url = parse(text).unwrap();
+            let found = (
+                url.scheme,
+                url.port,
+                url.authority.as_str(),
+                url.path.as_str(),
+            );
+            assert_eq!(found, (scheme, port, authority, path), "{text}");
+        }
+        assert_eq!(parse("http://u:p@h/").unwrap().user.as_deref(), Some("u:p"));
+        for (text, reason) in [
+            ("", "no host"),
+            ("http://", "no host"),
+            ("ftp://h/", "scheme"),
+            ("http://h:x/", "PORT"),
+            ("http://h:0/", "PORT"),
+            ("http://::1/", "PORT"),
+            ("http://h/a b", "spaces"),
+            ("http+unix:run", "absolute"),
+            ("http+unix://%2/", "escape"),
+        ] {
+            let refusal = parse(text).unwrap_err().to_string();
+            assert!(refusal.contains(reason), "{text}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn sockets_have_a_path_of_their_own_and_one_to_ask_for() {
+        for (text, path) in [
+            ("http+unix:/run/a.sock", "/"),
+            ("http+unix:/run/a.sock:/x?y", "/x?y"),
+            ("http+unix:///run/a.sock", "/"),
+            ("http+unix://%2Frun%2Fa.sock/x?y", "/x?y"),
+            ("ajp+unix:/run/a.sock:/x", "/x"),
+        ] {
+            let url = parse(text).unwrap();
+            assert_eq!(
+                url.transport,
+                Transport::Unix(PathBuf::from("/run/a.sock")),
+                "{text}"
+            );
+            assert_eq!(url.path, path, "{text}");
+            assert_eq!((url.authority.as_str(), url.port), ("localhost", 0));
+        }
+    }
+}
