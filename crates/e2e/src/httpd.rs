@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use catamaran_testkit::{Address, Deadline, Process, address};
 
 /// A running httpd.
@@ -16,6 +16,17 @@ use catamaran_testkit::{Address, Deadline, Process, address};
 pub struct Httpd {
     process: Process,
     address: SocketAddr,
+}
+
+/// A module of httpd that reaches a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Module {
+    /// `mod_proxy_ajp`, part of httpd.
+    ProxyAjp,
+    /// `mod_proxy_http`, part of httpd.
+    ProxyHttp,
+    /// `mod_jk`, Tomcat's own.
+    Jk,
 }
 
 const PROGRAM: &str = "/usr/sbin/apache2";
@@ -27,9 +38,7 @@ impl Httpd {
     /// # Errors
     /// httpd is not installed or did not start; the message has its log.
     pub fn with_mod_proxy_ajp(backend: SocketAddr) -> anyhow::Result<Self> {
-        // Without a pause after a failure: a test's backend fails on purpose.
-        let directives = format!("ProxyPass / ajp://{backend}/ retry=0\n");
-        Self::start(&["proxy", "proxy_ajp"], &directives)
+        Self::with(Module::ProxyAjp, &backend.into(), &[])
     }
 
     /// httpd that passes every request to `backend` with `mod_proxy_http`.
@@ -37,8 +46,7 @@ impl Httpd {
     /// # Errors
     /// httpd is not installed or did not start; the message has its log.
     pub fn with_mod_proxy_http(backend: SocketAddr) -> anyhow::Result<Self> {
-        let directives = format!("ProxyPass / http://{backend}/ retry=0\n");
-        Self::start(&["proxy", "proxy_http"], &directives)
+        Self::with(Module::ProxyHttp, &backend.into(), &[])
     }
 
     /// httpd that passes every request to `backend` with `mod_jk`.
@@ -46,17 +54,59 @@ impl Httpd {
     /// # Errors
     /// httpd is not installed or did not start; the message has its log.
     pub fn with_mod_jk(backend: SocketAddr) -> anyhow::Result<Self> {
-        let mut directives =
-            String::from("JkMount /* app\nJkShmFile jk-runtime-status\nJkLogFile jk.log\n");
-        for (key, value) in [
-            ("list", "app".to_owned()),
-            ("app.type", "ajp13".to_owned()),
-            ("app.host", backend.ip().to_string()),
-            ("app.port", backend.port().to_string()),
-        ] {
-            let _ = writeln!(directives, "JkWorkerProperty worker.{key}={value}");
-        }
-        Self::start(&["jk"], &directives)
+        Self::with(Module::Jk, &backend.into(), &[])
+    }
+
+    /// httpd that passes every request to `backend` with `module`, which is told `settings` besides:
+    /// parameters of `ProxyPass`, or properties of the worker of `mod_jk`. Its log tells what it does
+    /// on a connection.
+    ///
+    /// # Errors
+    /// As [`Httpd::with`].
+    pub fn talkative(
+        module: Module,
+        backend: &Address,
+        settings: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
+        let level = match module {
+            Module::ProxyAjp => "LogLevel proxy_ajp:trace8",
+            Module::ProxyHttp => "LogLevel proxy_http:trace8",
+            Module::Jk => "JkLogLevel debug",
+        };
+        Self::run(module, backend, settings, level)
+    }
+
+    /// The same with the log of errors only.
+    ///
+    /// # Errors
+    /// httpd is not installed or did not start; the message has its log. `mod_jk` cannot reach a
+    /// Unix socket.
+    pub fn with(
+        module: Module,
+        backend: &Address,
+        settings: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
+        Self::run(module, backend, settings, "")
+    }
+
+    fn run(
+        module: Module,
+        backend: &Address,
+        settings: &[(&str, &str)],
+        level: &str,
+    ) -> anyhow::Result<Self> {
+        let (modules, directives) = match module {
+            Module::ProxyAjp => (
+                &["proxy", "proxy_ajp"][..],
+                proxy_pass("ajp", backend, settings),
+            ),
+            Module::ProxyHttp => (
+                &["proxy", "proxy_http"][..],
+                proxy_pass("http", backend, settings),
+            ),
+            Module::Jk => (&["jk"][..], jk_mount(backend, settings)?),
+        };
+        Self::start(modules, &format!("{directives}{level}\n"))
     }
 
     /// Where httpd listens.
@@ -104,4 +154,33 @@ impl Httpd {
         ensure!(!ended, "httpd did not start: {}", process.stderr());
         Ok(Self { process, address })
     }
+}
+
+fn proxy_pass(scheme: &str, backend: &Address, settings: &[(&str, &str)]) -> String {
+    let url = match backend {
+        Address::Tcp(address) => format!("{scheme}://{address}/"),
+        Address::Unix(path) => format!("unix:{}|{scheme}://localhost/", path.display()),
+    };
+    // Without a pause after a failure: a test's backend fails on purpose.
+    let mut directives = format!("ProxyPass / \"{url}\" retry=0");
+    for (key, value) in settings {
+        let _ = write!(directives, " {key}={value}");
+    }
+    directives.push('\n');
+    directives
+}
+
+fn jk_mount(backend: &Address, settings: &[(&str, &str)]) -> anyhow::Result<String> {
+    let Address::Tcp(backend) = backend else {
+        bail!("mod_jk cannot reach {backend}");
+    };
+    let mut directives =
+        String::from("JkMount /* app\nJkShmFile jk-runtime-status\nJkLogFile /dev/stderr\n");
+    let (host, port) = (backend.ip().to_string(), backend.port().to_string());
+    let worker = [("type", "ajp13"), ("host", &host), ("port", &port)];
+    directives.push_str("JkWorkerProperty worker.list=app\n");
+    for (key, value) in worker.iter().chain(settings) {
+        let _ = writeln!(directives, "JkWorkerProperty worker.app.{key}={value}");
+    }
+    Ok(directives)
 }

@@ -1,18 +1,20 @@
 //! The real things the end-to-end tests are made of, each a child process on ports of its own.
 //!
-//! [`Tomcat`] is Debian's Tomcat 10 with a small webapp; [`Front`] is the built `catamaran`
-//! binary, [`Httpd`] and [`Nginx`] are the web servers people know.
+//! [`Tomcat`] is Debian's Tomcat 10 with a small webapp; [`Front`] and [`App`] are the two sides of
+//! the built `catamaran` binary, [`Httpd`] and [`Nginx`] are the web servers people know.
 //! The tests themselves are in `tests/it`. Nothing of the other crates is linked here:
 //! what these tests see is what a user sees, bytes and exit codes.
 
+mod app;
 mod binary;
 mod front;
 mod httpd;
 mod nginx;
 mod tomcat;
 
+pub use app::App;
 pub use binary::{binary, catamaran};
 pub use front::Front;
-pub use httpd::Httpd;
+pub use httpd::{Httpd, Module};
 pub use nginx::Nginx;
 pub use tomcat::{Connector, Tomcat};

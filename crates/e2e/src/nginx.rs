@@ -25,7 +25,8 @@ impl Nginx {
     ///
     /// # Errors
     /// nginx is not installed or did not start; the message has its log.
-    pub fn to(backend: SocketAddr) -> anyhow::Result<Self> {
+    pub fn to(backend: impl Into<Address>) -> anyhow::Result<Self> {
+        let backend = backend.into();
         ensure!(
             Path::new(PROGRAM).exists(),
             "{PROGRAM} is missing: `cargo xtask test` installs it"
@@ -33,7 +34,7 @@ impl Nginx {
         let directory = tempfile::tempdir()?;
         let address = address::unused()?;
         let root = directory.path();
-        fs::write(root.join("nginx.conf"), config(root, address, backend))?;
+        fs::write(root.join("nginx.conf"), config(root, address, &backend))?;
         let mut command = Command::new(PROGRAM);
         command
             .arg("-e")
@@ -66,10 +67,11 @@ impl Nginx {
     }
 }
 
-fn config(root: &Path, address: SocketAddr, backend: SocketAddr) -> String {
+fn config(root: &Path, address: SocketAddr, backend: &Address) -> String {
     let root = root.display();
     format!(
         "daemon off;
+user root;
 pid {root}/nginx.pid;
 error_log stderr;
 worker_processes 1;

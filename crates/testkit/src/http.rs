@@ -103,7 +103,10 @@ impl HttpClient {
         address.ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
-    fn on(socket: Socket) -> Self {
+    /// A client on a connected socket: a clone of another client's, for instance, to send on one
+    /// thread and receive on another.
+    #[must_use]
+    pub fn on(socket: Socket) -> Self {
         Self {
             socket,
             input: Vec::new(),
