@@ -10,12 +10,13 @@ mod request;
 mod skim;
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::Method;
+use http::{HeaderMap, Method};
 
 use crate::{
     BodyError, Fault, PacketSize, RequestError, code,
     error::{ResponseFault, Violation},
     exchange::{Chunk, Exchange},
+    field,
     message::{body_chunk, data, end_response, forward_request, get_body_chunk, ping},
     packet::{self, SERVER_MAGIC},
     wire::TooLarge,
@@ -94,6 +95,8 @@ pub enum ClientEvent {
 pub struct Client {
     config: ClientConfig,
     stage: Stage,
+    /// An empty map, for its memory.
+    spare: HeaderMap,
 }
 
 #[derive(Clone, Debug)]
@@ -110,6 +113,7 @@ impl Client {
         Self {
             config,
             stage: Stage::Idle,
+            spare: HeaderMap::new(),
         }
     }
 
@@ -217,6 +221,13 @@ impl Client {
         received
     }
 
+    /// Takes back the fields of a head that is not needed any more, for the next one to use their
+    /// memory.
+    pub fn recycle(&mut self, mut headers: HeaderMap) {
+        field::forget(&mut headers);
+        self.spare = headers;
+    }
+
     /// The container closed the connection.
     ///
     /// # Errors
@@ -262,7 +273,8 @@ impl Client {
                 Some(&code::SEND_BODY_CHUNK) => receive_chunk(exchange, len, input)?,
                 Some(&code::SEND_HEADERS) => {
                     let payload = input.split_to(len).freeze();
-                    Some(receive_head(exchange, &payload, &self.config)?)
+                    let headers = std::mem::take(&mut self.spare);
+                    Some(receive_head(exchange, &payload, &self.config, headers)?)
                 }
                 Some(&code::GET_BODY_CHUNK) => {
                     let bytes = get_body_chunk::decode(payload).map_err(ResponseFault::from)?;
@@ -339,11 +351,12 @@ fn receive_head(
     exchange: &mut Exchange,
     payload: &Bytes,
     config: &ClientConfig,
+    headers: HeaderMap,
 ) -> Result<ClientEvent, Fault> {
     if exchange.response.has_head() {
         return Err(Violation::HeadTwice.into());
     }
-    let head = ResponseHead::read(payload, config.response_fields_max)?;
+    let head = ResponseHead::read(payload, config.response_fields_max, headers)?;
     if head.status.is_informational() {
         exchange.response.interim(config.interim_max)?;
         return Ok(ClientEvent::Interim(head));

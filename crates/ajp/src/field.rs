@@ -33,13 +33,29 @@ pub(crate) fn shared(view: &[u8], payload: &Bytes) -> Bytes {
     payload.slice_ref(view)
 }
 
-/// An empty map for `count` fields, of which at most `max` are allowed.
-pub(crate) fn map(count: usize, max: usize) -> Result<HeaderMap, FieldFault> {
+/// Makes room for `count` fields, of which at most `max` are allowed.
+pub(crate) fn make_room(
+    headers: &mut HeaderMap,
+    count: usize,
+    max: usize,
+) -> Result<(), FieldFault> {
     if count > max {
         return Err(FieldFault::TooMany { max });
     }
-    HeaderMap::try_with_capacity(count).map_err(|_| FieldFault::TooMany { max })
+    let room = headers.try_reserve(count);
+    room.map_err(|_| FieldFault::TooMany { max })
 }
+
+/// Empties a map, and keeps its memory for the next head if that is not much.
+pub(crate) fn forget(headers: &mut HeaderMap) {
+    match headers.capacity() {
+        0..=KEPT_CAPACITY_MAX => headers.clear(),
+        _ => *headers = HeaderMap::new(),
+    }
+}
+
+/// Fields that most heads have fewer of.
+const KEPT_CAPACITY_MAX: usize = 48;
 
 /// The number in a Content-Length: digits and nothing else, below 2^63.
 pub(crate) fn content_length(value: &HeaderValue) -> Result<u64, FieldFault> {

@@ -5,6 +5,7 @@
 //! [`Admin::join`]; after a handover to another process it accepts nothing more. Each connection
 //! gets one answer, in a bounded time, and there is a limit to their number.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -15,7 +16,7 @@ use catamaran_http1::{BodyLength, Limits, ResponseHead, Server, ServerEvent};
 use catamaran_upstream::Stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -143,7 +144,8 @@ async fn serve(shared: Arc<Shared>, mut stream: Stream) -> io::Result<()> {
             Ok(None) => {}
             Err(fault) => break Page::text(fault.status(), "This is no request.\n"),
         }
-        if stream.read_buf(&mut input).await? == 0 {
+        input.reserve(READ_MIN);
+        if poll_fn(|cx| stream.poll_read(cx, &mut input)).await? == 0 {
             return Ok(());
         }
     };
@@ -233,6 +235,9 @@ impl Page {
 
 /// Administrators at once; scrapes are short and few.
 const CONNECTIONS_MAX: usize = 32;
+
+/// Room for a request at least.
+const READ_MIN: usize = 1024;
 
 /// How long one may take, from the accept to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(10);

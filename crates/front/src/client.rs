@@ -3,21 +3,23 @@
 //! HTTP/1.1 is confined to this module and [`crate::serve`]; the relay sees a request's body
 //! coming in and a response going out. An idle connection holds no buffers.
 
+use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use catamaran_http1::{
-    BodyError, BodyLength, Fault, Limits, ResponseError, ResponseHead, Server, ServerEvent,
+    BodyError, BodyLength, Fault, Limits, RequestHead, ResponseError, ResponseHead, Server,
+    ServerEvent,
 };
-use catamaran_upstream::{Output, Stream, buffers};
+use catamaran_upstream::{Output, Stock, Stream, buffers};
 use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;
-use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::io::AsyncWrite;
 
 use crate::config::ListenerConfig;
 use crate::listener::{Incoming, Listener};
@@ -53,26 +55,65 @@ struct Talk {
     close_delimited: bool,
 }
 
+thread_local! {
+    /// What connections that turned idle left for others.
+    static STOCK: RefCell<Stock<Box<Talk>>> = const { RefCell::new(Stock::new()) };
+}
+
 impl Talk {
-    fn new(limits: Limits) -> Self {
-        Self {
-            codec: Server::new(limits),
-            input: BytesMut::new(),
-            output: Output::default(),
-            read_size: READ_MIN,
-            sent: 0,
-            is_http10: false,
-            close_delimited: false,
+    /// A fresh one, in used memory if there is any.
+    fn take(limits: &Limits) -> Box<Self> {
+        match STOCK.with_borrow_mut(Stock::take) {
+            Some(mut talk) => {
+                talk.codec.reset(limits);
+                talk
+            }
+            None => Box::new(Self {
+                codec: Server::new(*limits),
+                input: BytesMut::new(),
+                output: Output::default(),
+                read_size: READ_MIN,
+                sent: 0,
+                is_http10: false,
+                close_delimited: false,
+            }),
         }
     }
 
+    /// Leaves it to the next connection that turns busy.
+    fn give(mut self: Box<Self>) {
+        debug_assert!(
+            self.input.is_empty(),
+            "only an idle connection lets go of its buffers"
+        );
+        if !self.output.is_empty() {
+            return;
+        }
+        self.output.release();
+        if !buffers::renew(&mut self.input) {
+            self.input = BytesMut::new();
+        }
+        self.read_size = READ_MIN;
+        STOCK.with_borrow_mut(|stock| stock.give(self));
+    }
+
     fn make_room(&mut self) {
+        let room = self.input.capacity() - self.input.len();
+        if room >= READ_MIN / 2 {
+            return;
+        }
         if self.input.capacity() == 0 {
             self.input = buffers::take();
-        } else if self.input.capacity() - self.input.len() < READ_MIN / 2 {
+        } else {
             self.input.reserve(self.read_size);
         }
     }
+}
+
+/// Frees what busy connections of this thread did not need since the last call.
+pub(crate) fn trim() {
+    STOCK.with_borrow_mut(Stock::trim);
+    buffers::trim();
 }
 
 /// A request's body, piece by piece.
@@ -114,8 +155,8 @@ impl ClientConn {
     }
 
     fn talk(&mut self) -> &mut Talk {
-        let limits = self.config.limits;
-        self.talk.get_or_insert_with(|| Box::new(Talk::new(limits)))
+        let config = &self.config;
+        self.talk.get_or_insert_with(|| Talk::take(&config.limits))
     }
 
     /// The client's address; for a Unix socket the loopback address and port 0.
@@ -169,6 +210,13 @@ impl ClientConn {
         Ok(event)
     }
 
+    /// Takes back a request's head, for the next one to use its memory.
+    pub(crate) fn recycle(&mut self, head: Box<RequestHead>) {
+        if let Some(talk) = &mut self.talk {
+            talk.codec.recycle(head);
+        }
+    }
+
     /// What the client's close means now: fine between requests, a fault within one.
     pub(crate) fn decode_eof(&mut self) -> Result<(), Fault> {
         let talk = self.talk();
@@ -198,11 +246,11 @@ impl ClientConn {
         if self.half_closed {
             return Poll::Ready(Ok(0));
         }
-        let limits = self.config.limits;
-        let talk = self.talk.get_or_insert_with(|| Box::new(Talk::new(limits)));
+        let config = &self.config;
+        let talk = self.talk.get_or_insert_with(|| Talk::take(&config.limits));
         talk.make_room();
         let room = talk.input.capacity() - talk.input.len();
-        let read = ready!(pin!(self.stream.read_buf(&mut talk.input)).poll(cx))?;
+        let read = ready!(self.stream.poll_read(cx, &mut talk.input))?;
         if read == 0 {
             self.half_closed = true;
         } else if read == room {
@@ -366,20 +414,9 @@ impl ClientConn {
 
     /// Lets go of all memory that an idle connection does not need.
     pub(crate) fn release_buffers(&mut self) {
-        let Some(talk) = self.talk.take() else {
-            return;
-        };
-        let Talk {
-            input, mut output, ..
-        } = *talk;
-        debug_assert!(
-            input.is_empty(),
-            "only an idle connection lets go of its buffers"
-        );
-        if input.capacity() > 0 {
-            buffers::give(input);
+        if let Some(talk) = self.talk.take() {
+            talk.give();
         }
-        output.release();
     }
 
     /// Closes the sending side, then reads what is still on its way up to `limit` bytes, so that

@@ -110,7 +110,7 @@ impl<'a> Exchange<'a> {
             worker,
             listener,
             id: worker.next_id(),
-            began: Instant::now(),
+            began: clock(worker, client),
             began_tick: client.watched().now(),
             client_ip: client.remote().ip(),
             progress: Progress::default(),
@@ -135,7 +135,9 @@ impl<'a> Exchange<'a> {
         upstream.allowance.request();
         let outgoing = Outgoing::new(self.worker, (site, upstream), client, head, path)?;
         self.client_ip = outgoing.identity.ip;
-        self.try_backends(upstream, client, &outgoing).await
+        let served = self.try_backends(upstream, client, &outgoing).await;
+        client.recycle(outgoing.into_head());
+        served
     }
 
     /// Decides where the request goes, or why nowhere.
@@ -183,9 +185,6 @@ impl<'a> Exchange<'a> {
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 return Err(Failure::new(Culprit::Front, status, "no-backend"));
             };
-            if !tried.contains(&index) {
-                tried.push(index);
-            }
             let backend = &upstream.backends[index];
             self.backend = Some(backend);
             self.attempts += 1;
@@ -196,6 +195,9 @@ impl<'a> Exchange<'a> {
                 Ok(()) => return Ok(()),
                 Err(failed) => failed,
             };
+            if !tried.contains(&index) {
+                tried.push(index);
+            }
             let decision = retry::decide(&Attempt {
                 stage: failed.stage,
                 method: outgoing.method(),
@@ -270,7 +272,7 @@ impl<'a> Exchange<'a> {
             .run()
             .await;
         let Err(error) = relayed else {
-            let now = Instant::now();
+            let now = clock(self.worker, client);
             lease.finish(now);
             self.ended = Some(now);
             return Ok(());
@@ -304,6 +306,7 @@ impl<'a> Exchange<'a> {
             deadline: backend
                 .exchange_timeout
                 .map_or(Tick::NEVER, |limit| self.began_tick + limit),
+            timed: self.worker.access_log().is_on(),
         }
     }
 
@@ -385,6 +388,15 @@ impl<'a> Exchange<'a> {
             reason: self.reason,
         };
         log.write(self.worker.index(), &record);
+    }
+}
+
+/// The time: to the point if it will be written to the log, else by the coarse clock, which does for
+/// the age of connections and costs nothing.
+fn clock(worker: &Worker, client: &ClientConn) -> Instant {
+    match worker.access_log().is_on() {
+        true => Instant::now(),
+        false => client.watched().instant(),
     }
 }
 

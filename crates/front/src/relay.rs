@@ -45,6 +45,8 @@ pub(crate) struct Terms {
     pub(crate) idle_body_timeout: Duration,
     /// When the exchange must be over.
     pub(crate) deadline: Tick,
+    /// Whether somebody wants to know when the response began.
+    pub(crate) timed: bool,
 }
 
 /// What happened so far; it outlives the relay, whole or failed.
@@ -54,7 +56,7 @@ pub(crate) struct Progress {
     pub(crate) received: u64,
     /// The final response's status, once its head was handed to the client.
     pub(crate) status: Option<StatusCode>,
-    /// When the final response's head arrived.
+    /// When the final response's head arrived, if [`Terms::timed`].
     pub(crate) head_at: Option<Instant>,
     /// The request's body was received whole (or there was none).
     pub(crate) body_complete: bool,
@@ -162,8 +164,8 @@ impl<'a> Relay<'a> {
     ///
     /// # Cancel safety
     /// Both connections are left in the middle of messages and must be closed.
-    pub(crate) async fn run(mut self) -> Result<(), RelayError> {
-        std::future::poll_fn(move |cx| self.poll(cx)).await
+    pub(crate) async fn run(&mut self) -> Result<(), RelayError> {
+        std::future::poll_fn(|cx| self.poll(cx)).await
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {
@@ -354,7 +356,10 @@ impl<'a> Relay<'a> {
                     self.client.send_interim(head.status, &head.headers);
                 }
             }
-            Event::Head(head) => self.handle_head(&head)?,
+            Event::Head(head) => {
+                self.handle_head(&head)?;
+                self.lease.recycle(head);
+            }
             Event::Body(data) => self.client.send_data(data),
             Event::End => {
                 self.client
@@ -368,7 +373,7 @@ impl<'a> Relay<'a> {
     }
 
     fn handle_head(&mut self, head: &Head) -> Result<(), RelayError> {
-        self.progress.head_at = Some(Instant::now());
+        self.progress.head_at = self.terms.timed.then(Instant::now);
         let gives_up_early = !self.progress.body_complete && !head.status.is_success();
         if gives_up_early {
             self.client.close_after();

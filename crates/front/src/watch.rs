@@ -163,6 +163,11 @@ impl Watched {
         self.watch.now()
     }
 
+    /// The coarse clock's time, for those who know no ticks.
+    pub(crate) fn instant(&self) -> Instant {
+        self.watch.began + Duration::from_millis(self.now().0)
+    }
+
     /// The task is woken at `deadline`, and on each tick after it until another is set.
     pub(crate) fn set(&self, deadline: Tick) {
         self.entry.deadline.store(deadline.0, Ordering::Relaxed);

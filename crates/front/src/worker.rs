@@ -16,7 +16,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::accept::Accepting;
 use crate::access_log::AccessLog;
 use crate::addresses::{Addresses, Counted};
-use crate::client::ClientConn;
+use crate::client::{self, ClientConn};
 use crate::counters::{Counters, Culprit, OpenConnection, Reason};
 use crate::descriptors::Reserve;
 use crate::drain::Drain;
@@ -122,7 +122,10 @@ impl Worker {
                     }
                 }
                 _ = self.shared.drain.begun() => break,
-                _ = sweep.tick() => self.site().sweep(self.index),
+                _ = sweep.tick() => {
+                    self.site().sweep(self.index);
+                    client::trim();
+                }
                 // A listener that a reload removed.
                 Some(_) = accepting.join_next() => {}
             }

@@ -4,14 +4,14 @@
 //! response may be complete before its request is.
 
 use bytes::{Bytes, BytesMut};
-use http::Method;
+use http::{HeaderMap, Method};
 
 use crate::body::{BodyLength, Encoder};
 use crate::conn::{Conn, Received, Role};
 use crate::error::{BodyError, Fault, RequestError};
 use crate::head::encode::{self, Announcement, ConnectionOption};
 use crate::head::scan::RawHead;
-use crate::head::{ReceivedHead, Request, host, response, target};
+use crate::head::{ReceivedHead, Request, forget_fields, host, response, target};
 use crate::limits::Limits;
 
 /// One connection as its client sees it.
@@ -23,6 +23,8 @@ pub struct Client {
     /// Interim responses to the current request, and their size.
     interim_count: usize,
     interim_bytes: usize,
+    /// An empty map, for its memory.
+    spare: HeaderMap,
 }
 
 /// What [`Client::receive`] found.
@@ -47,6 +49,7 @@ impl Client {
             is_head: false,
             interim_count: 0,
             interim_bytes: 0,
+            spare: HeaderMap::new(),
         }
     }
 
@@ -129,6 +132,13 @@ impl Client {
         }
     }
 
+    /// Takes back the fields of a head that is not needed any more, for the next one to use their
+    /// memory.
+    pub fn recycle(&mut self, mut headers: HeaderMap) {
+        forget_fields(&mut headers);
+        self.spare = headers;
+    }
+
     /// The server closed its sending side. Call it after `receive` has returned `None`.
     /// `Some(End)` for a body that ends with the connection, `None` between exchanges.
     ///
@@ -160,7 +170,7 @@ impl Client {
     }
 
     fn receive_head(&mut self, raw: &RawHead) -> Result<ClientEvent, Fault> {
-        let response = response::decode(raw, self.is_head)?;
+        let response = response::decode(raw, self.is_head, std::mem::take(&mut self.spare))?;
         if response.head.status.is_informational() {
             self.interim_count += 1;
             self.interim_bytes += raw.bytes.len();

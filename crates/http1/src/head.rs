@@ -47,6 +47,28 @@ pub struct RequestHead {
     pub keep_alive: bool,
 }
 
+impl RequestHead {
+    /// Lets go of everything received; what is left is memory for the next head.
+    pub(crate) fn forget(&mut self) {
+        self.method = Method::GET;
+        self.target.path = Bytes::new();
+        self.target.query = None;
+        self.authority = None;
+        forget_fields(&mut self.headers);
+    }
+}
+
+/// Empties a map, and keeps its memory for the next head if that is not much.
+pub(crate) fn forget_fields(headers: &mut HeaderMap) {
+    match headers.capacity() {
+        0..=KEPT_CAPACITY_MAX => headers.clear(),
+        _ => *headers = HeaderMap::new(),
+    }
+}
+
+/// Fields that most heads have fewer of.
+const KEPT_CAPACITY_MAX: usize = 48;
+
 /// A response head to send.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseHead<'a> {

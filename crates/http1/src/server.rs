@@ -10,6 +10,7 @@ use crate::body::{BodyLength, Decoder, Encoder};
 use crate::conn::{Conn, Received, Role};
 use crate::error::{BodyError, Fault, ResponseError};
 use crate::head::encode::{self, Announcement, ConnectionOption};
+use crate::head::scan::RawHead;
 use crate::head::{RequestHead, ResponseHead, request};
 use crate::limits::Limits;
 
@@ -19,6 +20,8 @@ pub struct Server {
     conn: Conn,
     /// The current request, from its head until both messages have ended.
     exchange: Option<Exchange>,
+    /// An empty head, for its memory.
+    spare: Option<Box<RequestHead>>,
 }
 
 /// What a response must know of its request.
@@ -47,7 +50,14 @@ impl Server {
         Self {
             conn: Conn::new(Role::Server, limits),
             exchange: None,
+            spare: None,
         }
+    }
+
+    /// Becomes as [`Self::new`] makes it, but keeps what [`Self::recycle`] took.
+    pub fn reset(&mut self, limits: &Limits) {
+        self.conn = Conn::new(Role::Server, *limits);
+        self.exchange = None;
     }
 
     /// Takes the next event out of `input`; `None` means: more bytes, please.
@@ -62,10 +72,11 @@ impl Server {
         match self.conn.receive(input)? {
             None => Ok(None),
             Some(Received::Head(raw)) => {
-                let head = request::decode(&raw, self.conn.limits())
+                let head = self
+                    .decode_head(&raw)
                     .map_err(|fault| self.conn.fail(fault))?;
                 self.begin_exchange(&head);
-                Ok(Some(ServerEvent::Head(Box::new(head))))
+                Ok(Some(ServerEvent::Head(head)))
             }
             Some(Received::Data(data)) => {
                 if let Some(exchange) = &mut self.exchange {
@@ -78,6 +89,12 @@ impl Server {
                 Ok(Some(ServerEvent::BodyEnd))
             }
         }
+    }
+
+    /// Takes back a head that is not needed any more, for the next one to use its memory.
+    pub fn recycle(&mut self, mut head: Box<RequestHead>) {
+        head.forget();
+        self.spare = Some(head);
     }
 
     /// The client closed its sending side, with `input` left over. Call it after `receive` has
@@ -218,6 +235,17 @@ impl Server {
     fn forget_ended(&mut self) {
         if self.conn.is_idle() {
             self.exchange = None;
+        }
+    }
+
+    fn decode_head(&mut self, raw: &RawHead) -> Result<Box<RequestHead>, Fault> {
+        match self.spare.take() {
+            Some(mut head) => {
+                let headers = std::mem::take(&mut head.headers);
+                *head = request::decode(raw, self.conn.limits(), headers)?;
+                Ok(head)
+            }
+            None => request::decode(raw, self.conn.limits(), HeaderMap::new()).map(Box::new),
         }
     }
 

@@ -7,7 +7,7 @@
 //! what a head means depends on its bytes alone.
 
 use bytes::BytesMut;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
 use crate::body::Decoder;
 use crate::conn::Role;
@@ -207,7 +207,7 @@ impl Skimmer {
         let Some(raw) = Scan::default().advance(Role::Client, &self.limits, &mut copy)? else {
             return Ok(None);
         };
-        let response = response::decode(&raw, self.to_head)?;
+        let response = response::decode(&raw, self.to_head, HeaderMap::new())?;
         let outline = Outline {
             status: response.head.status,
             content_length: response.head.content_length,

@@ -35,10 +35,11 @@ pub struct Backend {
 /// Whether an exchange may have a pooled connection, which the backend may just be closing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// Yes: the request may be sent again.
+    /// Yes, if it was quiet when the event loop last looked: the request may be sent again.
     Any,
-    /// If the backend was not lately found to close connections that were idle for so short a time:
-    /// the request must not run twice.
+    /// If it is quiet at this moment, which costs a system call, and the backend was not lately
+    /// found to close connections that were idle for so short a time: the request must not run
+    /// twice.
     Lasting,
     /// No: one has just failed, and another may be as stale.
     Never,
@@ -133,7 +134,7 @@ impl Backend {
 
     /// A connection for one exchange on `worker`: a pooled one that is still quiet, if `reuse` lets
     /// it, else a fresh one, else the first that becomes free. `now` is the time, which the caller
-    /// has read anyway.
+    /// has read anyway; a coarse one will do.
     ///
     /// # Errors
     /// [`LeaseError`]; nothing was sent in any case.
@@ -200,7 +201,7 @@ impl Backend {
         }
         loop {
             let (conn, idle) = self.pools[worker].take(now)?;
-            if !conn.is_quiet() {
+            if !conn.is_quiet(reuse) {
                 self.stale.fetch_add(1, Ordering::Relaxed);
                 self.drops.note(idle, now);
                 continue;
@@ -300,7 +301,7 @@ impl Backend {
         if self.share() == 0 {
             self.keep();
         }
-        let closed = self.pools[worker].sweep(Instant::now(), |conn| conn.is_quiet());
+        let closed = self.pools[worker].sweep(Instant::now(), |conn| conn.is_quiet(Reuse::Lasting));
         if closed > 0 {
             tracing::debug!(backend = %self.config.name, closed, "closed unused connections");
         }

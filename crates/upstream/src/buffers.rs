@@ -1,43 +1,46 @@
 //! Read and write buffers, lent while bytes are on their way.
 //!
-//! An idle connection holds no buffer; a busy one takes it from its thread's stock and gives it
-//! back when the exchange is over. A buffer that something still refers to is not taken back. The
-//! stock is a thread's own, so there is nothing to lock.
+//! An idle connection holds no buffer; a busy one takes it from its thread's [`Stock`] and gives it
+//! back when the bytes have gone. A buffer that something still refers to is not taken back.
 
 use std::cell::RefCell;
 
 use bytes::BytesMut;
 
+use crate::stock::Stock;
+
 thread_local! {
-    static STOCK: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
+    static STOCK: RefCell<Stock<BytesMut>> = const { RefCell::new(Stock::new()) };
 }
 
 /// An empty buffer with room for at least [`SIZE`] bytes.
 #[must_use]
 pub fn take() -> BytesMut {
-    let stocked = STOCK.with_borrow_mut(Vec::pop);
+    let stocked = STOCK.with_borrow_mut(Stock::take);
     stocked.unwrap_or_else(|| BytesMut::with_capacity(SIZE))
 }
 
 /// Takes a buffer back; whatever is in it is forgotten. An odd one is freed instead.
 pub fn give(mut buffer: BytesMut) {
-    buffer.clear();
-    // Grown for a long body, or still shared with a head or a body: not worth keeping.
-    let ordinary = buffer.try_reclaim(SIZE) && buffer.capacity() < 2 * SIZE;
-    if ordinary {
-        STOCK.with_borrow_mut(|stock| {
-            if stock.len() < STOCK_MAX {
-                stock.push(buffer);
-            }
-        });
+    if renew(&mut buffer) {
+        STOCK.with_borrow_mut(|stock| stock.give(buffer));
     }
+}
+
+/// Empties a buffer. `false` if it is not worth keeping: grown for a long body, or still shared
+/// with a head or a body.
+pub fn renew(buffer: &mut BytesMut) -> bool {
+    buffer.clear();
+    buffer.try_reclaim(SIZE) && buffer.capacity() < 2 * SIZE
+}
+
+/// Frees the buffers of this thread that were not needed since the last call.
+pub fn trim() {
+    STOCK.with_borrow_mut(Stock::trim);
 }
 
 /// The common size: a head, or a small response whole.
 pub const SIZE: usize = 8 * 1024;
-
-/// Buffers kept by a thread: 1 MiB.
-const STOCK_MAX: usize = 128;
 
 #[cfg(test)]
 mod tests {

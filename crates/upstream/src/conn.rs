@@ -4,15 +4,14 @@
 //! response is a sequence of [`Event`]s. An unused connection holds no buffers.
 
 use std::io;
-use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
 use http::{HeaderMap, StatusCode};
-use tokio::io::AsyncReadExt;
 
+use crate::backend::Reuse;
 use crate::buffers;
 use crate::cap::Permit;
 use crate::config::{BackendConfig, Protocol};
@@ -104,8 +103,11 @@ impl Conn {
     }
 
     /// Whether the backend has neither closed nor sent anything since the last exchange.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.stream.is_quiet()
+    pub(crate) fn is_quiet(&self, reuse: Reuse) -> bool {
+        match reuse {
+            Reuse::Any => self.stream.is_quiet(),
+            Reuse::Lasting | Reuse::Never => self.stream.is_quiet_now(),
+        }
     }
 
     /// Whether any byte of a response arrived.
@@ -219,6 +221,14 @@ impl Conn {
         Error::Io(error)
     }
 
+    /// Takes back the fields of a head, for the next response to use their memory.
+    pub(crate) fn recycle(&mut self, headers: HeaderMap) {
+        match &mut self.codec {
+            Codec::Ajp(client) => client.recycle(headers),
+            Codec::Http(client) => client.recycle(headers),
+        }
+    }
+
     fn decode(&mut self) -> Result<Option<Event>, Error> {
         if self.input.is_empty() && matches!(self.codec, Codec::Ajp(_)) {
             return Ok(None);
@@ -226,7 +236,7 @@ impl Conn {
         match &mut self.codec {
             Codec::Ajp(client) => loop {
                 let event = client
-                    .receive(&mut self.input, self.output.staging())
+                    .receive(&mut self.input, self.output.staging_bare())
                     .map_err(Error::Ajp)?;
                 return Ok(Some(match event {
                     None => return Ok(None),
@@ -263,7 +273,7 @@ impl Conn {
             self.input.reserve(self.read_size);
         }
         let room = self.input.capacity() - self.input.len();
-        let read = ready!(pin!(self.stream.read_buf(&mut self.input)).poll(cx))?;
+        let read = ready!(self.stream.poll_read(cx, &mut self.input))?;
         if read == room {
             self.read_size = (self.read_size * 2).min(READ_MAX);
         }
@@ -312,7 +322,7 @@ impl Conn {
             let Codec::Ajp(client) = &mut self.codec else {
                 return Poll::Ready(true);
             };
-            match client.receive(&mut self.input, self.output.staging()) {
+            match client.receive(&mut self.input, self.output.staging_bare()) {
                 Ok(Some(ajp::ClientEvent::Pong)) => return Poll::Ready(true),
                 Ok(None) => {}
                 Ok(Some(_)) | Err(_) => return Poll::Ready(false),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::backend::{Backend, InFlight};
-use crate::conn::{Conn, Event};
+use crate::conn::{Conn, Event, Head};
 use crate::error::{Error, RequestError};
 use crate::request::Request;
 
@@ -111,6 +111,11 @@ impl Lease {
     /// The connection failed or the backend broke its protocol; the lease must be dropped.
     pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Error>> {
         self.conn.poll_event(cx)
+    }
+
+    /// Takes back a head that is not needed any more, for the next response to use its memory.
+    pub fn recycle(&mut self, head: Head) {
+        self.conn.recycle(head.headers);
     }
 
     /// Ends the exchange: the connection goes back to its pool if both messages ended where their

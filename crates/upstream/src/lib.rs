@@ -58,6 +58,7 @@ mod lease;
 mod output;
 mod pool;
 mod request;
+mod stock;
 mod stream;
 
 pub use backend::{Backend, BackendCounts, Reuse};
@@ -66,4 +67,5 @@ pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use lease::Lease;
 pub use output::Output;
 pub use request::{BodyLength, ClientFacts, IpText, Request};
+pub use stock::Stock;
 pub use stream::Stream;

@@ -36,6 +36,11 @@ impl Output {
         &mut self.staging
     }
 
+    /// As [`Self::staging`], for who seldom writes and then little: no buffer is lent beforehand.
+    pub fn staging_bare(&mut self) -> &mut BytesMut {
+        &mut self.staging
+    }
+
     /// Appends a body's bytes: small ones are copied, large ones queued as they are.
     pub fn push(&mut self, data: Bytes) {
         if data.len() <= COPY_MAX {
@@ -81,17 +86,9 @@ impl Output {
         };
     }
 
-    /// Lets go of the memory once everything was written; an idle connection holds none.
-    pub fn release(&mut self) {
-        debug_assert!(self.is_empty(), "only a written output is released");
-        if self.staging.capacity() > 0 {
-            buffers::give(std::mem::take(&mut self.staging));
-        }
-        self.clear();
-    }
-
     /// Writes until everything is written, in as few calls as possible. `Ok` says how many bytes
-    /// this call wrote; while pending, [`Output::len`] tells whether there was progress.
+    /// this call wrote; while pending, [`Output::len`] tells whether there was progress. Ordinary
+    /// memory is let go of then; what has grown for a long body is kept for the rest of it.
     ///
     /// # Errors
     /// The socket's, or `WriteZero`.
@@ -113,7 +110,21 @@ impl Output {
             self.advance(written);
             total += written;
         }
+        if self.staging.capacity() < 2 * buffers::SIZE {
+            buffers::give(std::mem::take(&mut self.staging));
+        }
         Poll::Ready(Ok(total))
+    }
+
+    /// Lets go of the memory once everything was written; an idle connection holds none.
+    pub fn release(&mut self) {
+        debug_assert!(self.is_empty(), "only a written output is released");
+        if self.staging.capacity() > 0 {
+            buffers::give(std::mem::take(&mut self.staging));
+        }
+        if self.queue.capacity() > 0 {
+            self.queue = VecDeque::new();
+        }
     }
 
     fn poll_write_slices<W: AsyncWrite + Unpin>(

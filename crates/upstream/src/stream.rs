@@ -4,14 +4,16 @@
 //! and writing is here too: waiting for bytes without lending a buffer, and asking whether an
 //! unused connection is still quiet.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
+use bytes::BytesMut;
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::coop::has_budget_remaining;
 
 use crate::acknowledged::acknowledged;
 
@@ -36,16 +38,84 @@ impl Stream {
         }
     }
 
-    /// Whether the peer has neither sent anything nor closed. Asks the kernel rather than the
-    /// event loop's last news, because a close may have arrived since.
+    /// Reads once into the room that `buffer` has; 0 is the peer's end.
+    ///
+    /// Heeds the task's budget of progress, but uses nothing up of it: a loop around this must write
+    /// too, or have a limit, lest it keep other tasks from running.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn poll_read(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            if !has_budget_remaining() {
+                ready!(self.poll_readable(cx))?;
+            }
+            match self.try_read(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    ready!(self.poll_readable(cx))?;
+                }
+                read => return Poll::Ready(read),
+            }
+        }
+    }
+
+    /// Reads unless the event loop's last news is that nothing is there.
+    fn try_read(&self, buffer: &mut BytesMut) -> io::Result<usize> {
+        let room = buffer.capacity() - buffer.len();
+        debug_assert!(room > 0, "nothing read means the peer's end");
+        let mut read = 0;
+        let tried = self.try_io(|| {
+            read = match self {
+                Self::Tcp(stream) => stream.try_read_buf(buffer)?,
+                Self::Unix(stream) => stream.try_read_buf(buffer)?,
+            };
+            // A short read has emptied the socket: to say that it would block spares another read
+            // that finds nothing, because news of further bytes comes by itself.
+            match 0 < read && read < room {
+                true => Err(ErrorKind::WouldBlock.into()),
+                false => Ok(()),
+            }
+        });
+        match tried {
+            Err(_) if read > 0 => Ok(read),
+            tried => tried.map(|()| read),
+        }
+    }
+
+    /// Whether the peer has neither sent anything nor closed, as of the event loop's last look at
+    /// all sockets.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
+        let peeked = self.try_io(|| self.peek());
+        matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
+    }
+
+    /// As [`Self::is_quiet`], but as of this moment: asks the kernel, because bytes or a close may
+    /// have arrived since the event loop looked.
+    #[must_use]
+    pub fn is_quiet_now(&self) -> bool {
+        matches!(self.peek(), Err(error) if error.kind() == ErrorKind::WouldBlock)
+    }
+
+    fn peek(&self) -> io::Result<()> {
         let mut byte = [MaybeUninit::uninit()];
         let peeked = match self {
             Self::Tcp(stream) => SockRef::from(stream).peek(&mut byte),
             Self::Unix(stream) => SockRef::from(stream).peek(&mut byte),
         };
-        matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+        peeked.map(drop)
+    }
+
+    /// Tries `operation` if there is news to read.
+    fn try_io(&self, operation: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.try_io(Interest::READABLE, operation),
+            Self::Unix(stream) => stream.try_io(Interest::READABLE, operation),
+        }
     }
 
     /// How many of the bytes written the peer's kernel has acknowledged, where that can be known:
@@ -65,19 +135,6 @@ impl Stream {
             SockRef::from(stream)
                 .set_linger(Some(std::time::Duration::ZERO))
                 .ok();
-        }
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }

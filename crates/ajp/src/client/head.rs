@@ -28,12 +28,17 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Reads `payload`, a SEND_HEADERS, with at most `fields_max` fields.
-    pub(super) fn read(payload: &Bytes, fields_max: usize) -> Result<Self, ResponseFault> {
+    /// Reads `payload`, a SEND_HEADERS, with at most `fields_max` fields, into `headers`, an empty
+    /// map.
+    pub(super) fn read(
+        payload: &Bytes,
+        fields_max: usize,
+        mut headers: HeaderMap,
+    ) -> Result<Self, ResponseFault> {
         let mut view = SendHeaders::decode(payload)?;
         let status = status(view.status)?;
         let reason = reason(view.reason, status, payload)?;
-        let mut headers = field::map(view.fields.left(), fields_max)?;
+        field::make_room(&mut headers, view.fields.left(), fields_max)?;
         let mut content_length = None;
         let mut connection = None;
         for item in &mut view.fields {

@@ -6,7 +6,7 @@
 //! ([`KnownHead`]), and one that is byte for byte the same is not decoded again.
 
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
 use super::{Client, ResponseHead, Stage, answer_asks};
 use crate::{
@@ -149,7 +149,7 @@ impl KnownHead {
             Some(head) if self.payload == payload => head,
             _ => {
                 let payload = Bytes::copy_from_slice(payload);
-                let head = ResponseHead::read(&payload, fields_max)?;
+                let head = ResponseHead::read(&payload, fields_max, HeaderMap::new())?;
                 self.payload = payload;
                 self.head.insert(head)
             }

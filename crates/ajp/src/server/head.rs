@@ -158,7 +158,8 @@ fn read_fields(
     payload: &Bytes,
     fields_max: usize,
 ) -> Result<(HeaderMap, BodyLength, bool), RequestFault> {
-    let mut headers = field::map(fields.left(), fields_max)?;
+    let mut headers = HeaderMap::new();
+    field::make_room(&mut headers, fields.left(), fields_max)?;
     let mut length = None;
     let mut chunked = false;
     for item in fields {

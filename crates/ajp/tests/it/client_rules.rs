@@ -487,7 +487,8 @@ fn a_ping_is_answered_between_exchanges() {
 
 #[test]
 fn an_idle_connection_is_small() {
-    assert!(size_of::<Client>() <= 128, "{}", size_of::<Client>());
+    // The larger part is the handle of a map that heads take turns in.
+    assert!(size_of::<Client>() <= 224, "{}", size_of::<Client>());
     assert!(
         size_of::<catamaran_ajp::Server>() <= 128,
         "{}",

@@ -62,6 +62,11 @@ impl Outgoing {
         })
     }
 
+    /// The head, which nothing else refers to.
+    pub(super) fn into_head(self) -> Box<RequestHead> {
+        self.head
+    }
+
     pub(super) fn method(&self) -> &Method {
         &self.head.method
     }

@@ -15,12 +15,13 @@ pub(crate) enum Verdict {
     Drop,
 }
 
-/// Reads all fields of a head in one pass. `judge` sees each of them, takes what it needs and
-/// says whether it stays in the map. Values are slices of the head.
+/// Reads all fields of a head in one pass into `headers`. `judge` sees each of them, takes what it
+/// needs and says whether it stays in the map. Values are slices of the head.
 pub(crate) fn decode(
     raw: &RawHead,
+    headers: &mut HeaderMap,
     mut judge: impl FnMut(&HeaderName, &HeaderValue) -> Result<Verdict, Fault>,
-) -> Result<HeaderMap, Fault> {
+) -> Result<(), Fault> {
     let mut few = [httparse::EMPTY_HEADER; FEW];
     let mut many;
     let slots = if raw.fields <= FEW {
@@ -35,8 +36,8 @@ pub(crate) fn decode(
         // The scan found the head complete; a parser that ends elsewhere reads it otherwise.
         _ => return Err(Fault::FieldName),
     };
-    let mut headers =
-        HeaderMap::try_with_capacity(parsed.len() + SPARE).map_err(|_| Fault::TooManyFields)?;
+    let room = headers.try_reserve(parsed.len() + SPARE);
+    room.map_err(|_| Fault::TooManyFields)?;
     for field in parsed {
         let name = name::decode(field.name.as_bytes()).ok_or(Fault::FieldName)?;
         let value = HeaderValue::from_maybe_shared(raw.bytes.slice_ref(trim(field.value)));
@@ -46,7 +47,7 @@ pub(crate) fn decode(
             appended.map_err(|_| Fault::TooManyFields)?;
         }
     }
-    Ok(headers)
+    Ok(())
 }
 
 fn fault(error: httparse::Error) -> Fault {

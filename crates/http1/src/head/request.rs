@@ -1,7 +1,7 @@
 //! Takes a request head apart and judges it as a whole.
 
-use http::Version;
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, Version};
 
 use crate::body::{BodyLength, FramingFields};
 use crate::error::Fault;
@@ -12,15 +12,19 @@ use crate::head::{RequestHead, request_line, target};
 use crate::limits::Limits;
 use crate::syntax::list;
 
-/// Reads a complete request head.
-pub(crate) fn decode(raw: &RawHead, limits: &Limits) -> Result<RequestHead, Fault> {
+/// Reads a complete request head. `headers` is an empty map, for its memory.
+pub(crate) fn decode(
+    raw: &RawHead,
+    limits: &Limits,
+    mut headers: HeaderMap,
+) -> Result<RequestHead, Fault> {
     let line = request_line::decode(&raw.bytes[..raw.start_line])?;
     if line.target.len() > limits.target_bytes {
         return Err(Fault::TargetTooLong);
     }
     let (target, target_authority) = target::decode(&raw.bytes, line.target, &line.method)?;
     let mut found = Found::default();
-    let headers = fields::decode(raw, |name, value| {
+    fields::decode(raw, &mut headers, |name, value| {
         if *name == HOST {
             let authority = host::decode(value.as_bytes(), &raw.bytes)?;
             if found.host.replace(authority).is_some() {

@@ -19,15 +19,20 @@ pub(crate) struct Response {
     pub(crate) keep_alive: bool,
 }
 
-/// Reads a complete response head; `to_head`: it answers a HEAD request.
-pub(crate) fn decode(raw: &RawHead, to_head: bool) -> Result<Response, Fault> {
+/// Reads a complete response head; `to_head`: it answers a HEAD request. `headers` is an empty map,
+/// for its memory.
+pub(crate) fn decode(
+    raw: &RawHead,
+    to_head: bool,
+    mut headers: HeaderMap,
+) -> Result<Response, Fault> {
     let line = status_line::decode(&raw.bytes, raw.start_line)?;
     let status = line.status;
     if status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(Fault::Upgraded);
     }
     let mut found = Found::default();
-    let mut headers = fields::decode(raw, |name, value| found.judge(name, value))?;
+    fields::decode(raw, &mut headers, |name, value| found.judge(name, value))?;
     for value in &found.nominations {
         remove_nominated(&mut headers, value.as_bytes());
     }
