@@ -5,12 +5,16 @@
 //! request to [`Runner::serve`] and obey the connection.
 
 use std::{
+    error::Error,
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
 use http::{HeaderValue, StatusCode, header::RETRY_AFTER};
+use http_body::Body;
+use tokio::runtime::Handle;
+use tower_service::Service;
 
 use crate::{
     Config, StartError,
@@ -21,6 +25,7 @@ use crate::{
     pipe::{self, Wake, Wakeup},
     played::Played,
     pool::{Limits, Pool},
+    service::{self, RequestBody, Spawn, Tasks},
 };
 
 /// What answers requests.
@@ -31,9 +36,30 @@ pub struct Application(Kind);
 enum Kind {
     Inline(Box<dyn Handler>),
     Blocking(Arc<dyn BlockingHandler>),
+    Service(Box<dyn Spawn>),
 }
 
 impl Application {
+    /// A service, such as an axum `Router`. Each request is a task on the tokio runtime that is
+    /// current when the connector is started, and goes to a clone of the service once that is
+    /// ready. The task is dropped if its client leaves.
+    ///
+    /// The request's extensions have [`Origin`](crate::Origin) and [`Tls`](crate::Tls), and
+    /// [`Identity`](crate::Identity), [`Route`](crate::Route), [`Attributes`](crate::Attributes) and
+    /// [`ClientProtocol`](crate::ClientProtocol) where there are any. A `Content-Length` of the response is binding; trailers are dropped.
+    pub fn service<S, B>(service: S) -> Self
+    where
+        S: Service<http::Request<RequestBody>, Response = http::Response<B>>
+            + Clone
+            + Send
+            + 'static,
+        S::Error: Into<Box<dyn Error + Send + Sync>>,
+        S::Future: Send + 'static,
+        B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
+        Self(Kind::Service(service::spawner(service)))
+    }
+
     /// Runs on the threads of the connector's executor, one request on each; see
     /// [`Config::max_threads`].
     pub fn blocking(handler: impl BlockingHandler) -> Self {
@@ -58,6 +84,7 @@ impl fmt::Debug for Application {
         let kind = match self.0 {
             Kind::Inline(_) => "Inline",
             Kind::Blocking(_) => "Blocking",
+            Kind::Service(_) => "Service",
         };
         f.debug_tuple("Application").field(&kind).finish()
     }
@@ -68,6 +95,7 @@ impl fmt::Debug for Application {
 pub(crate) enum Runner {
     Inline(Inline),
     Blocking(Executor),
+    Service(Tasks),
 }
 
 /// A handler that runs on the event loop.
@@ -94,9 +122,13 @@ impl Runner {
     /// Makes the application ready for requests.
     ///
     /// # Errors
-    /// [`StartError::Worker`] if the system refuses a thread.
+    /// [`StartError::Worker`] if the system refuses a thread, [`StartError::NoRuntime`].
     pub(crate) fn start(application: Application, config: &Config) -> Result<Self, StartError> {
         Ok(match application.0 {
+            Kind::Service(service) => {
+                let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+                Self::Service(Tasks::new(service, runtime))
+            }
             Kind::Inline(handler) => Self::Inline(Inline(handler)),
             Kind::Blocking(handler) => {
                 let pool = Pool::start("connector-exec", Limits::of(config));
@@ -121,6 +153,7 @@ impl Runner {
         match self {
             Self::Inline(inline) => inline.serve(&request, conn, io),
             Self::Blocking(executor) => executor.serve(request, conn, io, caller),
+            Self::Service(tasks) => tasks.serve(*request, conn, io, caller),
         }
     }
 }
@@ -159,7 +192,7 @@ impl Executor {
 }
 
 impl Caller<'_> {
-    fn wakeup(&self) -> Wakeup {
+    pub(crate) fn wakeup(&self) -> Wakeup {
         Wakeup {
             driver: self.driver.clone(),
             key: self.key,

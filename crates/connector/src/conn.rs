@@ -15,8 +15,9 @@
 //!   any state ── fault, end of stream, deadline, last request ──► Closing
 //! ```
 //!
-//! Back-pressure: `poll` stops producing once [`OUT_MARK`] bytes wait to be sent, and consumes body
-//! bytes only to pass them on, so both buffers stay bounded if the driver reads only when told to.
+//! Back-pressure: `poll` stops producing when the output [is full](Output::is_full), and consumes
+//! body bytes only to pass them on, so both buffers stay bounded if the driver reads only when told
+//! to.
 
 use std::{sync::Arc, time::Duration};
 

@@ -117,6 +117,29 @@ pub struct Tls {
     pub certificate: Option<Bytes>,
 }
 
+/// Whom the front has authenticated; an extension of a service's request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The user's name.
+    pub user: Option<Bytes>,
+    /// How the user was authenticated, such as `BASIC`.
+    pub auth_type: Option<Bytes>,
+}
+
+/// The protocol the client spoke, if that is none of `http`'s versions; an extension of a service's
+/// request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientProtocol(pub Bytes);
+
+/// The name under which the front knows this application (AJP's `jvm_route`); an extension of a
+/// service's request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route(pub Bytes);
+
+/// Further AJP request attributes, in the order sent; an extension of a service's request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attributes(pub Vec<(Bytes, Bytes)>);
+
 /// An answer, described rather than produced.
 #[derive(Clone, Debug)]
 pub struct Response {

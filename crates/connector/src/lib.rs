@@ -66,6 +66,7 @@ mod played;
 mod pool;
 mod rope;
 mod running;
+mod service;
 mod source;
 mod trust;
 
@@ -82,8 +83,12 @@ pub use crate::{
         UriForm,
     },
     counters::Snapshot,
-    handler::{Body, BodyLength, Handler, Origin, Request, Response, Tls},
+    handler::{
+        Attributes, Body, BodyLength, ClientProtocol, Handler, Identity, Origin, Request, Response,
+        Route, Tls,
+    },
     pipe::BodyError,
     running::{Running, StartError, start},
+    service::RequestBody,
     trust::{TrustedPeers, TrustedPeersError},
 };

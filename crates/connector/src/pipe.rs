@@ -127,6 +127,8 @@ struct State {
     woken: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
+    /// Who wants to know when the connection lets go.
+    witness: Option<Waker>,
 }
 
 /// The request's body.
@@ -166,6 +168,7 @@ pub(crate) fn pipe(wakeup: Wakeup, body: BodyLength) -> (ConnEnd, BodyEnd, Respo
         woken: false,
         reader: None,
         writer: None,
+        witness: None,
     };
     let pipe = Arc::new(Pipe {
         wakeup,
@@ -263,7 +266,9 @@ impl Drop for ConnEnd {
         let mut state = self.0.lock();
         state.gone = true;
         state.parts.clear();
+        let witness = state.witness.take();
         wake(state.writer.take(), state);
+        witness.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -358,7 +363,13 @@ impl ResponseEnd {
         if state.gone {
             return Poll::Ready(());
         }
-        state.writer = Some(waker.clone());
+        if !state
+            .witness
+            .as_ref()
+            .is_some_and(|kept| kept.will_wake(waker))
+        {
+            state.witness = Some(waker.clone());
+        }
         Poll::Pending
     }
 
@@ -443,6 +454,7 @@ impl Pipe {
         }
         state.outcome = Some(outcome);
         state.writer = None;
+        state.witness = None;
         if matches!(outcome, Outcome::Failed(_)) {
             state.head = None;
             state.parts.clear();

@@ -50,6 +50,9 @@ pub enum StartError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// The application is a service, and there is no runtime for its futures.
+    #[error("no tokio runtime: start the connector of a service from within one")]
+    NoRuntime,
     /// The system refused a thread or an event queue.
     #[error("cannot start a worker")]
     Worker(#[source] std::io::Error),

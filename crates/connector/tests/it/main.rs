@@ -17,6 +17,7 @@ mod http_rows;
 mod knobs;
 mod listeners;
 mod packets;
+mod played;
 mod shutdown;
 mod smuggling;
 mod tomcat_cases;
@@ -52,15 +53,18 @@ enum Kind {
     Inline,
     /// On threads of the executor.
     Threads,
+    /// In tasks.
+    Service,
 }
 
 impl Kind {
-    const ALL: [Self; 2] = [Self::Inline, Self::Threads];
+    const ALL: [Self; 3] = [Self::Inline, Self::Threads, Self::Service];
 
     fn application(self, handler: impl Handler) -> Application {
         match self {
             Self::Inline => handler.into(),
             Self::Threads => Application::on_threads(handler),
+            Self::Service => played::application(handler),
         }
     }
 }
@@ -91,6 +95,7 @@ impl Tier {
             ..Config::default()
         };
         change(&mut config);
+        let _runtime = played::RUNTIME.enter();
         Self {
             running: start(config, application).unwrap(),
         }

@@ -1,0 +1,303 @@
+//! Asynchronous applications: any tower service, its futures on the runtime current at start.
+//!
+//! Each request is a task that owns its end of the pipe. It is dropped when the connection lets go
+//! of the exchange, and what it leaves undone when it ends, fails or panics cuts the response. A
+//! response body that has nothing to give is the moment to send what there is.
+
+use std::{
+    error::Error,
+    fmt,
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::{Mutex, PoisonError},
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, Bytes};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, Version, header::CONTENT_LENGTH};
+use http_body::{Body, Frame, SizeHint};
+use tokio::runtime::Handle;
+use tower_service::Service;
+
+use crate::{
+    application::Caller,
+    conn::{Action, Conn, Io},
+    handler::{Attributes, BodyLength, ClientProtocol, Identity, Request, Response, Route},
+    pipe::{self, BodyEnd, BodyError, Gone, Head, ResponseEnd},
+};
+
+/// The body of a request to a service.
+///
+/// Nothing of it is asked for before it is first polled. The peer's leaving, its silence for longer
+/// than the connection timeout, and bytes that are no body are errors.
+#[derive(Debug)]
+pub struct RequestBody {
+    end: BodyEnd,
+    /// What has not been read yet.
+    left: BodyLength,
+}
+
+/// A service and the runtime of its futures.
+pub(crate) struct Tasks {
+    service: Box<dyn Spawn>,
+    runtime: Handle,
+}
+
+/// A service of any type.
+pub(crate) trait Spawn: Send + Sync {
+    /// Has a task of `runtime` answer the request.
+    fn spawn(&self, request: http::Request<RequestBody>, response: ResponseEnd, runtime: &Handle);
+}
+
+/// What a service may fail with.
+pub(crate) type Cause = Box<dyn Error + Send + Sync>;
+
+/// The original that each request gets a clone of. Locked for that only: few services are `Sync`.
+struct Original<S>(Mutex<S>);
+
+pub(crate) fn spawner<S, B>(service: S) -> Box<dyn Spawn>
+where
+    S: Service<http::Request<RequestBody>, Response = http::Response<B>> + Clone + Send + 'static,
+    S::Error: Into<Cause>,
+    S::Future: Send + 'static,
+    B: Body<Data: Send, Error: Into<Cause>> + Send + 'static,
+{
+    Box::new(Original(Mutex::new(service)))
+}
+
+impl Tasks {
+    pub(crate) fn new(service: Box<dyn Spawn>, runtime: Handle) -> Self {
+        Self { service, runtime }
+    }
+
+    pub(crate) fn serve(
+        &self,
+        request: Request,
+        conn: &mut Conn,
+        io: &mut Io<'_>,
+        caller: Caller<'_>,
+    ) -> Action {
+        let (port, body, response) = pipe::pipe(caller.wakeup(), request.body);
+        match into_http(request, body) {
+            Ok(request) => {
+                self.service.spawn(request, response, &self.runtime);
+                conn.attach(port, io)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a request is not for a service");
+                caller.counters.refuse("request-target");
+                let text = "this path or query cannot be understood\n";
+                conn.respond(Response::text(StatusCode::BAD_REQUEST, text), io)
+            }
+        }
+    }
+}
+
+impl<S, B> Spawn for Original<S>
+where
+    S: Service<http::Request<RequestBody>, Response = http::Response<B>> + Clone + Send + 'static,
+    S::Error: Into<Cause>,
+    S::Future: Send + 'static,
+    B: Body<Data: Send, Error: Into<Cause>> + Send + 'static,
+{
+    fn spawn(&self, request: http::Request<RequestBody>, response: ResponseEnd, runtime: &Handle) {
+        let service = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let service = service.clone();
+        // The task ends with the exchange, which the connection owns.
+        drop(runtime.spawn(async move {
+            let answered = {
+                let mut answer = pin!(answer(service, request, &response));
+                poll_fn(|cx| {
+                    if response.poll_gone(cx.waker()).is_ready() {
+                        return Poll::Ready(None);
+                    }
+                    answer.as_mut().poll(cx).map(Some)
+                })
+                .await
+            };
+            match answered {
+                Some(Ok(())) => response.end(),
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "an application failed");
+                    response.fail("handler-error");
+                }
+                None => {}
+            }
+        }));
+    }
+}
+
+/// Has the service answer, and its answer sent.
+async fn answer<S, B>(
+    mut service: S,
+    request: http::Request<RequestBody>,
+    response: &ResponseEnd,
+) -> Result<(), Cause>
+where
+    S: Service<http::Request<RequestBody>, Response = http::Response<B>>,
+    S::Error: Into<Cause>,
+    B: Body<Error: Into<Cause>>,
+{
+    poll_fn(|cx| service.poll_ready(cx))
+        .await
+        .map_err(Into::into)?;
+    let (parts, body) = service
+        .call(request)
+        .await
+        .map_err(Into::into)?
+        .into_parts();
+    response.set_head(Head {
+        status: parts.status,
+        length: length(&parts.headers, &body.size_hint()),
+        headers: parts.headers,
+    });
+    if body.is_end_stream() {
+        return Ok(());
+    }
+    send_body(pin!(body), response).await
+}
+
+async fn send_body<B>(mut body: Pin<&mut B>, response: &ResponseEnd) -> Result<(), Cause>
+where
+    B: Body<Error: Into<Cause>>,
+{
+    // The head is what has not been sent at first.
+    let mut unsent = true;
+    loop {
+        let room = poll_fn(|cx| response.poll_room(cx.waker()));
+        if room.await == Err(Gone) {
+            return Ok(());
+        }
+        let frame = poll_fn(|cx| {
+            let frame = body.as_mut().poll_frame(cx);
+            if frame.is_pending() && std::mem::take(&mut unsent) {
+                // Whether anybody still wants it is asked for elsewhere.
+                let _ = response.flush();
+            }
+            frame
+        });
+        match frame.await.transpose().map_err(Into::into)? {
+            None => return Ok(()),
+            Some(frame) => {
+                // Trailers have no place in AJP, so they get none at all.
+                if let Ok(mut data) = frame.into_data() {
+                    let bytes = data.copy_to_bytes(data.remaining());
+                    unsent |= response.push(bytes).is_ok();
+                }
+            }
+        }
+    }
+}
+
+/// The length of a response body, if it is known.
+fn length(headers: &HeaderMap, hint: &SizeHint) -> BodyLength {
+    let announced = headers.get(CONTENT_LENGTH).and_then(decimal);
+    announced
+        .or_else(|| hint.exact())
+        .map_or(BodyLength::Unknown, BodyLength::Known)
+}
+
+fn decimal(value: &HeaderValue) -> Option<u64> {
+    let text = value.to_str().ok()?;
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok())?
+}
+
+/// The request as services know it; what they have no field for is in its extensions.
+fn into_http(request: Request, body: BodyEnd) -> Result<http::Request<RequestBody>, http::Error> {
+    let Request {
+        method,
+        version,
+        path,
+        query,
+        headers,
+        body: length,
+        origin,
+        tls,
+        user,
+        auth_type,
+        route,
+        attributes,
+    } = request;
+    let body = RequestBody {
+        end: body,
+        left: length,
+    };
+    let mut request = http::Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = uri(path, query)?;
+    let (version, other) = match &version[..] {
+        b"HTTP/1.0" => (Version::HTTP_10, None),
+        b"HTTP/1.1" => (Version::HTTP_11, None),
+        b"HTTP/2.0" => (Version::HTTP_2, None),
+        b"HTTP/3.0" => (Version::HTTP_3, None),
+        _ => (Version::HTTP_11, Some(ClientProtocol(version))),
+    };
+    *request.version_mut() = version;
+    *request.headers_mut() = headers;
+    if let BodyLength::Known(length @ 1..) = length {
+        request.headers_mut().insert(CONTENT_LENGTH, length.into());
+    }
+    let extensions = request.extensions_mut();
+    extensions.insert(origin);
+    extensions.insert(tls);
+    if user.is_some() || auth_type.is_some() {
+        extensions.insert(Identity { user, auth_type });
+    }
+    if let Some(other) = other {
+        extensions.insert(other);
+    }
+    if let Some(route) = route {
+        extensions.insert(Route(route));
+    }
+    if !attributes.is_empty() {
+        extensions.insert(Attributes(attributes));
+    }
+    Ok(request)
+}
+
+fn uri(path: Bytes, query: Option<Bytes>) -> Result<Uri, http::Error> {
+    let target = match query {
+        None => path,
+        Some(query) => [&path[..], b"?", &query].concat().into(),
+    };
+    Ok(Uri::from_maybe_shared(target)?)
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let piece = ready!(self.end.poll_read(cx.waker())).transpose()?;
+        match (&piece, &mut self.left) {
+            (Some(data), BodyLength::Known(left)) => *left = left.saturating_sub(data.len() as u64),
+            (None, left) => *left = BodyLength::Known(0),
+            (Some(_), BodyLength::Unknown) => {}
+        }
+        Poll::Ready(piece.map(|data| Ok(Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == BodyLength::Known(0)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.left {
+            BodyLength::Known(left) => SizeHint::with_exact(left),
+            BodyLength::Unknown => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks")
+            .field("runtime", &self.runtime)
+            .finish_non_exhaustive()
+    }
+}
