@@ -5,10 +5,19 @@
 //! [`Running::finish`] gives the [`Report`](report::Report). [`render`] makes text of it. There is
 //! no printing here, and no code in common with `upstream`: an instrument must not share its subject's bugs.
 
+mod board;
+mod client;
+mod clock;
+mod pace;
 pub mod plan;
+mod prepare;
+mod record;
 pub mod render;
 pub mod report;
 mod run;
+mod stop;
+mod stream;
+mod worker;
 
 pub use catamaran_stats::Histogram;
 pub use run::{Progress, Running, Stopper, start};

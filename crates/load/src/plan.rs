@@ -73,7 +73,7 @@ pub enum Pace {
         /// Connections that carry them. A request that finds all of them busy waits; its latency
         /// counts from when it was due.
         connections: NonZeroUsize,
-        /// How many requests may wait per thread, at 16 bytes each; those beyond fail as
+        /// How many requests may wait per thread, at 8 bytes each; those beyond fail as
         /// [`Backlog`](crate::report::FailureKind::Backlog). The command line's default is 2^20.
         backlog: NonZeroUsize,
     },

@@ -216,6 +216,8 @@ pub struct ConnectionCounts {
     /// Closed by the peer between requests although keep-alive was wanted; the request then goes
     /// on a new connection and nothing is counted as failed.
     pub closed_idle: u64,
+    /// Closed by us, because the peer sent bytes on them while no answer was due.
+    pub unsolicited: u64,
 }
 
 /// Requests without an answer when the run ended.

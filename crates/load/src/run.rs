@@ -1,22 +1,37 @@
-//! A run: its threads, what is seen of it while it lasts, and its end.
+//! A run: what is done before its threads, what is seen of it while it lasts, and its end.
+
+mod assemble;
+mod descriptors;
 
 use std::{
-    sync::Arc,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
+    net::{SocketAddr, ToSocketAddrs},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread,
+    time::{Duration, SystemTime},
 };
 
 use crate::{
-    plan::{Plan, PlanFault},
-    report::Report,
+    board::Board,
+    clock::{NEVER, after},
+    plan::{Plan, PlanFault, Transport, WarmUp},
+    prepare::prepare,
+    report::{Ending, FailureKind, FatalError, Report},
+    stop::Budget,
+    stream::Address,
+    worker::{Outcome, Part, Worker},
 };
 
 /// What a run has done so far, for whoever shows it while it lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Since the run began.
+    /// Since the run began; once measuring has begun, since then.
     pub elapsed: Duration,
-    /// Whether it is still warming up; the numbers then are of the warm-up.
+    /// Whether it is still warming up; the numbers then are of the warm-up, and begin anew with
+    /// measuring. They are up to 50 ms old.
     pub is_warm_up: bool,
     /// Requests begun.
     pub started: u64,
@@ -42,16 +57,24 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Ends the run now; requests in flight are counted as cut. The report follows as usual.
+    /// Ends the run within 50 ms; requests in flight are counted as cut. The report follows as
+    /// usual.
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
+        self.stop.store(true, Relaxed);
     }
 }
 
-/// A run that has begun.
+/// A run that has begun. Dropping it lets the run go on without anybody to hear of it; stop it
+/// first.
 #[derive(Debug)]
 pub struct Running {
-    stop: Arc<AtomicBool>,
+    board: Arc<Board>,
+    receiver: Receiver<Outcome>,
+    outcomes: Vec<Outcome>,
+    /// Workers that have not reported yet.
+    missing: usize,
+    descriptors: Option<u64>,
+    began: SystemTime,
 }
 
 /// Begins a run: checks the plan, looks up names, raises the limit of open files and starts the
@@ -61,32 +84,200 @@ pub struct Running {
 /// [`PlanFault`]: the plan makes no sense; nothing was sent. What fails later is in the report.
 pub fn start(plan: Plan) -> Result<Running, PlanFault> {
     plan.check()?;
+    let targets = prepare(&plan)?;
+    let descriptors = descriptors::raise_limit();
+    let connections = plan.pace.connections().get();
+    let threads = plan.threads.get().min(connections);
+    let found: Result<Vec<_>, _> = plan
+        .targets
+        .iter()
+        .map(|target| look_up(&target.endpoint.transport))
+        .collect();
+    let (addresses, failure) = match found {
+        Ok(addresses) => (addresses, None),
+        Err(failure) => (Vec::new(), Some(failure)),
+    };
+    let warm_up = plan.warm_up;
+    let budget = Arc::new(Budget::new(plan.stop.requests.map(Into::into), threads));
+    let board = Arc::new(Board::new(plan, targets, addresses, threads));
+    let began = SystemTime::now();
+    let now = board.clock.now();
+    match warm_up {
+        WarmUp::None => board.measure(now),
+        WarmUp::For(duration) => board.measure(after(now, Some(duration))),
+        WarmUp::Detect { .. } => {}
+    }
+    let (sender, receiver) = sync_channel(threads);
+    let mut missing = 0;
+    if let Some(failure) = failure {
+        board.end(Ending::Failure(failure));
+    } else {
+        for part in parts(connections, threads) {
+            match spawn(&board, part, &budget, sender.clone()) {
+                Ok(()) => missing += 1,
+                Err(error) => board.end(Ending::Failure(FatalError {
+                    kind: FailureKind::Descriptors,
+                    errno: error.raw_os_error(),
+                    message: format!("a thread cannot be set up: {error}"),
+                })),
+            }
+        }
+    }
     Ok(Running {
-        stop: Arc::default(),
+        board,
+        receiver,
+        outcomes: Vec::with_capacity(threads),
+        missing,
+        descriptors,
+        began,
     })
 }
 
 impl Running {
-    /// What ends it early. Cheap to clone, and fine to use from a signal handler's thread.
+    /// What ends it early. Cheap to clone, and fine to use from any thread.
     pub fn stopper(&self) -> Stopper {
         Stopper {
-            stop: self.stop.clone(),
+            stop: self.board.stop_flag(),
         }
     }
 
     /// What has happened so far.
     pub fn progress(&self) -> Progress {
-        Progress::default()
+        let (now, from) = (self.board.clock.now(), self.board.measure_from());
+        let is_warm_up = now < from;
+        let mut progress = Progress {
+            elapsed: Duration::from_nanos(if is_warm_up { now } else { now - from }),
+            is_warm_up,
+            ..Progress::default()
+        };
+        for line in &self.board.lines {
+            progress.started += line.started.load(Relaxed);
+            progress.completed += line.completed.load(Relaxed);
+            progress.failed += line.failed.load(Relaxed);
+            progress.in_flight += line.in_flight.load(Relaxed);
+            progress.received += line.received.load(Relaxed);
+            progress.latency_sum += line.latency_sum.load(Relaxed);
+            progress.latency_max = progress.latency_max.max(line.latency_max.load(Relaxed));
+        }
+        progress
     }
 
     /// Waits for the end, at most so long; `true` if it has come. For whoever shows progress.
-    pub fn wait(&self, _timeout: Duration) -> bool {
-        self.stop.load(Ordering::Acquire)
+    pub fn wait(&mut self, timeout: Duration) -> bool {
+        let until = after(self.board.clock.now(), Some(timeout));
+        while self.missing > 0 {
+            let left = until.saturating_sub(self.board.clock.now());
+            match self.receiver.recv_timeout(Duration::from_nanos(left)) {
+                Ok(outcome) => self.take(outcome),
+                Err(RecvTimeoutError::Timeout) => return false,
+                Err(RecvTimeoutError::Disconnected) => self.missing = 0,
+            }
+        }
+        true
     }
 
     /// Waits for the end and gives the report.
-    #[expect(clippy::todo, reason = "the workers are the next step")]
-    pub fn finish(self) -> Report {
-        todo!("the workers")
+    pub fn finish(mut self) -> Report {
+        while self.missing > 0 {
+            match self.receiver.recv() {
+                Ok(outcome) => self.take(outcome),
+                Err(_) => self.missing = 0,
+            }
+        }
+        assemble::assemble(&self.board, self.outcomes, self.descriptors, self.began)
+    }
+
+    fn take(&mut self, outcome: Outcome) {
+        self.outcomes.push(outcome);
+        self.missing -= 1;
+    }
+}
+
+/// Divides the connections among the threads as evenly as can be.
+fn parts(connections: usize, threads: usize) -> impl Iterator<Item = Part> {
+    let mut first = 0;
+    (0..threads).map(move |index| {
+        let count = connections / threads + usize::from(index < connections % threads);
+        let part = Part {
+            index,
+            first,
+            connections: count,
+        };
+        first += count;
+        part
+    })
+}
+
+fn spawn(
+    board: &Arc<Board>,
+    part: Part,
+    budget: &Arc<Budget>,
+    sender: SyncSender<Outcome>,
+) -> std::io::Result<()> {
+    let worker = Worker::new(board, part, budget.share(part.connections))?;
+    let thread = thread::Builder::new().name(format!("load-{}", part.index));
+    thread.spawn(move || {
+        // The receiver is only gone if nobody wants to know.
+        let _ = sender.send(worker.run());
+    })?;
+    Ok(())
+}
+
+/// The address of a transport; names are looked up once, and the first address is taken, as ab
+/// does.
+fn look_up(transport: &Transport) -> Result<Address, FatalError> {
+    let (host, port) = match transport {
+        Transport::Unix(path) => return Ok(Address::Unix(path.clone())),
+        Transport::Tcp { host, port } => (host, *port),
+    };
+    let failure = |message: String| FatalError {
+        kind: FailureKind::Name,
+        errno: None,
+        message: format!("{host}: {message}"),
+    };
+    let mut found = (host.as_str(), port)
+        .to_socket_addrs()
+        .map_err(|error| failure(error.to_string()))?;
+    let first: Option<SocketAddr> = found.next();
+    first
+        .map(Address::Tcp)
+        .ok_or_else(|| failure("it has no address".to_owned()))
+}
+
+/// The end of what was measured: its beginning, if nothing was.
+fn measured_from(board: &Board, ended: u64) -> u64 {
+    match board.measure_from() {
+        NEVER => ended,
+        from => from.min(ended),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_divided_without_rest() {
+        for (connections, threads) in [(1, 1), (5, 2), (100, 3), (7, 7)] {
+            let parts: Vec<Part> = parts(connections, threads).collect();
+            let mut next = 0;
+            for part in &parts {
+                assert_eq!(part.first, next);
+                assert!(part.connections > 0);
+                next += part.connections;
+            }
+            assert_eq!(next, connections);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_not_there_is_told() {
+        let transport = Transport::Tcp {
+            host: "no-such-host.invalid".to_owned(),
+            port: 80,
+        };
+        let failure = look_up(&transport).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Name);
+        assert!(failure.message.starts_with("no-such-host.invalid: "));
     }
 }

@@ -179,7 +179,7 @@ fn conclude(
 }
 
 /// Shows the run until it ends, or ends it when asked to.
-fn watch(running: Running, display: &mut Display, interrupted: &AtomicBool) -> Report {
+fn watch(mut running: Running, display: &mut Display, interrupted: &AtomicBool) -> Report {
     let stopper = running.stopper();
     while !running.wait(TICK) {
         if interrupted.load(Ordering::Relaxed) {

@@ -1,0 +1,147 @@
+//! What the threads of a run have in common: everything here is written seldom and read often, but
+//! for each thread's own line of counters.
+
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError,
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+};
+
+use crate::{
+    clock::{Clock, NEVER},
+    plan::Plan,
+    prepare::{Prepared, PreparedRequest},
+    report::{Ending, FirstResponse, TlsFacts},
+    stream::Address,
+};
+
+/// The run, as all its threads see it.
+#[derive(Debug)]
+pub(crate) struct Board {
+    pub(crate) plan: Plan,
+    pub(crate) clock: Clock,
+    /// Per target.
+    pub(crate) targets: Vec<Prepared>,
+    /// Per request of the plan: its target, and its place there.
+    places: Vec<(usize, usize)>,
+    pub(crate) addresses: Vec<Address>,
+    /// When measuring begins; [`NEVER`] while nobody knows.
+    measure_from: AtomicU64,
+    /// How long each request's body was the first time; [`UNKNOWN`] before.
+    lengths: Vec<AtomicU64>,
+    pub(crate) first: OnceLock<FirstResponse>,
+    pub(crate) tls: OnceLock<TlsFacts>,
+    stop: Arc<AtomicBool>,
+    /// Why, if `stop` was not set from outside. A lock, because it is taken once in a run.
+    ending: Mutex<Option<Ending>>,
+    pub(crate) lines: Vec<Line>,
+    /// Failures of any kind, and answers, for the patience with connects.
+    pub(crate) failures: AtomicU64,
+    pub(crate) answers: AtomicBool,
+    /// What the warm-up turned out to be.
+    pub(crate) steady: OnceLock<bool>,
+}
+
+/// What one thread says of itself while it runs. It alone writes here, so plain stores do.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Line {
+    pub(crate) started: AtomicU64,
+    pub(crate) completed: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) in_flight: AtomicU64,
+    pub(crate) received: AtomicU64,
+    pub(crate) latency_sum: AtomicU64,
+    pub(crate) latency_max: AtomicU64,
+    /// When an event last came.
+    pub(crate) active_at: AtomicU64,
+}
+
+const UNKNOWN: u64 = u64::MAX;
+
+impl Board {
+    pub(crate) fn new(
+        plan: Plan,
+        targets: Vec<Prepared>,
+        addresses: Vec<Address>,
+        threads: usize,
+    ) -> Self {
+        let places = |(index, target): (usize, &Prepared)| {
+            (0..target.requests.len()).map(move |place| (index, place))
+        };
+        let places: Vec<_> = targets.iter().enumerate().flat_map(places).collect();
+        let lengths = std::iter::repeat_with(|| AtomicU64::new(UNKNOWN));
+        Self {
+            plan,
+            clock: Clock::start(),
+            targets,
+            addresses,
+            measure_from: AtomicU64::new(NEVER),
+            lengths: lengths.take(places.len()).collect(),
+            places,
+            first: OnceLock::new(),
+            tls: OnceLock::new(),
+            stop: Arc::default(),
+            ending: Mutex::new(None),
+            lines: std::iter::repeat_with(Line::default)
+                .take(threads)
+                .collect(),
+            failures: AtomicU64::new(0),
+            answers: AtomicBool::new(false),
+            steady: OnceLock::new(),
+        }
+    }
+
+    /// The request of this number.
+    pub(crate) fn request(&self, place: u32) -> &PreparedRequest {
+        let (target, place) = self.places[place as usize];
+        &self.targets[target].requests[place]
+    }
+
+    pub(crate) fn measure_from(&self) -> u64 {
+        self.measure_from.load(Relaxed)
+    }
+
+    /// Measuring begins at `from`; said once.
+    pub(crate) fn measure(&self, from: u64) {
+        self.measure_from.store(from, Relaxed);
+    }
+
+    /// Whether a body of `len` bytes is as long as that request's first one was.
+    pub(crate) fn fits(&self, place: u32, len: u64) -> bool {
+        let first = &self.lengths[place as usize];
+        match first.load(Relaxed) {
+            UNKNOWN => first
+                .compare_exchange(UNKNOWN, len, Relaxed, Relaxed)
+                .map_or_else(|first| first == len, |_| true),
+            first => first == len,
+        }
+    }
+
+    /// Whether what came of a body that was cut is as long as the first one by chance.
+    pub(crate) fn differs(&self, place: u32, len: u64) -> bool {
+        let first = self.lengths[place as usize].load(Relaxed);
+        first != UNKNOWN && first != len
+    }
+
+    /// What ends the run from outside.
+    pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
+        self.stop.clone()
+    }
+
+    /// Ends the run for all threads. The first reason counts.
+    pub(crate) fn end(&self, ending: Ending) {
+        let mut first = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(ending);
+        self.stop.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    /// Why it was ended early; `None`: from outside, or it was not.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        let ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        ending.clone()
+    }
+}

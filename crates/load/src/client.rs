@@ -1,0 +1,245 @@
+//! What is spoken on a connection, as the worker sees it: request bytes go out as they are, and the
+//! bytes that come back become [`Step`]s.
+//!
+//! Two protocols, a closed set chosen by the plan; neither keeps what it reads. Sockets are
+//! [`stream`](crate::stream)'s business.
+
+use bytes::BytesMut;
+use catamaran_ajp as ajp;
+use catamaran_http1 as http1;
+
+use crate::{prepare::PreparedRequest, report::FailureKind};
+
+/// One connection's end.
+#[derive(Debug)]
+pub(crate) enum Client {
+    Http(http1::Skimmer),
+    Ajp {
+        client: Box<ajp::Client>,
+        /// Bytes of the body's rest that were sent.
+        rest_sent: usize,
+    },
+}
+
+/// What came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// An interim head of so many bytes.
+    Interim(u64),
+    /// The head.
+    Head {
+        status: u16,
+        bytes: u64,
+        /// It announced how long the body is, or that there is none.
+        has_length: bool,
+    },
+    /// So many bytes of the body.
+    Body(u64),
+    /// The answer is complete.
+    End,
+}
+
+/// The last heads seen, of one of the plan's requests, by a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    http: http1::KnownHead,
+    ajp: ajp::client::KnownHead,
+}
+
+impl Client {
+    pub(crate) fn new(is_ajp: bool) -> Self {
+        match is_ajp {
+            true => Self::Ajp {
+                client: Box::new(ajp::Client::new(ajp::ClientConfig::default())),
+                rest_sent: 0,
+            },
+            false => Self::Http(http1::Skimmer::new(http1::Limits::response())),
+        }
+    }
+
+    /// The answer that comes next is to this request, which was or is being sent.
+    pub(crate) fn expect(&mut self, request: &PreparedRequest) {
+        match (self, &request.ajp) {
+            (Self::Http(skimmer), _) => skimmer.expect(request.to_head),
+            (Self::Ajp { client, rest_sent }, Some(prepared)) => {
+                client.as_mut().clone_from(&prepared.client);
+                *rest_sent = 0;
+            }
+            (Self::Ajp { .. }, None) => debug_assert!(false, "prepared for another protocol"),
+        }
+    }
+
+    /// Takes the next step out of `input`; `None`: more bytes, please, with those left in `input`
+    /// before them. What has to be sent in turn is appended to `out`.
+    pub(crate) fn receive(
+        &mut self,
+        input: &mut &[u8],
+        known: &mut Known,
+        request: &PreparedRequest,
+        out: &mut BytesMut,
+    ) -> Result<Option<Step>, FailureKind> {
+        match self {
+            Self::Http(skimmer) => {
+                let skimmed = skimmer
+                    .receive(input, &mut known.http)
+                    .map_err(http_failure)?;
+                Ok(skimmed.map(http_step))
+            }
+            Self::Ajp { client, rest_sent } => {
+                let skimmed = client
+                    .skim(input, &mut known.ajp, out)
+                    .map_err(ajp_failure)?;
+                if skimmed == Some(ajp::client::Skimmed::BodyWanted) {
+                    send_rest(client, request, rest_sent, out);
+                }
+                Ok(skimmed.map(ajp_step))
+            }
+        }
+    }
+
+    /// The server closed its sending side, `left` says whether it left bytes that were not taken.
+    /// Whether that completes the answer.
+    pub(crate) fn receive_eof(&mut self, left: bool) -> bool {
+        match self {
+            Self::Http(skimmer) => skimmer.receive_eof(left).is_ok_and(|end| end.is_some()),
+            Self::Ajp { .. } => false,
+        }
+    }
+
+    /// Bytes of the current request's body that were asked for and sent since.
+    pub(crate) fn rest_sent(&self) -> usize {
+        match self {
+            Self::Http(_) => 0,
+            Self::Ajp { rest_sent, .. } => *rest_sent,
+        }
+    }
+
+    /// Whether another request may be sent, as far as the peer and the framing say.
+    pub(crate) fn can_reuse(&self) -> bool {
+        match self {
+            Self::Http(skimmer) => skimmer.is_idle(),
+            Self::Ajp { client, .. } => client.can_reuse(),
+        }
+    }
+}
+
+impl Known {
+    /// The last head, as HTTP would write it, and its Server field.
+    pub(crate) fn head(&self, is_ajp: bool) -> (Vec<u8>, Option<String>) {
+        let bytes = match (is_ajp, self.ajp.head()) {
+            (true, Some(head)) => ajp_head_text(head),
+            _ => self.http.bytes().to_vec(),
+        };
+        let server = server_field(&bytes);
+        (bytes, server)
+    }
+}
+
+/// Sends what the container asked for, in one packet.
+fn send_rest(
+    client: &mut ajp::Client,
+    request: &PreparedRequest,
+    rest_sent: &mut usize,
+    out: &mut BytesMut,
+) {
+    let Some(prepared) = &request.ajp else { return };
+    let rest = &prepared.rest[*rest_sent..];
+    let len = client.body_credit().min(rest.len());
+    client.send_data(&rest[..len], out);
+    *rest_sent += len;
+    if len == rest.len() {
+        // All of an announced body was sent, so it can end.
+        let ended = client.finish_body(out);
+        debug_assert_eq!(ended, Ok(()), "the body is as long as announced");
+    }
+}
+
+fn http_step(skimmed: http1::Skimmed) -> Step {
+    match skimmed {
+        http1::Skimmed::Interim(bytes) => Step::Interim(bytes as u64),
+        http1::Skimmed::Head(outline) => Step::Head {
+            status: outline.status.as_u16(),
+            bytes: outline.bytes as u64,
+            has_length: outline.content_length.is_some(),
+        },
+        http1::Skimmed::Body(bytes) => Step::Body(bytes as u64),
+        http1::Skimmed::End => Step::End,
+    }
+}
+
+fn ajp_step(skimmed: ajp::client::Skimmed) -> Step {
+    use ajp::client::Skimmed;
+    match skimmed {
+        Skimmed::Interim(bytes) => Step::Interim(bytes as u64),
+        Skimmed::Head(outline) => Step::Head {
+            status: outline.status.as_u16(),
+            bytes: outline.bytes as u64,
+            has_length: outline.content_length.is_some(),
+        },
+        Skimmed::Body(bytes) => Step::Body(bytes as u64),
+        Skimmed::BodyWanted => Step::Body(0),
+        Skimmed::End => Step::End,
+    }
+}
+
+fn http_failure(fault: http1::Fault) -> FailureKind {
+    use http1::Fault;
+    match fault {
+        Fault::Unsolicited => FailureKind::Excess,
+        Fault::ChunkSize
+        | Fault::ChunkSizeTooLarge
+        | Fault::ChunkExtension
+        | Fault::ChunkLineTooLong
+        | Fault::ChunkExtensionsTooLarge
+        | Fault::ChunkEnd
+        | Fault::Trailer
+        | Fault::TrailerTooLarge => FailureKind::BadBody,
+        _ => FailureKind::BadHead,
+    }
+}
+
+fn ajp_failure(fault: ajp::Fault) -> FailureKind {
+    match fault {
+        ajp::Fault::Unsolicited => FailureKind::Excess,
+        _ => FailureKind::BadPacket,
+    }
+}
+
+fn ajp_head_text(head: &ajp::ResponseHead) -> Vec<u8> {
+    let mut text = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
+    for (name, value) in &head.headers {
+        text.extend_from_slice(name.as_str().as_bytes());
+        text.extend_from_slice(b": ");
+        text.extend_from_slice(value.as_bytes());
+        text.extend_from_slice(b"\r\n");
+    }
+    if let Some(length) = head.content_length {
+        text.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
+    }
+    text.extend_from_slice(b"\r\n");
+    text
+}
+
+/// The value of the first Server field.
+fn server_field(head: &[u8]) -> Option<String> {
+    let lines = head.split(|byte| *byte == b'\n').skip(1);
+    let mut values = lines.filter_map(|line| {
+        let (name, value) = line.split_at_checked("server:".len())?;
+        name.eq_ignore_ascii_case(b"server:")
+            .then(|| String::from_utf8_lossy(value.trim_ascii()).into_owned())
+    });
+    values.next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_field_is_found_in_any_case() {
+        let head = b"HTTP/1.1 200 OK\r\nDate: x\r\nSERVER:  nginx/1.22.1 \r\n\r\n";
+        assert_eq!(server_field(head).as_deref(), Some("nginx/1.22.1"));
+        assert_eq!(server_field(b"HTTP/1.1 200 OK\r\nServers: x\r\n\r\n"), None);
+        assert_eq!(server_field(b""), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! The run's clock: nanoseconds since its beginning.
+//!
+//! All times inside the engine are plain `u64`s of this clock, so that whatever decides by time
+//! can be tested with numbers.
+
+use std::time::{Duration, Instant};
+
+/// A moment that never comes.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// The same for all threads of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    epoch: Instant,
+}
+
+impl Clock {
+    /// Begins a run.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the engine looks at the time"
+    )]
+    pub(crate) fn start() -> Self {
+        Self {
+            epoch: Instant::now(),
+        }
+    }
+
+    pub(crate) fn now(self) -> u64 {
+        nanos(self.epoch.elapsed())
+    }
+}
+
+/// A duration as the engine counts it.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
+}
+
+/// The moment that lies so far behind `start`; never, if it cannot be told.
+pub(crate) fn after(start: u64, duration: Option<Duration>) -> u64 {
+    duration.map_or(NEVER, |duration| start.saturating_add(nanos(duration)))
+}

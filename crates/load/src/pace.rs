@@ -1,0 +1,178 @@
+//! When requests are to begin.
+//!
+//! A [`Feed`] hands out [`Ticket`]s, one per request, each with the time at which the request was
+//! *due*. In a closed loop that is when its client is free; in an open one it comes from a
+//! [`Schedule`] that knows nothing of connections and answers, so that a server that stalls cannot
+//! talk the generator out of sending (coordinated omission). Nothing here reads a clock.
+
+mod level;
+mod schedule;
+
+use std::collections::VecDeque;
+
+pub(crate) use level::Level;
+pub(crate) use schedule::Schedule;
+
+use crate::{clock::NEVER, stop::Share};
+
+/// Leave to send one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// When it was due.
+    pub(crate) due: u64,
+    /// It belongs to what is measured, not to the warm-up.
+    pub(crate) counted: bool,
+}
+
+/// Where one thread's requests come from.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub(crate) mode: Mode,
+    share: Share,
+    /// When measuring begins.
+    measure_from: u64,
+    /// No request begins from here on.
+    until: u64,
+    /// The budget had no more.
+    spent: bool,
+}
+
+/// Closed or open.
+#[derive(Debug)]
+pub(crate) enum Mode {
+    /// Clients numbered below this may send.
+    Closed { clients: usize },
+    /// Whoever is free sends what is due.
+    Open(Open),
+}
+
+/// An open loop's requests that are due.
+#[derive(Debug)]
+pub(crate) struct Open {
+    schedule: Schedule,
+    /// When each of those that wait was due.
+    backlog: VecDeque<u64>,
+    backlog_max: usize,
+}
+
+impl Open {
+    pub(crate) fn new(schedule: Schedule, backlog_max: usize) -> Self {
+        Self {
+            schedule,
+            backlog: VecDeque::new(),
+            backlog_max,
+        }
+    }
+}
+
+impl Feed {
+    pub(crate) fn new(mode: Mode, share: Share) -> Self {
+        Self {
+            mode,
+            share,
+            measure_from: NEVER,
+            until: NEVER,
+            spent: false,
+        }
+    }
+
+    /// The warm-up ends at `from`, and with `schedule` begins what counts, up to `until`.
+    pub(crate) fn measure(&mut self, from: u64, until: u64, schedule: Option<Schedule>) {
+        self.measure_from = from;
+        self.until = until;
+        if let (Mode::Open(open), Some(schedule)) = (&mut self.mode, schedule) {
+            open.schedule = schedule;
+        }
+    }
+
+    /// A request for the client of this number, which is free since `now`.
+    pub(crate) fn claim(&mut self, client: usize, now: u64) -> Option<Ticket> {
+        if now >= self.until {
+            return None;
+        }
+        match &mut self.mode {
+            Mode::Closed { clients } => {
+                if client >= *clients {
+                    return None;
+                }
+                let counted = now >= self.measure_from;
+                if counted && !self.share.claim() {
+                    self.spent = true;
+                    return None;
+                }
+                Some(Ticket { due: now, counted })
+            }
+            Mode::Open(open) => open.backlog.pop_front().map(|due| Ticket {
+                due,
+                counted: due >= self.measure_from,
+            }),
+        }
+    }
+
+    /// Takes from the schedule what has become due; returns how many counted requests found no
+    /// place to wait.
+    pub(crate) fn collect_due(&mut self, now: u64) -> u64 {
+        let Mode::Open(open) = &mut self.mode else {
+            return 0;
+        };
+        let mut refused = 0;
+        loop {
+            let due = open.schedule.next();
+            if due > now || due >= self.until || self.spent {
+                return refused;
+            }
+            let counted = due >= self.measure_from;
+            if counted && !self.share.claim() {
+                self.spent = true;
+                return refused;
+            }
+            if open.backlog.len() < open.backlog_max {
+                open.backlog.push_back(due);
+            } else {
+                refused += u64::from(counted);
+            }
+            open.schedule.advance();
+        }
+    }
+
+    /// When the schedule has its next request; never in a closed loop.
+    pub(crate) fn next_due(&self) -> u64 {
+        match &self.mode {
+            Mode::Open(open) if !self.spent && open.schedule.next() < self.until => {
+                open.schedule.next()
+            }
+            _ => NEVER,
+        }
+    }
+
+    /// Whether requests wait for somebody to send them.
+    pub(crate) fn has_waiting(&self) -> bool {
+        matches!(&self.mode, Mode::Open(open) if !open.backlog.is_empty())
+    }
+
+    /// Whether no request will begin any more.
+    pub(crate) fn is_exhausted(&self, now: u64) -> bool {
+        if now >= self.until {
+            return true;
+        }
+        match &self.mode {
+            Mode::Closed { .. } => self.spent,
+            Mode::Open(open) => {
+                let has_more = !self.spent && open.schedule.next() < self.until;
+                open.backlog.is_empty() && !has_more
+            }
+        }
+    }
+
+    /// Takes away those counted that nobody sent: when each was due.
+    pub(crate) fn take_unsent(&mut self) -> Vec<u64> {
+        let Mode::Open(open) = &mut self.mode else {
+            return Vec::new();
+        };
+        let from = self.measure_from;
+        open.backlog.drain(..).filter(|due| *due >= from).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

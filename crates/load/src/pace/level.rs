@@ -1,0 +1,163 @@
+//! How much load there is to be at a time: requests per second, or clients.
+//!
+//! Stages that hold or ramp make the level a piecewise linear function of the time since measuring
+//! began. A schedule asks where the area under it has grown by so many requests, which has a closed
+//! form, so that no step width decides how exact a ramp is.
+
+use crate::plan::Stage;
+
+/// A level that may change. Times are seconds since measuring began.
+#[derive(Clone, Debug)]
+pub(crate) struct Level {
+    /// What holds without stages.
+    base: f64,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    start: f64,
+    end: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Level {
+    pub(crate) fn new(base: f64, stages: &[Stage]) -> Self {
+        let mut pieces: Vec<Piece> = Vec::with_capacity(stages.len());
+        for stage in stages {
+            let (start, before) = pieces.last().map_or((0.0, 0.0), |last| (last.end, last.to));
+            pieces.push(Piece {
+                start,
+                end: start + stage.duration.as_secs_f64(),
+                from: if stage.ramp { before } else { stage.level },
+                to: stage.level,
+            });
+        }
+        Self { base, pieces }
+    }
+
+    /// What holds while warming up: the level that is aimed at first.
+    pub(crate) fn warm(&self) -> Self {
+        Self {
+            base: self.pieces.first().map_or(self.base, |piece| piece.to),
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Whether it changes.
+    pub(crate) fn changes(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
+    /// The level at `time`; the last one after the end.
+    pub(crate) fn at(&self, time: f64) -> f64 {
+        let Some(last) = self.pieces.last() else {
+            return self.base;
+        };
+        let piece = self.pieces.iter().find(|piece| time < piece.end);
+        piece.map_or(last.to, |piece| piece.at(time))
+    }
+
+    /// When the area under the level has grown by `area` since `time`; `None`: never.
+    pub(crate) fn reach(&self, time: f64, area: f64) -> Option<f64> {
+        if self.pieces.is_empty() {
+            return (self.base > 0.0).then(|| time + area / self.base);
+        }
+        let (mut time, mut area) = (time, area);
+        for piece in &self.pieces {
+            if time >= piece.end {
+                continue;
+            }
+            let rate = piece.at(time);
+            let length = piece.end - time;
+            let whole = (rate + piece.to) / 2.0 * length;
+            if area <= whole {
+                // The positive root of slope/2·x² + rate·x = area, in the form that holds for a
+                // slope of zero, too.
+                let slope = (piece.to - piece.from) / (piece.end - piece.start);
+                let root = (rate * rate + 2.0 * slope * area).max(0.0).sqrt();
+                return Some(time + 2.0 * area / (rate + root));
+            }
+            area -= whole;
+            time = piece.end;
+        }
+        None
+    }
+}
+
+impl Piece {
+    fn at(&self, time: f64) -> f64 {
+        let part = (time - self.start) / (self.end - self.start);
+        self.from + (self.to - self.from) * part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn stage(seconds: u64, level: f64, ramp: bool) -> Stage {
+        Stage {
+            duration: Duration::from_secs(seconds),
+            level,
+            ramp,
+        }
+    }
+
+    #[test]
+    fn stages_hold_and_ramp() {
+        let level = Level::new(
+            9.0,
+            &[
+                stage(10, 100.0, true),
+                stage(5, 100.0, false),
+                stage(5, 20.0, false),
+            ],
+        );
+        for (time, expected) in [
+            (0.0, 0.0),
+            (5.0, 50.0),
+            (10.0, 100.0),
+            (14.9, 100.0),
+            (15.0, 20.0),
+            (99.0, 20.0),
+        ] {
+            assert!(
+                (level.at(time) - expected).abs() < 1e-9,
+                "{time} {}",
+                level.at(time)
+            );
+        }
+        assert_eq!(level.warm().at(3.0), 100.0);
+        assert_eq!(Level::new(9.0, &[]).at(3.0), 9.0);
+    }
+
+    #[test]
+    fn area_is_reached_across_stages() {
+        let level = Level::new(0.0, &[stage(10, 100.0, true), stage(10, 50.0, false)]);
+        // The ramp holds 500, the second stage another 500.
+        for (from, area, expected) in [
+            (0.0, 125.0, 5.0),
+            (5.0, 375.0, 10.0),
+            (0.0, 750.0, 15.0),
+            (12.0, 50.0, 13.0),
+        ] {
+            let found = level.reach(from, area).unwrap();
+            assert!((found - expected).abs() < 1e-6, "{from} {area} {found}");
+        }
+        assert_eq!(level.reach(0.0, 1000.1), None);
+        assert_eq!(Level::new(0.0, &[]).reach(0.0, 1.0), None);
+        assert_eq!(Level::new(4.0, &[]).reach(1.0, 1.0), Some(1.25));
+    }
+
+    #[test]
+    fn a_ramp_may_fall() {
+        let level = Level::new(0.0, &[stage(10, 100.0, false), stage(10, 0.0, true)]);
+        let found = level.reach(10.0, 500.0).unwrap();
+        assert!((found - 20.0).abs() < 1e-3, "{found}");
+        assert_eq!(level.reach(10.0, 500.1), None);
+    }
+}

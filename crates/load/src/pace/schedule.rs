@@ -1,0 +1,76 @@
+//! The intended start times of an open loop, one after the other.
+//!
+//! Each thread has a schedule of its own with its share of the rate: shares of Poisson arrivals are
+//! Poisson arrivals again, and constant ones begin at a random phase, so that threads do not beat in
+//! time.
+
+use super::Level;
+use crate::{clock::NEVER, plan::Arrivals};
+
+/// When requests are due.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    level: Level,
+    /// The part of the level that is this thread's, 0 to 1.
+    share: f64,
+    arrivals: Arrivals,
+    random: fastrand::Rng,
+    /// When the level's time begins.
+    origin: u64,
+    /// When the next request is due, in seconds since then.
+    at: Option<f64>,
+}
+
+impl Schedule {
+    pub(crate) fn new(
+        level: Level,
+        share: f64,
+        arrivals: Arrivals,
+        seed: u64,
+        origin: u64,
+    ) -> Self {
+        let mut schedule = Self {
+            level,
+            share,
+            arrivals,
+            random: fastrand::Rng::with_seed(seed),
+            origin,
+            at: Some(0.0),
+        };
+        let first = match arrivals {
+            Arrivals::Constant => schedule.random.f64(),
+            Arrivals::Poisson => schedule.gap(),
+        };
+        schedule.go_on(first);
+        schedule
+    }
+
+    /// When the next request is due.
+    pub(crate) fn next(&self) -> u64 {
+        self.at.map_or(NEVER, |at| {
+            // Saturates, like the conversion.
+            self.origin.saturating_add((at * 1e9) as u64)
+        })
+    }
+
+    /// Turns to the request after it.
+    pub(crate) fn advance(&mut self) {
+        let gap = self.gap();
+        self.go_on(gap);
+    }
+
+    /// The distance to the next request where one lasts 1.
+    fn gap(&mut self) -> f64 {
+        match self.arrivals {
+            Arrivals::Constant => 1.0,
+            // In (0, 1], so that the logarithm is finite.
+            Arrivals::Poisson => -(1.0 - self.random.f64()).ln(),
+        }
+    }
+
+    fn go_on(&mut self, gap: f64) {
+        self.at = self
+            .at
+            .and_then(|at| self.level.reach(at, gap / self.share));
+    }
+}

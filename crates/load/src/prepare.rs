@@ -1,0 +1,245 @@
+//! The plan's requests as the bytes that will be written, made once before the run.
+//!
+//! HTTP is written as it stands in the plan, odd or not: a tool that tests servers must be able to
+//! send what is wrong. AJP13 goes through the codec, whose state after encoding a request is kept
+//! with its bytes: a connection that sends the bytes goes on from a clone of it.
+
+use bytes::{Bytes, BytesMut};
+use catamaran_ajp as ajp;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+
+use crate::plan::{self, Plan, PlanFault, Protocol};
+
+/// What the requests of one target are.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) is_ajp: bool,
+    pub(crate) requests: Vec<PreparedRequest>,
+}
+
+/// A request, ready to be written.
+#[derive(Debug)]
+pub(crate) struct PreparedRequest {
+    /// Its place among all requests of all targets.
+    pub(crate) number: usize,
+    /// What is written at once: for HTTP all of it, for AJP13 the head and the packet of the body
+    /// that goes unasked.
+    pub(crate) bytes: Vec<u8>,
+    /// Of these, bytes of the body.
+    pub(crate) body_bytes: usize,
+    pub(crate) to_head: bool,
+    pub(crate) ajp: Option<PreparedAjp>,
+}
+
+/// What AJP13 needs beyond the bytes.
+#[derive(Debug)]
+pub(crate) struct PreparedAjp {
+    /// The client that has just sent the bytes.
+    pub(crate) client: ajp::Client,
+    /// The body that has to be asked for.
+    pub(crate) rest: Bytes,
+}
+
+/// Encodes the requests of all targets.
+///
+/// # Errors
+/// [`PlanFault::Request`] for one that AJP13 cannot carry.
+pub(crate) fn prepare(plan: &Plan) -> Result<Vec<Prepared>, PlanFault> {
+    let mut number = 0;
+    let mut targets = Vec::with_capacity(plan.targets.len());
+    for (index, target) in plan.targets.iter().enumerate() {
+        let mut requests = Vec::with_capacity(target.requests.len());
+        for (place, request) in target.requests.iter().enumerate() {
+            let prepared = match &target.endpoint.protocol {
+                Protocol::Http => Ok(http(request, number)),
+                Protocol::Ajp(options) => ajp(request, options, number),
+            };
+            requests.push(prepared.map_err(|what| PlanFault::Request {
+                target: index,
+                request: place,
+                what,
+            })?);
+            number += 1;
+        }
+        targets.push(Prepared {
+            is_ajp: matches!(target.endpoint.protocol, Protocol::Ajp(_)),
+            requests,
+        });
+    }
+    Ok(targets)
+}
+
+fn http(request: &plan::Request, number: usize) -> PreparedRequest {
+    let mut bytes = Vec::with_capacity(256 + request.body.len());
+    for part in [
+        &request.method,
+        " ",
+        &request.target,
+        " ",
+        request.version.text(),
+    ] {
+        bytes.extend_from_slice(part.as_bytes());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    for header in &request.headers {
+        bytes.extend_from_slice(header.name.as_bytes());
+        bytes.extend_from_slice(b": ");
+        bytes.extend_from_slice(&header.value);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(&request.body);
+    PreparedRequest {
+        number,
+        bytes,
+        body_bytes: request.body.len(),
+        to_head: request.method == "HEAD",
+        ajp: None,
+    }
+}
+
+fn ajp(
+    request: &plan::Request,
+    options: &plan::Ajp,
+    number: usize,
+) -> Result<PreparedRequest, String> {
+    let packet_size =
+        ajp::PacketSize::new(options.packet_bytes).map_err(|error| error.to_string())?;
+    let mut client = ajp::Client::new(ajp::ClientConfig {
+        packet_size,
+        reply_packet_size: packet_size,
+        ..ajp::ClientConfig::default()
+    });
+    let method = Method::from_bytes(request.method.as_bytes())
+        .map_err(|_| format!("`{}` is no method", request.method))?;
+    let headers = header_map(request)?;
+    let (path, query) = match request.target.split_once('?') {
+        Some((path, query)) => (path, Some(query.as_bytes())),
+        None => (request.target.as_str(), None),
+    };
+    let secret = options.secret.as_deref().map(ajp::Attribute::Secret);
+    let attributes: Vec<_> = secret.into_iter().collect();
+    let mut out = BytesMut::new();
+    let head = ajp::Request {
+        method: &method,
+        protocol: request.version.text(),
+        path: path.as_bytes(),
+        query,
+        remote_addr: &options.remote_addr,
+        remote_host: None,
+        server_name: &options.server_name,
+        server_port: options.server_port,
+        is_ssl: options.is_ssl,
+        headers: &headers,
+        body: ajp::BodyLength::Known(request.body.len() as u64),
+        announce_chunked: false,
+        attributes: &attributes,
+    };
+    client
+        .send_request(&head, &mut out)
+        .map_err(|error| error.to_string())?;
+    let mut rest = request.body.clone();
+    let first = rest.split_to(client.body_credit().min(rest.len()));
+    client.send_data(&first, &mut out);
+    if rest.is_empty() {
+        client
+            .finish_body(&mut out)
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(PreparedRequest {
+        number,
+        bytes: out.to_vec(),
+        body_bytes: first.len(),
+        to_head: method == Method::HEAD,
+        ajp: Some(PreparedAjp { client, rest }),
+    })
+}
+
+/// The fields that AJP13 carries; framing and reuse are not among them.
+fn header_map(request: &plan::Request) -> Result<HeaderMap, String> {
+    const NOT_CARRIED: [&str; 5] = [
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "content-length",
+        "transfer-encoding",
+    ];
+    let mut headers = HeaderMap::new();
+    for header in &request.headers {
+        let name = HeaderName::from_bytes(header.name.as_bytes())
+            .map_err(|_| format!("`{}` is no field name", header.name))?;
+        let value = HeaderValue::from_bytes(&header.value)
+            .map_err(|_| format!("the value of {name} has control characters"))?;
+        if !NOT_CARRIED.contains(&name.as_str()) {
+            headers.append(name, value);
+        }
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{HttpVersion, Request};
+
+    #[test]
+    fn http_is_written_as_it_stands() {
+        let request = Request {
+            body: Bytes::from_static(b"a=b"),
+            method: "POST".to_owned(),
+            ..Request::get("/x?y", HttpVersion::Http10)
+                .header("Content-Length", "3")
+                .header("X-ODD", "  v ")
+        };
+        let prepared = http(&request, 3);
+        assert_eq!(
+            String::from_utf8(prepared.bytes).unwrap(),
+            "POST /x?y HTTP/1.0\r\nContent-Length: 3\r\nX-ODD:   v \r\n\r\na=b"
+        );
+        assert!(!prepared.to_head);
+    }
+
+    fn options() -> plan::Ajp {
+        plan::Ajp {
+            secret: Some(b"s3cret".to_vec()),
+            remote_addr: "127.0.0.1".to_owned(),
+            server_name: "localhost".to_owned(),
+            server_port: 80,
+            is_ssl: false,
+            packet_bytes: 8192,
+        }
+    }
+
+    #[test]
+    fn a_container_reads_what_was_prepared() {
+        let body = Bytes::from(vec![b'x'; 10_000]);
+        let request = Request {
+            method: "POST".to_owned(),
+            body: body.clone(),
+            ..Request::get("/x?y=z", HttpVersion::Http11)
+                .header("Host", "h")
+                .header("Connection", "close")
+                .header("Content-Length", "10000")
+        };
+        let prepared = ajp(&request, &options(), 0).unwrap();
+        let mut input = BytesMut::from(&prepared.bytes[..]);
+        let mut server = ajp::Server::new(ajp::ServerConfig::default());
+        let Ok(Some(ajp::ServerEvent::Request(head))) =
+            server.receive(&mut input, &mut BytesMut::new())
+        else {
+            panic!("no request in the bytes");
+        };
+        assert_eq!(head.path, "/x");
+        assert_eq!(head.query.as_deref(), Some(&b"y=z"[..]));
+        assert!(!head.headers.contains_key("connection"));
+        let rest = prepared.ajp.unwrap().rest;
+        assert_eq!(rest.len(), 10_000 - 8186);
+    }
+
+    #[test]
+    fn what_ajp_cannot_carry_is_named() {
+        let huge = Request::get("/", HttpVersion::Http11).header("X", "v".repeat(9000));
+        let fault = ajp(&huge, &options(), 0).unwrap_err();
+        assert!(fault.contains("8188"), "{fault}");
+    }
+}

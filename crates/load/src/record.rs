@@ -1,0 +1,329 @@
+//! What a worker writes down while it runs, and how the workers' records become one.
+//!
+//! A record is of fixed size (but for one entry per second and the samples asked for), belongs to
+//! one thread, and is merged when the run is over: there are no locks, and percentiles are only
+//! ever taken of merged histograms.
+
+use std::time::Duration;
+
+use catamaran_stats::Histogram;
+
+use crate::report::{
+    AbCounts, Bytes, ConnectionCounts, Counts, FailureKind, Failures, Sample, Second,
+};
+
+/// One request under way, and what is known of it. Times are of the run's clock; 0 is not yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flight {
+    /// Which of the plan's requests.
+    pub(crate) place: u32,
+    /// When it should have begun.
+    pub(crate) due: u64,
+    /// When it was taken on: its connect began, or it was written.
+    pub(crate) begun: u64,
+    /// When its last byte was written.
+    pub(crate) sent: u64,
+    /// When the first byte of its answer was read.
+    pub(crate) first_byte: u64,
+    /// How long its connect took; 0 on a connection that was there.
+    pub(crate) connect: u64,
+    /// Bytes received for it: all, of the head, of the body.
+    pub(crate) received: u64,
+    pub(crate) head: u64,
+    pub(crate) body: u64,
+    /// Bytes of its own body that were sent.
+    pub(crate) sent_body: u64,
+    /// 0: no head yet.
+    pub(crate) status: u16,
+    /// The head announced how long the body is.
+    pub(crate) has_length: bool,
+    /// Sent again, because the connection had been closed before it.
+    pub(crate) retried: bool,
+    /// Part of what is measured.
+    pub(crate) counted: bool,
+}
+
+impl Flight {
+    /// From the request's last byte to the answer's first; zero if the answer came before.
+    fn wait(&self) -> u64 {
+        match self.sent {
+            0 => 0,
+            sent => self.first_byte.saturating_sub(sent),
+        }
+    }
+}
+
+/// What one thread has written down.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) counts: Counts,
+    pub(crate) ab: AbCounts,
+    pub(crate) failures: Failures,
+    pub(crate) statuses: Box<[u64; STATUSES]>,
+    pub(crate) bytes: Bytes,
+    pub(crate) connect: Histogram,
+    pub(crate) first_byte: Histogram,
+    pub(crate) processing: Histogram,
+    pub(crate) total: Histogram,
+    /// Only in an open loop.
+    pub(crate) open: Option<OpenRecord>,
+    pub(crate) without_connect: u64,
+    pub(crate) seconds: Seconds,
+    pub(crate) samples: Vec<Sample>,
+    samples_max: usize,
+    /// When the last answer was complete.
+    pub(crate) last_answer: u64,
+    /// When measuring began.
+    origin: u64,
+}
+
+/// What only an open loop has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OpenRecord {
+    pub(crate) corrected: Histogram,
+    pub(crate) lateness: Histogram,
+}
+
+/// Counts per second since measuring began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seconds {
+    list: Vec<Second>,
+    /// Where the current second ends, so that most answers need no division.
+    end: u64,
+    place: usize,
+}
+
+/// Statuses 100 to 999.
+const STATUSES: usize = 900;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A second beyond this many is counted into the last one; a day.
+const SECONDS_MAX: usize = 86_400;
+
+impl Record {
+    /// An empty one, of a thread that may keep so many samples.
+    pub(crate) fn new(is_open: bool, samples_max: usize, origin: u64) -> Self {
+        Self {
+            counts: Counts::default(),
+            ab: AbCounts::default(),
+            failures: Failures::default(),
+            statuses: Box::new([0; STATUSES]),
+            bytes: Bytes::default(),
+            connect: Histogram::new(),
+            first_byte: Histogram::new(),
+            processing: Histogram::new(),
+            total: Histogram::new(),
+            open: is_open.then(OpenRecord::default),
+            without_connect: 0,
+            seconds: Seconds::default(),
+            samples: Vec::new(),
+            samples_max,
+            last_answer: origin,
+            origin,
+        }
+    }
+
+    /// A request was answered in full at `end`. `kept`: the connection could be used again.
+    /// `fits`: the body was as long as expected.
+    pub(crate) fn answer(&mut self, flight: &Flight, end: u64, kept: bool, fits: bool) {
+        let total = end.saturating_sub(flight.begun);
+        self.add_bytes(flight);
+        self.counts.completed += 1;
+        self.counts.kept_alive += u64::from(kept);
+        self.counts.without_length += u64::from(!flight.has_length);
+        self.counts.non_2xx += u64::from(!(200..300).contains(&flight.status));
+        if let Some(count) = self
+            .statuses
+            .get_mut(usize::from(flight.status).wrapping_sub(100))
+        {
+            *count += 1;
+        }
+        self.last_answer = self.last_answer.max(end);
+        record(&mut self.total, total);
+        record(&mut self.processing, total.saturating_sub(flight.connect));
+        record(&mut self.first_byte, flight.wait());
+        self.without_connect += u64::from(flight.connect == 0);
+        if let Some(open) = &mut self.open {
+            record(&mut open.corrected, end.saturating_sub(flight.due));
+        }
+        let second = self.seconds.at(end.saturating_sub(self.origin));
+        second.completed += 1;
+        second.received += flight.received;
+        second.latency_sum += total;
+        second.latency_max = second.latency_max.max(total);
+        if self.samples.len() < self.samples_max {
+            self.keep(flight, total);
+        }
+        if fits {
+            self.counts.ok += 1;
+        } else {
+            self.count_failure(FailureKind::BodyLength, end);
+            self.ab.length += 1;
+        }
+    }
+
+    /// A request failed at `now`. `length_differs`: what came of its body is not as long as
+    /// expected, which is what ab looks at.
+    pub(crate) fn fail(
+        &mut self,
+        flight: &Flight,
+        kind: FailureKind,
+        now: u64,
+        length_differs: bool,
+    ) {
+        self.add_bytes(flight);
+        self.count_failure(kind, now);
+        let ab = &mut self.ab;
+        match kind {
+            kind if kind.is_connect() => {
+                ab.connect += 1;
+                return;
+            }
+            FailureKind::Reset | FailureKind::Receive => {
+                ab.receive += 1;
+                ab.exceptions += 1;
+            }
+            FailureKind::Write => ab.write += 1,
+            _ => {}
+        }
+        ab.length += u64::from(length_differs);
+    }
+
+    /// Requests were due while too many waited already.
+    pub(crate) fn refuse(&mut self, count: u64, now: u64) {
+        for _ in 0..count {
+            self.counts.started += 1;
+            self.count_failure(FailureKind::Backlog, now);
+        }
+    }
+
+    /// A request of an open loop was sent so long after it was due and could have been.
+    pub(crate) fn late(&mut self, lateness: u64) {
+        if let Some(open) = &mut self.open {
+            record(&mut open.lateness, lateness);
+        }
+    }
+
+    /// A connection was made.
+    pub(crate) fn connected(&mut self, duration: u64) {
+        record(&mut self.connect, duration);
+    }
+
+    /// Adds another thread's.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        merge_counts(&mut self.counts, &other.counts);
+        self.ab.connect += other.ab.connect;
+        self.ab.receive += other.ab.receive;
+        self.ab.length += other.ab.length;
+        self.ab.exceptions += other.ab.exceptions;
+        self.ab.write += other.ab.write;
+        self.failures.merge(&other.failures);
+        for (mine, theirs) in self.statuses.iter_mut().zip(other.statuses.iter()) {
+            *mine += theirs;
+        }
+        self.bytes.received += other.bytes.received;
+        self.bytes.heads += other.bytes.heads;
+        self.bytes.bodies += other.bytes.bodies;
+        self.bytes.sent += other.bytes.sent;
+        self.bytes.sent_bodies += other.bytes.sent_bodies;
+        self.connect.merge(&other.connect);
+        self.first_byte.merge(&other.first_byte);
+        self.processing.merge(&other.processing);
+        self.total.merge(&other.total);
+        if let (Some(mine), Some(theirs)) = (&mut self.open, &other.open) {
+            mine.corrected.merge(&theirs.corrected);
+            mine.lateness.merge(&theirs.lateness);
+        }
+        self.without_connect += other.without_connect;
+        self.seconds.merge(&other.seconds);
+        self.samples.extend_from_slice(&other.samples);
+        self.last_answer = self.last_answer.max(other.last_answer);
+    }
+
+    fn add_bytes(&mut self, flight: &Flight) {
+        self.bytes.received += flight.received;
+        self.bytes.heads += flight.head;
+        self.bytes.bodies += flight.body;
+        self.bytes.sent_bodies += flight.sent_body;
+    }
+
+    fn count_failure(&mut self, kind: FailureKind, now: u64) {
+        self.counts.failed += 1;
+        self.failures.add(kind);
+        self.seconds.at(now.saturating_sub(self.origin)).failed += 1;
+    }
+
+    fn keep(&mut self, flight: &Flight, total: u64) {
+        self.samples.push(Sample {
+            start: flight.begun.saturating_sub(self.origin),
+            connect: flight.connect,
+            first_byte: flight.wait(),
+            total,
+            status: flight.status,
+        });
+    }
+}
+
+fn record(histogram: &mut Histogram, nanos: u64) {
+    histogram.record(Duration::from_nanos(nanos));
+}
+
+fn merge_counts(mine: &mut Counts, theirs: &Counts) {
+    mine.started += theirs.started;
+    mine.ok += theirs.ok;
+    mine.failed += theirs.failed;
+    mine.completed += theirs.completed;
+    mine.non_2xx += theirs.non_2xx;
+    mine.kept_alive += theirs.kept_alive;
+    mine.without_length += theirs.without_length;
+}
+
+pub(crate) fn merge_connections(mine: &mut ConnectionCounts, theirs: &ConnectionCounts) {
+    mine.attempted += theirs.attempted;
+    mine.opened += theirs.opened;
+    mine.reused += theirs.reused;
+    mine.reset += theirs.reset;
+    mine.closed_idle += theirs.closed_idle;
+    mine.unsolicited += theirs.unsolicited;
+}
+
+impl Seconds {
+    /// The second in which `since_origin` lies.
+    fn at(&mut self, since_origin: u64) -> &mut Second {
+        let is_current = since_origin < self.end && since_origin + SECOND >= self.end;
+        if !is_current {
+            self.place = usize::try_from(since_origin / SECOND)
+                .map_or(SECONDS_MAX, |place| place.min(SECONDS_MAX));
+            self.end = (self.place as u64 + 1) * SECOND;
+            if self.place >= self.list.len() {
+                self.list.resize(self.place + 1, Second::default());
+            }
+        }
+        &mut self.list[self.place]
+    }
+
+    /// All of them, up to the one in which `elapsed` ends.
+    pub(crate) fn into_list(mut self, elapsed: u64) -> Vec<Second> {
+        let count = usize::try_from(elapsed.div_ceil(SECOND)).unwrap_or(SECONDS_MAX);
+        let count = count.clamp(self.list.len(), SECONDS_MAX + 1);
+        self.list.resize(count, Second::default());
+        self.list
+    }
+
+    fn merge(&mut self, other: &Self) {
+        if other.list.len() > self.list.len() {
+            self.list.resize(other.list.len(), Second::default());
+        }
+        for (mine, theirs) in self.list.iter_mut().zip(&other.list) {
+            mine.completed += theirs.completed;
+            mine.failed += theirs.failed;
+            mine.received += theirs.received;
+            mine.latency_sum += theirs.latency_sum;
+            mine.latency_max = mine.latency_max.max(theirs.latency_max);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

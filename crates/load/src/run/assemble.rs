@@ -1,0 +1,297 @@
+//! The report from what the workers have written down, and the warnings that follow from it.
+
+use std::time::{Duration, SystemTime};
+
+use catamaran_stats::{Histogram, LittlesLaw, PERCENTILES, is_quotable};
+
+use super::{descriptors, measured_from};
+use crate::{
+    board::Board,
+    plan::{Pace, Plan, WarmUp},
+    record::{Record, merge_connections},
+    report::{
+        ConnectionCounts, Counts, Ending, FailureKind, Latency, Report, Unfinished, WarmUpReport,
+        Warning,
+    },
+    stream::Address,
+    worker::Outcome,
+};
+
+/// Puts the report together.
+pub(super) fn assemble(
+    board: &Board,
+    outcomes: Vec<Outcome>,
+    descriptors: Option<u64>,
+    began: SystemTime,
+) -> Report {
+    let plan = &board.plan;
+    let mut whole = Whole::new(plan);
+    for outcome in &outcomes {
+        whole.add(outcome);
+    }
+    let ended = whole.ended;
+    let from = measured_from(board, ended);
+    let ending = match board.ending() {
+        Some(ending) => ending,
+        None if board.is_stopped() => Ending::Stopped,
+        None if whole.timed_out => Ending::Duration,
+        None => Ending::Requests,
+    };
+    whole.count_lookup_failure(&ending);
+    let end = match ending {
+        Ending::Requests => whole.record.last_answer,
+        // With a grace, what came in it was measured, too.
+        Ending::Duration => whole.record.last_answer.max(whole.until),
+        _ => ended,
+    };
+    let elapsed = end.saturating_sub(from);
+    let record = whole.record;
+    let (corrected, lateness) = record.open.map_or((None, None), |open| {
+        (Some(open.corrected), Some(open.lateness))
+    });
+    let mut report = Report {
+        ending,
+        started_at: began + Duration::from_nanos(from),
+        elapsed: Duration::from_nanos(elapsed),
+        warm_up: WarmUpReport {
+            duration: match plan.warm_up {
+                WarmUp::None => Duration::ZERO,
+                _ => Duration::from_nanos(from),
+            },
+            requests: whole.warm_up_requests,
+            steady: board.steady.get().copied(),
+        },
+        threads: board.lines.len(),
+        concurrency: plan.pace.connections().get(),
+        concurrency_reached: usize::try_from(whole.open_max).unwrap_or(usize::MAX),
+        addresses: addresses(board),
+        first: board.first.get().cloned(),
+        tls: board.tls.get().cloned(),
+        counts: record.counts,
+        ab: record.ab,
+        failures: record.failures,
+        statuses: statuses(&record.statuses[..]),
+        bytes: record.bytes,
+        connections: whole.connections,
+        unfinished: whole.unfinished,
+        latency: Latency {
+            connect: record.connect,
+            first_byte: record.first_byte,
+            processing: record.processing,
+            total: record.total,
+            corrected,
+            lateness,
+            per_request_connects: record.without_connect,
+        },
+        seconds: record.seconds.into_list(elapsed),
+        generator: outcomes.iter().map(|outcome| outcome.usage).collect(),
+        samples: record.samples,
+        descriptors,
+        warnings: Vec::new(),
+    };
+    let in_flight = whole.area as f64 / elapsed.max(1) as f64;
+    report.warnings = warnings(&report, plan, in_flight);
+    report
+}
+
+/// All workers together.
+struct Whole {
+    record: Record,
+    connections: ConnectionCounts,
+    unfinished: Unfinished,
+    warm_up_requests: u64,
+    open_max: u64,
+    area: u128,
+    ended: u64,
+    until: u64,
+    timed_out: bool,
+}
+
+impl Whole {
+    fn new(plan: &Plan) -> Self {
+        Self {
+            record: Record::new(matches!(plan.pace, Pace::Open { .. }), 0, 0),
+            connections: ConnectionCounts::default(),
+            unfinished: Unfinished {
+                hung: 0,
+                cut: 0,
+                unsent: 0,
+                ages: Histogram::new(),
+            },
+            warm_up_requests: 0,
+            open_max: 0,
+            area: 0,
+            ended: 0,
+            until: 0,
+            timed_out: false,
+        }
+    }
+
+    fn add(&mut self, outcome: &Outcome) {
+        self.record.merge(&outcome.record);
+        merge_connections(&mut self.connections, &outcome.connections);
+        self.unfinished.hung += outcome.unfinished.hung;
+        self.unfinished.cut += outcome.unfinished.cut;
+        self.unfinished.unsent += outcome.unfinished.unsent;
+        self.unfinished.ages.merge(&outcome.unfinished.ages);
+        self.warm_up_requests += outcome.warm_up_requests;
+        self.open_max += outcome.open_max;
+        self.area += outcome.in_flight_area;
+        self.ended = self.ended.max(outcome.ended);
+        self.until = self.until.max(outcome.until.unwrap_or(0));
+        self.timed_out |= outcome.until.is_some_and(|until| until <= outcome.ended);
+    }
+
+    /// A run without an address has one failed request: the one that could not be sent.
+    fn count_lookup_failure(&mut self, ending: &Ending) {
+        if let Ending::Failure(fatal) = ending
+            && fatal.kind == FailureKind::Name
+        {
+            self.record.counts = Counts {
+                started: 1,
+                failed: 1,
+                ..Counts::default()
+            };
+            self.record.failures.add(FailureKind::Name);
+            self.record.ab.connect += 1;
+        }
+    }
+}
+
+fn addresses(board: &Board) -> Vec<Option<std::net::SocketAddr>> {
+    let mut addresses: Vec<_> = board
+        .addresses
+        .iter()
+        .map(|address| match address {
+            Address::Tcp(address) => Some(*address),
+            Address::Unix(_) => None,
+        })
+        .collect();
+    addresses.resize(board.targets.len(), None);
+    addresses
+}
+
+fn statuses(counts: &[u64]) -> std::collections::BTreeMap<u16, u64> {
+    let numbered = (100_u16..).zip(counts.iter().copied());
+    numbered.filter(|(_, count)| *count > 0).collect()
+}
+
+/// What would fool a reader who is not told.
+fn warnings(report: &Report, plan: &Plan, in_flight: f64) -> Vec<Warning> {
+    let mut found = Vec::new();
+    warn_of_answers(report, plan, &mut found);
+    warn_of_generator(report, plan, &mut found);
+    warn_of_statistics(report, in_flight, &mut found);
+    found
+}
+
+/// What the server did.
+fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
+    let Counts {
+        completed: of,
+        non_2xx,
+        kept_alive: kept,
+        ..
+    } = report.counts;
+    if non_2xx > 0 {
+        found.push(Warning::NonSuccess { count: non_2xx, of });
+    }
+    // The last answer of each connection with a limit of ours is not the server's doing.
+    if plan.connections.keep_alive && kept < of {
+        found.push(Warning::KeepAliveRefused { kept, of });
+    }
+    let changed = report.failures.of(FailureKind::BodyLength);
+    if changed > 0 {
+        found.push(Warning::BodyLengthChanged { count: changed, of });
+    }
+    let count = report.counts.failed - changed;
+    if count > 0 {
+        let of = report.counts.started;
+        found.push(Warning::Failed { count, of });
+    }
+    if report.unfinished.hung > 0 {
+        found.push(Warning::Hung {
+            count: report.unfinished.hung,
+            oldest: report.unfinished.ages.max(),
+        });
+    }
+}
+
+/// What we did ourselves.
+fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
+    for (thread, usage) in report.generator.iter().enumerate() {
+        let busy = usage.busy();
+        if busy > BUSY_MAX {
+            found.push(Warning::GeneratorSaturated { thread, busy });
+        }
+    }
+    if let Some(lateness) = &report.latency.lateness {
+        let p99 = lateness.percentile(99.0);
+        let tolerated = LATE_MAX.max(report.latency.total.median() / 20);
+        if p99 > tolerated {
+            found.push(Warning::GeneratorLate { p99 });
+        }
+    }
+    if let (Pace::Open { per_second, .. }, true) = (plan.pace, plan.stages.is_empty()) {
+        let unsent = report.unfinished.unsent + report.failures.of(FailureKind::Backlog);
+        let sent = report.counts.started.saturating_sub(unsent) as f64;
+        let asked = per_second * report.elapsed.as_secs_f64();
+        // Poisson counts vary by their square root.
+        if sent < asked * RATE_MIN - 3.0 * asked.sqrt() {
+            found.push(Warning::RateMissed {
+                asked: per_second,
+                sent: sent / report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
+            });
+        }
+    }
+    let needed = descriptors::needed(report.concurrency);
+    if let Some(limit) = report.descriptors.filter(|&limit| limit < needed) {
+        found.push(Warning::DescriptorLimit { limit, needed });
+    }
+}
+
+/// What the numbers carry.
+fn warn_of_statistics(report: &Report, in_flight: f64, found: &mut Vec<Warning>) {
+    let samples = report.latency.total.count();
+    let quotable = PERCENTILES.iter().rev();
+    let mut quotable = quotable.filter(|percentile| is_quotable(**percentile, samples));
+    let percentile_max = quotable.next().copied().unwrap_or(0.0);
+    if samples > 0 && percentile_max < PERCENTILE_WANTED {
+        found.push(Warning::FewSamples {
+            samples,
+            percentile_max,
+        });
+    }
+    let seconds = report.elapsed.as_secs_f64();
+    let rate = samples as f64 / seconds.max(f64::MIN_POSITIVE);
+    let law = LittlesLaw::of(in_flight, rate, report.latency.total.mean().as_secs_f64());
+    // Failures and requests without an end are in flight without a latency.
+    let is_clean = report.counts.failed == 0 && report.unfinished.total() == 0;
+    if is_clean && samples >= LAW_SAMPLES_MIN && !law.holds() {
+        found.push(Warning::LittlesLaw {
+            in_flight: law.in_flight,
+            expected: law.predicted,
+        });
+    }
+    if report.warm_up.steady == Some(false) {
+        found.push(Warning::NotSteady);
+    }
+    if samples > 0 && report.elapsed < Duration::from_secs(1) {
+        found.push(Warning::Short);
+    }
+}
+
+/// A thread that is busier than this share of its time has no time to be exact.
+const BUSY_MAX: f64 = 0.95;
+
+/// So late may a request be sent in any case.
+const LATE_MAX: Duration = Duration::from_millis(1);
+
+/// The part of the asked rate that has to be reached.
+const RATE_MIN: f64 = 0.98;
+
+/// The percentile without which a reader should be told.
+const PERCENTILE_WANTED: f64 = 99.0;
+
+/// Below this many answers, begin and end of a run weigh too much for Little's law.
+const LAW_SAMPLES_MIN: u64 = 1000;

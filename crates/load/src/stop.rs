@@ -1,0 +1,111 @@
+//! How many requests may still begin: exactly as many as were asked for, whoever sends them.
+//!
+//! Threads take requests from a common [`Budget`] in small blocks, so that the hot path touches no
+//! shared memory; each reserves one for every connection of its own beforehand, so that all
+//! connections are used even by short runs.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// What all threads have left together.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// `None`: there is no end.
+    left: Option<AtomicU64>,
+    threads: u64,
+}
+
+/// What one thread may begin.
+#[derive(Debug)]
+pub(crate) struct Share {
+    /// Taken from the budget already.
+    own: u64,
+    budget: Arc<Budget>,
+}
+
+/// Taken from the budget at once at most.
+const BLOCK_MAX: u64 = 64;
+
+impl Budget {
+    /// A budget of so many requests; `None`: any number.
+    pub(crate) fn new(requests: Option<u64>, threads: usize) -> Self {
+        Self {
+            left: requests.map(AtomicU64::new),
+            threads: threads.max(1) as u64,
+        }
+    }
+
+    /// The share of a thread that has so many connections.
+    pub(crate) fn share(self: &Arc<Self>, connections: usize) -> Share {
+        Share {
+            own: self.take(|left| left.min(connections as u64)),
+            budget: self.clone(),
+        }
+    }
+
+    /// Takes what `size` makes of what is left.
+    fn take(&self, size: impl Fn(u64) -> u64) -> u64 {
+        let Some(left) = &self.left else {
+            return BLOCK_MAX;
+        };
+        let update = |left: u64| Some(left - size(left).min(left));
+        let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
+        let before = before.unwrap_or_else(|left| left);
+        size(before).min(before)
+    }
+}
+
+impl Share {
+    /// Takes one request; `false`: there is none left.
+    pub(crate) fn claim(&mut self) -> bool {
+        if self.own == 0 {
+            let threads = self.budget.threads;
+            // Smaller blocks towards the end, so that no thread sits on what others could send.
+            self.own = self
+                .budget
+                .take(|left| left.div_ceil(threads * 8).clamp(1, BLOCK_MAX));
+        }
+        let has_one = self.own > 0;
+        self.own -= u64::from(has_one);
+        has_one
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn threads_claim_exactly_what_there_is() {
+        for total in [0, 1, 7, 100, 10_007] {
+            let budget = Arc::new(Budget::new(Some(total), 4));
+            let claimed: u64 = thread::scope(|scope| {
+                let count = || {
+                    let mut share = budget.share(5);
+                    std::iter::from_fn(|| share.claim().then_some(())).count() as u64
+                };
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(count)).collect();
+                threads.into_iter().map(|t| t.join().unwrap()).sum()
+            });
+            assert_eq!(claimed, total);
+        }
+    }
+
+    #[test]
+    fn each_thread_has_one_for_each_of_its_connections() {
+        let budget = Arc::new(Budget::new(Some(10), 2));
+        let (mut first, mut second) = (budget.share(5), budget.share(5));
+        assert_eq!((0..9).filter(|_| first.claim()).count(), 5);
+        assert_eq!((0..9).filter(|_| second.claim()).count(), 5);
+    }
+
+    #[test]
+    fn without_a_number_there_is_no_end() {
+        let mut share = Arc::new(Budget::new(None, 1)).share(1);
+        assert!((0..100_000).all(|_| share.claim()));
+    }
+}

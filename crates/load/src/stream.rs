@@ -1,0 +1,162 @@
+//! Sockets: TCP, Unix, and TLS on either, as one type.
+//!
+//! All are non-blocking and registered once with the worker's poll, for both directions and
+//! edge-triggered. What an error means for a request is told by [`connect_failure`] and
+//! [`receive_failure`].
+
+use std::{
+    io::{self, IoSlice, Read, Write},
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+};
+
+use mio::{
+    Interest, Registry, Token,
+    event::Source,
+    net::{TcpStream, UnixStream},
+};
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
+
+use crate::{plan::Connections, report::FailureKind};
+
+/// Where to connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// A socket that is connected or about to be.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// Begins a connect; its end comes as writability.
+pub(crate) fn connect(
+    address: &Address,
+    options: &Connections,
+    source: Option<IpAddr>,
+) -> io::Result<Stream> {
+    let (socket, peer) = match address {
+        Address::Tcp(address) => {
+            let kind = Type::STREAM.nonblocking();
+            let socket = Socket::new(Domain::for_address(*address), kind, Some(Protocol::TCP))?;
+            (socket, SockAddr::from(*address))
+        }
+        Address::Unix(path) => {
+            let kind = Type::STREAM.nonblocking();
+            (
+                Socket::new(Domain::UNIX, kind, None)?,
+                SockAddr::unix(path)?,
+            )
+        }
+    };
+    if let Some(bytes) = options.send_buffer {
+        socket.set_send_buffer_size(bytes)?;
+    }
+    if let Some(bytes) = options.receive_buffer {
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    if let (Some(source), Address::Tcp(_)) = (source, address) {
+        socket.bind(&SocketAddr::new(source, 0).into())?;
+    }
+    match socket.connect(&peer) {
+        Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(error),
+        _ => Ok(match address {
+            Address::Tcp(_) => Stream::Tcp(TcpStream::from_std(socket.into())),
+            Address::Unix(_) => Stream::Unix(UnixStream::from_std(socket.into())),
+        }),
+    }
+}
+
+impl Stream {
+    pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        match self {
+            Self::Tcp(stream) => stream.register(registry, token, interest),
+            Self::Unix(stream) => stream.register(registry, token, interest),
+        }
+    }
+
+    /// What became of the connect.
+    pub(crate) fn take_error(&self) -> io::Result<()> {
+        let error = match self {
+            Self::Tcp(stream) => stream.take_error(),
+            Self::Unix(stream) => stream.take_error(),
+        };
+        error?.map_or(Ok(()), Err)
+    }
+
+    /// Writes go out at once, however small; matters when several are under way.
+    pub(crate) fn set_nodelay(&self) {
+        if let Self::Tcp(stream) = self {
+            // An improvement; the connection works without it.
+            let _ = SockRef::from(stream).set_tcp_nodelay(true);
+        }
+    }
+
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+        }
+    }
+
+    /// Whether a read of `len` bytes into a buffer of `room` bytes has emptied the socket, so that
+    /// there will be an event when more comes (epoll(7), on edge-triggered streams).
+    pub(crate) fn is_emptied(&self, len: usize, room: usize) -> bool {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => len < room,
+        }
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    pub(crate) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write_vectored(slices),
+            Self::Unix(stream) => stream.write_vectored(slices),
+        }
+    }
+}
+
+/// What a failed connect is.
+pub(crate) fn connect_failure(error: &io::Error) -> FailureKind {
+    let Some(errno) = Errno::from_io_error(error) else {
+        return FailureKind::Connect;
+    };
+    match errno {
+        // A Unix socket without a place in its queue says AGAIN.
+        Errno::CONNREFUSED | Errno::NOENT | Errno::AGAIN => FailureKind::Refused,
+        Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::NETDOWN | Errno::TIMEDOUT => {
+            FailureKind::Unreachable
+        }
+        Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => FailureKind::Descriptors,
+        Errno::ADDRNOTAVAIL => FailureKind::Ports,
+        _ => FailureKind::Connect,
+    }
+}
+
+/// What a failed receive is.
+pub(crate) fn receive_failure(error: &io::Error) -> FailureKind {
+    match Errno::from_io_error(error) {
+        Some(Errno::CONNRESET) => FailureKind::Reset,
+        _ => FailureKind::Receive,
+    }
+}
+
+/// What a failed send is. A reset shows in whichever call comes first.
+pub(crate) fn send_failure(error: &io::Error) -> FailureKind {
+    match Errno::from_io_error(error) {
+        Some(Errno::CONNRESET) => FailureKind::Reset,
+        _ => FailureKind::Write,
+    }
+}

@@ -1,0 +1,411 @@
+//! The loop of one thread: client × pace × stop.
+//!
+//! A worker has its share of the connections ([`slot`]), waits for events on them and for the next
+//! intended start, and lets the slots do the rest. It ends by itself when no request will begin and
+//! none is under way, when the grace after the run's duration is over, or when the run is stopped;
+//! what is under way then is reported, never dropped.
+
+mod controller;
+mod lent;
+mod outgoing;
+mod slot;
+mod timer;
+
+use std::{cmp::Reverse, io, sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
+
+use catamaran_stats::Histogram;
+use mio::{Events, Poll, Token};
+
+use self::{controller::Controller, lent::Lent, slot::Slot, timer::Timer};
+use crate::{
+    board::Board,
+    clock::{NEVER, after, nanos},
+    pace::{Feed, Level, Mode, Open, Schedule},
+    plan::{Pace, Plan},
+    record::Record,
+    report::{ConnectionCounts, ThreadUse, Unfinished},
+    stop::Share,
+};
+
+/// Which part of the run a worker has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// The thread's number.
+    pub(crate) index: usize,
+    /// Its first connection's number, and how many it has.
+    pub(crate) first: usize,
+    pub(crate) connections: usize,
+}
+
+/// What a worker has done.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) record: Record,
+    pub(crate) connections: ConnectionCounts,
+    pub(crate) unfinished: Unfinished,
+    pub(crate) usage: ThreadUse,
+    pub(crate) warm_up_requests: u64,
+    pub(crate) open_max: u64,
+    /// Sum over the measured time of requests under way, times nanoseconds.
+    pub(crate) in_flight_area: u128,
+    /// When it ended, on the run's clock.
+    pub(crate) ended: u64,
+    /// When no request should begin any more, if there was such a time.
+    pub(crate) until: Option<u64>,
+}
+
+/// One thread's loop.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    part: Part,
+    poll: Poll,
+    timer: Option<Timer>,
+    slots: Vec<Slot>,
+    lent: Lent,
+    level: Level,
+    controller: Option<Controller>,
+    is_measuring: bool,
+    /// When no request begins any more.
+    until: u64,
+    next_tick: u64,
+    next_sweep: u64,
+    tick: u64,
+    sweep: u64,
+    timeout: u64,
+    area: u128,
+    /// Up to when `area` was counted.
+    area_at: u64,
+    /// When measuring began here, and the CPU time used by then.
+    usage_from: (u64, Duration),
+}
+
+/// The timer's token; those of slots count up from 0.
+const TIMER: Token = Token(usize::MAX);
+
+const EVENTS_MAX: usize = 1024;
+
+/// How often a worker looks whether it should end, and says how far it is.
+const TICK: u64 = 50_000_000;
+/// The same while the number of clients changes.
+const TICK_OF_STAGES: u64 = 10_000_000;
+/// How often requests are looked at for their timeout, at most and at least.
+const SWEEP_MIN: u64 = 1_000_000;
+const SWEEP_MAX: u64 = 100_000_000;
+/// Waiting for so short a time is not worth a timer.
+const SPIN: u64 = 20_000;
+
+impl Worker {
+    pub(crate) fn new(board: &Arc<Board>, part: Part, share: Share) -> io::Result<Self> {
+        let plan = &board.plan;
+        let poll = Poll::new()?;
+        let base = match plan.pace {
+            Pace::Closed { concurrency, .. } => concurrency.get() as f64,
+            Pace::Open { per_second, .. } => per_second,
+        };
+        let level = Level::new(base, &plan.stages);
+        let timer = match plan.pace {
+            Pace::Closed { .. } => None,
+            Pace::Open { .. } => Some(Timer::new(poll.registry(), TIMER)?),
+        };
+        let feed = Feed::new(mode(plan, part, &level), share);
+        let record = Record::new(timer.is_some(), 0, 0);
+        let lent = Lent::new(
+            board.clone(),
+            poll.registry().try_clone()?,
+            feed,
+            record,
+            part.index,
+        );
+        let slots = (0..part.connections).map(|key| Slot::new(key, part.first + key, &lent));
+        let timeout = plan.timeouts.request.map_or(NEVER, nanos);
+        let tick = if plan.stages.is_empty() {
+            TICK
+        } else {
+            TICK_OF_STAGES
+        };
+        Ok(Self {
+            slots: slots.collect(),
+            part,
+            poll,
+            timer,
+            lent,
+            level,
+            controller: (part.index == 0).then(Controller::default),
+            is_measuring: false,
+            until: NEVER,
+            next_tick: 0,
+            next_sweep: 0,
+            tick,
+            sweep: (timeout / 10).clamp(SWEEP_MIN, SWEEP_MAX),
+            timeout,
+            area: 0,
+            area_at: 0,
+            usage_from: (0, Duration::ZERO),
+        })
+    }
+
+    /// Runs to the end.
+    pub(crate) fn run(mut self) -> Outcome {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        self.lent.look_at_the_clock();
+        self.usage_from = (self.lent.now, cpu_time());
+        self.tend();
+        self.begin();
+        while !self.is_over() {
+            if let Err(error) = self.wait(&mut events) {
+                // Nothing that this worker waits for will come any more.
+                debug_assert!(false, "poll failed: {error}");
+                break;
+            }
+            self.count_area();
+            for event in &events {
+                if let Some(slot) = self.slots.get_mut(event.token().0) {
+                    slot.handle_event(event, &mut self.lent);
+                    if self.lent.now >= self.lent.feed.next_due() {
+                        self.send_due();
+                    }
+                }
+            }
+            if !events.is_empty() {
+                self.line().active_at.store(self.lent.now, Relaxed);
+            }
+            self.lent.look_at_the_clock();
+            self.tend();
+        }
+        self.end()
+    }
+
+    /// Lets every slot begin, or sets the time at which it may.
+    fn begin(&mut self) {
+        let spacing = match self.lent.board.plan.pace {
+            Pace::Closed { spacing, .. } => nanos(spacing),
+            Pace::Open { .. } => 0,
+        };
+        for (key, slot) in self.slots.iter_mut().enumerate() {
+            if self.lent.board.is_stopped() {
+                return;
+            }
+            let at = spacing.saturating_mul((self.part.first + key) as u64);
+            if at > self.lent.now {
+                slot.wait_until(at, &mut self.lent);
+            } else {
+                slot.start(&mut self.lent);
+            }
+        }
+    }
+
+    /// What does not come as an event: the beginning of measuring, pauses that end, requests that
+    /// are due, time limits, and telling others.
+    fn tend(&mut self) {
+        let now = self.lent.now;
+        if !self.is_measuring && now >= self.lent.board.measure_from() {
+            self.begin_to_measure();
+        }
+        while let Some(&Reverse((at, key))) = self.lent.pauses.peek()
+            && at <= now
+        {
+            self.lent.pauses.pop();
+            self.slots[key].wake(&mut self.lent);
+        }
+        self.send_due();
+        if now >= self.next_sweep && (self.timeout != NEVER || self.lent.lingering > 0) {
+            self.next_sweep = now + self.sweep;
+            for slot in &mut self.slots {
+                slot.check_time(self.timeout, &mut self.lent);
+            }
+        }
+        if now >= self.next_tick {
+            self.next_tick = now + self.tick;
+            self.tick();
+        }
+    }
+
+    /// Gives what is due to slots that are free.
+    fn send_due(&mut self) {
+        let now = self.lent.now;
+        let refused = self.lent.feed.collect_due(now);
+        self.lent.record.refuse(refused, now);
+        while self.lent.feed.has_waiting()
+            && let Some(key) = self.lent.idle.pop_front()
+        {
+            self.slots[key].start(&mut self.lent);
+        }
+    }
+
+    fn tick(&mut self) {
+        if let Some(controller) = &mut self.controller {
+            controller.look(&self.lent.board, self.lent.now, self.is_measuring);
+        }
+        if let (Mode::Closed { clients }, true) = (&mut self.lent.feed.mode, self.level.changes()) {
+            let since = self.lent.now.saturating_sub(self.usage_from.0) as f64 / 1e9;
+            *clients = self.level.at(since).round() as usize;
+        }
+        if matches!(self.lent.feed.mode, Mode::Closed { .. }) {
+            for _ in 0..self.lent.idle.len() {
+                if let Some(key) = self.lent.idle.pop_front() {
+                    self.slots[key].start(&mut self.lent);
+                }
+            }
+        }
+        self.lent.publish(self.line(), self.is_measuring);
+    }
+
+    fn begin_to_measure(&mut self) {
+        let board = self.lent.board.clone();
+        let (plan, now) = (&board.plan, self.lent.now);
+        self.is_measuring = true;
+        self.until = match (plan.stop.duration, plan.stages.is_empty()) {
+            (Some(duration), _) => after(now, Some(duration)),
+            (None, true) => NEVER,
+            (None, false) => after(now, Some(plan.stages.iter().map(|s| s.duration).sum())),
+        };
+        let schedule = self
+            .timer
+            .is_some()
+            .then(|| schedule(plan, self.part, &self.level, now));
+        self.lent.feed.measure(now, self.until, schedule);
+        let samples = match plan.samples {
+            crate::plan::Samples::None => 0,
+            crate::plan::Samples::First(max) => max.get(),
+        };
+        self.lent.record = Record::new(self.timer.is_some(), samples, board.measure_from());
+        self.usage_from = (now, cpu_time());
+        self.area = 0;
+        self.area_at = now;
+        self.next_tick = 0;
+    }
+
+    fn is_over(&self) -> bool {
+        let now = self.lent.now;
+        self.lent.board.is_stopped()
+            || (self.lent.in_flight == 0 && self.lent.feed.is_exhausted(now))
+            || now >= after(self.until, Some(self.lent.board.plan.stop.grace))
+    }
+
+    fn wait(&mut self, events: &mut Events) -> io::Result<()> {
+        let now = self.lent.now;
+        let pause = self
+            .lent
+            .pauses
+            .peek()
+            .map_or(NEVER, |Reverse((at, _))| *at);
+        let sweeps = self.timeout != NEVER || self.lent.lingering > 0;
+        let measure = if self.is_measuring {
+            NEVER
+        } else {
+            self.lent.board.measure_from()
+        };
+        let until = if self.until > now { self.until } else { NEVER };
+        let next = [
+            self.next_tick,
+            if sweeps { self.next_sweep } else { NEVER },
+            pause,
+            measure,
+            until,
+        ];
+        let mut wait = next.into_iter().min().unwrap_or(now).saturating_sub(now);
+        let due = self.lent.feed.next_due();
+        if let Some(timer) = &mut self.timer
+            && due != NEVER
+        {
+            match due.saturating_sub(now) {
+                0..=SPIN => wait = 0,
+                left => timer.set(due, left)?,
+            }
+        }
+        match self.poll.poll(events, Some(Duration::from_nanos(wait))) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => events.clear(),
+            polled => polled?,
+        }
+        self.lent.look_at_the_clock();
+        Ok(())
+    }
+
+    fn count_area(&mut self) {
+        let passed = self.lent.now.saturating_sub(self.area_at);
+        self.area += u128::from(self.lent.in_flight) * u128::from(passed);
+        self.area_at = self.lent.now;
+    }
+
+    fn line(&self) -> &crate::board::Line {
+        &self.lent.board.lines[self.part.index]
+    }
+
+    fn end(mut self) -> Outcome {
+        self.lent.look_at_the_clock();
+        self.count_area();
+        let now = self.lent.now;
+        let timed_out = !self.lent.board.is_stopped();
+        let mut unfinished = Unfinished {
+            hung: 0,
+            cut: 0,
+            unsent: 0,
+            ages: Histogram::new(),
+        };
+        let flights = self.slots.iter_mut().flat_map(Slot::abandon);
+        for flight in flights.filter(|flight| flight.counted) {
+            match timed_out {
+                true => unfinished.hung += 1,
+                false => unfinished.cut += 1,
+            }
+            unfinished
+                .ages
+                .record(Duration::from_nanos(now.saturating_sub(flight.due)));
+        }
+        for due in self.lent.feed.take_unsent() {
+            unfinished.unsent += 1;
+            self.lent.record.counts.started += 1;
+            unfinished
+                .ages
+                .record(Duration::from_nanos(now.saturating_sub(due)));
+        }
+        self.lent.in_flight = 0;
+        self.lent.publish(self.line(), self.is_measuring);
+        let (from, cpu) = self.usage_from;
+        Outcome {
+            record: self.lent.record,
+            connections: self.lent.connections,
+            unfinished,
+            usage: ThreadUse {
+                wall: Duration::from_nanos(now.saturating_sub(from)),
+                cpu: cpu_time().saturating_sub(cpu),
+            },
+            warm_up_requests: self.lent.warm_up.started,
+            open_max: self.lent.open_max,
+            in_flight_area: self.area,
+            ended: now,
+            until: Some(self.until).filter(|until| *until != NEVER),
+        }
+    }
+}
+
+/// Where the requests of the warm-up come from.
+fn mode(plan: &Plan, part: Part, level: &Level) -> Mode {
+    match plan.pace {
+        Pace::Closed { .. } => Mode::Closed {
+            clients: level.warm().at(0.0).round() as usize,
+        },
+        Pace::Open { backlog, .. } => Mode::Open(Open::new(
+            schedule(plan, part, &level.warm(), 0),
+            backlog.get(),
+        )),
+    }
+}
+
+/// The schedule of a thread that sends its part of `level` from `origin` on.
+fn schedule(plan: &Plan, part: Part, level: &Level, origin: u64) -> Schedule {
+    let arrivals = match plan.pace {
+        Pace::Open { arrivals, .. } => arrivals,
+        Pace::Closed { .. } => crate::plan::Arrivals::Constant,
+    };
+    let share = part.connections as f64 / plan.pace.connections().get() as f64;
+    let seed = plan.seed.wrapping_add(part.index as u64);
+    Schedule::new(level.clone(), share, arrivals, seed, origin)
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
+}

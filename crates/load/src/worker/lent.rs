@@ -1,0 +1,250 @@
+//! What a worker lends to the slot whose turn it is, and where all it learns is written down.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+    io,
+    net::IpAddr,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
+
+use mio::Registry;
+
+use crate::{
+    board::{Board, Line},
+    client::Known,
+    pace::Feed,
+    plan::ConnectPatience,
+    record::{Flight, Record},
+    report::{ConnectionCounts, Ending, FailureKind, FatalError, FirstResponse},
+};
+
+/// What all slots of a worker use.
+#[derive(Debug)]
+pub(super) struct Lent {
+    pub(super) board: Arc<Board>,
+    pub(super) registry: Registry,
+    /// The time as of the last look.
+    pub(super) now: u64,
+    pub(super) feed: Feed,
+    pub(super) record: Record,
+    pub(super) warm_up: Tally,
+    pub(super) connections: ConnectionCounts,
+    /// The last heads, per request of the plan.
+    pub(super) known: Vec<Known>,
+    pub(super) scratch: Box<[u8]>,
+    /// Slots that are free, the longest free first.
+    pub(super) idle: VecDeque<usize>,
+    /// Slots that wait, by when they stop.
+    pub(super) pauses: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Requests under way, counted or not.
+    pub(super) in_flight: u64,
+    /// Connections that exist, now and at most.
+    open: u64,
+    pub(super) open_max: u64,
+    /// Connections that wait for the peer's close.
+    pub(super) lingering: u64,
+    /// Which source address is next.
+    source: usize,
+    has_answered: bool,
+}
+
+/// What happened in the warm-up, for those who watch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) started: u64,
+    completed: u64,
+    failed: u64,
+    received: u64,
+    latency_sum: u64,
+    latency_max: u64,
+}
+
+/// Read at once at most.
+const READ_MAX: usize = 64 * 1024;
+
+/// Of the first head, so much is kept.
+const FIRST_HEAD_MAX: usize = 8192;
+
+impl Lent {
+    pub(super) fn new(
+        board: Arc<Board>,
+        registry: Registry,
+        feed: Feed,
+        record: Record,
+        index: usize,
+    ) -> Self {
+        let requests = board.targets.iter().map(|target| target.requests.len());
+        let known = std::iter::repeat_with(Known::default).take(requests.sum());
+        Self {
+            known: known.collect(),
+            registry,
+            now: board.clock.now(),
+            feed,
+            record,
+            warm_up: Tally::default(),
+            connections: ConnectionCounts::default(),
+            scratch: vec![0; READ_MAX].into_boxed_slice(),
+            idle: VecDeque::new(),
+            pauses: BinaryHeap::new(),
+            in_flight: 0,
+            open: 0,
+            open_max: 0,
+            lingering: 0,
+            source: index,
+            has_answered: false,
+            board,
+        }
+    }
+
+    pub(super) fn look_at_the_clock(&mut self) {
+        self.now = self.board.clock.now();
+    }
+
+    /// Slot `key` is woken at `at`.
+    pub(super) fn pause(&mut self, at: u64, key: usize) {
+        self.pauses.push(Reverse((at, key)));
+    }
+
+    /// A connection more or less.
+    pub(super) fn opened(&mut self, change: i64) {
+        self.open = self.open.saturating_add_signed(change);
+        self.open_max = self.open_max.max(self.open);
+    }
+
+    /// The local address of the next connection.
+    pub(super) fn next_source(&mut self) -> Option<IpAddr> {
+        let sources = &self.board.plan.connections.sources;
+        let source = sources.get(self.source % sources.len().max(1)).copied();
+        self.source += 1;
+        source
+    }
+
+    /// A request begins on a connection that was free since `free_at`.
+    pub(super) fn begin(&mut self, flight: &Flight, free_at: u64) {
+        self.in_flight += 1;
+        if flight.counted {
+            self.record.counts.started += 1;
+            self.record
+                .late(flight.begun.saturating_sub(flight.due.max(free_at)));
+        } else {
+            self.warm_up.started += 1;
+        }
+    }
+
+    /// A request was answered in full, just now.
+    pub(super) fn answer(&mut self, flight: &Flight, can_reuse: bool, target: usize) {
+        self.in_flight -= 1;
+        if !self.has_answered {
+            self.has_answered = true;
+            self.board.answers.store(true, Relaxed);
+        }
+        if target == 0 && self.board.first.get().is_none() {
+            self.keep_first(flight);
+        }
+        let plan = &self.board.plan;
+        // Looked at in any case, so that the first length is that of the first answer.
+        let fits = self.board.fits(flight.place, flight.body) || !plan.checks.body_length;
+        if flight.counted {
+            let kept = can_reuse && plan.connections.keep_alive;
+            self.record.answer(flight, self.now, kept, fits);
+            if !fits {
+                self.board.failures.fetch_add(1, Relaxed);
+            }
+        } else {
+            self.warm_up.answer(flight, self.now);
+        }
+    }
+
+    /// A request failed, just now.
+    pub(super) fn fail(&mut self, flight: &Flight, kind: FailureKind, error: Option<&io::Error>) {
+        self.in_flight -= 1;
+        if flight.counted {
+            let differs =
+                self.board.plan.checks.body_length && self.board.differs(flight.place, flight.body);
+            self.record.fail(flight, kind, self.now, differs);
+        } else {
+            self.warm_up.failed += 1;
+        }
+        let failures = self.board.failures.fetch_add(1, Relaxed) + 1;
+        if self.is_final(kind, failures) {
+            let fatal = FatalError {
+                kind,
+                errno: error.and_then(io::Error::raw_os_error),
+                message: error.map_or_else(|| kind.text().to_owned(), ToString::to_string),
+            };
+            self.board.end(Ending::Failure(fatal));
+        }
+    }
+
+    /// Whether a failure ends the run, as the number `failures` of it.
+    fn is_final(&self, kind: FailureKind, failures: u64) -> bool {
+        let plan = &self.board.plan;
+        match kind {
+            FailureKind::Reset | FailureKind::Receive => plan.checks.stop_at_receive_error,
+            FailureKind::Descriptors if plan.checks.stop_without_descriptors => true,
+            kind if kind.is_connect() => match plan.connections.patience {
+                ConnectPatience::Unlimited => false,
+                ConnectPatience::Failures(max) => failures > u64::from(max),
+                ConnectPatience::BeforeFirstAnswer(max) => {
+                    failures > u64::from(max) && !self.board.answers.load(Relaxed)
+                }
+            },
+            _ => false,
+        }
+    }
+
+    /// Says what has happened so far.
+    pub(super) fn publish(&self, line: &Line, is_measuring: bool) {
+        let counts = &self.record.counts;
+        let tally = match is_measuring {
+            false => self.warm_up,
+            true => Tally {
+                started: counts.started,
+                completed: counts.completed,
+                failed: counts.failed,
+                received: self.record.bytes.received,
+                latency_sum: saturating_nanos(self.record.total.sum()),
+                latency_max: saturating_nanos(self.record.total.max()),
+            },
+        };
+        for (place, value) in [
+            (&line.started, tally.started),
+            (&line.completed, tally.completed),
+            (&line.failed, tally.failed),
+            (&line.received, tally.received),
+            (&line.latency_sum, tally.latency_sum),
+            (&line.latency_max, tally.latency_max),
+            (&line.in_flight, self.in_flight),
+        ] {
+            place.store(value, Relaxed);
+        }
+    }
+
+    fn keep_first(&self, flight: &Flight) {
+        let is_ajp = self.board.targets[0].is_ajp;
+        let (mut head, server) = self.known[flight.place as usize].head(is_ajp);
+        head.truncate(FIRST_HEAD_MAX);
+        // Another thread may have been faster; the first one counts.
+        let _ = self.board.first.set(FirstResponse {
+            status: flight.status,
+            server,
+            body_bytes: flight.body,
+            head,
+        });
+    }
+}
+
+impl Tally {
+    fn answer(&mut self, flight: &Flight, now: u64) {
+        let total = now.saturating_sub(flight.begun);
+        self.completed += 1;
+        self.received += flight.received;
+        self.latency_sum += total;
+        self.latency_max = self.latency_max.max(total);
+    }
+}
+
+fn saturating_nanos(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,111 @@
+//! What a connection has still to write: requests as they were prepared, and what the protocol asks
+//! for in between.
+
+use std::{
+    collections::VecDeque,
+    io::{self, IoSlice},
+    mem,
+};
+
+use bytes::{Buf, BytesMut};
+
+use crate::{board::Board, record::Flight, stream::Stream};
+
+/// How far writing has come.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    /// How many of the requests under way are written.
+    whole: usize,
+    /// How much of the next one is.
+    written: usize,
+    /// What the protocol has to say besides, behind the requests.
+    pub(super) extra: BytesMut,
+    /// The socket takes no more until it says so.
+    blocked: bool,
+}
+
+/// Requests written at once at most, where several are pipelined.
+const SLICES_MAX: usize = 16;
+
+impl Outgoing {
+    /// The connection is a new one.
+    pub(super) fn reset(&mut self) {
+        self.whole = 0;
+        self.written = 0;
+        self.extra.clear();
+        self.blocked = false;
+    }
+
+    /// The socket takes bytes again.
+    pub(super) fn unblock(&mut self) {
+        self.blocked = false;
+    }
+
+    /// The first request was answered; whether it was written by then.
+    pub(super) fn pop(&mut self) -> bool {
+        let was_written = self.whole > 0;
+        self.whole = self.whole.saturating_sub(1);
+        was_written
+    }
+
+    /// Writes as much as the socket takes, and notes in `flights` when each was sent. Returns how
+    /// many bytes of counted requests that were.
+    pub(super) fn write(
+        &mut self,
+        stream: &mut Stream,
+        flights: &mut VecDeque<Flight>,
+        board: &Board,
+    ) -> io::Result<u64> {
+        let mut counted = 0;
+        while !self.blocked && (self.whole < flights.len() || !self.extra.is_empty()) {
+            let bytes = |flight: &Flight| &board.request(flight.place).bytes[..];
+            let result = match flights.len() - self.whole {
+                0 => stream.write(&self.extra),
+                1 => stream.write(&bytes(&flights[self.whole])[self.written..]),
+                _ => {
+                    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+                    let mut skip = self.written;
+                    for (slice, flight) in slices.iter_mut().zip(flights.iter().skip(self.whole)) {
+                        *slice = IoSlice::new(&bytes(flight)[mem::take(&mut skip)..]);
+                    }
+                    stream.write_vectored(&slices)
+                }
+            };
+            match result {
+                Ok(count) => counted += self.note(count, flights, board),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.blocked = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(counted)
+    }
+
+    /// So many bytes were written.
+    fn note(&mut self, count: usize, flights: &mut VecDeque<Flight>, board: &Board) -> u64 {
+        let now = board.clock.now();
+        let (mut left, mut counted) = (count, 0);
+        while left > 0 && self.whole < flights.len() {
+            let flight = &mut flights[self.whole];
+            let request = board.request(flight.place);
+            let rest = request.bytes.len() - self.written;
+            let step = rest.min(left);
+            left -= step;
+            counted += if flight.counted { step as u64 } else { 0 };
+            if step == rest {
+                flight.sent = now;
+                flight.sent_body = request.body_bytes as u64;
+                self.whole += 1;
+                self.written = 0;
+            } else {
+                self.written += step;
+            }
+        }
+        if left > 0 {
+            self.extra.advance(left);
+            let is_counted = flights.front().is_some_and(|flight| flight.counted);
+            counted += if is_counted { left as u64 } else { 0 };
+        }
+        counted
+    }
+}

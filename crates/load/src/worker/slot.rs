@@ -1,0 +1,467 @@
+//! One connection's place in a worker: it dials, sends, receives, and begins anew.
+//!
+//! A slot outlives its connections. It takes tickets when it is free, and every ticket ends here in
+//! exactly one of: an answer, a failure, or being abandoned when the run ends. Registration with the
+//! poll happens once per connection; what the socket did not take is written when it says that it
+//! is writable again.
+//!
+//! ```text
+//!            ticket            connected              peer closes, fault, limit
+//! Closed ─────────► Dialling ─────────────► Open ────────────────────────────────► Closed
+//!    ▲                  │ failed              │ answered, and the peer announced its close
+//!    └──── Pausing ◄────┘                     └──► Lingering ──► Closed
+//! ```
+
+use std::{collections::VecDeque, io, mem};
+
+use mio::{Token, event::Event};
+
+use super::{lent::Lent, outgoing::Outgoing};
+use crate::{
+    client::{Client, Step},
+    record::Flight,
+    report::FailureKind,
+    stream::{self, Stream},
+};
+
+/// A place for a connection.
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// Its number in the worker: the poll's token.
+    key: usize,
+    /// Its number in the run.
+    client_number: usize,
+    target: usize,
+    /// Which of the target's requests is next.
+    turn: usize,
+    state: State,
+    client: Client,
+    /// Requests under way, in order.
+    flights: VecDeque<Flight>,
+    outgoing: Outgoing,
+    /// What came and is not complete enough to be understood.
+    kept: Vec<u8>,
+    /// Answers on this connection.
+    served: u64,
+    /// The peer will send no more than what is there.
+    peer_closed: bool,
+    /// When the state began.
+    since: u64,
+    /// When it was free last.
+    free_at: u64,
+    /// How long the last pause was.
+    pause: u64,
+    /// In the worker's queue of free slots.
+    is_resting: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    Closed,
+    Pausing,
+    Dialling(Stream),
+    Open(Stream),
+    /// The peer has announced that it will close; who closes first keeps the port in TIME_WAIT.
+    Lingering(#[expect(dead_code, reason = "it is held to be closed")] Stream),
+}
+
+/// How long a peer that announced its close is waited for.
+const LINGER: u64 = 100_000_000;
+
+const PAUSE_MIN: u64 = 1_000_000;
+const PAUSE_MAX: u64 = 100_000_000;
+
+impl Slot {
+    pub(super) fn new(key: usize, client_number: usize, lent: &Lent) -> Self {
+        let target = client_number % lent.board.targets.len();
+        let prepared = &lent.board.targets[target];
+        Self {
+            key,
+            client_number,
+            target,
+            turn: client_number % prepared.requests.len(),
+            state: State::Closed,
+            client: Client::new(prepared.is_ajp),
+            flights: VecDeque::new(),
+            outgoing: Outgoing::default(),
+            kept: Vec::new(),
+            served: 0,
+            peer_closed: false,
+            since: 0,
+            free_at: 0,
+            pause: 0,
+            is_resting: false,
+        }
+    }
+
+    /// It is out of the queue of free slots: takes a request, if there is one.
+    pub(super) fn start(&mut self, lent: &mut Lent) {
+        self.is_resting = false;
+        self.advance(lent);
+    }
+
+    /// The pause is over.
+    pub(super) fn wake(&mut self, lent: &mut Lent) {
+        if matches!(self.state, State::Pausing) {
+            self.state = State::Closed;
+        }
+        self.advance(lent);
+    }
+
+    /// Waits until `at` before its first request.
+    pub(super) fn wait_until(&mut self, at: u64, lent: &mut Lent) {
+        self.state = State::Pausing;
+        lent.pause(at, self.key);
+    }
+
+    pub(super) fn handle_event(&mut self, event: &Event, lent: &mut Lent) {
+        match &mut self.state {
+            State::Closed | State::Pausing => {}
+            State::Dialling(stream) => {
+                lent.look_at_the_clock();
+                if event.is_error()
+                    && let Err(error) = stream.take_error()
+                {
+                    self.break_off(stream::connect_failure(&error), Some(&error), lent);
+                } else if event.is_writable() {
+                    self.ready(lent);
+                    if event.is_readable() {
+                        // It speaks before it is asked. There will be no other event for that.
+                        self.read(lent);
+                    }
+                }
+            }
+            State::Open(_) => {
+                if event.is_writable() {
+                    self.outgoing.unblock();
+                }
+                if event.is_readable() || event.is_read_closed() || event.is_error() {
+                    self.peer_closed |= event.is_read_closed();
+                    self.read(lent);
+                }
+            }
+            State::Lingering(_) if event.is_read_closed() || event.is_error() => self.close(lent),
+            State::Lingering(_) => {}
+        }
+        self.advance(lent);
+    }
+
+    /// Looks whether something has lasted too long.
+    pub(super) fn check_time(&mut self, timeout: u64, lent: &mut Lent) {
+        let now = lent.now;
+        match (&self.state, self.flights.front()) {
+            (State::Lingering(_), _) if now.saturating_sub(self.since) >= LINGER => {
+                self.close(lent);
+            }
+            (_, Some(flight)) if now.saturating_sub(flight.begun) >= timeout => {
+                self.break_off(FailureKind::Timeout, None, lent);
+            }
+            _ => return,
+        }
+        self.advance(lent);
+    }
+
+    /// The run is over: hands over what is under way.
+    pub(super) fn abandon(&mut self) -> impl Iterator<Item = Flight> + '_ {
+        self.flights.drain(..)
+    }
+
+    /// Does what the state allows: takes requests, dials, writes, or rests.
+    fn advance(&mut self, lent: &mut Lent) {
+        self.fill(lent);
+        if !self.flights.is_empty() && matches!(self.state, State::Closed) {
+            self.dial(lent);
+        }
+        self.write(lent);
+        let is_free = matches!(self.state, State::Closed | State::Open(_));
+        if is_free && self.flights.is_empty() && !self.is_resting {
+            self.is_resting = true;
+            lent.idle.push_back(self.key);
+        }
+    }
+
+    /// Takes as many requests as the connection carries at once.
+    fn fill(&mut self, lent: &mut Lent) {
+        let options = &lent.board.plan.connections;
+        let room = match self.state {
+            State::Closed => 1,
+            State::Open(_) => {
+                let left = options
+                    .requests_max
+                    .map_or(u64::MAX, |max| max.get().saturating_sub(self.served));
+                left.min(u64::from(options.pipeline.get()))
+            }
+            _ => 0,
+        };
+        while (self.flights.len() as u64) < room {
+            let Some(ticket) = lent.feed.claim(self.client_number, lent.now) else {
+                return;
+            };
+            let requests = &lent.board.targets[self.target].requests;
+            let flight = Flight {
+                place: requests[self.turn].number as u32,
+                due: ticket.due,
+                begun: lent.now,
+                counted: ticket.counted,
+                ..Flight::default()
+            };
+            self.turn = (self.turn + 1) % requests.len();
+            lent.begin(&flight, self.free_at);
+            if matches!(self.state, State::Open(_)) && self.served > 0 {
+                lent.connections.reused += 1;
+            }
+            self.flights.push_back(flight);
+            if self.flights.len() == 1 {
+                self.expect_answer(lent);
+            }
+        }
+    }
+
+    /// Tells the protocol which request the next answer is to.
+    fn expect_answer(&mut self, lent: &Lent) {
+        if let (State::Open(_), Some(flight)) = (&self.state, self.flights.front()) {
+            self.client.expect(lent.board.request(flight.place));
+        }
+    }
+
+    fn dial(&mut self, lent: &mut Lent) {
+        self.since = lent.now;
+        lent.connections.attempted += 1;
+        let source = lent.next_source();
+        let address = &lent.board.addresses[self.target];
+        let connected = stream::connect(address, &lent.board.plan.connections, source);
+        let registered = connected.and_then(|mut stream| {
+            stream.register(&lent.registry, Token(self.key))?;
+            Ok(stream)
+        });
+        match registered {
+            Ok(stream) => {
+                lent.opened(1);
+                self.state = State::Dialling(stream);
+            }
+            Err(error) => self.break_off(stream::connect_failure(&error), Some(&error), lent),
+        }
+    }
+
+    /// The connection is there.
+    fn ready(&mut self, lent: &mut Lent) {
+        let State::Dialling(stream) = mem::replace(&mut self.state, State::Closed) else {
+            return;
+        };
+        let duration = lent.now.saturating_sub(self.since).max(1);
+        lent.connections.opened += 1;
+        if let Some(flight) = self.flights.front_mut() {
+            flight.connect = duration;
+            if flight.counted {
+                lent.record.connected(duration);
+            }
+        }
+        if lent.board.plan.connections.keep_alive {
+            stream.set_nodelay();
+        }
+        self.state = State::Open(stream);
+        self.client = Client::new(lent.board.targets[self.target].is_ajp);
+        self.pause = 0;
+        self.served = 0;
+        self.peer_closed = false;
+        self.expect_answer(lent);
+    }
+
+    fn write(&mut self, lent: &mut Lent) {
+        let State::Open(stream) = &mut self.state else {
+            return;
+        };
+        match self.outgoing.write(stream, &mut self.flights, &lent.board) {
+            Ok(counted) => lent.record.bytes.sent += counted,
+            Err(error) => self.break_off(stream::send_failure(&error), Some(&error), lent),
+        }
+    }
+
+    fn read(&mut self, lent: &mut Lent) {
+        let mut scratch = mem::take(&mut lent.scratch);
+        while let State::Open(stream) = &mut self.state {
+            match stream.read(&mut scratch) {
+                Ok(0) => {
+                    lent.look_at_the_clock();
+                    self.receive_eof(lent);
+                    break;
+                }
+                Ok(len) => {
+                    let is_last = stream.is_emptied(len, scratch.len()) && !self.peer_closed;
+                    lent.look_at_the_clock();
+                    self.receive(&scratch[..len], lent);
+                    if is_last {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    lent.look_at_the_clock();
+                    self.break_off(stream::receive_failure(&error), Some(&error), lent);
+                    break;
+                }
+            }
+        }
+        lent.scratch = scratch;
+    }
+
+    fn receive(&mut self, bytes: &[u8], lent: &mut Lent) {
+        let joined;
+        let mut input = bytes;
+        if !self.kept.is_empty() {
+            self.kept.extend_from_slice(bytes);
+            joined = mem::take(&mut self.kept);
+            input = &joined;
+        }
+        while let Some(flight) = self.flights.front_mut() {
+            if flight.first_byte == 0 {
+                flight.first_byte = lent.now;
+            }
+            let request = lent.board.request(flight.place);
+            let known = &mut lent.known[flight.place as usize];
+            let before = input.len();
+            let extra = &mut self.outgoing.extra;
+            let received = self.client.receive(&mut input, known, request, extra);
+            flight.received += (before - input.len()) as u64;
+            match received {
+                Ok(None) => break,
+                Ok(Some(Step::Interim(bytes))) => flight.head += bytes,
+                Ok(Some(Step::Head {
+                    status,
+                    bytes,
+                    has_length,
+                })) => {
+                    flight.head += bytes;
+                    flight.status = status;
+                    flight.has_length = has_length;
+                }
+                Ok(Some(Step::Body(bytes))) => flight.body += bytes,
+                Ok(Some(Step::End)) => {
+                    self.finish(!input.is_empty(), lent);
+                    if input.is_empty() {
+                        return;
+                    }
+                }
+                Err(kind) => {
+                    flight.received += input.len() as u64;
+                    return self.break_off(kind, None, lent);
+                }
+            }
+            if !matches!(self.state, State::Open(_)) {
+                return;
+            }
+        }
+        if input.is_empty() {
+            return;
+        }
+        if self.flights.is_empty() {
+            lent.connections.unsolicited += 1;
+            self.close(lent);
+        } else {
+            self.kept.extend_from_slice(input);
+        }
+    }
+
+    fn receive_eof(&mut self, lent: &mut Lent) {
+        self.peer_closed = true;
+        let left = !self.kept.is_empty();
+        let Some(flight) = self.flights.front() else {
+            lent.connections.closed_idle += 1;
+            return self.close(lent);
+        };
+        let is_untouched = flight.received == 0 && !left;
+        let (status, retried) = (flight.status, flight.retried);
+        if self.client.receive_eof(left) {
+            self.finish(false, lent);
+        } else if is_untouched && self.served > 0 && !retried {
+            lent.connections.closed_idle += 1;
+            self.flights
+                .iter_mut()
+                .for_each(|flight| flight.retried = true);
+            self.close(lent);
+        } else {
+            let kind = match (is_untouched, status) {
+                (true, _) => FailureKind::EarlyClose,
+                (false, 0) => FailureKind::TruncatedHead,
+                (false, _) => FailureKind::TruncatedBody,
+            };
+            self.break_off(kind, None, lent);
+        }
+    }
+
+    /// The answer to the first request is complete; `has_more`: bytes follow it.
+    fn finish(&mut self, has_more: bool, lent: &mut Lent) {
+        let Some(mut flight) = self.flights.pop_front() else {
+            return;
+        };
+        flight.sent_body += self.client.rest_sent() as u64;
+        let is_sent = self.outgoing.pop();
+        self.served += 1;
+        self.free_at = lent.now;
+        let has_excess = has_more && self.flights.is_empty();
+        let can_reuse = self.client.can_reuse();
+        if has_excess {
+            lent.fail(&flight, FailureKind::Excess, None);
+        } else {
+            lent.answer(&flight, can_reuse, self.target);
+        }
+        let options = &lent.board.plan.connections;
+        let is_spent = options
+            .requests_max
+            .is_some_and(|max| max.get() <= self.served);
+        if options.keep_alive && can_reuse && is_sent && !has_excess && !is_spent {
+            if self.flights.is_empty() {
+                self.fill(lent);
+            } else {
+                self.expect_answer(lent);
+            }
+        } else if !can_reuse && !self.peer_closed && !has_excess && self.flights.is_empty() {
+            self.linger(lent);
+        } else {
+            self.close(lent);
+        }
+    }
+
+    fn linger(&mut self, lent: &mut Lent) {
+        if let State::Open(stream) = mem::replace(&mut self.state, State::Closed) {
+            self.since = lent.now;
+            self.state = State::Lingering(stream);
+            lent.lingering += 1;
+        }
+    }
+
+    /// The connection is of no more use: all that was under way on it failed.
+    fn break_off(&mut self, kind: FailureKind, error: Option<&io::Error>, lent: &mut Lent) {
+        self.close(lent);
+        lent.connections.reset += u64::from(kind == FailureKind::Reset);
+        self.free_at = lent.now;
+        while let Some(flight) = self.flights.pop_front() {
+            lent.fail(&flight, kind, error);
+        }
+        if kind.is_connect() {
+            self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+            self.state = State::Pausing;
+            lent.pause(lent.now + self.pause, self.key);
+        }
+    }
+
+    /// Closes the connection; what is still under way will be sent on another one.
+    fn close(&mut self, lent: &mut Lent) {
+        match mem::replace(&mut self.state, State::Closed) {
+            State::Closed | State::Pausing => {}
+            State::Dialling(_) | State::Open(_) => lent.opened(-1),
+            State::Lingering(_) => {
+                lent.opened(-1);
+                lent.lingering -= 1;
+            }
+        }
+        self.outgoing.reset();
+        self.kept.clear();
+        for flight in &mut self.flights {
+            flight.sent = 0;
+            flight.first_byte = 0;
+            flight.status = 0;
+        }
+    }
+}
