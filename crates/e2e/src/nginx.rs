@@ -1,4 +1,5 @@
-//! nginx, as a front to our connector's HTTP/1.1 with connections kept alive.
+//! nginx, as a front to our connector's HTTP/1.1 with connections kept alive, or as a server of
+//! pages.
 //!
 //! nginx must be told a port, so it gets one on an address that only this process uses.
 
@@ -26,7 +27,32 @@ impl Nginx {
     /// # Errors
     /// nginx is not installed or did not start; the message has its log.
     pub fn to(backend: impl Into<Address>) -> anyhow::Result<Self> {
-        let backend = backend.into();
+        Self::start(&blocks_to(&backend.into()))
+    }
+
+    /// nginx that answers by itself: `/` a page of 347 bytes, `/redirect` a redirect, `/bare` one
+    /// without a body, `/empty` 204, `/post` five bytes to any method; others are 404.
+    ///
+    /// # Errors
+    /// As [`Nginx::to`].
+    pub fn with_pages() -> anyhow::Result<Self> {
+        let page = "x".repeat(347);
+        Self::start(&format!(
+            "server {{
+        listen ADDRESS;
+        default_type text/html;
+        location = / {{ return 200 {page}; }}
+        location = /redirect {{ return 302 /; }}
+        location = /bare {{ add_header Location / always; return 302 \"\"; }}
+        location = /empty {{ return 204; }}
+        location = /post {{ return 200 hello; }}
+        location / {{ return 404; }}
+    }}"
+        ))
+    }
+
+    /// nginx with these blocks in `http`, where `ADDRESS` is what it is to listen on.
+    fn start(blocks: &str) -> anyhow::Result<Self> {
         ensure!(
             Path::new(PROGRAM).exists(),
             "{PROGRAM} is missing: `cargo xtask test` installs it"
@@ -34,7 +60,8 @@ impl Nginx {
         let directory = tempfile::tempdir()?;
         let address = address::unused()?;
         let root = directory.path();
-        fs::write(root.join("nginx.conf"), config(root, address, &backend))?;
+        let blocks = blocks.replace("ADDRESS", &address.to_string());
+        fs::write(root.join("nginx.conf"), config(root, &blocks))?;
         let mut command = Command::new(PROGRAM);
         command
             .arg("-e")
@@ -67,7 +94,26 @@ impl Nginx {
     }
 }
 
-fn config(root: &Path, address: SocketAddr, backend: &Address) -> String {
+fn blocks_to(backend: &Address) -> String {
+    format!(
+        "upstream app {{
+        server {backend};
+        keepalive 16;
+    }}
+    server {{
+        listen ADDRESS;
+        location / {{
+            proxy_pass http://app;
+            proxy_http_version 1.1;
+            proxy_set_header Connection \"\";
+            proxy_request_buffering off;
+            proxy_buffering off;
+        }}
+    }}"
+    )
+}
+
+fn config(root: &Path, blocks: &str) -> String {
     let root = root.display();
     format!(
         "daemon off;
@@ -84,20 +130,7 @@ http {{
     uwsgi_temp_path {root}/uwsgi;
     scgi_temp_path {root}/scgi;
     client_max_body_size 0;
-    upstream app {{
-        server {backend};
-        keepalive 16;
-    }}
-    server {{
-        listen {address};
-        location / {{
-            proxy_pass http://app;
-            proxy_http_version 1.1;
-            proxy_set_header Connection \"\";
-            proxy_request_buffering off;
-            proxy_buffering off;
-        }}
-    }}
+    {blocks}
 }}
 "
     )

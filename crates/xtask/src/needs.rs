@@ -17,7 +17,7 @@ pub(crate) struct Need {
 }
 
 /// For the tests.
-pub(crate) const TESTS: &[Need] = &[TOMCAT, APACHE, MOD_JK, NGINX];
+pub(crate) const TESTS: &[Need] = &[TOMCAT, APACHE, MOD_JK, NGINX, AB];
 
 /// For `compare`; Apache's own package brings `mod_proxy_ajp` and `mod_proxy_http`.
 pub(crate) const COMPARED: &[Need] = &[APACHE, MOD_JK, NGINX, HAPROXY, WRK];
@@ -43,6 +43,12 @@ const MOD_JK: Need = Need {
 const NGINX: Need = Need {
     package: "nginx",
     proof: "/usr/sbin/nginx",
+};
+
+/// The tool that `bench` stands in for, to compare with.
+const AB: Need = Need {
+    package: "apache2-utils",
+    proof: "/usr/bin/ab",
 };
 
 const HAPROXY: Need = Need {

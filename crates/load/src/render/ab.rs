@@ -50,14 +50,16 @@ pub fn done(report: &Report) -> u64 {
 }
 
 /// Whether ab takes a request that failed so for complete. Those with another length are among the
-/// answered ones, and ab does not know the others.
+/// answered ones, and ab does not know the others. It learns of a refused connect by reading, and
+/// so takes that for an answer too.
 fn is_done(kind: FailureKind) -> bool {
     let unknown = [
         FailureKind::BodyLength,
         FailureKind::Timeout,
         FailureKind::Backlog,
     ];
-    !kind.is_connect() && !unknown.contains(&kind)
+    let answered = !kind.is_connect() || kind == FailureKind::Refused;
+    answered && !unknown.contains(&kind)
 }
 
 /// Who answered what, as far as the first answer says.

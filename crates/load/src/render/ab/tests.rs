@@ -140,7 +140,8 @@ fn requests_that_the_server_cut_off_are_complete() {
     for kind in FailureKind::ALL {
         report.failures.add(kind);
     }
-    let after_connect = [
+    let complete = [
+        "refused",
         "write",
         "reset",
         "receive",
@@ -152,7 +153,7 @@ fn requests_that_the_server_cut_off_are_complete() {
         "bad-body",
         "bad-packet",
     ];
-    assert_eq!(done(&report), 3 + after_connect.len() as u64);
+    assert_eq!(done(&report), 3 + complete.len() as u64);
 }
 
 #[test]
