@@ -216,6 +216,9 @@ impl fmt::Display for Listener {
 pub enum IoModel {
     /// Readiness: a few event loops, as Tomcat's NIO.
     Epoll,
+    /// Completion: a few event loops on io_uring, as Tomcat's NIO2 on systems that have it. Needs
+    /// Linux 6.0 that allows it.
+    Uring,
 }
 
 /// How a front writes the path of an AJP request.
@@ -273,7 +276,7 @@ pub struct Secret(Bytes);
 
 impl IoModel {
     /// Every model this build has.
-    pub const ALL: &[Self] = &[Self::Epoll];
+    pub const ALL: &[Self] = &[Self::Epoll, Self::Uring];
 }
 
 impl Secret {

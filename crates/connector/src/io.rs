@@ -5,7 +5,7 @@
 //! may last. The clock is read here and nowhere else in the crate.
 
 use std::{
-    fmt, io,
+    fmt,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -16,11 +16,12 @@ use std::{
 pub(crate) mod epoll;
 pub(crate) mod listen;
 mod timers;
+pub(crate) mod uring;
 
 use socket2::Socket;
 
 use crate::{
-    IoModel,
+    IoModel, StartError,
     application::Runner,
     config::{Config, Listener, Protocol},
     conn::Awaiting,
@@ -31,13 +32,14 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum Worker {
     Epoll(epoll::Running),
+    Uring(uring::Running),
 }
 
 impl Worker {
     /// How many workers the configuration asks for; each takes a socket of every listener.
     pub(crate) fn count(config: &Config) -> usize {
         match config.io {
-            IoModel::Epoll => config.workers.get(),
+            IoModel::Epoll | IoModel::Uring => config.workers.get(),
         }
     }
 
@@ -47,9 +49,14 @@ impl Worker {
         listeners: Vec<(Listener, Socket)>,
         shared: &Arc<Shared>,
         counters: &Arc<Counters>,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, StartError> {
         match shared.config.io {
-            IoModel::Epoll => epoll::spawn(index, listeners, shared, counters).map(Self::Epoll),
+            IoModel::Epoll => epoll::spawn(index, listeners, shared, counters)
+                .map(Self::Epoll)
+                .map_err(StartError::Worker),
+            IoModel::Uring => uring::spawn(index, listeners, shared, counters)
+                .map(Self::Uring)
+                .map_err(uring::explain),
         }
     }
 
@@ -57,6 +64,7 @@ impl Worker {
     pub(crate) fn wake(&self) {
         match self {
             Self::Epoll(worker) => worker.wake(),
+            Self::Uring(worker) => worker.wake(),
         }
     }
 
@@ -64,6 +72,7 @@ impl Worker {
     pub(crate) fn join(self) {
         match self {
             Self::Epoll(worker) => worker.join(),
+            Self::Uring(worker) => worker.join(),
         }
     }
 }
@@ -113,6 +122,11 @@ impl Shared {
             .open
             .try_update(Relaxed, Relaxed, |open| (open < max).then_some(open + 1));
         admitted.is_ok()
+    }
+
+    /// Whether there are as many connections as allowed.
+    fn is_full(&self) -> bool {
+        self.open.load(Relaxed) >= self.config.max_connections
     }
 
     fn dismiss(&self) {

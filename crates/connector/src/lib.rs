@@ -88,7 +88,7 @@ pub use crate::{
         Route, Tls,
     },
     pipe::BodyError,
-    running::{Running, StartError, start},
+    running::{NoUring, Running, StartError, start},
     service::RequestBody,
     trust::{TrustedPeers, TrustedPeersError},
 };

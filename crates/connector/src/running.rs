@@ -53,9 +53,35 @@ pub enum StartError {
     /// The application is a service, and there is no runtime for its futures.
     #[error("no tokio runtime: start the connector of a service from within one")]
     NoRuntime,
+    /// There is no io_uring, or not for this process.
+    #[error("{fault}; use another I/O model, such as epoll")]
+    NoUring {
+        /// What stands against it.
+        fault: NoUring,
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// The system refused a thread or an event queue.
     #[error("cannot start a worker")]
     Worker(#[source] std::io::Error),
+}
+
+/// Why io_uring cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoUring {
+    /// The kernel is older than io_uring, or was built without.
+    #[error("this kernel has no io_uring (Linux 6.0 or later has what is needed)")]
+    Absent,
+    /// The kernel has an io_uring without multishot receives or rings of buffers.
+    #[error("the io_uring of this kernel is too old: Linux 6.0 is needed")]
+    TooOld,
+    /// A policy denies it to this process; containers often do.
+    #[error(
+        "io_uring is forbidden here: allow it by sysctl kernel.io_uring_disabled=0 and in the \
+         seccomp profile of the container, if there is one"
+    )]
+    Forbidden,
 }
 
 /// Starts a connector: listeners are bound and workers run when this returns.
@@ -89,7 +115,7 @@ pub fn start(config: Config, application: impl Into<Application>) -> Result<Runn
         let counters = &running.counters[index];
         let worker = Worker::spawn(index, listeners, &running.shared, counters);
         // On failure, dropping `running` stops the workers that run already.
-        running.workers.push(worker.map_err(StartError::Worker)?);
+        running.workers.push(worker?);
     }
     for address in &running.addresses {
         tracing::debug!(%address, "listening");

@@ -58,7 +58,7 @@ enum Model {
     Epoll,
     /// A thread per connection (not available yet)
     Threads,
-    /// Completion: io_uring (not available yet)
+    /// Completion: io_uring, an event loop per worker; needs Linux 6.0
     Uring,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let io = match args.io {
         Model::Epoll => IoModel::Epoll,
         Model::Threads => return Err(unavailable("threads")),
-        Model::Uring => return Err(unavailable("uring")),
+        Model::Uring => IoModel::Uring,
     };
     let ajp = args.ajp.map(|address| listener(Protocol::Ajp, address));
     let http = args.http.map(|address| listener(Protocol::Http, address));

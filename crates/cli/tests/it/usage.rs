@@ -94,10 +94,6 @@ fn other_commands() {
             "error: --io threads is not available yet; use --io epoll",
         ),
         (
-            &["app", "--ajp", "127.0.0.1:0", "--io", "uring"],
-            "error: --io uring is not available yet; use --io epoll",
-        ),
-        (
             &["app", "--ajp", "127.0.0.1:0", "--secret", ""],
             "error: --secret is empty",
         ),

@@ -1,0 +1,524 @@
+//! The completion driver: a few event loops, each with a ring of its own and its own listeners.
+//!
+//! One accept per listener and one receive per connection are under way all the time; they complete
+//! again and again without being asked anew. What is to be sent is queued while completions are
+//! looked at, and submitted by the call that waits for the next ones: a turn of the loop is one
+//! system call, however many connections it serves. Received bytes are copied out of the ring's
+//! buffers at once, so an idle connection holds none. Nothing here knows a protocol; `Conn` says
+//! what to do, the worker does it.
+
+use std::{
+    collections::VecDeque,
+    io,
+    os::fd::OwnedFd,
+    sync::{Arc, Mutex, PoisonError, mpsc::sync_channel},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant, SystemTime},
+};
+
+use bytes::BytesMut;
+use http::HeaderValue;
+use slab::Slab;
+use socket2::Socket;
+
+mod acceptor;
+mod ring;
+mod task;
+
+use super::{Shared, now, timers::Timers};
+use crate::{
+    NoUring, StartError, config::Listener, conn::Peer, counters::Counters, output::Output,
+    pipe::Wake,
+};
+use acceptor::Acceptor;
+use ring::{Completion, Ring, Waker};
+use task::{Fate, Task};
+
+/// A worker that runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    thread: JoinHandle<()>,
+    wakeups: Arc<Wakeups>,
+}
+
+/// Connections that applications have something for, and the way to tell the worker.
+#[derive(Debug)]
+struct Wakeups {
+    /// Keys of tasks, some perhaps of earlier ones. A lock held for a push or a swap.
+    keys: Mutex<Vec<usize>>,
+    waker: Waker,
+}
+
+impl Running {
+    /// Makes the worker look at [`Shared`]'s stop.
+    pub(crate) fn wake(&self) {
+        self.wakeups.waker.wake();
+    }
+
+    /// Waits for the worker to end.
+    pub(crate) fn join(self) {
+        if self.thread.join().is_err() {
+            tracing::error!("a connector worker panicked");
+        }
+    }
+}
+
+/// What it means that a ring could not be set up.
+pub(crate) fn explain(source: io::Error) -> StartError {
+    let fault = match source.raw_os_error() {
+        Some(libc::ENOSYS) => NoUring::Absent,
+        Some(libc::EINVAL) => NoUring::TooOld,
+        Some(libc::EPERM | libc::EACCES) => NoUring::Forbidden,
+        _ => return StartError::Worker(source),
+    };
+    StartError::NoUring { fault, source }
+}
+
+/// Starts one worker on a thread of its own.
+pub(crate) fn spawn(
+    index: usize,
+    listeners: Vec<(Listener, Socket)>,
+    shared: &Arc<Shared>,
+    counters: &Arc<Counters>,
+) -> io::Result<Running> {
+    let (shared, counters) = (shared.clone(), counters.clone());
+    let (report, started) = sync_channel(1);
+    // The ring is made on the thread that uses it, which the kernel then holds it to.
+    let thread = thread::Builder::new()
+        .name(format!("connector-{index}"))
+        .spawn(move || match Worker::new(listeners, shared, counters) {
+            Ok(worker) => {
+                // Whoever started us waits for this, so it is received.
+                let _ = report.send(Ok(worker.wakeups.clone()));
+                worker.run();
+            }
+            Err(error) => {
+                let _ = report.send(Err(error));
+            }
+        })?;
+    let gone = |_| io::Error::other("the worker ended at once");
+    let wakeups = started.recv().map_err(gone)??;
+    Ok(Running { thread, wakeups })
+}
+
+#[derive(Debug)]
+struct Worker {
+    ring: Ring,
+    acceptors: Vec<Acceptor>,
+    /// Accepted when there was no place for them, with the place of their listener.
+    held: VecDeque<(usize, OwnedFd)>,
+    /// When to try accepting again after the system or the limit refused.
+    accept_again: Option<Instant>,
+    /// The last attempt to accept failed for want of descriptors, and that has been logged.
+    starved: bool,
+    /// Boxed, so that the slab's spare places cost a pointer and its growth moves no task.
+    tasks: Slab<Box<Task>>,
+    timers: Timers,
+    /// Set once the connector is being stopped.
+    stop: Option<Instant>,
+    wakeups: Arc<Wakeups>,
+    /// Keys being worked off; kept for its space.
+    woken: Vec<usize>,
+    lent: Lent,
+}
+
+/// What a worker lends to the task whose turn it is.
+#[derive(Debug)]
+struct Lent {
+    shared: Arc<Shared>,
+    counters: Arc<Counters>,
+    wakeups: Arc<dyn Wake>,
+    now: Instant,
+    date: HeaderValue,
+    date_until: Instant,
+    input: BytesMut,
+    out: Output,
+}
+
+/// Pause before accepting again when there were no descriptors or connections left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+impl Worker {
+    fn new(
+        listeners: Vec<(Listener, Socket)>,
+        shared: Arc<Shared>,
+        counters: Arc<Counters>,
+    ) -> io::Result<Self> {
+        let acceptor = |(listener, socket)| Acceptor::new(&listener, socket);
+        let ring = Ring::new()?;
+        let wakeups = Arc::new(Wakeups {
+            keys: Mutex::default(),
+            waker: ring.waker(),
+        });
+        Ok(Self {
+            ring,
+            acceptors: listeners
+                .into_iter()
+                .map(acceptor)
+                .collect::<Result<_, _>>()?,
+            held: VecDeque::new(),
+            accept_again: None,
+            starved: false,
+            tasks: Slab::new(),
+            timers: Timers::default(),
+            stop: None,
+            lent: Lent::new(shared, counters, wakeups.clone()),
+            wakeups,
+            woken: Vec::new(),
+        })
+    }
+
+    fn run(mut self) {
+        self.accept();
+        while !self.is_done() {
+            if let Err(error) = self.ring.enter(self.timeout()) {
+                tracing::error!(%error, "a connector worker cannot wait for completions and ends");
+                break;
+            }
+            self.lent.look_at_the_clock();
+            while let Some(completion) = self.ring.next() {
+                self.handle(completion);
+            }
+            self.handle_wakeups();
+            self.fire_timers();
+            self.accept();
+        }
+        for (_, mut task) in std::mem::take(&mut self.tasks) {
+            task.abandon(&mut self.ring);
+            self.lent.forget(&task, Some("stopped"));
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.stop.is_some_and(|at| {
+            at <= self.lent.now || (self.tasks.is_empty() && self.acceptors.is_empty())
+        })
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        let next = [self.timers.next(), self.accept_again, self.stop]
+            .into_iter()
+            .flatten()
+            .min();
+        next.map(|at| at.saturating_duration_since(self.lent.now))
+    }
+
+    fn handle(&mut self, completion: Completion) {
+        match completion {
+            Completion::Woken => self.look_at_the_stop(),
+            Completion::Accepted {
+                owner,
+                socket,
+                last,
+            } => self.handle_accepted(owner, socket, last),
+            Completion::Received { owner, what, last } => {
+                if let Some(task) = self.tasks.get_mut(owner) {
+                    task.handle_received(what, last, &mut self.ring, &mut self.lent);
+                    self.advance(owner);
+                }
+            }
+            Completion::Sent { owner, out, sent } => {
+                if let Some(task) = self.tasks.get_mut(owner) {
+                    task.handle_sent(out, sent, &mut self.ring, &mut self.lent);
+                    self.advance(owner);
+                }
+            }
+        }
+    }
+
+    fn advance(&mut self, key: usize) {
+        let Some(task) = self.tasks.get_mut(key) else {
+            return;
+        };
+        match task.advance(&mut self.ring, &mut self.lent) {
+            Fate::Waits { until } => {
+                if let Some(until) = until {
+                    self.timers.set(key, until);
+                }
+            }
+            Fate::Closed(reason) => self.close(key, reason),
+        }
+    }
+
+    fn close(&mut self, key: usize, reason: Option<&'static str>) {
+        let mut task = self.tasks.remove(key);
+        task.abandon(&mut self.ring);
+        self.timers.clear(key);
+        self.lent.forget(&task, reason);
+        // There is room now, so waiting connections need not wait for the pause to end.
+        self.accept_again = None;
+    }
+
+    fn handle_wakeups(&mut self) {
+        let mut keys = std::mem::take(&mut self.woken);
+        self.wakeups.take(&mut keys);
+        for key in keys.drain(..) {
+            // The key may belong to a later connection by now, which loses nothing by a turn.
+            if let Some(task) = self.tasks.get_mut(key) {
+                task.handle_wake();
+                self.advance(key);
+            }
+        }
+        self.woken = keys;
+    }
+
+    fn fire_timers(&mut self) {
+        while let Some(key) = self.timers.pop_due(self.lent.now) {
+            if let Some(task) = self.tasks.get_mut(key) {
+                task.handle_time(&self.lent);
+                self.advance(key);
+            }
+        }
+    }
+
+    /// Gives places to connections that wait for one, then accepts again where that has ended.
+    fn accept(&mut self) {
+        if self.accept_again.is_some_and(|at| at > self.lent.now) || self.stop.is_some() {
+            return;
+        }
+        self.accept_again = None;
+        while !self.held.is_empty() {
+            if !self.lent.shared.admit() {
+                self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
+                return;
+            }
+            if let Some((place, socket)) = self.held.pop_front() {
+                self.open(place, socket);
+            }
+        }
+        if self
+            .acceptors
+            .iter()
+            .all(|acceptor| acceptor.accepting.is_some())
+        {
+            return;
+        }
+        if self.lent.shared.is_full() {
+            self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
+            return;
+        }
+        for (place, acceptor) in self.acceptors.iter_mut().enumerate() {
+            if acceptor.accepting.is_none() {
+                acceptor.accepting = Some(self.ring.accept(place, &acceptor.socket));
+            }
+        }
+    }
+
+    fn handle_accepted(&mut self, place: usize, socket: io::Result<OwnedFd>, last: bool) {
+        if last && let Some(acceptor) = self.acceptors.get_mut(place) {
+            acceptor.accepting = None;
+        }
+        match socket {
+            Ok(socket) => {
+                self.starved = false;
+                self.admit(place, socket);
+            }
+            Err(error) => self.handle_refused(&error),
+        }
+        if self.stop.is_some() {
+            self.finish_accepting();
+        }
+    }
+
+    fn handle_refused(&mut self, error: &io::Error) {
+        match error.raw_os_error() {
+            // Cancelled by us; or the peer gave up while it waited in the queue.
+            Some(libc::ECANCELED | libc::ECONNABORTED | libc::EINTR | libc::EAGAIN) => {}
+            _ => {
+                self.lent.counters.refuse("accept");
+                self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
+                if !std::mem::replace(&mut self.starved, true) {
+                    tracing::warn!(%error, "cannot accept connections; trying again until it works");
+                }
+            }
+        }
+    }
+
+    /// Serves a connection if there is a place for it. If not, no more are accepted, and those that
+    /// are already wait here.
+    fn admit(&mut self, place: usize, socket: OwnedFd) {
+        if self.held.is_empty() && self.lent.shared.admit() {
+            self.open(place, socket);
+            return;
+        }
+        self.held.push_back((place, socket));
+        self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
+        for operation in self
+            .acceptors
+            .iter()
+            .filter_map(|acceptor| acceptor.accepting)
+        {
+            self.ring.cancel(operation);
+        }
+    }
+
+    fn open(&mut self, place: usize, socket: OwnedFd) {
+        let introduced = self.acceptors.get(place).map(|acceptor| {
+            let peer = acceptor.introduce(&socket)?;
+            Ok::<_, io::Error>((acceptor.protocol, peer))
+        });
+        let Some(Ok((protocol, peer))) = introduced else {
+            // The peer has given up while it waited in the queue.
+            self.lent.shared.dismiss();
+            return;
+        };
+        Counters::add(&self.lent.counters.accepted, 1);
+        let entry = self.tasks.vacant_entry();
+        let key = entry.key();
+        entry.insert(Box::new(Task::new(
+            socket,
+            peer,
+            (protocol, key),
+            &self.lent,
+        )));
+        self.advance(key);
+    }
+
+    fn look_at_the_stop(&mut self) {
+        let first = self.stop.is_none();
+        self.stop = self.lent.shared.stops_at();
+        if self.stop.is_none() || !first {
+            return;
+        }
+        for operation in self
+            .acceptors
+            .iter()
+            .filter_map(|acceptor| acceptor.accepting)
+        {
+            self.ring.cancel(operation);
+        }
+        self.finish_accepting();
+        let keys: Vec<usize> = self.tasks.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            self.drain(key);
+        }
+    }
+
+    /// Closes the listeners once no accept is under way. Whoever was let into the queue before the
+    /// stop is still served.
+    fn finish_accepting(&mut self) {
+        if self
+            .acceptors
+            .iter()
+            .any(|acceptor| acceptor.accepting.is_some())
+        {
+            return;
+        }
+        for place in 0..self.acceptors.len() {
+            while let Some(socket) = self.acceptors[place].accept_now() {
+                self.held.push_back((place, socket));
+            }
+        }
+        while let Some((place, socket)) = self.held.pop_front() {
+            if self.lent.shared.admit() {
+                self.open(place, socket);
+            }
+        }
+        self.acceptors.clear();
+        let keys: Vec<usize> = self.tasks.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            self.drain(key);
+        }
+    }
+
+    fn drain(&mut self, key: usize) {
+        if let Some(task) = self.tasks.get_mut(key) {
+            task.drain();
+            self.advance(key);
+        }
+    }
+}
+
+impl Wakeups {
+    /// Moves the keys to `keys`, which is empty.
+    fn take(&self, keys: &mut Vec<usize>) {
+        let mut waiting = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut *waiting, keys);
+    }
+}
+
+impl Wake for Wakeups {
+    fn wake(&self, key: usize) {
+        let mut waiting = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push(key);
+        // The worker takes all keys at once, so whoever left the first one has told it.
+        let first = waiting.len() == 1;
+        drop(waiting);
+        if first {
+            self.waker.wake();
+        }
+    }
+}
+
+impl Lent {
+    fn new(shared: Arc<Shared>, counters: Arc<Counters>, wakeups: Arc<dyn Wake>) -> Self {
+        let now = now();
+        Self {
+            shared,
+            counters,
+            wakeups,
+            now,
+            date: date(),
+            date_until: now + Duration::from_secs(1),
+            input: BytesMut::new(),
+            out: Output::default(),
+        }
+    }
+
+    /// Takes back the space of an output that has been sent.
+    fn keep(&mut self, out: Output) {
+        if self.out.is_vacant() {
+            self.out = out;
+        }
+    }
+
+    fn look_at_the_clock(&mut self) {
+        self.now = now();
+        if self.now >= self.date_until {
+            self.date = date();
+            self.date_until = self.now + Duration::from_secs(1);
+        }
+    }
+
+    /// Accounts for a request or a connection that ended badly.
+    fn refuse(&self, peer: &Peer, reason: &'static str) {
+        self.counters.refuse(reason);
+        tracing::debug!(?peer, reason, "given up");
+    }
+
+    /// Accounts for a connection that is closed.
+    fn forget(&self, task: &Task, reason: Option<&'static str>) {
+        self.shared.dismiss();
+        Counters::add(&self.counters.closed, 1);
+        if let Some(reason) = reason {
+            self.refuse(task.peer(), reason);
+        }
+    }
+}
+
+/// The current `Date`.
+fn date() -> HeaderValue {
+    let text = httpdate::fmt_http_date(SystemTime::now());
+    HeaderValue::from_str(&text).expect("an HTTP date is a valid field value")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_against_io_uring_is_told_from_the_errno() {
+        let fault = |errno| match explain(io::Error::from_raw_os_error(errno)) {
+            StartError::NoUring { fault, .. } => Some(fault),
+            _ => None,
+        };
+        assert_eq!(fault(libc::ENOSYS), Some(NoUring::Absent));
+        assert_eq!(fault(libc::EINVAL), Some(NoUring::TooOld));
+        // The sysctl, and the profiles of Docker and Podman.
+        assert_eq!(fault(libc::EPERM), Some(NoUring::Forbidden));
+        assert_eq!(fault(libc::EACCES), Some(NoUring::Forbidden));
+        // Whoever lacks descriptors or memory has an io_uring all the same.
+        assert_eq!(fault(libc::EMFILE), None);
+        assert_eq!(fault(libc::ENOMEM), None);
+    }
+}

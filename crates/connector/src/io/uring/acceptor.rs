@@ -1,0 +1,91 @@
+//! A listening socket on the ring, and what is known of the connections it accepts.
+
+use std::{io, net::SocketAddr, os::fd::OwnedFd, rc::Rc, time::Duration};
+
+use socket2::{SockRef, Socket, TcpKeepalive};
+
+use super::ring::OperationId;
+use crate::{
+    config::{Address, Listener, Protocol},
+    conn::Peer,
+};
+
+/// A listening socket and what is spoken there.
+#[derive(Debug)]
+pub(super) struct Acceptor {
+    pub(super) protocol: Protocol,
+    pub(super) socket: Rc<OwnedFd>,
+    /// The accept under way.
+    pub(super) accepting: Option<OperationId>,
+    transport: Transport,
+}
+
+#[derive(Debug)]
+enum Transport {
+    Tcp {
+        /// The bound address, unless that is a wildcard.
+        local: Option<SocketAddr>,
+    },
+    Unix,
+}
+
+impl Acceptor {
+    pub(super) fn new(listener: &Listener, socket: Socket) -> io::Result<Self> {
+        // On a socket that does not block, an operation would not wait either.
+        socket.set_nonblocking(false)?;
+        let transport = match &listener.address {
+            Address::Tcp(address) => Transport::Tcp {
+                local: (!address.ip().is_unspecified()).then_some(*address),
+            },
+            Address::Unix(_) => Transport::Unix,
+        };
+        Ok(Self {
+            protocol: listener.protocol,
+            socket: Rc::new(socket.into()),
+            accepting: None,
+            transport,
+        })
+    }
+
+    /// A connection that waits in the queue, if there is one.
+    pub(super) fn accept_now(&self) -> Option<OwnedFd> {
+        let socket = SockRef::from(&self.socket);
+        socket.set_nonblocking(true).ok()?;
+        let (accepted, _) = socket.accept().ok()?;
+        Some(accepted.into())
+    }
+
+    /// Who is at the other end of an accepted socket, which gets its options here; an error if it
+    /// has gone.
+    pub(super) fn introduce(&self, socket: &OwnedFd) -> io::Result<Peer> {
+        let Transport::Tcp { local } = self.transport else {
+            return Ok(Peer::Unix);
+        };
+        let socket = SockRef::from(socket);
+        self.set_options(&socket);
+        let not_tcp = || io::Error::from(io::ErrorKind::InvalidData);
+        let address = |address: socket2::SockAddr| address.as_socket().ok_or_else(not_tcp);
+        Ok(Peer::Tcp {
+            remote: address(socket.peer_addr()?)?,
+            local: match local {
+                Some(local) => local,
+                None => address(socket.local_addr()?)?,
+            },
+        })
+    }
+
+    /// Small responses leave at once. AJP connections may be idle for ever, so that a front that
+    /// vanished without a word is noticed only by probing.
+    fn set_options(&self, socket: &SockRef<'_>) {
+        // Both are improvements; a connection is served without them too.
+        let _ = socket.set_tcp_nodelay(true);
+        if self.protocol == Protocol::Ajp {
+            let _ = socket.set_tcp_keepalive(&KEEPALIVE);
+        }
+    }
+}
+
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
+    .with_time(Duration::from_secs(60))
+    .with_interval(Duration::from_secs(15))
+    .with_retries(4);

@@ -1,0 +1,514 @@
+//! A safe wrapper around io_uring: operations that own what the kernel uses for them.
+//!
+//! This module and [`buffers`] are the only code of the project that is `unsafe`. The danger of a
+//! completion interface is memory that the kernel still writes or reads after its owner has freed
+//! it. Here every operation has an entry in [`Ring`]'s table, from before it is submitted until its
+//! last completion has been taken from the queue, and the entry owns all of it: the descriptor, the
+//! bytes to be sent, the message that lists them. Received bytes go to memory of the ring itself.
+//! Whoever started an operation keeps only its number, and may vanish at any time. When the ring is
+//! dropped it cancels what is left and waits for it; should that fail, it leaks the memory.
+//!
+//! That the entry owns the descriptor is more than tidiness: a number that is closed while an
+//! operation on it is queued could by then name another connection.
+
+#![expect(
+    unsafe_code,
+    reason = "what the kernel does with memory is beyond the compiler; see above"
+)]
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    io::{self, IoSlice},
+    mem::{self, ManuallyDrop},
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    ptr,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::BytesMut;
+use io_uring::{
+    IoUring, cqueue, opcode, squeue,
+    types::{CancelBuilder, Fd, SubmitArgs, Timespec},
+};
+use rustix::event::{EventfdFlags, eventfd};
+use slab::Slab;
+
+mod buffers;
+
+pub(super) use buffers::Chunk;
+
+use crate::output::{Output, SLICES_MAX};
+use buffers::Buffers;
+
+/// A ring, and the operations under way on it.
+pub(super) struct Ring {
+    ring: IoUring,
+    /// By the number that is the operation's `user_data`. Freed by hand, see [`Drop`].
+    operations: ManuallyDrop<Slab<Operation>>,
+    buffers: ManuallyDrop<Buffers>,
+    /// Completions taken from the queue and not yet looked at.
+    arrived: VecDeque<cqueue::Entry>,
+    /// What found no room in the submission queue, in order.
+    waiting: VecDeque<squeue::Entry>,
+    wakes: Rc<OwnedFd>,
+    waker: Waker,
+}
+
+/// The number of an operation under way; the ring's, not the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OperationId(usize);
+
+/// What has become of an operation, for whoever started it as `owner`.
+#[derive(Debug)]
+pub(super) enum Completion {
+    /// A connection, or why there was none.
+    Accepted {
+        owner: usize,
+        socket: io::Result<OwnedFd>,
+        /// Nothing more comes of this operation.
+        last: bool,
+    },
+    /// Something, or the end of it, was received.
+    Received {
+        owner: usize,
+        what: Received,
+        /// Nothing more comes of this operation.
+        last: bool,
+    },
+    /// Some of what was to be sent was, or it cannot be; here it is back.
+    Sent {
+        owner: usize,
+        out: Output,
+        sent: io::Result<usize>,
+    },
+    /// A [`Waker`] was used.
+    Woken,
+}
+
+/// What a receive came to.
+#[derive(Debug)]
+pub(super) enum Received {
+    /// Bytes; to be taken by [`Ring::take`] or [`Ring::discard`].
+    Chunk(Chunk),
+    /// The peer's end of stream.
+    End,
+    /// Nothing yet: there was no buffer free, or the operation was cancelled. Nothing is lost.
+    Nothing,
+    /// The connection does not work any more.
+    Failed,
+}
+
+/// Wakes the ring's thread from another one.
+#[derive(Clone, Debug)]
+pub(super) struct Waker(Arc<OwnedFd>);
+
+#[derive(Debug)]
+struct Operation {
+    /// Who hears of it; `None` if nobody wants to any more.
+    owner: Option<usize>,
+    kind: Kind,
+    /// Kept open for the kernel, and so that its number means nothing else meanwhile.
+    _socket: Rc<OwnedFd>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Accept,
+    Receive,
+    Send {
+        out: Output,
+        /// The list of slices in `out`, if there are several.
+        _message: Option<Box<Message>>,
+    },
+    Wake {
+        /// Where the kernel puts the eventfd's count.
+        _count: Box<[u8; 8]>,
+    },
+}
+
+/// A list of slices as the kernel reads it.
+#[derive(Debug)]
+struct Message {
+    header: libc::msghdr,
+    slices: [libc::iovec; SLICES_MAX],
+}
+
+/// Operations that can be queued for one system call; more take another one.
+const QUEUE_LEN: u32 = 1024;
+/// Completions that fit before the kernel has to keep them elsewhere.
+const COMPLETIONS_LEN: u32 = 4096;
+/// `user_data` of cancellations, of whose own completion nobody needs to hear.
+const IGNORED: u64 = u64::MAX;
+/// How often a ring that is dropped waits for its operations, and how long each time.
+const LAST_WAITS: usize = 100;
+const LAST_WAIT: Duration = Duration::from_millis(50);
+
+impl Ring {
+    /// A ring for the thread that calls this.
+    pub(super) fn new() -> io::Result<Self> {
+        let ring = build(QUEUE_LEN)?;
+        let buffers = Buffers::register(&ring)?;
+        let wakes = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let waker = Waker(Arc::new(wakes.try_clone()?));
+        let mut ring = Self {
+            ring,
+            operations: ManuallyDrop::new(Slab::new()),
+            buffers: ManuallyDrop::new(buffers),
+            arrived: VecDeque::new(),
+            waiting: VecDeque::new(),
+            wakes: Rc::new(wakes),
+            waker,
+        };
+        ring.watch();
+        Ok(ring)
+    }
+
+    /// What other threads wake this one with.
+    pub(super) fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Accepts connections until it is cancelled or fails.
+    pub(super) fn accept(&mut self, owner: usize, socket: &Rc<OwnedFd>) -> OperationId {
+        let entry = opcode::AcceptMulti::new(fd(socket))
+            .flags(libc::SOCK_CLOEXEC)
+            .build();
+        self.start(Some(owner), Kind::Accept, socket, entry)
+    }
+
+    /// Receives until the stream ends, it is cancelled, or fails.
+    pub(super) fn receive(&mut self, owner: usize, socket: &Rc<OwnedFd>) -> OperationId {
+        let entry = opcode::RecvMulti::new(fd(socket), buffers::GROUP).build();
+        self.start(Some(owner), Kind::Receive, socket, entry)
+    }
+
+    /// Sends as much of `out` as the socket takes at once, when it takes some.
+    pub(super) fn send(&mut self, owner: usize, socket: &Rc<OwnedFd>, out: Output) -> OperationId {
+        let mut message = None;
+        let entry = {
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            match out.slices(&mut slices) {
+                [slice] => {
+                    let len = u32::try_from(slice.len()).unwrap_or(u32::MAX);
+                    opcode::Send::new(fd(socket), slice.as_ptr(), len)
+                        .flags(libc::MSG_NOSIGNAL)
+                        .build()
+                }
+                slices => {
+                    let message: &Message = message.insert(Message::new(slices));
+                    opcode::SendMsg::new(fd(socket), &raw const message.header)
+                        .flags(libc::MSG_NOSIGNAL as u32)
+                        .build()
+                }
+            }
+        };
+        // Moving `out` and the boxed message into the table moves none of the bytes the entry
+        // points to: the one promises that, the other is on the heap.
+        self.start(
+            Some(owner),
+            Kind::Send {
+                out,
+                _message: message,
+            },
+            socket,
+            entry,
+        )
+    }
+
+    /// Ends an operation early. What has happened until then is still told, its end is too.
+    pub(super) fn cancel(&mut self, id: OperationId) {
+        if !self.operations.contains(id.0) {
+            return;
+        }
+        let entry = opcode::AsyncCancel2::new(CancelBuilder::user_data(id.0 as u64))
+            .build()
+            .user_data(IGNORED)
+            .flags(squeue::Flags::SKIP_SUCCESS);
+        self.submit(entry);
+    }
+
+    /// Ends an operation early, and its owner hears no more of it.
+    pub(super) fn abandon(&mut self, id: OperationId) {
+        if let Some(operation) = self.operations.get_mut(id.0) {
+            operation.owner = None;
+            self.cancel(id);
+        }
+    }
+
+    /// Submits what was started, and waits for a completion or so long.
+    pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        // More than fits in the queue; should submitting fail, the wait below fails as well.
+        while !self.queue_waiting() && self.ring.submit().is_ok_and(|count| count > 0) {}
+        let submitter = self.ring.submitter();
+        let entered = match timeout {
+            None => submitter.submit_and_wait(1),
+            Some(timeout) => {
+                let timeout = Timespec::from(timeout);
+                submitter.submit_with_args(1, &SubmitArgs::new().timespec(&timeout))
+            }
+        };
+        self.arrived.extend(self.ring.completion());
+        match entered {
+            Ok(_) => Ok(()),
+            Err(error) => match error.raw_os_error() {
+                // The time is over; a signal; no memory for what was submitted, or too many
+                // completions to be looked at first. What is queued is submitted the next time.
+                Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// What has completed, in order. When there is nothing left, [`enter`](Self::enter) again.
+    pub(super) fn next(&mut self) -> Option<Completion> {
+        loop {
+            let entry = self.arrived.pop_front()?;
+            if let Some(completion) = self.complete(&entry) {
+                return Some(completion);
+            }
+        }
+    }
+
+    /// Appends received bytes to `to`.
+    pub(super) fn take(&mut self, chunk: Chunk, to: &mut BytesMut) {
+        self.buffers.take(chunk, to);
+    }
+
+    /// Throws received bytes away.
+    pub(super) fn discard(&mut self, chunk: Chunk) {
+        self.buffers.discard(chunk);
+    }
+
+    /// Operations under way, besides the one that waits to be woken.
+    #[cfg(test)]
+    pub(super) fn in_flight(&self) -> usize {
+        self.operations.len() - 1
+    }
+
+    /// Waits to be woken.
+    fn watch(&mut self) {
+        let wakes = self.wakes.clone();
+        let mut count = Box::new([0; 8]);
+        let entry = opcode::Read::new(fd(&wakes), count.as_mut_ptr(), 8).build();
+        self.start(None, Kind::Wake { _count: count }, &wakes, entry);
+    }
+
+    fn start(
+        &mut self,
+        owner: Option<usize>,
+        kind: Kind,
+        socket: &Rc<OwnedFd>,
+        entry: squeue::Entry,
+    ) -> OperationId {
+        let id = self.operations.insert(Operation {
+            owner,
+            kind,
+            _socket: socket.clone(),
+        });
+        self.submit(entry.user_data(id as u64));
+        OperationId(id)
+    }
+
+    /// Queues an operation, behind those that are queued.
+    fn submit(&mut self, entry: squeue::Entry) {
+        self.waiting.push_back(entry);
+        if self.waiting.len() == 1 {
+            self.queue_waiting();
+        }
+    }
+
+    /// Moves what waits into the submission queue as far as there is room; whether that was all.
+    fn queue_waiting(&mut self) -> bool {
+        let mut queue = self.ring.submission();
+        while let Some(entry) = self.waiting.front() {
+            // SAFETY: all memory that the entry points to, and the descriptor, belong to the entry
+            // of the table that its `user_data` names (cancellations point to nothing). That entry
+            // stays until the kernel has said its last word on the operation: see `complete`.
+            if unsafe { queue.push(entry) }.is_err() {
+                return false;
+            }
+            self.waiting.pop_front();
+        }
+        true
+    }
+
+    /// What a completion means; `None` if nothing to anybody.
+    fn complete(&mut self, entry: &cqueue::Entry) -> Option<Completion> {
+        let id = usize::try_from(entry.user_data()).ok()?;
+        let operation = self.operations.get(id)?;
+        let last = !cqueue::more(entry.flags());
+        let owner = operation.owner;
+        let result = match entry.result() {
+            error if error < 0 => Err(io::Error::from_raw_os_error(-error)),
+            count => Ok(count),
+        };
+        let completion = match operation.kind {
+            Kind::Accept => {
+                // SAFETY: the kernel has just opened this descriptor for us, and told nobody else.
+                let socket = result.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+                owner.map(|owner| Completion::Accepted {
+                    owner,
+                    socket,
+                    last,
+                })
+            }
+            Kind::Receive => {
+                let what = self.received(result, entry.flags());
+                match (owner, what) {
+                    (Some(owner), what) => Some(Completion::Received { owner, what, last }),
+                    (None, Received::Chunk(chunk)) => {
+                        self.discard(chunk);
+                        None
+                    }
+                    (None, _) => None,
+                }
+            }
+            Kind::Send { .. } => {
+                // The one completion of a send is its last, so what it used comes back.
+                let Kind::Send { out, .. } = self.operations.remove(id).kind else {
+                    return None;
+                };
+                let sent = result.map(|sent| sent as usize);
+                return owner.map(|owner| Completion::Sent { owner, out, sent });
+            }
+            Kind::Wake { .. } => result.ok().map(|_| Completion::Woken),
+        };
+        if last {
+            // The kernel has said its last word: nothing of it is in use any more.
+            self.operations.remove(id);
+        }
+        if matches!(completion, Some(Completion::Woken)) {
+            self.watch();
+        }
+        completion
+    }
+
+    fn received(&mut self, result: io::Result<i32>, flags: u32) -> Received {
+        let buffer = cqueue::buffer_select(flags);
+        let len = *result.as_ref().unwrap_or(&0);
+        match (buffer, usize::try_from(len)) {
+            (Some(index), Ok(len)) if len > 0 => return Received::Chunk(Chunk::new(index, len)),
+            (Some(index), _) => self.buffers.discard(Chunk::new(index, 0)),
+            (None, _) => {}
+        }
+        match result {
+            Ok(_) => Received::End,
+            Err(error) => match error.raw_os_error() {
+                Some(libc::ENOBUFS | libc::ECANCELED | libc::EAGAIN | libc::EINTR) => {
+                    Received::Nothing
+                }
+                _ => Received::Failed,
+            },
+        }
+    }
+
+    /// Cancels what is under way and waits until the kernel is done with it; whether it is.
+    fn come_to_rest(&mut self) -> bool {
+        for _ in 0..LAST_WAITS {
+            let ids: Vec<usize> = self.operations.iter().map(|(id, _)| id).collect();
+            for id in ids {
+                self.abandon(OperationId(id));
+            }
+            while self.next().is_some() {}
+            if self.operations.is_empty() {
+                return true;
+            }
+            if self.enter(Some(LAST_WAIT)).is_err() {
+                break;
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        if !self.come_to_rest() {
+            tracing::error!(
+                operations = self.operations.len(),
+                "io_uring does not let go of its operations; their memory is left to it"
+            );
+            return;
+        }
+        let unregistered = self.ring.submitter().unregister_buf_ring(buffers::GROUP);
+        // SAFETY: neither is used after this. The kernel uses neither: no operation is under way,
+        // and the buffers are registered no more, for which an operation would be needed anyway.
+        unsafe {
+            ManuallyDrop::drop(&mut self.operations);
+            if unregistered.is_ok() {
+                ManuallyDrop::drop(&mut self.buffers);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring")
+            .field("operations", &self.operations.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Message {
+    /// The boxed message has the address that the kernel is told.
+    fn new(slices: &[IoSlice<'_>]) -> Box<Self> {
+        let nothing = libc::iovec {
+            iov_base: ptr::null_mut(),
+            iov_len: 0,
+        };
+        let mut list = [nothing; SLICES_MAX];
+        for (place, slice) in list.iter_mut().zip(slices) {
+            // Nothing is written there, whatever the type says.
+            place.iov_base = slice.as_ptr().cast_mut().cast();
+            place.iov_len = slice.len();
+        }
+        // SAFETY: a `msghdr` is integers and pointers, for which zero is a value; it has padding on
+        // some systems, so it cannot be written as a literal.
+        let header = unsafe { mem::zeroed() };
+        let mut message = Box::new(Self {
+            header,
+            slices: list,
+        });
+        message.header.msg_iov = message.slices.as_mut_ptr();
+        message.header.msg_iovlen = slices.len();
+        message
+    }
+}
+
+impl Waker {
+    /// Wakes the ring's thread, which is told of any number of wakes once.
+    pub(super) fn wake(&self) {
+        // Fails only if nobody has listened for 2^64 wakes, and then one more makes no difference.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+}
+
+/// Sets a ring up with what the kernel has of: completions are run when we ask for them, which saves
+/// interrupts, and by this thread alone, which saves locks (Linux 6.1). Multishot receives came with
+/// 6.0, as did the flag for the single issuer; without it there is no ring.
+fn build(entries: u32) -> io::Result<IoUring> {
+    let mut builder = IoUring::builder();
+    builder
+        .setup_clamp()
+        .setup_submit_all()
+        .setup_single_issuer()
+        .setup_cqsize(COMPLETIONS_LEN);
+    let fallback = builder.clone();
+    match builder.setup_defer_taskrun().build(entries) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            fallback.clone().setup_coop_taskrun().build(entries)
+        }
+        built => built,
+    }
+}
+
+fn fd(socket: &Rc<OwnedFd>) -> Fd {
+    Fd(socket.as_raw_fd())
+}
+
+#[cfg(test)]
+mod tests;
