@@ -11,6 +11,7 @@
 mod ajp13;
 mod ajp_client;
 mod ajp_rows;
+mod blocking;
 mod deadlines;
 mod http11;
 mod http_rows;
@@ -18,6 +19,7 @@ mod knobs;
 mod listeners;
 mod packets;
 mod played;
+mod service;
 mod shutdown;
 mod smuggling;
 mod tomcat_cases;
