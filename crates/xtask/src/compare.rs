@@ -1,4 +1,5 @@
-//! `cargo xtask compare`: what our front costs beside nginx, HAProxy and Apache's three ways.
+//! `cargo xtask compare`: what our front costs beside nginx, HAProxy and Apache's three ways, and our
+//! connector beside Tomcat and nginx.
 //!
 //! All fronts run with one worker on one core, before the same application of our own; load and
 //! application have the other core. Small on purpose: a first figure before there is a laboratory
@@ -7,6 +8,7 @@
 mod bulk;
 mod client;
 mod conf;
+mod connector;
 mod contender;
 mod idle;
 pub(crate) mod options;
@@ -63,6 +65,18 @@ fn compare(options: &Options, binary: &Path) -> anyhow::Result<()> {
         program("taskset", &["--cpu-list", "--pid", &core, &own]).succeeds(),
         "taskset (package util-linux) cannot pin this process to core {core}"
     );
+    for mode in &options.modes {
+        match mode {
+            Mode::Page | Mode::Idle | Mode::Bulk => compare_fronts(*mode, options, binary)?,
+            Mode::Connector => connector::run(options, binary)?,
+            Mode::Crowd => connector::run_crowd(options, binary)?,
+        }
+    }
+    Ok(())
+}
+
+/// Fresh processes, so that no measurement inherits the memory of another.
+fn compare_fronts(mode: Mode, options: &Options, binary: &Path) -> anyhow::Result<()> {
     let (_backend, backend) = contender::start_backend(binary)?;
     let setting = Setting {
         binary,
@@ -70,20 +84,13 @@ fn compare(options: &Options, binary: &Path) -> anyhow::Result<()> {
         connections: options.idle_connections,
     };
     let start = |contender: &Contender| contender.start(setting, backend);
-    for mode in &options.modes {
-        // Fresh processes, so that no measurement inherits the memory of another.
-        let fronts: Vec<Front> = options
-            .contenders
-            .iter()
-            .map(start)
-            .collect::<Result<_, _>>()?;
-        match mode {
-            Mode::Page => page::run(&fronts, options.page_rounds, options.page_seconds)?,
-            Mode::Idle => idle::run(&fronts, options.idle_connections, options.idle_seconds)?,
-            Mode::Bulk => bulk::run(&fronts, options.bulk_rounds, options.bulk_bytes)?,
-        }
+    let contenders = options.contenders.iter();
+    let fronts: Vec<Front> = contenders.map(start).collect::<Result<_, _>>()?;
+    match mode {
+        Mode::Page => page::run(&fronts, options.page_rounds, options.page_seconds),
+        Mode::Idle => idle::run(&fronts, options.idle_connections, options.idle_seconds),
+        _ => bulk::run(&fronts, options.bulk_rounds, options.bulk_bytes),
     }
-    Ok(())
 }
 
 /// Thousands of idle connections are as many open files, here and in every front, which inherits

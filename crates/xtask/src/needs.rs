@@ -20,7 +20,7 @@ pub(crate) struct Need {
 pub(crate) const TESTS: &[Need] = &[TOMCAT, APACHE, MOD_JK, NGINX, AB];
 
 /// For `compare`; Apache's own package brings `mod_proxy_ajp` and `mod_proxy_http`.
-pub(crate) const COMPARED: &[Need] = &[APACHE, MOD_JK, NGINX, HAPROXY, WRK];
+pub(crate) const COMPARED: &[Need] = &[APACHE, MOD_JK, NGINX, HAPROXY, TOMCAT, WRK];
 
 /// The server itself is in `tomcat10-common`; the package `tomcat10` adds a system user and a
 /// service, which tests with their own directories and ports have no use for. The same goes for

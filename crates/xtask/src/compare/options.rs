@@ -4,17 +4,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+use super::connector::{Kind, Load, ToolKind};
 use super::contender::Contender;
 
 /// How it is called, for the usage text.
 pub(crate) const USAGE: &str = "\
-  compare [page|idle|bulk|all] [OPTION...]
-                  our front beside nginx, HAProxy and Apache; page, idle or bulk alone, or all
+  compare [page|idle|bulk|all|connector|crowd] [OPTION...]
+                  our front beside nginx, HAProxy and Apache: page, idle or bulk alone, or all three;
+                  our connector on each I/O model beside Tomcat and nginx: connector for requests,
+                  crowd for what idle connections cost
       --rounds N      how often each front is measured (page 10, bulk 3)
       --seconds S     how long one measurement of the page takes (3), of idleness (10)
       --connections N idle connections (10000)
       --mebibytes N   size of a bulk body (1024)
       --only A,B      ours-ajp ours-http nginx haproxy mod_jk mod_proxy_ajp mod_proxy_http
+      --servers A,B   threads epoll uring tomcat nginx, for connector and crowd
+      --loads A,B     10 100 500 closing idle, for connector
+      --load TOOL     bench, or wrk, which speaks no AJP13 (bench)
       --access-log    every front writes its access log (off)
       --binary PATH   measure this build of ours (default: builds the workspace's)
       --quick         3 rounds of 1 s, 1000 idle connections, 128 MiB
@@ -25,6 +31,12 @@ pub(crate) const USAGE: &str = "\
 pub(super) struct Options {
     pub(super) modes: Vec<Mode>,
     pub(super) contenders: Vec<Contender>,
+    /// Whom the connector is compared with, itself included.
+    pub(super) servers: Vec<Kind>,
+    /// Under which loads.
+    pub(super) loads: Vec<Load>,
+    /// Made by whom.
+    pub(super) tool: ToolKind,
     /// Our own program; `None` to build it.
     pub(super) binary: Option<PathBuf>,
     pub(super) access_log: bool,
@@ -45,6 +57,10 @@ pub(super) enum Mode {
     Idle,
     /// One large body at a time, in either direction.
     Bulk,
+    /// The connector under several loads.
+    Connector,
+    /// Connections to the connector that do nothing.
+    Crowd,
 }
 
 impl Default for Options {
@@ -52,6 +68,9 @@ impl Default for Options {
         Self {
             modes: vec![Mode::Page],
             contenders: Contender::ALL.to_vec(),
+            servers: Kind::ALL.to_vec(),
+            loads: Load::ALL.to_vec(),
+            tool: ToolKind::Bench,
             binary: None,
             access_log: false,
             page_rounds: 10,
@@ -74,6 +93,8 @@ impl Options {
                 "page" => options.modes = vec![Mode::Page],
                 "idle" => options.modes = vec![Mode::Idle],
                 "bulk" => options.modes = vec![Mode::Bulk],
+                "connector" => options.modes = vec![Mode::Connector],
+                "crowd" => options.modes = vec![Mode::Crowd],
                 "all" => options.modes = vec![Mode::Page, Mode::Idle, Mode::Bulk],
                 "--access-log" => options.access_log = true,
                 "--quick" => options.make_quick(),
@@ -100,6 +121,21 @@ impl Options {
         match name {
             "--only" => {
                 self.contenders = value.split(',').map(contender).collect::<Result<_, _>>()?;
+                return Ok(());
+            }
+            "--servers" => {
+                let name = Kind::name;
+                self.servers = choose(value, &Kind::ALL, |kind| name(*kind).to_owned())?;
+                return Ok(());
+            }
+            "--loads" => {
+                self.loads = choose(value, &Load::ALL, Load::key)?;
+                return Ok(());
+            }
+            "--load" => {
+                let all = [ToolKind::Bench, ToolKind::Wrk];
+                let chosen = choose(value, &all, |tool| tool.name().to_owned())?;
+                self.tool = *chosen.last().context("--load names no tool")?;
                 return Ok(());
             }
             "--binary" => {
@@ -129,6 +165,18 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// Those of `all` whose keys are in the list, in its order.
+fn choose<T: Copy>(list: &str, all: &[T], key: impl Fn(&T) -> String) -> anyhow::Result<Vec<T>> {
+    let find = |wanted: &str| {
+        let found = all.iter().find(|each| key(each) == wanted);
+        found.copied().with_context(|| {
+            let keys: Vec<String> = all.iter().map(&key).collect();
+            format!("{wanted} is none of {}", keys.join(" "))
+        })
+    };
+    list.split(',').map(find).collect()
 }
 
 fn contender(name: &str) -> anyhow::Result<Contender> {
@@ -166,6 +214,24 @@ mod tests {
     }
 
     #[test]
+    fn servers_and_loads_are_chosen_by_name() {
+        let words = [
+            "connector",
+            "--servers",
+            "nginx,epoll",
+            "--loads",
+            "closing",
+            "--load",
+            "wrk",
+        ];
+        let options = Options::parse(&words).unwrap();
+        assert_eq!(options.modes, [Mode::Connector]);
+        assert_eq!(options.servers, [Kind::Nginx, Kind::Epoll]);
+        assert_eq!(options.loads, [Load::Closing(500)]);
+        assert_eq!(options.tool, ToolKind::Wrk);
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
         for words in [
             &["--rounds"][..],
@@ -173,6 +239,9 @@ mod tests {
             &["--rounds", "many"],
             &["--loud", "1"],
             &["--only", "iis"],
+            &["--servers", "iis"],
+            &["--loads", "1000"],
+            &["--load", "ab"],
             &["pages"],
             &["--binary", "no/such/program"],
         ] {

@@ -60,7 +60,7 @@ pub(super) fn run(fronts: &[Front], rounds: usize, seconds: u32) -> anyhow::Resu
 }
 
 /// Who comes when: everybody once, each round beginning elsewhere, every other one backwards.
-fn order(fronts: usize, round: usize) -> Vec<usize> {
+pub(super) fn order(fronts: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..fronts).collect();
     order.rotate_left(round % fronts.max(1));
     if round % 2 == 1 {

@@ -94,6 +94,12 @@ pub(super) fn memory(root: u32) -> anyhow::Result<Memory> {
     Ok(memory)
 }
 
+/// How many threads `root` and all below it have now.
+pub(super) fn threads(root: u32) -> anyhow::Result<usize> {
+    let of = |(pid, _)| fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    Ok(tree(root)?.into_iter().map(of).sum())
+}
+
 /// The process `root` and all below it.
 pub(super) fn pids(root: u32) -> anyhow::Result<Vec<u32>> {
     Ok(tree(root)?.into_iter().map(|(pid, _)| pid).collect())

@@ -25,10 +25,7 @@ pub(super) struct Report {
 /// One wrk thread with [`CONNECTIONS`] kept-alive connections that ask for the page, on the core
 /// this process is on.
 pub(super) fn run(front: SocketAddr, seconds: u32) -> anyhow::Result<Report> {
-    let output = Command::new("wrk")
-        .args(["--threads", "1", "--latency", "--timeout", "10s"])
-        .args(["--connections", CONNECTIONS])
-        .args(["--duration", &format!("{seconds}s")])
+    let output = command(CONNECTIONS, seconds, true)
         .arg(format!("http://{front}/"))
         .output()
         .context("wrk")?;
@@ -38,10 +35,24 @@ pub(super) fn run(front: SocketAddr, seconds: u32) -> anyhow::Result<Report> {
     parse(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// How many clients there are; design figures are for a hundred.
-pub(super) const CONNECTIONS: &str = "100";
+/// wrk with one thread; the URL is still to be added.
+pub(super) fn command(connections: usize, seconds: u32, keep_alive: bool) -> Command {
+    let mut command = Command::new("wrk");
+    command
+        .args(["--threads", "1", "--latency", "--timeout", "10s"])
+        .args(["--connections", &connections.to_string()])
+        .args(["--duration", &format!("{seconds}s")]);
+    if !keep_alive {
+        command.args(["--header", "Connection: close"]);
+    }
+    command
+}
 
-fn parse(text: &str) -> anyhow::Result<Report> {
+/// How many clients there are; design figures are for a hundred.
+pub(super) const CONNECTIONS: usize = 100;
+
+/// Reads what wrk printed.
+pub(super) fn parse(text: &str) -> anyhow::Result<Report> {
     let mut report = Report {
         requests: 0,
         per_second: 0.0,
