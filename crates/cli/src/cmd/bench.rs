@@ -150,6 +150,12 @@ fn load(name: &str, typed: &Typed) -> Result<ExitCode, Failure> {
         Ok(prepared) => prepared,
         Err(refusal) => return refuse(name, typed.mode, &refusal),
     };
+    if let Some(source) = &typed.connection.unknown_source {
+        if typed.mode == Mode::Ab {
+            output::begin(typed, &prepared, false)?;
+        }
+        return refuse(name, typed.mode, &Refusal::Source(source.clone()));
+    }
     output::check_files(typed)?;
     let interrupted = catch_interrupts()?;
     let mut display = Display::new(typed, &prepared.plan);

@@ -10,6 +10,7 @@
 )]
 
 mod access_log;
+mod bench;
 mod bodies;
 mod commands;
 mod concurrency;

@@ -109,7 +109,7 @@ pub(super) fn end(
         Mode::Ab => end_as_ab(typed, prepared, report, has_heartbeat)?,
         Mode::Ours => {
             say(&text_of(typed, prepared, report))?;
-            write_files(&typed.output, report)?;
+            write_files(&typed.output, report).map_err(Failure::Fault)?;
             exit_code(report)
         }
     };
@@ -176,8 +176,8 @@ fn end_as_ab(
     let output = &typed.output;
     if let Some((words, code)) = dying_words(prepared, report) {
         writeln!(io::stderr(), "{words}")?;
-        if ab::done(report) > 0 {
-            let total = ab::done(report);
+        let total = done_before_death(report);
+        if total > 0 {
             say(&format!("Total of {total} requests completed\n"))?;
         }
         return Ok(ExitCode::from(code));
@@ -192,12 +192,21 @@ fn end_as_ab(
     }
     say(&ab::text(report, subject))?;
     if ab::done(report) > 0
-        && let Err(failure) = write_files(output, report)
+        && let Err(message) = write_files(output, report)
     {
-        failure.say();
+        writeln!(io::stderr(), "{message}")?;
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::from(u8::from(stopped)))
+}
+
+/// ab dies of the first error of the kind that ends it, before it counts that.
+fn done_before_death(report: &Report) -> u64 {
+    let fatal = match &report.ending {
+        Ending::Failure(error) => report.failures.of(error.kind),
+        _ => 0,
+    };
+    ab::done(report).saturating_sub(fatal)
 }
 
 /// What ab says instead of a report, and the exit code that comes of the error's number.
@@ -241,8 +250,10 @@ fn apr(call: &str, words: &str, number: i32) -> (String, u8) {
     (format!("{call}: {words} ({number})"), code)
 }
 
-/// ab's files.
-fn write_files(output: &Output, report: &Report) -> Result<(), Failure> {
+/// ab's files; what cannot be written is said in ab's words.
+fn write_files(output: &Output, report: &Report) -> Result<(), String> {
+    let cannot_open =
+        |what, error: &io::Error| format!("Cannot open {what} output file: {}", reason(error));
     if let Some(path) = &output.percentiles {
         let text = ab::percentiles_csv(report);
         fs::write(path, text).map_err(|error| cannot_open("CSV", &error))?;
@@ -286,11 +297,6 @@ fn ctime(time: SystemTime, zone: &TimeZone) -> String {
     let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
     let time = time.to_zoned(zone.clone());
     time.strftime("%a %b %d %H:%M:%S %Y").to_string()
-}
-
-/// In ab's words, less the prefix that ours have.
-fn cannot_open(what: &str, error: &io::Error) -> Failure {
-    Failure::Fault(format!("Cannot open {what} output file: {}", reason(error)))
 }
 
 fn cannot_write(path: &str, error: &io::Error) -> Failure {

@@ -75,6 +75,8 @@ pub(super) struct Connection {
     pub(super) pipeline: Option<u64>,
     pub(super) requests_max: Option<u64>,
     pub(super) sources: Vec<IpAddr>,
+    /// A local address that nobody knows, which ab finds out when the run begins.
+    pub(super) unknown_source: Option<String>,
     pub(super) buffer: Option<usize>,
 }
 
@@ -265,8 +267,7 @@ impl Typed {
             }
             Id::Source | Id::SecondSource => {
                 for each in text.split(',').filter(|each| !each.is_empty()) {
-                    let address = source(each).ok_or_else(|| Refusal::Source(each.to_owned()))?;
-                    self.connection.sources.push(address);
+                    self.connection.add_source(each);
                 }
             }
             Id::Window => {
@@ -317,6 +318,15 @@ impl Typed {
             Id::Version | Id::Help => {}
         }
         Ok(())
+    }
+}
+
+impl Connection {
+    fn add_source(&mut self, text: &str) {
+        match source(text) {
+            Some(address) => self.sources.push(address),
+            None => self.unknown_source = Some(text.to_owned()),
+        }
     }
 }
 
