@@ -11,6 +11,7 @@
 
 mod access_log;
 mod bench;
+mod bench_report;
 mod bodies;
 mod commands;
 mod concurrency;

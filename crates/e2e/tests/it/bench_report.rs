@@ -1,0 +1,245 @@
+//! What `bench` says by itself: reports that count everything once, warnings, files, exit codes.
+//!
+//! The servers are nginx, our own application over AJP13 and Unix sockets, and peers that misbehave
+//! in one exact way.
+
+use std::fs;
+
+use catamaran_e2e::{App, Nginx, catamaran};
+use catamaran_testkit::{Deadline, Peer, Process, Script, Signal, address};
+use serde_json::Value;
+
+/// Runs `bench` with these words to its end.
+fn bench(words: &str) -> (Option<i32>, String, String) {
+    let arguments: Vec<&str> = ["bench"]
+        .into_iter()
+        .chain(words.split_whitespace())
+        .collect();
+    ended(catamaran(&arguments).unwrap())
+}
+
+fn ended(mut process: Process) -> (Option<i32>, String, String) {
+    let status = process.wait(Deadline::default()).unwrap();
+    (status.code(), process.stdout(), process.stderr())
+}
+
+/// The report as JSON, and the exit code.
+fn report(words: &str) -> (Option<i32>, Value) {
+    let (code, stdout, stderr) = bench(&format!("--json {words}"));
+    let value = serde_json::from_str(&stdout);
+    (
+        code,
+        value.unwrap_or_else(|error| panic!("{words}: {error}: {stdout}{stderr}")),
+    )
+}
+
+fn warnings(report: &Value) -> Vec<&str> {
+    let warnings = report["warnings"].as_array().unwrap().iter();
+    warnings
+        .filter_map(|warning| warning["kind"].as_str())
+        .collect()
+}
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nServer: peer\r\nContent-Length: 5\r\n\r\nhello";
+
+fn answers(bytes: &'static [u8]) -> Script {
+    Script::new().expect_until(b"\r\n\r\n").send(bytes)
+}
+
+#[test]
+fn a_run_without_faults() {
+    let nginx = Nginx::with_pages().unwrap();
+    let url = format!("http://{}/", nginx.address());
+    let (code, report) = report(&format!("-k -n 300 -c 10 {url}"));
+    assert_eq!(code, Some(0));
+    assert_eq!(report["schema"], "catamaran-bench/1");
+    assert_eq!(report["url"], url);
+    assert_eq!(report["statuses"]["200"], 300);
+    assert_eq!(report["requests"]["kept_alive"], 300);
+    assert_eq!(report["connections"]["opened"], 10);
+    assert_eq!(report["bytes"]["received_bodies"], 300 * 347);
+    assert_eq!(report["latency"]["total"]["count"], 300);
+    assert_eq!(report["latency"]["corrected"], Value::Null);
+    let (code, stdout, stderr) = bench(&format!("-n 3 {url}"));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(stdout.contains("\nComplete requests:      3\n"), "{stdout}");
+}
+
+#[test]
+fn a_schedule_has_corrected_latencies() {
+    let nginx = Nginx::with_pages().unwrap();
+    let url = format!("http://{}/", nginx.address());
+    let (code, report) = report(&format!("-k --rate 500 -n 100 --arrivals constant {url}"));
+    assert_eq!(code, Some(0));
+    for times in ["total", "corrected", "lateness"] {
+        assert_eq!(report["latency"][times]["count"], 100, "{times}");
+    }
+}
+
+#[test]
+fn over_ajp13_and_unix_sockets() {
+    let tcp = App::start("epoll", &[]).unwrap();
+    let unix = App::start_on_unix_sockets("epoll").unwrap();
+    for url in [
+        format!("http://{}", tcp.http()),
+        format!("ajp://{}", tcp.ajp()),
+        format!("http+{}", unix.http()),
+        format!("ajp+{}", unix.ajp()),
+    ] {
+        for flags in ["-n 100 -c 5", "-k -n 100 -c 5", "-n 20 --data hello"] {
+            let (code, report) = report(&format!("{flags} {url}"));
+            assert_eq!(code, Some(0), "{flags} {url}: {report}");
+            let answered = &report["requests"]["completed"];
+            assert_eq!(*answered, report["statuses"]["200"], "{flags} {url}");
+        }
+    }
+}
+
+#[test]
+fn what_ab_hides_is_warned_of() {
+    let nginx = Nginx::with_pages().unwrap();
+    let redirect = format!("-k -n 50 http://{}/redirect", nginx.address());
+    let (code, redirected) = report(&redirect);
+    assert_eq!(code, Some(0));
+    assert!(warnings(&redirected).contains(&"non-2xx"), "{redirected}");
+    let peer = Peer::start(answers(
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi",
+    ));
+    let (code, closed) = report(&format!("-k -n 20 http://{}/", peer.address()));
+    assert_eq!(code, Some(0));
+    assert!(
+        warnings(&closed).contains(&"keep-alive-refused"),
+        "{closed}"
+    );
+}
+
+#[test]
+fn every_failure_is_counted_once_with_its_cause() {
+    type Play = fn(usize) -> Script;
+    let plays: [(&str, Play); 6] = [
+        ("reset", |_| Script::new().expect_until(b"\r\n\r\n").reset()),
+        ("early-close", |_| Script::new().expect_until(b"\r\n\r\n")),
+        ("truncated-head", |_| answers(b"HTTP/1.1 200 OK\r\nServ")),
+        ("truncated-body", |_| {
+            answers(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe")
+        }),
+        ("bad-head", |_| answers(b"nonsense\r\n\r\n")),
+        ("timeout", |_| Script::new().stall()),
+    ];
+    for (kind, play) in plays {
+        let peer = Peer::start_with(play);
+        let (code, report) = report(&format!("-n 4 -c 2 -s 200ms http://{}/", peer.address()));
+        assert_eq!(code, Some(1), "{kind}");
+        assert_eq!(report["failures"][kind], 4, "{kind}: {report}");
+        assert_eq!(report["requests"]["failed"], 4, "{kind}: {report}");
+    }
+    let unused = address::refusing().unwrap();
+    let (code, report) = report(&format!("-n 4 http://{unused}/"));
+    assert_eq!(
+        (code, &report["failures"]["refused"]),
+        (Some(1), &Value::from(4))
+    );
+}
+
+#[test]
+fn a_name_that_is_not_found_ends_the_run_with_a_report() {
+    let (code, report) = report("-n 4 http://no.such.host.invalid/");
+    assert_eq!(code, Some(1));
+    assert_eq!(report["ending"], "failure");
+    assert_eq!(report["error"]["kind"], "name");
+}
+
+#[test]
+fn files_are_written_and_rows_add_up() {
+    let nginx = Nginx::with_pages().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (csv, json, hdr) = (path("runs.csv"), path("run.json"), path("run.hlog"));
+    let line = format!(
+        "-n 20 --csv={csv} --json={json} --hdr {hdr} -e {} http://{}/",
+        path("percentiles"),
+        nginx.address()
+    );
+    for _ in 0..2 {
+        let (code, stdout, stderr) = bench(&line);
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(stdout.contains("Complete requests:      20\n"), "{stdout}");
+    }
+    let rows = fs::read_to_string(&csv).unwrap();
+    assert_eq!(rows.lines().count(), 3, "{rows}");
+    let value: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!(value["requests"]["completed"], 20);
+    let log = fs::read_to_string(&hdr).unwrap();
+    assert!(
+        log.starts_with("#[Histogram log format version 1.3]\n"),
+        "{log}"
+    );
+    assert!(log.contains("\nTag=total,0.000,"), "{log}");
+    let rows = fs::read_to_string(path("percentiles")).unwrap();
+    assert_eq!(rows.lines().count(), 102, "{rows}");
+    let (code, stdout, stderr) = bench(&format!("--hdr /no/such/file http://{}/", nginx.address()));
+    let expected = "error: cannot write /no/such/file: No such file or directory\n";
+    assert_eq!(
+        (code, stdout.as_str(), stderr.as_str()),
+        (Some(1), "", expected)
+    );
+}
+
+#[test]
+fn an_interrupt_ends_with_the_report_of_what_was_done() {
+    let peer = Peer::start_with(|connection| match connection {
+        0..3 => answers(ANSWER),
+        _ => Script::new().stall(),
+    });
+    let url = format!("http://{}/", peer.address());
+    for (flags, code, expected) in [
+        ("", 0, "\nWARNING: the run was stopped by hand\n"),
+        ("--compat ab", 1, "\nComplete requests:      0\n"),
+    ] {
+        let before = peer.connections();
+        let line = format!("bench {flags} -n 10 {url}");
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        let mut process = catamaran(&arguments).unwrap();
+        // The first run gets three answers, and both then wait for one that does not come.
+        let last = before.max(3);
+        let _ = peer.wait_received(last, 20);
+        process.signal(Signal::Interrupt).unwrap();
+        let (ended, stdout, stderr) = ended(process);
+        assert_eq!(ended, Some(code), "{flags} {stdout}{stderr}");
+        assert!(stdout.contains(expected), "{flags} {stdout}");
+    }
+}
+
+#[test]
+fn a_line_that_makes_no_sense_is_one_line_and_exit_code_2() {
+    for (words, expected) in [
+        (
+            "",
+            "there is no URL: give one, or a file of them with --urls",
+        ),
+        (
+            "-n 0 http://h/",
+            "-n takes a number of requests above zero, not \"0\"",
+        ),
+        ("--whatever http://h/", "--whatever is no flag of bench"),
+        (
+            "--rate 5 http://h/",
+            "nothing says when to end: give --duration, --stage or -n",
+        ),
+        (
+            "--pipeline 2 ajp://h/",
+            "AJP13 has no pipelining: one request at a time",
+        ),
+    ] {
+        let (code, stdout, stderr) = bench(words);
+        let expected = format!("error: {expected}; `catamaran bench --help` lists the flags\n");
+        assert_eq!(
+            (code, stdout.as_str(), stderr),
+            (Some(2), "", expected),
+            "{words}"
+        );
+    }
+    let (code, stdout, _) = bench("--help");
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains("\n  -n, --requests N"), "{stdout}");
+}
