@@ -10,15 +10,19 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
+mod agent;
 pub(crate) mod epoll;
+mod lent;
 pub(crate) mod listen;
 mod timers;
 pub(crate) mod uring;
+mod wakeups;
 
-use socket2::Socket;
+use http::HeaderValue;
+use socket2::{SockRef, Socket, TcpKeepalive};
 
 use crate::{
     IoModel, StartError,
@@ -165,3 +169,33 @@ const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 fn now() -> Instant {
     Instant::now()
 }
+
+/// The current `Date`.
+fn date() -> HeaderValue {
+    let text = httpdate::fmt_http_date(SystemTime::now());
+    HeaderValue::from_str(&text).expect("an HTTP date is a valid field value")
+}
+
+/// Small responses leave at once. AJP connections may be idle for ever, so that a front that
+/// vanished without a word is noticed only by probing.
+fn set_options(stream: SockRef<'_>, protocol: Protocol) {
+    // Both are improvements; a connection is served without them too.
+    let _ = stream.set_tcp_nodelay(true);
+    if protocol == Protocol::Ajp {
+        let _ = stream.set_tcp_keepalive(&KEEPALIVE);
+    }
+}
+
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
+    .with_time(Duration::from_secs(60))
+    .with_interval(Duration::from_secs(15))
+    .with_retries(4);
+
+/// Read at once at most.
+const READ_MAX: usize = 64 * 1024;
+/// Pause before accepting again when there were no descriptors or connections left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long to wait for the peer's end of stream after ours.
+const LINGER: Duration = Duration::from_secs(2);
+/// How much to throw away meanwhile.
+const LINGER_BYTES: usize = 256 * 1024;

@@ -8,13 +8,11 @@
 use std::{
     collections::VecDeque,
     io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread::{self, JoinHandle},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
-use bytes::BytesMut;
-use http::HeaderValue;
 use mio::{Events, Interest, Poll, Token, Waker, event::Event};
 use slab::Slab;
 use socket2::Socket;
@@ -22,8 +20,10 @@ use socket2::Socket;
 mod stream;
 mod task;
 
-use super::{Shared, now, timers::Timers};
-use crate::{config::Listener, conn::Peer, counters::Counters, output::Output, pipe::Wake};
+use super::{
+    ACCEPT_PAUSE, READ_MAX, Shared, agent::Agent, lent::Lent, timers::Timers, wakeups::Wakeups,
+};
+use crate::{config::Listener, counters::Counters};
 use stream::Acceptor;
 use task::{Fate, Task};
 
@@ -34,19 +34,10 @@ pub(crate) struct Running {
     wakeups: Arc<Wakeups>,
 }
 
-/// Connections that applications have something for, and the way to tell the worker.
-#[derive(Debug)]
-struct Wakeups {
-    /// Keys of tasks, some perhaps of earlier ones. A lock held for a push or a swap.
-    keys: Mutex<Vec<usize>>,
-    waker: Waker,
-}
-
 impl Running {
     /// Makes the worker look at [`Shared`]'s stop.
     pub(crate) fn wake(&self) {
-        // Fails only if the worker's queue is gone, and then it needs no waking.
-        let _ = self.wakeups.waker.wake();
+        self.wakeups.rouse();
     }
 
     /// Waits for the worker to end.
@@ -65,16 +56,19 @@ pub(crate) fn spawn(
     counters: &Arc<Counters>,
 ) -> io::Result<Running> {
     let poll = Poll::new()?;
-    let wakeups = Arc::new(Wakeups {
-        keys: Mutex::default(),
-        waker: Waker::new(poll.registry(), WAKE)?,
-    });
+    let waker = Waker::new(poll.registry(), WAKE)?;
+    let wakeups = Arc::new(Wakeups::new(move || {
+        // Fails only if the worker's queue is gone, and then it needs no waking.
+        let _ = waker.wake();
+    }));
     let mut acceptors = Vec::new();
     for (place, (listener, socket)) in listeners.into_iter().enumerate() {
         let mut acceptor = Acceptor::new(&listener, socket);
         acceptor.register(poll.registry(), Token(ACCEPT_FIRST + place))?;
         acceptors.push((acceptor, true));
     }
+    let mut lent = Lent::new(shared.clone(), counters.clone(), wakeups.clone());
+    lent.scratch = vec![0; READ_MAX].into_boxed_slice();
     let worker = Worker {
         poll,
         acceptors,
@@ -84,7 +78,7 @@ pub(crate) fn spawn(
         unfinished: VecDeque::new(),
         timers: Timers::default(),
         stop: None,
-        lent: Lent::new(shared.clone(), counters.clone(), wakeups.clone()),
+        lent,
         wakeups: wakeups.clone(),
         woken: Vec::new(),
     };
@@ -116,30 +110,12 @@ struct Worker {
     lent: Lent,
 }
 
-/// What a worker lends to the task whose turn it is.
-#[derive(Debug)]
-struct Lent {
-    shared: Arc<Shared>,
-    counters: Arc<Counters>,
-    wakeups: Arc<dyn Wake>,
-    now: Instant,
-    date: HeaderValue,
-    date_until: Instant,
-    scratch: Box<[u8]>,
-    input: BytesMut,
-    out: Output,
-}
-
 const WAKE: Token = Token(usize::MAX);
 /// Tokens of listeners count up from here, those of tasks from 0.
 const ACCEPT_FIRST: usize = usize::MAX / 2;
 /// Connections accepted in a row before others get their turn.
 const ACCEPTS_MAX: usize = 64;
-/// Pause before accepting again when there were no descriptors or connections left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const EVENTS_MAX: usize = 1024;
-/// Read at once at most.
-const READ_MAX: usize = 64 * 1024;
 
 impl Worker {
     fn run(mut self) {
@@ -161,7 +137,7 @@ impl Worker {
             self.accept();
         }
         for (_, task) in std::mem::take(&mut self.tasks) {
-            self.lent.forget(&task, Some("stopped"));
+            self.lent.forget(&task.agent, Some("stopped"));
         }
     }
 
@@ -223,7 +199,7 @@ impl Worker {
     fn close(&mut self, key: usize, reason: Option<&'static str>) {
         let task = self.tasks.remove(key);
         self.timers.clear(key);
-        self.lent.forget(&task, reason);
+        self.lent.forget(&task.agent, reason);
         // There is room now, so waiting connections need not wait for the pause to end.
         self.accept_again = None;
     }
@@ -234,7 +210,7 @@ impl Worker {
         for key in keys.drain(..) {
             // The key may belong to a later connection by now, which loses nothing by a turn.
             if let Some(task) = self.tasks.get_mut(key) {
-                task.handle_wake();
+                task.agent.handle_wake();
                 self.advance(key);
             }
         }
@@ -257,7 +233,7 @@ impl Worker {
     fn fire_timers(&mut self) {
         while let Some(key) = self.timers.pop_due(self.lent.now) {
             if let Some(task) = self.tasks.get_mut(key) {
-                task.handle_time(&self.lent);
+                task.agent.handle_time(&self.lent);
                 self.advance(key);
             }
         }
@@ -293,7 +269,8 @@ impl Worker {
                 self.starved = false;
                 let protocol = acceptor.protocol();
                 let key = self.tasks.vacant_key();
-                self.open(Task::new(stream, peer, (protocol, key), &self.lent));
+                let agent = Agent::new((protocol, key), peer, &self.lent);
+                self.open(Task::new(stream, agent));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => *ready = false,
             // The peer gave up while it waited in the queue.
@@ -323,7 +300,7 @@ impl Worker {
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot watch a connection and closes it");
-                self.lent.forget(&task, Some("accept"));
+                self.lent.forget(&task.agent, Some("accept"));
             }
         }
     }
@@ -340,77 +317,9 @@ impl Worker {
         let keys: Vec<usize> = self.tasks.iter().map(|(key, _)| key).collect();
         for key in keys {
             if let Some(task) = self.tasks.get_mut(key) {
-                task.drain();
+                task.agent.drain();
                 self.advance(key);
             }
         }
     }
-}
-
-impl Wakeups {
-    /// Moves the keys to `keys`, which is empty.
-    fn take(&self, keys: &mut Vec<usize>) {
-        let mut waiting = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::swap(&mut *waiting, keys);
-    }
-}
-
-impl Wake for Wakeups {
-    fn wake(&self, key: usize) {
-        let mut waiting = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.push(key);
-        // The worker takes all keys at once, so whoever left the first one has told it.
-        let first = waiting.len() == 1;
-        drop(waiting);
-        if first {
-            // Fails only if the worker's queue is gone, and then there is nobody to tell.
-            let _ = self.waker.wake();
-        }
-    }
-}
-
-impl Lent {
-    fn new(shared: Arc<Shared>, counters: Arc<Counters>, wakeups: Arc<dyn Wake>) -> Self {
-        let now = now();
-        Self {
-            shared,
-            counters,
-            wakeups,
-            now,
-            date: date(),
-            date_until: now + Duration::from_secs(1),
-            scratch: vec![0; READ_MAX].into_boxed_slice(),
-            input: BytesMut::new(),
-            out: Output::default(),
-        }
-    }
-
-    fn look_at_the_clock(&mut self) {
-        self.now = now();
-        if self.now >= self.date_until {
-            self.date = date();
-            self.date_until = self.now + Duration::from_secs(1);
-        }
-    }
-
-    /// Accounts for a request or a connection that ended badly.
-    fn refuse(&self, peer: &Peer, reason: &'static str) {
-        self.counters.refuse(reason);
-        tracing::debug!(?peer, reason, "given up");
-    }
-
-    /// Accounts for a connection that is closed.
-    fn forget(&self, task: &Task, reason: Option<&'static str>) {
-        self.shared.dismiss();
-        Counters::add(&self.counters.closed, 1);
-        if let Some(reason) = reason {
-            self.refuse(task.peer(), reason);
-        }
-    }
-}
-
-/// The current `Date`.
-fn date() -> HeaderValue {
-    let text = httpdate::fmt_http_date(SystemTime::now());
-    HeaderValue::from_str(&text).expect("an HTTP date is a valid field value")
 }

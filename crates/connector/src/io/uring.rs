@@ -11,13 +11,11 @@ use std::{
     collections::VecDeque,
     io,
     os::fd::OwnedFd,
-    sync::{Arc, Mutex, PoisonError, mpsc::sync_channel},
+    sync::{Arc, mpsc::sync_channel},
     thread::{self, JoinHandle},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
-use bytes::BytesMut;
-use http::HeaderValue;
 use slab::Slab;
 use socket2::Socket;
 
@@ -25,13 +23,10 @@ mod acceptor;
 mod ring;
 mod task;
 
-use super::{Shared, now, timers::Timers};
-use crate::{
-    NoUring, StartError, config::Listener, conn::Peer, counters::Counters, output::Output,
-    pipe::Wake,
-};
+use super::{ACCEPT_PAUSE, Shared, agent::Agent, lent::Lent, timers::Timers, wakeups::Wakeups};
+use crate::{NoUring, StartError, config::Listener, counters::Counters};
 use acceptor::Acceptor;
-use ring::{Completion, Ring, Waker};
+use ring::{Completion, Ring};
 use task::{Fate, Task};
 
 /// A worker that runs.
@@ -41,18 +36,10 @@ pub(crate) struct Running {
     wakeups: Arc<Wakeups>,
 }
 
-/// Connections that applications have something for, and the way to tell the worker.
-#[derive(Debug)]
-struct Wakeups {
-    /// Keys of tasks, some perhaps of earlier ones. A lock held for a push or a swap.
-    keys: Mutex<Vec<usize>>,
-    waker: Waker,
-}
-
 impl Running {
     /// Makes the worker look at [`Shared`]'s stop.
     pub(crate) fn wake(&self) {
-        self.wakeups.waker.wake();
+        self.wakeups.rouse();
     }
 
     /// Waits for the worker to end.
@@ -122,22 +109,6 @@ struct Worker {
     lent: Lent,
 }
 
-/// What a worker lends to the task whose turn it is.
-#[derive(Debug)]
-struct Lent {
-    shared: Arc<Shared>,
-    counters: Arc<Counters>,
-    wakeups: Arc<dyn Wake>,
-    now: Instant,
-    date: HeaderValue,
-    date_until: Instant,
-    input: BytesMut,
-    out: Output,
-}
-
-/// Pause before accepting again when there were no descriptors or connections left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
 impl Worker {
     fn new(
         listeners: Vec<(Listener, Socket)>,
@@ -146,10 +117,8 @@ impl Worker {
     ) -> io::Result<Self> {
         let acceptor = |(listener, socket)| Acceptor::new(&listener, socket);
         let ring = Ring::new()?;
-        let wakeups = Arc::new(Wakeups {
-            keys: Mutex::default(),
-            waker: ring.waker(),
-        });
+        let waker = ring.waker();
+        let wakeups = Arc::new(Wakeups::new(move || waker.wake()));
         Ok(Self {
             ring,
             acceptors: listeners
@@ -185,7 +154,7 @@ impl Worker {
         }
         for (_, mut task) in std::mem::take(&mut self.tasks) {
             task.abandon(&mut self.ring);
-            self.lent.forget(&task, Some("stopped"));
+            self.lent.forget(&task.agent, Some("stopped"));
         }
     }
 
@@ -244,7 +213,7 @@ impl Worker {
         let mut task = self.tasks.remove(key);
         task.abandon(&mut self.ring);
         self.timers.clear(key);
-        self.lent.forget(&task, reason);
+        self.lent.forget(&task.agent, reason);
         // There is room now, so waiting connections need not wait for the pause to end.
         self.accept_again = None;
     }
@@ -255,7 +224,7 @@ impl Worker {
         for key in keys.drain(..) {
             // The key may belong to a later connection by now, which loses nothing by a turn.
             if let Some(task) = self.tasks.get_mut(key) {
-                task.handle_wake();
+                task.agent.handle_wake();
                 self.advance(key);
             }
         }
@@ -265,7 +234,7 @@ impl Worker {
     fn fire_timers(&mut self) {
         while let Some(key) = self.timers.pop_due(self.lent.now) {
             if let Some(task) = self.tasks.get_mut(key) {
-                task.handle_time(&self.lent);
+                task.agent.handle_time(&self.lent);
                 self.advance(key);
             }
         }
@@ -365,12 +334,8 @@ impl Worker {
         Counters::add(&self.lent.counters.accepted, 1);
         let entry = self.tasks.vacant_entry();
         let key = entry.key();
-        entry.insert(Box::new(Task::new(
-            socket,
-            peer,
-            (protocol, key),
-            &self.lent,
-        )));
+        let agent = Agent::new((protocol, key), peer, &self.lent);
+        entry.insert(Box::new(Task::new(socket, agent)));
         self.advance(key);
     }
 
@@ -423,83 +388,10 @@ impl Worker {
 
     fn drain(&mut self, key: usize) {
         if let Some(task) = self.tasks.get_mut(key) {
-            task.drain();
+            task.agent.drain();
             self.advance(key);
         }
     }
-}
-
-impl Wakeups {
-    /// Moves the keys to `keys`, which is empty.
-    fn take(&self, keys: &mut Vec<usize>) {
-        let mut waiting = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::swap(&mut *waiting, keys);
-    }
-}
-
-impl Wake for Wakeups {
-    fn wake(&self, key: usize) {
-        let mut waiting = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.push(key);
-        // The worker takes all keys at once, so whoever left the first one has told it.
-        let first = waiting.len() == 1;
-        drop(waiting);
-        if first {
-            self.waker.wake();
-        }
-    }
-}
-
-impl Lent {
-    fn new(shared: Arc<Shared>, counters: Arc<Counters>, wakeups: Arc<dyn Wake>) -> Self {
-        let now = now();
-        Self {
-            shared,
-            counters,
-            wakeups,
-            now,
-            date: date(),
-            date_until: now + Duration::from_secs(1),
-            input: BytesMut::new(),
-            out: Output::default(),
-        }
-    }
-
-    /// Takes back the space of an output that has been sent.
-    fn keep(&mut self, out: Output) {
-        if self.out.is_vacant() {
-            self.out = out;
-        }
-    }
-
-    fn look_at_the_clock(&mut self) {
-        self.now = now();
-        if self.now >= self.date_until {
-            self.date = date();
-            self.date_until = self.now + Duration::from_secs(1);
-        }
-    }
-
-    /// Accounts for a request or a connection that ended badly.
-    fn refuse(&self, peer: &Peer, reason: &'static str) {
-        self.counters.refuse(reason);
-        tracing::debug!(?peer, reason, "given up");
-    }
-
-    /// Accounts for a connection that is closed.
-    fn forget(&self, task: &Task, reason: Option<&'static str>) {
-        self.shared.dismiss();
-        Counters::add(&self.counters.closed, 1);
-        if let Some(reason) = reason {
-            self.refuse(task.peer(), reason);
-        }
-    }
-}
-
-/// The current `Date`.
-fn date() -> HeaderValue {
-    let text = httpdate::fmt_http_date(SystemTime::now());
-    HeaderValue::from_str(&text).expect("an HTTP date is a valid field value")
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::{
     io::{self, IoSlice, Read, Write},
     net::{Shutdown, SocketAddr},
-    time::Duration,
 };
 
 use mio::{
@@ -11,11 +10,12 @@ use mio::{
     event::Source,
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
 };
-use socket2::{SockRef, Socket, TcpKeepalive};
+use socket2::{SockRef, Socket};
 
 use crate::{
     config::{Address, Listener, Protocol},
     conn::Peer,
+    io::set_options,
     output::{Output, SLICES_MAX},
 };
 
@@ -66,7 +66,7 @@ impl Acceptor {
         match &self.socket {
             Listening::Tcp { socket, local } => {
                 let (stream, remote) = socket.accept()?;
-                self.set_options(&stream);
+                set_options(SockRef::from(&stream), self.protocol);
                 let local = match local {
                     Some(local) => *local,
                     None => stream.local_addr()?,
@@ -79,22 +79,7 @@ impl Acceptor {
             }
         }
     }
-
-    /// Small responses leave at once. AJP connections may be idle for ever, so that a front that
-    /// vanished without a word is noticed only by probing.
-    fn set_options(&self, stream: &TcpStream) {
-        // Both are improvements; a connection is served without them too.
-        let _ = stream.set_nodelay(true);
-        if self.protocol == Protocol::Ajp {
-            let _ = SockRef::from(stream).set_tcp_keepalive(&KEEPALIVE);
-        }
-    }
 }
-
-const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
-    .with_time(Duration::from_secs(60))
-    .with_interval(Duration::from_secs(15))
-    .with_retries(4);
 
 /// A connected socket.
 #[derive(Debug)]

@@ -1,13 +1,14 @@
 //! A listening socket on the ring, and what is known of the connections it accepts.
 
-use std::{io, net::SocketAddr, os::fd::OwnedFd, rc::Rc, time::Duration};
+use std::{io, net::SocketAddr, os::fd::OwnedFd, rc::Rc};
 
-use socket2::{SockRef, Socket, TcpKeepalive};
+use socket2::{SockRef, Socket};
 
 use super::ring::OperationId;
 use crate::{
     config::{Address, Listener, Protocol},
     conn::Peer,
+    io::set_options,
 };
 
 /// A listening socket and what is spoken there.
@@ -61,8 +62,8 @@ impl Acceptor {
         let Transport::Tcp { local } = self.transport else {
             return Ok(Peer::Unix);
         };
+        set_options(SockRef::from(socket), self.protocol);
         let socket = SockRef::from(socket);
-        self.set_options(&socket);
         let not_tcp = || io::Error::from(io::ErrorKind::InvalidData);
         let address = |address: socket2::SockAddr| address.as_socket().ok_or_else(not_tcp);
         Ok(Peer::Tcp {
@@ -73,19 +74,4 @@ impl Acceptor {
             },
         })
     }
-
-    /// Small responses leave at once. AJP connections may be idle for ever, so that a front that
-    /// vanished without a word is noticed only by probing.
-    fn set_options(&self, socket: &SockRef<'_>) {
-        // Both are improvements; a connection is served without them too.
-        let _ = socket.set_tcp_nodelay(true);
-        if self.protocol == Protocol::Ajp {
-            let _ = socket.set_tcp_keepalive(&KEEPALIVE);
-        }
-    }
 }
-
-const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
-    .with_time(Duration::from_secs(60))
-    .with_interval(Duration::from_secs(15))
-    .with_retries(4);

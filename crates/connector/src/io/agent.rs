@@ -1,0 +1,266 @@
+//! What both event loops have for each connection: its `Conn`, its buffers, what it waits for.
+//!
+//! An agent does what the `Conn` says up to where that has to wait, and knows until when. How bytes
+//! come and go is the business of the driver's task around it, which reads [`Agent::want`], moves
+//! bytes accordingly, and says what has come of it.
+
+use std::time::Instant;
+
+use bytes::BytesMut;
+
+use super::{FAR, LINGER, LINGER_BYTES, lent::Lent, now};
+use crate::{
+    application::Caller,
+    config::Protocol,
+    conn::{Action, Awaiting, Close, Conn, Io, Peer},
+    handler::Request,
+    output::Output,
+};
+
+/// A connection without its socket, and where it stands.
+#[derive(Debug)]
+pub(super) struct Agent {
+    /// The worker's name for the connection.
+    key: usize,
+    conn: Conn,
+    /// Received and not yet consumed; without a buffer while idle.
+    pub(super) input: BytesMut,
+    /// To be sent; without a buffer while idle.
+    pub(super) out: Output,
+    pub(super) want: Want,
+    /// The class of the read deadline that runs, and when it ends.
+    patience: Option<(Awaiting, Option<Instant>)>,
+    /// When to give up a peer that takes nothing; set while bytes cannot be sent.
+    stalled: Option<Instant>,
+}
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Want {
+    /// Its turn.
+    Poll,
+    /// Bytes from the peer.
+    Read,
+    /// Room to send.
+    Write,
+    /// A point in time.
+    Wait { until: Instant },
+    /// The application; as well as bytes from the peer, or room to send.
+    Park { read: bool, write: bool },
+    /// All bytes sent; then the end, which has been accounted for unless it is an orderly one.
+    Close { linger: bool, orderly: bool },
+    /// The peer's end of stream, after ours.
+    Linger { deadline: Instant, left: usize },
+    /// The end.
+    Nothing(Reason),
+}
+
+/// Why a connection is over; `None` if that is how it should be.
+pub(super) type Reason = Option<&'static str>;
+
+impl Agent {
+    /// The agent of a connection just accepted, which the worker knows as `key`.
+    pub(super) fn new((protocol, key): (Protocol, usize), peer: Peer, lent: &Lent) -> Self {
+        Self {
+            key,
+            conn: Conn::new(protocol, peer, lent.shared.config.clone()),
+            input: BytesMut::new(),
+            out: Output::default(),
+            want: Want::Poll,
+            patience: None,
+            stalled: None,
+        }
+    }
+
+    pub(super) fn key(&self) -> usize {
+        self.key
+    }
+
+    pub(super) fn peer(&self) -> &Peer {
+        self.conn.peer()
+    }
+
+    /// Whether no request is being received or answered.
+    pub(super) fn is_idle(&self) -> bool {
+        self.conn.is_idle()
+    }
+
+    /// See [`Conn::watches_input`].
+    pub(super) fn watches_input(&self) -> bool {
+        self.conn.watches_input()
+    }
+
+    /// The connection's timer fired; which of its deadlines has passed, if any, is seen here.
+    pub(super) fn handle_time(&mut self, lent: &Lent) {
+        let passed = |at: Instant| at <= lent.now;
+        if self.stalled.is_some_and(passed) {
+            self.want = Want::Nothing(Some("write-timeout"));
+            return;
+        }
+        match self.want {
+            Want::Wait { until } if passed(until) => self.want = Want::Poll,
+            Want::Linger { deadline, .. } if passed(deadline) => self.want = Want::Nothing(None),
+            Want::Read | Want::Park { .. }
+                if self.patience.and_then(|(_, at)| at).is_some_and(passed) =>
+            {
+                self.patience = None;
+                self.tell(Conn::handle_timeout, lent);
+            }
+            _ => {}
+        }
+    }
+
+    /// The application has something for the connection.
+    pub(super) fn handle_wake(&mut self) {
+        if matches!(self.want, Want::Park { .. }) {
+            self.want = Want::Poll;
+        }
+    }
+
+    /// Bytes have been added to the input.
+    pub(super) fn handle_input(&mut self) {
+        if self
+            .patience
+            .is_some_and(|(awaiting, _)| awaiting.restarts())
+        {
+            self.patience = None;
+        }
+        self.want = Want::Poll;
+    }
+
+    /// Bytes were wanted and the stream has ended.
+    pub(super) fn handle_eof(&mut self, lent: &Lent) {
+        self.tell(Conn::handle_eof, lent);
+    }
+
+    /// The stream has ended, or will when all of it is read, while no bytes are wanted; whether
+    /// that makes a difference.
+    pub(super) fn handle_hangup(&mut self, lent: &Lent) -> bool {
+        let action = self.conn.handle_hangup(&mut Io {
+            input: &mut self.input,
+            out: &mut self.out,
+            date: &lent.date,
+        });
+        let heeded = action.is_some();
+        if let Some(action) = action {
+            self.obey(action, lent);
+        }
+        heeded
+    }
+
+    /// No further request is to be served.
+    pub(super) fn drain(&mut self) {
+        self.conn.drain();
+        if matches!(self.want, Want::Read) {
+            self.want = Want::Poll;
+        }
+    }
+
+    /// Has the connection go on with the bytes at hand.
+    pub(super) fn poll(&mut self, lent: &Lent) {
+        self.tell(Conn::poll, lent);
+    }
+
+    /// The peer takes no bytes from now on, or none since it was last said.
+    pub(super) fn begin_stall(&mut self, lent: &Lent) {
+        if self.stalled.is_none() {
+            self.stalled = Some(lent.now + lent.shared.config.write_timeout.min(FAR));
+        }
+    }
+
+    /// The peer has taken bytes.
+    pub(super) fn end_stall(&mut self) {
+        self.stalled = None;
+    }
+
+    /// Our end of stream has been sent; the peer's is waited for.
+    pub(super) fn linger(&mut self, lent: &Lent) {
+        self.want = Want::Linger {
+            deadline: lent.now + LINGER,
+            left: LINGER_BYTES,
+        };
+    }
+
+    /// When the worker has to look at this connection again even if nothing happens to it.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let wanted = match self.want {
+            Want::Read | Want::Park { .. } => self.patience.and_then(|(_, at)| at),
+            Want::Wait { until } => Some(until),
+            Want::Linger { deadline, .. } => Some(deadline),
+            Want::Poll | Want::Write | Want::Close { .. } | Want::Nothing(_) => None,
+        };
+        [wanted, self.stalled].into_iter().flatten().min()
+    }
+
+    fn tell(&mut self, event: fn(&mut Conn, &mut Io<'_>) -> Action, lent: &Lent) {
+        let action = event(
+            &mut self.conn,
+            &mut Io {
+                input: &mut self.input,
+                out: &mut self.out,
+                date: &lent.date,
+            },
+        );
+        self.obey(action, lent);
+    }
+
+    /// Does what the connection says, up to where that has to wait.
+    fn obey(&mut self, mut action: Action, lent: &Lent) {
+        while let Action::Serve(request) = action {
+            self.patience = None;
+            action = self.serve(request, lent);
+        }
+        self.want = match action {
+            Action::Read(awaiting) => {
+                self.wait_for(awaiting, lent);
+                Want::Read
+            }
+            Action::Write => Want::Write,
+            Action::Park { awaiting, write } => {
+                match awaiting {
+                    Some(awaiting) => self.wait_for(awaiting, lent),
+                    None => self.patience = None,
+                }
+                let read = awaiting.is_some_and(Awaiting::reads);
+                Want::Park { read, write }
+            }
+            // Read anew: the round may have begun a while ago, and no delay is to end early.
+            Action::Wait(pause) => Want::Wait {
+                until: now() + pause.min(FAR),
+            },
+            Action::Close(Close { linger, reason }) => {
+                // Accounted for now and not when the socket closes, which lingering may put off.
+                if let Some(reason) = reason {
+                    lent.refuse(self.conn.peer(), reason);
+                }
+                Want::Close {
+                    linger,
+                    orderly: reason.is_none(),
+                }
+            }
+            Action::Serve(_) => unreachable!("the loop above ends with another action"),
+        };
+    }
+
+    fn serve(&mut self, request: Box<Request>, lent: &Lent) -> Action {
+        let caller = Caller {
+            counters: &lent.counters,
+            driver: &lent.wakeups,
+            key: self.key,
+        };
+        let io = &mut Io {
+            input: &mut self.input,
+            out: &mut self.out,
+            date: &lent.date,
+        };
+        let runner = &lent.shared.runner;
+        runner.serve(request, &mut self.conn, io, caller)
+    }
+
+    fn wait_for(&mut self, awaiting: Awaiting, lent: &Lent) {
+        if self.patience.is_none_or(|(running, _)| running != awaiting) {
+            let patience = lent.shared.patience(awaiting, self.conn.protocol());
+            self.patience = Some((awaiting, patience.map(|patience| lent.now + patience)));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a worker lends to the connection whose turn it is: the time, the shared state, buffers.
+//!
+//! Buffers that are lent are why an idle connection holds none: it takes the worker's when bytes
+//! come, and gives it back when they are used up. What is left over is only then kept, and in a
+//! buffer of its own.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::BytesMut;
+use http::HeaderValue;
+
+use super::{Shared, agent::Agent, date, now};
+use crate::{conn::Peer, counters::Counters, output::Output, pipe::Wake};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Lent {
+    pub(super) shared: Arc<Shared>,
+    pub(super) counters: Arc<Counters>,
+    /// Where applications say that they have something for a connection.
+    pub(super) wakeups: Arc<dyn Wake>,
+    /// When this round of the loop began.
+    pub(super) now: Instant,
+    /// The current value of the `Date` field.
+    pub(super) date: HeaderValue,
+    date_until: Instant,
+    /// Where a driver reads to that has no buffers from elsewhere; empty in others.
+    pub(super) scratch: Box<[u8]>,
+    input: BytesMut,
+    out: Output,
+}
+
+/// What a connection may keep of a buffer in which less than that is left.
+const KEPT_BYTES: usize = 4 * 1024;
+
+impl Lent {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        counters: Arc<Counters>,
+        wakeups: Arc<dyn Wake>,
+    ) -> Self {
+        let now = now();
+        Self {
+            shared,
+            counters,
+            wakeups,
+            now,
+            date: date(),
+            date_until: now + Duration::from_secs(1),
+            scratch: Box::default(),
+            input: BytesMut::new(),
+            out: Output::default(),
+        }
+    }
+
+    pub(super) fn look_at_the_clock(&mut self) {
+        self.now = now();
+        if self.now >= self.date_until {
+            self.date = date();
+            self.date_until = self.now + Duration::from_secs(1);
+        }
+    }
+
+    /// Accounts for a request or a connection that ended badly.
+    pub(super) fn refuse(&self, peer: &Peer, reason: &'static str) {
+        self.counters.refuse(reason);
+        tracing::debug!(?peer, reason, "given up");
+    }
+
+    /// Accounts for a connection that is closed.
+    pub(super) fn forget(&self, agent: &Agent, reason: Option<&'static str>) {
+        self.shared.dismiss();
+        Counters::add(&self.counters.closed, 1);
+        if let Some(reason) = reason {
+            self.refuse(agent.peer(), reason);
+        }
+    }
+
+    /// Lends a buffer for input to a connection that has none.
+    pub(super) fn lend_input(&mut self, own: &mut BytesMut) {
+        if own.capacity() == 0 {
+            std::mem::swap(own, &mut self.input);
+        }
+    }
+
+    /// Takes an empty buffer away from a connection: it is lent again, or goes to the allocator.
+    pub(super) fn take_back_input(&mut self, own: &mut BytesMut) {
+        if own.is_empty() {
+            let mut buffer = std::mem::take(own);
+            if self.input.capacity() == 0 {
+                buffer.clear();
+                self.input = buffer;
+            }
+        } else if own.len() < KEPT_BYTES && own.capacity() > 2 * KEPT_BYTES {
+            // Part of a head: a peer that is slow with the rest is not to hold the space of a
+            // large one.
+            let mut buffer = std::mem::replace(own, BytesMut::from(&own[..]));
+            buffer.clear();
+            self.input = buffer;
+        }
+    }
+
+    /// Lends an output to a connection that has none.
+    pub(super) fn lend_output(&mut self, own: &mut Output) {
+        if own.is_vacant() {
+            std::mem::swap(own, &mut self.out);
+        }
+    }
+
+    /// Takes an empty output away from a connection.
+    pub(super) fn take_back_output(&mut self, own: &mut Output) {
+        if own.is_empty() {
+            let out = std::mem::take(own);
+            if self.out.is_vacant() {
+                self.out = out;
+            }
+        }
+    }
+}
