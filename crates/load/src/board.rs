@@ -12,6 +12,7 @@ use crate::{
     prepare::{Prepared, PreparedRequest},
     report::{Ending, FirstResponse, TlsFacts},
     stream::Address,
+    tls::TlsTarget,
 };
 
 /// The run, as all its threads see it.
@@ -24,6 +25,7 @@ pub(crate) struct Board {
     /// Per request of the plan: its target, and its place there.
     places: Vec<(usize, usize)>,
     pub(crate) addresses: Vec<Address>,
+    pub(crate) tls_targets: Vec<Option<TlsTarget>>,
     /// When measuring begins; [`NEVER`] while nobody knows.
     measure_from: AtomicU64,
     /// How long each request's body was the first time; [`UNKNOWN`] before.
@@ -63,6 +65,7 @@ impl Board {
         plan: Plan,
         targets: Vec<Prepared>,
         addresses: Vec<Address>,
+        tls_targets: Vec<Option<TlsTarget>>,
         threads: usize,
     ) -> Self {
         let places = |(index, target): (usize, &Prepared)| {
@@ -75,6 +78,7 @@ impl Board {
             clock: Clock::start(),
             targets,
             addresses,
+            tls_targets,
             measure_from: AtomicU64::new(NEVER),
             lengths: lengths.take(places.len()).collect(),
             places,

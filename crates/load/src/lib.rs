@@ -17,6 +17,7 @@ pub mod report;
 mod run;
 mod stop;
 mod stream;
+mod tls;
 mod worker;
 
 pub use catamaran_stats::Histogram;

@@ -71,8 +71,8 @@ pub(crate) struct Record {
     pub(crate) seconds: Seconds,
     pub(crate) samples: Vec<Sample>,
     samples_max: usize,
-    /// When the last answer was complete.
-    pub(crate) last_answer: u64,
+    /// When the last request ended, well or not.
+    pub(crate) last_end: u64,
     /// When measuring began.
     origin: u64,
 }
@@ -119,7 +119,7 @@ impl Record {
             seconds: Seconds::default(),
             samples: Vec::new(),
             samples_max,
-            last_answer: origin,
+            last_end: origin,
             origin,
         }
     }
@@ -139,7 +139,7 @@ impl Record {
         {
             *count += 1;
         }
-        self.last_answer = self.last_answer.max(end);
+        self.last_end = self.last_end.max(end);
         record(&mut self.total, total);
         record(&mut self.processing, total.saturating_sub(flight.connect));
         record(&mut self.first_byte, flight.wait());
@@ -238,7 +238,7 @@ impl Record {
         self.without_connect += other.without_connect;
         self.seconds.merge(&other.seconds);
         self.samples.extend_from_slice(&other.samples);
-        self.last_answer = self.last_answer.max(other.last_answer);
+        self.last_end = self.last_end.max(other.last_end);
     }
 
     fn add_bytes(&mut self, flight: &Flight) {
@@ -251,6 +251,7 @@ impl Record {
     fn count_failure(&mut self, kind: FailureKind, now: u64) {
         self.counts.failed += 1;
         self.failures.add(kind);
+        self.last_end = self.last_end.max(now);
         self.seconds.at(now.saturating_sub(self.origin)).failed += 1;
     }
 

@@ -26,7 +26,7 @@ pub struct Report {
     pub ending: Ending,
     /// When measuring began, by the wall clock: for files that name a time.
     pub started_at: SystemTime,
-    /// From when measuring began (after the warm-up) to the last answer, or to the end of the
+    /// From when measuring began (after the warm-up) to the end of the last request, or of the
     /// run's duration if requests were still in flight then.
     pub elapsed: Duration,
     /// The warm-up that came before.

@@ -17,11 +17,12 @@ use std::{
 use crate::{
     board::Board,
     clock::{NEVER, after},
-    plan::{Plan, PlanFault, Transport, WarmUp},
+    plan::{Plan, PlanFault, Target, Transport, WarmUp},
     prepare::prepare,
     report::{Ending, FailureKind, FatalError, Report},
     stop::Budget,
     stream::Address,
+    tls::TlsTarget,
     worker::{Outcome, Part, Worker},
 };
 
@@ -85,6 +86,7 @@ pub struct Running {
 pub fn start(plan: Plan) -> Result<Running, PlanFault> {
     plan.check()?;
     let targets = prepare(&plan)?;
+    let tls_targets = tls_targets(&plan)?;
     let descriptors = descriptors::raise_limit();
     let connections = plan.pace.connections().get();
     let threads = plan.threads.get().min(connections);
@@ -99,7 +101,7 @@ pub fn start(plan: Plan) -> Result<Running, PlanFault> {
     };
     let warm_up = plan.warm_up;
     let budget = Arc::new(Budget::new(plan.stop.requests.map(Into::into), threads));
-    let board = Arc::new(Board::new(plan, targets, addresses, threads));
+    let board = Arc::new(Board::new(plan, targets, addresses, tls_targets, threads));
     let began = SystemTime::now();
     let now = board.clock.now();
     match warm_up {
@@ -191,6 +193,19 @@ impl Running {
         self.outcomes.push(outcome);
         self.missing -= 1;
     }
+}
+
+/// TLS for those targets that want it.
+fn tls_targets(plan: &Plan) -> Result<Vec<Option<TlsTarget>>, PlanFault> {
+    let set_up = |target: &Target| {
+        let endpoint = &target.endpoint;
+        let options = endpoint.tls.as_ref();
+        options
+            .map(|options| TlsTarget::new(options, &endpoint.transport))
+            .transpose()
+    };
+    let targets: Result<_, _> = plan.targets.iter().map(set_up).collect();
+    targets.map_err(PlanFault::Tls)
 }
 
 /// Divides the connections among the threads as evenly as can be.

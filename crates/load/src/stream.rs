@@ -16,9 +16,13 @@ use mio::{
     net::{TcpStream, UnixStream},
 };
 use rustix::io::Errno;
-use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use crate::{plan::Connections, report::FailureKind};
+use crate::{
+    plan::Connections,
+    report::{FailureKind, TlsFacts},
+    tls::{self, TlsStream, TlsTarget},
+};
 
 /// Where to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +31,16 @@ pub(crate) enum Address {
     Unix(PathBuf),
 }
 
-/// A socket that is connected or about to be.
+/// A socket that is connected or about to be, with or without TLS on it.
 #[derive(Debug)]
 pub(crate) enum Stream {
+    Plain(Plain),
+    Tls(Box<TlsStream<Plain>>),
+}
+
+/// A socket.
+#[derive(Debug)]
+pub(crate) enum Plain {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -37,9 +48,22 @@ pub(crate) enum Stream {
 /// Begins a connect; its end comes as writability.
 pub(crate) fn connect(
     address: &Address,
+    tls: Option<&TlsTarget>,
     options: &Connections,
     source: Option<IpAddr>,
 ) -> io::Result<Stream> {
+    let plain = connect_plain(address, options, source)?;
+    Ok(match tls {
+        None => Stream::Plain(plain),
+        Some(target) => Stream::Tls(Box::new(TlsStream::new(plain, target)?)),
+    })
+}
+
+fn connect_plain(
+    address: &Address,
+    options: &Connections,
+    source: Option<IpAddr>,
+) -> io::Result<Plain> {
     let (socket, peer) = match address {
         Address::Tcp(address) => {
             let kind = Type::STREAM.nonblocking();
@@ -66,8 +90,8 @@ pub(crate) fn connect(
     match socket.connect(&peer) {
         Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(error),
         _ => Ok(match address {
-            Address::Tcp(_) => Stream::Tcp(TcpStream::from_std(socket.into())),
-            Address::Unix(_) => Stream::Unix(UnixStream::from_std(socket.into())),
+            Address::Tcp(_) => Plain::Tcp(TcpStream::from_std(socket.into())),
+            Address::Unix(_) => Plain::Unix(UnixStream::from_std(socket.into())),
         }),
     }
 }
@@ -75,33 +99,57 @@ pub(crate) fn connect(
 impl Stream {
     pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
-        match self {
-            Self::Tcp(stream) => stream.register(registry, token, interest),
-            Self::Unix(stream) => stream.register(registry, token, interest),
+        match self.plain() {
+            Plain::Tcp(stream) => stream.register(registry, token, interest),
+            Plain::Unix(stream) => stream.register(registry, token, interest),
         }
     }
 
     /// What became of the connect.
-    pub(crate) fn take_error(&self) -> io::Result<()> {
-        let error = match self {
-            Self::Tcp(stream) => stream.take_error(),
-            Self::Unix(stream) => stream.take_error(),
+    pub(crate) fn take_error(&mut self) -> io::Result<()> {
+        let error = match self.plain() {
+            Plain::Tcp(stream) => stream.take_error(),
+            Plain::Unix(stream) => stream.take_error(),
         };
         error?.map_or(Ok(()), Err)
     }
 
     /// Writes go out at once, however small; matters when several are under way.
-    pub(crate) fn set_nodelay(&self) {
-        if let Self::Tcp(stream) = self {
+    pub(crate) fn set_nodelay(&mut self) {
+        if let Plain::Tcp(stream) = self.plain() {
             // An improvement; the connection works without it.
-            let _ = SockRef::from(stream).set_tcp_nodelay(true);
+            let _ = stream.set_nodelay(true);
+        }
+    }
+
+    /// The socket is connected: `true` once requests can be sent.
+    pub(crate) fn handshake(&mut self) -> io::Result<bool> {
+        match self {
+            Self::Plain(_) => Ok(true),
+            Self::Tls(stream) => stream.handshake(),
+        }
+    }
+
+    /// What TLS agreed on, if there is TLS.
+    pub(crate) fn tls_facts(&self, target: Option<&TlsTarget>) -> Option<TlsFacts> {
+        match (self, target) {
+            (Self::Tls(stream), Some(target)) => Some(stream.facts(target)),
+            _ => None,
+        }
+    }
+
+    /// Writes what TLS kept back.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Tls(stream) => stream.flush(),
         }
     }
 
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Tcp(stream) => stream.read(buffer),
-            Self::Unix(stream) => stream.read(buffer),
+            Self::Plain(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
         }
     }
 
@@ -109,22 +157,63 @@ impl Stream {
     /// there will be an event when more comes (epoll(7), on edge-triggered streams).
     pub(crate) fn is_emptied(&self, len: usize, room: usize) -> bool {
         match self {
-            Self::Tcp(_) | Self::Unix(_) => len < room,
+            Self::Plain(_) => len < room,
+            // It hands out record by record.
+            Self::Tls(_) => false,
         }
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    pub(crate) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write_vectored(slices),
+            Self::Tls(stream) => {
+                let first = slices.iter().find(|slice| !slice.is_empty());
+                stream.write(first.map_or(&[], |slice| slice))
+            }
+        }
+    }
+
+    fn plain(&mut self) -> &mut Plain {
+        match self {
+            Self::Plain(plain) => plain,
+            Self::Tls(stream) => &mut stream.socket,
+        }
+    }
+}
+
+impl Read for Plain {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Plain {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
         }
     }
 
-    pub(crate) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write_vectored(slices),
             Self::Unix(stream) => stream.write_vectored(slices),
         }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -149,6 +238,7 @@ pub(crate) fn connect_failure(error: &io::Error) -> FailureKind {
 pub(crate) fn receive_failure(error: &io::Error) -> FailureKind {
     match Errno::from_io_error(error) {
         Some(Errno::CONNRESET) => FailureKind::Reset,
+        _ if tls::is_broken(error) => FailureKind::Tls,
         _ => FailureKind::Receive,
     }
 }
@@ -157,6 +247,7 @@ pub(crate) fn receive_failure(error: &io::Error) -> FailureKind {
 pub(crate) fn send_failure(error: &io::Error) -> FailureKind {
     match Errno::from_io_error(error) {
         Some(Errno::CONNRESET) => FailureKind::Reset,
+        _ if tls::is_broken(error) => FailureKind::Tls,
         _ => FailureKind::Write,
     }
 }

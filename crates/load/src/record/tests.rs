@@ -102,7 +102,7 @@ fn merged_records_are_the_sum() {
     assert_eq!(one.counts.kept_alive, 1);
     assert_eq!(one.total.count(), 2);
     assert_eq!(one.samples.len(), 2);
-    assert_eq!(one.last_answer, 3 * SECOND);
+    assert_eq!(one.last_end, 3 * SECOND);
     let seconds = one.seconds.into_list(0);
     let completed: Vec<u64> = seconds.iter().map(|second| second.completed).collect();
     assert_eq!(completed, [1, 0, 0, 1]);

@@ -39,9 +39,9 @@ pub(super) fn assemble(
     };
     whole.count_lookup_failure(&ending);
     let end = match ending {
-        Ending::Requests => whole.record.last_answer,
+        Ending::Requests => whole.record.last_end,
         // With a grace, what came in it was measured, too.
-        Ending::Duration => whole.record.last_answer.max(whole.until),
+        Ending::Duration => whole.record.last_end.max(whole.until),
         _ => ended,
     };
     let elapsed = end.saturating_sub(from);

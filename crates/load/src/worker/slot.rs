@@ -123,17 +123,25 @@ impl Slot {
                     && let Err(error) = stream.take_error()
                 {
                     self.break_off(stream::connect_failure(&error), Some(&error), lent);
-                } else if event.is_writable() {
-                    self.ready(lent);
-                    if event.is_readable() {
-                        // It speaks before it is asked. There will be no other event for that.
-                        self.read(lent);
+                } else {
+                    match stream.handshake() {
+                        Ok(false) => {}
+                        Ok(true) => {
+                            self.ready(lent);
+                            if event.is_readable() {
+                                // It speaks before it is asked, which comes as no other event.
+                                self.read(lent);
+                            }
+                        }
+                        Err(error) => self.break_off(FailureKind::Tls, Some(&error), lent),
                     }
                 }
             }
-            State::Open(_) => {
+            State::Open(stream) => {
                 if event.is_writable() {
                     self.outgoing.unblock();
+                    // If it fails, the read that follows says why.
+                    let _ = stream.flush();
                 }
                 if event.is_readable() || event.is_read_closed() || event.is_error() {
                     self.peer_closed |= event.is_read_closed();
@@ -229,7 +237,8 @@ impl Slot {
         lent.connections.attempted += 1;
         let source = lent.next_source();
         let address = &lent.board.addresses[self.target];
-        let connected = stream::connect(address, &lent.board.plan.connections, source);
+        let tls = lent.board.tls_targets[self.target].as_ref();
+        let connected = stream::connect(address, tls, &lent.board.plan.connections, source);
         let registered = connected.and_then(|mut stream| {
             stream.register(&lent.registry, Token(self.key))?;
             Ok(stream)
@@ -245,7 +254,7 @@ impl Slot {
 
     /// The connection is there.
     fn ready(&mut self, lent: &mut Lent) {
-        let State::Dialling(stream) = mem::replace(&mut self.state, State::Closed) else {
+        let State::Dialling(mut stream) = mem::replace(&mut self.state, State::Closed) else {
             return;
         };
         let duration = lent.now.saturating_sub(self.since).max(1);
@@ -255,6 +264,11 @@ impl Slot {
             if flight.counted {
                 lent.record.connected(duration);
             }
+        }
+        let tls = lent.board.tls_targets[self.target].as_ref();
+        if tls.is_some() && lent.board.tls.get().is_none() {
+            // Another thread may have been faster; the first one counts.
+            let _ = stream.tls_facts(tls).map(|facts| lent.board.tls.set(facts));
         }
         if lent.board.plan.connections.keep_alive {
             stream.set_nodelay();

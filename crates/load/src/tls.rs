@@ -1,0 +1,249 @@
+//! TLS as a client wants it that measures: nothing is verified unless asked for, and nothing is
+//! resumed, so that each connection pays for its handshake, as ab's do.
+//!
+//! A [`TlsStream`] is a non-blocking socket with rustls on it. What it could not write it keeps and
+//! writes when it is told that the socket is writable.
+
+mod facts;
+mod verify;
+
+use std::{
+    io::{self, Read, Write},
+    sync::Arc,
+};
+
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, SupportedCipherSuite,
+    client::Resumption,
+    crypto::{CryptoProvider, ring},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+    version::{TLS12, TLS13},
+};
+
+pub(crate) use facts::openssl_name;
+
+use crate::{
+    plan::{ClientCertificate, Tls, TlsVersion, Transport, Verify},
+    report::TlsFacts,
+};
+
+/// What all connections to one target use.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsTarget {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    /// The name sent in SNI.
+    sni: Option<String>,
+}
+
+impl TlsTarget {
+    /// Sets up TLS for a target.
+    ///
+    /// # Errors
+    /// What in the options cannot be, in words.
+    pub(crate) fn new(options: &Tls, transport: &Transport) -> Result<Self, String> {
+        let mut provider = ring::default_provider();
+        restrict(&mut provider, &options.ciphers)?;
+        let versions: Vec<_> = options.versions.iter().map(version).collect();
+        let provider = Arc::new(provider);
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&versions)
+            .map_err(|error| format!("these TLS versions and ciphers do not fit: {error}"))?;
+        let builder = match &options.verify {
+            Verify::Nothing => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verify::Anyone::new(provider))),
+            Verify::Roots(pem) => builder.with_root_certificates(roots(pem)?),
+        };
+        let mut config = match &options.certificate {
+            None => builder.with_no_client_auth(),
+            Some(certificate) => {
+                let (chain, key) = identity(certificate)?;
+                builder
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|error| format!("the client certificate cannot be used: {error}"))?
+            }
+        };
+        config.enable_sni = options.server_name.is_some();
+        config.resumption = Resumption::disabled();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let host = match (&options.server_name, transport) {
+            (Some(name), _) => name,
+            (None, Transport::Tcp { host, .. }) => host,
+            (None, Transport::Unix(_)) => "localhost",
+        };
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| format!("`{host}` is no name that TLS knows"))?;
+        Ok(Self {
+            config: Arc::new(config),
+            sni: options
+                .server_name
+                .clone()
+                .filter(|_| matches!(name, ServerName::DnsName(_))),
+            name,
+        })
+    }
+}
+
+fn version(version: &TlsVersion) -> &'static rustls::SupportedProtocolVersion {
+    match version {
+        TlsVersion::Tls12 => &TLS12,
+        TlsVersion::Tls13 => &TLS13,
+    }
+}
+
+/// Leaves only the cipher suites that are named.
+fn restrict(provider: &mut CryptoProvider, names: &[String]) -> Result<(), String> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let is_named = |suite: &SupportedCipherSuite, name: &str| {
+        let iana = format!("{:?}", suite.suite());
+        [
+            iana.as_str(),
+            &iana.replacen("TLS13", "TLS", 1),
+            &openssl_name(suite.suite()),
+        ]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(name))
+    };
+    let all = provider.cipher_suites.clone();
+    let mut chosen = Vec::new();
+    for name in names {
+        let suite = all
+            .iter()
+            .find(|suite| is_named(suite, name))
+            .ok_or_else(|| {
+                let known: Vec<String> = all.iter().map(|s| openssl_name(s.suite())).collect();
+                format!(
+                    "cipher `{name}` is not supported; there are {}",
+                    known.join(", ")
+                )
+            })?;
+        chosen.push(*suite);
+    }
+    provider.cipher_suites = chosen;
+    Ok(())
+}
+
+fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| format!("a root certificate: {error}"))?;
+        // Stores of systems have roots that no verifier takes; those that are good are used.
+        let _ = roots.add(certificate);
+    }
+    match roots.is_empty() {
+        true => Err("there is no usable certificate among the roots".to_owned()),
+        false => Ok(roots),
+    }
+}
+
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn identity(certificate: &ClientCertificate) -> Result<Identity, String> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&certificate.chain_pem).collect();
+    let chain = chain.map_err(|error| format!("the client certificate: {error}"))?;
+    let key = PrivateKeyDer::from_pem_slice(&certificate.key_pem)
+        .map_err(|error| format!("the client's private key: {error}"))?;
+    Ok((chain, key))
+}
+
+/// A socket with TLS on it.
+#[derive(Debug)]
+pub(crate) struct TlsStream<S> {
+    pub(crate) socket: S,
+    session: ClientConnection,
+}
+
+impl<S: Read + Write> TlsStream<S> {
+    /// TLS on a socket that is connected or about to be.
+    pub(crate) fn new(socket: S, target: &TlsTarget) -> io::Result<Self> {
+        let session = ClientConnection::new(target.config.clone(), target.name.clone());
+        Ok(Self {
+            socket,
+            session: session.map_err(broken)?,
+        })
+    }
+
+    /// Goes on with the handshake; `true`: it is over.
+    pub(crate) fn handshake(&mut self) -> io::Result<bool> {
+        while self.session.is_handshaking() {
+            let done = if self.session.wants_write() {
+                self.session.write_tls(&mut self.socket)
+            } else {
+                self.receive()
+            };
+            match done {
+                Ok(0) => return Err(broken("the server closed amid the handshake")),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    // The alert says why; whether it arrives does not matter here.
+                    let _ = self.session.write_tls(&mut self.socket);
+                    return Err(error);
+                }
+            }
+        }
+        self.flush()?;
+        Ok(true)
+    }
+
+    /// Writes what was kept back, as far as the socket takes it.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        while self.session.wants_write() {
+            match self.session.write_tls(&mut self.socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.session.reader().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // A close without close_notify is as good as one with it: framing tells.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                read => return read,
+            }
+            self.receive()?;
+        }
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.flush()?;
+        if self.session.wants_write() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let taken = self.session.writer().write(bytes)?;
+        self.flush()?;
+        Ok(taken)
+    }
+
+    /// What was agreed on.
+    pub(crate) fn facts(&self, target: &TlsTarget) -> TlsFacts {
+        facts::of(&self.session, target.sni.clone())
+    }
+
+    /// Reads from the socket and decrypts.
+    fn receive(&mut self) -> io::Result<usize> {
+        let read = self.session.read_tls(&mut self.socket)?;
+        self.session.process_new_packets().map_err(broken)?;
+        Ok(read)
+    }
+}
+
+/// An error of TLS itself, as [`is_broken`] recognises it.
+fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// Whether TLS itself failed, not the socket under it.
+pub(crate) fn is_broken(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::InvalidData
+}
