@@ -101,12 +101,21 @@ impl RequestBody {
         self.at_most_left(packet)
     }
 
-    /// How many bytes it makes sense to ask for; 0 if a packet is owed or the body has ended.
-    pub(crate) fn demand(&self, size: PacketSize) -> usize {
-        if self.ended || self.owed() > 0 {
-            return 0;
+    /// How many bytes it makes sense to ask for, if `ahead` packets may be under way besides the one
+    /// that is awaited; 0 if as many are owed, if they may bring all the rest, or after the end.
+    pub(crate) fn demand(&self, size: PacketSize, ahead: u8) -> usize {
+        let packet = size.data_max();
+        let owed = self.owed();
+        match self.left {
+            _ if self.ended => 0,
+            None if owed > 0 => 0,
+            None => packet,
+            Some(_) if owed > ahead => 0,
+            Some(left) => {
+                let rest = left.saturating_sub(u64::from(owed) * packet as u64);
+                usize::try_from(rest).map_or(packet, |rest| rest.min(packet))
+            }
         }
-        self.at_most_left(size.data_max())
     }
 
     fn at_most_left(&self, bytes: usize) -> usize {

@@ -101,10 +101,19 @@ pub(crate) struct Close {
     pub(crate) reason: Option<&'static str>,
 }
 
-const PEER_GONE: Close = Close {
-    linger: false,
-    reason: Some("peer-gone"),
-};
+impl Close {
+    const PEER_GONE: Self = Self {
+        linger: false,
+        reason: Some("peer-gone"),
+    };
+
+    fn orderly(linger: bool) -> Self {
+        Self {
+            linger,
+            reason: None,
+        }
+    }
+}
 
 /// What the peer is being waited for: the class of deadline that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,10 +255,7 @@ impl Conn {
     /// end of the stream.
     pub(crate) fn handle_eof(&mut self, io: &mut Io<'_>) -> Action {
         match self.wire.receive_eof(io.input) {
-            Ok(()) => self.close(Close {
-                linger: false,
-                reason: None,
-            }),
+            Ok(()) => self.close(Close::orderly(false)),
             Err(refusal) => self.refuse(refusal, io),
         }
     }
@@ -257,10 +263,7 @@ impl Conn {
     /// The deadline of [`Action::Read`] passed.
     pub(crate) fn handle_timeout(&mut self, io: &mut Io<'_>) -> Action {
         match self.state {
-            State::Idle if io.input.is_empty() => self.close(Close {
-                linger: false,
-                reason: None,
-            }),
+            State::Idle if io.input.is_empty() => self.close(Close::orderly(false)),
             State::Idle => {
                 let status = self.wire.is_http().then_some(StatusCode::REQUEST_TIMEOUT);
                 self.refuse(
@@ -278,7 +281,7 @@ impl Conn {
                     reason: Some("leftover-timeout"),
                 })
             }
-            State::Piped if self.exchange.hung_up => self.close(PEER_GONE),
+            State::Piped if self.exchange.hung_up => self.close(Close::PEER_GONE),
             // Who is not waiting for the body has not been kept waiting.
             State::Piped if !self.awaits_body() => self.poll(io),
             _ => self.refuse(
@@ -295,7 +298,7 @@ impl Conn {
         let is_over = !self.wire.is_http();
         match self.state {
             State::Delayed | State::Sending | State::Piped if is_over => {
-                Some(self.close(PEER_GONE))
+                Some(self.close(Close::PEER_GONE))
             }
             State::Piped if !self.exchange.hung_up => {
                 self.exchange.hung_up = true;
@@ -364,10 +367,7 @@ impl Conn {
         }
         self.heard |= waiting > 0 && io.input.is_empty();
         Ok(match (io.input.is_empty(), self.heard) {
-            (true, _) if self.draining => self.close(Close {
-                linger: false,
-                reason: None,
-            }),
+            (true, _) if self.draining => self.close(Close::orderly(false)),
             (true, true) => Action::Read(Awaiting::NextRequest),
             (true, false) => Action::Read(Awaiting::FirstByte),
             (false, _) => Action::Read(Awaiting::Head),
@@ -503,10 +503,7 @@ impl Conn {
     fn finish(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         match self.wire.end(io)? {
             Leaves::Idle => self.become_idle(io),
-            Leaves::Closed { linger } => Ok(self.close(Close {
-                linger,
-                reason: None,
-            })),
+            Leaves::Closed { linger } => Ok(self.close(Close::orderly(linger))),
             Leaves::Leftover => {
                 self.state = State::Leftover;
                 self.poll_leftover(io)
@@ -518,7 +515,12 @@ impl Conn {
         loop {
             match self.wire.receive(io)? {
                 Some(Event::Body(data)) => self.exchange.swallowed += data.len() as u64,
-                Some(_) => break,
+                Some(_) => match self.wire.end_leftover(io) {
+                    Leaves::Idle => return self.become_idle(io),
+                    Leaves::Closed { linger } => return Ok(self.close(Close::orderly(linger))),
+                    // One of several packets that were asked for.
+                    Leaves::Leftover => {}
+                },
                 None => return Ok(Action::Read(Awaiting::Leftover)),
             }
             if self.exchange.swallowed > self.config.max_swallow_size {
@@ -528,24 +530,13 @@ impl Conn {
                 }));
             }
         }
-        match self.wire.end_leftover(io) {
-            Leaves::Idle => self.become_idle(io),
-            Leaves::Closed { linger } => Ok(self.close(Close {
-                linger,
-                reason: None,
-            })),
-            Leaves::Leftover => Ok(Action::Read(Awaiting::Leftover)),
-        }
     }
 
     fn become_idle(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         self.exchange = Exchange::default();
         self.state = State::Idle;
         if self.draining {
-            return Ok(self.close(Close {
-                linger: !io.input.is_empty(),
-                reason: None,
-            }));
+            return Ok(self.close(Close::orderly(!io.input.is_empty())));
         }
         self.poll_head(io)
     }

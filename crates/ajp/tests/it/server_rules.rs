@@ -137,6 +137,56 @@ fn a_known_length_is_asked_for_as_far_as_it_goes() {
 
 /// CVE-2014-0095, and Tomcat's testZeroLengthRequestBody: nobody waits for nothing.
 #[test]
+fn packets_ahead_are_asked_for_only_where_they_are_needed() {
+    let ahead = |request: &raw::Forward| {
+        let mut conn = Conn::with(ServerConfig {
+            body_ahead: 2,
+            ..ServerConfig::default()
+        });
+        conn.request(request);
+        conn
+    };
+    let mut conn = ahead(&post(3 * 8186 + 5));
+    conn.want_body();
+    conn.want_body();
+    let asked = [raw::get_body_chunk(8186), raw::get_body_chunk(8186)].concat();
+    assert_eq!(conn.written(), asked[..], "the first comes unasked");
+    conn.input.extend_from_slice(&data(&[b'x'; 8186]));
+    assert_eq!(conn.body().len(), 8186);
+    conn.want_body();
+    assert_eq!(conn.written(), raw::get_body_chunk(5));
+    // Short packets leave a rest to be asked for.
+    for _ in 0..3 {
+        conn.input.extend_from_slice(&data(b"short"));
+        assert_eq!(conn.body(), "short");
+    }
+    conn.want_body();
+    let asked = [raw::get_body_chunk(8186), raw::get_body_chunk(8176)].concat();
+    assert_eq!(conn.written(), asked[..]);
+
+    let mut unknown = ahead(&get().method(4));
+    unknown.want_body();
+    assert_eq!(unknown.written(), raw::get_body_chunk(8186));
+}
+
+#[test]
+fn an_early_end_waits_for_all_that_was_asked_ahead() {
+    let mut conn = Conn::with(ServerConfig {
+        body_ahead: 2,
+        ..ServerConfig::default()
+    });
+    conn.request(&post(100_000));
+    conn.want_body();
+    conn.head(200, &length(0));
+    for _ in 0..3 {
+        assert_eq!(conn.end(), End::Owed);
+        conn.input.extend_from_slice(&data(b"unread"));
+        assert!(conn.is_at_body_end());
+    }
+    assert_eq!(conn.end(), End::Reuse);
+}
+
+#[test]
 fn a_body_of_length_zero_is_not_waited_for() {
     let mut conn = Conn::new();
     assert_eq!(conn.request(&post(0)).body, BodyLength::Known(0));

@@ -51,6 +51,7 @@ impl Wire {
             Protocol::Ajp => Self::Ajp(ajp::Server::new(ajp::ServerConfig {
                 packet_size: config.packet_size,
                 bare_body: config.bare_body,
+                body_ahead: config.body_ahead,
                 ..ajp::ServerConfig::default()
             })),
             Protocol::Http => Self::Http(http1::Server::new(config.http_limits)),

@@ -544,3 +544,41 @@ fn a_response_head_that_fits_no_packet_becomes_a_500() {
     assert_eq!(status(&out), 500);
     assert!(out.ends_with(&END_CLOSE));
 }
+
+#[test]
+fn a_body_of_known_length_is_asked_for_ahead() {
+    let asked = |body_ahead| {
+        let config = Config {
+            body_ahead,
+            ..Config::default()
+        };
+        let mut play = Play::with(Protocol::Ajp, config, Peer::Unix);
+        play.feed(post("/sink", ajp::BodyLength::Known(100_000)));
+        let asked = codes(&play.sent());
+        let mut left = 100_000;
+        while left > 0 {
+            let size = left.min(8186);
+            play.feed(data(&vec![b'b'; size]));
+            left -= size;
+        }
+        assert!(play.sent().ends_with(&END_KEEP));
+        asked
+    };
+    assert_eq!(asked(0), [], "the first packet comes unasked");
+    assert_eq!(asked(3), [ASK; 3]);
+}
+
+#[test]
+fn an_early_answer_waits_for_all_that_was_asked_ahead() {
+    let mut play = ajp13();
+    let mut piped = piped::Script::begin(&mut play, post("/", ajp::BodyLength::Known(100_000)));
+    piped.refuse_while_reading(&mut play);
+    assert_eq!(play.awaiting(), Some(Awaiting::Leftover));
+    play.sent();
+    for packet in 0..8 {
+        assert_eq!(play.sent(), [], "after {packet}");
+        play.feed(data(b"unread"));
+    }
+    assert_eq!(play.sent(), END_KEEP);
+    assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
+}

@@ -28,7 +28,7 @@ impl std::task::Wake for Woken {
 const KEY: usize = 7;
 
 /// The application of one exchange.
-struct Script {
+pub(super) struct Script {
     request: Request,
     body: Option<BodyEnd>,
     response: Option<ResponseEnd>,
@@ -38,7 +38,7 @@ struct Script {
 
 impl Script {
     /// Begins an exchange that a pipe is to answer.
-    fn begin(play: &mut Play, bytes: impl AsRef<[u8]>) -> Self {
+    pub(super) fn begin(play: &mut Play, bytes: impl AsRef<[u8]>) -> Self {
         play.input.extend_from_slice(bytes.as_ref());
         play.call(Conn::poll);
         let Action::Serve(request) = std::mem::replace(&mut play.action, Action::Write) else {
@@ -58,6 +58,15 @@ impl Script {
             driver,
             own: Arc::default(),
         }
+    }
+
+    /// Begins to read the body, and answers without waiting for any of it.
+    pub(super) fn refuse_while_reading(&mut self, play: &mut Play) {
+        assert!(self.read(&mut Vec::new()).is_pending());
+        play.run();
+        self.head(BodyLength::Known(0));
+        self.end();
+        play.run();
     }
 
     fn waker(&self) -> Waker {
