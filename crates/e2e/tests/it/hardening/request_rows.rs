@@ -81,7 +81,9 @@ rows! {
         refused(400, "target-escape", get_of("/$/a%zz")),
         refused(400, "target-escape", get_of("/$/a%")),
         refused(400, "target-escape", get_of("/$/a%1")),
-        refused(400, "target-escape", get_of("/$?a%1")),
+        // In a query browsers send it as it was typed.
+        served(get_of("/$?q=100%"), &["GET /$?q=100%25 | host: a | x: $ | 0:"]),
+        served(get_of("/$?a%1&%zz=%20"), &["GET /$?a%251&%25zz=%20 | host: a | x: $ | 0:"]),
     ];
     row_022_raw_utf_8: [
         served(b"GET /$/caf\xc3\xa9 HTTP/1.1\r\nHost: a\r\n\r\n", &["GET /$/caf%C3%A9 | host: a | 0:"]),
