@@ -193,6 +193,11 @@ impl ClientConn {
         read
     }
 
+    /// Whether the kernel has nothing of the client, neither bytes nor an end.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.stream.is_quiet()
+    }
+
     /// Whether bytes were received that have not been looked at.
     pub(crate) fn has_input(&self) -> bool {
         self.talk

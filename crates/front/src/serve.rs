@@ -80,7 +80,9 @@ async fn idle(worker: &Worker, client: &mut ClientConn, limit: Duration) -> bool
         Poll::Ready(read) => Poll::Ready(matches!(read, Ok(1..))),
         Poll::Pending => {
             let now = client.watched().now();
-            if now >= deadline || client.must_close() || worker.sheds(since) {
+            let close = now >= deadline || client.must_close() || worker.sheds(since);
+            // A request that has just arrived is served: the event loop is about to tell of it.
+            if close && client.is_quiet() {
                 Poll::Ready(false)
             } else {
                 Poll::Pending
