@@ -108,6 +108,19 @@ impl Tomcat {
     /// # Errors
     /// Tomcat or Java is not installed, or did not come up; the message has its log.
     pub fn start(route: &str) -> anyhow::Result<Self> {
+        Self::start_at(route, None)
+    }
+
+    /// As [`Tomcat::start`], with [`Connector::Ajp`] on the port of another instance that has
+    /// ended: one that is started again.
+    ///
+    /// # Errors
+    /// As [`Tomcat::start`].
+    pub fn start_in_place_of(ended: &Self, route: &str) -> anyhow::Result<Self> {
+        Self::start_at(route, Some(ended.ajp))
+    }
+
+    fn start_at(route: &str, ajp: Option<SocketAddr>) -> anyhow::Result<Self> {
         let bootstrap = Path::new(HOME).join("bin/bootstrap.jar");
         ensure!(
             bootstrap.exists(),
@@ -116,13 +129,19 @@ impl Tomcat {
         );
         let directory = tempfile::tempdir()?;
         write_base(directory.path(), route)?;
+        if let Some(ajp) = ajp {
+            fix_port(directory.path(), ajp)?;
+        }
         let process = Process::spawn_in(&mut java(directory.path()), directory)?;
         process.wait_for_line("Tomcat's start", |line| {
             line.contains("Server startup in").then_some(())
         })?;
         let tomcat = Self {
             http: port(&process, "http-nio", "127.0.0.1")?,
-            ajp: port(&process, "ajp-nio", "127.0.0.2")?,
+            ajp: match ajp {
+                Some(ajp) => ajp,
+                None => port(&process, "ajp-nio", "127.0.0.2")?,
+            },
             ajp_with_secret: port(&process, "ajp-nio", "127.0.0.3")?,
             ajp_large: port(&process, "ajp-nio", "127.0.0.4")?,
             process,
@@ -201,6 +220,16 @@ fn write_base(base: &Path, route: &str) -> anyhow::Result<()> {
         fs::write(base.join("webapps/ROOT").join(name), text)?;
     }
     Ok(())
+}
+
+/// Gives the connector at the address of `at` the port of it.
+fn fix_port(base: &Path, at: SocketAddr) -> anyhow::Result<()> {
+    let file = base.join("conf/server.xml");
+    let text = fs::read_to_string(&file)?;
+    let free = format!("address=\"{}\" port=\"0\"", at.ip());
+    let fixed = format!("address=\"{}\" port=\"{}\"", at.ip(), at.port());
+    ensure!(text.contains(&free), "no connector with {free}");
+    Ok(fs::write(file, text.replace(&free, &fixed))?)
 }
 
 /// What Debian's start script runs, with a small heap and a quick start.

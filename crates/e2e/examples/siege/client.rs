@@ -25,6 +25,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// The server closes the connection after it.
     pub(crate) closes: bool,
+    /// It says when to come again.
+    pub(crate) retry_after: bool,
     /// Bytes of body.
     pub(crate) length: u64,
     /// The first of them.
@@ -93,6 +95,7 @@ impl Client {
             let mut answer = Answer {
                 status,
                 closes: has("\r\nconnection: close\r\n"),
+                retry_after: has("\r\nretry-after: "),
                 ..Answer::default()
             };
             let framing = if has("\r\ntransfer-encoding: chunked\r\n") {

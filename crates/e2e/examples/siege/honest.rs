@@ -1,11 +1,12 @@
 //! Honest clients: kept-alive connections with pauses between their requests, at a bounded rate.
 //!
-//! Each client has a plan of when its requests are due; latency counts from then, so that a front
-//! that stalls cannot hide behind clients that wait for it. The answers are checked.
+//! Each client has a plan of when its requests are due; latency usually counts from then, so that a
+//! front that stalls cannot hide behind clients that wait for it. The answers are checked.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -22,8 +23,18 @@ pub(crate) struct Load {
     /// Requests a second, of all clients together.
     pub(crate) rate: f64,
     pub(crate) mix: &'static [Kind],
+    pub(crate) latency: Latency,
     /// Requests on one connection; 0 for as many as the front allows.
     pub(crate) requests_max: usize,
+}
+
+/// Since when the latency of a request counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Latency {
+    /// Since it was due: what stalls a client counts for what it had planned meanwhile.
+    SinceDue,
+    /// Since it was sent: what stalls a client counts for that request alone.
+    SinceSent,
 }
 
 /// What a request is. Each is as likely as it is often in [`Load::mix`].
@@ -39,7 +50,7 @@ pub(crate) enum Kind {
     Download,
     /// 100 KB up.
     Upload,
-    /// An answer after 20 ms.
+    /// The page after 20 ms.
     Slow,
     /// A static file of 347 bytes that Tomcat serves as well.
     File,
@@ -55,6 +66,34 @@ pub(crate) struct Working {
 }
 
 impl Load {
+    /// Keeps the clients at work on a thread of their own while `act` does something to the front
+    /// or its backends; says how long that took.
+    pub(crate) fn during<T>(
+        &self,
+        tally: &Arc<Tally>,
+        act: impl FnOnce() -> anyhow::Result<T>,
+    ) -> anyhow::Result<(T, Duration)> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (over, ended) = tokio::sync::oneshot::channel();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                runtime.block_on(async {
+                    let working = self.start(tally);
+                    // Dropped is as good as sent.
+                    ended.await.ok();
+                    working.stop().await;
+                });
+            });
+            let began = Instant::now();
+            let done = act();
+            let took = began.elapsed();
+            over.send(()).ok();
+            Ok((done?, took))
+        })
+    }
+
     /// Starts the clients; what comes of their requests goes to `tally`.
     pub(crate) fn start(&self, tally: &Arc<Tally>) -> Working {
         let stopping = Arc::new(AtomicBool::new(false));
@@ -88,16 +127,23 @@ async fn run(load: Load, tally: Arc<Tally>, stopping: Arc<AtomicBool>) {
             return;
         }
         let kind = load.mix[fastrand::usize(..load.mix.len())];
+        let began = match load.latency {
+            Latency::SinceDue => due,
+            Latency::SinceSent => Instant::now(),
+        };
         let used = client.take().filter(Client::is_quiet);
         let (outcome, keep) = request(kind, load.front, used).await;
         requests += 1;
         match outcome {
-            Ok(answer) if kind == Kind::Flaky => {
-                tally.other(kind.name(), answer.status);
-                client = keep.filter(|_| !answer.closes);
-            }
             Ok(answer) => {
-                tally.served(kind.name(), answer.status, due.elapsed());
+                if answer.status == 200 && kind != Kind::Flaky {
+                    tally.served(kind.name(), began.elapsed());
+                } else {
+                    tally.other(kind.name(), answer.status);
+                }
+                if answer.status == 503 && !answer.retry_after {
+                    tally.other("503", "without Retry-After");
+                }
                 let done = load.requests_max > 0 && requests % load.requests_max == 0;
                 client = keep.filter(|_| !answer.closes && !done);
             }

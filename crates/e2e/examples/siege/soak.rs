@@ -9,7 +9,7 @@ use catamaran_testkit::{Deadline, Signal};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::honest::{Kind, Load};
+use crate::honest::{Kind, Latency, Load};
 use crate::tally::{Tally, millis};
 use crate::tier::{App, Besieged, Usage, mib, pause, upstream};
 use crate::verdict::Verdict;
@@ -42,6 +42,7 @@ async fn besiege(front: &mut Besieged, minutes: u64) -> anyhow::Result<Verdict> 
         clients: CLIENTS - SLOW - VANISHING - HOSTILE,
         rate: RATE,
         mix: MIX,
+        latency: Latency::SinceDue,
         requests_max: 0,
     };
     let working = load.start(&honest);
@@ -67,11 +68,7 @@ async fn besiege(front: &mut Besieged, minutes: u64) -> anyhow::Result<Verdict> 
 }
 
 /// Samples the front every ten seconds.
-async fn watch(
-    front: &mut Besieged,
-    length: Duration,
-    honest: &Tally,
-) -> anyhow::Result<Vec<Usage>> {
+async fn watch(front: &Besieged, length: Duration, honest: &Tally) -> anyhow::Result<Vec<Usage>> {
     let (began, mut samples) = (Instant::now(), Vec::new());
     println!("second  open  heap MiB  RSS MiB  PSS MiB  files  CPU s  p99 ms");
     while began.elapsed() < length {
@@ -159,7 +156,10 @@ async fn judge_end(
         }
     }
     verdict.at_most("sum of all gauges at the end", left, 0.0);
-    let files = front.usage()?.open_files;
+    let usage = front.usage()?;
+    let (then, now) = (mib(fresh.private), mib(usage.private));
+    println!("heap at the start {then:.2} MiB, when all are gone {now:.2} MiB");
+    let files = usage.open_files;
     let extra = files.saturating_sub(fresh.open_files);
     verdict.at_most("more files open than at the start", extra as f64, 2.0);
     for line in front.alarms() {

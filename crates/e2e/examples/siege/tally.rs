@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use catamaran_testkit::Deadline;
+
 use crate::client::Failure;
 
 /// Counts of one run, shared by its clients.
@@ -23,11 +25,12 @@ struct Inner {
 }
 
 impl Tally {
-    pub(crate) fn served(&self, kind: &'static str, status: u16, took: Duration) {
+    /// Counts a request answered with 200.
+    pub(crate) fn served(&self, kind: &'static str, took: Duration) {
         let micros = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
         let mut inner = self.lock();
         inner.latencies.push(micros);
-        *inner.counts.entry((kind, status.to_string())).or_default() += 1;
+        *inner.counts.entry((kind, "200".to_owned())).or_default() += 1;
     }
 
     pub(crate) fn other(&self, kind: &'static str, outcome: impl ToString) {
@@ -37,6 +40,13 @@ impl Tally {
 
     pub(crate) fn failed(&self, kind: &'static str, failure: Failure) {
         self.other(kind, failure);
+    }
+
+    /// Waits until so many more requests were served.
+    pub(crate) fn wait_for_more(&self, more: usize) -> anyhow::Result<()> {
+        let before = self.lock().latencies.len();
+        let come = || (self.lock().latencies.len() >= before + more).then_some(());
+        Ok(Deadline::default().poll("requests to be served", come)?)
     }
 
     /// How often one of `outcomes` came of requests of `kind`.

@@ -24,6 +24,8 @@ pub(crate) struct App {
 pub(crate) struct Besieged {
     pub(crate) front: Front,
     admin: SocketAddr,
+    /// The process that was started; upgrades make others.
+    pub(crate) id: u32,
 }
 
 /// What a process uses at one moment.
@@ -52,14 +54,15 @@ impl App {
 }
 
 impl Besieged {
-    /// A front whose file has `tables` after a listener on a free port, the admin listener and no
-    /// access log.
-    pub(crate) fn start(listen: &str, tables: &str) -> anyhow::Result<Self> {
-        let front = Front::with_config(&config(listen, tables))?;
+    /// A front whose file has these keys of `[server]`, a listener on a free port, the admin listener,
+    /// no access log, and `tables`.
+    pub(crate) fn start(server: &str, tables: &str) -> anyhow::Result<Self> {
+        let mut front = Front::with_config(&config(server, tables))?;
+        let id = front.process().id();
         let line = front.wait_for_log("admin on http://")?;
         let (_, admin) = line.rsplit_once("http://").context("an address")?;
         let admin = admin.trim().parse()?;
-        Ok(Self { front, admin })
+        Ok(Self { front, admin, id })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -80,8 +83,8 @@ impl Besieged {
         Ok(page.lines().filter_map(of).sum())
     }
 
-    pub(crate) fn usage(&mut self) -> anyhow::Result<Usage> {
-        usage(self.front.process().id())
+    pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
+        usage(self.id)
     }
 
     /// Lines of the front's own output with one of these words in them.
@@ -92,11 +95,11 @@ impl Besieged {
     }
 }
 
-/// A whole file; `listen` and `tables` are text of it.
-pub(crate) fn config(listen: &str, tables: &str) -> String {
+/// A whole file; `server` and `tables` are text of it.
+pub(crate) fn config(server: &str, tables: &str) -> String {
     format!(
-        "[server]\nworkers = 2\n[log]\naccess = \"off\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
-         [[listen]]\naddress = \"127.0.0.1:0\"\n{listen}{tables}"
+        "[server]\nworkers = 2\n{server}[log]\naccess = \"off\"\n[admin]\n\
+         address = \"127.0.0.1:0\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n{tables}"
     )
 }
 
@@ -143,6 +146,13 @@ fn cpu(id: u32) -> anyhow::Result<f64> {
 /// Bytes as mebibytes.
 pub(crate) fn mib(bytes: u64) -> f64 {
     bytes as f64 / (1 << 20) as f64
+}
+
+/// Blocks this thread, while clients are at work on theirs.
+pub(crate) fn wait(time: Duration) -> anyhow::Result<()> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_time().build()?.block_on(pause(time));
+    Ok(())
 }
 
 /// Waits while other tasks run.

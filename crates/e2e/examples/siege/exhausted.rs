@@ -1,0 +1,76 @@
+//! `fd`: the front may open no further file (F13). It may not spin, and must recover at once.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::ensure;
+use catamaran_testkit::usage::open_files;
+use catamaran_testkit::{Deadline, HttpClient};
+use tokio::time::Instant;
+
+use crate::honest::{Kind, Latency, Load};
+use crate::tally::Tally;
+use crate::tier::{App, Besieged, upstream, wait};
+use crate::verdict::Verdict;
+
+pub(crate) fn run() -> anyhow::Result<Verdict> {
+    let app = App::start("ajp", "127.0.0.1:0")?;
+    let front = Besieged::start("", &upstream(&[&app.url], ""))?;
+    ensure!(asks(&front).is_some(), "the front does not serve");
+    lower_limit(&front, open_files(front.id)? + 50)?;
+    let mut held = Vec::new();
+    let mut refused = 0;
+    while refused < 20 {
+        match asks(&front) {
+            Some(client) => held.push(client),
+            None => refused += 1,
+        }
+        ensure!(held.len() < 1000, "the limit has no effect");
+    }
+    // Nobody is idle for long here, so there is nobody to make room; the rest knocks in vain.
+    let knocking = Load {
+        front: front.address(),
+        clients: 20,
+        rate: 20.0,
+        mix: &[Kind::Page],
+        latency: Latency::SinceDue,
+        requests_max: 1,
+    };
+    let tally = Arc::new(Tally::default());
+    let before = front.usage()?;
+    let ((), took) = knocking.during(&tally, || wait(Duration::from_secs(15)))?;
+    let busy = (front.usage()?.cpu - before.cpu) / took.as_secs_f64();
+    println!("{} clients held, then knocked: {tally}", held.len());
+    drop(held);
+    let began = Instant::now();
+    Deadline::default().poll("a client to be served", || asks(&front).map(drop))?;
+    let recovery = began.elapsed();
+    let mut verdict = Verdict::default();
+    verdict.at_most("part of a core used without descriptors", busy, 0.05);
+    verdict.at_most(
+        "seconds until clients are served again",
+        recovery.as_secs_f64(),
+        1.0,
+    );
+    verdict.never("panic or error in the log", front.alarms().len() as u64);
+    Ok(verdict)
+}
+
+/// A client that was served, and stays connected.
+fn asks(front: &Besieged) -> Option<HttpClient> {
+    let mut client = HttpClient::connect(front.address()).ok()?;
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").ok()?;
+    client.receive().ok()?;
+    Some(client)
+}
+
+fn lower_limit(front: &Besieged, limit: usize) -> anyhow::Result<()> {
+    let id = front.id.to_string();
+    let limit = format!("--nofile={limit}:");
+    let status = Command::new("prlimit")
+        .args(["--pid", &id, &limit])
+        .status()?;
+    ensure!(status.success(), "prlimit: {status}");
+    Ok(())
+}

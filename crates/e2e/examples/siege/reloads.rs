@@ -1,0 +1,140 @@
+//! `reloads`: 100 reloads and 20 upgrades in place under load. No request may fail (F18, F21).
+
+use std::fs;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use catamaran_testkit::{Deadline, Signal, signal_process};
+
+use crate::honest::{Kind, Latency, Load};
+use crate::tally::{Tally, millis};
+use crate::tier::{App, Besieged, config, mib, upstream, usage};
+use crate::verdict::Verdict;
+
+pub(crate) fn run() -> anyhow::Result<Verdict> {
+    let apps = [
+        App::start("ajp", "127.0.0.1:0")?,
+        App::start("http", "127.0.0.1:0")?,
+    ];
+    let urls: Vec<&str> = apps.iter().map(|app| app.url.as_str()).collect();
+    let tables = upstream(&urls, "");
+    let mut front = Besieged::start("", &tables)?;
+    let tally = Arc::new(Tally::default());
+    let kept = Load {
+        front: front.address(),
+        clients: 60,
+        rate: 300.0,
+        mix: MIX,
+        latency: Latency::SinceDue,
+        requests_max: 0,
+    };
+    // And those who connect for each request.
+    let new = Load {
+        rate: 100.0,
+        clients: 30,
+        requests_max: 1,
+        ..kept.clone()
+    };
+    let mut heaps = (0, 0);
+    let (last, took) = kept
+        .during(&tally, || {
+            let upgraded = new.during(&tally, || {
+                heaps = reload(&mut front, &tables, &tally)?;
+                upgrade(&front, &tally)
+            });
+            Ok(upgraded?.0)
+        })
+        .context("while reloading or upgrading")?;
+    println!(
+        "{tally}\n{:.1} s, p99 {:.1} ms",
+        took.as_secs_f64(),
+        millis(tally.percentile(0.99))
+    );
+    println!(
+        "heap after 10 reloads {:.2} MiB, after 100 {:.2} MiB",
+        mib(heaps.0),
+        mib(heaps.1)
+    );
+    let mut verdict = Verdict::default();
+    judge_requests(&mut verdict, &tally);
+    let growth = heaps.1 as f64 / heaps.0 as f64 - 1.0;
+    verdict.at_most("growth of the heap over 90 reloads", growth, 0.1);
+    verdict.never("panic or error in the log", front.alarms().len() as u64);
+    judge_ends(&mut verdict, &mut front, last)?;
+    Ok(verdict)
+}
+
+fn judge_requests(verdict: &mut Verdict, tally: &Tally) {
+    let kinds = ["page", "echo", "slow"];
+    let total: u64 = kinds.iter().map(|kind| tally.total(kind)).sum();
+    let served: u64 = kinds.iter().map(|kind| tally.count(kind, &["200"])).sum();
+    verdict.never("request failed", total - served);
+    verdict.at_least("requests", total as f64, 2000.0);
+}
+
+/// The first process has drained, and the last one does when it is told.
+fn judge_ends(verdict: &mut Verdict, front: &mut Besieged, last: u32) -> anyhow::Result<()> {
+    let ended = || front.front.process().try_wait().ok().flatten();
+    let status = Deadline::default().poll("the first process to end", ended)?;
+    verdict.judge("the first process ended with 0", status, status.success());
+    signal_process(last, Signal::Terminate)?;
+    let gone = || (!fs::exists(format!("/proc/{last}")).unwrap_or(true)).then_some(());
+    let ended = Deadline::default().poll("the last process to end", gone);
+    verdict.judge(
+        "the last process ends on SIGTERM",
+        ended.is_ok(),
+        ended.is_ok(),
+    );
+    Ok(())
+}
+
+/// A hundred reloads: a listener comes with every second, and goes with the next. Says what the
+/// heap was after ten and at the end.
+fn reload(front: &mut Besieged, tables: &str, tally: &Tally) -> anyhow::Result<(u64, u64)> {
+    let file = front.front.directory().join("catamaran.toml");
+    let mut early = 0;
+    for turn in 1..=RELOADS {
+        let path = front.front.directory().join(format!("{turn}.sock"));
+        let listener = format!("[[listen]]\naddress = \"unix:{}\"\n", path.display());
+        let more = if turn % 2 == 1 { listener.as_str() } else { "" };
+        fs::write(&file, config("", &format!("{more}{tables}")))?;
+        front.front.process().signal(Signal::Hangup)?;
+        said(front, "reloaded;", turn)?;
+        tally.wait_for_more(20)?;
+        if turn == 10 {
+            early = front.usage()?.private;
+        }
+    }
+    Ok((early, front.usage()?.private))
+}
+
+/// Twenty upgrades; gives the process that serves in the end.
+fn upgrade(front: &Besieged, tally: &Tally) -> anyhow::Result<u32> {
+    let mut id = front.id;
+    for turn in 1..=UPGRADES {
+        signal_process(id, Signal::User2)?;
+        let line = said(front, "another process has taken over", turn)?;
+        let (_, number) = line.rsplit_once("process=").context("a process")?;
+        id = number.trim().parse()?;
+        usage(id).context("the new process")?;
+        tally.wait_for_more(200)?;
+    }
+    Ok(id)
+}
+
+/// Waits for the `nth` line with `text` in it.
+fn said(front: &Besieged, text: &str, nth: usize) -> anyhow::Result<String> {
+    let line = || {
+        let said = front.front.log();
+        let mut lines = said.lines().filter(|line| line.contains(text));
+        lines.nth(nth - 1).map(str::to_owned)
+    };
+    let what = format!("{text:?} for the {nth}th time");
+    Deadline::default()
+        .poll(&what, line)
+        .with_context(|| front.front.log())
+}
+
+const RELOADS: usize = 100;
+const UPGRADES: usize = 20;
+const MIX: &[Kind] = &[Kind::Page, Kind::Page, Kind::Page, Kind::Echo, Kind::Slow];
