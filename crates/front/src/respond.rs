@@ -62,7 +62,7 @@ fn explain(status: StatusCode) -> &'static str {
         StatusCode::MISDIRECTED_REQUEST => "The request is not for this server.",
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "The request's head is too large.",
         StatusCode::NOT_IMPLEMENTED => "The request asks for something that is not supported.",
-        StatusCode::BAD_GATEWAY => "The application could not be reached or gave no valid answer.",
+        StatusCode::BAD_GATEWAY => "The application gave no valid answer.",
         StatusCode::SERVICE_UNAVAILABLE => "The application is overloaded or down. Try again.",
         StatusCode::GATEWAY_TIMEOUT => "The application did not answer in time.",
         StatusCode::HTTP_VERSION_NOT_SUPPORTED => "This version of HTTP is not supported.",

@@ -89,14 +89,12 @@ impl LeaseError {
         }
     }
 
-    /// What the client is told when no other backend can serve.
+    /// What the client is told when no other backend can serve: the same as once the backend is
+    /// left out, so that the first request to notice is answered like those after it. 502 and 504
+    /// are kept for backends that got a request. (HAProxy answers so too; nginx gives 502 or 504.)
     #[must_use]
     pub fn status(&self) -> StatusCode {
-        match self {
-            Self::Dial { .. } | Self::Ping => StatusCode::BAD_GATEWAY,
-            Self::DialTimeout { .. } => StatusCode::GATEWAY_TIMEOUT,
-            Self::QueueFull { .. } | Self::QueueTimeout { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        }
+        StatusCode::SERVICE_UNAVAILABLE
     }
 }
 

@@ -77,7 +77,7 @@ fn failures_have_a_reason_and_the_id_that_the_client_was_shown() {
     let impatient = "first_byte_timeout = \"100ms\"\n";
     let nobody = address::refusing().unwrap();
     let cases = [
-        (format!("ajp://{nobody}"), "", &[502, 503][..]),
+        (format!("ajp://{nobody}"), "", &[503][..]),
         (format!("ajp://{}", silent.tcp_address()), impatient, &[504]),
         (
             format!("http://{}", silent.tcp_address()),

@@ -88,7 +88,7 @@ fn it_is_not_ready_while_every_backend_is_out() {
     let running = start(with_admin(vec![dead])).unwrap();
     let front = admin(&running);
     assert_eq!(page(front, "/readyz").0, 200, "nobody has tried it yet");
-    assert_eq!(get(tcp(&running, 0)).status, 502);
+    assert_eq!(get(tcp(&running, 0)).status, 503);
     let out = (503, "every backend is out\n".to_owned());
     assert_eq!(page(front, "/readyz"), out);
     assert_eq!(page(front, "/healthz").0, 200);
