@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use catamaran_config::{parse_listen_address, read_secret};
-use catamaran_connector::{Address, App, Config, IoModel, Listener, Protocol, Secret, start};
+use catamaran_connector::{
+    Address, App, Application, Config, IoModel, Listener, Protocol, Secret, start,
+};
 use catamaran_front::config::ListenAddress;
 
 mod knobs;
@@ -48,6 +50,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = parse_workers)]
     workers: Option<NonZeroUsize>,
 
+    /// Run the application on threads, one for each request at work, as Tomcat does: /delay/MS then
+    /// holds a thread and not a timer
+    #[arg(long)]
+    blocking_delay: bool,
+
     #[command(flatten)]
     knobs: Knobs,
 }
@@ -82,7 +89,12 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let needed = config.max_connections + descriptors::BESIDES;
     descriptors::raise_limit_to(needed, "let the front open fewer connections");
     let signals = Signals::catch()?;
-    let running = start(config, App::new()).map_err(|error| Failure::of(&error))?;
+    let application = if args.blocking_delay {
+        Application::on_threads(App::new())
+    } else {
+        App::new().into()
+    };
+    let running = start(config, application).map_err(|error| Failure::of(&error))?;
     announce(running.addresses())?;
     signals.wait_for_stop();
     running.shutdown(DRAIN_TIMEOUT);

@@ -111,6 +111,26 @@ fn a_second_signal_quits_at_once() {
 }
 
 #[test]
+fn an_application_may_hold_threads() {
+    let holds = |arguments: &[&str]| {
+        let app = start(arguments);
+        let http = listening(&app, "http");
+        assert_eq!(get(http, "/delay/1").text(), "waited 1 ms\n");
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", app.id())).unwrap();
+        let names = tasks.filter_map(|task| {
+            let name = task.unwrap().path().join("comm");
+            // A thread may have ended since it was listed.
+            std::fs::read_to_string(name).ok()
+        });
+        let executor = names.filter(|name| name == "connector-exec\n").count();
+        stop(app, Signal::Terminate);
+        executor > 0
+    };
+    assert!(holds(&["app", "--http=127.0.0.1:0", "--blocking-delay"]));
+    assert!(!holds(&["app", "--http=127.0.0.1:0"]));
+}
+
+#[test]
 fn serve_hands_requests_to_an_application() {
     let app = start(&["app", "--ajp", "127.0.0.1:0"]);
     let ajp = listening(&app, "ajp");
