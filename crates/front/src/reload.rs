@@ -6,15 +6,18 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
 
 use catamaran_upstream::Backend;
 use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::access_log::Opened;
 use crate::config::{Config, ListenAddress, ListenerConfig};
 use crate::drain::Ending;
-use crate::listener::{self, BindError, Bound, BoundAddress, Listener};
+use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Listener};
 use crate::server::Running;
 use crate::site::Site;
 
@@ -109,7 +112,7 @@ impl Running {
             ("workers", config.server.workers.get() == workers),
             ("admin", has_admin),
         ];
-        let plan = Plan::new(&listeners, config.listeners, workers)?;
+        let plan = Plan::new(&listeners, config.listeners, |address| self.bind(address))?;
         let adopted = self.adopt(plan.added).map_err(ReloadError::Worker)?;
         self.shared
             .access_log
@@ -142,12 +145,41 @@ impl Running {
             present.extend(listener);
         }
         for removed in plan.removed {
+            let sockets = removed.acceptors();
+            self.leaving().extend(sockets.iter().map(Arc::downgrade));
             removed.drain().begin(Ending::Closed);
             report.listeners_removed.push(removed.address().clone());
         }
         *listeners = present;
         self.shared.counters.reload(true);
         Ok(report)
+    }
+
+    /// Binds a new listener. If the address is in use, that may be by a listener of our own which a
+    /// reload has just removed: its end is waited for.
+    fn bind(&self, address: &ListenAddress) -> Result<Bound, BindError> {
+        let bind = || listener::bind(address, self.workers.len());
+        match bind() {
+            Err(BindError::InUse { .. }) if self.wait_for_leaving() => bind(),
+            bound => bound,
+        }
+    }
+
+    /// Waits until the sockets of removed listeners are closed; `false` if there are none.
+    fn wait_for_leaving(&self) -> bool {
+        let mut leaving = self.leaving();
+        leaving.retain(|socket| socket.strong_count() > 0);
+        let any = !leaving.is_empty();
+        let limit = Instant::now() + LEAVING_MAX;
+        while !leaving.is_empty() && Instant::now() < limit {
+            thread::park_timeout(LEAVING_PAUSE);
+            leaving.retain(|socket| socket.strong_count() > 0);
+        }
+        any
+    }
+
+    fn leaving(&self) -> MutexGuard<'_, Vec<Weak<Acceptor>>> {
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a configuration that was to be put in force and was not.
@@ -190,7 +222,7 @@ impl Plan {
     fn new(
         present: &[Arc<Listener>],
         wanted: Vec<ListenerConfig>,
-        workers: usize,
+        bind: impl Fn(&ListenAddress) -> Result<Bound, BindError>,
     ) -> Result<Self, BindError> {
         let mut left: Vec<usize> = (0..present.len()).collect();
         let mut order = Vec::with_capacity(wanted.len());
@@ -202,7 +234,7 @@ impl Plan {
             match same {
                 Some(at) => order.push(Place::Kept(left.remove(at), Box::new(config))),
                 None => {
-                    let bound = listener::bind(&config.address, workers)?;
+                    let bound = bind(&config.address)?;
                     added.0.push((config, bound));
                     order.push(Place::Added);
                 }
@@ -231,6 +263,12 @@ impl Drop for Added {
         }
     }
 }
+
+/// How long a removed listener's sockets may take to close: the grace of a drain and some more.
+const LEAVING_MAX: Duration = Duration::from_secs(2);
+
+/// How often is looked whether they are.
+const LEAVING_PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests {

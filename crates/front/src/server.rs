@@ -1,7 +1,7 @@
 //! Starting the front and stopping it.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
@@ -49,6 +49,8 @@ pub struct Running {
     pub(crate) workers: Vec<RunningWorker>,
     /// In the configuration's order. The mutex keeps reloads, drains and handovers apart.
     listeners: Mutex<Vec<Arc<Listener>>>,
+    /// Sockets of listeners that reloads removed; they are closed when the drain is over.
+    pub(crate) leaving: Mutex<Vec<Weak<Acceptor>>>,
     pub(crate) admin: Option<Admin>,
 }
 
@@ -205,6 +207,7 @@ impl Running {
             shared: Arc::clone(shared),
             workers: Vec::with_capacity(count),
             listeners: Mutex::default(),
+            leaving: Mutex::default(),
             admin: None,
         };
         for index in 0..count {

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use catamaran_front::config::{AccessLogTarget, RouteTarget};
+use catamaran_front::config::{AccessLogTarget, ListenAddress, RouteTarget};
 use catamaran_front::{ReloadError, start};
-use catamaran_testkit::{Address, Deadline, Failure, HttpClient, Outcome, Peer, Script};
+use catamaran_testkit::{Address, Deadline, Failure, HttpClient, Outcome, Peer, Script, address};
 
 use crate::{ask, backend, config, get, loopback, stop, tcp, to, unix};
 
@@ -89,7 +89,7 @@ fn listeners_come_and_go() {
     assert_eq!(ask(&mut on_removed).text(), "app");
 
     let another = loopback();
-    let kept_by_its_port = catamaran_front::config::ListenAddress::Tcp(kept);
+    let kept_by_its_port = ListenAddress::Tcp(kept);
     let report = running
         .reload(config(&[kept_by_its_port, another], vec![to(&app)]))
         .unwrap();
@@ -141,7 +141,7 @@ fn whatever_fails_leaves_everything_as_it_was() {
     let app = backend("app");
     let directory = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let busy = catamaran_front::config::ListenAddress::Tcp(taken.local_addr().unwrap());
+    let busy = ListenAddress::Tcp(taken.local_addr().unwrap());
     let good = config(&[loopback()], vec![to(&app)]);
     let running = start(good.clone()).unwrap();
     let before = running.addresses();
@@ -240,7 +240,7 @@ fn reloads_under_load_fail_no_request() {
             // A listener that comes with every second reload, and goes with the next.
             let path = directory.path().join(format!("{turn}.sock"));
             config.listeners.extend((turn % 2 == 0).then(|| {
-                let address = catamaran_front::config::ListenAddress::Unix(path);
+                let address = ListenAddress::Unix(path);
                 catamaran_front::config::ListenerConfig::new(address)
             }));
             let report = running.reload(config).unwrap();
@@ -275,3 +275,27 @@ fn ask_until(stopped: &AtomicBool, address: Address, keep_alive: bool) -> u64 {
 
 /// Within what the backends' connections answer.
 const REQUESTS_MAX: u64 = 1500;
+
+#[test]
+fn a_listener_that_was_removed_can_be_had_again_at_once() {
+    let app = backend("app");
+    let directory = tempfile::tempdir().unwrap();
+    let free = address::unused().unwrap();
+    let listeners = [loopback(), ListenAddress::Tcp(free), unix(directory.path())];
+    let all = config(&listeners, vec![to(&app)]);
+    let mut one = all.clone();
+    one.listeners.truncate(1);
+    let running = start(all.clone()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(
+            running.reload(one.clone()).unwrap().listeners_removed.len(),
+            2
+        );
+        assert_eq!(
+            running.reload(all.clone()).unwrap().listeners_added.len(),
+            2
+        );
+        assert_eq!(get(free).status, 200);
+    }
+    stop(running);
+}
