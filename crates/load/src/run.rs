@@ -20,7 +20,7 @@ use crate::{
     plan::{Plan, PlanFault, Target, Transport, WarmUp},
     prepare::prepare,
     report::{Ending, FailureKind, FatalError, Report},
-    stop::Budget,
+    stop::{Budget, Share},
     stream::Address,
     tls::TlsTarget,
     worker::{Outcome, Part, Worker},
@@ -114,8 +114,11 @@ pub fn start(plan: Plan) -> Result<Running, PlanFault> {
     if let Some(failure) = failure {
         board.end(Ending::Failure(failure));
     } else {
-        for part in parts(connections, threads) {
-            match spawn(&board, part, &budget, sender.clone()) {
+        // All reserve their requests before the first one begins.
+        let parts = parts(connections, threads).map(|part| (part, budget.share(part.connections)));
+        let parts: Vec<_> = parts.collect();
+        for (part, share) in parts {
+            match spawn(&board, part, share, sender.clone()) {
                 Ok(()) => missing += 1,
                 Err(error) => board.end(Ending::Failure(FatalError {
                     kind: FailureKind::Descriptors,
@@ -226,10 +229,10 @@ fn parts(connections: usize, threads: usize) -> impl Iterator<Item = Part> {
 fn spawn(
     board: &Arc<Board>,
     part: Part,
-    budget: &Arc<Budget>,
+    share: Share,
     sender: SyncSender<Outcome>,
 ) -> std::io::Result<()> {
-    let worker = Worker::new(board, part, budget.share(part.connections))?;
+    let worker = Worker::new(board, part, share)?;
     let thread = thread::Builder::new().name(format!("load-{}", part.index));
     thread.spawn(move || {
         // The receiver is only gone if nobody wants to know.

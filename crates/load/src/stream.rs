@@ -217,6 +217,14 @@ impl Write for Plain {
     }
 }
 
+/// What a failed connect of `stream` is.
+pub(crate) fn dial_failure(stream: &Stream, error: &io::Error) -> FailureKind {
+    match stream {
+        Stream::Tls(stream) if stream.has_begun => FailureKind::Tls,
+        _ => connect_failure(error),
+    }
+}
+
 /// What a failed connect is.
 pub(crate) fn connect_failure(error: &io::Error) -> FailureKind {
     let Some(errno) = Errno::from_io_error(error) else {
@@ -230,6 +238,8 @@ pub(crate) fn connect_failure(error: &io::Error) -> FailureKind {
         }
         Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => FailureKind::Descriptors,
         Errno::ADDRNOTAVAIL => FailureKind::Ports,
+        // It was made, and reset before we looked.
+        Errno::CONNRESET => FailureKind::Reset,
         _ => FailureKind::Connect,
     }
 }
@@ -249,5 +259,33 @@ pub(crate) fn send_failure(error: &io::Error) -> FailureKind {
         Some(Errno::CONNRESET) => FailureKind::Reset,
         _ if tls::is_broken(error) => FailureKind::Tls,
         _ => FailureKind::Write,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_system_have_their_kinds() {
+        use FailureKind as Kind;
+        let error = |errno: Errno| io::Error::from(errno);
+        for (errno, expected) in [
+            (Errno::CONNREFUSED, Kind::Refused),
+            (Errno::NOENT, Kind::Refused),
+            (Errno::HOSTUNREACH, Kind::Unreachable),
+            (Errno::NETUNREACH, Kind::Unreachable),
+            (Errno::TIMEDOUT, Kind::Unreachable),
+            (Errno::MFILE, Kind::Descriptors),
+            (Errno::NFILE, Kind::Descriptors),
+            (Errno::ADDRNOTAVAIL, Kind::Ports),
+            (Errno::ACCESS, Kind::Connect),
+        ] {
+            assert_eq!(connect_failure(&error(errno)), expected);
+        }
+        assert_eq!(send_failure(&error(Errno::PIPE)), Kind::Write);
+        assert_eq!(send_failure(&error(Errno::CONNRESET)), Kind::Reset);
+        assert_eq!(receive_failure(&error(Errno::CONNRESET)), Kind::Reset);
+        assert_eq!(receive_failure(&error(Errno::TIMEDOUT)), Kind::Receive);
     }
 }

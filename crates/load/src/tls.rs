@@ -154,6 +154,8 @@ fn identity(certificate: &ClientCertificate) -> Result<Identity, String> {
 pub(crate) struct TlsStream<S> {
     pub(crate) socket: S,
     session: ClientConnection,
+    /// The socket is connected and the handshake has begun.
+    pub(crate) has_begun: bool,
 }
 
 impl<S: Read + Write> TlsStream<S> {
@@ -163,11 +165,13 @@ impl<S: Read + Write> TlsStream<S> {
         Ok(Self {
             socket,
             session: session.map_err(broken)?,
+            has_begun: false,
         })
     }
 
     /// Goes on with the handshake; `true`: it is over.
     pub(crate) fn handshake(&mut self) -> io::Result<bool> {
+        self.has_begun = true;
         while self.session.is_handshaking() {
             let done = if self.session.wants_write() {
                 self.session.write_tls(&mut self.socket)

@@ -122,7 +122,8 @@ impl Slot {
                 if event.is_error()
                     && let Err(error) = stream.take_error()
                 {
-                    self.break_off(stream::connect_failure(&error), Some(&error), lent);
+                    let kind = stream::dial_failure(stream, &error);
+                    self.break_off(kind, Some(&error), lent);
                 } else {
                     match stream.handshake() {
                         Ok(false) => {}

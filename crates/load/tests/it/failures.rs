@@ -1,0 +1,221 @@
+//! Every kind of failure that a server, or its absence, can cause over HTTP: each request counts
+//! once, with its cause, and the run goes on to its number.
+
+use std::time::Duration;
+
+use catamaran_load::{
+    plan::{Plan, Transport},
+    report::{AbCounts, Ending, FailureKind, Warning},
+};
+use catamaran_testkit::{Address, Peer, Script, address};
+
+use crate::bench::{closed, plan, requests, run};
+
+fn asked() -> Script {
+    Script::new().expect_until(b"\r\n\r\n")
+}
+
+/// Ten requests on new connections, all of which fail for the same reason.
+fn check_plan(plan: Plan, kind: FailureKind) -> catamaran_load::report::Report {
+    let report = run(Plan {
+        stop: requests(10),
+        pace: closed(3),
+        ..plan
+    });
+    assert_eq!(report.failures.of(kind), 10, "{:?}", report.failures);
+    assert_eq!(report.counts.started, 10);
+    assert_eq!(report.ending, Ending::Requests);
+    let warning = Warning::Failed { count: 10, of: 10 };
+    assert!(report.warnings.contains(&warning), "{:?}", report.warnings);
+    report
+}
+
+fn check(script: Script, kind: FailureKind) -> catamaran_load::report::Report {
+    let peer = Peer::start(script);
+    check_plan(plan(peer.address()), kind)
+}
+
+#[test]
+fn a_close_instead_of_an_answer() {
+    let report = check(asked().finish(), FailureKind::EarlyClose);
+    assert_eq!(report.connections.opened, 10);
+}
+
+#[test]
+fn a_close_amid_the_head() {
+    let script = asked().send(b"HTTP/1.1 200 OK\r\nContent-Le");
+    check(script, FailureKind::TruncatedHead);
+}
+
+#[test]
+fn a_close_amid_the_body() {
+    let script = asked().send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello");
+    let report = check(script, FailureKind::TruncatedBody);
+    assert_eq!(report.bytes.bodies, 50);
+    assert_eq!(report.counts.completed, 0);
+}
+
+#[test]
+fn a_close_amid_a_chunked_body() {
+    let script = asked().send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel");
+    check(script, FailureKind::TruncatedBody);
+}
+
+#[test]
+fn a_reset() {
+    let report = check(asked().reset(), FailureKind::Reset);
+    assert_eq!(report.connections.reset, 10);
+    let ab = AbCounts {
+        receive: 10,
+        exceptions: 10,
+        ..AbCounts::default()
+    };
+    assert_eq!(report.ab, ab);
+}
+
+#[test]
+fn more_bytes_than_the_answer_has() {
+    let script = asked().send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi, and more");
+    check(script.stall(), FailureKind::Excess);
+}
+
+#[test]
+fn what_is_not_http() {
+    check(
+        asked().send(b"SSH-2.0-OpenSSH_9.2\r\n").stall(),
+        FailureKind::BadHead,
+    );
+}
+
+#[test]
+fn what_speaks_before_it_is_asked() {
+    let script = Script::new()
+        .send(b"220 mail.example.org ESMTP\r\n")
+        .stall();
+    check(script, FailureKind::BadHead);
+}
+
+#[test]
+fn a_head_that_http_forbids() {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi";
+    check(asked().send(head).stall(), FailureKind::BadHead);
+}
+
+#[test]
+fn a_head_without_end() {
+    let mut head = b"HTTP/1.1 200 OK\r\n".to_vec();
+    while head.len() < 40_000 {
+        head.extend_from_slice(b"X-Filler: 0123456789\r\n");
+    }
+    check(asked().send(&head).stall(), FailureKind::BadHead);
+}
+
+#[test]
+fn a_malformed_chunk() {
+    let script = asked().send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n");
+    check(script.stall(), FailureKind::BadBody);
+}
+
+#[test]
+fn no_answer_in_time() {
+    let peer = Peer::start(asked().stall());
+    let mut plan = plan(peer.address());
+    plan.timeouts.request = Some(Duration::from_millis(20));
+    check_plan(plan, FailureKind::Timeout);
+}
+
+#[test]
+fn half_an_answer_in_time() {
+    let peer = Peer::start(asked().send(b"HTTP/1.1 200 OK\r\n").stall());
+    let mut plan = plan(peer.address());
+    plan.timeouts.request = Some(Duration::from_millis(20));
+    check_plan(plan, FailureKind::Timeout);
+}
+
+#[test]
+fn nobody_there() {
+    let address = Address::Tcp(address::refusing().unwrap());
+    let report = check_plan(plan(&address), FailureKind::Refused);
+    assert_eq!(report.ab.connect, 10);
+    assert_eq!(report.connections.opened, 0);
+    assert_eq!(report.bytes.sent, 0);
+}
+
+#[test]
+fn no_such_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = Address::Unix(folder.path().join("nobody"));
+    check_plan(plan(&address), FailureKind::Refused);
+}
+
+#[test]
+fn no_such_name() {
+    let mut plan = plan(&Address::Tcp(address::refusing().unwrap()));
+    plan.targets[0].endpoint.transport = Transport::Tcp {
+        host: "no-such-host.invalid".to_owned(),
+        port: 80,
+    };
+    let report = run(plan);
+    assert_eq!(report.failures.of(FailureKind::Name), 1);
+    let Ending::Failure(fatal) = report.ending else {
+        panic!("{:?}", report.ending);
+    };
+    assert_eq!(fatal.kind, FailureKind::Name);
+    assert!(
+        fatal.message.contains("no-such-host.invalid"),
+        "{}",
+        fatal.message
+    );
+}
+
+#[test]
+fn a_body_of_another_length() {
+    let bodies = [&b"2\r\n\r\nab"[..], b"3\r\n\r\nabc"];
+    let peer = Peer::start_with(move |number| {
+        let answer = [b"HTTP/1.1 200 OK\r\nContent-Length: ", bodies[number % 2]].concat();
+        asked().send(&answer).finish()
+    });
+    let mut plan = plan(peer.address());
+    plan.stop = requests(4);
+    plan.connections.keep_alive = false;
+    let report = run(plan.clone());
+    assert_eq!(report.failures.of(FailureKind::BodyLength), 2);
+    assert_eq!((report.counts.completed, report.counts.ok), (4, 2));
+    assert_eq!(report.ab.length, 2);
+    assert_eq!(report.first.unwrap().body_bytes, 2);
+    plan.checks.body_length = false;
+    let report = run(plan);
+    assert_eq!((report.counts.completed, report.counts.ok), (4, 4));
+}
+
+/// ab's way: a reset counts as a receive error, an exception, and a body of another length.
+#[test]
+fn a_reset_after_a_good_answer_counts_three_times_for_ab() {
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
+    let peer = Peer::start_with(move |number| match number {
+        0 => asked().send(answer).finish(),
+        _ => asked().reset(),
+    });
+    let mut plan = plan(peer.address());
+    plan.stop = requests(11);
+    let report = run(plan);
+    assert_eq!(report.failures.of(FailureKind::Reset), 10);
+    let ab = report.ab;
+    assert_eq!((ab.receive, ab.length, ab.exceptions), (10, 10, 10));
+    assert_eq!(ab.failed(), 30);
+}
+
+/// A connection that the server closes between two requests is not a failed request.
+#[test]
+fn a_kept_connection_that_is_gone_is_replaced() {
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    let script = asked().send(answer).expect_until(b"\r\n\r\n").finish();
+    let peer = Peer::start_with(move |number| match number {
+        0 => script.clone(),
+        _ => asked().send(answer).stall(),
+    });
+    let mut plan = plan(peer.address());
+    plan.stop = requests(2);
+    let report = run(plan);
+    assert_eq!((report.counts.ok, report.connections.closed_idle), (2, 1));
+}

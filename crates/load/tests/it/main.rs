@@ -1,0 +1,15 @@
+//! The engine against servers that answer, misbehave, stall, or are not there.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is how a failure is told"
+)]
+
+mod ajp;
+mod bench;
+mod counts;
+mod ending;
+mod failures;
+mod open;
+mod server;
+mod tls;

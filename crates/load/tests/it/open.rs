@@ -1,0 +1,83 @@
+//! The open loop: what is due is sent or accounted for, whatever the server does.
+
+use std::time::Duration;
+
+use catamaran_load::{
+    plan::{Plan, Stop},
+    report::{Ending, FailureKind},
+};
+use catamaran_testkit::{Peer, Script};
+
+use crate::{
+    bench::{open, plan, requests, run},
+    server::Server,
+};
+
+const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+#[test]
+fn a_schedule_sends_its_number_on_its_connections() {
+    let server = Server::start(KEPT, u64::MAX);
+    let report = run(Plan {
+        pace: open(2000.0, 4, 1000),
+        stop: requests(200),
+        threads: 2.try_into().unwrap(),
+        ..plan(&server.address())
+    });
+    assert_eq!((server.requests(), report.counts.ok), (200, 200));
+    assert_eq!(report.ending, Ending::Requests);
+    assert!(report.connections.opened <= 4);
+    let corrected = report.latency.corrected.unwrap();
+    assert_eq!(corrected.count(), 200);
+    assert_eq!(report.latency.lateness.unwrap().count(), 200);
+    assert!(corrected.max() >= report.latency.total.max());
+}
+
+/// One connection, which the server holds: what is due meanwhile waits, and is told in the end.
+#[test]
+fn what_finds_no_connection_is_unsent_not_forgotten() {
+    let peer = Peer::start(Script::new().expect_until(b"\r\n\r\n").stall());
+    let report = run(Plan {
+        pace: open(1000.0, 1, 100_000),
+        stop: Stop {
+            requests: None,
+            duration: Some(Duration::from_millis(200)),
+            grace: Duration::from_millis(10),
+        },
+        ..plan(peer.address())
+    });
+    assert_eq!(report.unfinished.hung, 1);
+    assert!(report.unfinished.unsent > 50, "{:?}", report.unfinished);
+    assert_eq!(report.counts.started, 1 + report.unfinished.unsent);
+}
+
+#[test]
+fn what_finds_no_place_to_wait_fails() {
+    let peer = Peer::start(Script::new().expect_until(b"\r\n\r\n").stall());
+    let mut plan = plan(peer.address());
+    plan.pace = open(1000.0, 1, 5);
+    plan.stop = requests(50);
+    plan.timeouts.request = Some(Duration::from_millis(300));
+    let report = run(plan);
+    assert!(
+        report.failures.of(FailureKind::Backlog) > 10,
+        "{:?}",
+        report.failures
+    );
+    assert_eq!(report.counts.started, 50);
+}
+
+/// A server that closes unannounced after each answer: whoever is told of it in time connects
+/// anew. Who sends at the same moment meets a reset, which nobody can tell from a real one.
+#[test]
+fn connections_closed_between_requests_are_replaced() {
+    let server = Server::start(KEPT, 1);
+    let report = run(Plan {
+        pace: open(500.0, 2, 1000),
+        stop: requests(40),
+        ..plan(&server.address())
+    });
+    let reset = report.failures.of(FailureKind::Reset);
+    assert_eq!(report.counts.ok + reset, 40, "{:?}", report.failures);
+    assert_eq!(report.counts.ok, server.requests());
+}

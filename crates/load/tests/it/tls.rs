@@ -1,0 +1,176 @@
+//! TLS: a server with a certificate of a root of ours, and one that speaks none.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    thread,
+};
+
+use catamaran_load::{
+    plan::{Plan, PlanFault, Tls, TlsVersion, Verify},
+    report::FailureKind,
+    start,
+};
+use catamaran_testkit::{Address, Peer, Script};
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+
+use crate::bench::{plan, requests, run};
+
+const ROOT: &[u8] = include_bytes!("tls/root.pem");
+const LEAF: &[u8] = include_bytes!("tls/leaf.pem");
+const LEAF_KEY: &[u8] = include_bytes!("tls/leaf-key.pem");
+
+/// Answers every request on every connection, until the test binary ends.
+fn serve() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let chain = vec![CertificateDer::from_pem_slice(LEAF).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(LEAF_KEY).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let config = Arc::new(config);
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let session = ServerConnection::new(config.clone()).unwrap();
+            let mut stream = StreamOwned::new(session, socket.unwrap());
+            thread::spawn(move || {
+                let (mut buffer, mut seen) = ([0; 1024], Vec::new());
+                while let Ok(len @ 1..) = stream.read(&mut buffer) {
+                    seen.extend_from_slice(&buffer[..len]);
+                    while let Some(end) = seen.windows(4).position(|four| four == b"\r\n\r\n") {
+                        seen.drain(..end + 4);
+                        let _ =
+                            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+fn options(verify: Verify) -> Tls {
+    Tls {
+        server_name: Some("localhost".to_owned()),
+        verify,
+        versions: vec![TlsVersion::Tls12, TlsVersion::Tls13],
+        ciphers: Vec::new(),
+        certificate: None,
+    }
+}
+
+fn plan_of(address: &Address, tls: Tls) -> Plan {
+    let mut plan = plan(address);
+    plan.targets[0].endpoint.tls = Some(tls);
+    plan.stop = requests(5);
+    plan
+}
+
+#[test]
+fn requests_go_through_and_the_facts_are_told() {
+    let address = Address::Tcp(serve());
+    let report = run(plan_of(&address, options(Verify::Nothing)));
+    assert_eq!((report.counts.ok, report.connections.opened), (5, 1));
+    let facts = report.tls.unwrap();
+    assert_eq!(facts.version, "TLSv1.3");
+    assert_eq!(facts.key_bits, Some(256));
+    assert_eq!(facts.server_name.as_deref(), Some("localhost"));
+    assert_eq!(facts.temp_key.as_deref(), Some("X25519"));
+    let report = run(plan_of(
+        &address,
+        Tls {
+            versions: vec![TlsVersion::Tls12],
+            ciphers: vec!["ECDHE-ECDSA-AES128-GCM-SHA256".to_owned()],
+            server_name: None,
+            ..options(Verify::Nothing)
+        },
+    ));
+    let facts = report.tls.unwrap();
+    assert_eq!(
+        (facts.version.as_str(), facts.cipher_bits),
+        ("TLSv1.2", 128)
+    );
+    assert_eq!(facts.cipher, "ECDHE-ECDSA-AES128-GCM-SHA256");
+    assert_eq!(facts.server_name, None);
+}
+
+#[test]
+fn every_connection_has_its_own_handshake() {
+    let address = Address::Tcp(serve());
+    let mut plan = plan_of(&address, options(Verify::Nothing));
+    plan.connections.keep_alive = false;
+    let report = run(plan);
+    assert_eq!((report.counts.ok, report.connections.opened), (5, 5));
+}
+
+#[test]
+fn certificates_are_verified_when_asked() {
+    let address = Address::Tcp(serve());
+    let report = run(plan_of(&address, options(Verify::Roots(ROOT.to_vec()))));
+    assert_eq!(report.counts.ok, 5, "{:?}", report.failures);
+    let other = Tls {
+        server_name: Some("example.org".to_owned()),
+        ..options(Verify::Roots(ROOT.to_vec()))
+    };
+    let report = run(plan_of(&address, other));
+    assert_eq!(report.failures.of(FailureKind::Tls), 5);
+}
+
+#[test]
+fn a_server_without_tls_is_a_failure_of_tls() {
+    for script in [
+        Script::new()
+            .send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .stall(),
+        Script::new().expect(1).finish(),
+        Script::new().expect(1).reset(),
+    ] {
+        let peer = Peer::start(script);
+        let report = run(plan_of(peer.address(), options(Verify::Nothing)));
+        assert_eq!(
+            report.failures.of(FailureKind::Tls),
+            5,
+            "{:?}",
+            report.failures
+        );
+    }
+}
+
+#[test]
+fn options_that_cannot_be_are_refused() {
+    let address = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 1)));
+    for (tls, expected) in [
+        (
+            Tls {
+                ciphers: vec!["RC4-MD5".to_owned()],
+                ..options(Verify::Nothing)
+            },
+            "cipher `RC4-MD5` is not supported",
+        ),
+        (
+            options(Verify::Roots(b"nothing".to_vec())),
+            "no usable certificate",
+        ),
+        (
+            Tls {
+                server_name: Some("not a name".to_owned()),
+                ..options(Verify::Nothing)
+            },
+            "`not a name` is no name",
+        ),
+    ] {
+        let Err(PlanFault::Tls(message)) = start(plan_of(&address, tls)) else {
+            panic!("{expected} was not found");
+        };
+        assert!(message.contains(expected), "{message}");
+    }
+}
