@@ -28,6 +28,16 @@ pub(crate) fn read(
     Ok((name, value))
 }
 
+/// Whether `field` is a Content-Length, of which nothing but the number is wanted.
+pub(crate) fn is_content_length(field: &Field<'_>) -> bool {
+    match field.name {
+        FieldName::Coded(name) => *name == header::CONTENT_LENGTH,
+        FieldName::Literal(name) => {
+            name.eq_ignore_ascii_case(header::CONTENT_LENGTH.as_str().as_bytes())
+        }
+    }
+}
+
 /// A handle on `view`, which lies in `payload`.
 pub(crate) fn shared(view: &[u8], payload: &Bytes) -> Bytes {
     payload.slice_ref(view)

@@ -113,12 +113,13 @@ impl<'a> Reader<'a> {
 
 /// Builds one packet at the end of a buffer.
 ///
-/// Everything is appended with `extend_from_slice`, which is meant to be inlined; whether the
-/// `put_*` functions of `BufMut` are, for two bytes at a time, is up to the build's settings.
+/// Room is made for many fields at once, so that each of them costs little more than its bytes.
 #[derive(Debug)]
 pub struct Writer<'a> {
     out: &'a mut BytesMut,
     start: usize,
+    /// Where the next byte goes. What `out` holds from there on is room.
+    at: usize,
     /// Bytes of strings too long for their length field: not written, but counted.
     unwritten: usize,
 }
@@ -127,18 +128,20 @@ impl<'a> Writer<'a> {
     /// Starts a packet with `magic` after what `out` already holds.
     pub fn packet(magic: [u8; 2], out: &'a mut BytesMut) -> Self {
         let start = out.len();
-        out.extend_from_slice(&magic);
-        out.extend_from_slice(&[0, 0]);
-        Self {
+        let mut writer = Self {
             out,
             start,
+            at: start,
             unwritten: 0,
-        }
+        };
+        let [first, second] = magic;
+        writer.array([first, second, 0, 0]);
+        writer
     }
 
     /// One byte.
     pub fn u8(&mut self, value: u8) {
-        self.out.extend_from_slice(&[value]);
+        self.array([value]);
     }
 
     /// A truth value.
@@ -148,16 +151,20 @@ impl<'a> Writer<'a> {
 
     /// A 16-bit integer.
     pub fn u16(&mut self, value: u16) {
-        self.out.extend_from_slice(&value.to_be_bytes());
+        self.array(value.to_be_bytes());
     }
 
     /// A string.
     pub fn string(&mut self, value: &[u8]) {
         match u16::try_from(value.len()) {
             Ok(len) if len != NULL => {
-                self.u16(len);
-                self.out.extend_from_slice(value);
-                self.u8(0);
+                let room = self.room(value.len() + STRING_OVERHEAD);
+                let [high, low, text @ .., end] = room else {
+                    return;
+                };
+                [*high, *low] = len.to_be_bytes();
+                text.copy_from_slice(value);
+                *end = 0;
             }
             _ => self.unwritten += value.len() + STRING_OVERHEAD,
         }
@@ -165,22 +172,21 @@ impl<'a> Writer<'a> {
 
     /// A string made of `parts` with `separator` between them.
     pub fn joined<'b>(&mut self, parts: impl Iterator<Item = &'b [u8]>, separator: &[u8]) {
-        let at = self.out.len();
-        self.u16(0);
+        let at = self.reserve_u16();
         for (index, part) in parts.enumerate() {
             if index > 0 {
-                self.out.extend_from_slice(separator);
+                self.bytes(separator);
             }
-            self.out.extend_from_slice(part);
+            self.bytes(part);
         }
-        let len = self.out.len() - at - 2;
+        let len = self.at - at - 2;
         match u16::try_from(len) {
             Ok(len) if len != NULL => {
-                self.out[at..at + 2].copy_from_slice(&len.to_be_bytes());
+                self.fill(at, len);
                 self.u8(0);
             }
             _ => {
-                self.out.truncate(at);
+                self.at = at;
                 self.unwritten += len + STRING_OVERHEAD;
             }
         }
@@ -202,7 +208,7 @@ impl<'a> Writer<'a> {
     /// Leaves room for a 16-bit integer that is not known yet; see [`Writer::fill`].
     pub fn reserve_u16(&mut self) -> usize {
         self.u16(0);
-        self.out.len() - 2
+        self.at - 2
     }
 
     /// Fills the room that [`Writer::reserve_u16`] left.
@@ -214,12 +220,12 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// [`TooLarge`] if the payload exceeds `max` bytes; `out` is then as it was before.
-    pub fn finish(self, max: usize) -> Result<(), TooLarge> {
-        let bytes = self.out.len() - self.start - HEADER_BYTES + self.unwritten;
+    pub fn finish(mut self, max: usize) -> Result<(), TooLarge> {
+        let bytes = self.at - self.start - HEADER_BYTES + self.unwritten;
         match u16::try_from(bytes) {
             Ok(len) if bytes <= max && self.unwritten == 0 => {
-                let at = self.start + 2;
-                self.out[at..at + 2].copy_from_slice(&len.to_be_bytes());
+                self.fill(self.start + 2, len);
+                self.out.truncate(self.at);
                 Ok(())
             }
             _ => {
@@ -228,7 +234,30 @@ impl<'a> Writer<'a> {
             }
         }
     }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).copy_from_slice(bytes);
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.room(N).copy_from_slice(&bytes);
+    }
+
+    /// The next `len` bytes, to be written.
+    #[inline]
+    fn room(&mut self, len: usize) -> &mut [u8] {
+        let (at, end) = (self.at, self.at + len);
+        if end > self.out.len() {
+            self.out.resize(end + ROOM_BYTES, 0);
+        }
+        self.at = end;
+        &mut self.out[at..end]
+    }
 }
+
+/// Room made at once; most heads fit.
+const ROOM_BYTES: usize = 512;
 
 /// A message that does not fit one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

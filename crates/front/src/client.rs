@@ -183,7 +183,7 @@ impl ClientConn {
     /// none: the event loop may announce bytes that are not there (tokio assumes that an accepted
     /// socket has some), so a read that finds nothing gives its buffer back.
     pub(crate) fn poll_first_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if !self.half_closed {
+        if !self.half_closed && !self.stream.has_news() {
             ready!(self.stream.poll_readable(cx))?;
         }
         let read = self.poll_read(cx);

@@ -164,7 +164,7 @@ impl<'a> Exchange<'a> {
         let path = path::normalise(&head.target.path)
             .map_err(|fault| Failure::client(StatusCode::BAD_REQUEST, fault.token()))?;
         let host = head.authority.as_ref().map(|authority| &authority.host[..]);
-        match site.routes.find(host, &path.route) {
+        match site.routes.find(host, path.route()) {
             Some(Action::Upstream(index)) => Ok((&site.upstreams[index], path)),
             Some(Action::Status(status)) => Err(Failure::client(status, "route-status")),
             None => Err(Failure::client(StatusCode::NOT_FOUND, "no-route")),

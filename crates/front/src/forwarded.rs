@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use catamaran_upstream::IpText;
 use http::HeaderMap;
-use http::header::{FORWARDED, HeaderName, HeaderValue, VIA};
+use http::header::{Entry, FORWARDED, HeaderName, HeaderValue, VIA};
 use ipnet::IpNet;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -121,18 +121,19 @@ fn parse_address(entry: &[u8]) -> Option<IpAddr> {
 }
 
 fn remove_claims(headers: &mut HeaderMap) {
-    let claims: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| {
-            **name == FORWARDED
-                || name.as_str().starts_with("x-forwarded-")
-                || name.as_str() == "x-real-ip"
-        })
-        .cloned()
-        .collect();
-    for name in claims {
-        headers.remove(name);
+    // Most requests have none.
+    if headers.keys().any(is_claim) {
+        let is_claim = |name: &&HeaderName| is_claim(name);
+        let claims: Vec<HeaderName> = headers.keys().filter(is_claim).cloned().collect();
+        for name in claims {
+            headers.remove(name);
+        }
     }
+}
+
+/// Whether a field says who the client is.
+fn is_claim(name: &HeaderName) -> bool {
+    *name == FORWARDED || name.as_str().starts_with("x-forwarded-") || name.as_str() == "x-real-ip"
 }
 
 /// Writes our own `X-Forwarded-*` and extends a trusted `Forwarded`, for a backend that speaks
@@ -144,7 +145,7 @@ pub(crate) fn announce(
     host: Option<&HeaderValue>,
 ) {
     let ip = peer.address.ip().to_canonical();
-    if let Ok(ip) = HeaderValue::from_str(IpText::new(ip).as_str()) {
+    if let Ok(ip) = HeaderValue::from_bytes(IpText::new(ip).as_bytes()) {
         append_to_list(headers, X_FORWARDED_FOR, &ip);
     }
     let proto = if identity.secure { "https" } else { "http" };
@@ -195,19 +196,24 @@ impl Via {
 
 /// Makes one field of all lines of `name` and the further `element`.
 fn append_to_list(headers: &mut HeaderMap, name: HeaderName, element: &HeaderValue) {
-    if !headers.contains_key(&name) {
-        headers.insert(name, element.clone());
-        return;
-    }
+    let mut field = match headers.try_entry(name) {
+        Ok(Entry::Occupied(field)) => field,
+        Ok(Entry::Vacant(place)) => {
+            // A map that is full is one that no codec would have made.
+            place.try_insert(element.clone()).ok();
+            return;
+        }
+        Err(_) => return,
+    };
     let mut list: Vec<u8> = Vec::new();
-    for value in headers.get_all(&name) {
+    for value in field.iter() {
         list.extend_from_slice(value.as_bytes());
         list.extend_from_slice(b", ");
     }
     list.extend_from_slice(element.as_bytes());
     // Bytes of valid values are valid.
     if let Ok(value) = HeaderValue::from_maybe_shared(bytes::Bytes::from(list)) {
-        headers.insert(name, value);
+        field.insert_mult(value).for_each(drop);
     }
 }
 

@@ -13,29 +13,30 @@ use http::header::{
 /// Removes what is only between the client and us, and what a backend could misread. Returns how
 /// many fields were dropped because of an underscore in their name.
 pub(crate) fn clean_request(headers: &mut HeaderMap) -> usize {
-    remove_nominated(headers);
-    let doomed: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| is_hop_by_hop(name) || has_underscore(name))
-        .cloned()
-        .collect();
-    let mut underscored = 0;
-    for name in doomed {
-        if has_underscore(&name) {
-            underscored += headers.get_all(&name).iter().count();
-        }
-        headers.remove(name);
+    // Most requests have little of this kind, and are looked through only once.
+    if headers.keys().any(|name| *name == CONNECTION) {
+        remove_nominated(headers);
     }
-    join_cookies(headers);
+    let is_doomed = |name: &&HeaderName| is_hop_by_hop(name) || has_underscore(name);
+    let mut underscored = 0;
+    if headers.keys().any(|name| is_doomed(&name)) {
+        let doomed: Vec<HeaderName> = headers.keys().filter(is_doomed).cloned().collect();
+        for name in doomed {
+            if has_underscore(&name) {
+                underscored += headers.get_all(&name).iter().count();
+            }
+            headers.remove(name);
+        }
+    }
+    if headers.len() > headers.keys_len() {
+        join_cookies(headers);
+    }
     underscored
 }
 
 /// Removes the fields that `Connection` names (RFC 9110, section 7.6.1), except those that a
 /// client must not be able to hide from the backend.
 fn remove_nominated(headers: &mut HeaderMap) {
-    if !headers.contains_key(CONNECTION) {
-        return;
-    }
     let nominated: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()

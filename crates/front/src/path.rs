@@ -17,8 +17,15 @@ use thiserror::Error;
 pub(crate) struct NormalPath {
     /// What is forwarded: begins with `/`, or is `*`.
     pub(crate) forward: Bytes,
-    /// What routes are compared with: `forward` without path parameters.
-    pub(crate) route: Bytes,
+    /// What routes are compared with, if that differs: `forward` without path parameters.
+    route: Option<Bytes>,
+}
+
+impl NormalPath {
+    /// What routes are compared with: the path without its parameters.
+    pub(crate) fn route(&self) -> &[u8] {
+        self.route.as_ref().unwrap_or(&self.forward)
+    }
 }
 
 /// A path no backend should see.
@@ -51,12 +58,12 @@ pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
     if is_normal(path) {
         return Ok(NormalPath {
             forward: path.clone(),
-            route: path.clone(),
+            route: None,
         });
     }
     let decoded = decode_unreserved(path)?;
     let forward: Bytes = resolve(&decoded)?.into();
-    let route = for_matching(&forward);
+    let route = Some(for_matching(&forward)).filter(|route| *route != forward);
     Ok(NormalPath { forward, route })
 }
 

@@ -171,7 +171,8 @@ impl<'a> Relay<'a> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {
         loop {
             let mut moved = self.poll_upload(cx)?;
-            moved |= self.poll_backend_write(cx)?;
+            // Room that writing makes is of use to a body only.
+            moved |= self.poll_backend_write(cx)? && self.upload != Upload::Done;
             moved |= self.poll_download(cx)?;
             // What AJP asks for beyond the body's end the codec answers by itself, while it
             // receives: Tomcat waits for that answer before it goes on.

@@ -35,8 +35,7 @@ impl Tick {
 
     /// The moment so long before, or the first one.
     pub(crate) fn before(self, duration: Duration) -> Self {
-        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_sub(millis))
+        Self(self.0.saturating_sub(millis(duration)))
     }
 }
 
@@ -50,9 +49,15 @@ impl std::ops::Add<Duration> for Tick {
     type Output = Self;
 
     fn add(self, duration: Duration) -> Self {
-        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(millis))
+        Self(self.0.saturating_add(millis(duration)))
     }
+}
+
+/// Whole milliseconds. A request asks several times, which is too often for the division of 128 bits
+/// in [`Duration::as_millis`].
+fn millis(duration: Duration) -> u64 {
+    let seconds = duration.as_secs().saturating_mul(1000);
+    seconds.saturating_add(duration.subsec_millis().into())
 }
 
 /// The deadlines of one worker's connections.
@@ -132,8 +137,7 @@ impl Watch {
     }
 
     fn tick(&self, at: Instant) {
-        let millis = at.saturating_duration_since(self.began).as_millis();
-        let now = u64::try_from(millis).unwrap_or(u64::MAX);
+        let now = millis(at.saturating_duration_since(self.began));
         self.now.store(now, Ordering::Relaxed);
         for (_, entry) in self.lock().iter() {
             if entry.deadline.load(Ordering::Relaxed) <= now {

@@ -352,7 +352,7 @@ fn send_ajp(
     let remote_port = facts.remote_port.map(|port| digits.format(port));
     let local_addr = ajp::Attribute::Request {
         name: b"AJP_LOCAL_ADDR",
-        value: local_addr.as_str().as_bytes(),
+        value: local_addr.as_bytes(),
     };
     let mut attributes = [local_addr; 3];
     let mut count = 1;
@@ -371,7 +371,7 @@ fn send_ajp(
         protocol: request.protocol,
         path: request.path,
         query: request.query,
-        remote_addr: remote_addr.as_str(),
+        remote_addr: remote_addr.as_bytes(),
         remote_host: None,
         server_name: facts.server_name,
         server_port: facts.server_port,

@@ -46,7 +46,7 @@ pub struct ClientFacts<'a> {
     /// The address the client connected to.
     pub local_ip: IpAddr,
     /// The host name the client asked for.
-    pub server_name: &'a str,
+    pub server_name: &'a [u8],
     /// The port the client asked for.
     pub server_port: u16,
     /// Whether the client's connection is secure (TLS, or a trusted proxy says so).
@@ -62,7 +62,7 @@ impl ClientFacts<'_> {
             remote_ip: local.ip(),
             remote_port: None,
             local_ip: local.ip(),
-            server_name: "localhost",
+            server_name: b"localhost",
             server_port: local.port(),
             secure: false,
         }
@@ -109,9 +109,8 @@ impl IpText {
 
     /// The text.
     #[must_use]
-    pub fn as_str(&self) -> &str {
-        // Digits, letters, dots and colons.
-        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
     }
 
     fn push(&mut self, byte: u8) {
@@ -136,9 +135,12 @@ mod tests {
             "2001:db8::8:800:200c:417a",
         ] {
             let ip: IpAddr = text.parse().expect("an address");
-            assert_eq!(IpText::new(ip).as_str(), text);
+            assert_eq!(IpText::new(ip).as_bytes(), text.as_bytes());
         }
         let longest = IpAddr::from([0xffff_u16; 8]);
-        assert_eq!(IpText::new(longest).as_str(), longest.to_string());
+        assert_eq!(
+            IpText::new(longest).as_bytes(),
+            longest.to_string().as_bytes()
+        );
     }
 }

@@ -38,6 +38,12 @@ impl Stream {
         }
     }
 
+    /// Whether the event loop's last news is that something can be read: bytes, an end or an error.
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        self.try_io(|| Ok(())).is_ok()
+    }
+
     /// Reads once into the room that `buffer` has; 0 is the peer's end.
     ///
     /// Heeds the task's budget of progress, but uses nothing up of it: a loop around this must write

@@ -42,16 +42,20 @@ impl ResponseHead {
         let mut content_length = None;
         let mut connection = None;
         for item in &mut view.fields {
-            let (name, value) = field::read(&item?, payload)?;
-            if name == header::CONTENT_LENGTH {
-                let length = field::content_length(&value)?;
+            let item = item?;
+            if field::is_content_length(&item) {
+                let digits = item.value.unwrap_or_default();
+                let length = field::decimal(digits).ok_or(FieldFault::ContentLength)?;
                 if content_length
                     .replace(length)
                     .is_some_and(|first| first != length)
                 {
                     return Err(FieldFault::ContentLength.into());
                 }
-            } else if name == header::CONNECTION {
+                continue;
+            }
+            let (name, value) = field::read(&item, payload)?;
+            if name == header::CONNECTION {
                 connection.get_or_insert_with(Vec::new).push(value);
             } else if !field::is_hop_by_hop(&name) {
                 headers

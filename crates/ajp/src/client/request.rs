@@ -27,12 +27,12 @@ pub struct Request<'a> {
     pub path: &'a [u8],
     /// The query without its `?`; `None` if there is none, which differs from an empty one.
     pub query: Option<&'a [u8]>,
-    /// The client's IP address.
-    pub remote_addr: &'a str,
+    /// The client's IP address as text.
+    pub remote_addr: &'a [u8],
     /// The client's host name, if it was looked up; usually not.
     pub remote_host: Option<&'a str>,
     /// The host that the client asked for. `headers` should have a Host that agrees.
-    pub server_name: &'a str,
+    pub server_name: &'a [u8],
     /// The port that the client asked for.
     pub server_port: u16,
     /// Whether the client came over TLS.
@@ -171,12 +171,15 @@ impl Request<'_> {
 
     fn check_texts(&self) -> Result<(), RequestError> {
         for (part, text) in [
-            ("protocol", self.protocol),
+            ("protocol", self.protocol.as_bytes()),
             ("remote address", self.remote_addr),
-            ("remote host", self.remote_host.unwrap_or_default()),
+            (
+                "remote host",
+                self.remote_host.unwrap_or_default().as_bytes(),
+            ),
             ("server name", self.server_name),
         ] {
-            if field::has_control(text.as_bytes()) {
+            if field::has_control(text) {
                 return Err(RequestError::Control(part));
             }
         }

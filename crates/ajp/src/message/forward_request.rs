@@ -169,9 +169,9 @@ pub(crate) fn encode(
     writer.u8(method);
     writer.string(request.protocol.as_bytes());
     writer.string(request.path);
-    writer.string(request.remote_addr.as_bytes());
+    writer.string(request.remote_addr);
     writer.optional(request.remote_host.map(str::as_bytes));
-    writer.string(request.server_name.as_bytes());
+    writer.string(request.server_name);
     writer.u16(request.server_port);
     writer.bool(request.is_ssl);
     encode_fields(request, &mut writer);

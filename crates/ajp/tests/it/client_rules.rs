@@ -15,9 +15,9 @@ fn request<'a>(headers: &'a HeaderMap, body: BodyLength) -> Request<'a> {
         protocol: "HTTP/1.1",
         path: b"/",
         query: None,
-        remote_addr: "127.0.0.1",
+        remote_addr: b"127.0.0.1",
         remote_host: None,
-        server_name: "localhost",
+        server_name: b"localhost",
         server_port: 80,
         is_ssl: false,
         headers,
@@ -356,9 +356,9 @@ fn texts_with_controls_are_not_sent() {
     let headers = HeaderMap::new();
     let mut bad = [request(&headers, BodyLength::Known(0)); 4];
     bad[0].protocol = "HTTP/1.1\n";
-    bad[1].remote_addr = "1\0";
+    bad[1].remote_addr = b"1\0";
     bad[2].remote_host = Some("h\r");
-    bad[3].server_name = "h\n";
+    bad[3].server_name = b"h\n";
     for bad in bad {
         assert!(
             matches!(sent(&bad), Err(RequestError::Control(_))),

@@ -112,10 +112,10 @@ impl Outgoing {
     }
 
     /// The server's name as the client sees it.
-    fn server_name(&self) -> Cow<'_, str> {
+    fn server_name(&self) -> Cow<'_, [u8]> {
         match &self.head.authority {
-            Some(authority) => String::from_utf8_lossy(&authority.host),
-            None => Cow::Owned(self.local.ip().to_string()),
+            Some(authority) => Cow::Borrowed(&authority.host),
+            None => Cow::Owned(self.local.ip().to_string().into()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use http::Version;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use memchr::memchr;
 
 use crate::error::Fault;
 use crate::head::name;
@@ -22,26 +23,17 @@ pub(crate) fn decode(
     headers: &mut HeaderMap,
     mut judge: impl FnMut(&HeaderName, &HeaderValue) -> Result<Verdict, Fault>,
 ) -> Result<(), Fault> {
-    let mut few = [httparse::EMPTY_HEADER; FEW];
-    let mut many;
-    let slots = if raw.fields <= FEW {
-        &mut few[..]
-    } else {
-        many = vec![httparse::EMPTY_HEADER; raw.fields];
-        &mut many[..]
-    };
-    let lines = &raw.bytes[raw.fields_at..];
-    let parsed = match httparse::parse_headers(lines, slots).map_err(fault)? {
-        httparse::Status::Complete((len, parsed)) if len == lines.len() => parsed,
-        // The scan found the head complete; a parser that ends elsewhere reads it otherwise.
-        _ => return Err(Fault::FieldName),
-    };
-    let room = headers.try_reserve(parsed.len() + SPARE);
+    let room = headers.try_reserve(raw.fields + SPARE);
     room.map_err(|_| Fault::TooManyFields)?;
-    for field in parsed {
-        let name = name::decode(field.name.as_bytes()).ok_or(Fault::FieldName)?;
-        let value = HeaderValue::from_maybe_shared(raw.bytes.slice_ref(trim(field.value)));
-        let value = value.map_err(|_| Fault::FieldValue)?;
+    let mut rest = &raw.bytes[raw.fields_at..];
+    for _ in 0..raw.fields {
+        let (line, next) = split_line(rest).ok_or(Fault::FieldName)?;
+        rest = next;
+        let colon = memchr(b':', line).ok_or(Fault::FieldName)?;
+        // Neither a space before the colon nor one that folds a line can be part of a name.
+        let name = name::decode(&line[..colon]).ok_or(Fault::FieldName)?;
+        let value = raw.bytes.slice_ref(trim(&line[colon + 1..]));
+        let value = HeaderValue::from_maybe_shared(value).map_err(|_| Fault::FieldValue)?;
         if judge(&name, &value)? == Verdict::Keep {
             let appended = headers.try_append(name, value);
             appended.map_err(|_| Fault::TooManyFields)?;
@@ -50,12 +42,11 @@ pub(crate) fn decode(
     Ok(())
 }
 
-fn fault(error: httparse::Error) -> Fault {
-    match error {
-        httparse::Error::HeaderValue | httparse::Error::NewLine => Fault::FieldValue,
-        httparse::Error::TooManyHeaders => Fault::TooManyFields,
-        _ => Fault::FieldName,
-    }
+/// The first line without its ending, which the scan has judged, and what follows it.
+fn split_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let lf = memchr(b'\n', text)?;
+    let line = &text[..lf];
+    Some((line.strip_suffix(b"\r").unwrap_or(line), &text[lf + 1..]))
 }
 
 /// What the Connection fields of a head say about the connection.
@@ -79,9 +70,6 @@ impl Persistence {
         !self.close && (version == Version::HTTP_11 || self.keep_alive)
     }
 }
-
-/// Fields up to this number need no allocation while they are parsed; most heads have fewer.
-const FEW: usize = 32;
 
 /// Room left for fields that whoever handles the head will add, such as Via.
 const SPARE: usize = 4;
