@@ -23,6 +23,7 @@
 mod cmd;
 mod descriptors;
 mod failure;
+mod notify;
 mod signals;
 mod upgrade;
 

@@ -17,6 +17,7 @@ use catamaran_front::{Running, Taken};
 
 use super::{announce, parse_workers};
 use crate::failure::Failure;
+use crate::notify::{Manager, News};
 use crate::signals::{self, Asked, Signals};
 use crate::{descriptors, upgrade};
 
@@ -72,9 +73,17 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     if let Some(address) = running.admin_address() {
         writeln!(io::stderr(), "admin on {address}")?;
     }
-    match obey(&running, &args, signals)? {
-        Some(taken) => running.drain_for_successor(&taken),
-        None => running.drain(),
+    let manager = Manager::from_environment();
+    manager.tell(News::Ready);
+    match obey(&running, &args, signals, &manager)? {
+        Some((taken, process)) => {
+            manager.tell(News::Successor(process));
+            running.drain_for_successor(&taken);
+        }
+        None => {
+            manager.tell(News::Stopping);
+            running.drain();
+        }
     }
     running.join();
     Ok(())
@@ -98,8 +107,14 @@ impl From<upgrade::Outcome> for Event {
     }
 }
 
-/// Does what signals ask for until it is time to drain; says what another process took over.
-fn obey(running: &Running, args: &Args, signals: Signals) -> Result<Option<Taken>, Failure> {
+/// Does what signals ask for until it is time to drain; says what another process took over, and
+/// which.
+fn obey(
+    running: &Running,
+    args: &Args,
+    signals: Signals,
+    manager: &Manager,
+) -> Result<Option<(Taken, u32)>, Failure> {
     let (events, arrivals) = sync_channel(EVENTS_MAX);
     signals.forward(events.clone())?;
     let mut upgrade: Option<upgrade::Pending> = None;
@@ -116,14 +131,18 @@ fn obey(running: &Running, args: &Args, signals: Signals) -> Result<Option<Taken
                     "an upgrade is under way; ask again when it has ended"
                 );
             }
-            Event::Asked(Asked::Reload) => reload(running, args),
+            Event::Asked(Asked::Reload) => {
+                manager.tell(News::Reloading);
+                reload(running, args);
+                manager.tell(News::Ready);
+            }
             Event::Asked(Asked::Upgrade) => match upgrade::begin(running, events.clone()) {
                 Ok(pending) => upgrade = Some(pending),
                 Err(error) => tracing::error!("cannot upgrade: {error}; nothing changed"),
             },
             Event::Upgraded(Ok((taken, process))) => {
                 tracing::info!(process, "another process has taken over; draining");
-                return Ok(Some(taken));
+                return Ok(Some((taken, process)));
             }
             Event::Upgraded(Err(reason)) => {
                 upgrade = None;

@@ -1,0 +1,106 @@
+//! Telling the service manager what the front is doing, by the protocol of sd_notify(3): datagrams
+//! to the socket that `$NOTIFY_SOCKET` names. Without the variable nothing is sent, and a manager
+//! that does not listen is no reason not to serve.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Who to tell, if anybody.
+pub(crate) struct Manager {
+    to: Option<(UnixDatagram, SocketAddr)>,
+}
+
+/// What the front is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// It serves: after the start, and after each reload, applied or refused.
+    Ready,
+    /// It begins to read its configuration again.
+    Reloading,
+    /// It drains, to end.
+    Stopping,
+    /// This process serves in its place from now on, and is the one to send signals to.
+    Successor(u32),
+}
+
+impl Manager {
+    /// The manager that the environment names.
+    pub(crate) fn from_environment() -> Self {
+        let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
+            return Self { to: None };
+        };
+        let to = address(&name).and_then(|to| Ok((UnixDatagram::unbound()?, to)));
+        if let Err(error) = &to {
+            tracing::warn!(%error, "cannot notify the service manager at {VARIABLE}");
+        }
+        Self { to: to.ok() }
+    }
+
+    pub(crate) fn tell(&self, news: News) {
+        let Some((socket, to)) = &self.to else {
+            return;
+        };
+        if let Err(error) = socket.send_to_addr(news.message().as_bytes(), to) {
+            tracing::warn!(%error, ?news, "cannot notify the service manager");
+        }
+    }
+}
+
+impl News {
+    fn message(self) -> String {
+        match self {
+            Self::Ready => "READY=1".to_owned(),
+            // systemd tells by the time which READY=1 ends this reload (`Type=notify-reload`).
+            Self::Reloading => format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_micros()),
+            Self::Stopping => "STOPPING=1".to_owned(),
+            Self::Successor(process) => format!("MAINPID={process}"),
+        }
+    }
+}
+
+/// A path, or behind `@` a name without a file.
+fn address(name: &OsString) -> io::Result<SocketAddr> {
+    match name.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
+        [b'/', ..] => SocketAddr::from_pathname(name),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+fn monotonic_micros() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1000
+}
+
+const VARIABLE: &str = "NOTIFY_SOCKET";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_has_a_path_or_a_name() {
+        let address = |name: &str| address(&name.into());
+        let path = address("/run/notify").unwrap();
+        assert_eq!(path.as_pathname().unwrap().to_str(), Some("/run/notify"));
+        let name = address("@notify").unwrap();
+        assert_eq!(name.as_abstract_name(), Some(&b"notify"[..]));
+        assert!(address("vsock:2:1234").is_err());
+    }
+
+    #[test]
+    fn messages_are_those_of_sd_notify() {
+        assert_eq!(News::Ready.message(), "READY=1");
+        assert_eq!(News::Stopping.message(), "STOPPING=1");
+        assert_eq!(News::Successor(7).message(), "MAINPID=7");
+        let reloading = News::Reloading.message();
+        let (word, micros) = reloading.split_once("\nMONOTONIC_USEC=").unwrap();
+        assert_eq!(word, "RELOADING=1");
+        assert!(micros.parse::<u64>().unwrap() > 0);
+    }
+}
