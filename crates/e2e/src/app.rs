@@ -4,8 +4,8 @@
 //! stderr where. With `--log-level debug` it also says why it gave a request or connection up.
 
 use std::net::SocketAddr;
+use std::process::Command;
 
-use anyhow::Context;
 use catamaran_testkit::{Address, Process};
 
 use crate::binary;
@@ -24,8 +24,26 @@ impl App {
     /// # Errors
     /// It did not start; the message has its output.
     pub fn start(model: &str, options: &[&str]) -> anyhow::Result<Self> {
-        let addresses = ["--ajp=127.0.0.1:0", "--http=127.0.0.1:0"];
-        let process = spawn(model, addresses, options, tempfile::tempdir()?)?;
+        Self::on_free_ports(&mut command(model)?, options)
+    }
+
+    /// The same with one worker, which may have so many files open.
+    ///
+    /// # Errors
+    /// As [`App::start`].
+    pub fn start_with_files(model: &str, files: usize) -> anyhow::Result<Self> {
+        let app = command(model)?;
+        let mut limited = Command::new("prlimit");
+        limited.arg(format!("--nofile={files}:{files}"));
+        limited.arg(app.get_program()).args(app.get_args());
+        Self::on_free_ports(&mut limited, &["--workers=1"])
+    }
+
+    fn on_free_ports(command: &mut Command, options: &[&str]) -> anyhow::Result<Self> {
+        command
+            .args(["--ajp=127.0.0.1:0", "--http=127.0.0.1:0"])
+            .args(options);
+        let process = Process::spawn_in(command, tempfile::tempdir()?)?;
         let address = |scheme: &str| {
             let wanted = format!("listening on {scheme}://");
             process.wait_for_line(&wanted, |line| {
@@ -53,7 +71,7 @@ impl App {
             format!("--ajp=unix:{}", ajp.display()),
             format!("--http=unix:{}", http.display()),
         ];
-        let process = spawn(model, [&options[0], &options[1]], &[], directory)?;
+        let process = Process::spawn_in(command(model)?.args(options), directory)?;
         process.wait_for_line("both sockets", |line| {
             line.contains("http+unix:").then_some(())
         })?;
@@ -76,25 +94,32 @@ impl App {
         &self.http
     }
 
+    /// The number of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Waits for a line of output with `text` in it.
+    ///
+    /// # Errors
+    /// No such line came; the message has all output.
+    pub fn wait_for_log(&self, text: &str) -> anyhow::Result<()> {
+        let found = |line: &str| line.contains(text).then_some(());
+        self.process.wait_for_line(text, found)
+    }
+
     /// Waits until it has given a request or connection up for a reason that begins with `reason`.
     ///
     /// # Errors
     /// It did not say so; the message has what it said.
     pub fn wait_until_gave_up(&self, reason: &str) -> anyhow::Result<()> {
-        let reason = format!("reason=\"{reason}");
-        let gave_up = |line: &str| line.contains(&reason).then_some(());
-        self.process.wait_for_line(&reason, gave_up)
+        self.wait_for_log(&format!("reason=\"{reason}"))
     }
 }
 
-fn spawn(
-    model: &str,
-    addresses: [&str; 2],
-    options: &[&str],
-    directory: tempfile::TempDir,
-) -> anyhow::Result<Process> {
-    let mut command = std::process::Command::new(binary()?);
+fn command(model: &str) -> anyhow::Result<Command> {
+    let mut command = Command::new(binary()?);
     command.args(["app", "--log-level", "debug", "--io", model]);
-    command.args(addresses).args(options);
-    Process::spawn_in(&mut command, directory).with_context(|| format!("app --io {model}"))
+    Ok(command)
 }

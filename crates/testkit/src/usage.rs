@@ -1,10 +1,11 @@
-//! What a process uses, as Linux tells under `/proc`: memory and open files.
+//! What a process uses, as Linux tells under `/proc`: memory, CPU time and open files.
 //!
 //! Numbers are bytes. "Private" is anonymous resident memory, what the process itself allocated,
 //! without the program text and libraries that every process maps.
 
 use std::fs;
 use std::io;
+use std::time::Duration;
 
 /// Memory of one process at one moment, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,25 @@ pub fn open_files(id: u32) -> io::Result<usize> {
     Ok(fs::read_dir(format!("/proc/{id}/fd"))?.count())
 }
 
+/// The CPU time that process `id` and its threads have used so far, as the system has counted it: in
+/// hundredths of a second.
+///
+/// # Errors
+/// The process is gone, or the system's `/proc` has another form (then the kind is `InvalidData`).
+pub fn cpu_time(id: u32) -> io::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
+    parse_cpu_time(&stat).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+}
+
+/// proc(5): the second field is the program's name in parentheses and may hold anything.
+fn parse_cpu_time(stat: &str) -> Option<Duration> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    // A tick is 10 ms wherever `USER_HZ` is 100, which is every Linux of today.
+    Some(Duration::from_millis(10 * (ticks()? + ticks()?)))
+}
+
 fn parse_memory(status: &str) -> Option<Memory> {
     let bytes = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -51,6 +71,13 @@ fn parse_memory(status: &str) -> Option<Memory> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parses_the_fields_of_stat() {
+        let stat = "42 (a ) S 1 (b) S 7 42 42 0 -1 4194560 9 9 0 0 100 20 3 4 20 0 1 0 5 6 7";
+        assert_eq!(parse_cpu_time(stat), Some(Duration::from_millis(1200)));
+        assert_eq!(parse_cpu_time("42 (a) S 1"), None);
+    }
 
     #[test]
     fn parses_the_lines_of_status() {

@@ -48,6 +48,41 @@ fn a_head_that_never_ends_is_given_up() {
     });
 }
 
+/// The deadline counts from the head's first byte: single bytes do not prolong it.
+#[test]
+fn a_head_that_drips_is_given_up() {
+    on_each_driver(|io| {
+        let tier = Tier::with(io, |config| config.connection_timeout = SOON);
+        let http = || drip(tier.http().socket().try_clone().unwrap(), b"GET /", b'a');
+        assert!(http().starts_with(b"HTTP/1.1 408 "));
+        let head = [0x12, 0x34, 0x1f, 0xf0, 2, 2];
+        assert_eq!(drip(tier.ajp().socket, &head, 0), b"");
+        assert_eq!(tier.refused("head-timeout"), 2);
+    });
+}
+
+/// Sends `head`, then `byte` again and again until the peer has had enough, and gives what it said.
+fn drip(mut socket: socket2::Socket, head: &[u8], byte: u8) -> Vec<u8> {
+    use std::io::{ErrorKind, Read, Write};
+    let (deadline, mut answer, mut buffer) = (Deadline::default(), Vec::new(), [0; 1024]);
+    socket.write_all(head).unwrap();
+    socket.set_read_timeout(Some(SOON / 10)).unwrap();
+    while deadline.remaining().is_some() {
+        match socket.read(&mut buffer) {
+            Ok(0) => return answer,
+            Ok(count) => answer.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                // Fails once the peer has closed, which the next read tells.
+                let _ = socket.write_all(&[byte]);
+            }
+            // What was sent after the end is answered with a reset.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return answer,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the peer takes a byte now and then for ever");
+}
+
 #[test]
 fn a_body_that_stops_is_given_up() {
     on_each_driver(|io| {

@@ -9,8 +9,10 @@ mod way;
 use std::fs;
 use std::net::SocketAddr;
 use std::thread;
+use std::time::Duration;
 
 use catamaran_e2e::{App, Httpd, Module};
+use catamaran_testkit::usage::{cpu_time, open_files};
 use catamaran_testkit::{Address, Deadline, HttpClient, Pattern, Sha256};
 
 use self::way::{Server, Way};
@@ -19,6 +21,7 @@ use self::way::{Server, Way};
 macro_rules! on_each_model {
     ($($test:ident),+ $(,)?) => {
         on_each_model!(@ epoll [$($test),+]);
+        on_each_model!(@ uring [$($test),+]);
     };
     (@ $model:ident [$($test:ident),+]) => {
         mod $model {
@@ -42,6 +45,7 @@ on_each_model!(
     the_secret_decides,
     a_client_that_leaves_a_download_is_noticed,
     a_client_that_leaves_an_upload_is_noticed,
+    descriptors_may_run_out,
 );
 
 /// Runs `test` over every way to an application on `model`.
@@ -238,7 +242,7 @@ fn the_secret_decides(model: &str) {
 }
 
 fn a_client_that_leaves_a_download_is_noticed(model: &str) {
-    leave_over_every_way(model, "peer-gone", |client| {
+    leave_over_every_way(model, "peer-gone", |client, _| {
         let head = head("GET", "/bytes/1000000000000", "");
         client.send(&head).unwrap();
         assert_eq!(client.receive_head().unwrap().status, 200);
@@ -247,16 +251,20 @@ fn a_client_that_leaves_a_download_is_noticed(model: &str) {
 
 fn a_client_that_leaves_an_upload_is_noticed(model: &str) {
     // Cut short, abandoned or reset: that depends on the web server.
-    leave_over_every_way(model, "", |client| {
+    leave_over_every_way(model, "", |client, app| {
+        let before = open_files(app.id()).unwrap();
         let head = head("POST", "/sink", "Content-Length: 1000000\r\n");
         client.send(&head).unwrap();
         client.send_from(&mut Pattern::new(500_000)).unwrap();
+        // Had the web server not come so far, there would be nothing to notice.
+        let connected = || (open_files(app.id()).unwrap() > before).then_some(());
+        Deadline::default().poll("a connection", connected).unwrap();
     });
 }
 
 /// After `begin` the client leaves; the application gives the exchange up for `reason`, and the way
 /// is as good as before.
-fn leave_over_every_way(model: &str, reason: &str, begin: impl Fn(&mut HttpClient)) {
+fn leave_over_every_way(model: &str, reason: &str, begin: impl Fn(&mut HttpClient, &App)) {
     for way in Way::ALL {
         println!("over {way:?}");
         // One for each way, so that what it says is about this one.
@@ -267,11 +275,31 @@ fn leave_over_every_way(model: &str, reason: &str, begin: impl Fn(&mut HttpClien
         };
         let server = way.start(&app);
         let mut client = server.connect();
-        begin(&mut client);
+        begin(&mut client, &app);
         drop(client);
         app.wait_until_gave_up(reason).unwrap();
         assert_eq!(get(&mut server.connect(), "/").len(), 347);
     }
+}
+
+/// Connections that cannot be accepted wait without costing CPU time, and are served when others
+/// have gone.
+fn descriptors_may_run_out(model: &str) {
+    const FILES: usize = 40;
+    let app = App::start_with_files(model, FILES).unwrap();
+    let connect = || HttpClient::connect(app.http()).unwrap();
+    let mut first = connect();
+    assert_eq!(get(&mut first, "/").len(), 347);
+    let mut clients: Vec<HttpClient> = (0..FILES).map(|_| connect()).collect();
+    app.wait_for_log("cannot accept connections").unwrap();
+    let before = cpu_time(app.id()).unwrap();
+    assert_eq!(get(&mut first, "/delay/1000"), b"waited 1000 ms\n");
+    let used = cpu_time(app.id()).unwrap() - before;
+    assert!(used < Duration::from_millis(500), "{used:?} of a second");
+    let mut last = clients.pop().unwrap();
+    last.send(&head("GET", "/", "")).unwrap();
+    drop((first, clients));
+    assert_eq!(last.receive().unwrap().body.len(), 347);
 }
 
 fn get(client: &mut HttpClient, target: &str) -> Vec<u8> {

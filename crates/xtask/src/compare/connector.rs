@@ -16,7 +16,7 @@ use anyhow::Context;
 
 use self::crowd::Crowd;
 use self::load::Tool;
-use self::served::{Protocol, Server};
+use self::served::{Pages, Protocol, Server};
 use super::options::Options;
 use super::page::order;
 use super::pause;
@@ -57,7 +57,7 @@ pub(super) fn run(options: &Options, binary: &Path) -> anyhow::Result<()> {
         let servers: Vec<Server> = options
             .servers
             .iter()
-            .map(|kind| kind.start(binary))
+            .map(|kind| kind.start(binary, Pages::Usual))
             .collect::<Result<_, _>>()?;
         let mut targets = targets(&servers, &tool);
         for target in &targets {
@@ -211,10 +211,10 @@ pub(super) fn run_crowd(options: &Options, binary: &Path) -> anyhow::Result<()> 
         "\n== crowd: {connections} connections served once, then idle for {seconds} s\n\n{CROWD_HEADING}"
     ));
     for kind in &options.servers {
-        let protocols = kind.start(binary)?.protocols();
+        let protocols = kind.start(binary, Pages::Small)?.protocols();
         for protocol in protocols {
             // A fresh process for each, so that none inherits the memory of another.
-            let server = kind.start(binary)?;
+            let server = kind.start(binary, Pages::Small)?;
             let row = crowd_row(&server, protocol, connections, seconds);
             say(&row.with_context(|| kind.name())?);
         }

@@ -41,6 +41,14 @@ impl fmt::Display for Protocol {
     }
 }
 
+/// The pages that our allocator asks for. Huge ones round the memory of a small process up by as
+/// much as 2 MiB, which is no connection's cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pages {
+    Usual,
+    Small,
+}
+
 /// A server that runs.
 #[derive(Debug)]
 pub(super) struct Server {
@@ -74,13 +82,13 @@ impl Kind {
     }
 
     /// Starts it on [`FRONT_CORE`] and waits until it serves the page.
-    pub(super) fn start(self, binary: &Path) -> anyhow::Result<Server> {
+    pub(super) fn start(self, binary: &Path, pages: Pages) -> anyhow::Result<Server> {
         let directory = server::directory()?;
         let root = directory.path().to_owned();
         let (ajp, http) = (server::unused_address()?, server::unused_address()?);
         let (command, ajp) = match self {
             Self::Threads | Self::Epoll | Self::Uring => {
-                (connector(self, binary, [ajp, http]), Some(ajp))
+                (connector(self, (binary, pages), [ajp, http]), Some(ajp))
             }
             Self::Tomcat => (tomcat(&root, ajp, http)?, Some(ajp)),
             Self::Nginx => (nginx(&root, http)?, None),
@@ -135,8 +143,16 @@ impl Server {
     }
 }
 
-fn connector(kind: Kind, binary: &Path, [ajp, http]: [SocketAddr; 2]) -> Vec<String> {
-    let mut command = vec![binary.to_string_lossy().into_owned(), "app".to_owned()];
+fn connector(
+    kind: Kind,
+    (binary, pages): (&Path, Pages),
+    [ajp, http]: [SocketAddr; 2],
+) -> Vec<String> {
+    let mut command: Vec<String> = match pages {
+        Pages::Usual => Vec::new(),
+        Pages::Small => ["env", "MIMALLOC_ALLOW_THP=0"].map(str::to_owned).to_vec(),
+    };
+    command.extend([binary.to_string_lossy().into_owned(), "app".to_owned()]);
     let connections = CONNECTIONS_MAX.to_string();
     let mut option = |name: &str, value: &str| command.push(format!("--{name}={value}"));
     option("ajp", &ajp.to_string());
