@@ -1,15 +1,98 @@
 //! The application side: AJP13 and HTTP/1.1 served to an application, what Tomcat's `<Connector>`
 //! is.
 //!
-//! [`start`] binds the listeners of a [`Config`] and serves a [`Handler`] until
-//! [`Running::shutdown`]. An application describes its answers as data (a [`Response`] with a
-//! [`Body`] and a delay), so that one thread plays thousands of them; [`App`] is the built-in one.
-//! Connections are sans-IO state machines on the codecs `catamaran-ajp` and `catamaran-http1`; a
-//! driver ([`IoModel`]) moves their bytes, and the same bytes get the same answers on each.
+//! [`start`] binds the listeners of a [`Config`] and serves an [`Application`] until
+//! [`Running::shutdown`]. Connections are sans-IO state machines on the codecs `catamaran-ajp` and
+//! `catamaran-http1`; a driver ([`IoModel`]) moves their bytes, and the same bytes get the same
+//! answers on each, from each kind of application:
+//!
+//! | kind | runs | for |
+//! |---|---|---|
+//! | [`Handler`] | on the event loop, and must not block | answers that are data: a [`Response`] with a [`Body`] and a delay; the built-in [`App`] |
+//! | [`Application::service`] | as tasks of a tokio runtime | axum, or any other tower service |
+//! | [`Application::blocking`] | on threads of an executor | code that blocks, as a servlet does |
+//!
+//! The bodies of the last two stream both ways at once, with back-pressure. Whatever an application
+//! does (answer early, leave the body unread, fail, panic, stall, outlive its client) harms no other
+//! request: a response that did not end is cut so that its client sees it, a client that leaves has
+//! its request cancelled.
 //!
 //! Safe by default: AJP beyond loopback does not start without a [`Secret`], identity and TLS
-//! attributes are believed only from a peer that proved it or is on this machine, and request
-//! attributes that are not known to be harmless refuse the request.
+//! attributes are believed only from a peer that proved it or is listed, and request attributes that
+//! are not known to be harmless refuse the request.
+//!
+//! # A service
+//!
+//! An axum router over AJP13; `examples/axum.rs` is the whole program.
+//!
+//! ```
+//! use axum::{Router, extract::Path, routing::get};
+//! use catamaran_connector::{Address, Application, Config, Listener, Protocol, start};
+//! # use std::{io::{Read, Write}, time::Duration};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let app = Router::new()
+//!     .route("/greet/{name}", get(|Path(name): Path<String>| async move { format!("hello, {name}") }));
+//! let config = Config {
+//!     listeners: vec![Listener {
+//!         protocol: Protocol::Ajp,
+//!         address: Address::Tcp("127.0.0.1:0".parse()?),
+//!     }],
+//!     ..Config::default()
+//! };
+//! let running = start(config, Application::service(app))?;
+//!
+//! let Address::Tcp(address) = running.addresses()[0].address else { unreachable!() };
+//! let answer = tokio::task::spawn_blocking(move || greet(address)).await??;
+//! assert!(answer.ends_with(b"hello, AJP\0AB\0\x02\x05\x01"), "a body, and the end of the response");
+//! running.shutdown(Duration::from_secs(10));
+//! # tokio::task::spawn_blocking(|| running.join()).await?;
+//! # Ok(())
+//! # }
+//! # // GET /greet/AJP from a front.
+//! # fn greet(address: std::net::SocketAddr) -> std::io::Result<Vec<u8>> {
+//! #     let mut front = std::net::TcpStream::connect(address)?;
+//! #     front.set_read_timeout(Some(Duration::from_secs(30)))?;
+//! #     let mut head = vec![2, 2];
+//! #     for text in ["HTTP/1.1", "/greet/AJP", "192.0.2.1", "", "localhost"] {
+//! #         head.extend((text.len() as u16).to_be_bytes());
+//! #         head.extend(text.bytes().chain([0]));
+//! #     }
+//! #     head.extend([0, 80, 0, 0, 0, 0xff]);
+//! #     let mut packet = vec![0x12, 0x34];
+//! #     packet.extend((head.len() as u16).to_be_bytes());
+//! #     packet.extend(head);
+//! #     front.write_all(&packet)?;
+//! #     let mut answer = Vec::new();
+//! #     while !answer.ends_with(b"AB\0\x02\x05\x01") {
+//! #         let mut buffer = [0; 1024];
+//! #         let count = front.read(&mut buffer)?;
+//! #         assert!(count > 0, "no whole answer");
+//! #         answer.extend_from_slice(&buffer[..count]);
+//! #     }
+//! #     Ok(answer)
+//! # }
+//! ```
+//!
+//! # A handler that blocks
+//!
+//! ```
+//! use std::io;
+//!
+//! use catamaran_connector::{Application, BodyReader, Request, Responder};
+//! use http::StatusCode;
+//!
+//! /// Sends the request's body back as it comes.
+//! fn echo(_: &Request, body: &mut BodyReader<'_>, responder: Responder<'_>) -> io::Result<()> {
+//!     let mut writer = responder.begin(StatusCode::OK);
+//!     io::copy(body, &mut writer)?;
+//!     Ok(())
+//! }
+//! let application = Application::blocking(echo);
+//! ```
+//!
+//! # A handler on the event loop
 //!
 //! ```
 //! use std::io::{Read, Write};

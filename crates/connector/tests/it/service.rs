@@ -88,6 +88,14 @@ fn a_router_is_served_over_both_protocols() {
 }
 
 #[test]
+fn the_readme_shows_the_example() {
+    let example = include_str!("../../examples/axum.rs");
+    // Without the comment at its top, which the text around it stands for.
+    let (_, code) = example.split_once("\n\n").unwrap();
+    assert!(include_str!("../../../../README.md").contains(code.trim()));
+}
+
+#[test]
 fn bodies_stream_both_ways_at_the_same_time() {
     on_each_model(|io| {
         let echo = tower_of(|request| async { http::Response::new(request.into_body()) });
