@@ -12,6 +12,7 @@ mod ajp13;
 mod ajp_client;
 mod ajp_rows;
 mod blocking;
+mod churn;
 mod deadlines;
 mod http11;
 mod http_rows;
