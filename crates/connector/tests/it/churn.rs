@@ -37,7 +37,8 @@ fn more_uploads_at_once_than_there_are_buffers_are_all_exact() {
         let mut holder = tier.http();
         holder.send(&get("/status/299")).unwrap();
         for client in &mut clients {
-            let head = format!("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {LENGTH}\r\n\r\n");
+            let head =
+                format!("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {LENGTH}\r\n\r\n");
             client.send(head.as_bytes()).unwrap();
             client.send_from(&mut Pattern::new(LENGTH)).unwrap();
         }

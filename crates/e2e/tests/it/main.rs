@@ -10,6 +10,7 @@
 )]
 
 mod access_log;
+mod application;
 mod bench;
 mod bench_report;
 mod bodies;
