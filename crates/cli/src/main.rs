@@ -61,7 +61,7 @@ struct Cli {
 enum Command {
     Serve(cmd::serve::Args),
     Check(cmd::check::Args),
-    App(cmd::app::Args),
+    App(Box<cmd::app::Args>),
     Demo(cmd::demo::Args),
     Bench(cmd::bench::Args),
 }
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Serve(args) => cmd::serve::run(args),
         Command::Check(args) => cmd::check::run(args),
-        Command::App(args) => cmd::app::run(args),
+        Command::App(args) => cmd::app::run(*args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Bench(args) => return cmd::bench::run(args),
     };

@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tower_service::Service;
 
 use crate::{
-    Config, StartError,
+    Config, IoModel, StartError,
     blocking::{self, BlockingHandler, Sleep},
     conn::{Action, Conn, Io},
     counters::Counters,
@@ -131,13 +131,31 @@ impl Runner {
             }
             Kind::Inline(handler) => Self::Inline(Inline(handler)),
             Kind::Blocking(handler) => {
-                let pool = Pool::start("connector-exec", Limits::of(config));
+                let mut limits = Limits::of(config);
+                if config.io == IoModel::Threads {
+                    // Handlers run on the threads of their connections.
+                    limits.min_spare_threads = 0;
+                }
+                let pool = Pool::start("connector-exec", limits);
                 Self::Blocking(Executor {
                     handler,
                     pool: pool.map_err(StartError::Worker)?,
                 })
             }
         })
+    }
+
+    /// The handler, for a driver that runs it on the connection's own thread.
+    pub(crate) fn blocking_handler(&self) -> Option<&Arc<dyn BlockingHandler>> {
+        match self {
+            Self::Blocking(executor) => Some(&executor.handler),
+            Self::Inline(_) | Self::Service(_) => None,
+        }
+    }
+
+    /// Whether answers come from other threads than the one that serves.
+    pub(crate) fn answers_later(&self) -> bool {
+        matches!(self, Self::Service(_))
     }
 
     /// Hands the request that the connection delivered to the application, and the connection what
@@ -201,7 +219,8 @@ impl Caller<'_> {
 }
 
 impl Limits {
-    fn of(config: &Config) -> Self {
+    /// Those of the configuration.
+    pub(crate) fn of(config: &Config) -> Self {
         Self {
             max_threads: config.max_threads.get(),
             min_spare_threads: config.min_spare_threads,

@@ -9,6 +9,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, PoisonError},
     task::{Poll, Waker},
+    time::{Duration, Instant},
 };
 
 use bytes::{Buf, Bytes};
@@ -16,6 +17,7 @@ use http::{HeaderMap, StatusCode};
 
 use crate::{
     handler::{BodyLength, Request},
+    io::{FAR, now},
     pipe::{BodyEnd, Gone, Head, ResponseEnd},
 };
 
@@ -88,6 +90,12 @@ pub(crate) trait Wait {
     /// Returns once there may be news: when the waker was woken after the last return, or when
     /// something was done that may have changed the pipe.
     fn wait(&self);
+
+    /// The same, but returns at this instant if there were none.
+    fn wait_until(&self, until: Instant);
+
+    /// Something was added to the pipe that need not wait; the thread does not sleep for it.
+    fn nudge(&self) {}
 }
 
 /// Sleeps until woken.
@@ -200,6 +208,11 @@ impl<'a> Responder<'a> {
         self.length = length;
     }
 
+    /// Holds the thread for so long, unless there is nobody left to answer.
+    pub(crate) fn hold(&self, pause: Duration) -> io::Result<()> {
+        hold(self.end, self.wait, pause)
+    }
+
     /// Begins the response. Nothing is sent yet.
     #[must_use]
     pub fn begin(self, status: StatusCode) -> ResponseWriter<'a> {
@@ -222,7 +235,14 @@ impl ResponseWriter<'_> {
     /// As for writing.
     pub fn write_bytes(&mut self, data: Bytes) -> io::Result<()> {
         self.wait_for_room()?;
-        self.end.push(data).map_err(broken)
+        self.end.push(data).map_err(broken)?;
+        self.wait.nudge();
+        Ok(())
+    }
+
+    /// Holds the thread for so long, unless there is nobody left to write to.
+    pub(crate) fn hold(&self, pause: Duration) -> io::Result<()> {
+        hold(self.end, self.wait, pause)
     }
 
     fn wait_for_room(&self) -> io::Result<()> {
@@ -238,12 +258,27 @@ impl ResponseWriter<'_> {
 impl Write for ResponseWriter<'_> {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         self.wait_for_room()?;
-        self.end.copy(data).map_err(broken)
+        let count = self.end.copy(data).map_err(broken)?;
+        self.wait.nudge();
+        Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.end.flush().map_err(broken)
+        self.end.flush().map_err(broken)?;
+        self.wait.nudge();
+        Ok(())
     }
+}
+
+fn hold(end: &ResponseEnd, wait: &dyn Wait, pause: Duration) -> io::Result<()> {
+    let until = now() + pause.min(FAR);
+    while until > now() {
+        if end.poll_gone(wait.waker()).is_ready() {
+            return Err(broken(Gone));
+        }
+        wait.wait_until(until);
+    }
+    Ok(())
 }
 
 fn broken(Gone: Gone) -> io::Error {
@@ -268,6 +303,17 @@ impl Wait for Sleep {
         let rung = rung.unwrap_or_else(PoisonError::into_inner);
         let rung = self.bell.ring.wait_while(rung, |rung| !*rung);
         *rung.unwrap_or_else(PoisonError::into_inner) = false;
+    }
+
+    fn wait_until(&self, until: Instant) {
+        let limit = until.saturating_duration_since(now());
+        let rung = self.bell.rung.lock();
+        let rung = rung.unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .bell
+            .ring
+            .wait_timeout_while(rung, limit, |rung| !*rung);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Config {
     /// Which I/O model runs the connections. Default: [`IoModel::Epoll`].
     pub io: IoModel,
     /// Event loops, each on a thread of its own. Default: one per core. Tomcat: `pollerThreadCount`
-    /// of old, always one today.
+    /// of old, always one today. Without effect on [`IoModel::Threads`].
     pub workers: NonZeroUsize,
     /// Connections open at once, all listeners together; further ones wait in the kernel's queue
     /// until one closes. Default 8192, as Tomcat's `maxConnections`.
@@ -38,7 +38,9 @@ pub struct Config {
     /// when a front opens its whole pool at once.
     pub accept_count: u32,
     /// Threads for a [blocking](crate::Application::blocking) application at most: so many of its
-    /// requests are worked on at once. Default 200, as Tomcat's `maxThreads`.
+    /// requests are worked on at once. Default 200, as Tomcat's `maxThreads`. On
+    /// [`IoModel::Threads`] each connection has one of them while it is open, so fewer than the
+    /// fronts keep connections starve those beyond: they wait in the kernel's queue.
     pub max_threads: NonZeroUsize,
     /// Threads of those that are started at once and kept. Default 10; Tomcat: `minSpareThreads`.
     pub min_spare_threads: usize,
@@ -224,6 +226,8 @@ pub enum IoModel {
     /// Completion: a few event loops on io_uring, as Tomcat's NIO2 on systems that have it. Needs
     /// Linux 6.0 that allows it.
     Uring,
+    /// Blocking: a thread per connection from a pool of [`Config::max_threads`], as Tomcat's BIO.
+    Threads,
 }
 
 /// How a front writes the path of an AJP request.
@@ -281,7 +285,7 @@ pub struct Secret(Bytes);
 
 impl IoModel {
     /// Every model this build has.
-    pub const ALL: &[Self] = &[Self::Epoll, Self::Uring];
+    pub const ALL: &[Self] = &[Self::Epoll, Self::Uring, Self::Threads];
 }
 
 impl Secret {

@@ -17,6 +17,7 @@ mod agent;
 pub(crate) mod epoll;
 mod lent;
 pub(crate) mod listen;
+pub(crate) mod threads;
 mod timers;
 pub(crate) mod uring;
 mod wakeups;
@@ -37,6 +38,7 @@ use crate::{
 pub(crate) enum Worker {
     Epoll(epoll::Running),
     Uring(uring::Running),
+    Threads(threads::Running),
 }
 
 impl Worker {
@@ -44,6 +46,8 @@ impl Worker {
     pub(crate) fn count(config: &Config) -> usize {
         match config.io {
             IoModel::Epoll | IoModel::Uring => config.workers.get(),
+            // One pool of threads serves all listeners.
+            IoModel::Threads => 1,
         }
     }
 
@@ -61,6 +65,9 @@ impl Worker {
             IoModel::Uring => uring::spawn(index, listeners, shared, counters)
                 .map(Self::Uring)
                 .map_err(uring::explain),
+            IoModel::Threads => threads::spawn(listeners, shared, counters)
+                .map(Self::Threads)
+                .map_err(StartError::Worker),
         }
     }
 
@@ -69,6 +76,7 @@ impl Worker {
         match self {
             Self::Epoll(worker) => worker.wake(),
             Self::Uring(worker) => worker.wake(),
+            Self::Threads(worker) => worker.wake(),
         }
     }
 
@@ -77,6 +85,7 @@ impl Worker {
         match self {
             Self::Epoll(worker) => worker.join(),
             Self::Uring(worker) => worker.join(),
+            Self::Threads(worker) => worker.join(),
         }
     }
 }
@@ -160,13 +169,13 @@ impl fmt::Debug for Shared {
 
 /// The longest wait: a century. Longer ones, which a configuration or an application may name,
 /// could overflow an instant they are added to.
-const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 #[expect(
     clippy::disallowed_methods,
     reason = "drivers own the clock of the connections they run"
 )]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 

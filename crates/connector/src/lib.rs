@@ -139,13 +139,6 @@ mod io;
 mod output;
 mod pipe;
 mod played;
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "waiting for a pool's end is for a driver that owns one"
-    )
-)]
 mod pool;
 mod rope;
 mod running;

@@ -3,11 +3,7 @@
 //! For the built-in application where a delay is to hold a thread, as a servlet's would; and so that
 //! one application can be compared on an event loop and on threads.
 
-use std::{
-    io::{self, Write},
-    thread,
-    time::Duration,
-};
+use std::io::{self, Write};
 
 use crate::{
     blocking::{BlockingHandler, BodyReader, Responder},
@@ -30,7 +26,7 @@ impl<H: Handler> BlockingHandler for Played<H> {
         if answer.after_body {
             while body.read_bytes()?.is_some() {}
         }
-        hold(answer.delay);
+        responder.hold(answer.delay)?;
         *responder.headers_mut() = answer.headers;
         responder.set_body_length(answer.body.length(request.body));
         let mut writer = responder.begin(answer.status);
@@ -40,7 +36,7 @@ impl<H: Handler> BlockingHandler for Played<H> {
                 Piece::Data(data) => writer.write_bytes(data)?,
                 Piece::Pause(pause) => {
                     writer.flush()?;
-                    hold(pause);
+                    writer.hold(pause)?;
                 }
                 Piece::Request => match body.read_bytes()? {
                     Some(data) => writer.write_bytes(data)?,
@@ -49,15 +45,5 @@ impl<H: Handler> BlockingHandler for Played<H> {
                 Piece::End => return Ok(()),
             }
         }
-    }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "holding the thread is what was asked for"
-)]
-fn hold(pause: Duration) {
-    if !pause.is_zero() {
-        thread::sleep(pause);
     }
 }

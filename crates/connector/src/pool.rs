@@ -122,13 +122,16 @@ impl Pool {
         self.0.changed.notify_all();
     }
 
-    /// Waits until all threads have ended, which they do after [`close`](Self::close).
-    pub(crate) fn join(&self) {
+    /// Waits until all threads have ended, which they do after [`close`](Self::close), but no longer
+    /// than `limit`; says how many are left.
+    pub(crate) fn join(&self, limit: Duration) -> usize {
+        let some_left = |state: &mut State| state.threads > 0;
         let ended = self
             .0
             .ended
-            .wait_while(self.0.lock(), |state| state.threads > 0);
-        drop(ended.unwrap_or_else(PoisonError::into_inner));
+            .wait_timeout_while(self.0.lock(), limit, some_left);
+        let (state, _) = ended.unwrap_or_else(PoisonError::into_inner);
+        state.threads
     }
 
     fn run_on_new_thread(&self, job: Job) -> Result<(), Job> {

@@ -63,7 +63,7 @@ pub(crate) struct Args {
 enum Model {
     /// Readiness: an event loop per worker
     Epoll,
-    /// A thread per connection (not available yet)
+    /// Blocking: a thread per connection, see --max-threads
     Threads,
     /// Completion: io_uring, an event loop per worker; needs Linux 6.0
     Uring,
@@ -73,7 +73,7 @@ enum Model {
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let io = match args.io {
         Model::Epoll => IoModel::Epoll,
-        Model::Threads => return Err(unavailable("threads")),
+        Model::Threads => IoModel::Threads,
         Model::Uring => IoModel::Uring,
     };
     let ajp = args.ajp.map(|address| listener(Protocol::Ajp, address));
@@ -100,10 +100,6 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     running.shutdown(DRAIN_TIMEOUT);
     running.join();
     Ok(())
-}
-
-fn unavailable(model: &str) -> Failure {
-    Failure::Usage(format!("--io {model} is not available yet; use --io epoll"))
 }
 
 fn listener(protocol: Protocol, address: ListenAddress) -> Listener {

@@ -39,12 +39,14 @@ fn stop(mut process: Process, signal: Signal) -> String {
 }
 
 #[test]
-fn app_answers_and_ends() {
-    let app = start(&["app", "--ajp", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
-    let http = listening(&app, "http");
-    let response = get(http, "/");
-    assert_eq!((response.status, response.body.len()), (200, 347));
-    stop(app, Signal::Terminate);
+fn app_answers_and_ends_on_each_io_model() {
+    for io in ["epoll", "threads"] {
+        let app = start(&["app", "--ajp=127.0.0.1:0", "--http=127.0.0.1:0", "--io", io]);
+        let http = listening(&app, "http");
+        let response = get(http, "/");
+        assert_eq!((response.status, response.body.len()), (200, 347));
+        stop(app, Signal::Terminate);
+    }
 }
 
 #[test]

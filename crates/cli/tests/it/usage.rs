@@ -90,10 +90,6 @@ fn other_commands() {
         (&["check", "--config", "x", "--log-level", "loud"], "trace"),
         (&["app"], "--ajp <ADDRESS>|--http <ADDRESS>"),
         (
-            &["app", "--ajp", "127.0.0.1:0", "--io", "threads"],
-            "error: --io threads is not available yet; use --io epoll",
-        ),
-        (
             &["app", "--ajp", "127.0.0.1:0", "--secret", ""],
             "error: --secret is empty",
         ),

@@ -19,6 +19,13 @@ impl Conn {
         self.poll(io)
     }
 
+    /// The connection is over, for this reason: an application that is at work learns it.
+    pub(crate) fn abandon(&mut self, reason: &'static str) {
+        if let Some(port) = self.exchange.port.take() {
+            port.fail(reason);
+        }
+    }
+
     pub(super) fn poll_piped(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         let Some(port) = self.exchange.port.take() else {
             return Err(Refusal::new(

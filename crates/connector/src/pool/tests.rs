@@ -30,8 +30,10 @@ fn gate() -> (SyncSender<()>, Gate) {
     (open, Gate(Arc::new(Mutex::new(opened))))
 }
 
+const LONG: Duration = Duration::from_secs(20);
+
 fn hear(said: &Receiver<usize>) -> usize {
-    said.recv_timeout(Duration::from_secs(20)).unwrap()
+    said.recv_timeout(LONG).unwrap()
 }
 
 fn wait_for(pool: &Pool, expected: Usage) {
@@ -66,7 +68,7 @@ fn jobs_get_threads_then_places_in_the_queue_then_nothing() {
     assert_eq!(hear(&heard), 2, "what waited gets the first thread free");
     drop(open);
     pool.close();
-    pool.join();
+    assert_eq!(pool.join(LONG), 0);
     assert_eq!(pool.usage(), Usage::default());
 }
 
@@ -138,7 +140,7 @@ fn a_closed_pool_runs_what_waits_and_takes_nothing_more() {
     pool.close();
     assert!(pool.run(held(3, &said, &gate)).is_err());
     drop(open);
-    pool.join();
+    assert_eq!(pool.join(LONG), 0);
     let all: Vec<usize> = heard.try_iter().collect();
     assert_eq!(all, [0, 1, 2]);
 }

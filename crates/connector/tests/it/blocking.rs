@@ -29,6 +29,12 @@ fn on_each_model(check: impl Fn(IoModel)) {
     IoModel::ALL.iter().for_each(|io| check(*io));
 }
 
+/// The same where handlers run in the executor and not on threads of connections.
+fn on_each_loop(check: impl Fn(IoModel)) {
+    let loops = IoModel::ALL.iter().filter(|io| **io != IoModel::Threads);
+    loops.for_each(|io| check(*io));
+}
+
 /// Answers `/held` when it is let go, everything else at once.
 fn gate() -> (
     impl Fn(&Request, &mut BodyReader<'_>, Responder<'_>) -> io::Result<()> + Send + Sync + 'static,
@@ -62,7 +68,7 @@ impl Gate {
 
 #[test]
 fn a_full_queue_answers_503_and_harms_nobody() {
-    on_each_model(|io| {
+    on_each_loop(|io| {
         let (handler, gate) = gate();
         let tier = serving(io, handler, |config| {
             config.max_threads = NonZeroUsize::MIN;
@@ -84,6 +90,25 @@ fn a_full_queue_answers_503_and_harms_nobody() {
         assert_eq!(second.receive().unwrap().text(), "done");
         assert_eq!(third.get("/again").text(), "done");
     });
+}
+
+#[test]
+fn a_connection_without_a_thread_waits_for_one() {
+    let (handler, gate) = gate();
+    let tier = serving(IoModel::Threads, handler, |config| {
+        config.max_threads = NonZeroUsize::MIN;
+        config.min_spare_threads = 0;
+    });
+    let mut first = tier.http();
+    first.send(&get("/held")).unwrap();
+    gate.wait_entered();
+    let mut second = tier.http();
+    second.send(&get("/waits")).unwrap();
+    gate.key.send(()).unwrap();
+    assert_eq!(first.receive().unwrap().text(), "done");
+    assert_eq!(tier.running.counters().accepted, 1, "the thread is taken");
+    drop(first);
+    assert_eq!(second.receive().unwrap().text(), "done");
 }
 
 #[test]
@@ -244,7 +269,7 @@ fn requests_of_many_connections_share_the_threads() {
     let handler = |request: &Request, _: &mut BodyReader<'_>, responder: Responder<'_>| {
         responder.begin(StatusCode::OK).write_all(&request.path)
     };
-    on_each_model(|io| {
+    on_each_loop(|io| {
         let tier = Arc::new(serving(io, handler, |config| {
             config.max_threads = NonZeroUsize::new(3).unwrap();
         }));

@@ -94,6 +94,8 @@ impl Tier {
         let mut config = Config {
             listeners: vec![loopback(Protocol::Http), loopback(Protocol::Ajp)],
             workers: NonZeroUsize::new(2).unwrap(),
+            // As many as any test has connections.
+            max_threads: NonZeroUsize::new(600).unwrap(),
             io,
             ..Config::default()
         };

@@ -2,7 +2,7 @@
 //!
 //! What is left out keeps the connector's default; what the values mean is the connector's to say.
 
-use std::num::{NonZeroU16, NonZeroU64};
+use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use catamaran_config::{parse_duration, parse_size};
@@ -20,6 +20,15 @@ pub(super) struct Knobs {
     /// Connections open at once; further ones wait [default: 8192]
     #[arg(long, value_name = "N")]
     max_connections: Option<usize>,
+
+    /// With --io threads: threads, and so connections served at once; further ones wait
+    /// [default: 200]
+    #[arg(long, value_name = "N")]
+    max_threads: Option<NonZeroUsize>,
+
+    /// With --io threads: threads that are there from the start and never end [default: 10]
+    #[arg(long, value_name = "N")]
+    min_spare_threads: Option<usize>,
 
     /// How long a client may take for its first byte, a head, or a further piece of a body
     /// [default: 20s]
@@ -99,6 +108,8 @@ impl Knobs {
         let set = &mut config;
         replace(&mut set.accept_count, self.accept_count);
         replace(&mut set.max_connections, self.max_connections);
+        replace(&mut set.max_threads, self.max_threads);
+        replace(&mut set.min_spare_threads, self.min_spare_threads);
         replace(&mut set.connection_timeout, self.connection_timeout);
         replace(&mut set.http_keep_alive_timeout, self.keep_alive_timeout);
         replace(&mut set.max_swallow_size, self.max_swallow_size);
@@ -179,8 +190,11 @@ mod tests {
         let config = config(
             "--accept-count 7 --max-connections 8 --connection-timeout 9s --keep-alive-timeout 10s \
              --max-keep-alive-requests 11 --max-swallow-size 12KiB --max-post-size 13MiB \
-             --packet-size 64KiB --redirect-port 8443 --unix-socket-mode 0600",
+             --packet-size 64KiB --redirect-port 8443 --unix-socket-mode 0600 --max-threads 14 \
+             --min-spare-threads 15",
         );
+        assert_eq!(config.max_threads.get(), 14);
+        assert_eq!(config.min_spare_threads, 15);
         assert_eq!((config.accept_count, config.max_connections), (7, 8));
         assert_eq!(config.connection_timeout, Duration::from_secs(9));
         assert_eq!(config.http_keep_alive_timeout, Duration::from_secs(10));

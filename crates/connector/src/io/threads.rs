@@ -1,0 +1,311 @@
+//! The driver of blocking threads: one accepts for each listener, one runs each connection.
+//!
+//! This is the oldest model, Tomcat's BIO: a connection has a thread from a bounded pool for as
+//! long as it is open, and that thread sleeps in the system calls that read and write. Deadlines
+//! are the socket's own (SO_RCVTIMEO, SO_SNDTIMEO). Connections beyond the number of threads are
+//! not accepted; they wait in the kernel's queue, in order.
+//!
+//! A blocked thread looks at no flag, so the stop goes through the sockets: those of idle
+//! connections are shut for reading when the connector is to stop, all that are left when the
+//! deadline has passed. A thread of its own, the supervisor, sees to that deadline.
+
+use std::{
+    io::{self, PipeReader, PipeWriter, Write},
+    net::Shutdown,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use slab::Slab;
+use socket2::Socket;
+
+mod acceptor;
+mod connection;
+mod parked;
+mod stream;
+
+use super::{FAR, Shared, now};
+use crate::{
+    config::Listener,
+    counters::Counters,
+    pool::{Limits, Pool},
+};
+use acceptor::Acceptor;
+
+/// The driver's threads.
+#[derive(Debug)]
+pub(crate) struct Running {
+    hub: Arc<Hub>,
+    acceptors: Vec<JoinHandle<()>>,
+    supervisor: JoinHandle<()>,
+}
+
+impl Running {
+    /// Makes the threads look at [`Shared`]'s stop.
+    pub(crate) fn wake(&self) {
+        self.hub.look_at_the_stop();
+    }
+
+    /// Waits for all threads to end.
+    pub(crate) fn join(self) {
+        for thread in self.acceptors.into_iter().chain([self.supervisor]) {
+            if thread.join().is_err() {
+                tracing::error!("a connector thread panicked");
+            }
+        }
+    }
+}
+
+/// Starts the threads that are there from the beginning.
+pub(crate) fn spawn(
+    listeners: Vec<(Listener, Socket)>,
+    shared: &Arc<Shared>,
+    counters: &Arc<Counters>,
+) -> io::Result<Running> {
+    let hub = Hub::new(shared.clone(), counters.clone())?;
+    let threads = spawn_all(listeners, &hub);
+    if threads.is_err() {
+        // Nobody joins them, but they end.
+        hub.stop_now();
+    }
+    let (acceptors, supervisor) = threads?;
+    Ok(Running {
+        hub,
+        acceptors,
+        supervisor,
+    })
+}
+
+type Threads = (Vec<JoinHandle<()>>, JoinHandle<()>);
+
+fn spawn_all(listeners: Vec<(Listener, Socket)>, hub: &Arc<Hub>) -> io::Result<Threads> {
+    let mut acceptors = Vec::with_capacity(listeners.len());
+    for (listener, socket) in listeners {
+        let acceptor = Acceptor::new(&listener, socket, hub);
+        let name = format!("accept-{}", acceptors.len());
+        hub.roster().acceptors += 1;
+        let thread = thread::Builder::new().name(name);
+        acceptors.push(thread.spawn(move || acceptor.run())?);
+    }
+    let supervised = hub.clone();
+    let supervisor = thread::Builder::new()
+        .name("connector-stop".to_owned())
+        .spawn(move || supervised.supervise())?;
+    Ok((acceptors, supervisor))
+}
+
+/// What all threads of the driver share.
+#[derive(Debug)]
+struct Hub {
+    shared: Arc<Shared>,
+    counters: Arc<Counters>,
+    pool: Pool,
+    /// Connections at once.
+    places: usize,
+    roster: Mutex<Roster>,
+    /// A place is free again, or the connector is being stopped.
+    freed: Condvar,
+    /// The stop, or something that it waits for, has come nearer.
+    progress: Condvar,
+    /// No further request is to be served.
+    stopping: AtomicBool,
+    /// What is still open has been given up.
+    cut: AtomicBool,
+    /// Readable once the connector is being stopped; nobody ever reads it.
+    stop_seen: PipeReader,
+    stop: PipeWriter,
+}
+
+/// Who is there. A lock because a thread that waits for a place has to sleep; taken twice in the
+/// life of a connection.
+#[derive(Debug, Default)]
+struct Roster {
+    seats: Slab<Arc<Seat>>,
+    /// Places in use, those of connections about to be accepted included.
+    taken: usize,
+    /// Acceptors that wait for a place.
+    waiting: usize,
+    /// Acceptors that have not ended.
+    acceptors: usize,
+}
+
+/// What others may reach of a connection that a thread sleeps in.
+#[derive(Debug)]
+struct Seat {
+    socket: Socket,
+    /// Nothing of a request has come yet.
+    idle: AtomicBool,
+}
+
+/// The right to one connection; given back when dropped.
+#[derive(Debug)]
+struct Place {
+    hub: Arc<Hub>,
+    key: Option<usize>,
+}
+
+impl Hub {
+    fn new(shared: Arc<Shared>, counters: Arc<Counters>) -> io::Result<Arc<Self>> {
+        let max_threads = shared.config.max_threads.get();
+        let limits = Limits {
+            // A place is given back a moment before its thread is free.
+            max_queue_size: max_threads,
+            ..Limits::of(&shared.config)
+        };
+        let (stop_seen, stop) = io::pipe()?;
+        Ok(Arc::new(Self {
+            places: shared.config.max_connections.min(max_threads),
+            shared,
+            counters,
+            pool: Pool::start("connection", limits)?,
+            roster: Mutex::default(),
+            freed: Condvar::new(),
+            progress: Condvar::new(),
+            stopping: AtomicBool::new(false),
+            cut: AtomicBool::new(false),
+            stop_seen,
+            stop,
+        }))
+    }
+
+    fn roster(&self) -> MutexGuard<'_, Roster> {
+        // Under the lock nothing panics half-way.
+        self.roster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(SeqCst)
+    }
+
+    fn is_cut(&self) -> bool {
+        self.cut.load(SeqCst)
+    }
+
+    /// Begins the stop, or has its deadline looked at anew.
+    fn look_at_the_stop(&self) {
+        let roster = self.roster();
+        if !self.stopping.swap(true, SeqCst) {
+            // Cannot fail: there is a reader, and room for a byte.
+            let _ = (&self.stop).write(&[0]);
+            for (_, seat) in &roster.seats {
+                seat.hush();
+            }
+            self.freed.notify_all();
+        }
+        self.progress.notify_all();
+    }
+
+    fn stop_now(&self) {
+        self.cut.store(true, SeqCst);
+        self.look_at_the_stop();
+        self.pool.close();
+    }
+
+    /// Waits for the stop, then until all have left or the deadline makes them.
+    fn supervise(&self) {
+        let mut roster = self.roster();
+        while !(self.is_stopping() && roster.acceptors == 0 && roster.seats.is_empty()) {
+            let deadline = self.shared.stops_at();
+            let left = deadline.map_or(FAR, |at| at.saturating_duration_since(now()));
+            if left.is_zero() {
+                self.cut.store(true, SeqCst);
+                for (_, seat) in &roster.seats {
+                    // Gone already, if that fails.
+                    let _ = seat.socket.shutdown(Shutdown::Both);
+                }
+                break;
+            }
+            let waited = self.progress.wait_timeout(roster, left);
+            (roster, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(roster);
+        self.pool.close();
+        let left = self.pool.join(LEAVE_WITHIN);
+        if left > 0 {
+            tracing::warn!(
+                threads = left,
+                "the application does not end; its threads are left"
+            );
+        }
+    }
+
+    /// Waits for room for one more connection; `None` once there will be none.
+    fn take_place(self: &Arc<Self>) -> Option<Place> {
+        let mut roster = self.roster();
+        while roster.taken >= self.places {
+            if self.is_stopping() {
+                return None;
+            }
+            roster.waiting += 1;
+            roster = self
+                .freed
+                .wait(roster)
+                .unwrap_or_else(PoisonError::into_inner);
+            roster.waiting -= 1;
+        }
+        if self.is_cut() {
+            return None;
+        }
+        roster.taken += 1;
+        Some(Place {
+            hub: self.clone(),
+            key: None,
+        })
+    }
+
+    /// An acceptor has ended.
+    fn dismiss_acceptor(&self) {
+        self.roster().acceptors -= 1;
+        self.progress.notify_all();
+    }
+}
+
+impl Seat {
+    /// Ends the sleep of a thread that waits for a request.
+    fn hush(&self) {
+        if self.idle.load(SeqCst) {
+            // Gone already, if that fails.
+            let _ = self.socket.shutdown(Shutdown::Read);
+        }
+    }
+}
+
+impl Place {
+    /// Enters a connection that was accepted; `None` if it is too late for it.
+    fn seat(&mut self, socket: Socket) -> Option<Arc<Seat>> {
+        let seat = Arc::new(Seat {
+            socket,
+            idle: AtomicBool::new(true),
+        });
+        let mut roster = self.hub.roster();
+        if self.hub.is_cut() {
+            return None;
+        }
+        self.key = Some(roster.seats.insert(seat.clone()));
+        Some(seat)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut roster = self.hub.roster();
+        roster.taken -= 1;
+        if let Some(key) = self.key {
+            roster.seats.remove(key);
+        }
+        if roster.waiting > 0 {
+            self.hub.freed.notify_one();
+        }
+        if self.hub.is_stopping() {
+            self.hub.progress.notify_all();
+        }
+    }
+}
+
+/// How long threads may take to end when their sockets have been shut. One that is still in a
+/// blocking application then cannot be ended.
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);

@@ -1,0 +1,176 @@
+//! Accepting: a thread for each listener, which hands connections to the pool.
+//!
+//! A place is taken before `accept`, so a connection that could not be served stays in the kernel's
+//! queue. Where the system has no descriptors left the thread pauses; it never spins.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::{SockRef, Socket};
+
+use super::{Hub, Place, connection::Connection};
+use crate::{
+    config::{Address, Listener, Protocol},
+    conn::Peer,
+    counters::Counters,
+    io::{ACCEPT_PAUSE, set_options},
+};
+
+/// A listening socket and its thread's state.
+#[derive(Debug)]
+pub(super) struct Acceptor {
+    hub: Arc<Hub>,
+    protocol: Protocol,
+    socket: Socket,
+    kind: Kind,
+    /// The last attempt failed for want of descriptors, and that has been logged.
+    starved: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Tcp {
+        /// The bound address, unless that is a wildcard.
+        local: Option<SocketAddr>,
+    },
+    Unix,
+}
+
+/// What an attempt to accept says about the next one.
+enum Next {
+    /// There may be more.
+    Now,
+    /// When the socket is readable.
+    Readable,
+    /// After a pause.
+    Later,
+    Never,
+}
+
+impl Acceptor {
+    pub(super) fn new(listener: &Listener, socket: Socket, hub: &Arc<Hub>) -> Self {
+        Self {
+            hub: hub.clone(),
+            protocol: listener.protocol,
+            socket,
+            kind: match &listener.address {
+                Address::Tcp(address) => Kind::Tcp {
+                    local: (!address.ip().is_unspecified()).then_some(*address),
+                },
+                Address::Unix(_) => Kind::Unix,
+            },
+            starved: false,
+        }
+    }
+
+    /// Accepts until the connector is stopped and the kernel's queue is empty: whoever was let in
+    /// before the stop is still served.
+    pub(super) fn run(mut self) {
+        loop {
+            let waited = match self.accept() {
+                Next::Now => Ok(()),
+                Next::Never => break,
+                Next::Readable | Next::Later if self.hub.is_stopping() => break,
+                Next::Readable => wait(&self.hub, Some(&self.socket), None),
+                Next::Later => wait(&self.hub, None, Some(ACCEPT_PAUSE)),
+            };
+            if let Err(error) = waited {
+                tracing::error!(%error, "a connector thread cannot wait for connections and ends");
+                break;
+            }
+        }
+        // First the socket, so that nobody is let in any more when the stop goes on.
+        drop(self.socket);
+        self.hub.dismiss_acceptor();
+    }
+
+    fn accept(&mut self) -> Next {
+        let Some(place) = self.hub.take_place() else {
+            return Next::Never;
+        };
+        let accepted = self.socket.accept().and_then(|(socket, remote)| {
+            let peer = self.kind.peer(&socket, remote.as_socket())?;
+            Ok((socket, peer))
+        });
+        match accepted {
+            Ok((socket, peer)) => {
+                self.starved = false;
+                self.open(socket, peer, place);
+                Next::Now
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => Next::Readable,
+                // The peer gave up while it waited in the queue.
+                io::ErrorKind::ConnectionAborted | io::ErrorKind::NotConnected => Next::Now,
+                io::ErrorKind::Interrupted => Next::Now,
+                _ => {
+                    self.hub.counters.refuse("accept");
+                    if !std::mem::replace(&mut self.starved, true) {
+                        tracing::warn!(
+                            %error,
+                            "cannot accept connections; trying again until it works"
+                        );
+                    }
+                    Next::Later
+                }
+            },
+        }
+    }
+
+    fn open(&self, socket: Socket, peer: Peer, mut place: Place) {
+        Counters::add(&self.hub.counters.accepted, 1);
+        if matches!(self.kind, Kind::Tcp { .. }) {
+            set_options(SockRef::from(&socket), self.protocol);
+        }
+        let Some(seat) = place.seat(socket) else {
+            return self.give_up("stopped");
+        };
+        let Ok(connection) = Connection::new(place, seat, self.protocol, peer) else {
+            return self.give_up("accept");
+        };
+        if self.hub.pool.run(Box::new(|| connection.run())).is_err() {
+            tracing::warn!("no thread for a connection; it is closed");
+            self.give_up("no-thread");
+        }
+    }
+
+    fn give_up(&self, reason: &'static str) {
+        Counters::add(&self.hub.counters.closed, 1);
+        self.hub.counters.refuse(reason);
+    }
+}
+
+impl Kind {
+    fn peer(self, socket: &Socket, remote: Option<SocketAddr>) -> io::Result<Peer> {
+        match (self, remote) {
+            (Self::Tcp { local: Some(local) }, Some(remote)) => Ok(Peer::Tcp { remote, local }),
+            (Self::Tcp { local: None }, Some(remote)) => {
+                let local = socket.local_addr()?.as_socket();
+                let local = local.ok_or(io::ErrorKind::NotConnected)?;
+                Ok(Peer::Tcp { remote, local })
+            }
+            (Self::Tcp { .. }, None) => Err(io::ErrorKind::NotConnected.into()),
+            (Self::Unix, _) => Ok(Peer::Unix),
+        }
+    }
+}
+
+/// Sleeps until `socket` is readable, `pause` is over or the connector is being stopped.
+fn wait(hub: &Hub, socket: Option<&Socket>, pause: Option<Duration>) -> io::Result<()> {
+    let pause = pause.map(|pause| Timespec {
+        tv_sec: pause.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: pause.subsec_nanos().into(),
+    });
+    let stop = PollFd::new(&hub.stop_seen, PollFlags::IN);
+    let polled = match socket {
+        Some(socket) => poll(
+            &mut [stop, PollFd::new(socket, PollFlags::IN)],
+            pause.as_ref(),
+        ),
+        None => poll(&mut [stop], pause.as_ref()),
+    };
+    match polled {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

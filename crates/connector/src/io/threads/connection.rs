@@ -1,0 +1,320 @@
+//! One connection on its thread: read, answer, write, in the order in which it happens.
+//!
+//! Whatever waits is a system call that blocks. Bytes leave before the thread goes to sleep for
+//! anything else, so a peer never waits for what has been written already. Buffers belong to the
+//! connection and go with it; next to the thread's stack they do not count.
+
+use std::{
+    io,
+    sync::{Arc, atomic::Ordering::SeqCst},
+    time::{Duration, Instant},
+};
+
+use bytes::BytesMut;
+use http::HeaderValue;
+use rustix::event::PollFlags;
+
+use super::{
+    Place, Seat,
+    parked::Bell,
+    stream::{Reason, Stream},
+};
+use crate::{
+    application::Caller,
+    blocking::BlockingHandler,
+    config::Protocol,
+    conn::{Action, Awaiting, Close, Conn, Io, Peer},
+    counters::Counters,
+    handler::Request,
+    io::{FAR, date, now},
+    output::Output,
+    pipe::Wake,
+};
+
+/// A connection and what its thread knows.
+pub(super) struct Connection {
+    pub(super) stream: Stream,
+    pub(super) conn: Conn,
+    input: BytesMut,
+    pub(super) out: Output,
+    pub(super) now: Instant,
+    date: HeaderValue,
+    date_until: Instant,
+    /// The class of the read deadline that runs, and when it ends.
+    pub(super) patience: Option<(Awaiting, Option<Instant>)>,
+    /// When to give up a peer that takes nothing; set while bytes cannot be sent at once.
+    pub(super) stalled: Option<Instant>,
+    /// The reason for its end has been counted.
+    accounted: bool,
+    /// The end of stream has been read.
+    ended: bool,
+    /// The peer has closed its half, and the connection goes on all the same.
+    pub(super) hung_up: bool,
+    /// Where an application that answers from elsewhere says so.
+    pub(super) bell: Arc<Bell>,
+    /// The application, if it is to run on this thread; taken out while it does.
+    handler: Option<Arc<dyn BlockingHandler>>,
+    pub(super) place: Place,
+}
+
+impl Connection {
+    /// A connection just accepted.
+    ///
+    /// # Errors
+    /// The system's, if it has no descriptor left for the bell.
+    pub(super) fn new(
+        place: Place,
+        seat: Arc<Seat>,
+        protocol: Protocol,
+        peer: Peer,
+    ) -> io::Result<Self> {
+        let hub = &place.hub;
+        let now = now();
+        let write_timeout = hub.shared.config.write_timeout;
+        Ok(Self {
+            stream: Stream::new(seat, hub.counters.clone(), write_timeout),
+            conn: Conn::new(protocol, peer, hub.shared.config.clone()),
+            input: BytesMut::new(),
+            out: Output::default(),
+            now,
+            date: date(),
+            date_until: now + Duration::from_secs(1),
+            patience: None,
+            stalled: None,
+            accounted: false,
+            ended: false,
+            hung_up: false,
+            bell: Arc::new(Bell::new(hub.shared.runner.answers_later())?),
+            handler: hub.shared.runner.blocking_handler().cloned(),
+            place,
+        })
+    }
+
+    /// Runs the connection to its end.
+    pub(super) fn run(mut self) {
+        let mut action = self.poll();
+        let reason = loop {
+            match self.obey(action) {
+                Ok(next) => action = next,
+                Err(reason) => break reason,
+            }
+        };
+        let stopped = self.place.hub.is_cut().then_some("stopped");
+        if let Some(reason) = stopped.or(reason) {
+            self.refuse(reason);
+        }
+        Counters::add(&self.place.hub.counters.closed, 1);
+    }
+
+    /// Does what the connection says, and says what it says next; an error if it is over.
+    pub(super) fn obey(&mut self, action: Action) -> Result<Action, Reason> {
+        match action {
+            Action::Read(awaiting) => {
+                self.stream.send(&mut self.out)?;
+                self.read(awaiting)
+            }
+            Action::Write => {
+                self.stream.send(&mut self.out)?;
+                self.go_on()
+            }
+            Action::Serve(request) => self.serve(request),
+            Action::Wait(pause) => {
+                self.stream.send(&mut self.out)?;
+                self.sleep(now() + pause.min(FAR))
+            }
+            Action::Park { awaiting, write } => self.park(awaiting, write, None),
+            Action::Close(close) => Err(self.close(close)),
+        }
+    }
+
+    pub(super) fn poll(&mut self) -> Action {
+        self.tell(Conn::poll)
+    }
+
+    /// Tells the connection something, after a look at the clock and at whether the connector is
+    /// being stopped.
+    pub(super) fn tell<T>(&mut self, event: impl FnOnce(&mut Conn, &mut Io<'_>) -> T) -> T {
+        self.now = now();
+        if self.now >= self.date_until {
+            self.date = date();
+            self.date_until = self.now + Duration::from_secs(1);
+        }
+        if self.place.hub.is_stopping() {
+            self.conn.drain();
+        }
+        let io = &mut Io {
+            input: &mut self.input,
+            out: &mut self.out,
+            date: &self.date,
+        };
+        event(&mut self.conn, io)
+    }
+
+    fn serve(&mut self, request: Box<Request>) -> Result<Action, Reason> {
+        self.patience = None;
+        if let Some(handler) = self.handler.take() {
+            let action = self.host(&*handler, &request);
+            self.handler = Some(handler);
+            return action;
+        }
+        let hub = self.place.hub.clone();
+        let driver: Arc<dyn Wake> = self.bell.clone();
+        let caller = Caller {
+            counters: &hub.counters,
+            driver: &driver,
+            key: 0,
+        };
+        Ok(self.tell(|conn, io| hub.shared.runner.serve(request, conn, io, caller)))
+    }
+
+    pub(super) fn read(&mut self, awaiting: Awaiting) -> Result<Action, Reason> {
+        let timeout = self.allowance(awaiting);
+        let idle = matches!(awaiting, Awaiting::FirstByte | Awaiting::NextRequest);
+        let received = match timeout {
+            Some(Duration::ZERO) => Ok(None),
+            _ if idle => self.receive_idle(timeout),
+            _ => self.stream.receive(timeout),
+        };
+        match received.map_err(|_| self.broken())? {
+            Some(count) => Ok(self.take(count, awaiting)),
+            None => {
+                self.patience = None;
+                Ok(self.tell(Conn::handle_timeout))
+            }
+        }
+    }
+
+    /// Waits for a request, unless the connector is being stopped.
+    fn receive_idle(&mut self, timeout: Option<Duration>) -> io::Result<Option<usize>> {
+        // Either the stop sees that this connection is idle, or this sees the stop.
+        self.stream.seat.idle.store(true, SeqCst);
+        let received = if self.place.hub.is_stopping() {
+            // What has come already is still served; if nothing has, that is the end.
+            self.stream.receive_now().map(|count| count.or(Some(0)))
+        } else {
+            self.stream.receive(timeout)
+        };
+        self.stream.seat.idle.store(false, SeqCst);
+        received
+    }
+
+    /// Passes on what was read while `awaiting` it.
+    pub(super) fn take(&mut self, count: usize, awaiting: Awaiting) -> Action {
+        if count == 0 {
+            self.ended = true;
+            return self.tell(Conn::handle_eof);
+        }
+        self.input.extend_from_slice(self.stream.received());
+        if awaiting.restarts() {
+            self.patience = None;
+        }
+        self.poll()
+    }
+
+    /// Why a connection that cannot be read is over.
+    pub(super) fn broken(&self) -> Reason {
+        (!self.conn.is_idle()).then_some("peer-gone")
+    }
+
+    /// How long the peer may keep us waiting from now; `None` is for ever.
+    fn allowance(&mut self, awaiting: Awaiting) -> Option<Duration> {
+        if awaiting.restarts() {
+            // Each read has all of it, so the socket's timeout stays as it is.
+            let shared = &self.place.hub.shared;
+            return shared.patience(awaiting, self.conn.protocol());
+        }
+        let until = self.deadline(awaiting);
+        until.map(|until| until.saturating_duration_since(now()))
+    }
+
+    /// When the peer will have kept us waiting for too long.
+    pub(super) fn deadline(&mut self, awaiting: Awaiting) -> Option<Instant> {
+        if let Some((running, until)) = self.patience
+            && running == awaiting
+        {
+            return until;
+        }
+        let shared = &self.place.hub.shared;
+        let patience = shared.patience(awaiting, self.conn.protocol());
+        let until = patience.map(|patience| self.now + patience);
+        self.patience = Some((awaiting, until));
+        until
+    }
+
+    /// Goes on with a response, after a look at what the peer did meanwhile if that matters.
+    pub(super) fn go_on(&mut self) -> Result<Action, Reason> {
+        if self.conn.watches_input() && self.input.is_empty() && !self.hung_up {
+            match self.stream.receive_now().map_err(|_| self.broken())? {
+                Some(0) => {
+                    if let Some(action) = self.hang_up() {
+                        return Ok(action);
+                    }
+                }
+                Some(_) => self.input.extend_from_slice(self.stream.received()),
+                None => {}
+            }
+        }
+        Ok(self.poll())
+    }
+
+    /// The peer has closed its half while nothing is read.
+    pub(super) fn hang_up(&mut self) -> Option<Action> {
+        self.hung_up = true;
+        self.tell(Conn::handle_hangup)
+    }
+
+    /// Does nothing until then, unless the peer leaves.
+    fn sleep(&mut self, until: Instant) -> Result<Action, Reason> {
+        loop {
+            let left = until.saturating_duration_since(now());
+            if left.is_zero() {
+                return self.go_on();
+            }
+            let seen = self.stream.watch(self.unless_hung_up(), None, Some(left));
+            if seen.flags.intersects(PollFlags::HUP | PollFlags::ERR) {
+                return Err(Some("peer-gone"));
+            }
+            if seen.flags.intersects(PollFlags::RDHUP)
+                && let Some(action) = self.hang_up()
+            {
+                return Ok(action);
+            }
+        }
+    }
+
+    /// The peer's leaving is asked for until it is known.
+    pub(super) fn unless_hung_up(&self) -> PollFlags {
+        if self.hung_up {
+            PollFlags::empty()
+        } else {
+            PollFlags::RDHUP
+        }
+    }
+
+    /// Counts how the connection ends: now, and not when the socket closes, which sending the rest
+    /// and lingering may put off.
+    pub(super) fn account_for(&mut self, close: Close) {
+        if let Some(reason) = close.reason
+            && !std::mem::replace(&mut self.accounted, true)
+        {
+            self.refuse(reason);
+        }
+    }
+
+    fn close(&mut self, close: Close) -> Reason {
+        self.account_for(close);
+        let Close { linger, reason } = close;
+        if let Err(failed) = self.stream.send(&mut self.out) {
+            return failed.filter(|_| reason.is_none());
+        }
+        if linger && !self.ended {
+            self.stream.linger();
+        }
+        None
+    }
+
+    fn refuse(&self, reason: &'static str) {
+        self.place.hub.counters.refuse(reason);
+        tracing::debug!(peer = ?self.conn.peer(), reason, "given up");
+    }
+}

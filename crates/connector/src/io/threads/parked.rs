@@ -1,0 +1,302 @@
+//! Exchanges that meet their application at a pipe.
+//!
+//! A blocking application runs on the connection's own thread ([`Connection::host`]): whenever it
+//! waits for its body or for room to write, the thread moves the connection's bytes instead. An
+//! asynchronous one runs elsewhere and rings the connection's [`Bell`], on which the thread sleeps
+//! together with the socket. Either way nothing blocks on one direction while the other could move.
+
+use std::{
+    cell::RefCell,
+    fmt, io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool,
+            Ordering::{AcqRel, Release},
+        },
+    },
+    task::Waker,
+    time::Instant,
+};
+
+use rustix::event::{EventfdFlags, PollFlags, eventfd};
+
+use super::{connection::Connection, stream::Reason};
+use crate::{
+    blocking::{self, BlockingHandler, Wait},
+    conn::{Action, Awaiting, Conn},
+    counters::Counters,
+    handler::Request,
+    io::{FAR, now},
+    pipe::{Wake, Wakeup, pipe},
+};
+
+/// Told by the application that the connection has something to do.
+#[derive(Debug)]
+pub(super) struct Bell {
+    rung: AtomicBool,
+    /// Readable while rung; only where other threads ring.
+    signal: Option<OwnedFd>,
+}
+
+impl Bell {
+    /// A bell; with `signal`, one that a thread can sleep on.
+    pub(super) fn new(signal: bool) -> io::Result<Self> {
+        let open = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        Ok(Self {
+            rung: AtomicBool::new(false),
+            signal: signal.then(open).transpose()?,
+        })
+    }
+
+    /// Whether it was rung since the last call.
+    fn take(&self) -> bool {
+        if !self.rung.swap(false, AcqRel) {
+            return false;
+        }
+        if let Some(signal) = &self.signal {
+            // Rung again since? Then the signal may go unread, and one look is made in vain.
+            let _ = rustix::io::read(signal, &mut [0; 8]);
+        }
+        true
+    }
+
+    fn signal(&self) -> Option<BorrowedFd<'_>> {
+        self.signal.as_ref().map(AsFd::as_fd)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(&self, _: usize) {
+        if !self.rung.swap(true, AcqRel)
+            && let Some(signal) = &self.signal
+        {
+            // Cannot fail: a counter at its limit is readable already.
+            let _ = rustix::io::write(signal, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+impl Connection {
+    /// Waits for the application and, meanwhile, for what the connection awaits of its peer; no
+    /// longer than until `wake_at`.
+    pub(super) fn park(
+        &mut self,
+        awaiting: Option<Awaiting>,
+        write: bool,
+        wake_at: Option<Instant>,
+    ) -> Result<Action, Reason> {
+        let until = match awaiting {
+            Some(awaiting) => self.deadline(awaiting),
+            None => {
+                self.patience = None;
+                None
+            }
+        };
+        let reads = awaiting.filter(|awaiting| awaiting.reads());
+        loop {
+            self.send_now()?;
+            if (write && !self.out.is_full()) || self.bell.take() {
+                return self.go_on();
+            }
+            if let Some(awaiting) = reads
+                && self.out.is_empty()
+                && self.bell.signal().is_none()
+                && wake_at.is_none()
+            {
+                return self.read(awaiting);
+            }
+            if let Some(action) = self.park_once(reads, [until, wake_at])? {
+                return Ok(action);
+            }
+            if wake_at.is_some_and(|at| at <= now()) {
+                return Ok(Action::Park { awaiting, write });
+            }
+        }
+    }
+
+    /// Sends what the socket takes, and notes since when it has taken nothing.
+    fn send_now(&mut self) -> Result<(), Reason> {
+        let before = self.out.len();
+        self.stream.send_now(&mut self.out)?;
+        if self.out.len() < before || before == 0 {
+            self.stalled = None;
+        }
+        if !self.out.is_empty() && self.stalled.is_none() {
+            let write_timeout = self.place.hub.shared.config.write_timeout;
+            self.stalled = Some(now() + write_timeout.min(FAR));
+        }
+        Ok(())
+    }
+
+    /// One look at the socket and the bell; `None` if only room to write came of it.
+    fn park_once(
+        &mut self,
+        reads: Option<Awaiting>,
+        [until, wake_at]: [Option<Instant>; 2],
+    ) -> Result<Option<Action>, Reason> {
+        let mut asked = match reads {
+            Some(_) => PollFlags::IN,
+            None => self.unless_hung_up(),
+        };
+        if self.stalled.is_some() {
+            asked |= PollFlags::OUT;
+        }
+        let next = [until, self.stalled, wake_at].into_iter().flatten().min();
+        let limit = next.map(|at| at.saturating_duration_since(now()));
+        let bell = self.bell.clone();
+        let seen = self.stream.watch(asked, bell.signal(), limit);
+        let gone = PollFlags::HUP | PollFlags::ERR;
+        match reads {
+            Some(awaiting) if seen.flags.intersects(gone | PollFlags::IN) => {
+                let received = self.stream.receive_now().map_err(|_| self.broken())?;
+                return Ok(received.map(|count| self.take(count, awaiting)));
+            }
+            _ if seen.flags.intersects(gone) => return Err(Some("peer-gone")),
+            _ if seen.flags.intersects(PollFlags::RDHUP) => return Ok(self.hang_up()),
+            _ => {}
+        }
+        if !seen.flags.is_empty() || seen.rung {
+            return Ok(None);
+        }
+        let passed = |at: Option<Instant>| at.is_some_and(|at| at <= now());
+        if passed(self.stalled) {
+            return Err(Some("write-timeout"));
+        }
+        if passed(until) {
+            self.patience = None;
+            return Ok(Some(self.tell(Conn::handle_timeout)));
+        }
+        Ok(None)
+    }
+
+    /// Runs the application on this thread, and the connection whenever the application waits.
+    pub(super) fn host(
+        &mut self,
+        handler: &dyn BlockingHandler,
+        request: &Request,
+    ) -> Result<Action, Reason> {
+        Counters::add(&self.place.hub.counters.requests, 1);
+        let wakeup = Wakeup {
+            driver: self.bell.clone(),
+            key: 0,
+        };
+        let (port, body, response) = pipe(wakeup, request.body);
+        let parked = self.tell(|conn, io| conn.attach(port, io));
+        let host = Host::new(self, parked);
+        blocking::run(handler, request, (body, response), &host);
+        match host.outcome() {
+            Some(outcome) => outcome,
+            None => self.go_on(),
+        }
+    }
+}
+
+/// The connection as its application waits for it.
+struct Host<'a> {
+    state: RefCell<State<'a>>,
+    news: Arc<News>,
+    waker: Waker,
+}
+
+struct State<'a> {
+    connection: &'a mut Connection,
+    /// What the connection said last.
+    last: Result<Action, Reason>,
+}
+
+/// The pipe has changed for the application.
+#[derive(Debug, Default)]
+struct News(AtomicBool);
+
+impl std::task::Wake for News {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Release);
+    }
+}
+
+impl<'a> Host<'a> {
+    fn new(connection: &'a mut Connection, parked: Action) -> Self {
+        let news = Arc::new(News::default());
+        Self {
+            state: RefCell::new(State {
+                connection,
+                last: Ok(parked),
+            }),
+            waker: news.clone().into(),
+            news,
+        }
+    }
+
+    /// What the connection is to do now; `None` if it has yet to see how the response ended.
+    fn outcome(self) -> Option<Result<Action, Reason>> {
+        match self.state.into_inner().last {
+            Ok(Action::Park { .. }) => None,
+            other => Some(other),
+        }
+    }
+}
+
+impl Wait for Host<'_> {
+    fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    fn wait(&self) {
+        let mut state = self.state.borrow_mut();
+        while !self.news.0.swap(false, AcqRel) && state.is_parked() {
+            state.step(None);
+        }
+    }
+
+    fn wait_until(&self, until: Instant) {
+        let mut state = self.state.borrow_mut();
+        if !self.news.0.swap(false, AcqRel) && state.is_parked() {
+            state.step(Some(until));
+        }
+    }
+
+    fn nudge(&self) {
+        let mut state = self.state.borrow_mut();
+        if state.is_parked() && state.connection.bell.take() {
+            let last = state.connection.go_on();
+            state.say(last);
+        }
+    }
+}
+
+impl State<'_> {
+    /// Whether the exchange goes on; if not, the pipe says so to the application.
+    fn is_parked(&self) -> bool {
+        matches!(self.last, Ok(Action::Park { .. }))
+    }
+
+    fn step(&mut self, wake_at: Option<Instant>) {
+        if let Ok(Action::Park { awaiting, write }) = self.last {
+            let last = self.connection.park(awaiting, write, wake_at);
+            self.say(last);
+        }
+    }
+
+    fn say(&mut self, last: Result<Action, Reason>) {
+        let connection = &mut *self.connection;
+        self.last = last.and_then(|action| {
+            if let Action::Close(close) = &action {
+                connection.account_for(*close);
+            }
+            // The application may be busy for long before the thread comes to this again.
+            connection.send_now()?;
+            Ok(action)
+        });
+        if let Err(reason) = self.last {
+            connection.conn.abandon(reason.unwrap_or("peer-gone"));
+        }
+    }
+}
+
+impl fmt::Debug for Host<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").finish_non_exhaustive()
+    }
+}
