@@ -236,8 +236,9 @@ pub enum UriForm {
     /// As a URI has it, percent-encoded: mod_jk (`ForwardURIProxy`, its default), mod_proxy_ajp,
     /// IIS, our own front.
     Encoded,
-    /// Decoded: lighttpd, nginx's ajp module, mod_jk with `JkOptions +ForwardURICompat`. A `%`, `?` or `#` is a character of the path and is escaped once, before
-    /// anything is compared; nothing is decoded.
+    /// Decoded: lighttpd, nginx's ajp module, mod_jk with `JkOptions +ForwardURICompat`. A `%`, `?`
+    /// or `#` is a character of the path and is escaped once, before anything is compared; nothing
+    /// is decoded.
     Decoded,
 }
 
