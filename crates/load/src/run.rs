@@ -4,6 +4,7 @@ mod assemble;
 mod descriptors;
 
 use std::{
+    io,
     net::{SocketAddr, ToSocketAddrs},
     sync::{
         Arc,
@@ -20,7 +21,7 @@ use crate::{
     plan::{Plan, PlanFault, Target, Transport, WarmUp},
     prepare::prepare,
     report::{Ending, FailureKind, FatalError, Report},
-    stop::{Budget, Share},
+    stop::Budget,
     stream::Address,
     tls::TlsTarget,
     worker::{Outcome, Part, Worker},
@@ -114,18 +115,16 @@ pub fn start(plan: Plan) -> Result<Running, PlanFault> {
     if let Some(failure) = failure {
         board.end(Ending::Failure(failure));
     } else {
-        // All reserve their requests before the first one begins.
-        let parts = parts(connections, threads).map(|part| (part, budget.share(part.connections)));
-        let parts: Vec<_> = parts.collect();
-        for (part, share) in parts {
-            match spawn(&board, part, share, sender.clone()) {
-                Ok(()) => missing += 1,
-                Err(error) => board.end(Ending::Failure(FatalError {
-                    kind: FailureKind::Descriptors,
-                    errno: error.raw_os_error(),
-                    message: format!("a thread cannot be set up: {error}"),
-                })),
+        match workers(&board, &parts(connections, threads), &budget) {
+            Ok(workers) => {
+                for worker in workers {
+                    match spawn(worker, sender.clone()) {
+                        Ok(()) => missing += 1,
+                        Err(error) => board.end(Ending::Failure(no_thread(&error))),
+                    }
+                }
             }
+            Err(error) => board.end(Ending::Failure(no_thread(&error))),
         }
     }
     Ok(Running {
@@ -212,9 +211,9 @@ fn tls_targets(plan: &Plan) -> Result<Vec<Option<TlsTarget>>, PlanFault> {
 }
 
 /// Divides the connections among the threads as evenly as can be.
-fn parts(connections: usize, threads: usize) -> impl Iterator<Item = Part> {
+fn parts(connections: usize, threads: usize) -> Vec<Part> {
     let mut first = 0;
-    (0..threads).map(move |index| {
+    let part = |index| {
         let count = connections / threads + usize::from(index < connections % threads);
         let part = Part {
             index,
@@ -223,22 +222,32 @@ fn parts(connections: usize, threads: usize) -> impl Iterator<Item = Part> {
         };
         first += count;
         part
-    })
+    };
+    (0..threads).map(part).collect()
 }
 
-fn spawn(
-    board: &Arc<Board>,
-    part: Part,
-    share: Share,
-    sender: SyncSender<Outcome>,
-) -> std::io::Result<()> {
-    let worker = Worker::new(board, part, share)?;
-    let thread = thread::Builder::new().name(format!("load-{}", part.index));
+/// Sets up all workers before the first one begins: each reserves its requests, and has what it
+/// needs of descriptors before connections take them.
+fn workers(board: &Arc<Board>, parts: &[Part], budget: &Arc<Budget>) -> io::Result<Vec<Worker>> {
+    let set_up = |part: &Part| Worker::new(board, *part, budget.share(part.connections));
+    parts.iter().map(set_up).collect()
+}
+
+fn spawn(worker: Worker, sender: SyncSender<Outcome>) -> io::Result<()> {
+    let thread = thread::Builder::new().name("load".to_owned());
     thread.spawn(move || {
         // The receiver is only gone if nobody wants to know.
         let _ = sender.send(worker.run());
     })?;
     Ok(())
+}
+
+fn no_thread(error: &io::Error) -> FatalError {
+    FatalError {
+        kind: FailureKind::Descriptors,
+        errno: error.raw_os_error(),
+        message: format!("a thread cannot be set up: {error}"),
+    }
 }
 
 /// The address of a transport; names are looked up once, and the first address is taken, as ab
@@ -277,7 +286,7 @@ mod tests {
     #[test]
     fn connections_are_divided_without_rest() {
         for (connections, threads) in [(1, 1), (5, 2), (100, 3), (7, 7)] {
-            let parts: Vec<Part> = parts(connections, threads).collect();
+            let parts = parts(connections, threads);
             let mut next = 0;
             for part in &parts {
                 assert_eq!(part.first, next);
