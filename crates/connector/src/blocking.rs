@@ -117,7 +117,7 @@ pub(crate) fn run(
     (body, response): (BodyEnd, ResponseEnd),
     wait: &dyn Wait,
 ) {
-    if response.poll_gone(Waker::noop()).is_ready() {
+    if is_gone(&response) {
         // The peer left while the request waited for a thread.
         return;
     }
@@ -138,12 +138,20 @@ pub(crate) fn run(
     }));
     match handled {
         Ok(Ok(())) => response.end(),
+        // Whose client has left has to fail.
+        Ok(Err(error)) if is_gone(&response) => {
+            tracing::debug!(%error, "an application gave up a request whose client has left");
+        }
         Ok(Err(error)) => {
-            tracing::debug!(%error, "an application failed");
+            tracing::warn!(%error, "an application failed");
             response.fail("handler-error");
         }
         Err(_) => response.fail("handler-panic"),
     }
+}
+
+fn is_gone(response: &ResponseEnd) -> bool {
+    response.poll_gone(Waker::noop()).is_ready()
 }
 
 impl BodyReader<'_> {

@@ -9,7 +9,7 @@ use std::{
     fmt,
     future::poll_fn,
     pin::{Pin, pin},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, ready},
 };
 
@@ -52,8 +52,9 @@ pub(crate) trait Spawn: Send + Sync {
 /// What a service may fail with.
 pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 
-/// The original that each request gets a clone of. Locked for that only: few services are `Sync`.
-struct Original<S>(Mutex<S>);
+/// The original that each request gets a clone of. Locked for that only: not all services are
+/// `Sync`.
+struct Original<S>(Arc<Mutex<S>>);
 
 pub(crate) fn spawner<S, B>(service: S) -> Box<dyn Spawn>
 where
@@ -62,7 +63,7 @@ where
     S::Future: Send + 'static,
     B: Body<Data: Send, Error: Into<Cause>> + Send + 'static,
 {
-    Box::new(Original(Mutex::new(service)))
+    Box::new(Original(Arc::new(Mutex::new(service))))
 }
 
 impl Tasks {
@@ -101,11 +102,15 @@ where
     B: Body<Data: Send, Error: Into<Cause>> + Send + 'static,
 {
     fn spawn(&self, request: http::Request<RequestBody>, response: ResponseEnd, runtime: &Handle) {
-        let service = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let service = service.clone();
+        let original = self.0.clone();
         // The task ends with the exchange, which the connection owns.
         drop(runtime.spawn(async move {
             let answered = {
+                // In here, so that whatever a service does is the task's and not the driver's.
+                let service = original
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clone();
                 let mut answer = pin!(answer(service, request, &response));
                 poll_fn(|cx| {
                     if response.poll_gone(cx.waker()).is_ready() {
@@ -118,7 +123,7 @@ where
             match answered {
                 Some(Ok(())) => response.end(),
                 Some(Err(error)) => {
-                    tracing::debug!(%error, "an application failed");
+                    tracing::warn!(%error, "an application failed");
                     response.fail("handler-error");
                 }
                 None => {}
