@@ -49,6 +49,8 @@ pub(super) struct Ring {
     /// By the number that is the operation's `user_data`. Freed by hand, see [`Drop`].
     operations: ManuallyDrop<Slab<Operation>>,
     buffers: ManuallyDrop<Buffers>,
+    /// One receive may fill several buffers (Linux 6.10).
+    bundles: bool,
     /// Completions taken from the queue and not yet looked at.
     arrived: VecDeque<cqueue::Entry>,
     /// What found no room in the submission queue, in order.
@@ -154,6 +156,7 @@ impl Ring {
         let wakes = eventfd(0, EventfdFlags::CLOEXEC)?;
         let waker = Waker(Arc::new(wakes.try_clone()?));
         let mut ring = Self {
+            bundles: ring.params().is_feature_recvsend_bundle(),
             ring,
             operations: ManuallyDrop::new(Slab::new()),
             buffers: ManuallyDrop::new(buffers),
@@ -181,7 +184,12 @@ impl Ring {
 
     /// Receives until the stream ends, it is cancelled, or fails.
     pub(super) fn receive(&mut self, owner: usize, socket: &Rc<OwnedFd>) -> OperationId {
-        let entry = opcode::RecvMulti::new(fd(socket), buffers::GROUP).build();
+        let socket_fd = fd(socket);
+        let entry = if self.bundles {
+            opcode::RecvMultiBundle::new(socket_fd, buffers::GROUP).build()
+        } else {
+            opcode::RecvMulti::new(socket_fd, buffers::GROUP).build()
+        };
         self.start(Some(owner), Kind::Receive, socket, entry)
     }
 
@@ -356,7 +364,7 @@ impl Ring {
                 })
             }
             Kind::Receive => {
-                let what = self.received(result, entry.flags());
+                let what = Self::received(result, entry.flags());
                 match (owner, what) {
                     (Some(owner), what) => Some(Completion::Received { owner, what, last }),
                     (None, Received::Chunk(chunk)) => {
@@ -386,14 +394,14 @@ impl Ring {
         completion
     }
 
-    fn received(&mut self, result: io::Result<i32>, flags: u32) -> Received {
-        let buffer = cqueue::buffer_select(flags);
-        let len = *result.as_ref().unwrap_or(&0);
-        match (buffer, usize::try_from(len)) {
-            (Some(index), Ok(len)) if len > 0 => return Received::Chunk(Chunk::new(index, len)),
-            (Some(index), _) => self.buffers.discard(Chunk::new(index, 0)),
-            (None, _) => {}
+    fn received(result: io::Result<i32>, flags: u32) -> Received {
+        let len = result.as_ref().map_or(0, |len| *len as usize);
+        if len > 0
+            && let Some(index) = cqueue::buffer_select(flags)
+        {
+            return Received::Chunk(Chunk::new(index, len));
         }
+        // Without bytes no buffer has been used up, whatever the flags say.
         match result {
             Ok(_) => Received::End,
             Err(error) => match error.raw_os_error() {

@@ -1,12 +1,14 @@
 //! Memory that the kernel picks from when bytes arrive: a ring of buffers of one size.
 //!
-//! A buffer belongs to the kernel from [`Buffers::give`] until a completion names it, and to us from
-//! then until it is given again. [`Chunk`] is that right for one buffer and the bytes in it: it
-//! cannot be copied, and whoever takes the bytes gives it up. Nothing here is ever lent for longer
-//! than a copy, so an idle connection holds no buffer.
+//! A buffer belongs to the kernel from when it is given until a completion names it, and to us from
+//! then until it is given again. [`Chunk`] is that right for the buffers of one completion: it cannot
+//! be copied, and whoever takes the bytes gives it up. The kernel uses buffers in the order in which
+//! they were given, and they are given in the order of their numbers, always: so the bytes of one
+//! completion may span several buffers (a bundle), which are neighbours. Nothing here is lent for
+//! longer than a copy, so an idle connection holds no buffer.
 
 use std::{
-    alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
+    alloc::{Layout, alloc, dealloc, handle_alloc_error},
     io,
     ptr::NonNull,
     slice,
@@ -19,19 +21,24 @@ use io_uring::{IoUring, types::BufRingEntry};
 /// Buffers, registered with a ring.
 #[derive(Debug)]
 pub(super) struct Buffers {
-    /// What the kernel reads to find a buffer: [`COUNT`] entries, page-aligned.
+    /// What the kernel reads to find buffers: [`COUNT`] entries, page-aligned; the entry of each
+    /// buffer is at its number, for ever.
     entries: NonNull<BufRingEntry>,
     /// The buffers themselves, one behind the other.
     storage: NonNull<u8>,
-    /// Buffers ever given, modulo 2^16: where the next one is entered.
+    /// Buffers ever given, modulo 2^16. The next to be given is this one, modulo [`COUNT`].
     tail: u16,
+    /// Which buffers are not in use and wait for one before them to be given.
+    returned: Box<[bool]>,
 }
 
-/// Received bytes, still in the buffer that the kernel put them in.
+/// Received bytes, still in the buffers that the kernel put them in.
 #[derive(Debug)]
 #[must_use = "a chunk that is dropped is a buffer lost"]
 pub(in super::super) struct Chunk {
+    /// The first buffer.
     index: u16,
+    /// Bytes, from the start of the first buffer on without a gap.
     len: usize,
 }
 
@@ -60,69 +67,90 @@ impl Buffers {
             entries: allocate(ENTRIES).cast(),
             storage: allocate(STORAGE),
             tail: 0,
+            returned: vec![true; usize::from(COUNT)].into_boxed_slice(),
         };
+        for index in 0..COUNT {
+            // SAFETY: it is one of the COUNT entries, which are zeroed, and nobody else has any
+            // reference to it; the kernel does not know of it yet.
+            let entry = unsafe { &mut *buffers.entries.as_ptr().add(usize::from(index)) };
+            let start = usize::from(index) * SIZE;
+            entry.set_addr(buffers.storage.as_ptr() as u64 + start as u64);
+            entry.set_len(SIZE as u32);
+            entry.set_bid(index);
+        }
         let address = buffers.entries.as_ptr() as u64;
-        // SAFETY: the entries are page-aligned, zeroed and COUNT in number. They are freed when
-        // `buffers` is dropped: here if this fails, else by `Ring`, which unregisters them first.
+        // SAFETY: the entries are page-aligned and COUNT in number. They are freed when `buffers` is
+        // dropped: here if this fails, else by `Ring`, which unregisters them first.
         unsafe {
             ring.submitter()
                 .register_buf_ring_with_flags(address, COUNT, GROUP, 0)?;
         }
-        for index in 0..COUNT {
-            buffers.give(index);
-        }
+        buffers.give_returned();
         Ok(buffers)
     }
 
-    /// Appends what is in a buffer to `to`, and gives the buffer back to the kernel.
+    /// Appends what is in a chunk to `to`, and gives its buffers back to the kernel.
     pub(super) fn take(&mut self, chunk: Chunk, to: &mut BytesMut) {
-        // SAFETY: the buffer lies within the storage, as `Chunk::new` has checked. It is ours: the
-        // kernel, which has written these bytes, does not touch it before the `give` below, and
-        // there is no second `Chunk` of it. The storage was zeroed, so all of it is initialised.
-        let bytes = unsafe { slice::from_raw_parts(self.address(chunk.index), chunk.len) };
-        to.extend_from_slice(bytes);
-        self.give(chunk.index);
+        // Neighbours in number are neighbours in memory, up to the last buffer.
+        let start = usize::from(chunk.index) * SIZE;
+        let until_last = chunk.len.min(STORAGE.size() - start);
+        to.reserve(chunk.len);
+        for (start, len) in [(start, until_last), (0, chunk.len - until_last)] {
+            // SAFETY: these bytes lie within the storage and within the buffers of the chunk, which
+            // are ours: the kernel, which has written the bytes, does not touch the buffers before
+            // they are given below, and there is no second `Chunk` of any. The storage was zeroed,
+            // so all of it is initialised.
+            let bytes = unsafe { slice::from_raw_parts(self.storage.as_ptr().add(start), len) };
+            to.extend_from_slice(bytes);
+        }
+        self.discard(chunk);
     }
 
-    /// Gives a buffer back without looking at it.
+    /// Gives the buffers of a chunk back without looking at them.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a chunk can be given back once"
+    )]
     pub(super) fn discard(&mut self, chunk: Chunk) {
-        self.give(chunk.index);
+        for index in chunk.indices() {
+            self.returned[index] = true;
+        }
+        self.give_returned();
     }
 
-    fn give(&mut self, index: u16) {
-        let place = usize::from(self.tail % COUNT);
-        // SAFETY: `place` is one of the COUNT entries, and no reference to it exists elsewhere. The
-        // kernel reads an entry only when the tail has moved past it, which it does below; it has
-        // consumed the one that stood here, for there are as many entries as buffers, and the
-        // buffer of this one is not in the ring.
-        let entry = unsafe { &mut *self.entries.as_ptr().add(place) };
-        entry.set_addr(self.address(index) as u64);
-        entry.set_len(SIZE as u32);
-        entry.set_bid(index);
-        self.tail = self.tail.wrapping_add(1);
-        // SAFETY: the tail is a field of the first entry that no setter above touches, aligned for
-        // its type and written by nobody else; the kernel reads it, hence the atomic store, which
-        // also publishes the entry.
+    /// Gives buffers to the kernel, in order, up to one that is in use.
+    fn give_returned(&mut self) {
+        while std::mem::take(&mut self.returned[usize::from(self.tail % COUNT)]) {
+            self.tail = self.tail.wrapping_add(1);
+        }
+        // SAFETY: the tail is a field of the first entry that nobody else writes, aligned for its
+        // type; the kernel reads it, hence the atomic store, which publishes what was written to the
+        // entries before. Each entry up to there names a buffer that is not in use.
         unsafe {
             let tail = BufRingEntry::tail(self.entries.as_ptr());
             AtomicU16::from_ptr(tail.cast_mut()).store(self.tail, Release);
         }
     }
-
-    fn address(&self, index: u16) -> *mut u8 {
-        // SAFETY: `index` is less than COUNT wherever it comes from, so this stays in the storage.
-        unsafe { self.storage.as_ptr().add(usize::from(index) * SIZE) }
-    }
 }
 
 impl Chunk {
-    /// The right to a buffer that a completion has just named.
+    /// The right to the buffers that a completion has just named, by its first.
     pub(super) fn new(index: u16, len: usize) -> Self {
         assert!(
-            index < COUNT && len <= SIZE,
+            index < COUNT && len > 0 && len <= SIZE * usize::from(COUNT),
             "the kernel names buffers it was given, and fills no more than their size"
         );
         Self { index, len }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    fn indices(&self) -> impl Iterator<Item = usize> + use<> {
+        let (first, count) = (usize::from(self.index), self.len.div_ceil(SIZE));
+        (first..first + count).map(|index| index % usize::from(COUNT))
     }
 }
 
@@ -139,6 +167,11 @@ impl Drop for Buffers {
 
 fn allocate(layout: Layout) -> NonNull<u8> {
     // SAFETY: no layout here is of size 0.
-    let memory = unsafe { alloc_zeroed(layout) };
-    NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
+    let memory = unsafe { alloc(layout) };
+    let memory = NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout));
+    // Zeroed by hand, so that all of it is there from the beginning: the kernel goes round and will
+    // use it soon, and a worker's memory does not seem to grow with its connections.
+    // SAFETY: it was allocated just now with this size.
+    unsafe { memory.write_bytes(0, layout.size()) };
+    memory
 }

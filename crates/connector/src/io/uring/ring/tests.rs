@@ -22,6 +22,11 @@ fn output(bytes: &'static [u8]) -> Output {
     out
 }
 
+/// Bytes of which no two neighbouring buffers have the same.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|place| (place % 251) as u8).collect()
+}
+
 /// The next completion, waited for if need be.
 fn wait(ring: &mut Ring) -> Completion {
     loop {
@@ -157,40 +162,33 @@ fn buffers_are_enough_for_ever_if_they_are_given_back() {
 #[test]
 fn more_than_fits_in_the_buffers_waits_in_the_socket() {
     let mut ring = Ring::new().unwrap();
-    let len = (buffers::SIZE * usize::from(buffers::COUNT)) * 2;
+    let len = buffers::SIZE * usize::from(buffers::COUNT) * 2;
     let (ours, mut theirs) = pair();
-    let sending = std::thread::spawn(move || theirs.write_all(&vec![b'x'; len]));
+    let sending = std::thread::spawn(move || theirs.write_all(&pattern(len)));
     ring.receive(OWNER, &ours);
     let (mut bytes, mut held, mut starved) = (BytesMut::new(), Vec::new(), false);
     while bytes.len() < len {
-        match wait(&mut ring) {
-            // Held for as long as there are any, which no worker does.
-            Completion::Received {
-                what: Received::Chunk(chunk),
-                ..
-            } => held.push(chunk),
-            Completion::Received {
-                what: Received::Nothing,
-                last: true,
-                ..
-            } => {
-                starved = true;
-                for chunk in held.drain(..) {
-                    ring.take(chunk, &mut bytes);
-                }
-                ring.receive(OWNER, &ours);
-            }
-            other => panic!("{other:?}"),
+        let Completion::Received { what, last, .. } = wait(&mut ring) else {
+            panic!("nothing else is under way");
+        };
+        if let Received::Chunk(chunk) = what {
+            held.push(chunk);
         }
-        if held.len() + bytes.len() / buffers::SIZE >= len / buffers::SIZE {
+        // Held for as long as there are any left, which no worker does.
+        let complete = held.iter().map(Chunk::len).sum::<usize>() + bytes.len() == len;
+        if last || complete {
             for chunk in held.drain(..) {
                 ring.take(chunk, &mut bytes);
             }
         }
+        if last {
+            starved = true;
+            ring.receive(OWNER, &ours);
+        }
     }
     sending.join().unwrap().unwrap();
     assert!(starved, "the buffers were to run out");
-    assert!(bytes.iter().all(|byte| *byte == b'x'));
+    assert!(bytes[..] == pattern(len)[..]);
 }
 
 #[test]
@@ -246,4 +244,46 @@ fn a_wake_is_heard_from_another_thread_and_again() {
         waking.join().unwrap();
     }
     assert_eq!(ring.in_flight(), 0);
+}
+
+#[test]
+fn chunks_given_back_out_of_order_are_used_again_in_order() {
+    let mut ring = Ring::new().unwrap();
+    let (ours, mut theirs) = pair();
+    ring.receive(OWNER, &ours);
+    let (mut held, mut bytes) = (Vec::new(), BytesMut::new());
+    let mut sent = Vec::new();
+    for round in 0..4 * usize::from(buffers::COUNT) {
+        let piece = pattern(1 + round % 3 * buffers::SIZE);
+        theirs.write_all(&piece).unwrap();
+        sent.extend_from_slice(&piece);
+        let mut left = piece.len();
+        while left > 0 {
+            let Completion::Received {
+                what: Received::Chunk(chunk),
+                ..
+            } = wait(&mut ring)
+            else {
+                panic!("no buffer left");
+            };
+            left -= chunk.len();
+            held.push(chunk);
+        }
+        // The newest first: its buffers wait until the older ones have been given.
+        if held.len() > 9 {
+            let mut pieces: Vec<BytesMut> = Vec::new();
+            while let Some(chunk) = held.pop() {
+                let mut piece = BytesMut::new();
+                ring.take(chunk, &mut piece);
+                pieces.push(piece);
+            }
+            for piece in pieces.iter().rev() {
+                bytes.extend_from_slice(piece);
+            }
+        }
+    }
+    for chunk in held {
+        ring.take(chunk, &mut bytes);
+    }
+    assert!(bytes[..] == sent[..]);
 }
