@@ -22,6 +22,7 @@ macro_rules! on_each_model {
     ($($test:ident),+ $(,)?) => {
         on_each_model!(@ epoll [$($test),+]);
         on_each_model!(@ uring [$($test),+]);
+        on_each_model!(@ threads [$($test),+]);
     };
     (@ $model:ident [$($test:ident),+]) => {
         mod $model {
