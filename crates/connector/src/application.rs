@@ -24,7 +24,7 @@ use crate::{
     handler::{Handler, Request, Response},
     pipe::{self, Wake, Wakeup},
     played::Played,
-    pool::{Limits, Pool},
+    pool::{self, Limits, Pool},
     service::{self, RequestBody, Spawn, Tasks},
 };
 
@@ -149,6 +149,14 @@ impl Runner {
     pub(crate) fn blocking_handler(&self) -> Option<&Arc<dyn BlockingHandler>> {
         match self {
             Self::Blocking(executor) => Some(&executor.handler),
+            Self::Inline(_) | Self::Service(_) => None,
+        }
+    }
+
+    /// What its threads are doing, if it has any of its own.
+    pub(crate) fn usage(&self) -> Option<pool::Usage> {
+        match self {
+            Self::Blocking(executor) => Some(executor.pool.usage()),
             Self::Inline(_) | Self::Service(_) => None,
         }
     }

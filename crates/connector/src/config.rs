@@ -82,6 +82,9 @@ pub struct Config {
     /// What every AJP request must carry; `None` is allowed on loopback and Unix sockets only.
     /// Tomcat: `secret` and `secretRequired`.
     pub secret: Option<Secret>,
+    /// Whether the connector itself shows what it is doing, and to whom. Default: `None`, all paths
+    /// are the application's. Tomcat: the server status of its manager.
+    pub status: Option<StatusView>,
     /// AJP request attributes accepted besides the well-known ones; a request with any other is
     /// refused with 403. Tomcat: `allowedRequestAttributesPattern`.
     pub allowed_request_attributes: AllowedAttributes,
@@ -139,6 +142,7 @@ impl Default for Config {
             body_ahead: 7,
             http_limits: catamaran_http1::Limits::request(),
             secret: None,
+            status: None,
             allowed_request_attributes: AllowedAttributes::default(),
             trusted_peers: TrustedPeers::default(),
             tomcat_authentication: false,
@@ -171,6 +175,28 @@ impl Config {
             }
         }
         Ok(())
+    }
+}
+
+/// A page about the connector, in front of the application.
+///
+/// It is JSON, or HTML for a client that prefers that (`Accept`) or asks for it (`?format=html`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusView {
+    /// The path that shows it, exactly. Default `/_status`.
+    pub path: String,
+    /// Who may see it; others are answered 403. Default: this machine. The connection must come from
+    /// there, and so must the client behind a front, as AJP tells; over HTTP a request that bears
+    /// signs of a front (`Via`, `Forwarded`, `X-Forwarded-For`) is nobody's.
+    pub peers: TrustedPeers,
+}
+
+impl Default for StatusView {
+    fn default() -> Self {
+        Self {
+            path: "/_status".to_owned(),
+            peers: TrustedPeers::default(),
+        }
     }
 }
 
@@ -285,6 +311,16 @@ impl FromStr for UnixSocketMode {
 pub struct Secret(Bytes);
 
 impl IoModel {
+    /// Its name, as on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Epoll => "epoll",
+            Self::Uring => "uring",
+            Self::Threads => "threads",
+        }
+    }
+
     /// Every model this build has.
     pub const ALL: &[Self] = &[Self::Epoll, Self::Uring, Self::Threads];
 }

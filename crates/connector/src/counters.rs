@@ -1,6 +1,6 @@
 //! What a worker counts, and the sum that is shown.
 //!
-//! Each worker owns one [`Counters`], so that no cache line is fought over; [`Snapshot`] is their
+//! Each worker owns one [`Counters`] for each listener, so that no cache line is fought over; [`Snapshot`] is their
 //! sum. Relaxed atomics suffice: the numbers say nothing about the order of events.
 
 use std::{
@@ -9,9 +9,10 @@ use std::{
         OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
-/// Counts of one worker.
+/// Counts of one listener on one worker.
 #[derive(Debug)]
 pub(crate) struct Counters {
     pub(crate) accepted: AtomicU64,
@@ -19,6 +20,10 @@ pub(crate) struct Counters {
     pub(crate) requests: AtomicU64,
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
+    /// Connections by [`Stage`].
+    stages: [AtomicU64; Stage::COUNT],
+    processing_nanos: AtomicU64,
+    processing_nanos_max: AtomicU64,
     refused: [Slot; REASONS_MAX],
 }
 
@@ -39,6 +44,9 @@ impl Default for Counters {
             requests: AtomicU64::default(),
             bytes_in: AtomicU64::default(),
             bytes_out: AtomicU64::default(),
+            stages: Default::default(),
+            processing_nanos: AtomicU64::default(),
+            processing_nanos_max: AtomicU64::default(),
             refused: std::array::from_fn(|_| Slot::default()),
         }
     }
@@ -62,7 +70,34 @@ impl Counters {
         }
     }
 
+    /// A connection has come to this stage.
+    pub(crate) fn enter(&self, stage: Stage) {
+        self.stages[stage as usize].fetch_add(1, Relaxed);
+    }
+
+    /// A connection has left this stage.
+    pub(crate) fn leave(&self, stage: Stage) {
+        self.stages[stage as usize].fetch_sub(1, Relaxed);
+    }
+
+    /// A request took so long from its head to the end of its response.
+    pub(crate) fn answered(&self, took: Duration) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.processing_nanos.fetch_add(nanos, Relaxed);
+        self.processing_nanos_max.fetch_max(nanos, Relaxed);
+    }
+
     pub(crate) fn add_to(&self, sum: &mut Snapshot) {
+        let stage = |stage: Stage| self.stages[stage as usize].load(Relaxed);
+        // While a connection passes from one to the next it may be seen in both or in none.
+        sum.connections.accepting += stage(Stage::Accepting);
+        sum.connections.reading += stage(Stage::Reading);
+        sum.connections.serving += stage(Stage::Serving);
+        sum.connections.writing += stage(Stage::Writing);
+        sum.connections.keep_alive += stage(Stage::KeepAlive);
+        sum.processing_time += Duration::from_nanos(self.processing_nanos.load(Relaxed));
+        let longest = Duration::from_nanos(self.processing_nanos_max.load(Relaxed));
+        sum.processing_time_max = sum.processing_time_max.max(longest);
         sum.accepted += self.accepted.load(Relaxed);
         sum.closed += self.closed.load(Relaxed);
         sum.requests += self.requests.load(Relaxed);
@@ -75,6 +110,35 @@ impl Counters {
             *sum.refused.entry(reason).or_default() += slot.count.load(Relaxed);
         }
     }
+}
+
+/// What a connection is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Accepting,
+    Reading,
+    Serving,
+    Writing,
+    KeepAlive,
+}
+
+impl Stage {
+    const COUNT: usize = 5;
+}
+
+/// Connections open now, by what they are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Accepted; nothing has come yet.
+    pub accepting: u64,
+    /// A head or a body is being received, and the application does not run.
+    pub reading: u64,
+    /// The application is at work, or its answer is delayed.
+    pub serving: u64,
+    /// More of a response is there than the peer takes, or the connection is being closed.
+    pub writing: u64,
+    /// Idle between two requests.
+    pub keep_alive: u64,
 }
 
 /// What a connector has done so far, all workers together.
@@ -90,6 +154,13 @@ pub struct Snapshot {
     pub bytes_in: u64,
     /// Bytes written to sockets.
     pub bytes_out: u64,
+    /// Connections open now.
+    pub connections: Connections,
+    /// The time that requests took, from the head to the end of the response or of what is left of
+    /// the body; measured only with a [status view](crate::Config::status), else zero.
+    pub processing_time: Duration,
+    /// The longest of them.
+    pub processing_time_max: Duration,
     /// Requests and connections that ended badly, by reason token.
     pub refused: BTreeMap<&'static str, u64>,
 }

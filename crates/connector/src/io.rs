@@ -7,7 +7,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::{Duration, Instant, SystemTime},
@@ -17,6 +17,7 @@ mod agent;
 pub(crate) mod epoll;
 mod lent;
 pub(crate) mod listen;
+mod meter;
 pub(crate) mod threads;
 mod timers;
 pub(crate) mod uring;
@@ -27,10 +28,13 @@ use socket2::{SockRef, Socket, TcpKeepalive};
 
 use crate::{
     IoModel, StartError,
-    application::Runner,
+    application::{Caller, Runner},
     config::{Config, Listener, Protocol},
-    conn::Awaiting,
-    counters::Counters,
+    conn::{Action, Awaiting, Conn, Io},
+    counters::{Counters, Snapshot},
+    handler::{Request, Response},
+    pool::Pool,
+    status::{self, Status, Threads},
 };
 
 /// A worker that runs, of whichever driver.
@@ -51,13 +55,21 @@ impl Worker {
         }
     }
 
+    /// How many sets of counters there are, so that no two cores write the same ones often.
+    pub(crate) fn shards(config: &Config) -> usize {
+        match config.io {
+            IoModel::Epoll | IoModel::Uring => Self::count(config),
+            IoModel::Threads => 16,
+        }
+    }
+
     /// Starts the worker `index` on threads of its own.
     pub(crate) fn spawn(
         index: usize,
         listeners: Vec<(Listener, Socket)>,
         shared: &Arc<Shared>,
-        counters: &Arc<Counters>,
     ) -> Result<Self, StartError> {
+        let counters = &shared.counters[index];
         match shared.config.io {
             IoModel::Epoll => epoll::spawn(index, listeners, shared, counters)
                 .map(Self::Epoll)
@@ -65,7 +77,7 @@ impl Worker {
             IoModel::Uring => uring::spawn(index, listeners, shared, counters)
                 .map(Self::Uring)
                 .map_err(uring::explain),
-            IoModel::Threads => threads::spawn(listeners, shared, counters)
+            IoModel::Threads => threads::spawn(listeners, shared)
                 .map(Self::Threads)
                 .map_err(StartError::Worker),
         }
@@ -94,6 +106,12 @@ impl Worker {
 pub(crate) struct Shared {
     pub(crate) config: Arc<Config>,
     pub(crate) runner: Runner,
+    /// The listeners as bound.
+    pub(crate) listeners: Vec<Listener>,
+    /// Of each shard, those of each listener.
+    pub(crate) counters: Vec<Vec<Arc<Counters>>>,
+    /// Threads that each have a connection, where that is the model.
+    threads: OnceLock<Arc<Pool>>,
     /// Connections open now.
     open: AtomicUsize,
     /// When to give up what is still open; set once the connector is being stopped. A lock because
@@ -102,12 +120,63 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, runner: Runner) -> Self {
+    pub(crate) fn new(config: Config, runner: Runner, listeners: Vec<Listener>) -> Self {
+        let shard = |_| listeners.iter().map(|_| Arc::default()).collect();
         Self {
+            counters: (0..Worker::shards(&config)).map(shard).collect(),
+            listeners,
+            threads: OnceLock::new(),
             config: Arc::new(config),
             runner,
             open: AtomicUsize::new(0),
             stop: Mutex::new(None),
+        }
+    }
+
+    /// What the connector is doing.
+    pub(crate) fn status(&self) -> Status {
+        let pool = self.threads.get().map(|pool| pool.usage());
+        let listeners = self.listeners.iter().enumerate().map(|(place, listener)| {
+            let mut counts = Snapshot::default();
+            for shard in &self.counters {
+                shard[place].add_to(&mut counts);
+            }
+            (listener.clone(), counts)
+        });
+        Status {
+            io: self.config.io,
+            threads: pool.or_else(|| self.runner.usage()).map(|usage| Threads {
+                max: self.config.max_threads.get(),
+                current: usage.threads,
+                busy: usage.busy,
+                queued: usage.queued,
+            }),
+            listeners: listeners.collect(),
+        }
+    }
+
+    /// The answer to a request for the status view, which counts it; `None` leaves it to the
+    /// application.
+    fn view(&self, request: &Request, counters: &Counters) -> Option<Response> {
+        let view = self.config.status.as_ref()?;
+        if *request.path != *view.path.as_bytes() {
+            return None;
+        }
+        Counters::add(&counters.requests, 1);
+        Some(status::answer(request, view, || self.status()))
+    }
+
+    /// Hands the request that the connection delivered to the status view or the application.
+    fn serve(
+        &self,
+        request: Box<Request>,
+        conn: &mut Conn,
+        io: &mut Io<'_>,
+        caller: Caller<'_>,
+    ) -> Action {
+        match self.view(&request, caller.counters) {
+            Some(answer) => conn.respond(answer, io),
+            None => self.runner.serve(request, conn, io, caller),
         }
     }
 

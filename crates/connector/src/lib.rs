@@ -136,6 +136,7 @@ mod conn;
 mod counters;
 mod handler;
 mod io;
+mod json;
 mod output;
 mod pipe;
 mod played;
@@ -144,6 +145,7 @@ mod rope;
 mod running;
 mod service;
 mod source;
+mod status;
 mod trust;
 
 pub use catamaran_ajp::PacketSize;
@@ -155,10 +157,10 @@ pub use crate::{
     blocking::{BlockingHandler, BodyReader, Responder, ResponseWriter},
     confidential::{ConfidentialPathError, ConfidentialPaths},
     config::{
-        Address, Config, IoModel, Listener, Protocol, Secret, UnixSocketMode, UnixSocketModeError,
-        UriForm,
+        Address, Config, IoModel, Listener, Protocol, Secret, StatusView, UnixSocketMode,
+        UnixSocketModeError, UriForm,
     },
-    counters::Snapshot,
+    counters::{Connections, Snapshot},
     handler::{
         Attributes, Body, BodyLength, ClientProtocol, Handler, Identity, Origin, Request, Response,
         Route, Tls,
@@ -166,5 +168,6 @@ pub use crate::{
     pipe::BodyError,
     running::{NoUring, Running, StartError, start},
     service::RequestBody,
+    status::{Status, Threads},
     trust::{TrustedPeers, TrustedPeersError},
 };

@@ -3,9 +3,8 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::{
-    Application, Config, Listener, Snapshot,
+    Application, Config, Listener, Snapshot, Status,
     application::Runner,
-    counters::Counters,
     io::{
         self, Shared, Worker,
         listen::{Bound, SocketFile},
@@ -99,25 +98,23 @@ pub fn start(config: Config, application: impl Into<Application>) -> Result<Runn
         .iter()
         .map(bind)
         .collect::<Result<Vec<_>, _>>()?;
+    let listeners = bound.iter().map(|bound| bound.listener.clone()).collect();
     let mut running = Running {
-        addresses: bound.iter().map(|bound| bound.listener.clone()).collect(),
         files: bound
             .iter_mut()
             .filter_map(|bound| bound.file.take())
             .collect(),
-        shared: Arc::new(Shared::new(config, runner)),
-        counters: (0..workers).map(|_| Arc::default()).collect(),
+        shared: Arc::new(Shared::new(config, runner, listeners)),
         workers: Vec::with_capacity(workers),
     };
     for index in 0..workers {
         let share = |bound: &mut Bound| Some((bound.listener.clone(), bound.sockets.pop()?));
         let listeners = bound.iter_mut().filter_map(share).collect();
-        let counters = &running.counters[index];
-        let worker = Worker::spawn(index, listeners, &running.shared, counters);
+        let worker = Worker::spawn(index, listeners, &running.shared);
         // On failure, dropping `running` stops the workers that run already.
         running.workers.push(worker?);
     }
-    for address in &running.addresses {
+    for address in running.addresses() {
         tracing::debug!(%address, "listening");
     }
     Ok(running)
@@ -127,9 +124,7 @@ pub fn start(config: Config, application: impl Into<Application>) -> Result<Runn
 /// orderly way.
 #[derive(Debug)]
 pub struct Running {
-    addresses: Vec<Listener>,
     shared: Arc<Shared>,
-    counters: Vec<Arc<Counters>>,
     workers: Vec<Worker>,
     /// Removed from the file system when the connector ends.
     files: Vec<SocketFile>,
@@ -139,7 +134,7 @@ impl Running {
     /// The listeners in the order configured, with the ports that the system chose.
     #[must_use]
     pub fn addresses(&self) -> &[Listener] {
-        &self.addresses
+        &self.shared.listeners
     }
 
     /// Stops accepting, closes idle connections and lets exchanges under way finish, but no longer
@@ -161,10 +156,16 @@ impl Running {
     #[must_use]
     pub fn counters(&self) -> Snapshot {
         let mut sum = Snapshot::default();
-        for counters in &self.counters {
+        for counters in self.shared.counters.iter().flatten() {
             counters.add_to(&mut sum);
         }
         sum
+    }
+
+    /// What is going on now and has happened so far, listener by listener.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.shared.status()
     }
 
     fn join_workers(&mut self) {

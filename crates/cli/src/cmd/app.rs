@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use catamaran_config::{parse_listen_address, read_secret};
 use catamaran_connector::{
-    Address, App, Application, Config, IoModel, Listener, Protocol, Secret, start,
+    Address, App, Application, Config, IoModel, Listener, Protocol, Secret, StatusView,
+    TrustedPeers, start,
 };
 use catamaran_front::config::ListenAddress;
 
@@ -21,7 +22,8 @@ use crate::signals::Signals;
 /// Run the application's side: the connector with its built-in application
 ///
 /// The application answers / with a page, /bytes/N, /delay/MS, /echo, /sink, /status/CODE,
-/// /stream/N/MS and /snoop, which shows what it is told of a request.
+/// /stream/N/MS and /snoop, which shows what it is told of a request. /_status shows what the
+/// connector is doing.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("addresses").required(true).multiple(true)))]
 pub(crate) struct Args {
@@ -55,6 +57,11 @@ pub(crate) struct Args {
     #[arg(long)]
     blocking_delay: bool,
 
+    /// Who may see /_status, which tells what the connector is doing: addresses, networks and `unix`
+    /// with commas between; `none` leaves the path to the application
+    #[arg(long, value_name = "PEERS", default_value = "127.0.0.0/8,::1,unix")]
+    status: TrustedPeers,
+
     #[command(flatten)]
     knobs: Knobs,
 }
@@ -79,11 +86,16 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let ajp = args.ajp.map(|address| listener(Protocol::Ajp, address));
     let http = args.http.map(|address| listener(Protocol::Http, address));
     let defaults = Config::default();
+    let status = (args.status != TrustedPeers::none()).then(|| StatusView {
+        peers: args.status,
+        ..StatusView::default()
+    });
     let config = Config {
         listeners: ajp.into_iter().chain(http).collect(),
         io,
         workers: args.workers.unwrap_or(defaults.workers),
         secret: secret(args.secret, args.secret_file)?,
+        status,
         ..args.knobs.apply(defaults)
     };
     let needed = config.max_connections + descriptors::BESIDES;

@@ -45,6 +45,8 @@ fn app_answers_and_ends_on_each_io_model() {
         let http = listening(&app, "http");
         let response = get(http, "/");
         assert_eq!((response.status, response.body.len()), (200, 347));
+        let status = get(http, "/_status").text();
+        assert!(status.contains(&format!("\"io\": \"{io}\"")), "{status}");
         stop(app, Signal::Terminate);
     }
 }

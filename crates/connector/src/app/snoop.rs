@@ -11,6 +11,7 @@ use http::{
 use crate::{
     config::Protocol,
     handler::{Body, BodyLength, Request, Response},
+    json::push_string,
 };
 
 pub(super) fn answer(request: &Request) -> Response {
@@ -134,22 +135,6 @@ impl Object {
         self.0.push_str("\n}\n");
         self.0
     }
-}
-
-fn push_string(json: &mut String, value: &[u8]) {
-    json.push('"');
-    for character in String::from_utf8_lossy(value).chars() {
-        match character {
-            '"' => json.push_str("\\\""),
-            '\\' => json.push_str("\\\\"),
-            '\n' => json.push_str("\\n"),
-            control if control < ' ' || control == '\u{7f}' => {
-                json.push_str(&format!("\\u{:04x}", u32::from(control)));
-            }
-            other => json.push(other),
-        }
-    }
-    json.push('"');
 }
 
 #[cfg(test)]

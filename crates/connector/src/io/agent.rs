@@ -8,11 +8,12 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 
-use super::{FAR, LINGER, LINGER_BYTES, lent::Lent, now};
+use super::{FAR, LINGER, LINGER_BYTES, lent::Lent, meter::Meter, now};
 use crate::{
     application::Caller,
     config::Protocol,
     conn::{Action, Awaiting, Close, Conn, Io, Peer},
+    counters::Counters,
     handler::Request,
     output::Output,
 };
@@ -32,6 +33,7 @@ pub(super) struct Agent {
     patience: Option<(Awaiting, Option<Instant>)>,
     /// When to give up a peer that takes nothing; set while bytes cannot be sent.
     stalled: Option<Instant>,
+    meter: Meter,
 }
 
 /// What a connection waits for.
@@ -59,8 +61,15 @@ pub(super) enum Want {
 pub(super) type Reason = Option<&'static str>;
 
 impl Agent {
-    /// The agent of a connection just accepted, which the worker knows as `key`.
-    pub(super) fn new((protocol, key): (Protocol, usize), peer: Peer, lent: &Lent) -> Self {
+    /// The agent of a connection just accepted at the listener in this `place`, which the worker
+    /// knows as `key`.
+    pub(super) fn new(
+        (protocol, key): (Protocol, usize),
+        peer: Peer,
+        place: usize,
+        lent: &Lent,
+    ) -> Self {
+        let timed = lent.shared.config.status.is_some();
         Self {
             key,
             conn: Conn::new(protocol, peer, lent.shared.config.clone()),
@@ -69,7 +78,19 @@ impl Agent {
             want: Want::Poll,
             patience: None,
             stalled: None,
+            meter: Meter::new(lent.counters(place).clone(), timed),
         }
+    }
+
+    /// What this connection is counted in.
+    pub(super) fn counters(&self) -> &Counters {
+        self.meter.counters()
+    }
+
+    /// Accounts for a request or a connection that ended badly.
+    pub(super) fn refuse(&self, reason: &'static str) {
+        self.counters().refuse(reason);
+        tracing::debug!(peer = ?self.peer(), reason, "given up");
     }
 
     pub(super) fn key(&self) -> usize {
@@ -206,9 +227,11 @@ impl Agent {
 
     /// Does what the connection says, up to where that has to wait.
     fn obey(&mut self, mut action: Action, lent: &Lent) {
+        self.meter.see(&action);
         while let Action::Serve(request) = action {
             self.patience = None;
             action = self.serve(request, lent);
+            self.meter.see(&action);
         }
         self.want = match action {
             Action::Read(awaiting) => {
@@ -231,7 +254,7 @@ impl Agent {
             Action::Close(Close { linger, reason }) => {
                 // Accounted for now and not when the socket closes, which lingering may put off.
                 if let Some(reason) = reason {
-                    lent.refuse(self.conn.peer(), reason);
+                    self.refuse(reason);
                 }
                 Want::Close {
                     linger,
@@ -244,7 +267,7 @@ impl Agent {
 
     fn serve(&mut self, request: Box<Request>, lent: &Lent) -> Action {
         let caller = Caller {
-            counters: &lent.counters,
+            counters: self.meter.counters(),
             driver: &lent.wakeups,
             key: self.key,
         };
@@ -253,8 +276,7 @@ impl Agent {
             out: &mut self.out,
             date: &lent.date,
         };
-        let runner = &lent.shared.runner;
-        runner.serve(request, &mut self.conn, io, caller)
+        lent.shared.serve(request, &mut self.conn, io, caller)
     }
 
     fn wait_for(&mut self, awaiting: Awaiting, lent: &Lent) {

@@ -53,7 +53,7 @@ pub(crate) fn spawn(
     index: usize,
     listeners: Vec<(Listener, Socket)>,
     shared: &Arc<Shared>,
-    counters: &Arc<Counters>,
+    counters: &[Arc<Counters>],
 ) -> io::Result<Running> {
     let poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), WAKE)?;
@@ -67,7 +67,7 @@ pub(crate) fn spawn(
         acceptor.register(poll.registry(), Token(ACCEPT_FIRST + place))?;
         acceptors.push((acceptor, true));
     }
-    let mut lent = Lent::new(shared.clone(), counters.clone(), wakeups.clone());
+    let mut lent = Lent::new(shared.clone(), counters.to_vec(), wakeups.clone());
     lent.scratch = vec![0; READ_MAX].into_boxed_slice();
     let worker = Worker {
         poll,
@@ -269,14 +269,14 @@ impl Worker {
                 self.starved = false;
                 let protocol = acceptor.protocol();
                 let key = self.tasks.vacant_key();
-                let agent = Agent::new((protocol, key), peer, &self.lent);
+                let agent = Agent::new((protocol, key), peer, place, &self.lent);
                 self.open(Task::new(stream, agent));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => *ready = false,
             // The peer gave up while it waited in the queue.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
-                self.lent.counters.refuse("accept");
+                self.lent.counters(place).refuse("accept");
                 self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
                 if !std::mem::replace(&mut self.starved, true) {
                     tracing::warn!(%error, "cannot accept connections; trying again until it works");
@@ -286,7 +286,7 @@ impl Worker {
     }
 
     fn open(&mut self, mut task: Task) {
-        Counters::add(&self.lent.counters.accepted, 1);
+        Counters::add(&task.agent.counters().accepted, 1);
         let entry = self.tasks.vacant_entry();
         let key = entry.key();
         let interest = Interest::READABLE | Interest::WRITABLE;

@@ -13,13 +13,14 @@ use bytes::BytesMut;
 use http::HeaderValue;
 
 use super::{Shared, agent::Agent, date, now};
-use crate::{conn::Peer, counters::Counters, output::Output, pipe::Wake};
+use crate::{counters::Counters, output::Output, pipe::Wake};
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Lent {
     pub(super) shared: Arc<Shared>,
-    pub(super) counters: Arc<Counters>,
+    /// Those of each listener, in order.
+    counters: Vec<Arc<Counters>>,
     /// Where applications say that they have something for a connection.
     pub(super) wakeups: Arc<dyn Wake>,
     /// When this round of the loop began.
@@ -39,7 +40,7 @@ const KEPT_BYTES: usize = 4 * 1024;
 impl Lent {
     pub(super) fn new(
         shared: Arc<Shared>,
-        counters: Arc<Counters>,
+        counters: Vec<Arc<Counters>>,
         wakeups: Arc<dyn Wake>,
     ) -> Self {
         let now = now();
@@ -64,18 +65,17 @@ impl Lent {
         }
     }
 
-    /// Accounts for a request or a connection that ended badly.
-    pub(super) fn refuse(&self, peer: &Peer, reason: &'static str) {
-        self.counters.refuse(reason);
-        tracing::debug!(?peer, reason, "given up");
+    /// What is counted for the listener in this place.
+    pub(super) fn counters(&self, place: usize) -> &Arc<Counters> {
+        &self.counters[place]
     }
 
     /// Accounts for a connection that is closed.
     pub(super) fn forget(&self, agent: &Agent, reason: Option<&'static str>) {
         self.shared.dismiss();
-        Counters::add(&self.counters.closed, 1);
+        Counters::add(&agent.counters().closed, 1);
         if let Some(reason) = reason {
-            self.refuse(agent.peer(), reason);
+            agent.refuse(reason);
         }
     }
 

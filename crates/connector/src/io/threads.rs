@@ -31,7 +31,6 @@ mod stream;
 use super::{FAR, Shared, now};
 use crate::{
     config::Listener,
-    counters::Counters,
     pool::{Limits, Pool},
 };
 use acceptor::Acceptor;
@@ -64,9 +63,8 @@ impl Running {
 pub(crate) fn spawn(
     listeners: Vec<(Listener, Socket)>,
     shared: &Arc<Shared>,
-    counters: &Arc<Counters>,
 ) -> io::Result<Running> {
-    let hub = Hub::new(shared.clone(), counters.clone())?;
+    let hub = Hub::new(shared.clone())?;
     let threads = spawn_all(listeners, &hub);
     if threads.is_err() {
         // Nobody joins them, but they end.
@@ -85,8 +83,9 @@ type Threads = (Vec<JoinHandle<()>>, JoinHandle<()>);
 fn spawn_all(listeners: Vec<(Listener, Socket)>, hub: &Arc<Hub>) -> io::Result<Threads> {
     let mut acceptors = Vec::with_capacity(listeners.len());
     for (listener, socket) in listeners {
-        let acceptor = Acceptor::new(&listener, socket, hub);
-        let name = format!("accept-{}", acceptors.len());
+        let place = acceptors.len();
+        let acceptor = Acceptor::new(&listener, socket, place, hub);
+        let name = format!("accept-{place}");
         hub.roster().acceptors += 1;
         let thread = thread::Builder::new().name(name);
         acceptors.push(thread.spawn(move || acceptor.run())?);
@@ -102,8 +101,7 @@ fn spawn_all(listeners: Vec<(Listener, Socket)>, hub: &Arc<Hub>) -> io::Result<T
 #[derive(Debug)]
 struct Hub {
     shared: Arc<Shared>,
-    counters: Arc<Counters>,
-    pool: Pool,
+    pool: Arc<Pool>,
     /// Connections at once.
     places: usize,
     roster: Mutex<Roster>,
@@ -149,7 +147,7 @@ struct Place {
 }
 
 impl Hub {
-    fn new(shared: Arc<Shared>, counters: Arc<Counters>) -> io::Result<Arc<Self>> {
+    fn new(shared: Arc<Shared>) -> io::Result<Arc<Self>> {
         let max_threads = shared.config.max_threads.get();
         let limits = Limits {
             // A place is given back a moment before its thread is free.
@@ -157,11 +155,13 @@ impl Hub {
             ..Limits::of(&shared.config)
         };
         let (stop_seen, stop) = io::pipe()?;
+        let pool = Arc::new(Pool::start("connection", limits)?);
+        // Nobody else sets it.
+        let _ = shared.threads.set(pool.clone());
         Ok(Arc::new(Self {
             places: shared.config.max_connections.min(max_threads),
             shared,
-            counters,
-            pool: Pool::start("connection", limits)?,
+            pool,
             roster: Mutex::default(),
             freed: Condvar::new(),
             progress: Condvar::new(),

@@ -66,9 +66,9 @@ pub(crate) fn spawn(
     index: usize,
     listeners: Vec<(Listener, Socket)>,
     shared: &Arc<Shared>,
-    counters: &Arc<Counters>,
+    counters: &[Arc<Counters>],
 ) -> io::Result<Running> {
-    let (shared, counters) = (shared.clone(), counters.clone());
+    let (shared, counters) = (shared.clone(), counters.to_vec());
     let (report, started) = sync_channel(1);
     // The ring is made on the thread that uses it, which the kernel then holds it to.
     let thread = thread::Builder::new()
@@ -113,7 +113,7 @@ impl Worker {
     fn new(
         listeners: Vec<(Listener, Socket)>,
         shared: Arc<Shared>,
-        counters: Arc<Counters>,
+        counters: Vec<Arc<Counters>>,
     ) -> io::Result<Self> {
         let acceptor = |(listener, socket)| Acceptor::new(&listener, socket);
         let ring = Ring::new()?;
@@ -282,19 +282,19 @@ impl Worker {
                 self.starved = false;
                 self.admit(place, socket);
             }
-            Err(error) => self.handle_refused(&error),
+            Err(error) => self.handle_refused(place, &error),
         }
         if self.stop.is_some() {
             self.finish_accepting();
         }
     }
 
-    fn handle_refused(&mut self, error: &io::Error) {
+    fn handle_refused(&mut self, place: usize, error: &io::Error) {
         match error.raw_os_error() {
             // Cancelled by us; or the peer gave up while it waited in the queue.
             Some(libc::ECANCELED | libc::ECONNABORTED | libc::EINTR | libc::EAGAIN) => {}
             _ => {
-                self.lent.counters.refuse("accept");
+                self.lent.counters(place).refuse("accept");
                 self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
                 if !std::mem::replace(&mut self.starved, true) {
                     tracing::warn!(%error, "cannot accept connections; trying again until it works");
@@ -331,10 +331,10 @@ impl Worker {
             self.lent.shared.dismiss();
             return;
         };
-        Counters::add(&self.lent.counters.accepted, 1);
+        Counters::add(&self.lent.counters(place).accepted, 1);
         let entry = self.tasks.vacant_entry();
         let key = entry.key();
-        let agent = Agent::new((protocol, key), peer, &self.lent);
+        let agent = Agent::new((protocol, key), peer, place, &self.lent);
         entry.insert(Box::new(Task::new(socket, agent)));
         self.advance(key);
     }

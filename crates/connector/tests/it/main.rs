@@ -23,6 +23,7 @@ mod played;
 mod service;
 mod shutdown;
 mod smuggling;
+mod status;
 mod tomcat_cases;
 
 use std::{num::NonZeroUsize, path::Path, time::Duration};

@@ -149,7 +149,7 @@ impl Task {
                 Ok(count) => {
                     self.agent.out.advance(count);
                     self.agent.end_stall();
-                    Counters::add(&lent.counters.bytes_out, count as u64);
+                    Counters::add(&self.agent.counters().bytes_out, count as u64);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -195,7 +195,7 @@ impl Task {
                     // A short read has emptied the socket, unless the end of stream is behind it.
                     self.readable = count == lent.scratch.len() || (self.hung_up && count > 0);
                     self.ended = count == 0;
-                    Counters::add(&lent.counters.bytes_in, count as u64);
+                    Counters::add(&self.agent.counters().bytes_in, count as u64);
                     return Ok(Some(count));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
@@ -242,4 +242,4 @@ impl Task {
 }
 
 // An idle connection is a task and nothing else; this is what ten thousand of them cost.
-const _: () = assert!(size_of::<Task>() <= 576);
+const _: () = assert!(size_of::<Task>() <= 608);

@@ -23,6 +23,9 @@ pub(super) struct Acceptor {
     protocol: Protocol,
     socket: Socket,
     kind: Kind,
+    /// Sets of counters, which connections take in turns.
+    counters: Vec<Arc<Counters>>,
+    turn: usize,
     /// The last attempt failed for want of descriptors, and that has been logged.
     starved: bool,
 }
@@ -48,7 +51,8 @@ enum Next {
 }
 
 impl Acceptor {
-    pub(super) fn new(listener: &Listener, socket: Socket, hub: &Arc<Hub>) -> Self {
+    pub(super) fn new(listener: &Listener, socket: Socket, place: usize, hub: &Arc<Hub>) -> Self {
+        let shards = hub.shared.counters.iter();
         Self {
             hub: hub.clone(),
             protocol: listener.protocol,
@@ -59,6 +63,8 @@ impl Acceptor {
                 },
                 Address::Unix(_) => Kind::Unix,
             },
+            counters: shards.map(|shard| shard[place].clone()).collect(),
+            turn: 0,
             starved: false,
         }
     }
@@ -104,7 +110,7 @@ impl Acceptor {
                 io::ErrorKind::ConnectionAborted | io::ErrorKind::NotConnected => Next::Now,
                 io::ErrorKind::Interrupted => Next::Now,
                 _ => {
-                    self.hub.counters.refuse("accept");
+                    self.counters[0].refuse("accept");
                     if !std::mem::replace(&mut self.starved, true) {
                         tracing::warn!(
                             %error,
@@ -117,15 +123,17 @@ impl Acceptor {
         }
     }
 
-    fn open(&self, socket: Socket, peer: Peer, mut place: Place) {
-        Counters::add(&self.hub.counters.accepted, 1);
+    fn open(&mut self, socket: Socket, peer: Peer, mut place: Place) {
+        self.turn = (self.turn + 1) % self.counters.len();
+        let counters = &self.counters[self.turn];
+        Counters::add(&counters.accepted, 1);
         if matches!(self.kind, Kind::Tcp { .. }) {
             set_options(SockRef::from(&socket), self.protocol);
         }
         let Some(seat) = place.seat(socket) else {
             return self.give_up("stopped");
         };
-        let Ok(connection) = Connection::new(place, seat, self.protocol, peer) else {
+        let Ok(connection) = Connection::new(place, seat, (self.protocol, peer), counters) else {
             return self.give_up("accept");
         };
         if self.hub.pool.run(Box::new(|| connection.run())).is_err() {
@@ -135,8 +143,9 @@ impl Acceptor {
     }
 
     fn give_up(&self, reason: &'static str) {
-        Counters::add(&self.hub.counters.closed, 1);
-        self.hub.counters.refuse(reason);
+        let counters = &self.counters[self.turn];
+        Counters::add(&counters.closed, 1);
+        counters.refuse(reason);
     }
 }
 

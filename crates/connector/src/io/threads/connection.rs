@@ -26,7 +26,7 @@ use crate::{
     conn::{Action, Awaiting, Close, Conn, Io, Peer},
     counters::Counters,
     handler::Request,
-    io::{FAR, date, now},
+    io::{FAR, date, meter::Meter, now},
     output::Output,
     pipe::Wake,
 };
@@ -54,6 +54,7 @@ pub(super) struct Connection {
     pub(super) bell: Arc<Bell>,
     /// The application, if it is to run on this thread; taken out while it does.
     handler: Option<Arc<dyn BlockingHandler>>,
+    pub(super) meter: Meter,
     pub(super) place: Place,
 }
 
@@ -65,14 +66,14 @@ impl Connection {
     pub(super) fn new(
         place: Place,
         seat: Arc<Seat>,
-        protocol: Protocol,
-        peer: Peer,
+        (protocol, peer): (Protocol, Peer),
+        counters: &Arc<Counters>,
     ) -> io::Result<Self> {
         let hub = &place.hub;
         let now = now();
         let write_timeout = hub.shared.config.write_timeout;
         Ok(Self {
-            stream: Stream::new(seat, hub.counters.clone(), write_timeout),
+            stream: Stream::new(seat, counters.clone(), write_timeout),
             conn: Conn::new(protocol, peer, hub.shared.config.clone()),
             input: BytesMut::new(),
             out: Output::default(),
@@ -86,6 +87,7 @@ impl Connection {
             hung_up: false,
             bell: Arc::new(Bell::new(hub.shared.runner.answers_later())?),
             handler: hub.shared.runner.blocking_handler().cloned(),
+            meter: Meter::new(counters.clone(), hub.shared.config.status.is_some()),
             place,
         })
     }
@@ -103,7 +105,7 @@ impl Connection {
         if let Some(reason) = stopped.or(reason) {
             self.refuse(reason);
         }
-        Counters::add(&self.place.hub.counters.closed, 1);
+        Counters::add(&self.meter.counters().closed, 1);
     }
 
     /// Does what the connection says, and says what it says next; an error if it is over.
@@ -128,7 +130,7 @@ impl Connection {
     }
 
     pub(super) fn poll(&mut self) -> Action {
-        self.tell(Conn::poll)
+        self.tell_and_see(Conn::poll)
     }
 
     /// Tells the connection something, after a look at the clock and at whether the connector is
@@ -150,21 +152,37 @@ impl Connection {
         event(&mut self.conn, io)
     }
 
+    /// The same, for what has the connection say something.
+    pub(super) fn tell_and_see(
+        &mut self,
+        event: impl FnOnce(&mut Conn, &mut Io<'_>) -> Action,
+    ) -> Action {
+        let action = self.tell(event);
+        self.meter.see(&action);
+        action
+    }
+
     fn serve(&mut self, request: Box<Request>) -> Result<Action, Reason> {
         self.patience = None;
+        let hub = self.place.hub.clone();
+        if self.handler.is_some()
+            && let Some(answer) = hub.shared.view(&request, self.meter.counters())
+        {
+            return Ok(self.tell_and_see(|conn, io| conn.respond(answer, io)));
+        }
         if let Some(handler) = self.handler.take() {
             let action = self.host(&*handler, &request);
             self.handler = Some(handler);
             return action;
         }
-        let hub = self.place.hub.clone();
         let driver: Arc<dyn Wake> = self.bell.clone();
+        let counters = self.meter.counters().clone();
         let caller = Caller {
-            counters: &hub.counters,
+            counters: &counters,
             driver: &driver,
             key: 0,
         };
-        Ok(self.tell(|conn, io| hub.shared.runner.serve(request, conn, io, caller)))
+        Ok(self.tell_and_see(|conn, io| hub.shared.serve(request, conn, io, caller)))
     }
 
     pub(super) fn read(&mut self, awaiting: Awaiting) -> Result<Action, Reason> {
@@ -179,7 +197,7 @@ impl Connection {
             Some(count) => Ok(self.take(count, awaiting)),
             None => {
                 self.patience = None;
-                Ok(self.tell(Conn::handle_timeout))
+                Ok(self.tell_and_see(Conn::handle_timeout))
             }
         }
     }
@@ -202,7 +220,7 @@ impl Connection {
     pub(super) fn take(&mut self, count: usize, awaiting: Awaiting) -> Action {
         if count == 0 {
             self.ended = true;
-            return self.tell(Conn::handle_eof);
+            return self.tell_and_see(Conn::handle_eof);
         }
         self.input.extend_from_slice(self.stream.received());
         if awaiting.restarts() {
@@ -260,7 +278,9 @@ impl Connection {
     /// The peer has closed its half while nothing is read.
     pub(super) fn hang_up(&mut self) -> Option<Action> {
         self.hung_up = true;
-        self.tell(Conn::handle_hangup)
+        let action = self.tell(Conn::handle_hangup);
+        action.iter().for_each(|action| self.meter.see(action));
+        action
     }
 
     /// Does nothing until then, unless the peer leaves.
@@ -314,7 +334,7 @@ impl Connection {
     }
 
     fn refuse(&self, reason: &'static str) {
-        self.place.hub.counters.refuse(reason);
+        self.meter.counters().refuse(reason);
         tracing::debug!(peer = ?self.conn.peer(), reason, "given up");
     }
 }

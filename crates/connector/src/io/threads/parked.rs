@@ -166,7 +166,7 @@ impl Connection {
         }
         if passed(until) {
             self.patience = None;
-            return Ok(Some(self.tell(Conn::handle_timeout)));
+            return Ok(Some(self.tell_and_see(Conn::handle_timeout)));
         }
         Ok(None)
     }
@@ -177,13 +177,13 @@ impl Connection {
         handler: &dyn BlockingHandler,
         request: &Request,
     ) -> Result<Action, Reason> {
-        Counters::add(&self.place.hub.counters.requests, 1);
+        Counters::add(&self.meter.counters().requests, 1);
         let wakeup = Wakeup {
             driver: self.bell.clone(),
             key: 0,
         };
         let (port, body, response) = pipe(wakeup, request.body);
-        let parked = self.tell(|conn, io| conn.attach(port, io));
+        let parked = self.tell_and_see(|conn, io| conn.attach(port, io));
         let host = Host::new(self, parked);
         blocking::run(handler, request, (body, response), &host);
         match host.outcome() {

@@ -78,7 +78,7 @@ impl Task {
                 let before = self.inbox.len();
                 ring.take(chunk, &mut self.inbox);
                 let count = self.inbox.len() - before;
-                Counters::add(&lent.counters.bytes_in, count as u64);
+                Counters::add(&self.agent.counters().bytes_in, count as u64);
             }
             Received::End => self.ended = true,
             Received::Nothing => {}
@@ -98,7 +98,7 @@ impl Task {
         self.agent.end_stall();
         match sent {
             Ok(count) => {
-                Counters::add(&lent.counters.bytes_out, count as u64);
+                Counters::add(&self.agent.counters().bytes_out, count as u64);
                 out.advance(count);
                 if out.is_empty() {
                     lent.take_back_output(&mut out);
@@ -286,4 +286,4 @@ impl Task {
 }
 
 // An idle connection is a task and its operation and nothing else; this is what ten thousand cost.
-const _: () = assert!(size_of::<Task>() <= 640);
+const _: () = assert!(size_of::<Task>() <= 672);

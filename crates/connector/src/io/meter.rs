@@ -1,0 +1,83 @@
+//! What a connection is about, as its `Conn`'s actions tell, and how long its requests take.
+//!
+//! The only place where drivers feed the gauges of the status view. An exchange that never has to
+//! wait changes them twice, which costs four relaxed adds.
+
+use std::{sync::Arc, time::Instant};
+
+use super::now;
+use crate::{
+    conn::{Action, Awaiting},
+    counters::{Counters, Stage},
+};
+
+/// One connection's part of the gauges; taken out of them when dropped.
+#[derive(Debug)]
+pub(super) struct Meter {
+    counters: Arc<Counters>,
+    stage: Stage,
+    /// Whether times are wanted.
+    timed: bool,
+    /// When the request under way began.
+    began: Option<Instant>,
+}
+
+impl Meter {
+    /// For a connection just accepted.
+    pub(super) fn new(counters: Arc<Counters>, timed: bool) -> Self {
+        let stage = Stage::Accepting;
+        counters.enter(stage);
+        Self {
+            counters,
+            stage,
+            timed,
+            began: None,
+        }
+    }
+
+    pub(super) fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Takes note of what a connection said.
+    pub(super) fn see(&mut self, action: &Action) {
+        let stage = match action {
+            Action::Read(Awaiting::FirstByte) => Stage::Accepting,
+            Action::Read(Awaiting::NextRequest) => Stage::KeepAlive,
+            Action::Read(_) => Stage::Reading,
+            Action::Write | Action::Close(_) | Action::Park { write: true, .. } => Stage::Writing,
+            Action::Serve(_) | Action::Wait(_) | Action::Park { .. } => Stage::Serving,
+        };
+        if stage != self.stage {
+            self.counters.leave(self.stage);
+            self.counters.enter(stage);
+            self.stage = stage;
+        }
+        if self.timed {
+            self.keep_time(action);
+        }
+    }
+
+    fn keep_time(&mut self, action: &Action) {
+        let under_way = matches!(
+            action,
+            Action::Read(Awaiting::Body | Awaiting::Leftover | Awaiting::Answer)
+                | Action::Write
+                | Action::Wait(_)
+                | Action::Park { .. }
+        );
+        if !under_way && let Some(began) = self.began.take() {
+            self.counters
+                .answered(now().saturating_duration_since(began));
+        }
+        if matches!(action, Action::Serve(_)) {
+            self.began = Some(now());
+        }
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.counters.leave(self.stage);
+    }
+}

@@ -1,0 +1,222 @@
+//! The status view: what the connector is doing, as data, JSON and a page.
+//!
+//! What Tomcat's manager shows under server status, for each listener. The data is read from the
+//! workers' counters at the moment of asking; nothing is kept for it. Who may ask is decided here.
+
+use std::{fmt::Write, net::IpAddr, time::Duration};
+
+use http::{
+    HeaderValue, Method, StatusCode,
+    header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, FORWARDED, VIA},
+};
+
+use crate::{
+    Body, IoModel, Listener, Protocol, Request, Response, Snapshot, StatusView, json::push_string,
+};
+
+/// What a connector is doing and has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The I/O model.
+    pub io: IoModel,
+    /// Threads that block, if there are any: those of connections or of a blocking application.
+    pub threads: Option<Threads>,
+    /// The listeners in the order configured, and what is counted for each.
+    pub listeners: Vec<(Listener, Snapshot)>,
+}
+
+/// Threads of a pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// So many there may be.
+    pub max: usize,
+    /// So many there are.
+    pub current: usize,
+    /// So many have something to do; on [`IoModel::Threads`] a connection, even an idle one.
+    pub busy: usize,
+    /// What waits for a thread.
+    pub queued: usize,
+}
+
+/// The answer to a request for the view.
+pub(crate) fn answer(
+    request: &Request,
+    view: &StatusView,
+    status: impl FnOnce() -> Status,
+) -> Response {
+    if !may_see(request, view) {
+        let text = "the status is shown to this machine and listed peers only\n";
+        return Response::text(StatusCode::FORBIDDEN, text);
+    }
+    if !matches!(request.method, Method::GET | Method::HEAD) {
+        return Response::text(StatusCode::METHOD_NOT_ALLOWED, "GET or HEAD\n")
+            .with_header(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    }
+    let status = status();
+    let (kind, text) = if wants_html(request) {
+        ("text/html; charset=utf-8", status.to_html())
+    } else {
+        ("application/json", status.to_json())
+    };
+    Response::new(StatusCode::OK, Body::Full(text.into()))
+        .with_header(CONTENT_TYPE, HeaderValue::from_static(kind))
+        .with_header(CACHE_CONTROL, HeaderValue::from_static("no-store"))
+}
+
+/// Not only the peer has to be listed, for that may be a front which anybody can ask.
+fn may_see(request: &Request, view: &StatusView) -> bool {
+    let origin = &request.origin;
+    let client_is_listed = match origin.protocol {
+        Protocol::Ajp => {
+            let client = origin.remote_addr.as_deref();
+            let client = client.and_then(|client| std::str::from_utf8(client).ok());
+            let client = client.and_then(|client| client.parse::<IpAddr>().ok());
+            client.is_some_and(|client| view.peers.contains(Some(client)))
+        }
+        Protocol::Http => {
+            let forwarded = [FORWARDED.as_str(), VIA.as_str(), "x-forwarded-for"];
+            !forwarded
+                .iter()
+                .any(|name| request.headers.contains_key(*name))
+        }
+    };
+    client_is_listed && view.peers.contains(origin.peer)
+}
+
+fn wants_html(request: &Request) -> bool {
+    let query = request.query.as_deref().unwrap_or_default();
+    match query.strip_prefix(b"format=") {
+        Some(format) => format == b"html",
+        None => request
+            .headers
+            .get(ACCEPT)
+            .and_then(|accept| accept.to_str().ok())
+            .is_some_and(|accept| accept.contains("text/html")),
+    }
+}
+
+impl Status {
+    /// The whole as JSON; names have their unit last.
+    fn to_json(&self) -> String {
+        let mut json = format!("{{\n  \"io\": \"{}\",\n  \"threads\": ", self.io.as_str());
+        match self.threads {
+            None => json.push_str("null"),
+            Some(Threads {
+                max,
+                current,
+                busy,
+                queued,
+            }) => push(
+                &mut json,
+                format_args!(
+                    "{{\"max\": {max}, \"current\": {current}, \"busy\": {busy}, \
+                     \"idle\": {idle}, \"queued\": {queued}}}",
+                    idle = current - busy
+                ),
+            ),
+        }
+        json.push_str(",\n  \"listeners\": [");
+        let mut before = "\n";
+        for (listener, counts) in &self.listeners {
+            json.push_str(before);
+            push_listener(&mut json, listener, counts);
+            before = ",\n";
+        }
+        json.push_str("\n  ]\n}\n");
+        json
+    }
+
+    /// A page of tables.
+    fn to_html(&self) -> String {
+        let mut html = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Connector \
+             status</title>\n<style>body {{ font-family: sans-serif }} td, th {{ padding: 0.2em \
+             0.8em; text-align: right }}</style>\n<h1>Connector on {}</h1>\n",
+            self.io.as_str()
+        );
+        if let Some(threads) = self.threads {
+            push(
+                &mut html,
+                format_args!(
+                    "<p>Threads: {} at most, {} there, {} busy; {} waiting for one</p>\n",
+                    threads.max, threads.current, threads.busy, threads.queued
+                ),
+            );
+        }
+        for (listener, counts) in &self.listeners {
+            push_section(&mut html, listener, counts);
+        }
+        html.push_str("</html>\n");
+        html
+    }
+}
+
+fn push_listener(json: &mut String, listener: &Listener, counts: &Snapshot) {
+    json.push_str("    {\"listener\": ");
+    push_string(json, listener.to_string().as_bytes());
+    json.push_str(",\n     \"connections\": {\"open\": ");
+    push(json, format_args!("{}", counts.open()));
+    for (state, count) in states(counts) {
+        push(json, format_args!(", \"{state}\": {count}"));
+    }
+    json.push('}');
+    for (name, value) in totals(counts) {
+        push(json, format_args!(",\n     \"{name}\": {value}"));
+    }
+    json.push_str(",\n     \"errors\": {");
+    let mut before = "";
+    for (reason, count) in &counts.refused {
+        json.push_str(before);
+        push_string(json, reason.as_bytes());
+        push(json, format_args!(": {count}"));
+        before = ", ";
+    }
+    json.push_str("}}");
+}
+
+fn push_section(html: &mut String, listener: &Listener, counts: &Snapshot) {
+    let listener = listener.to_string();
+    let listener = listener.replace('&', "&amp;").replace('<', "&lt;");
+    push(html, format_args!("<h2>{listener}</h2>\n<table>\n"));
+    let states = states(counts).map(|(name, value)| (format!("connections {name}"), value));
+    let totals = totals(counts).map(|(name, value)| (name.to_owned(), value));
+    let errors = counts.refused.iter();
+    let errors = errors.map(|(reason, count)| (format!("errors: {reason}"), *count));
+    for (name, value) in states.into_iter().chain(totals).chain(errors) {
+        let name = name.replace('_', " ");
+        push(html, format_args!("<tr><th>{name}<td>{value}\n"));
+    }
+    html.push_str("</table>\n");
+}
+
+fn states(counts: &Snapshot) -> [(&'static str, u64); 5] {
+    let connections = counts.connections;
+    [
+        ("accepting", connections.accepting),
+        ("reading", connections.reading),
+        ("serving", connections.serving),
+        ("writing", connections.writing),
+        ("keep_alive", connections.keep_alive),
+    ]
+}
+
+fn totals(counts: &Snapshot) -> [(&'static str, u64); 7] {
+    [
+        ("accepted", counts.accepted),
+        ("closed", counts.closed),
+        ("requests", counts.requests),
+        ("bytes_in", counts.bytes_in),
+        ("bytes_out", counts.bytes_out),
+        ("processing_time_us", micros(counts.processing_time)),
+        ("processing_time_max_us", micros(counts.processing_time_max)),
+    ]
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    // A string takes everything.
+    let _ = text.write_fmt(arguments);
+}
