@@ -11,19 +11,19 @@ mod outgoing;
 
 use std::error::Error;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use catamaran_http1::{self as http1, BodyLength, RequestHead, Scheme};
-use catamaran_upstream::{Backend, Culprit, Lease, Reuse};
+use catamaran_upstream::{Backend, Culprit, Reuse};
 use http::StatusCode;
 use tokio::time::Instant;
 
 use crate::access_log::Record;
 use crate::client::ClientConn;
-use crate::config::ListenerConfig;
+use crate::config::{BackendConfig, ListenerConfig};
 use crate::counters::Reason;
 use crate::id::RequestId;
-use crate::pace::Demand;
 use crate::path::{self, NormalPath};
 use crate::relay::{Progress, Relay, Terms};
 use crate::respond;
@@ -79,14 +79,14 @@ pub(crate) async fn serve(
     let logged = worker
         .access_log()
         .is_on()
-        .then(|| LoggedRequest::new(&head));
+        .then(|| Box::new(LoggedRequest::new(&head)));
     let mut exchange = Exchange::new(worker, listener, client);
     exchange.progress.body_complete = head.body == BodyLength::Known(0);
     let after = match exchange.run(&site, client, head).await {
         Ok(()) => After::Done,
         Err(failure) => Box::pin(exchange.fail(client, failure)).await,
     };
-    exchange.account(client, logged.as_ref());
+    exchange.account(client, logged.as_deref());
     after
 }
 
@@ -237,7 +237,7 @@ impl<'a> Exchange<'a> {
     /// One attempt on one backend.
     async fn attempt(
         &mut self,
-        backend: &std::sync::Arc<Backend>,
+        backend: &'a Arc<Backend>,
         fresh: bool,
         client: &mut ClientConn,
         outgoing: &Outgoing,
@@ -267,7 +267,7 @@ impl<'a> Exchange<'a> {
             self.report(backend, failed.failure, &error);
             return Err(failed);
         }
-        let terms = self.terms(outgoing, &lease);
+        let terms = self.terms(outgoing, backend.config());
         let relayed = Relay::new(client, &mut lease, terms, &mut self.progress)
             .run()
             .await;
@@ -286,23 +286,13 @@ impl<'a> Exchange<'a> {
         Err(failed)
     }
 
-    fn terms(&self, outgoing: &Outgoing, lease: &Lease) -> Terms {
-        let backend = lease.backend().config();
+    fn terms(&self, outgoing: &Outgoing, backend: &'a BackendConfig) -> Terms<'a> {
         Terms {
+            listener: self.listener,
+            backend,
             version: outgoing.version(),
             body: outgoing.body(),
             expect_continue: outgoing.expect_continue(),
-            body_max: self.listener.body_max,
-            body_demand: Demand {
-                idle: self.listener.body_timeout,
-                rate_min: self.listener.body_rate_min,
-            },
-            write_demand: Demand {
-                idle: self.listener.write_timeout,
-                rate_min: self.listener.write_rate_min,
-            },
-            first_byte_timeout: backend.first_byte_timeout,
-            idle_body_timeout: backend.idle_body_timeout,
             deadline: backend
                 .exchange_timeout
                 .map_or(Tick::NEVER, |limit| self.began_tick + limit),

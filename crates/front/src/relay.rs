@@ -15,34 +15,30 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use catamaran_http1 as http1;
 use catamaran_upstream::{Error as UpstreamError, Event, Head, Lease};
+use http::header::DATE;
 use http::{StatusCode, Version};
 use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::client::{BodyPart, ClientConn, ClientError};
+use crate::config::{BackendConfig, ListenerConfig};
 use crate::pace::{Demand, Pace};
 use crate::replay::Replay;
 use crate::watch::Tick;
 
 /// What the relay must know of the exchange, apart from the two connections.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct Terms<'a> {
+    /// What is demanded of the client.
+    pub(crate) listener: &'a ListenerConfig,
+    /// What is demanded of the backend.
+    pub(crate) backend: &'a BackendConfig,
     /// The client's version; interim responses exist from HTTP/1.1 on.
     pub(crate) version: Version,
     /// The body that is to come from the client.
     pub(crate) body: http1::BodyLength,
     /// The client waits for 100 (Continue) before it sends its body.
     pub(crate) expect_continue: bool,
-    /// The largest body the client may send.
-    pub(crate) body_max: Option<u64>,
-    /// How fast the client must send its body.
-    pub(crate) body_demand: Demand,
-    /// How fast the client must take the response.
-    pub(crate) write_demand: Demand,
-    /// How long the backend may be silent before the response.
-    pub(crate) first_byte_timeout: Duration,
-    /// How long the backend may be silent within the response or refuse to take bytes.
-    pub(crate) idle_body_timeout: Duration,
     /// When the exchange must be over.
     pub(crate) deadline: Tick,
     /// Whether somebody wants to know when the response began.
@@ -95,7 +91,7 @@ pub(crate) enum RelayError {
 pub(crate) struct Relay<'a> {
     client: &'a mut ClientConn,
     lease: &'a mut Lease,
-    terms: Terms,
+    terms: Terms<'a>,
     progress: &'a mut Progress,
     upload: Upload,
     download: Download,
@@ -135,7 +131,7 @@ impl<'a> Relay<'a> {
     pub(crate) fn new(
         client: &'a mut ClientConn,
         lease: &'a mut Lease,
-        terms: Terms,
+        terms: Terms<'a>,
         progress: &'a mut Progress,
     ) -> Self {
         let now = client.watched().now();
@@ -288,7 +284,7 @@ impl<'a> Relay<'a> {
         let bytes = data.len() as u64;
         self.reading.moved(self.now(), bytes);
         self.progress.received += bytes;
-        let max = self.terms.body_max.unwrap_or(u64::MAX);
+        let max = self.terms.listener.body_max.unwrap_or(u64::MAX);
         if self.progress.received > max {
             return Err(RelayError::BodyTooLarge);
         }
@@ -379,7 +375,8 @@ impl<'a> Relay<'a> {
         if gives_up_early {
             self.client.close_after();
         }
-        let dated = head.headers.contains_key(http::header::DATE);
+        // Without a hash: there are few, and it is one of the first.
+        let dated = head.headers.keys().any(|name| *name == DATE);
         let date = (!dated).then(crate::date::now);
         let extra = date.as_ref().map(|date| ("date", date.as_bytes()));
         let head = http1::ResponseHead {
@@ -444,23 +441,33 @@ impl<'a> Relay<'a> {
         let wants_body = matches!(self.upload, Upload::Streaming)
             && self.held.is_empty()
             && self.lease.body_credit() > 0;
-        let terms = &self.terms;
-        let write = deadline(&mut self.writing, client_blocks, now, terms.write_demand)
+        let Terms {
+            listener, backend, ..
+        } = self.terms;
+        let write = Demand {
+            idle: listener.write_timeout,
+            rate_min: listener.write_rate_min,
+        };
+        let write = deadline(&mut self.writing, client_blocks, now, write)
             .map(|at| (at, RelayError::WriteTimeout));
-        let body = deadline(&mut self.reading, wants_body, now, terms.body_demand)
+        let body = Demand {
+            idle: listener.body_timeout,
+            rate_min: listener.body_rate_min,
+        };
+        let body = deadline(&mut self.reading, wants_body, now, body)
             .map(|at| (at, RelayError::BodyTimeout));
         let silence = match self.download {
-            Download::Head => Some((terms.first_byte_timeout, RelayError::FirstByteTimeout)),
-            Download::Body => Some((terms.idle_body_timeout, RelayError::IdleBodyTimeout)),
+            Download::Head => Some((backend.first_byte_timeout, RelayError::FirstByteTimeout)),
+            Download::Body => Some((backend.idle_body_timeout, RelayError::IdleBodyTimeout)),
             Download::Ended => None,
         };
-        let backend = silence
+        let silence = silence
             .filter(|_| !self.client.is_full() && !wants_body)
             .map(|(limit, error)| (self.backend_moved + limit, error));
-        let whole = (terms.deadline, RelayError::ExchangeTimeout);
+        let whole = (self.terms.deadline, RelayError::ExchangeTimeout);
         let sooner =
             |first: (Tick, _), next: (Tick, _)| if next.0 < first.0 { next } else { first };
-        [write, body, backend]
+        [write, body, silence]
             .into_iter()
             .flatten()
             .fold(whole, sooner)

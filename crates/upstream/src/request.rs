@@ -89,18 +89,13 @@ impl IpText {
         };
         match ip {
             IpAddr::V4(ip) => {
-                for (index, octet) in ip.octets().into_iter().enumerate() {
-                    if index > 0 {
-                        text.push(b'.');
-                    }
-                    if octet >= 100 {
-                        text.push(b'0' + octet / 100);
-                    }
-                    if octet >= 10 {
-                        text.push(b'0' + octet / 10 % 10);
-                    }
-                    text.push(b'0' + octet % 10);
+                for octet in ip.octets() {
+                    let (digits, len) = OCTETS[usize::from(octet)];
+                    text.bytes[text.len..text.len + 4].copy_from_slice(&digits);
+                    text.len += len;
                 }
+                // No dot after the last.
+                text.len -= 1;
             }
             IpAddr::V6(ip) => ip.to_string().bytes().for_each(|byte| text.push(byte)),
         }
@@ -120,6 +115,29 @@ impl IpText {
         }
     }
 }
+
+/// The digits of each number and a dot, and the length of both.
+static OCTETS: [([u8; 4], usize); 256] = {
+    let mut octets = [([b'.'; 4], 0); 256];
+    let mut octet = 0;
+    while octet < 256 {
+        let digits = [octet / 100, octet / 10 % 10, octet % 10];
+        let mut skipped = if octet < 10 {
+            2
+        } else {
+            (octet < 100) as usize
+        };
+        let (text, len) = &mut octets[octet];
+        while skipped < 3 {
+            text[*len] = b'0' + digits[skipped] as u8;
+            *len += 1;
+            skipped += 1;
+        }
+        *len += 1;
+        octet += 1;
+    }
+    octets
+};
 
 #[cfg(test)]
 mod tests {

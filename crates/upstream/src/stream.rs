@@ -6,14 +6,16 @@
 
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
+use rustix::net::SendFlags;
 use socket2::SockRef;
 use tokio::io::{AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::task::coop::has_budget_remaining;
+use tokio::task::coop::{has_budget_remaining, poll_proceed};
 
 use crate::acknowledged::acknowledged;
 
@@ -92,6 +94,25 @@ impl Stream {
         }
     }
 
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => stream.poll_write_ready(cx),
+            Self::Unix(stream) => stream.poll_write_ready(cx),
+        }
+    }
+
+    /// Writes unless the event loop's last news is that there is no room. The system call is made
+    /// without libc, whose wrapper takes steps for the case that the thread is cancelled.
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        fn send(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+            Ok(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)?)
+        }
+        match self {
+            Self::Tcp(stream) => stream.try_io(Interest::WRITABLE, || send(stream, bytes)),
+            Self::Unix(stream) => stream.try_io(Interest::WRITABLE, || send(stream, bytes)),
+        }
+    }
+
     /// Whether the peer has neither sent anything nor closed, as of the event loop's last look at
     /// all sockets.
     #[must_use]
@@ -151,9 +172,17 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
-            Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+        let progress = ready!(poll_proceed(cx));
+        loop {
+            match self.try_write(buf) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    ready!(self.poll_writable(cx))?;
+                }
+                written => {
+                    progress.made_progress();
+                    return Poll::Ready(written);
+                }
+            }
         }
     }
 

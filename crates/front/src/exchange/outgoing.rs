@@ -131,7 +131,9 @@ impl Outgoing {
 
 /// Makes `Host` what the client asked for, or where it connected to if it did not say.
 fn settle_host(head: &mut RequestHead, client: &ClientConn) -> Option<HeaderValue> {
-    let received = head.headers.get(HOST);
+    // Without a hash: it is one of the first.
+    let mut fields = head.headers.iter();
+    let received = fields.find_map(|(name, value)| (*name == HOST).then_some(value));
     if let (Some(authority), Some(host)) = (&head.authority, received)
         && says(authority, host.as_bytes())
     {
