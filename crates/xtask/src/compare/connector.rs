@@ -61,12 +61,8 @@ pub(super) fn run(options: &Options, binary: &Path) -> anyhow::Result<()> {
             .collect::<Result<_, _>>()?;
         let mut targets = targets(&servers, &tool);
         for target in &targets {
-            let warm_up = tool.run(
-                &servers[target.server],
-                target.protocol,
-                *load,
-                WARM_UP_SECONDS,
-            );
+            let seconds = servers[target.server].kind.warm_up_seconds();
+            let warm_up = tool.run(&servers[target.server], target.protocol, *load, seconds);
             warm_up.with_context(|| target.name(&servers))?;
         }
         for round in 0..rounds {
@@ -275,5 +271,3 @@ const CROWD_HEADING: &str = "\
 const WARM_UP_CONNECTIONS: usize = 200;
 /// Gives a server time to let go of what it needed for the requests.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Long enough for Java to have compiled what it runs.
-const WARM_UP_SECONDS: u32 = 3;

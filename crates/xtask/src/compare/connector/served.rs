@@ -81,6 +81,14 @@ impl Kind {
         }
     }
 
+    /// How long it is under load before it is measured: Java compiles what it runs meanwhile.
+    pub(super) fn warm_up_seconds(self) -> u32 {
+        match self {
+            Self::Tomcat => 8,
+            _ => 1,
+        }
+    }
+
     /// Starts it on [`FRONT_CORE`] and waits until it serves the page.
     pub(super) fn start(self, binary: &Path, pages: Pages) -> anyhow::Result<Server> {
         let directory = server::directory()?;
