@@ -1,14 +1,17 @@
 //! `drops`: a backend that drops idle connections at random while requests come (F1). No idempotent
 //! request may fail, none that is not may be delivered twice, and few of those may fail.
 //!
-//! The backend counts deliveries by the request's number, which is its path.
+//! The backend counts deliveries by the request's number, which is its path; it speaks HTTP/1.1 and
+//! then AJP13.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::io::{self, AsyncWriteExt as _};
+use bytes::BytesMut;
+use catamaran_ajp::{BodyLength, Server, ServerConfig, ServerEvent};
+use tokio::io::{self, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -19,57 +22,59 @@ use crate::tally::Tally;
 use crate::tier::{Besieged, pause, upstream};
 use crate::verdict::Verdict;
 
-/// How often each POST arrived.
-type Deliveries = Arc<Mutex<Vec<u8>>>;
+/// What the backend saw and did.
+#[derive(Debug, Default)]
+struct Seen {
+    /// How often each POST arrived, by its number.
+    posts: Mutex<Vec<u8>>,
+    dropped: AtomicU64,
+}
 
 pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
-    let deliveries = Deliveries::default();
-    let dropped = Arc::new(AtomicU64::new(0));
-    let backend = {
-        let (deliveries, dropped) = (Arc::clone(&deliveries), Arc::clone(&dropped));
-        serve_apart(move |stream| {
-            let (deliveries, dropped) = (Arc::clone(&deliveries), Arc::clone(&dropped));
-            async move {
-                // The front closes, too.
-                serve(stream, &deliveries, &dropped).await.ok();
-            }
-        })?
-    };
-    let url = format!("http://{backend}");
-    let front = Besieged::start("", &upstream(&[&url], ""))?;
-    let tally = Arc::new(Tally::default());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let length = Duration::from_secs(60 * minutes);
-    runtime.block_on(ask_for(length, front.address(), &tally));
-    println!("{tally}");
-    println!("connections dropped: {}", dropped.load(Ordering::Relaxed));
-    for metric in [
-        "catamaran_retries_total",
-        "catamaran_backend_connections_stale_total",
-    ] {
-        println!("{metric}: {}", front.metric(metric)?);
-    }
-    let undelivered = "catamaran_reasons_total{culprit=\"backend\",reason=\"undelivered\"}";
-    println!("{undelivered}: {}", front.metric(undelivered)?);
-    let duplicates = {
-        let deliveries = deliveries.lock().unwrap_or_else(PoisonError::into_inner);
-        deliveries.iter().filter(|count| **count > 1).count()
-    };
     let mut verdict = Verdict::default();
-    let failed = |kind| tally.total(kind) - tally.count(kind, &["200"]);
-    verdict.at_least(
-        "requests",
-        (tally.total("get") + tally.total("post")) as f64,
-        1e5,
-    );
-    verdict.never("GET failed", failed("get"));
-    verdict.never("POST delivered twice", duplicates as u64);
-    let share = failed("post") as f64 / tally.total("post") as f64;
-    let figure = format!("{share:.1e}, {} of {}", failed("post"), tally.total("post"));
-    verdict.judge("POSTs that failed < 1e-4", figure, share < 1e-4);
+    for protocol in ["http", "ajp"] {
+        let seen = Arc::new(Seen::default());
+        let backend = start(protocol, &seen)?;
+        let url = format!("{protocol}://{backend}");
+        let front = Besieged::start("", &upstream(&[&url], ""))?;
+        let tally = Arc::new(Tally::default());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let length = Duration::from_secs(60 * minutes);
+        runtime.block_on(ask_for(length, front.address(), &tally));
+        judge(&mut verdict, protocol, &front, (&tally, &seen))?;
+    }
     Ok(verdict)
+}
+
+fn judge(
+    verdict: &mut Verdict,
+    protocol: &str,
+    front: &Besieged,
+    (tally, seen): (&Tally, &Seen),
+) -> anyhow::Result<()> {
+    let dropped = seen.dropped.load(Ordering::Relaxed);
+    println!("{protocol}: {tally}; connections dropped: {dropped}");
+    let undelivered = "catamaran_reasons_total{culprit=\"backend\",reason=\"undelivered\"}";
+    let stale = "catamaran_backend_connections_stale_total";
+    for metric in ["catamaran_retries_total", stale, undelivered] {
+        println!("{metric} {}", front.metric(metric)?);
+    }
+    let twice = {
+        let posts = seen.posts.lock().unwrap_or_else(PoisonError::into_inner);
+        posts.iter().filter(|count| **count > 1).count()
+    };
+    let (gets, posts) = (tally.total("get"), tally.total("post"));
+    let failed = |kind| tally.total(kind) - tally.count(kind, &["200"]);
+    let of = |what: &str| format!("{protocol}: {what}");
+    verdict.at_least(&of("requests"), (gets + posts) as f64, 1e5);
+    verdict.never(&of("GET failed"), failed("get"));
+    verdict.never(&of("POST delivered twice"), twice as u64);
+    let share = failed("post") as f64 / posts as f64;
+    let figure = format!("{share:.1e}, {} of {posts}", failed("post"));
+    verdict.judge(&of("POSTs that failed < 1e-4"), figure, share < 1e-4);
+    Ok(())
 }
 
 async fn ask_for(length: Duration, front: SocketAddr, tally: &Arc<Tally>) {
@@ -119,43 +124,93 @@ async fn ask(front: SocketAddr, slot: &mut Option<Client>, tally: &Tally, number
     }
 }
 
-async fn serve(
-    mut stream: TcpStream,
-    deliveries: &Mutex<Vec<u8>>,
-    dropped: &AtomicU64,
-) -> io::Result<()> {
-    let mut input = Vec::new();
-    loop {
-        // Fractions of a millisecond come from the time that the last answer took.
-        let idle = Duration::from_micros(fastrand::u64(..IDLE_MAX_MICROS));
-        let Ok(readable) = timeout(idle, stream.readable()).await else {
-            dropped.fetch_add(1, Ordering::Relaxed);
-            return Ok(());
-        };
-        readable?;
-        let mut start = [0; 32];
-        let peeked = stream.peek(&mut start).await?;
-        if !read_request(&mut stream, &mut input).await? {
-            return Ok(());
+/// Starts the backend on a thread of its own.
+fn start(protocol: &str, seen: &Arc<Seen>) -> anyhow::Result<SocketAddr> {
+    let (is_ajp, seen) = (protocol == "ajp", Arc::clone(seen));
+    serve_apart(move |stream| {
+        let seen = Arc::clone(&seen);
+        async move {
+            // The front closes connections, too.
+            if is_ajp {
+                serve_ajp(stream, &seen).await.ok();
+            } else {
+                serve_http(stream, &seen).await.ok();
+            }
         }
-        deliver(&start[..peeked], deliveries);
-        stream.write_all(ANSWER).await?;
+    })
+}
+
+impl Seen {
+    /// Waits for a request; `false` if the time at random is over and the connection is to be closed.
+    async fn waits(&self, stream: &TcpStream) -> bool {
+        let idle = Duration::from_micros(fastrand::u64(..IDLE_MAX_MICROS));
+        let comes = timeout(idle, stream.readable()).await.is_ok();
+        if !comes {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        comes
+    }
+
+    /// Counts a POST to this path.
+    fn deliver(&self, method: &str, path: &str) {
+        let number = path
+            .strip_prefix('/')
+            .and_then(|digits| digits.parse::<usize>().ok());
+        let Some(number) = number.filter(|_| method == "POST") else {
+            return;
+        };
+        let mut posts = self.posts.lock().unwrap_or_else(PoisonError::into_inner);
+        if posts.len() <= number {
+            posts.resize(number + 1, 0);
+        }
+        posts[number] = posts[number].saturating_add(1);
     }
 }
 
-/// Counts a POST under its number.
-fn deliver(start: &[u8], deliveries: &Mutex<Vec<u8>>) {
-    let start = String::from_utf8_lossy(start);
-    let number = start.strip_prefix("POST /").and_then(|rest| {
-        let digits = rest.split(' ').next()?;
-        digits.parse::<usize>().ok()
-    });
-    if let Some(number) = number {
-        let mut deliveries = deliveries.lock().unwrap_or_else(PoisonError::into_inner);
-        if deliveries.len() <= number {
-            deliveries.resize(number + 1, 0);
+async fn serve_http(mut stream: TcpStream, seen: &Seen) -> io::Result<()> {
+    let mut input = Vec::new();
+    while seen.waits(&stream).await {
+        let mut start = [0; 64];
+        let peeked = stream.peek(&mut start).await?;
+        if !read_request(&mut stream, &mut input).await? {
+            break;
         }
-        deliveries[number] = deliveries[number].saturating_add(1);
+        let line = String::from_utf8_lossy(&start[..peeked]);
+        let mut words = line.split(' ');
+        let mut word = || words.next().unwrap_or_default();
+        seen.deliver(word(), word());
+        stream.write_all(ANSWER).await?;
+    }
+    Ok(())
+}
+
+async fn serve_ajp(mut stream: TcpStream, seen: &Seen) -> anyhow::Result<()> {
+    let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
+    let mut server = Server::new(ServerConfig::default());
+    loop {
+        if server.is_idle() && input.is_empty() && !seen.waits(&stream).await {
+            return Ok(());
+        }
+        if stream.read_buf(&mut input).await? == 0 {
+            return Ok(());
+        }
+        while let Some(event) = server.receive(&mut input, &mut output)? {
+            let whole = match event {
+                ServerEvent::Request(head) => {
+                    seen.deliver(head.method.as_str(), &String::from_utf8_lossy(&head.path));
+                    head.body == BodyLength::Known(0)
+                }
+                ServerEvent::Body(_) => false,
+                ServerEvent::BodyEnd => true,
+            };
+            if whole {
+                let fields = http::HeaderMap::new();
+                server.send_head(http::StatusCode::OK, None, &fields, &mut output)?;
+                server.send_data(b"ok", &mut output);
+                server.send_end(&input, &mut output);
+            }
+        }
+        stream.write_all(&output.split()).await?;
     }
 }
 

@@ -8,7 +8,7 @@
 //! | name | what | takes |
 //! |---|---|---|
 //! | `soak` | 2,000 connections: honest, slow, vanishing and hostile clients, a failing backend | N minutes, 60 unless told |
-//! | `drops` | a backend that drops idle connections at random (F1) | N minutes, 2 unless told |
+//! | `drops` | a backend that drops idle connections at random, over HTTP/1.1 and over AJP13 (F1) | twice N minutes, 2 unless told |
 //! | `slowloris` | 10,000 connections that send a head a byte at a time, against rounds without (F7) | N minutes, 4 unless told |
 //! | `reloads` | 100 reloads and 20 upgrades under load (F18, F21) | half a minute |
 //! | `failover` | three Tomcats: kill -9, restart, SIGSTOP, no answer to SYN (F2 to F5) | 2 minutes |
