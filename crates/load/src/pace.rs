@@ -145,9 +145,9 @@ impl Feed {
         }
     }
 
-    /// Whether requests wait for somebody to send them.
-    pub(crate) fn has_waiting(&self) -> bool {
-        matches!(&self.mode, Mode::Open(open) if !open.backlog.is_empty())
+    /// Whether requests wait for somebody to send them, who would get one at `now`.
+    pub(crate) fn has_waiting(&self, now: u64) -> bool {
+        now < self.until && matches!(&self.mode, Mode::Open(open) if !open.backlog.is_empty())
     }
 
     /// Whether no request will begin any more.

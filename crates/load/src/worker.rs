@@ -225,10 +225,14 @@ impl Worker {
         let now = self.lent.now;
         let refused = self.lent.feed.collect_due(now);
         self.lent.record.refuse(refused, now);
-        while self.lent.feed.has_waiting()
-            && let Some(key) = self.lent.idle.pop_front()
-        {
-            self.slots[key].start(&mut self.lent);
+        // Each free slot has one chance, so that this ends whatever they make of it.
+        for _ in 0..self.lent.idle.len() {
+            if !self.lent.feed.has_waiting(now) {
+                break;
+            }
+            if let Some(key) = self.lent.idle.pop_front() {
+                self.slots[key].start(&mut self.lent);
+            }
         }
     }
 

@@ -164,6 +164,8 @@ fn nothing_begins_after_the_end() {
     let mut feed = open(schedule(100.0, Arrivals::Constant, 1), 10, None);
     feed.measure(0, SECOND / 2, None);
     feed.collect_due(SECOND);
+    assert!(feed.has_waiting(SECOND / 4));
     assert!(feed.is_exhausted(SECOND) && feed.claim(0, SECOND).is_none());
+    assert!(!feed.has_waiting(SECOND), "what waits is not to be had");
     assert_eq!(feed.take_unsent().len(), 10);
 }
