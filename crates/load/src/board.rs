@@ -127,6 +127,12 @@ impl Board {
         first != UNKNOWN && first != len
     }
 
+    /// When an event last came on any connection.
+    pub(crate) fn active_at(&self) -> u64 {
+        let active = self.lines.iter().map(|line| line.active_at.load(Relaxed));
+        active.max().unwrap_or(0)
+    }
+
     /// What ends the run from outside.
     pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
         self.stop.clone()

@@ -64,7 +64,7 @@ pub struct Report {
     pub seconds: Vec<Second>,
     /// What each thread of ours used.
     pub generator: Vec<ThreadUse>,
-    /// Single requests, by when they ended per thread; empty unless the plan asked for them.
+    /// Single requests, by when they ended; empty unless the plan asked for them.
     pub samples: Vec<Sample>,
     /// The limit of open files after it was raised to the hard limit; `None`: no limit.
     pub descriptors: Option<u64>,

@@ -23,7 +23,7 @@ use crate::{
     pace::{Feed, Level, Mode, Open, Schedule},
     plan::{Pace, Plan},
     record::Record,
-    report::{ConnectionCounts, ThreadUse, Unfinished},
+    report::{ConnectionCounts, Ending, ThreadUse, Unfinished},
     stop::Share,
 };
 
@@ -238,7 +238,16 @@ impl Worker {
 
     fn tick(&mut self) {
         if let Some(controller) = &mut self.controller {
-            controller.look(&self.lent.board, self.lent.now, self.is_measuring);
+            controller.look(&self.lent.board, self.lent.now);
+        }
+        // Every worker looks, because any of them may be the last one.
+        if self.lent.now
+            > after(
+                self.lent.board.active_at(),
+                self.lent.board.plan.timeouts.idle,
+            )
+        {
+            self.lent.board.end(Ending::Idle);
         }
         if let (Mode::Closed { clients }, true) = (&mut self.lent.feed.mode, self.level.changes()) {
             let since = self.lent.now.saturating_sub(self.usage_from.0) as f64 / 1e9;

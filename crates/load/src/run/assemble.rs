@@ -7,11 +7,11 @@ use catamaran_stats::{Histogram, LittlesLaw, PERCENTILES, is_quotable};
 use super::{descriptors, measured_from};
 use crate::{
     board::Board,
-    plan::{Pace, Plan, WarmUp},
+    plan::{Pace, Plan, Samples, WarmUp},
     record::{Record, merge_connections},
     report::{
-        ConnectionCounts, Counts, Ending, FailureKind, Latency, Report, Unfinished, WarmUpReport,
-        Warning,
+        ConnectionCounts, Counts, Ending, FailureKind, Latency, Report, Sample, Unfinished,
+        WarmUpReport, Warning,
     },
     stream::Address,
     worker::Outcome,
@@ -85,7 +85,7 @@ pub(super) fn assemble(
         },
         seconds: record.seconds.into_list(elapsed),
         generator: outcomes.iter().map(|outcome| outcome.usage).collect(),
-        samples: record.samples,
+        samples: first_samples(record.samples, plan.samples),
         descriptors,
         warnings: Vec::new(),
     };
@@ -156,6 +156,15 @@ impl Whole {
             self.record.ab.connect += 1;
         }
     }
+}
+
+/// Of what each thread kept, the first ones of the whole run.
+fn first_samples(mut samples: Vec<Sample>, wanted: Samples) -> Vec<Sample> {
+    if let Samples::First(max) = wanted {
+        samples.sort_by_key(|sample| sample.start + sample.total);
+        samples.truncate(max.get());
+    }
+    samples
 }
 
 fn addresses(board: &Board) -> Vec<Option<std::net::SocketAddr>> {

@@ -1,5 +1,5 @@
-//! What one of the workers does for all: it ends the warm-up when throughput is steady, and the run
-//! when nothing happens any more.
+//! What one of the workers does for all: it ends the warm-up when throughput is steady, and so
+//! decides when measuring begins. No worker ends before that.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,9 +7,8 @@ use catamaran_stats::{WarmUp as Verdict, warm_up};
 
 use crate::{
     board::Board,
-    clock::{NEVER, after, nanos},
+    clock::{NEVER, nanos},
     plan::WarmUp,
-    report::Ending,
 };
 
 /// What the controller remembers.
@@ -27,20 +26,9 @@ const SECOND: u64 = 1_000_000_000;
 const NOTICE: u64 = 60_000_000;
 
 impl Controller {
-    /// Looks at how the run goes.
-    pub(super) fn look(&mut self, board: &Board, now: u64, is_measuring: bool) {
-        if !is_measuring && board.measure_from() == NEVER {
-            self.look_at_warm_up(board, now);
-        }
-        let lines = board.lines.iter();
-        let active_at = lines.map(|line| line.active_at.load(Relaxed)).max();
-        if now > after(active_at.unwrap_or(0), board.plan.timeouts.idle) {
-            board.end(Ending::Idle);
-        }
-    }
-
-    fn look_at_warm_up(&mut self, board: &Board, now: u64) {
-        if now < self.next_second {
+    /// Looks how steady the warm-up is.
+    pub(super) fn look(&mut self, board: &Board, now: u64) {
+        if board.measure_from() != NEVER || now < self.next_second {
             return;
         }
         let lines = board.lines.iter();

@@ -178,10 +178,11 @@ impl Slot {
     /// Does what the state allows: takes requests, dials, writes, or rests.
     fn advance(&mut self, lent: &mut Lent) {
         self.fill(lent);
-        if !self.flights.is_empty() && matches!(self.state, State::Closed) {
+        self.dial(lent);
+        if !self.write(lent) {
+            self.fill(lent);
             self.dial(lent);
         }
-        self.write(lent);
         let is_free = matches!(self.state, State::Closed | State::Open(_));
         if is_free && self.flights.is_empty() && !self.is_resting {
             self.is_resting = true;
@@ -233,7 +234,11 @@ impl Slot {
         }
     }
 
+    /// Connects, if there is something to send and no connection.
     fn dial(&mut self, lent: &mut Lent) {
+        if self.flights.is_empty() || !matches!(self.state, State::Closed) {
+            return;
+        }
         self.since = lent.now;
         lent.connections.attempted += 1;
         let source = lent.next_source();
@@ -282,13 +287,20 @@ impl Slot {
         self.expect_answer(lent);
     }
 
-    fn write(&mut self, lent: &mut Lent) {
+    /// Writes what there is to write; `false`: the connection broke.
+    fn write(&mut self, lent: &mut Lent) -> bool {
         let State::Open(stream) = &mut self.state else {
-            return;
+            return true;
         };
         match self.outgoing.write(stream, &mut self.flights, &lent.board) {
-            Ok(counted) => lent.record.bytes.sent += counted,
-            Err(error) => self.break_off(stream::send_failure(&error), Some(&error), lent),
+            Ok(counted) => {
+                lent.record.bytes.sent += counted;
+                true
+            }
+            Err(error) => {
+                self.break_off(stream::send_failure(&error), Some(&error), lent);
+                false
+            }
         }
     }
 
