@@ -186,6 +186,12 @@ impl Worker {
                     self.advance(owner);
                 }
             }
+            Completion::HungUp { owner, gone } => {
+                if let Some(task) = self.tasks.get_mut(owner) {
+                    task.handle_hangup(gone);
+                    self.advance(owner);
+                }
+            }
             Completion::Sent { owner, out, sent } => {
                 if let Some(task) = self.tasks.get_mut(owner) {
                     task.handle_sent(out, sent, &mut self.ring, &mut self.lent);

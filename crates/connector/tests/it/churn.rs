@@ -73,6 +73,32 @@ fn clients_that_vanish_at_any_moment_leave_nothing_behind() {
     });
 }
 
+#[test]
+fn a_client_that_vanishes_behind_an_unread_upload_is_noticed() {
+    on_each_driver(|model| {
+        let tier = Tier::start(model);
+        let mut client = tier.http();
+        client
+            .send(b"POST /delay/3600000 HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
+            .unwrap();
+        // Until the connector reads no more: what it holds of a body that nobody reads is bounded.
+        client.socket().set_nonblocking(true).unwrap();
+        let mut sent = 0;
+        let stuck = Deadline::default().poll("the connector to stop reading", || {
+            let before = sent;
+            while let Ok(count) = client.socket().write(&[b'x'; 64 * 1024]) {
+                sent += count;
+            }
+            (sent == before).then_some(())
+        });
+        stuck.unwrap();
+        assert!(sent < 100_000_000, "{model:?}");
+        client.socket().set_linger(Some(Duration::ZERO)).unwrap();
+        drop(client);
+        tier.wait_until_quiet();
+    });
+}
+
 /// A client that is at a certain stage of its exchange, about to leave.
 fn vanish(tier: &Tier, stage: usize) -> HttpClient {
     let mut client = tier.http();

@@ -86,6 +86,8 @@ pub(super) enum Completion {
         out: Output,
         sent: io::Result<usize>,
     },
+    /// The peer has left: closed its half or, if `gone`, all of the connection.
+    HungUp { owner: usize, gone: bool },
     /// A [`Waker`] was used.
     Woken,
 }
@@ -120,6 +122,7 @@ struct Operation {
 enum Kind {
     Accept,
     Receive,
+    Hangup,
     Send {
         out: Output,
         /// The list of slices in `out`, if there are several.
@@ -191,6 +194,13 @@ impl Ring {
             opcode::RecvMulti::new(socket_fd, buffers::GROUP).build()
         };
         self.start(Some(owner), Kind::Receive, socket, entry)
+    }
+
+    /// Looks out for the peer's leaving, once, and reads nothing.
+    pub(super) fn watch_for_hangup(&mut self, owner: usize, socket: &Rc<OwnedFd>) -> OperationId {
+        let events = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
+        let entry = opcode::PollAdd::new(fd(socket), events as u32).build();
+        self.start(Some(owner), Kind::Hangup, socket, entry)
     }
 
     /// Sends as much of `out` as the socket takes at once, when it takes some.
@@ -374,6 +384,11 @@ impl Ring {
                     (None, _) => None,
                 }
             }
+            Kind::Hangup => owner.map(|owner| {
+                let gone = |events| events & i32::from(libc::POLLHUP | libc::POLLERR) != 0;
+                let gone = result.is_ok_and(gone);
+                Completion::HungUp { owner, gone }
+            }),
             Kind::Send { .. } => {
                 // The one completion of a send is its last, so what it used comes back.
                 let Kind::Send { out, .. } = self.operations.remove(id).kind else {

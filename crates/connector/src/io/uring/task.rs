@@ -2,7 +2,8 @@
 //!
 //! Receiving goes on by itself once begun, whether or not anything is asked for: that is how the
 //! peer's leaving is noticed. What arrives unasked waits in `inbox`, whose fullness ends receiving
-//! until it has been read. At most one send is under way; what is produced meanwhile is the next.
+//! until it has been read; until then the socket is only watched for the peer's leaving. At most one
+//! send is under way; what is produced meanwhile is the next.
 
 use std::{io, net::Shutdown, os::fd::OwnedFd, rc::Rc, time::Instant};
 
@@ -27,8 +28,12 @@ pub(super) struct Task {
     inbox: BytesMut,
     /// The receive under way.
     receiving: Option<OperationId>,
+    /// The watch for the peer's leaving, while nothing is received.
+    watching: Option<OperationId>,
     /// The send under way, which holds the bytes that are being sent.
     sending: Option<OperationId>,
+    /// The peer has closed its half.
+    hung_up: bool,
     /// The end of stream has been received.
     ended: bool,
     /// The socket does not work any more.
@@ -55,7 +60,9 @@ impl Task {
             agent,
             inbox: BytesMut::new(),
             receiving: None,
+            watching: None,
             sending: None,
+            hung_up: false,
             ended: false,
             gone: false,
         }
@@ -80,10 +87,20 @@ impl Task {
                 let count = self.inbox.len() - before;
                 Counters::add(&self.agent.counters().bytes_in, count as u64);
             }
-            Received::End => self.ended = true,
+            Received::End => {
+                self.hung_up = true;
+                self.ended = true;
+            }
             Received::Nothing => {}
             Received::Failed => self.gone = true,
         }
+    }
+
+    /// Takes note of the peer's leaving while nothing is received.
+    pub(super) fn handle_hangup(&mut self, gone: bool) {
+        self.watching = None;
+        self.hung_up = true;
+        self.gone |= gone;
     }
 
     /// Takes note of what the send under way came to; what is left of it is sent on.
@@ -136,7 +153,11 @@ impl Task {
 
     /// Ends the operations under way, for the connection is over.
     pub(super) fn abandon(&mut self, ring: &mut Ring) {
-        let under_way = [self.receiving.take(), self.sending.take()];
+        let under_way = [
+            self.receiving.take(),
+            self.watching.take(),
+            self.sending.take(),
+        ];
         for operation in under_way.into_iter().flatten() {
             ring.abandon(operation);
         }
@@ -196,12 +217,21 @@ impl Task {
         Ok(true)
     }
 
-    /// Begins to receive, if that has ended for another reason than the end itself.
+    /// Begins to receive again, or ends it, as the inbox has room.
     fn keep_receiving(&mut self, ring: &mut Ring) {
-        let wanted = !self.ended && !self.gone;
+        if self.ended || self.gone {
+            return;
+        }
         match self.receiving {
-            None if wanted && self.inbox.is_empty() => {
+            None if self.inbox.is_empty() => {
+                if let Some(watch) = self.watching.take() {
+                    ring.abandon(watch);
+                }
                 self.receiving = Some(ring.receive(self.agent.key(), &self.socket));
+            }
+            None if self.watching.is_none() && !self.hung_up => {
+                let watch = ring.watch_for_hangup(self.agent.key(), &self.socket);
+                self.watching = Some(watch);
             }
             // Cancelling more than once does no harm, and hardly happens.
             Some(operation) if self.inbox.len() >= INBOX_MAX => ring.cancel(operation),
@@ -245,7 +275,7 @@ impl Task {
         if self.gone {
             return Err(Some("peer-gone"));
         }
-        Ok(self.ended && self.agent.handle_hangup(lent))
+        Ok(self.hung_up && self.agent.handle_hangup(lent))
     }
 
     fn finish(
