@@ -21,14 +21,19 @@ pub(super) struct Knobs {
     #[arg(long, value_name = "N")]
     max_connections: Option<usize>,
 
-    /// With --io threads: threads, and so connections served at once; further ones wait
-    /// [default: 200]
+    /// With --io threads or --blocking-delay: threads, and so connections or requests served at
+    /// once; further ones wait [default: 200]
     #[arg(long, value_name = "N")]
     max_threads: Option<NonZeroUsize>,
 
-    /// With --io threads: threads that are there from the start and never end [default: 10]
+    /// Threads of those that are there from the start and never end [default: 10]
     #[arg(long, value_name = "N")]
     min_spare_threads: Option<usize>,
+
+    /// With --blocking-delay: requests that may wait for a thread; further ones are answered with
+    /// 503 [default: 8192]
+    #[arg(long, value_name = "N")]
+    max_queue_size: Option<usize>,
 
     /// How long a client may take for its first byte, a head, or a further piece of a body
     /// [default: 20s]
@@ -57,6 +62,11 @@ pub(super) struct Knobs {
     /// [default: 8192]
     #[arg(long, value_name = "SIZE", value_parser = parse_packet_size)]
     packet_size: Option<PacketSize>,
+
+    /// Packets of an AJP request body of known length that are asked for ahead, at most 15; 0 for a
+    /// front that cannot be asked ahead [default: 7]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=15))]
+    body_ahead: Option<u8>,
 
     /// AJP request attributes accepted besides the well-known ones: names with commas between, a *
     /// at the end of one stands for any end [default: none]
@@ -110,6 +120,8 @@ impl Knobs {
         replace(&mut set.max_connections, self.max_connections);
         replace(&mut set.max_threads, self.max_threads);
         replace(&mut set.min_spare_threads, self.min_spare_threads);
+        replace(&mut set.max_queue_size, self.max_queue_size);
+        replace(&mut set.body_ahead, self.body_ahead);
         replace(&mut set.connection_timeout, self.connection_timeout);
         replace(&mut set.http_keep_alive_timeout, self.keep_alive_timeout);
         replace(&mut set.max_swallow_size, self.max_swallow_size);
@@ -191,8 +203,9 @@ mod tests {
             "--accept-count 7 --max-connections 8 --connection-timeout 9s --keep-alive-timeout 10s \
              --max-keep-alive-requests 11 --max-swallow-size 12KiB --max-post-size 13MiB \
              --packet-size 64KiB --redirect-port 8443 --unix-socket-mode 0600 --max-threads 14 \
-             --min-spare-threads 15",
+             --min-spare-threads 15 --max-queue-size 16 --body-ahead 3",
         );
+        assert_eq!((config.max_queue_size, config.body_ahead), (16, 3));
         assert_eq!(config.max_threads.get(), 14);
         assert_eq!(config.min_spare_threads, 15);
         assert_eq!((config.accept_count, config.max_connections), (7, 8));
