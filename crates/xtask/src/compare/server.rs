@@ -144,7 +144,8 @@ pub(super) fn write(directory: &Path, name: &str, text: &str) -> anyhow::Result<
 /// Standard output and standard error of a server.
 pub(super) const LOG: &str = "output.log";
 
-const START_LIMIT: Duration = Duration::from_secs(15);
+/// Java on a busy machine takes longest.
+const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(20);
 
