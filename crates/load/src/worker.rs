@@ -185,6 +185,8 @@ impl Worker {
             if self.lent.board.is_stopped() {
                 return;
             }
+            // Thousands of connects take their time, which is not that of the last one.
+            self.lent.look_at_the_clock();
             let at = spacing.saturating_mul((self.part.first + key) as u64);
             if at > self.lent.now {
                 slot.wait_until(at, &mut self.lent);

@@ -72,6 +72,7 @@ impl Outgoing {
                 }
             };
             match result {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => counted += self.note(count, flights, board),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.blocked = true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
