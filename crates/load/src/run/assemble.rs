@@ -34,8 +34,9 @@ pub(super) fn assemble(
     let ending = match board.ending() {
         Some(ending) => ending,
         None if board.is_stopped() => Ending::Stopped,
-        None if whole.timed_out => Ending::Duration,
-        None => Ending::Requests,
+        // An open loop may end a little before its time, when nothing more is due.
+        None if whole.has_done_all(plan) => Ending::Requests,
+        None => Ending::Duration,
     };
     whole.count_lookup_failure(&ending);
     let end = match ending {
@@ -104,7 +105,6 @@ struct Whole {
     area: u128,
     ended: u64,
     until: u64,
-    timed_out: bool,
 }
 
 impl Whole {
@@ -123,7 +123,6 @@ impl Whole {
             area: 0,
             ended: 0,
             until: 0,
-            timed_out: false,
         }
     }
 
@@ -139,7 +138,13 @@ impl Whole {
         self.area += outcome.in_flight_area;
         self.ended = self.ended.max(outcome.ended);
         self.until = self.until.max(outcome.until.unwrap_or(0));
-        self.timed_out |= outcome.until.is_some_and(|until| until <= outcome.ended);
+    }
+
+    /// Whether as many requests began as there were to be, and came to an end.
+    fn has_done_all(&self, plan: &Plan) -> bool {
+        let wanted = plan.stop.requests;
+        let has_begun = wanted.is_some_and(|wanted| self.record.counts.started >= wanted.get());
+        has_begun && self.unfinished.total() == 0
     }
 
     /// A run without an address has one failed request: the one that could not be sent.

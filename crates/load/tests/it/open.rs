@@ -33,6 +33,23 @@ fn a_schedule_sends_its_number_on_its_connections() {
     assert!(corrected.max() >= report.latency.total.max());
 }
 
+#[test]
+fn a_schedule_lasts_as_long_as_asked() {
+    let server = Server::start(KEPT, u64::MAX);
+    let report = run(Plan {
+        pace: open(200.0, 4, 1000),
+        stop: Stop {
+            requests: None,
+            duration: Some(Duration::from_millis(300)),
+            grace: Duration::from_secs(20),
+        },
+        ..plan(&server.address())
+    });
+    assert_eq!(report.ending, Ending::Duration);
+    assert!(report.elapsed >= Duration::from_millis(300));
+    assert_eq!(report.counts.ok, server.requests());
+}
+
 /// One connection, which the server holds: what is due meanwhile waits, and is told in the end.
 #[test]
 fn what_finds_no_connection_is_unsent_not_forgotten() {
