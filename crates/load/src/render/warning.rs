@@ -27,10 +27,18 @@ pub(super) fn text(warning: &Warning) -> String {
         Warning::NonSuccess { count, of } => format!(
             "{count} of {of} answers were not 2xx: this is the speed of error pages or redirects"
         ),
-        Warning::KeepAliveRefused { kept, of } => format!(
-            "keep-alive was asked for, but only {kept} of {of} answers kept their connection open: \
-             this is mostly the speed of connecting"
-        ),
+        Warning::KeepAliveRefused { kept, of } => {
+            // A limit of requests per connection costs a few; a server that never keeps any, all.
+            let meaning = if kept < of / 2 {
+                "this is mostly the speed of connecting"
+            } else {
+                "each of the others cost a connection"
+            };
+            format!(
+                "keep-alive was asked for, but only {kept} of {of} answers kept their connection \
+                 open: {meaning}"
+            )
+        }
         Warning::BodyLengthChanged { count, of } => format!(
             "{count} of {of} bodies were not as long as the first one: with -l such answers are no \
              failures"
