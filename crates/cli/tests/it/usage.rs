@@ -111,7 +111,8 @@ fn other_commands() {
         (&["app", "--trusted-peers", "me"], "is no address"),
         (&["app", "--confidential", "admin"], "begin with `/`"),
         (&["app", "--unix-socket-mode", "rw"], "octal"),
-        (&["bench"], "unrecognized subcommand 'bench'"),
+        (&["bench"], "there is no URL"),
+        (&["lab"], "unrecognized subcommand 'lab'"),
         (&[], "Usage: catamaran"),
     ] {
         check(arguments, said);
