@@ -4,8 +4,9 @@
 //! in one exact way.
 
 use std::fs;
+use std::process::Command;
 
-use catamaran_e2e::{App, Nginx, catamaran};
+use catamaran_e2e::{App, Nginx, binary, catamaran};
 use catamaran_testkit::{Deadline, Peer, Process, Script, Signal, address};
 use serde_json::Value;
 
@@ -139,6 +140,23 @@ fn every_failure_is_counted_once_with_its_cause() {
         (code, &report["failures"]["refused"]),
         (Some(1), &Value::from(4))
     );
+}
+
+#[test]
+fn descriptors_that_run_out_fail_requests_and_not_the_run() {
+    let nginx = Nginx::with_pages().unwrap();
+    let mut command = Command::new("prlimit");
+    command.arg("--nofile=50:50").arg(binary().unwrap());
+    command.args("bench --json -k -n 300 -c 100 --threads 1".split(' '));
+    command.arg(format!("http://{}/", nginx.address()));
+    let (code, stdout, stderr) = ended(Process::spawn(&mut command).unwrap());
+    let report: Value =
+        serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}{stderr}"));
+    assert_eq!(code, Some(1), "{report}");
+    let failed = report["failures"]["descriptors"].as_u64().unwrap();
+    assert!(failed > 0, "{report}");
+    assert_eq!(report["requests"]["failed"], failed, "{report}");
+    assert_eq!(report["requests"]["completed"], 300 - failed, "{report}");
 }
 
 #[test]
