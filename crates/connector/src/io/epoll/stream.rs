@@ -1,8 +1,9 @@
 //! TCP and Unix sockets behind one type each: what listens, and what is connected.
 
 use std::{
-    io::{self, IoSlice, Read, Write},
+    io::{self, IoSlice, Write},
     net::{Shutdown, SocketAddr},
+    os::fd::{AsFd, BorrowedFd},
 };
 
 use mio::{
@@ -10,6 +11,7 @@ use mio::{
     event::Source,
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
 };
+use rustix::net::{RecvFlags, SendFlags};
 use socket2::{SockRef, Socket};
 
 use crate::{
@@ -101,20 +103,19 @@ impl Stream {
         }
     }
 
+    // One slice is read or written past libc, whose wrappers are points of cancellation and take a
+    // twentieth of a small exchange for that.
+
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buffer),
-            Self::Unix(stream) => stream.read(buffer),
-        }
+        Ok(rustix::net::recv(self, buffer, RecvFlags::empty())?.0)
     }
 
     /// Writes once: as much of `out` as the socket takes.
     pub(super) fn write(&mut self, out: &Output) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        match (self, out.slices(&mut slices)) {
-            (Self::Tcp(stream), [slice]) => stream.write(slice),
+        match (&mut *self, out.slices(&mut slices)) {
+            (stream, [slice]) => Ok(rustix::net::send(stream, slice, SendFlags::NOSIGNAL)?),
             (Self::Tcp(stream), slices) => stream.write_vectored(slices),
-            (Self::Unix(stream), [slice]) => stream.write(slice),
             (Self::Unix(stream), slices) => stream.write_vectored(slices),
         }
     }
@@ -124,6 +125,15 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Self::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
         }
     }
 }
