@@ -66,7 +66,7 @@ pub struct Report {
     pub generator: Vec<ThreadUse>,
     /// Single requests, by when they ended; empty unless the plan asked for them.
     pub samples: Vec<Sample>,
-    /// The limit of open files after it was raised to the hard limit; `None`: no limit.
+    /// The limit of open files as the run found it; `None`: no limit.
     pub descriptors: Option<u64>,
     /// What would fool a reader who is not told.
     pub warnings: Vec<Warning>,

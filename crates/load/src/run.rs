@@ -79,8 +79,8 @@ pub struct Running {
     began: SystemTime,
 }
 
-/// Begins a run: checks the plan, looks up names, raises the limit of open files and starts the
-/// threads.
+/// Begins a run: checks the plan, looks up names and starts the threads. The limit of open files is
+/// the caller's to raise.
 ///
 /// # Errors
 /// [`PlanFault`]: the plan makes no sense; nothing was sent. What fails later is in the report.
@@ -88,7 +88,7 @@ pub fn start(plan: Plan) -> Result<Running, PlanFault> {
     plan.check()?;
     let targets = prepare(&plan)?;
     let tls_targets = tls_targets(&plan)?;
-    let descriptors = descriptors::raise_limit();
+    let descriptors = descriptors::limit();
     let connections = plan.pace.connections().get();
     let threads = plan.threads.get().min(connections);
     let found: Result<Vec<_>, _> = plan

@@ -30,6 +30,7 @@ use catamaran_load::report::{Ending, Report};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag as signal_flag;
 
+use crate::descriptors;
 use crate::failure::Failure;
 use getopt::Mode;
 use plan::Prepared;
@@ -159,6 +160,8 @@ fn load(name: &str, typed: &Typed) -> Result<ExitCode, Failure> {
     output::check_files(typed)?;
     let interrupted = catch_interrupts()?;
     let mut display = Display::new(typed, &prepared.plan);
+    // ab never does: it fails with "Too many open files".
+    descriptors::raise_limit();
     let running = match catamaran_load::start(prepared.plan.clone()) {
         Ok(running) => running,
         Err(fault) => return refuse(name, typed.mode, &Refusal::Plan(fault)),

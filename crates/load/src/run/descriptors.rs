@@ -1,21 +1,13 @@
-//! The limit of open files, which is the limit of connections. ab never raises it.
+//! The limit of open files, which is the limit of connections.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit};
 
 /// Files open besides connections: event queues, timers, what the program has open itself.
 const BESIDES: u64 = 32;
 
-/// Raises the limit as far as the system lets us, and gives it; `None` is no limit.
-pub(super) fn raise_limit() -> Option<u64> {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let raised = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: maximum,
-            maximum,
-        },
-    );
-    if raised.is_ok() { maximum } else { current }
+/// The limit as it stands; `None` is none. Raising it is up to the program, whose limit it is.
+pub(super) fn limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
 }
 
 /// What so many connections need.
