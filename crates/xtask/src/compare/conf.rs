@@ -54,7 +54,6 @@ pub(super) fn nginx(place: Place<'_>) -> anyhow::Result<Vec<String>> {
         setting,
         ..
     } = place;
-    let root = place.root.display();
     let access_log = match setting.access_log {
         true => "access.log combined",
         false => "off",
@@ -101,17 +100,14 @@ http {{
 "
     );
     let file = write(place.root, "nginx.conf", &text)?;
-    let prefix = format!("{root}/");
-    let command = [
-        "/usr/sbin/nginx",
-        "-e",
-        "stderr",
-        "-p",
-        &prefix,
-        "-c",
-        &file,
-    ];
-    Ok(command.map(str::to_owned).to_vec())
+    Ok(nginx_command(place.root, &file))
+}
+
+/// What runs nginx by the configuration in `file`, with `root` for whatever it names relatively.
+pub(super) fn nginx_command(root: &Path, file: &str) -> Vec<String> {
+    let prefix = format!("{}/", root.display());
+    let command = ["/usr/sbin/nginx", "-e", "stderr", "-p", &prefix, "-c", file];
+    command.map(str::to_owned).to_vec()
 }
 
 /// `no strict-limits` because HAProxy reserves two descriptors for each client, which idle ones

@@ -12,6 +12,7 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 
 use super::super::client::Client;
+use super::super::conf::nginx_command;
 use super::super::contender::FRONT_CORE;
 use super::super::server;
 
@@ -210,17 +211,7 @@ http {{
 "
     );
     let file = server::write(root, "nginx.conf", &text)?;
-    let prefix = format!("{}/", root.display());
-    let command = [
-        "/usr/sbin/nginx",
-        "-e",
-        "stderr",
-        "-p",
-        &prefix,
-        "-c",
-        &file,
-    ];
-    Ok(command.map(str::to_owned).to_vec())
+    Ok(nginx_command(root, &file))
 }
 
 /// A base directory with one static page, and what Debian's start script runs.
