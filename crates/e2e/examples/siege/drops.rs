@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout};
 use crate::client::Client;
 use crate::flaky::{read_request, serve_apart};
 use crate::tally::Tally;
-use crate::tier::{Besieged, pause, upstream};
+use crate::tier::{Besieged, event_loop, pause, upstream};
 use crate::verdict::Verdict;
 
 /// What the backend saw and did.
@@ -38,9 +38,7 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
         let url = format!("{protocol}://{backend}");
         let front = Besieged::start("", &upstream(&[&url], ""))?;
         let tally = Arc::new(Tally::default());
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = event_loop()?;
         let length = Duration::from_secs(60 * minutes);
         runtime.block_on(ask_for(length, front.address(), &tally));
         judge(&mut verdict, protocol, &front, (&tally, &seen))?;

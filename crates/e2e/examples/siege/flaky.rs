@@ -10,7 +10,7 @@ use tokio::io::{self, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::client::find;
-use crate::tier::pause;
+use crate::tier::{event_loop, pause};
 
 /// Starts the backend on a thread of its own, for as long as this process lives; says where it
 /// listens.
@@ -31,9 +31,7 @@ where
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = event_loop()?;
     thread::spawn(move || {
         runtime.block_on(async move {
             let listener = TcpListener::from_std(listener).expect("within the runtime");

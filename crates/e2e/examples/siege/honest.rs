@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::client::{Answer, Client, Failure};
 use crate::tally::Tally;
+use crate::tier::event_loop;
 
 /// What the clients do.
 #[derive(Clone, Debug)]
@@ -73,9 +74,7 @@ impl Load {
         tally: &Arc<Tally>,
         act: impl FnOnce() -> anyhow::Result<T>,
     ) -> anyhow::Result<(T, Duration)> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = event_loop()?;
         let (over, ended) = tokio::sync::oneshot::channel();
         thread::scope(|scope| {
             scope.spawn(|| {

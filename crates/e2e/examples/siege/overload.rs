@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::honest::{Kind, Latency, Load};
 use crate::tally::{Tally, millis};
-use crate::tier::{App, Besieged, upstream, wait};
+use crate::tier::{App, Besieged, event_loop, upstream, wait};
 use crate::verdict::Verdict;
 
 pub(crate) fn run() -> anyhow::Result<Verdict> {
@@ -133,8 +133,7 @@ struct Flood {
 
 impl Flood {
     fn run(&self, front: SocketAddr) {
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_all().build().expect("an event loop");
+        let runtime = event_loop().expect("an event loop");
         runtime.block_on(async {
             let mut held = Vec::new();
             let mut due = Instant::now();

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::honest::{Kind, Latency, Load};
 use crate::tally::{Tally, millis};
-use crate::tier::{App, Besieged, mib, pause, upstream, wait};
+use crate::tier::{App, Besieged, event_loop, mib, pause, upstream, wait};
 use crate::verdict::Verdict;
 
 /// What one round showed.
@@ -115,8 +115,7 @@ struct Slow {
 
 impl Slow {
     fn run(&self, front: SocketAddr) {
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_all().build().expect("an event loop");
+        let runtime = event_loop().expect("an event loop");
         runtime.block_on(async {
             let mut tasks = JoinSet::new();
             for number in 0..SLOW {

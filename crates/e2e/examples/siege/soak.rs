@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::honest::{Kind, Latency, Load};
 use crate::tally::{Tally, millis};
-use crate::tier::{App, Besieged, Usage, mib, pause, upstream};
+use crate::tier::{App, Besieged, Usage, event_loop, mib, pause, upstream};
 use crate::verdict::Verdict;
 use crate::{flaky, rude};
 
@@ -28,9 +28,7 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
         upstream(&urls, IDLE)
     );
     let mut front = Besieged::start("", &tables)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = event_loop()?;
     runtime.block_on(besiege(&mut front, minutes))
 }
 

@@ -148,10 +148,16 @@ pub(crate) fn mib(bytes: u64) -> f64 {
     bytes as f64 / (1 << 20) as f64
 }
 
+/// An event loop on this thread.
+pub(crate) fn event_loop() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
 /// Blocks this thread, while clients are at work on theirs.
 pub(crate) fn wait(time: Duration) -> anyhow::Result<()> {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.enable_time().build()?.block_on(pause(time));
+    event_loop()?.block_on(pause(time));
     Ok(())
 }
 
