@@ -5,6 +5,7 @@
 //! application have the other core. Small on purpose: a first figure before there is a laboratory
 //! with designed experiments. It must never favour ours: [`conf`] has every front's configuration.
 
+pub(crate) mod bare;
 mod bulk;
 mod client;
 mod conf;
@@ -26,7 +27,7 @@ use anyhow::{Context, ensure};
 use cargo_metadata::MetadataCommand;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use self::contender::{Contender, Front, LOAD_CORE, Setting};
+use self::contender::{Contender, Front, LOAD_CORE, Programs, Setting};
 use self::options::{Mode, Options};
 use crate::needs;
 use crate::step::{Steps, cargo, program, say};
@@ -39,20 +40,28 @@ pub(crate) fn run(steps: &mut Steps, root: &Path, arguments: &[&str]) -> anyhow:
     })?;
     let binary = match &options.binary {
         Some(binary) => binary.clone(),
-        None => steps.run("build the binary", || build(root))?,
+        None => steps.run("build the binary", || build(root, "catamaran"))?,
     };
-    steps.run("compare", || compare(&options, &binary))
+    let bare = match options.measures_bare() {
+        true => steps.run("build the bare relay", || build(root, "xtask"))?,
+        false => PathBuf::new(),
+    };
+    let programs = Programs {
+        ours: &binary,
+        bare: &bare,
+    };
+    steps.run("compare", || compare(&options, programs))
 }
 
-fn build(root: &Path) -> anyhow::Result<PathBuf> {
-    let release = ["build", "--release", "--quiet", "--package", "catamaran"];
+fn build(root: &Path, package: &str) -> anyhow::Result<PathBuf> {
+    let release = ["build", "--release", "--quiet", "--package", package];
     cargo(root, &release).finish()?;
     let metadata = MetadataCommand::new().current_dir(root).no_deps().exec();
     let target = metadata.context("cargo metadata")?.target_directory;
-    Ok(target.join("release/catamaran").into_std_path_buf())
+    Ok(target.join("release").join(package).into_std_path_buf())
 }
 
-fn compare(options: &Options, binary: &Path) -> anyhow::Result<()> {
+fn compare(options: &Options, programs: Programs<'_>) -> anyhow::Result<()> {
     ensure!(
         procfs::cores()?.len() > LOAD_CORE,
         "this needs two cores: one for the front, one for load and backend"
@@ -67,24 +76,26 @@ fn compare(options: &Options, binary: &Path) -> anyhow::Result<()> {
     );
     for mode in &options.modes {
         match mode {
-            Mode::Page | Mode::Idle | Mode::Bulk => compare_fronts(*mode, options, binary)?,
-            Mode::Connector => connector::run(options, binary)?,
-            Mode::Crowd => connector::run_crowd(options, binary)?,
+            Mode::Page | Mode::Idle | Mode::Bulk => compare_fronts(*mode, options, programs)?,
+            Mode::Connector => connector::run(options, programs.ours)?,
+            Mode::Crowd => connector::run_crowd(options, programs.ours)?,
         }
     }
     Ok(())
 }
 
 /// Fresh processes, so that no measurement inherits the memory of another.
-fn compare_fronts(mode: Mode, options: &Options, binary: &Path) -> anyhow::Result<()> {
-    let (_backend, backend) = contender::start_backend(binary)?;
+fn compare_fronts(mode: Mode, options: &Options, programs: Programs<'_>) -> anyhow::Result<()> {
+    let (_backend, backend) = contender::start_backend(programs.ours)?;
     let setting = Setting {
-        binary,
+        programs,
         access_log: options.access_log,
         connections: options.idle_connections,
     };
     let start = |contender: &Contender| contender.start(setting, backend);
+    // What moves pages only says nothing of the rest.
     let contenders = options.contenders.iter();
+    let contenders = contenders.filter(|it| mode == Mode::Page || **it != Contender::Bare);
     let fronts: Vec<Front> = contenders.map(start).collect::<Result<_, _>>()?;
     match mode {
         Mode::Page => page::run(&fronts, options.page_rounds, options.page_seconds),

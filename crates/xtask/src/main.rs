@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
+use crate::compare::bare;
 use crate::step::{Steps, cargo};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
             Ok(seconds) => run(|steps, root| fuzz::all(steps, root, seconds)),
             Err(_) => usage(),
         },
+        [bare::COMMAND, listen, backend] => bare::run(listen, backend),
         ["compare", options @ ..] => run(|steps, root| compare::run(steps, root, options)),
         _ => usage(),
     };

@@ -28,7 +28,7 @@ pub(super) fn ours(place: Place<'_>, upstream: &str) -> Vec<String> {
     } else {
         "off".to_owned()
     };
-    let binary = place.setting.binary.to_string_lossy();
+    let binary = place.setting.programs.ours.to_string_lossy();
     let address = place.address.to_string();
     let command = [
         &binary,

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 
+use super::bare;
 use super::client::Client;
 use super::conf;
 use super::server::{self, Server};
@@ -22,13 +23,23 @@ pub(super) enum Contender {
     ModJk,
     ModProxyAjp,
     ModProxyHttp,
+    /// No front at all, but what any front costs at least.
+    Bare,
+}
+
+/// What was built here, in release mode.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Programs<'a> {
+    /// The program whose front and application are measured.
+    pub(super) ours: &'a Path,
+    /// The one that is also [`bare`]; of no meaning unless that is a contender.
+    pub(super) bare: &'a Path,
 }
 
 /// What all fronts are given alike.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting<'a> {
-    /// Our own program.
-    pub(super) binary: &'a Path,
+    pub(super) programs: Programs<'a>,
     /// Whether every front writes an access log to a file, in its own usual format.
     pub(super) access_log: bool,
     /// How many client connections it must be able to hold.
@@ -51,7 +62,7 @@ pub(super) struct Front {
 }
 
 impl Contender {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::OursAjp,
         Self::OursHttp,
         Self::Nginx,
@@ -59,6 +70,7 @@ impl Contender {
         Self::ModJk,
         Self::ModProxyAjp,
         Self::ModProxyHttp,
+        Self::Bare,
     ];
 
     /// As it is written on the command line and in tables.
@@ -71,6 +83,7 @@ impl Contender {
             Self::ModJk => "mod_jk",
             Self::ModProxyAjp => "mod_proxy_ajp",
             Self::ModProxyHttp => "mod_proxy_http",
+            Self::Bare => "bare-relay",
         }
     }
 
@@ -93,6 +106,7 @@ impl Contender {
             Self::ModJk => conf::mod_jk(place)?,
             Self::ModProxyAjp => conf::mod_proxy(place, "ajp")?,
             Self::ModProxyHttp => conf::mod_proxy(place, "http")?,
+            Self::Bare => bare::command(setting.programs.bare, address, backend.http),
         };
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
         let mut server = Server::start(self.name(), &command, FRONT_CORE, directory)?;

@@ -17,7 +17,8 @@ pub(crate) const USAGE: &str = "\
       --seconds S     how long one measurement of the page takes (3), of idleness (10)
       --connections N idle connections (10000)
       --mebibytes N   size of a bulk body (1024)
-      --only A,B      ours-ajp ours-http nginx haproxy mod_jk mod_proxy_ajp mod_proxy_http
+      --only A,B      ours-ajp ours-http nginx haproxy mod_jk mod_proxy_ajp mod_proxy_http,
+                      and bare-relay, which reads nothing of what it moves (for the page)
       --servers A,B   threads epoll uring tomcat nginx, for connector and crowd
       --loads A,B     10 100 500 closing idle, for connector
       --load TOOL     bench, or wrk, which speaks no AJP13 (bench)
@@ -106,6 +107,11 @@ impl Options {
             }
         }
         Ok(options)
+    }
+
+    /// Whether the bare relay is among what is measured.
+    pub(super) fn measures_bare(&self) -> bool {
+        self.modes.contains(&Mode::Page) && self.contenders.contains(&Contender::Bare)
     }
 
     fn make_quick(&mut self) {
