@@ -74,7 +74,8 @@ pub enum ClientEvent {
     Body(Bytes),
     /// The application flushed: pass on what there is.
     Flush,
-    /// The container asks for body bytes: [`Client::body_credit`] says how many.
+    /// The container asks for body bytes: [`Client::body_credit`] says how many in one packet,
+    /// [`Client::body_wanted`] in all.
     BodyWanted,
     /// The response is complete. [`Client::can_reuse`] says whether the connection lives on.
     End,
@@ -144,6 +145,14 @@ impl Client {
     pub fn body_credit(&self) -> usize {
         match &self.stage {
             Stage::Exchange(exchange) => exchange.request.credit(self.config.packet_size),
+            _ => 0,
+        }
+    }
+
+    /// How many body bytes may be sent now, in all packets that the container waits for together.
+    pub fn body_wanted(&self) -> usize {
+        match &self.stage {
+            Stage::Exchange(exchange) => exchange.request.wanted(self.config.packet_size),
             _ => 0,
         }
     }

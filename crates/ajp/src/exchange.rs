@@ -101,6 +101,16 @@ impl RequestBody {
         self.at_most_left(packet)
     }
 
+    /// The most bytes that all packets owed may carry together; 0 as for [`Self::credit`].
+    pub(crate) fn wanted(&self, size: PacketSize) -> usize {
+        if self.ended {
+            return 0;
+        }
+        let unasked = usize::from(self.unasked) * size.data_max();
+        let asked = size.data_max().min(usize::from(self.asked_bytes));
+        self.at_most_left(unasked + usize::from(self.asked) * asked)
+    }
+
     /// How many bytes it makes sense to ask for, if `ahead` packets may be under way besides the one
     /// that is awaited; 0 if as many are owed, if they may bring all the rest, or after the end.
     pub(crate) fn demand(&self, size: PacketSize, ahead: u8) -> usize {

@@ -96,18 +96,6 @@ impl Talk {
         self.read_size = READ_MIN;
         STOCK.with_borrow_mut(|stock| stock.give(self));
     }
-
-    fn make_room(&mut self) {
-        let room = self.input.capacity() - self.input.len();
-        if room >= READ_MIN / 2 {
-            return;
-        }
-        if self.input.capacity() == 0 {
-            self.input = buffers::take();
-        } else {
-            self.input.reserve(self.read_size);
-        }
-    }
 }
 
 /// Frees what busy connections of this thread did not need since the last call.
@@ -253,7 +241,7 @@ impl ClientConn {
         }
         let config = &self.config;
         let talk = self.talk.get_or_insert_with(|| Talk::take(&config.limits));
-        talk.make_room();
+        buffers::make_room(&mut talk.input, talk.read_size);
         let room = talk.input.capacity() - talk.input.len();
         let read = ready!(self.stream.poll_read(cx, &mut talk.input))?;
         if read == 0 {

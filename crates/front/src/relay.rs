@@ -12,9 +12,9 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use catamaran_http1 as http1;
-use catamaran_upstream::{Error as UpstreamError, Event, Head, Lease};
+use catamaran_upstream::{Error as UpstreamError, Event, Head, Lease, Pieces};
 use http::header::DATE;
 use http::{StatusCode, Version};
 use thiserror::Error;
@@ -96,7 +96,7 @@ pub(crate) struct Relay<'a> {
     upload: Upload,
     download: Download,
     /// Received from the client and not yet within the backend's credit.
-    held: Bytes,
+    held: Pieces,
     /// Pieces of an earlier attempt's body that were sent again.
     replayed: usize,
     /// Until when a head alone is held back, so that it leaves with its body.
@@ -143,7 +143,7 @@ impl<'a> Relay<'a> {
                 _ => Upload::Expected,
             },
             download: Download::Head,
-            held: Bytes::new(),
+            held: Pieces::default(),
             replayed: 0,
             head_held: None,
             backend_moved: now,
@@ -194,64 +194,52 @@ impl<'a> Relay<'a> {
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         let mut moved = false;
         while self.upload != Upload::Done && self.download != Download::Ended {
-            if self.held.is_empty() && !self.poll_client_body(cx)? {
-                break;
-            }
-            moved = true;
-            if self.held.is_empty() && self.upload == Upload::Received {
-                self.upload = Upload::Done;
-                if !self.lease.finish_body() {
-                    // The codec that counted the bytes in has counted them to the end.
-                    let short = ClientError::Fault(http1::Fault::TruncatedBody);
-                    return Err(RelayError::Client(short));
+            // All that has arrived first: a packet of AJP13 with little in it costs a round trip
+            // like a full one.
+            while self.poll_client_body(cx)? {}
+            if self.held.is_empty() {
+                if self.upload == Upload::Received {
+                    self.finish_upload()?;
+                    moved = true;
                 }
-                self.backend_moved = self.now();
                 break;
             }
-            let credit = self.lease.body_credit();
-            if credit == 0 {
+            if self.lease.body_credit() == 0 {
                 break;
             }
-            let piece = self.next_piece(cx, credit)?;
-            self.lease.send_body(piece);
+            self.lease.send_body(&mut self.held);
             self.backend_moved = self.now();
+            moved = true;
         }
         Ok(moved && self.lease.unwritten() > 0)
     }
 
-    /// What is held, up to `credit`. Where a packet has room for more than is held, it is filled from
-    /// what else has arrived: each packet of AJP13 costs a round trip, and a rest of a few bytes
-    /// would cost one of its own.
-    fn next_piece(&mut self, cx: &mut Context<'_>, credit: usize) -> Result<Bytes, RelayError> {
-        let is_packet = credit != usize::MAX;
-        if self.held.len() >= credit || !is_packet || self.upload != Upload::Streaming {
-            return Ok(self.held.split_to(credit.min(self.held.len())));
+    fn finish_upload(&mut self) -> Result<(), RelayError> {
+        self.upload = Upload::Done;
+        if !self.lease.finish_body() {
+            // The codec that counted the bytes in has counted them to the end.
+            let short = ClientError::Fault(http1::Fault::TruncatedBody);
+            return Err(RelayError::Client(short));
         }
-        let mut packet = BytesMut::from(std::mem::take(&mut self.held));
-        while packet.len() < credit && self.upload == Upload::Streaming {
-            if !self.poll_client_body(cx)? {
-                break;
-            }
-            let missing = credit - packet.len();
-            packet.extend_from_slice(&self.held.split_to(missing.min(self.held.len())));
-        }
-        Ok(packet.freeze())
+        self.backend_moved = self.now();
+        Ok(())
     }
 
-    /// Receives more of the request's body if the backend wants any. `true` if there is news.
+    /// Receives more of the request's body if the backend wants more than is held. `true` if there
+    /// is news.
     fn poll_client_body(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         if self.upload == Upload::Received {
-            return Ok(true);
+            return Ok(false);
         }
         // Nothing is read that the backend does not want yet: that is the back-pressure. The end
         // of a body whose last byte is here needs no reading.
         let at_end = self.terms.body == http1::BodyLength::Known(self.progress.received);
-        if self.lease.body_credit() == 0 && !at_end {
+        if self.held.len() >= self.lease.body_credit() && !at_end {
             return Ok(false);
         }
         if let Some(piece) = self.progress.replay.piece(self.replayed) {
             self.replayed += 1;
-            self.held = piece;
+            self.held.push(piece);
             return Ok(true);
         }
         if self.progress.body_complete {
@@ -290,7 +278,7 @@ impl<'a> Relay<'a> {
         }
         self.progress.replay.keep(&data);
         self.replayed += 1;
-        self.held = data;
+        self.held.push(data);
         Ok(())
     }
 
@@ -331,7 +319,8 @@ impl<'a> Relay<'a> {
             };
             moved = true;
             self.backend_moved = self.now();
-            let flush = matches!(event, Ok(Event::Flush | Event::BodyWanted));
+            // Asks for the request's body are collected: their answers leave in one write.
+            let flush = matches!(event, Ok(Event::Flush));
             self.handle(event.map_err(RelayError::Upstream)?)?;
             if flush {
                 break;

@@ -20,6 +20,20 @@ pub fn take() -> BytesMut {
     stocked.unwrap_or_else(|| BytesMut::with_capacity(SIZE))
 }
 
+/// Makes room in `buffer` for a read of `size` bytes or not much less: few large reads cost less than
+/// many small ones. A buffer of the common size is lent, a larger one is allocated.
+pub fn make_room(buffer: &mut BytesMut, size: usize) {
+    let room = buffer.capacity() - buffer.len();
+    if room >= size / 2 {
+        return;
+    }
+    if buffer.capacity() == 0 && size <= SIZE {
+        *buffer = take();
+    } else {
+        buffer.reserve(size);
+    }
+}
+
 /// Takes a buffer back; whatever is in it is forgotten. An odd one is freed instead.
 pub fn give(mut buffer: BytesMut) {
     if renew(&mut buffer) {
@@ -57,6 +71,17 @@ mod tests {
         let again = take();
         assert!(again.is_empty() && again.capacity() >= SIZE);
         assert_eq!(again.as_ptr(), start, "the same memory");
+    }
+
+    #[test]
+    fn a_buffer_that_was_handed_out_whole_makes_way_for_one_of_the_size_wanted() {
+        let mut buffer = BytesMut::new();
+        for size in [SIZE, 8 * SIZE] {
+            make_room(&mut buffer, size);
+            assert!(buffer.capacity() >= size, "{size}");
+            buffer.resize(buffer.capacity(), b'x');
+            drop(buffer.split());
+        }
     }
 
     #[test]

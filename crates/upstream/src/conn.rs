@@ -16,7 +16,8 @@ use crate::buffers;
 use crate::cap::Permit;
 use crate::config::{BackendConfig, Protocol};
 use crate::error::{Error, RequestError};
-use crate::output::Output;
+use crate::output::{HIGH_WATER, Output};
+use crate::pieces::Pieces;
 use crate::request::{BodyLength, IpText, Request};
 use crate::stream::Stream;
 
@@ -154,29 +155,43 @@ impl Conn {
         Ok(())
     }
 
-    /// How many bytes of the request's body may be handed over now in one piece.
+    /// How many bytes of the request's body are wanted now.
     pub(crate) fn body_credit(&self) -> usize {
         if self.output.is_full() {
             return 0;
         }
         match &self.codec {
-            Codec::Ajp(client) => client.body_credit(),
-            Codec::Http(_) => usize::MAX,
+            Codec::Ajp(client) => client.body_wanted().min(HIGH_WATER),
+            Codec::Http(_) => HIGH_WATER,
         }
     }
 
-    /// Hands over a piece of the request's body, no longer than [`Self::body_credit`].
-    pub(crate) fn send_body(&mut self, mut data: Bytes) {
-        match &mut self.codec {
-            Codec::Ajp(client) => {
-                client.begin_data(data.len(), self.output.staging());
-                self.output.push(data);
+    /// Takes what is wanted of the request's body: over AJP13 in as many packets as were asked for,
+    /// to be written all together, over HTTP/1.1 all of it in one chunk.
+    pub(crate) fn send_body(&mut self, body: &mut Pieces) {
+        while !body.is_empty() && !self.output.is_full() {
+            let out = self.output.staging();
+            let mut left = match &mut self.codec {
+                Codec::Ajp(client) => {
+                    let len = client.body_credit().min(body.len());
+                    client.begin_data(len, out);
+                    len
+                }
+                Codec::Http(client) => client.begin_data(body.len(), out),
+            };
+            let is_wanted = left > 0;
+            while let Some(piece) = body.pop(left) {
+                left -= piece.len();
+                self.output.push(piece);
             }
-            Codec::Http(client) => {
-                let taken = client.begin_data(data.len(), self.output.staging());
-                data.truncate(taken);
-                self.output.push(data);
-                client.finish_data(self.output.staging());
+            match &mut self.codec {
+                Codec::Ajp(_) if is_wanted => {}
+                Codec::Ajp(_) => return,
+                Codec::Http(client) => {
+                    client.finish_data(self.output.staging());
+                    // What exceeds the announced length is not sent; the codec has noticed.
+                    body.clear();
+                }
             }
         }
     }
@@ -267,11 +282,7 @@ impl Conn {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.input.capacity() == 0 {
-            self.input = buffers::take();
-        } else if self.input.capacity() - self.input.len() < READ_MIN / 2 {
-            self.input.reserve(self.read_size);
-        }
+        buffers::make_room(&mut self.input, self.read_size);
         let room = self.input.capacity() - self.input.len();
         let read = ready!(self.stream.poll_read(cx, &mut self.input))?;
         if read == room {

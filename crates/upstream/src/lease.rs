@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::backend::{Backend, InFlight};
 use crate::conn::{Conn, Event, Head};
 use crate::error::{Error, RequestError};
+use crate::pieces::Pieces;
 use crate::request::Request;
 
 /// The exclusive use of one connection for one exchange. Only [`Lease::finish`] can give the
@@ -67,20 +67,17 @@ impl Lease {
             .send_request(request, self.in_flight.backend().config())
     }
 
-    /// How many bytes of the request's body may be handed over now in one piece; 0 while none
-    /// are wanted or enough wait to be written.
+    /// How many bytes of the request's body are wanted now; 0 while none are, or while enough wait
+    /// to be written.
     #[must_use]
     pub fn body_credit(&self) -> usize {
         self.conn.body_credit()
     }
 
-    /// Hands over a piece of the request's body, at most [`Lease::body_credit`] long.
-    pub fn send_body(&mut self, data: Bytes) {
-        debug_assert!(
-            data.len() <= self.body_credit(),
-            "a piece within the credit"
-        );
-        self.conn.send_body(data);
+    /// Takes what is wanted of `body` off its front: at least as much as [`Lease::body_credit`]
+    /// says, if there is so much. The more there is, the fewer are the writes.
+    pub fn send_body(&mut self, body: &mut Pieces) {
+        self.conn.send_body(body);
     }
 
     /// Says that the request's body is complete. `false` means that it is shorter than announced,

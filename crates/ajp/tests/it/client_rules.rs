@@ -112,13 +112,31 @@ fn several_asks_are_answered_one_by_one_with_the_least() {
         &[raw::get_body_chunk(100), raw::get_body_chunk(50)],
     );
     let mut out = BytesMut::new();
-    for _ in 0..2 {
-        assert_eq!(client.body_credit(), 50);
+    for left in [2, 1] {
+        assert_eq!(
+            (client.body_credit(), client.body_wanted()),
+            (50, 50 * left)
+        );
         client.send_data(&[b'x'; 50], &mut out);
     }
-    assert_eq!(client.body_credit(), 0);
+    assert_eq!((client.body_credit(), client.body_wanted()), (0, 0));
     take(&mut client, &[raw::get_body_chunk(70)]);
     assert_eq!(client.body_credit(), 70);
+}
+
+#[test]
+fn what_is_wanted_in_all_is_no_more_than_is_left() {
+    let mut client = posting(BodyLength::Known(20_000));
+    assert_eq!(client.body_wanted(), 8186);
+    take(&mut client, &[raw::get_body_chunk(8186)]);
+    assert_eq!(client.body_wanted(), 2 * 8186);
+    take(&mut client, &[raw::get_body_chunk(8186)]);
+    assert_eq!(client.body_wanted(), 20_000);
+    let mut out = BytesMut::new();
+    for len in [8186, 8186, 20_000 - 2 * 8186] {
+        client.send_data(&vec![b'x'; len], &mut out);
+    }
+    assert_eq!(client.body_wanted(), 0);
 }
 
 #[test]

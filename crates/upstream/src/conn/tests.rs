@@ -1,4 +1,5 @@
-//! What is known of a request when its connection breaks: whether any of it reached the backend.
+//! How a request's body goes out, and what is known of a request when its connection breaks: whether
+//! any of it reached the backend.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -79,6 +80,36 @@ async fn nothing_is_sent_before_the_first_write() {
     assert!(!conn.is_undelivered());
 }
 
+#[tokio::test]
+async fn packets_that_were_asked_for_together_leave_together() {
+    let (ours, mut peer) = std::os::unix::net::UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let stream = Stream::Unix(UnixStream::from_std(ours).unwrap());
+    let config = BackendConfig::new(Protocol::Ajp, Address::Unix("unused".into()));
+    let mut conn = Conn::new(stream, &config, None);
+    conn.send_request(&post(&HeaderMap::new(), 1_000_000), &config)
+        .unwrap();
+    poll_fn(|cx| conn.poll_write(cx)).await.unwrap();
+
+    let mut body = Pieces::default();
+    body.push(vec![b'x'; 100_000].into());
+    assert_eq!(conn.body_credit(), 8186, "the first comes unasked");
+    conn.send_body(&mut body);
+    peer.write_all(&b"AB\0\x03\x06\x1f\xfa".repeat(10)).unwrap();
+    for _ in 0..10 {
+        let event = poll_fn(|cx| conn.poll_event(cx)).await.unwrap();
+        assert!(matches!(event, Event::BodyWanted));
+    }
+    assert_eq!(conn.body_credit(), HIGH_WATER, "there is a limit");
+    conn.send_body(&mut body);
+    assert_eq!(body.len(), 100_000 - 8 * 8186);
+    assert_eq!(conn.body_credit(), 0);
+    poll_fn(|cx| conn.poll_write(cx)).await.unwrap();
+    assert_eq!(conn.body_credit(), 3 * 8186);
+    conn.send_body(&mut body);
+    assert_eq!(conn.unwritten(), 3 * 8192);
+}
+
 /// One whole exchange, then a second request that `backend` meets as it does.
 async fn after(stream: Stream, mut peer: Box<dyn Peer>, backend: Backend, body: usize) -> bool {
     let mut conn = conn(stream);
@@ -123,22 +154,28 @@ fn conn(stream: Stream) -> Conn {
     Conn::new(stream, &config, None)
 }
 
-fn send(conn: &mut Conn, body: usize) {
-    let headers = HeaderMap::new();
-    let request = Request {
+fn post(headers: &HeaderMap, body: u64) -> Request<'_> {
+    Request {
         method: &http::Method::POST,
         path: b"/",
         query: None,
         protocol: "HTTP/1.1",
         host: b"a",
-        headers: &headers,
-        body: BodyLength::Known(body as u64),
+        headers,
+        body: BodyLength::Known(body),
         client: ClientFacts::local(),
-    };
+    }
+}
+
+fn send(conn: &mut Conn, body: usize) {
+    let headers = HeaderMap::new();
     let config = BackendConfig::new(Protocol::Http, Address::Unix("unused".into()));
-    conn.send_request(&request, &config).unwrap();
+    conn.send_request(&post(&headers, body as u64), &config)
+        .unwrap();
     if body > 0 {
-        conn.send_body(vec![b'x'; body].into());
+        let mut pieces = Pieces::default();
+        pieces.push(vec![b'x'; body].into());
+        conn.send_body(&mut pieces);
         assert!(conn.finish_body());
     }
 }
