@@ -19,7 +19,8 @@ pub(crate) fn check(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     steps.run("check the fuzz targets", || {
-        cargo(root, &["check", "--quiet", "--manifest-path"])
+        // A lock file of its own, which nobody else would bring up to date.
+        cargo(root, &["check", "--locked", "--quiet", "--manifest-path"])
             .args(&[&manifest.to_string_lossy()])
             .env("RUSTFLAGS", "--deny warnings")
             // Nothing is linked, so libFuzzer itself need not be compiled, nor a C++ compiler be
