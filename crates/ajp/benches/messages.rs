@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use bytes::BytesMut;
 use catamaran_ajp::{
-    BodyLength, Client, ClientConfig, ClientEvent, PacketSize, Request, RequestError,
+    BodyLength, Client, ClientConfig, ClientEvent, PacketSize, Request, RequestError, Response,
     error::Fault,
     message::{body_chunk, end_response, send_headers},
 };
@@ -108,7 +108,6 @@ fn request_fields() -> HeaderMap {
 fn response() -> BytesMut {
     let headers: HeaderMap = [
         (header::CONTENT_TYPE, "text/html;charset=UTF-8"),
-        (header::CONTENT_LENGTH, "347"),
         (header::DATE, "Sat, 21 Nov 2026 02:30:09 GMT"),
         (header::CACHE_CONTROL, "private, no-cache"),
         (HeaderName::from_static("x-request-id"), "0123456789abcdef"),
@@ -117,14 +116,14 @@ fn response() -> BytesMut {
     .into_iter()
     .collect();
     let mut packets = BytesMut::new();
-    send_headers::encode(
-        StatusCode::OK,
-        b"200",
-        &headers,
-        PacketSize::DEFAULT,
-        &mut packets,
-    )
-    .expect("the head fits a packet");
+    let head = Response {
+        status: StatusCode::OK,
+        reason: Some(b"200"),
+        headers: &headers,
+        extra: &[],
+        body: BodyLength::Known(BODY_BYTES as u64),
+    };
+    send_headers::encode(&head, PacketSize::DEFAULT, &mut packets).expect("the head fits a packet");
     body_chunk::encode_prefix(BODY_BYTES, &mut packets);
     packets.resize(packets.len() + BODY_BYTES, b'x');
     packets.extend_from_slice(&[body_chunk::TERMINATOR]);

@@ -389,8 +389,8 @@ pub enum ResponseError {
     /// Control characters in the reason phrase.
     #[error("control characters in the reason phrase")]
     Reason,
-    /// Content-Length is no number or ambiguous.
-    #[error("the content-length of the response is invalid or ambiguous")]
+    /// The body is longer than peers can count.
+    #[error("the content-length of the response is 2^63 or more")]
     ContentLength,
 }
 

@@ -67,6 +67,9 @@ pub(crate) fn forget(headers: &mut HeaderMap) {
 /// Fields that most heads have fewer of.
 const KEPT_CAPACITY_MAX: usize = 48;
 
+/// The longest body of a known length: what every peer can count.
+pub(crate) const LENGTH_MAX: u64 = i64::MAX as u64;
+
 /// The number in a Content-Length: digits and nothing else, below 2^63.
 pub(crate) fn content_length(value: &HeaderValue) -> Result<u64, FieldFault> {
     decimal(value.as_bytes()).ok_or(FieldFault::ContentLength)
@@ -81,7 +84,7 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
         let digit = digit.is_ascii_digit().then(|| digit - b'0')?;
         number.checked_mul(10)?.checked_add(u64::from(digit))
     })?;
-    (number <= i64::MAX as u64).then_some(number)
+    (number <= LENGTH_MAX).then_some(number)
 }
 
 /// Whether the field frames the body: the codec reads and writes those itself.

@@ -17,8 +17,8 @@
 //! ```
 //! use bytes::BytesMut;
 //! use catamaran_ajp::{
-//!     BodyLength, Client, ClientConfig, ClientEvent, End, Request, Server, ServerConfig,
-//!     ServerEvent,
+//!     BodyLength, Client, ClientConfig, ClientEvent, End, Request, Response, Server,
+//!     ServerConfig, ServerEvent,
 //! };
 //! use http::{HeaderMap, Method, StatusCode};
 //!
@@ -52,7 +52,14 @@
 //!     match event {
 //!         ServerEvent::Request(head) => {
 //!             assert_eq!(head.path, "/greeting");
-//!             server.send_head(StatusCode::OK, None, &HeaderMap::new(), &mut down)?;
+//!             let head = Response {
+//!                 status: StatusCode::OK,
+//!                 reason: None,
+//!                 headers: &HeaderMap::new(),
+//!                 extra: &[],
+//!                 body: BodyLength::Unknown,
+//!             };
+//!             server.send_head(&head, &mut down)?;
 //!         }
 //!         ServerEvent::Body(bytes) => server.send_data(&bytes, &mut down),
 //!         ServerEvent::BodyEnd => break,
@@ -90,7 +97,7 @@ pub mod wire;
 pub use client::{Attribute, Client, ClientConfig, ClientEvent, Request, ResponseHead};
 pub use error::{BodyError, Fault, RequestError, ResponseError};
 pub use packet::{PacketSize, PacketSizeError};
-pub use server::{Attributes, End, RequestHead, Server, ServerConfig, ServerEvent};
+pub use server::{Attributes, End, RequestHead, Response, Server, ServerConfig, ServerEvent, Ssl};
 
 /// How long a request's body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

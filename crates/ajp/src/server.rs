@@ -9,10 +9,10 @@
 mod head;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::{
-    Fault, PacketSize, ResponseError, code,
+    BodyLength, Fault, PacketSize, ResponseError, code,
     error::BodyFault,
     exchange::Exchange,
     field,
@@ -21,7 +21,7 @@ use crate::{
     wire::TooLarge,
 };
 
-pub use self::head::{Attributes, RequestHead};
+pub use self::head::{Attributes, RequestHead, Ssl};
 
 /// Settings of the server role.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +63,22 @@ pub enum ServerEvent {
     /// The body is complete; only after a head whose body is not `Known(0)`. After [`End::Owed`]:
     /// what was owed has arrived.
     BodyEnd,
+}
+
+/// The head of a response to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Response<'a> {
+    /// The status, 200 to 999.
+    pub status: StatusCode,
+    /// The phrase behind it; `None` is the usual one.
+    pub reason: Option<&'a [u8]>,
+    /// Fields. Those that concern one connection only are left out, and so is Content-Length, which
+    /// `body` stands for.
+    pub headers: &'a HeaderMap,
+    /// Further ones, sent as they are: what a server adds to every response.
+    pub extra: &'a [(&'a HeaderName, &'a HeaderValue)],
+    /// How long the body is. A known length is announced, and binding.
+    pub body: BodyLength,
 }
 
 /// What [`Server::send_end`] did.
@@ -183,34 +199,36 @@ impl Server {
         }
     }
 
-    /// Appends the head of the response. Without a reason the usual phrase for `status` is sent.
-    /// Fields that concern one connection only are left out. A Content-Length is binding.
+    /// Appends the head of the response.
     ///
     /// # Errors
     /// [`ResponseError`]; nothing is written then, so another head, such as a 500, may be sent.
     pub fn send_head(
         &mut self,
-        status: StatusCode,
-        reason: Option<&[u8]>,
-        headers: &HeaderMap,
+        head: &Response<'_>,
         out: &mut BytesMut,
     ) -> Result<(), ResponseError> {
         let response = match &mut self.stage {
             Stage::Exchange(exchange) if !exchange.response.has_head() => &mut exchange.response,
             _ => return Err(ResponseError::NotDue),
         };
-        if status.is_informational() {
+        if head.status.is_informational() {
             return Err(ResponseError::Interim);
         }
-        let content_length = content_length(headers)?;
-        let reason = reason.unwrap_or_else(|| usual_reason(status));
-        if field::has_control(reason) {
+        let content_length = match head.body {
+            BodyLength::Known(length) if length > field::LENGTH_MAX => {
+                return Err(ResponseError::ContentLength);
+            }
+            BodyLength::Known(length) => Some(length),
+            BodyLength::Unknown => None,
+        };
+        if head.reason.is_some_and(field::has_control) {
             return Err(ResponseError::Reason);
         }
-        send_headers::encode(status, reason, headers, self.config.packet_size, out)
+        send_headers::encode(head, self.config.packet_size, out)
             .map_err(|TooLarge { bytes, max }| ResponseError::HeadTooLarge { bytes, max })?;
         response
-            .head(status, content_length)
+            .head(head.status, content_length)
             .map_err(|_| ResponseError::NotDue)
     }
 
@@ -341,10 +359,14 @@ impl Server {
             Stage::Idle | Stage::Draining(_) | Stage::Over => false,
         };
         if is_due {
-            let mut headers = HeaderMap::with_capacity(1);
-            headers.insert(header::CONTENT_LENGTH, 0.into());
-            let size = self.config.packet_size;
-            let written = send_headers::encode(status, usual_reason(status), &headers, size, out);
+            let head = Response {
+                status,
+                reason: None,
+                headers: &HeaderMap::new(),
+                extra: &[],
+                body: BodyLength::Known(0),
+            };
+            let written = send_headers::encode(&head, self.config.packet_size, out);
             debug_assert_eq!(written, Ok(()), "a head without fields fits any packet");
             out.extend_from_slice(&end_response::CLOSE);
         }
@@ -467,19 +489,4 @@ fn is_quiet(input: &[u8]) -> bool {
         }
         None => input.is_empty(),
     }
-}
-
-/// The length that the response announces, if it does.
-fn content_length(headers: &HeaderMap) -> Result<Option<u64>, ResponseError> {
-    let mut values = headers.get_all(header::CONTENT_LENGTH).iter();
-    let first = values.next().map(field::content_length);
-    match (first.transpose(), values.next()) {
-        (Ok(length), None) => Ok(length),
-        _ => Err(ResponseError::ContentLength),
-    }
-}
-
-/// The phrase for `status`; empty if it has none. Old web servers fail without a phrase string.
-fn usual_reason(status: StatusCode) -> &'static [u8] {
-    status.canonical_reason().unwrap_or_default().as_bytes()
 }

@@ -161,7 +161,7 @@ impl Response {
     pub fn new(status: StatusCode, body: Body) -> Self {
         Self {
             status,
-            headers: HeaderMap::new(),
+            headers: HeaderMap::with_capacity(USUAL_FIELDS),
             body,
             delay: Duration::ZERO,
             after_body: false,
@@ -183,6 +183,9 @@ impl Response {
         self
     }
 }
+
+/// Room for the fields that most responses have. Left to itself a map makes room for twice as many.
+const USUAL_FIELDS: usize = 3;
 
 /// A response body, of any size at a constant price in memory.
 #[derive(Clone, Debug)]

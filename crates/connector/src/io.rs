@@ -24,7 +24,7 @@ pub(crate) mod uring;
 mod wakeups;
 
 use http::HeaderValue;
-use socket2::{SockRef, Socket, TcpKeepalive};
+use socket2::Socket;
 
 use crate::{
     IoModel, StartError,
@@ -253,21 +253,6 @@ fn date() -> HeaderValue {
     let text = httpdate::fmt_http_date(SystemTime::now());
     HeaderValue::from_str(&text).expect("an HTTP date is a valid field value")
 }
-
-/// Small responses leave at once. AJP connections may be idle for ever, so that a front that
-/// vanished without a word is noticed only by probing.
-fn set_options(stream: SockRef<'_>, protocol: Protocol) {
-    // Both are improvements; a connection is served without them too.
-    let _ = stream.set_tcp_nodelay(true);
-    if protocol == Protocol::Ajp {
-        let _ = stream.set_tcp_keepalive(&KEEPALIVE);
-    }
-}
-
-const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
-    .with_time(Duration::from_secs(60))
-    .with_interval(Duration::from_secs(15))
-    .with_retries(4);
 
 /// Read at once at most.
 const READ_MAX: usize = 64 * 1024;

@@ -49,6 +49,11 @@ impl Output {
         self.len() >= OUT_MARK
     }
 
+    /// What to write, if it is in one piece, as almost all small responses are.
+    pub(crate) fn only_slice(&self) -> Option<&[u8]> {
+        self.0.as_ref().and_then(|rope| rope.only_slice())
+    }
+
     /// What to write next, in order, as far as it fits; returns the part of `slices` in use. It
     /// stays where it is in memory until [`advance`](Self::advance) or the next byte is appended;
     /// moving the output moves none of it.

@@ -70,6 +70,15 @@ impl Rope {
         self.tail.clear();
     }
 
+    /// The bytes, if they are in one piece.
+    pub(crate) fn only_slice(&self) -> Option<&[u8]> {
+        match (self.queue.front(), self.queue.len(), self.tail.is_empty()) {
+            (None, _, false) => Some(&self.tail),
+            (Some(piece), 1, true) => Some(piece),
+            _ => None,
+        }
+    }
+
     /// The pieces in order, as far as they fit; returns the part of `slices` in use.
     pub(crate) fn slices<'a, 'b>(&'a self, slices: &'b mut [IoSlice<'a>]) -> &'b [IoSlice<'a>] {
         let mut count = 0;

@@ -7,10 +7,10 @@
 
 use bytes::BytesMut;
 use catamaran_ajp::{
-    BodyLength, Client, ClientConfig, ClientEvent, End, PacketSize, Request, Server, ServerConfig,
-    ServerEvent, code::METHODS,
+    BodyLength, Client, ClientConfig, ClientEvent, End, PacketSize, Request, Response, Server,
+    ServerConfig, ServerEvent, code::METHODS,
 };
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::entropy::Entropy;
 
@@ -358,16 +358,20 @@ impl<'a> Play<'a> {
             return;
         }
         let plan = self.plan;
-        let mut headers = plan.response_headers.clone();
-        if plan.is_response_length_known {
-            headers.insert(header::CONTENT_LENGTH, plan.response_body.len().into());
-        }
+        let head = Response {
+            status: plan.status,
+            reason: None,
+            headers: &plan.response_headers,
+            extra: &[],
+            body: match plan.is_response_length_known {
+                true => BodyLength::Known(plan.response_body.len() as u64),
+                false => BodyLength::Unknown,
+            },
+        };
         let Wire {
             server, server_out, ..
         } = &mut *self.wire;
-        server
-            .send_head(plan.status, None, &headers, server_out)
-            .expect("the head fits");
+        server.send_head(&head, server_out).expect("the head fits");
         server.send_flush(server_out);
         server.send_data(&plan.response_body, server_out);
         self.end_response();

@@ -4,10 +4,10 @@
 //! fields: a web server that gets none may show the fields of the response before.
 
 use bytes::BytesMut;
-use http::{HeaderMap, StatusCode};
+use http::{StatusCode, header};
 
 use crate::{
-    code,
+    BodyLength, Response, code,
     error::DecodeError,
     field,
     message::fields::{self, Fields},
@@ -49,31 +49,38 @@ impl<'a> SendHeaders<'a> {
     }
 }
 
-/// Appends a response head. Fields that concern one connection only are left out.
+/// Appends a response head. Fields that concern one connection only are left out, and so is
+/// Content-Length, which is written from what the body's length is said to be.
 ///
 /// # Errors
 /// [`TooLarge`] if it does not fit one packet; nothing is written then.
-pub fn encode(
-    status: StatusCode,
-    reason: &[u8],
-    headers: &HeaderMap,
-    size: PacketSize,
-    out: &mut BytesMut,
-) -> Result<(), TooLarge> {
+pub fn encode(head: &Response<'_>, size: PacketSize, out: &mut BytesMut) -> Result<(), TooLarge> {
+    let table = &code::RESPONSE_FIELDS;
     let mut writer = Writer::packet(SERVER_MAGIC, out);
     writer.u8(code::SEND_HEADERS);
-    writer.u16(status.as_u16());
-    writer.string(reason);
+    writer.u16(head.status.as_u16());
+    writer.string(head.reason.unwrap_or_else(|| usual_reason(head.status)));
     let count_at = writer.reserve_u16();
     let mut count = 0_u16;
-    for (name, value) in headers {
-        if field::is_hop_by_hop(name) {
-            continue;
-        }
-        fields::encode_name(name, &code::RESPONSE_FIELDS, &mut writer);
+    let own = head
+        .headers
+        .iter()
+        .filter(|(name, _)| **name != header::CONTENT_LENGTH && !field::is_hop_by_hop(name));
+    for (name, value) in own.chain(head.extra.iter().copied()) {
+        fields::encode_name(name, table, &mut writer);
         writer.string(value.as_bytes());
+        count = count.saturating_add(1);
+    }
+    if let BodyLength::Known(length) = head.body {
+        fields::encode_name(&header::CONTENT_LENGTH, table, &mut writer);
+        writer.decimal(length);
         count = count.saturating_add(1);
     }
     writer.fill(count_at, count);
     writer.finish(size.payload_max())
+}
+
+/// The phrase for `status`; empty if it has none. Old web servers fail without a phrase string.
+fn usual_reason(status: StatusCode) -> &'static [u8] {
+    status.canonical_reason().unwrap_or_default().as_bytes()
 }

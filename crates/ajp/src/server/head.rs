@@ -70,18 +70,25 @@ pub struct Attributes {
     pub auth_type: Option<Bytes>,
     /// The route that a balancer chose.
     pub jvm_route: Option<Bytes>,
-    /// The client's certificate as PEM, possibly with its chain.
-    pub ssl_cert: Option<Bytes>,
-    /// The name of the TLS cipher.
-    pub ssl_cipher: Option<Bytes>,
-    /// The TLS session id.
-    pub ssl_session: Option<Bytes>,
-    /// The cipher's key size in bits.
-    pub ssl_key_size: Option<u32>,
+    /// The client's TLS connection; boxed, since most requests have none.
+    pub ssl: Option<Box<Ssl>>,
     /// The shared secret as sent; comparing it, in constant time, is the connector's matter.
     pub secret: Option<Bytes>,
     /// Named attributes in order, repeated ones too.
     pub other: Vec<(Bytes, Bytes)>,
+}
+
+/// The client's TLS connection, as far as the web server tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ssl {
+    /// The client's certificate as PEM, possibly with its chain.
+    pub cert: Option<Bytes>,
+    /// The name of the cipher.
+    pub cipher: Option<Bytes>,
+    /// The session id.
+    pub session: Option<Bytes>,
+    /// The cipher's key size in bits.
+    pub key_size: Option<u32>,
 }
 
 impl fmt::Debug for Attributes {
@@ -90,8 +97,7 @@ impl fmt::Debug for Attributes {
             .field("remote_user", &self.remote_user)
             .field("auth_type", &self.auth_type)
             .field("jvm_route", &self.jvm_route)
-            .field("ssl_cipher", &self.ssl_cipher)
-            .field("ssl_key_size", &self.ssl_key_size)
+            .field("ssl", &self.ssl)
             .field("has_secret", &self.secret.is_some())
             .field("other", &self.other)
             .finish_non_exhaustive()
@@ -200,7 +206,7 @@ fn read_attributes(view: ForwardRequest<'_>, payload: &Bytes) -> Result<Rest, Re
     for item in view.attributes()? {
         match item? {
             ReceivedAttribute::Text(code, value) => rest.set(code, value, payload)?,
-            ReceivedAttribute::KeySize(bits) => rest.attributes.ssl_key_size = Some(bits),
+            ReceivedAttribute::KeySize(bits) => rest.ssl().key_size = Some(bits),
             ReceivedAttribute::Named { name, value } => {
                 let name = line("attribute name", name, payload)?.unwrap_or_default();
                 if name.is_empty() {
@@ -221,6 +227,10 @@ fn read_attributes(view: ForwardRequest<'_>, payload: &Bytes) -> Result<Rest, Re
 }
 
 impl Rest {
+    fn ssl(&mut self) -> &mut Ssl {
+        self.attributes.ssl.get_or_insert_default()
+    }
+
     /// Takes one coded attribute.
     fn set(
         &mut self,
@@ -236,10 +246,10 @@ impl Rest {
             AttributeCode::QueryString => self.query = line("query")?,
             AttributeCode::JvmRoute => attributes.jvm_route = line("route")?,
             AttributeCode::SslCert => {
-                attributes.ssl_cert = opaque("certificate", value, payload)?;
+                self.ssl().cert = opaque("certificate", value, payload)?;
             }
-            AttributeCode::SslCipher => attributes.ssl_cipher = line("cipher")?,
-            AttributeCode::SslSession => attributes.ssl_session = line("tls session")?,
+            AttributeCode::SslCipher => self.ssl().cipher = line("cipher")?,
+            AttributeCode::SslSession => self.ssl().session = line("tls session")?,
             AttributeCode::Secret => attributes.secret = opaque("secret", value, payload)?,
             AttributeCode::StoredMethod => {
                 let method = Method::from_bytes(value.unwrap_or_default());

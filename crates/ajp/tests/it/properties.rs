@@ -5,10 +5,10 @@
 
 use bytes::BytesMut;
 use catamaran_ajp::{
-    Attribute, BodyLength, Client, ClientConfig, ClientEvent, Request, Server, ServerConfig,
-    ServerEvent,
+    Attribute, BodyLength, Client, ClientConfig, ClientEvent, Request, Response, Server,
+    ServerConfig, ServerEvent,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proptest::{collection::vec, option, prelude::*};
 
 use crate::{corpus::bodies, raw};
@@ -130,7 +130,7 @@ proptest! {
         prop_assert_eq!(head.headers, headers);
         prop_assert_eq!(head.body, body);
         prop_assert_eq!((head.server_port, head.is_ssl), (server_port, is_ssl));
-        prop_assert_eq!(head.attributes.ssl_key_size, Some(u32::from(key_size)));
+        prop_assert_eq!(head.attributes.ssl.unwrap().key_size, Some(u32::from(key_size)));
         prop_assert_eq!(head.attributes.remote_user, user.map(Into::into));
         let read = head.attributes.other.into_iter();
         let sent = others.into_iter().map(|(name, value)| (name.into(), value.into()));
@@ -148,11 +148,14 @@ proptest! {
         let (mut up, mut down) = (BytesMut::new(), BytesMut::new());
         let mut server = Server::new(ServerConfig::default());
         server.receive(&mut BytesMut::from(&raw::get().packet()[..]), &mut down).unwrap();
-        let mut with_length = headers.clone();
-        if let Some(length) = length {
-            with_length.insert(header::CONTENT_LENGTH, length.into());
-        }
-        server.send_head(status, Some(reason.as_bytes()), &with_length, &mut down).unwrap();
+        let head = Response {
+            status,
+            reason: Some(reason.as_bytes()),
+            headers: &headers,
+            extra: &[],
+            body: length.map_or(BodyLength::Unknown, BodyLength::Known),
+        };
+        server.send_head(&head, &mut down).unwrap();
 
         let mut client = Client::new(ClientConfig::default());
         client.send_request(&plain_get(&HeaderMap::new()), &mut up).unwrap();

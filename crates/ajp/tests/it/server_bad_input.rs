@@ -4,7 +4,7 @@
 //! The connector runs the same rows over real sockets; here nothing but the codec is in the way.
 
 use bytes::{Buf, BytesMut};
-use catamaran_ajp::{BodyLength, End, Fault, Server, ServerConfig, ServerEvent};
+use catamaran_ajp::{BodyLength, End, Fault, Response, Server, ServerConfig, ServerEvent};
 use http::{HeaderMap, StatusCode};
 
 use crate::raw::{
@@ -94,11 +94,15 @@ impl Connector {
 
     /// Answers 200 without a body.
     fn respond(&mut self) {
-        let headers = HeaderMap::new();
+        let head = Response {
+            status: StatusCode::OK,
+            reason: None,
+            headers: &HeaderMap::new(),
+            extra: &[],
+            body: BodyLength::Unknown,
+        };
         // The head is out already when the owed packet has come.
-        let _ = self
-            .server
-            .send_head(StatusCode::OK, None, &headers, &mut self.out);
+        let _ = self.server.send_head(&head, &mut self.out);
         self.outcome.end = Some(self.server.send_end(&self.input, &mut self.out));
     }
 }

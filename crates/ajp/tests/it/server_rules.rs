@@ -3,7 +3,8 @@
 
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp::{
-    BodyLength, End, PacketSize, RequestHead, ResponseError, Server, ServerConfig, ServerEvent,
+    BodyLength, End, PacketSize, RequestHead, Response, ResponseError, Server, ServerConfig,
+    ServerEvent,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
@@ -69,10 +70,8 @@ impl Conn {
     }
 
     fn head(&mut self, status: u16, headers: &HeaderMap) {
-        let status = StatusCode::from_u16(status).unwrap();
-        self.server
-            .send_head(status, None, headers, &mut self.out)
-            .unwrap();
+        let head = response(status, headers);
+        self.server.send_head(&head, &mut self.out).unwrap();
     }
 
     fn data(&mut self, bytes: &[u8]) {
@@ -91,6 +90,20 @@ impl Conn {
 
 fn length(length: u64) -> HeaderMap {
     HeaderMap::from_iter([(header::CONTENT_LENGTH, length.into())])
+}
+
+/// A head with these fields, of which Content-Length says how long the body is.
+fn response(status: u16, headers: &HeaderMap) -> Response<'_> {
+    let length = headers.get(header::CONTENT_LENGTH);
+    Response {
+        status: StatusCode::from_u16(status).unwrap(),
+        reason: None,
+        headers,
+        extra: &[],
+        body: length.map_or(BodyLength::Unknown, |length| {
+            BodyLength::Known(length.to_str().unwrap().parse().unwrap())
+        }),
+    }
 }
 
 fn no_fields() -> HeaderMap {
@@ -516,42 +529,33 @@ fn a_head_that_cannot_be_sent_leaves_room_for_another() {
         HeaderName::from_static("a"),
         HeaderValue::from_str(&"v".repeat(9000)).unwrap(),
     )]);
-    let mut two_lengths = length(1);
-    two_lengths.append(header::CONTENT_LENGTH, 1.into());
-    let bad_length =
-        HeaderMap::from_iter([(header::CONTENT_LENGTH, HeaderValue::from_static("x"))]);
     let Conn { server, out, .. } = &mut conn;
-    let mut send = |status, reason, headers| server.send_head(status, reason, headers, out);
+    let mut send = |head: &Response<'_>| server.send_head(head, out);
     assert!(matches!(
-        send(StatusCode::OK, None, &too_large),
+        send(&response(200, &too_large)),
         Err(ResponseError::HeadTooLarge { max: 8188, .. })
     ));
     let none = HeaderMap::new();
-    for (result, error) in [
-        (
-            send(StatusCode::OK, Some(b"a\r\nb"), &none),
-            ResponseError::Reason,
-        ),
-        (
-            send(StatusCode::EARLY_HINTS, None, &none),
-            ResponseError::Interim,
-        ),
-        (
-            send(StatusCode::OK, None, &two_lengths),
-            ResponseError::ContentLength,
-        ),
-        (
-            send(StatusCode::OK, None, &bad_length),
-            ResponseError::ContentLength,
-        ),
+    let split = Response {
+        reason: Some(b"a\r\nb"),
+        ..response(200, &none)
+    };
+    let endless = Response {
+        body: BodyLength::Known(1 << 63),
+        ..response(200, &none)
+    };
+    for (head, error) in [
+        (split, ResponseError::Reason),
+        (response(103, &none), ResponseError::Interim),
+        (endless, ResponseError::ContentLength),
     ] {
-        assert_eq!(result, Err(error));
+        assert_eq!(send(&head), Err(error));
     }
     assert_eq!(*out, b""[..]);
     conn.head(500, &no_fields());
     let Conn { server, out, .. } = &mut conn;
     assert_eq!(
-        server.send_head(StatusCode::OK, None, &none, out),
+        server.send_head(&response(200, &none), out),
         Err(ResponseError::NotDue)
     );
     assert_eq!(conn.end(), End::Reuse);
@@ -625,7 +629,7 @@ fn the_last_of_repeated_attributes_counts_and_named_ones_all_do() {
         .attribute(attribute(0x0C, "s3cret"));
     let attributes = Conn::new().request(&request).attributes;
     assert_eq!(attributes.remote_user.as_deref(), Some(&b"bob"[..]));
-    assert_eq!(attributes.ssl_key_size, Some(256));
+    assert_eq!(attributes.ssl.as_ref().unwrap().key_size, Some(256));
     assert_eq!(attributes.other.len(), 2);
     assert_eq!(attributes.secret.as_deref(), Some(&b"s3cret"[..]));
     assert!(!format!("{attributes:?}").contains("s3cret"));

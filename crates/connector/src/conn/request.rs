@@ -50,7 +50,8 @@ pub(super) fn from_ajp(
     check_announced(body, config)?;
     let trusted = proved || config.trusted_peers.contains(peer.remote_ip());
     let identified = trusted && !config.tomcat_authentication;
-    let tls = |value: Option<Bytes>| value.filter(|_| trusted);
+    let ssl = attributes.ssl.filter(|_| trusted);
+    let ssl = ssl.map(|ssl| *ssl).unwrap_or_default();
     let mut other = attributes.other;
     let remote_port = take(&mut other, REMOTE_PORT);
     let local_addr = take(&mut other, LOCAL_ADDR);
@@ -80,11 +81,11 @@ pub(super) fn from_ajp(
             peer: peer.remote_ip(),
         },
         tls: Tls {
-            protocol: tls(protocol),
-            cipher: tls(attributes.ssl_cipher),
-            session: tls(attributes.ssl_session),
-            key_size: attributes.ssl_key_size.filter(|_| trusted),
-            certificate: tls(attributes.ssl_cert),
+            protocol: protocol.filter(|_| trusted),
+            cipher: ssl.cipher,
+            session: ssl.session,
+            key_size: ssl.key_size,
+            certificate: ssl.cert,
         },
         user: attributes.remote_user.filter(|_| identified),
         auth_type: attributes.auth_type.filter(|_| identified),

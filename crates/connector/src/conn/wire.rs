@@ -8,7 +8,7 @@ use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
 use http::{
     HeaderMap, HeaderValue, StatusCode,
-    header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, TRANSFER_ENCODING},
+    header::{CONTENT_TYPE, DATE},
 };
 
 use super::{Io, Refusal};
@@ -108,40 +108,38 @@ impl Wire {
 
     pub(super) fn send_head(
         &mut self,
-        (status, mut headers, length): (StatusCode, HeaderMap, BodyLength),
+        (status, headers, length): (StatusCode, HeaderMap, BodyLength),
         io: &mut Io<'_>,
     ) -> Result<(), Refusal> {
-        let failed = |reason| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, reason);
-        match self {
+        let lacks_date = !headers.contains_key(DATE);
+        let out = io.out.staging();
+        let is_sent = match self {
             Self::Ajp(server) => {
-                for name in [CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH] {
-                    headers.remove(name);
-                }
-                if let BodyLength::Known(length) = length {
-                    headers.insert(CONTENT_LENGTH, length.into());
-                }
-                headers.entry(DATE).or_insert_with(|| io.date.clone());
-                server
-                    .send_head(status, None, &headers, io.out.staging())
-                    .map_err(|_| failed("response-head"))
+                let head = ajp::Response {
+                    status,
+                    reason: None,
+                    headers: &headers,
+                    extra: &[(&DATE, io.date)][..usize::from(lacks_date)],
+                    body: length.into(),
+                };
+                server.send_head(&head, out).is_ok()
             }
             Self::Http(server) => {
-                let date = [("Date", io.date.as_bytes())];
-                let extra = if headers.contains_key(DATE) {
-                    &[]
-                } else {
-                    &date[..]
-                };
                 let head = http1::ResponseHead {
                     status,
                     reason: None,
                     headers: &headers,
-                    extra,
+                    extra: &[("Date", io.date.as_bytes())][..usize::from(lacks_date)],
                     body: length.into(),
                 };
-                server
-                    .send_head(&head, io.out.staging())
-                    .map_err(|_| failed("response-head"))
+                server.send_head(&head, out).is_ok()
+            }
+        };
+        match is_sent {
+            true => Ok(()),
+            false => {
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                Err(Refusal::new(status, "response-head"))
             }
         }
     }
@@ -307,6 +305,15 @@ impl From<http1::BodyLength> for BodyLength {
         match length {
             http1::BodyLength::Known(length) => Self::Known(length),
             http1::BodyLength::Unknown => Self::Unknown,
+        }
+    }
+}
+
+impl From<BodyLength> for ajp::BodyLength {
+    fn from(length: BodyLength) -> Self {
+        match length {
+            BodyLength::Known(length) => Self::Known(length),
+            BodyLength::Unknown => Self::Unknown,
         }
     }
 }

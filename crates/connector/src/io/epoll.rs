@@ -1,7 +1,8 @@
 //! The readiness driver: a few event loops, edge-triggered, each with its own listeners.
 //!
-//! Sockets are registered once, for both directions; what was ready and has not been used up is
-//! remembered in the [`task::Task`], so no system call ever changes a registration. An idle
+//! Sockets are registered when they are first waited for; what was ready and has not been used up is
+//! remembered in the [`task::Task`], so a registration changes only if a peer does not take what it
+//! is sent. An idle
 //! connection holds no buffers: they are lent by the worker for the time of a step. Nothing here
 //! knows a protocol; `Conn` says what to do, the worker does it.
 
@@ -13,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mio::{Events, Interest, Poll, Token, Waker, event::Event};
+use mio::{Events, Poll, Token, Waker, event::Event};
 use slab::Slab;
 use socket2::Socket;
 
@@ -186,6 +187,10 @@ impl Worker {
                 if let Some(until) = until {
                     self.timers.set(key, until);
                 }
+                if let Err(error) = task.watch(self.poll.registry(), Token(key)) {
+                    tracing::warn!(%error, "cannot watch a connection and closes it");
+                    self.close(key, Some("accept"));
+                }
             }
             Fate::Unfinished => {
                 if !std::mem::replace(&mut task.queued, true) {
@@ -268,9 +273,12 @@ impl Worker {
             Ok((stream, peer)) => {
                 self.starved = false;
                 let protocol = acceptor.protocol();
-                let key = self.tasks.vacant_key();
+                let entry = self.tasks.vacant_entry();
+                let key = entry.key();
                 let agent = Agent::new((protocol, key), peer, place, &self.lent);
-                self.open(Task::new(stream, agent));
+                Counters::add(&agent.counters().accepted, 1);
+                entry.insert(Box::new(Task::new(stream, agent)));
+                self.advance(key);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => *ready = false,
             // The peer gave up while it waited in the queue.
@@ -281,26 +289,6 @@ impl Worker {
                 if !std::mem::replace(&mut self.starved, true) {
                     tracing::warn!(%error, "cannot accept connections; trying again until it works");
                 }
-            }
-        }
-    }
-
-    fn open(&mut self, mut task: Task) {
-        Counters::add(&task.agent.counters().accepted, 1);
-        let entry = self.tasks.vacant_entry();
-        let key = entry.key();
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        match task
-            .stream
-            .register(self.poll.registry(), Token(key), interest)
-        {
-            Ok(()) => {
-                entry.insert(Box::new(task));
-                self.advance(key);
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot watch a connection and closes it");
-                self.lent.forget(&task.agent, Some("accept"));
             }
         }
     }

@@ -10,13 +10,14 @@ use std::{
     net::SocketAddr,
     os::unix::fs::{FileTypeExt, PermissionsExt},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::{
     StartError,
-    config::{Address, Config, Listener, UnixSocketMode},
+    config::{Address, Config, Listener, Protocol, UnixSocketMode},
 };
 
 /// A listener that is bound.
@@ -59,6 +60,9 @@ pub(crate) fn bind(
     match &listener.address {
         Address::Tcp(address) => {
             let (address, sockets) = bind_tcp(*address, workers, backlog).map_err(failed)?;
+            for socket in &sockets {
+                set_options(socket, listener.protocol);
+            }
             let listener = Listener {
                 address: Address::Tcp(address),
                 ..listener.clone()
@@ -109,6 +113,23 @@ fn bind_tcp(
     }
     Ok((address, sockets))
 }
+
+/// Sets what connections inherit from the socket that accepted them, so that none costs a call.
+///
+/// Small responses leave at once. AJP connections may be idle for ever, so that a front that
+/// vanished without a word is noticed only by probing.
+fn set_options(socket: &Socket, protocol: Protocol) {
+    // Both are improvements; a connection is served without them too.
+    let _ = socket.set_tcp_nodelay(true);
+    if protocol == Protocol::Ajp {
+        let _ = socket.set_tcp_keepalive(&KEEPALIVE);
+    }
+}
+
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
+    .with_time(Duration::from_secs(60))
+    .with_interval(Duration::from_secs(15))
+    .with_retries(4);
 
 /// Unix sockets have no SO_REUSEPORT: the workers share one.
 fn bind_unix(

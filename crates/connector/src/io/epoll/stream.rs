@@ -1,7 +1,7 @@
 //! TCP and Unix sockets behind one type each: what listens, and what is connected.
 
 use std::{
-    io::{self, IoSlice, Write},
+    io::{self, IoSlice},
     net::{Shutdown, SocketAddr},
     os::fd::{AsFd, BorrowedFd},
 };
@@ -11,13 +11,12 @@ use mio::{
     event::Source,
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
 };
-use rustix::net::{RecvFlags, SendFlags};
-use socket2::{SockRef, Socket};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
+use socket2::Socket;
 
 use crate::{
     config::{Address, Listener, Protocol},
     conn::Peer,
-    io::set_options,
     output::{Output, SLICES_MAX},
 };
 
@@ -68,7 +67,6 @@ impl Acceptor {
         match &self.socket {
             Listening::Tcp { socket, local } => {
                 let (stream, remote) = socket.accept()?;
-                set_options(SockRef::from(&stream), self.protocol);
                 let local = match local {
                     Some(local) => *local,
                     None => stream.local_addr()?,
@@ -91,33 +89,47 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    pub(super) fn register(
+    /// Has the event loop watch the socket, for which it may be watched already.
+    pub(super) fn watch(
         &mut self,
-        registry: &Registry,
-        token: Token,
+        (registry, token): (&Registry, Token),
         interest: Interest,
+        is_watched: bool,
     ) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.register(registry, token, interest),
-            Self::Unix(stream) => stream.register(registry, token, interest),
+        let source: &mut dyn Source = match self {
+            Self::Tcp(stream) => stream,
+            Self::Unix(stream) => stream,
+        };
+        match is_watched {
+            false => source.register(registry, token, interest),
+            true => source.reregister(registry, token, interest),
         }
     }
 
-    // One slice is read or written past libc, whose wrappers are points of cancellation and take a
-    // twentieth of a small exchange for that.
+    // Past libc, whose wrappers are points of cancellation and take a twentieth of a small exchange
+    // for that.
 
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(rustix::net::recv(self, buffer, RecvFlags::empty())?.0)
     }
 
-    /// Writes once: as much of `out` as the socket takes.
-    pub(super) fn write(&mut self, out: &Output) -> io::Result<usize> {
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        match (&mut *self, out.slices(&mut slices)) {
-            (stream, [slice]) => Ok(rustix::net::send(stream, slice, SendFlags::NOSIGNAL)?),
-            (Self::Tcp(stream), slices) => stream.write_vectored(slices),
-            (Self::Unix(stream), slices) => stream.write_vectored(slices),
+    /// Writes once: as much of `out` as the socket takes. With `last`, what is written waits for
+    /// [`finish`](Self::finish), whose word then leaves in the same packet.
+    pub(super) fn write(&mut self, out: &Output, last: bool) -> io::Result<usize> {
+        let mut flags = SendFlags::NOSIGNAL;
+        flags.set(SendFlags::MORE, last);
+        if let Some(slice) = out.only_slice() {
+            return Ok(rustix::net::send(self, slice, flags)?);
         }
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let mut nothing_else = SendAncillaryBuffer::default();
+        let slices = out.slices(&mut slices);
+        Ok(rustix::net::sendmsg(
+            self,
+            slices,
+            &mut nothing_else,
+            flags,
+        )?)
     }
 
     /// Says that nothing more will be sent.

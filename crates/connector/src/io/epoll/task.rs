@@ -2,7 +2,7 @@
 
 use std::{io, time::Instant};
 
-use mio::event::Event;
+use mio::{Interest, Registry, Token, event::Event};
 
 use super::{
     super::{
@@ -18,6 +18,8 @@ use crate::counters::Counters;
 pub(super) struct Task {
     pub(super) stream: Stream,
     pub(super) agent: Agent,
+    /// What the event loop watches the socket for.
+    watched: Option<Interest>,
     /// The socket may have bytes.
     readable: bool,
     /// The socket may take bytes.
@@ -52,14 +54,33 @@ impl Task {
         Self {
             stream,
             agent,
-            // The event that says so comes with the registration.
-            readable: false,
-            writable: false,
+            watched: None,
+            // Most clients have sent a request by the time they are accepted.
+            readable: true,
+            writable: true,
             hung_up: false,
             ended: false,
             gone: false,
             queued: false,
         }
+    }
+
+    /// Has the event loop watch the socket for what it is not ready for, if it does not yet. Not
+    /// before the task has to wait for it: most connections that are served once never do, and few
+    /// that are kept ever wait for room.
+    pub(super) fn watch(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let interest = match self.writable {
+            true => Interest::READABLE,
+            false => Interest::READABLE | Interest::WRITABLE,
+        };
+        if self
+            .watched
+            .is_some_and(|watched| watched.is_writable() || self.writable)
+        {
+            return Ok(());
+        }
+        let is_watched = self.watched.replace(interest).is_some();
+        self.stream.watch((registry, token), interest, is_watched)
     }
 
     /// Takes note of what the socket is ready for.
@@ -143,8 +164,13 @@ impl Task {
 
     /// Sends as much as the socket takes.
     fn flush(&mut self, lent: &Lent) -> Result<(), Reason> {
+        self.send(false, lent)
+    }
+
+    /// The same; with `last`, the end of the stream is said next.
+    fn send(&mut self, last: bool, lent: &Lent) -> Result<(), Reason> {
         while !self.agent.out.is_empty() && self.writable {
-            match self.stream.write(&self.agent.out) {
+            match self.stream.write(&self.agent.out, last) {
                 Ok(0) => return Err(Some("peer-gone")),
                 Ok(count) => {
                     self.agent.out.advance(count);
@@ -216,12 +242,12 @@ impl Task {
     }
 
     fn finish(&mut self, linger: bool, orderly: bool, lent: &Lent) -> Result<bool, Reason> {
-        self.flush(lent)
+        self.send(true, lent)
             .map_err(|reason| reason.filter(|_| orderly))?;
         if !self.agent.out.is_empty() && !self.gone {
             return Ok(false);
         }
-        if !linger || self.ended || self.gone || self.stream.finish().is_err() {
+        if self.ended || self.gone || self.stream.finish().is_err() || !linger {
             return Err(None);
         }
         self.agent.linger(lent);

@@ -6,14 +6,14 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use socket2::{SockRef, Socket};
+use socket2::Socket;
 
 use super::{Hub, Place, connection::Connection};
 use crate::{
     config::{Address, Listener, Protocol},
     conn::Peer,
     counters::Counters,
-    io::{ACCEPT_PAUSE, set_options},
+    io::ACCEPT_PAUSE,
 };
 
 /// A listening socket and its thread's state.
@@ -127,9 +127,6 @@ impl Acceptor {
         self.turn = (self.turn + 1) % self.counters.len();
         let counters = &self.counters[self.turn];
         Counters::add(&counters.accepted, 1);
-        if matches!(self.kind, Kind::Tcp { .. }) {
-            set_options(SockRef::from(&socket), self.protocol);
-        }
         let Some(seat) = place.seat(socket) else {
             return self.give_up("stopped");
         };

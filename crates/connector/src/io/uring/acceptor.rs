@@ -8,7 +8,6 @@ use super::ring::OperationId;
 use crate::{
     config::{Address, Listener, Protocol},
     conn::Peer,
-    io::set_options,
 };
 
 /// A listening socket and what is spoken there.
@@ -56,13 +55,11 @@ impl Acceptor {
         Some(accepted.into())
     }
 
-    /// Who is at the other end of an accepted socket, which gets its options here; an error if it
-    /// has gone.
+    /// Who is at the other end of an accepted socket; an error if it has gone.
     pub(super) fn introduce(&self, socket: &OwnedFd) -> io::Result<Peer> {
         let Transport::Tcp { local } = self.transport else {
             return Ok(Peer::Unix);
         };
-        set_options(SockRef::from(socket), self.protocol);
         let socket = SockRef::from(socket);
         let not_tcp = || io::Error::from(io::ErrorKind::InvalidData);
         let address = |address: socket2::SockAddr| address.as_socket().ok_or_else(not_tcp);
