@@ -74,7 +74,7 @@ pub struct Config {
     /// `packetSize`; mod_jk: `max_packet_size`; mod_proxy_ajp: `ProxyIOBufferSize`.
     pub packet_size: catamaran_ajp::PacketSize,
     /// How many packets of a request body of known length are asked for over AJP besides the one that
-    /// is awaited, at most 15; each saves an upload a round trip. Default 7; 0 asks for one at a time,
+    /// is awaited, at most 15; each saves an upload a round trip. Default 15; 0 asks for one at a time,
     /// as Tomcat does, for a front that cannot be asked ahead.
     pub body_ahead: u8,
     /// Limits on HTTP/1.1 heads and framing.
@@ -139,7 +139,7 @@ impl Default for Config {
             max_keep_alive_requests: None,
             max_swallow_size: 2 << 20,
             packet_size: catamaran_ajp::PacketSize::DEFAULT,
-            body_ahead: 7,
+            body_ahead: 15,
             http_limits: catamaran_http1::Limits::request(),
             secret: None,
             status: None,

@@ -166,9 +166,9 @@ impl<'a> Relay<'a> {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {
         loop {
-            let mut moved = self.poll_upload(cx)?;
-            // Room that writing makes is of use to a body only.
-            moved |= self.poll_backend_write(cx)? && self.upload != Upload::Done;
+            self.poll_upload(cx)?;
+            // Room that writing makes is of use only to a body that the backend wants more of.
+            let mut moved = self.poll_backend_write(cx)? && self.takes_body();
             moved |= self.poll_download(cx)?;
             // What AJP asks for beyond the body's end the codec answers by itself, while it
             // receives: Tomcat waits for that answer before it goes on.
@@ -190,28 +190,27 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Moves the request's body up as far as both sides allow. `true` if anything moved.
-    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
-        let mut moved = false;
+    /// Moves the request's body up as far as both sides allow; it is to be written then.
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), RelayError> {
         while self.upload != Upload::Done && self.download != Download::Ended {
             // All that has arrived first: a packet of AJP13 with little in it costs a round trip
             // like a full one.
             while self.poll_client_body(cx)? {}
-            if self.held.is_empty() {
-                if self.upload == Upload::Received {
-                    self.finish_upload()?;
-                    moved = true;
-                }
-                break;
+            if self.held.is_empty() && self.upload == Upload::Received {
+                return self.finish_upload();
             }
-            if self.lease.body_credit() == 0 {
+            if self.held.is_empty() || !self.takes_body() {
                 break;
             }
             self.lease.send_body(&mut self.held);
             self.backend_moved = self.now();
-            moved = true;
         }
-        Ok(moved && self.lease.unwritten() > 0)
+        Ok(())
+    }
+
+    /// Whether the backend would take more of the request's body at this moment.
+    fn takes_body(&self) -> bool {
+        self.upload != Upload::Done && self.lease.body_credit() > 0
     }
 
     fn finish_upload(&mut self) -> Result<(), RelayError> {

@@ -6,12 +6,13 @@
 
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
-use rustix::net::SendFlags;
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use socket2::SockRef;
 use tokio::io::{AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
@@ -101,15 +102,29 @@ impl Stream {
         }
     }
 
-    /// Writes unless the event loop's last news is that there is no room. The system call is made
-    /// without libc, whose wrapper takes steps for the case that the thread is cancelled.
-    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        fn send(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
-            Ok(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)?)
-        }
-        match self {
-            Self::Tcp(stream) => stream.try_io(Interest::WRITABLE, || send(stream, bytes)),
-            Self::Unix(stream) => stream.try_io(Interest::WRITABLE, || send(stream, bytes)),
+    /// Writes with `send` once there is room, as far as the event loop knows. The system call is to
+    /// be made without libc, whose wrappers take steps for the case that the thread is cancelled.
+    fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        send: impl Fn(BorrowedFd<'_>) -> Result<usize, Errno>,
+    ) -> Poll<io::Result<usize>> {
+        let progress = ready!(poll_proceed(cx));
+        let send = |socket: BorrowedFd<'_>| Ok(send(socket)?);
+        loop {
+            let sent = match self {
+                Self::Tcp(stream) => stream.try_io(Interest::WRITABLE, || send(stream.as_fd())),
+                Self::Unix(stream) => stream.try_io(Interest::WRITABLE, || send(stream.as_fd())),
+            };
+            match sent {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    ready!(self.poll_writable(cx))?;
+                }
+                sent => {
+                    progress.made_progress();
+                    return Poll::Ready(sent);
+                }
+            }
         }
     }
 
@@ -172,18 +187,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let progress = ready!(poll_proceed(cx));
-        loop {
-            match self.try_write(buf) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    ready!(self.poll_writable(cx))?;
-                }
-                written => {
-                    progress.made_progress();
-                    return Poll::Ready(written);
-                }
-            }
-        }
+        self.poll_send(cx, |socket| send(socket, buf, SendFlags::NOSIGNAL))
     }
 
     fn poll_write_vectored(
@@ -191,10 +195,10 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-        }
+        self.poll_send(cx, |socket| {
+            let mut control = SendAncillaryBuffer::default();
+            sendmsg(socket, bufs, &mut control, SendFlags::NOSIGNAL)
+        })
     }
 
     fn is_write_vectored(&self) -> bool {

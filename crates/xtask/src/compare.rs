@@ -27,7 +27,7 @@ use anyhow::{Context, ensure};
 use cargo_metadata::MetadataCommand;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use self::contender::{Contender, Front, LOAD_CORE, Programs, Setting};
+use self::contender::{Asking, Contender, Front, LOAD_CORE, Programs, Setting};
 use self::options::{Mode, Options};
 use crate::needs;
 use crate::step::{Steps, cargo, program, say};
@@ -76,7 +76,12 @@ fn compare(options: &Options, programs: Programs<'_>) -> anyhow::Result<()> {
     );
     for mode in &options.modes {
         match mode {
-            Mode::Page | Mode::Idle | Mode::Bulk => compare_fronts(*mode, options, programs)?,
+            Mode::Page | Mode::Idle => compare_fronts(*mode, Asking::Ahead, options, programs)?,
+            Mode::Bulk => {
+                for asking in [Asking::Ahead, Asking::OneByOne] {
+                    compare_fronts(*mode, asking, options, programs)?;
+                }
+            }
             Mode::Connector => connector::run(options, programs.ours)?,
             Mode::Crowd => connector::run_crowd(options, programs.ours)?,
         }
@@ -85,8 +90,13 @@ fn compare(options: &Options, programs: Programs<'_>) -> anyhow::Result<()> {
 }
 
 /// Fresh processes, so that no measurement inherits the memory of another.
-fn compare_fronts(mode: Mode, options: &Options, programs: Programs<'_>) -> anyhow::Result<()> {
-    let (_backend, backend) = contender::start_backend(programs.ours)?;
+fn compare_fronts(
+    mode: Mode,
+    asking: Asking,
+    options: &Options,
+    programs: Programs<'_>,
+) -> anyhow::Result<()> {
+    let (_backend, backend) = contender::start_backend(programs.ours, asking)?;
     let setting = Setting {
         programs,
         access_log: options.access_log,
@@ -96,11 +106,12 @@ fn compare_fronts(mode: Mode, options: &Options, programs: Programs<'_>) -> anyh
     // What moves pages only says nothing of the rest.
     let contenders = options.contenders.iter();
     let contenders = contenders.filter(|it| mode == Mode::Page || **it != Contender::Bare);
+    let contenders = contenders.filter(|it| asking == Asking::Ahead || it.is_asked());
     let fronts: Vec<Front> = contenders.map(start).collect::<Result<_, _>>()?;
     match mode {
         Mode::Page => page::run(&fronts, options.page_rounds, options.page_seconds),
         Mode::Idle => idle::run(&fronts, options.idle_connections, options.idle_seconds),
-        _ => bulk::run(&fronts, options.bulk_rounds, options.bulk_bytes),
+        _ => bulk::run(&fronts, asking, options.bulk_rounds, options.bulk_bytes),
     }
 }
 

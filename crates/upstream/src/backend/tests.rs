@@ -29,6 +29,8 @@ async fn a_request_that_must_not_run_twice_keeps_away_from_what_may_be_dropped()
     exchange(&backend, Reuse::Lasting, after(0), false).await;
     // It is closed; that it was is noticed ten seconds later.
     let _ = peer.wait_outcome(0);
+    // So that the event loop looks at its sockets.
+    tokio::task::yield_now().await;
     exchange(&backend, Reuse::Any, after(10), false).await;
     exchange(&backend, Reuse::Lasting, after(14), true).await;
     exchange(&backend, Reuse::Any, after(24), true).await;

@@ -2,12 +2,13 @@
 //!
 //! One body at a time on one connection. The client and the backend share the other core and may
 //! be what limits the speed, so the figure to look at is what the front moves for each second of
-//! *its* CPU time.
+//! *its* CPU time. Over AJP13 it depends on the backend: one that asks for a packet at a time makes
+//! every 8 KiB of an upload a round trip, so there is a second table for that.
 
 use anyhow::{Context, ensure};
 
 use super::client::Client;
-use super::contender::Front;
+use super::contender::{Asking, Front};
 use super::procfs;
 use super::series::Spread;
 use super::table::Table;
@@ -20,6 +21,15 @@ enum Direction {
     Up,
 }
 
+impl Direction {
+    fn headings(&self) -> [&'static str; 2] {
+        match self {
+            Self::Down => ["down MB/CPU-s", "down MB/s"],
+            Self::Up => ["up MB/CPU-s", "up MB/s"],
+        }
+    }
+}
+
 /// One body through one front.
 #[derive(Clone, Copy, Debug)]
 struct Transfer {
@@ -29,23 +39,33 @@ struct Transfer {
     took: f64,
 }
 
-/// Measures, and prints the table.
-pub(super) fn run(fronts: &[Front], rounds: usize, bytes: u64) -> anyhow::Result<()> {
+/// Measures, and prints the table. How the backend asks concerns uploads alone.
+pub(super) fn run(
+    fronts: &[Front],
+    asking: Asking,
+    rounds: usize,
+    bytes: u64,
+) -> anyhow::Result<()> {
+    let (directions, what): (&[Direction], _) = match asking {
+        Asking::Ahead => (
+            &[Direction::Down, Direction::Up],
+            "each way; over AJP13 sixteen packets of an upload are asked for at a time",
+        ),
+        Asking::OneByOne => (
+            &[Direction::Up],
+            "up; over AJP13 packets are asked for one by one, as Tomcat does",
+        ),
+    };
     say(&format!(
-        "\n== bulk: {rounds} rounds of {} MiB each way",
+        "\n== bulk: {rounds} rounds of {} MiB {what}",
         bytes >> 20
     ));
-    let mut table = Table::new(&[
-        "front",
-        "down MB/CPU-s",
-        "down MB/s",
-        "up MB/CPU-s",
-        "up MB/s",
-    ]);
-    let mut all: Vec<[Vec<Transfer>; 2]> = fronts.iter().map(|_| Default::default()).collect();
+    let headings = directions.iter().flat_map(Direction::headings);
+    let mut table = Table::new(&Vec::from_iter(std::iter::once("front").chain(headings)));
+    let mut all = vec![vec![Vec::new(); directions.len()]; fronts.len()];
     for _ in 0..rounds {
         for (front, transfers) in fronts.iter().zip(&mut all) {
-            for (direction, transfers) in [Direction::Down, Direction::Up].iter().zip(transfers) {
+            for (direction, transfers) in directions.iter().zip(transfers) {
                 let transfer = measure(front, *direction, bytes);
                 let what = || format!("{direction:?} through {}", front.contender.name());
                 transfers.push(transfer.with_context(what)?);

@@ -46,6 +46,15 @@ pub(super) struct Setting<'a> {
     pub(super) connections: usize,
 }
 
+/// How the backend asks for an upload over AJP13, which is half of what the upload costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// For several packets at once, as our connector does.
+    Ahead,
+    /// For one packet, and for the next when it has come, as Tomcat does.
+    OneByOne,
+}
+
 /// Where the application listens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backend {
@@ -87,6 +96,14 @@ impl Contender {
         }
     }
 
+    /// Whether it is asked for uploads, or is what those that are should be measured by.
+    pub(super) fn is_asked(self) -> bool {
+        matches!(
+            self,
+            Self::OursAjp | Self::ModJk | Self::ModProxyAjp | Self::Nginx
+        )
+    }
+
     /// Starts it on [`FRONT_CORE`] and waits until it relays the page.
     pub(super) fn start(self, setting: Setting<'_>, backend: Backend) -> anyhow::Result<Front> {
         let directory = server::directory()?;
@@ -125,9 +142,13 @@ impl Contender {
 
 /// Starts the backend of all fronts: our own application, the cheapest there is, on
 /// [`LOAD_CORE`].
-pub(super) fn start_backend(binary: &Path) -> anyhow::Result<(Server, Backend)> {
+pub(super) fn start_backend(binary: &Path, asking: Asking) -> anyhow::Result<(Server, Backend)> {
     let binary = binary.to_string_lossy();
     let any = "127.0.0.1:0";
+    let ahead = match asking {
+        Asking::Ahead => "15",
+        Asking::OneByOne => "0",
+    };
     let command = [
         &binary,
         "app",
@@ -139,6 +160,8 @@ pub(super) fn start_backend(binary: &Path) -> anyhow::Result<(Server, Backend)> 
         "epoll",
         "--workers",
         "1",
+        "--body-ahead",
+        ahead,
     ];
     let directory = server::directory()?;
     let mut server = Server::start("the application", &command, LOAD_CORE, directory)?;

@@ -64,7 +64,7 @@ pub(super) struct Knobs {
     packet_size: Option<PacketSize>,
 
     /// Packets of an AJP request body of known length that are asked for ahead, at most 15; 0 for a
-    /// front that cannot be asked ahead [default: 7]
+    /// front that cannot be asked ahead [default: 15]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=15))]
     body_ahead: Option<u8>,
 

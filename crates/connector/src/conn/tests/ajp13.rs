@@ -571,11 +571,11 @@ fn a_body_of_known_length_is_asked_for_ahead() {
 #[test]
 fn an_early_answer_waits_for_all_that_was_asked_ahead() {
     let mut play = ajp13();
-    let mut piped = piped::Script::begin(&mut play, post("/", ajp::BodyLength::Known(100_000)));
+    let mut piped = piped::Script::begin(&mut play, post("/", ajp::BodyLength::Known(1_000_000)));
     piped.refuse_while_reading(&mut play);
     assert_eq!(play.awaiting(), Some(Awaiting::Leftover));
     play.sent();
-    for packet in 0..8 {
+    for packet in 0..16 {
         assert_eq!(play.sent(), [], "after {packet}");
         play.feed(data(b"unread"));
     }
