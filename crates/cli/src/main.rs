@@ -35,6 +35,9 @@ use tracing::level_filters::LevelFilter;
 
 /// Heads and buffers come and go with each request. With glibc's allocator that took 17 % of the
 /// front's CPU, most of it in merging and splitting free chunks.
+///
+/// Without transparent huge pages (`no_thp`): of their 2 MiB little is used, with them 10,000 idle
+/// clients took 500 bytes more each, and no request was cheaper.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -109,8 +109,11 @@ impl Accepting {
 
     fn serve(&mut self, incoming: Incoming) {
         let listener = Arc::clone(&self.listener);
-        self.connections
-            .spawn(Arc::clone(&self.worker).serve(listener, incoming));
+        if let Some(serving) = self.worker.serve(listener, incoming) {
+            // tokio rounds a task up to a multiple of 128 bytes, and the allocator that to its next
+            // power of two; with a box of its own the future takes no more than it needs.
+            self.connections.spawn(Box::pin(serving));
+        }
     }
 
     async fn handle_failure(&mut self, error: &io::Error) {

@@ -5,63 +5,73 @@
 //! network, so that counts as one address.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
 pub(crate) struct Addresses(Arc<Open>);
 
 /// Open connections by address.
-type Open = Mutex<HashMap<IpAddr, usize>>;
+type Open = Mutex<HashMap<Client, usize>>;
+
+/// Whose connections are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Client {
+    Address(Ipv4Addr),
+    /// The first 64 bits of an IPv6 address.
+    Network([u8; 8]),
+}
 
 /// A connection counted for its address, until dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
     open: Arc<Open>,
-    address: IpAddr,
+    client: Client,
 }
 
 impl Addresses {
     /// Counts a connection; `None` if its address has `max` already.
     pub(crate) fn connect(&self, ip: IpAddr, max: usize) -> Option<Counted> {
-        let address = key(ip);
+        let client = Client::of(ip);
         let mut open = lock(&self.0);
-        let count = open.entry(address).or_default();
+        let count = open.entry(client).or_default();
         if *count >= max {
             return None;
         }
         *count += 1;
         Some(Counted {
             open: Arc::clone(&self.0),
-            address,
+            client,
         })
+    }
+}
+
+impl Client {
+    fn of(ip: IpAddr) -> Self {
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => Self::Address(ip),
+            IpAddr::V6(ip) => {
+                let [a, b, c, d, e, f, g, h, ..] = ip.octets();
+                Self::Network([a, b, c, d, e, f, g, h])
+            }
+        }
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         let mut open = lock(&self.open);
-        if let Some(count) = open.get_mut(&self.address) {
+        if let Some(count) = open.get_mut(&self.client) {
             *count -= 1;
             if *count == 0 {
-                open.remove(&self.address);
+                open.remove(&self.client);
             }
         }
     }
 }
 
-fn lock(open: &Open) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+fn lock(open: &Open) -> MutexGuard<'_, HashMap<Client, usize>> {
     open.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn key(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V6(ip) => {
-            let [a, b, c, d, ..] = ip.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
-        v4 => v4,
-    }
 }
 
 #[cfg(test)]

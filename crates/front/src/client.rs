@@ -23,7 +23,8 @@ use tokio::io::AsyncWrite;
 
 use crate::config::ListenerConfig;
 use crate::listener::{Incoming, Listener};
-use crate::watch::{Tick, Watch, Watched};
+use crate::watch::{Watch, Watched};
+use crate::worker::Places;
 
 #[derive(Debug)]
 pub(crate) struct ClientConn {
@@ -37,6 +38,8 @@ pub(crate) struct ClientConn {
     watched: Watched,
     /// What an exchange needs; an idle connection has none, for there are many of them.
     talk: Option<Box<Talk>>,
+    /// Given back last, when the socket is closed.
+    _places: Places,
 }
 
 /// A connection on which something was received.
@@ -124,7 +127,12 @@ pub(crate) enum ClientError {
 
 impl ClientConn {
     /// A connection that a listener accepted.
-    pub(crate) fn new(incoming: Incoming, listener: Arc<Listener>, watch: &Arc<Watch>) -> Self {
+    pub(crate) fn new(
+        incoming: Incoming,
+        listener: Arc<Listener>,
+        watch: &Arc<Watch>,
+        places: Places,
+    ) -> Self {
         Self {
             stream: incoming.stream,
             half_closed: false,
@@ -134,6 +142,7 @@ impl ClientConn {
             listener,
             watched: watch.join(),
             talk: None,
+            _places: places,
         }
     }
 
@@ -224,18 +233,8 @@ impl ClientConn {
         std::future::poll_fn(|cx| self.poll_read(cx)).await
     }
 
-    /// Reads once before `deadline`; `None` if it passes.
-    pub(crate) async fn read_until(&mut self, deadline: Tick) -> Option<io::Result<usize>> {
-        self.watched.set(deadline);
-        std::future::poll_fn(|cx| match self.poll_read(cx) {
-            Poll::Ready(read) => Poll::Ready(Some(read)),
-            Poll::Pending if self.watched.now() >= deadline => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        })
-        .await
-    }
-
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// Reads once; 0 is the client's close.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.half_closed {
             return Poll::Ready(Ok(0));
         }

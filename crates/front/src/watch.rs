@@ -73,6 +73,8 @@ struct Entry {
     deadline: AtomicU64,
     /// Known once the task runs.
     waker: OnceLock<Waker>,
+    /// Its place in the watch.
+    key: usize,
 }
 
 impl Entry {
@@ -88,7 +90,6 @@ impl Entry {
 pub(crate) struct Watched {
     watch: Arc<Watch>,
     entry: Arc<Entry>,
-    key: usize,
 }
 
 impl Watch {
@@ -103,15 +104,17 @@ impl Watch {
 
     /// Takes a place, for a task that says who it is by [`Watched::attach`].
     pub(crate) fn join(self: &Arc<Self>) -> Watched {
+        let mut entries = self.lock();
+        let place = entries.vacant_entry();
         let entry = Arc::new(Entry {
             deadline: AtomicU64::new(u64::MAX),
             waker: OnceLock::new(),
+            key: place.key(),
         });
-        let key = self.lock().insert(Arc::clone(&entry));
+        place.insert(Arc::clone(&entry));
         Watched {
             watch: Arc::clone(self),
             entry,
-            key,
         }
     }
 
@@ -180,7 +183,7 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        self.watch.lock().try_remove(self.key);
+        self.watch.lock().try_remove(self.entry.key);
     }
 }
 

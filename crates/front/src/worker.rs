@@ -49,6 +49,13 @@ pub(crate) struct Worker {
     shared: Arc<Shared>,
 }
 
+/// What a connection holds of the limits on their number, until dropped.
+#[derive(Debug)]
+pub(crate) struct Places {
+    _open: OpenConnection,
+    _of_address: Option<Counted>,
+}
+
 /// A socket that a worker is to accept from.
 pub(crate) type Assignment = (Arc<Listener>, Arc<Acceptor>);
 
@@ -133,34 +140,26 @@ impl Worker {
         while accepting.join_next().await.is_some() {}
     }
 
-    /// Serves one accepted connection. What it takes to admit it is no part of the future, which
-    /// lives as long as the connection.
+    /// Serves one accepted connection, if it is admitted.
     pub(crate) fn serve(
-        self: Arc<Self>,
+        self: &Arc<Self>,
         listener: Arc<Listener>,
         incoming: Incoming,
-    ) -> impl Future<Output = ()> + Send {
-        let mut admitted = match self.admit(&incoming) {
-            Ok(places) => Some((ClientConn::new(incoming, listener, &self.watch), places)),
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+        match self.admit(&incoming) {
+            Ok(places) => {
+                let client = ClientConn::new(incoming, listener, &self.watch, places);
+                Some(serve::serve(Arc::clone(self), client))
+            }
             Err(token) => {
                 self.refuse(&incoming, token);
                 None
-            }
-        };
-        async move {
-            // By reference: what is moved within a future takes its room twice.
-            if let Some((client, _places)) = &mut admitted {
-                client.watched().attach().await;
-                serve::serve(&self, client).await;
             }
         }
     }
 
     /// Counts a connection in, or says why it is not admitted.
-    fn admit(
-        &self,
-        incoming: &Incoming,
-    ) -> Result<(OpenConnection, Option<Counted>), &'static str> {
+    fn admit(&self, incoming: &Incoming) -> Result<Places, &'static str> {
         let site = self.site();
         let open = self.shared.counters.connect(site.server.connections_max);
         let open = open.ok_or("connections-max")?;
@@ -169,14 +168,17 @@ impl Worker {
             .server
             .connections_per_address
             .filter(|_| incoming.is_tcp() && !is_trusted(&site.server.trusted_proxies, ip));
-        let place = match max {
+        let of_address = match max {
             Some(max) => {
                 let place = self.shared.addresses.connect(ip, max.get());
                 Some(place.ok_or("connections-per-address")?)
             }
             None => None,
         };
-        Ok((open, place))
+        Ok(Places {
+            _open: open,
+            _of_address: of_address,
+        })
     }
 
     fn refuse(&self, incoming: &Incoming, token: &'static str) {
