@@ -43,7 +43,7 @@ pub(crate) fn run(steps: &mut Steps, root: &Path, arguments: &[&str]) -> anyhow:
         None => steps.run("build the binary", || build(root, "catamaran"))?,
     };
     let bare = match options.measures_bare() {
-        true => steps.run("build the bare relay", || build(root, "xtask"))?,
+        true => steps.run("build what is bare", || build(root, "xtask"))?,
         false => PathBuf::new(),
     };
     let programs = Programs {
@@ -82,8 +82,8 @@ fn compare(options: &Options, programs: Programs<'_>) -> anyhow::Result<()> {
                     compare_fronts(*mode, asking, options, programs)?;
                 }
             }
-            Mode::Connector => connector::run(options, programs.ours)?,
-            Mode::Crowd => connector::run_crowd(options, programs.ours)?,
+            Mode::Connector => connector::run(options, programs)?,
+            Mode::Crowd => connector::run_crowd(options, programs)?,
         }
     }
     Ok(())

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-use crate::compare::bare;
+use crate::compare::bare::{self, Job};
 use crate::step::{Steps, cargo};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
@@ -45,7 +45,8 @@ fn main() -> ExitCode {
             Ok(seconds) => run(|steps, root| fuzz::all(steps, root, seconds)),
             Err(_) => usage(),
         },
-        [bare::COMMAND, listen, backend] => bare::run(listen, backend),
+        [bare::RELAY, listen, backend] => bare::run(listen, Job::Relay { backend }),
+        [bare::ANSWER, listen] => bare::run(listen, Job::Answer),
         ["compare", options @ ..] => run(|steps, root| compare::run(steps, root, options)),
         _ => usage(),
     };

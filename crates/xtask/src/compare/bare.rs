@@ -1,8 +1,10 @@
-//! A relay that reads nothing of what it moves: what of a front's time is the kernel's alone.
+//! A relay that looks at nothing it moves, and a server that looks at nothing it is asked: what of
+//! the others' time is the kernel's alone.
 //!
-//! A front that understands HTTP cannot be cheaper: it, too, makes one read and one write on either
-//! side for each request. It is a contender of the page, beside those that do something useful, and
-//! runs as a process of its own: this program, called with [`COMMAND`].
+//! A front that understands HTTP cannot be cheaper than the relay: it, too, makes one read and one
+//! write on either side for each request. Nor can a server be cheaper than one that writes the same
+//! bytes after each read. They stand in the tables beside those that do something useful, and run as
+//! processes of their own: this program, called with [`RELAY`] or [`ANSWER`].
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -15,52 +17,83 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-/// What this program is called with to be the relay: where it listens, and the backend's address.
-pub(crate) const COMMAND: &str = "bare-relay";
+use super::contender::PAGE_BYTES;
 
-/// What starts it; `program` is this one, in release mode.
-pub(super) fn command(program: &Path, listen: SocketAddr, backend: SocketAddr) -> Vec<String> {
-    let program = program.display().to_string();
-    let [listen, backend] = [listen, backend].map(|address| address.to_string());
-    vec![program, COMMAND.to_owned(), listen, backend]
+/// What this program is called with to be the relay: where it listens, and the backend's address.
+pub(crate) const RELAY: &str = "bare-relay";
+
+/// What this program is called with to be the server: where it listens.
+pub(crate) const ANSWER: &str = "bare-answer";
+
+/// What a connection gets for what arrives on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Job<'a> {
+    /// It is passed on to a connection to this backend, which each client has for itself.
+    Relay { backend: &'a str },
+    /// One page.
+    Answer,
 }
 
-/// Relays until the process is killed: each client has a connection to the backend of its own.
-pub(crate) fn run(listen: &str, backend: &str) -> anyhow::Result<()> {
+/// What starts the relay; `program` is this one, in release mode.
+pub(super) fn relay(program: &Path, listen: SocketAddr, backend: SocketAddr) -> Vec<String> {
+    let program = program.display().to_string();
+    let [listen, backend] = [listen, backend].map(|address| address.to_string());
+    vec![program, RELAY.to_owned(), listen, backend]
+}
+
+/// What starts the server.
+pub(super) fn answer(program: &Path, listen: SocketAddr) -> Vec<String> {
+    let program = program.display().to_string();
+    vec![program, ANSWER.to_owned(), listen.to_string()]
+}
+
+/// Serves until the process is killed.
+pub(crate) fn run(listen: &str, job: Job<'_>) -> anyhow::Result<()> {
     let listener = TcpListener::bind(listen).with_context(|| format!("listening on {listen}"))?;
     listener.set_nonblocking(true)?;
     let queue = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let listening = place(&listener);
     epoll::add(&queue, &listener, key(listening), epoll::EventFlags::IN)?;
-    let mut relay = Relay {
+    let mut bare = Bare {
         queue,
         pairs: Vec::new(),
+        answer: match job {
+            Job::Relay { .. } => None,
+            Job::Answer => Some(page()),
+        },
     };
     let mut events = Vec::with_capacity(EVENTS);
     let mut buffer = vec![0; BUFFER];
     loop {
         events.clear();
-        epoll::wait(&relay.queue, spare_capacity(&mut events), None)?;
+        epoll::wait(&bare.queue, spare_capacity(&mut events), None)?;
         for event in &events {
             let place = usize::try_from(event.data.u64()).context("a key of ours")?;
             if place == listening {
-                relay.accept(&listener, backend)?;
-            } else if !relay.pass_on(place, &mut buffer) {
-                relay.close(place);
+                bare.accept(&listener, job)?;
+            } else if !bare.serve(place, &mut buffer) {
+                bare.close(place);
             }
         }
     }
 }
 
-struct Relay {
+struct Bare {
     queue: OwnedFd,
-    /// Each socket at its [`place`], with that of the other end.
+    /// Each socket at its [`place`], with that of the one that is written to.
     pairs: Vec<Option<(TcpStream, usize)>>,
+    /// What is written, if not what was read.
+    answer: Option<Vec<u8>>,
 }
 
-impl Relay {
-    fn accept(&mut self, listener: &TcpListener, backend: &str) -> anyhow::Result<()> {
+impl Bare {
+    fn accept(&mut self, listener: &TcpListener, job: Job<'_>) -> anyhow::Result<()> {
         while let Ok((client, _)) = listener.accept() {
+            let Job::Relay { backend } = job else {
+                let own = place(&client);
+                self.watch(client, own)?;
+                continue;
+            };
             let server = TcpStream::connect(backend).with_context(|| backend.to_owned())?;
             let (near, far) = (place(&client), place(&server));
             self.watch(client, far)?;
@@ -86,10 +119,10 @@ impl Relay {
         self.pairs.get(place)?.as_ref()
     }
 
-    /// Passes on what has arrived; `false` if the pair is to be closed. The page and its request fit
-    /// into one read and into the room that a socket has: anything else ends the connection, which
-    /// the load counts as an error.
-    fn pass_on(&self, place: usize, buffer: &mut [u8]) -> bool {
+    /// Reads what has arrived, and writes; `false` if the pair is to be closed. The page and its
+    /// request fit into one read and into the room that a socket has: anything else ends the
+    /// connection, which the load counts as an error.
+    fn serve(&self, place: usize, buffer: &mut [u8]) -> bool {
         let Some((from, other)) = self.at(place) else {
             // Closed with its other end, in the same turn.
             return true;
@@ -99,7 +132,8 @@ impl Relay {
         };
         match recv(from, &mut *buffer, RecvFlags::empty()) {
             Ok((_, read @ 1..)) if read < BUFFER => {
-                send(to, &buffer[..read], SendFlags::NOSIGNAL) == Ok(read)
+                let bytes = self.answer.as_deref().unwrap_or(&buffer[..read]);
+                send(to, bytes, SendFlags::NOSIGNAL) == Ok(bytes.len())
             }
             Err(Errno::AGAIN) => true,
             _ => false,
@@ -111,6 +145,17 @@ impl Relay {
             self.pairs[other] = None;
         }
     }
+}
+
+/// A response as nginx gives it, but for the date.
+fn page() -> Vec<u8> {
+    let body = "x".repeat(PAGE_BYTES);
+    format!(
+        "HTTP/1.1 200 OK\r\nServer: bare\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\
+         Content-Type: text/html\r\nContent-Length: {PAGE_BYTES}\r\nConnection: keep-alive\r\n\r\n\
+         {body}"
+    )
+    .into_bytes()
 }
 
 /// Its descriptor, as an index.

@@ -9,7 +9,6 @@ mod crowd;
 mod load;
 mod served;
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -17,6 +16,7 @@ use anyhow::Context;
 use self::crowd::Crowd;
 use self::load::Tool;
 use self::served::{Pages, Protocol, Server};
+use super::contender::Programs;
 use super::options::Options;
 use super::page::order;
 use super::pause;
@@ -46,9 +46,9 @@ struct Sample {
 }
 
 /// Measures every load, and prints the table.
-pub(super) fn run(options: &Options, binary: &Path) -> anyhow::Result<()> {
+pub(super) fn run(options: &Options, programs: Programs<'_>) -> anyhow::Result<()> {
     let (rounds, seconds) = (options.page_rounds, options.page_seconds);
-    let tool = Tool::new(options.tool, binary);
+    let tool = Tool::new(options.tool, programs.ours);
     say(&format!(
         "\n== connector: {rounds} rounds of {seconds} s, 347 bytes, load by {tool}\n"
     ));
@@ -57,7 +57,8 @@ pub(super) fn run(options: &Options, binary: &Path) -> anyhow::Result<()> {
         let servers: Vec<Server> = options
             .servers
             .iter()
-            .map(|kind| kind.start(binary, Pages::Usual))
+            .filter(|kind| **kind != Kind::Bare || load.keeps())
+            .map(|kind| kind.start(programs, Pages::Usual))
             .collect::<Result<_, _>>()?;
         let mut targets = targets(&servers, &tool);
         for target in &targets {
@@ -201,16 +202,16 @@ fn rows(load: Load, servers: &[Server], targets: &[Target]) -> String {
 }
 
 /// Measures what connections cost that do nothing, and prints the table.
-pub(super) fn run_crowd(options: &Options, binary: &Path) -> anyhow::Result<()> {
+pub(super) fn run_crowd(options: &Options, programs: Programs<'_>) -> anyhow::Result<()> {
     let (connections, seconds) = (options.idle_connections, options.idle_seconds);
     say(&format!(
         "\n== crowd: {connections} connections served once, then idle for {seconds} s\n\n{CROWD_HEADING}"
     ));
-    for kind in &options.servers {
-        let protocols = kind.start(binary, Pages::Small)?.protocols();
+    for kind in options.servers.iter().filter(|kind| **kind != Kind::Bare) {
+        let protocols = kind.start(programs, Pages::Small)?.protocols();
         for protocol in protocols {
             // A fresh process for each, so that none inherits the memory of another.
-            let server = kind.start(binary, Pages::Small)?;
+            let server = kind.start(programs, Pages::Small)?;
             let row = crowd_row(&server, protocol, connections, seconds);
             say(&row.with_context(|| kind.name())?);
         }

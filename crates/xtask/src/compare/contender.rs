@@ -123,13 +123,13 @@ impl Contender {
             Self::ModJk => conf::mod_jk(place)?,
             Self::ModProxyAjp => conf::mod_proxy(place, "ajp")?,
             Self::ModProxyHttp => conf::mod_proxy(place, "http")?,
-            Self::Bare => bare::command(setting.programs.bare, address, backend.http),
+            Self::Bare => bare::relay(setting.programs.bare, address, backend.http),
         };
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
         let mut server = Server::start(self.name(), &command, FRONT_CORE, directory)?;
         server.wait_until(|_| {
             let length = Client::connect(address)?.get("/")?;
-            ensure!(length == PAGE_BYTES, "the page has {length} bytes");
+            ensure!(length == PAGE_BYTES as u64, "the page has {length} bytes");
             Ok(())
         })?;
         Ok(Front {
@@ -186,4 +186,4 @@ pub(super) const FRONT_CORE: usize = 0;
 /// The core that the load and the backend share.
 pub(super) const LOAD_CORE: usize = 1;
 /// What `/` answers.
-const PAGE_BYTES: u64 = 347;
+pub(super) const PAGE_BYTES: usize = 347;

@@ -18,8 +18,9 @@ pub(crate) const USAGE: &str = "\
       --connections N idle connections (10000)
       --mebibytes N   size of a bulk body (1024)
       --only A,B      ours-ajp ours-http nginx haproxy mod_jk mod_proxy_ajp mod_proxy_http,
-                      and bare-relay, which reads nothing of what it moves (for the page)
-      --servers A,B   threads epoll uring tomcat nginx, for connector and crowd
+                      and bare-relay, which looks at nothing it moves (for the page)
+      --servers A,B   threads epoll uring tomcat nginx, for connector and crowd, and bare-answer,
+                      which looks at nothing it is asked (for connector)
       --loads A,B     10 100 500 closing idle, for connector
       --load TOOL     bench, or wrk, which speaks no AJP13 (bench)
       --access-log    every front writes its access log (off)
@@ -109,9 +110,14 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether the bare relay is among what is measured.
+    /// Whether something of [`super::bare`] is among what is measured.
     pub(super) fn measures_bare(&self) -> bool {
-        self.modes.contains(&Mode::Page) && self.contenders.contains(&Contender::Bare)
+        let is_measured = |mode: &Mode| match mode {
+            Mode::Page => self.contenders.contains(&Contender::Bare),
+            Mode::Connector => self.servers.contains(&Kind::Bare),
+            Mode::Idle | Mode::Bulk | Mode::Crowd => false,
+        };
+        self.modes.iter().any(is_measured)
     }
 
     fn make_quick(&mut self) {

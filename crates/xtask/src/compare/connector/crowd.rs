@@ -72,7 +72,7 @@ fn join(server: &Server, protocol: Protocol) -> anyhow::Result<TcpStream> {
 
 fn ends_with_the_page(answer: &[u8]) -> bool {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n");
-    end.is_some_and(|end| answer.len() >= end + 4 + super::served::PAGE_BYTES)
+    end.is_some_and(|end| answer.len() >= end + 4 + super::super::contender::PAGE_BYTES)
 }
 
 const CPING: [u8; 5] = [0x12, 0x34, 0, 1, 10];

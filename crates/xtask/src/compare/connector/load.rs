@@ -57,7 +57,8 @@ impl Load {
         }
     }
 
-    fn keeps(self) -> bool {
+    /// Whether clients keep their connections.
+    pub(super) fn keeps(self) -> bool {
         !matches!(self, Self::Closing(_))
     }
 }

@@ -11,9 +11,10 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 
+use super::super::bare;
 use super::super::client::Client;
 use super::super::conf::nginx_command;
-use super::super::contender::FRONT_CORE;
+use super::super::contender::{FRONT_CORE, PAGE_BYTES, Programs};
 use super::super::server;
 
 /// Who serves.
@@ -24,6 +25,8 @@ pub(in crate::compare) enum Kind {
     Uring,
     Tomcat,
     Nginx,
+    /// No server at all, but what any costs at least; it closes no connection by itself.
+    Bare,
 }
 
 /// What is spoken.
@@ -59,16 +62,14 @@ pub(super) struct Server {
     http: SocketAddr,
 }
 
-/// What the page has.
-pub(super) const PAGE_BYTES: usize = 347;
-
 impl Kind {
-    pub(in crate::compare) const ALL: [Self; 5] = [
+    pub(in crate::compare) const ALL: [Self; 6] = [
         Self::Threads,
         Self::Epoll,
         Self::Uring,
         Self::Tomcat,
         Self::Nginx,
+        Self::Bare,
     ];
 
     /// As it is written on the command line and in tables; of ours, the name of the I/O model.
@@ -79,6 +80,7 @@ impl Kind {
             Self::Uring => "uring",
             Self::Tomcat => "tomcat",
             Self::Nginx => "nginx",
+            Self::Bare => "bare-answer",
         }
     }
 
@@ -91,16 +93,18 @@ impl Kind {
     }
 
     /// Starts it on [`FRONT_CORE`] and waits until it serves the page.
-    pub(super) fn start(self, binary: &Path, pages: Pages) -> anyhow::Result<Server> {
+    pub(super) fn start(self, programs: Programs<'_>, pages: Pages) -> anyhow::Result<Server> {
         let directory = server::directory()?;
         let root = directory.path().to_owned();
         let (ajp, http) = (server::unused_address()?, server::unused_address()?);
         let (command, ajp) = match self {
-            Self::Threads | Self::Epoll | Self::Uring => {
-                (connector(self, (binary, pages), [ajp, http]), Some(ajp))
-            }
+            Self::Threads | Self::Epoll | Self::Uring => (
+                connector(self, (programs.ours, pages), [ajp, http]),
+                Some(ajp),
+            ),
             Self::Tomcat => (tomcat(&root, ajp, http)?, Some(ajp)),
             Self::Nginx => (nginx(&root, http)?, None),
+            Self::Bare => (bare::answer(programs.bare, http), None),
         };
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
         let process = server::Server::start(self.name(), &command, FRONT_CORE, directory)?;
