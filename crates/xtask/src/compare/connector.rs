@@ -15,7 +15,7 @@ use anyhow::Context;
 
 use self::crowd::Crowd;
 use self::load::Tool;
-use self::served::{Pages, Protocol, Server};
+use self::served::{Protocol, Server};
 use super::contender::Programs;
 use super::options::Options;
 use super::page::order;
@@ -58,7 +58,7 @@ pub(super) fn run(options: &Options, programs: Programs<'_>) -> anyhow::Result<(
             .servers
             .iter()
             .filter(|kind| **kind != Kind::Bare || load.keeps())
-            .map(|kind| kind.start(programs, Pages::Usual))
+            .map(|kind| kind.start(programs))
             .collect::<Result<_, _>>()?;
         let mut targets = targets(&servers, &tool);
         for target in &targets {
@@ -208,10 +208,10 @@ pub(super) fn run_crowd(options: &Options, programs: Programs<'_>) -> anyhow::Re
         "\n== crowd: {connections} connections served once, then idle for {seconds} s\n\n{CROWD_HEADING}"
     ));
     for kind in options.servers.iter().filter(|kind| **kind != Kind::Bare) {
-        let protocols = kind.start(programs, Pages::Small)?.protocols();
+        let protocols = kind.start(programs)?.protocols();
         for protocol in protocols {
             // A fresh process for each, so that none inherits the memory of another.
-            let server = kind.start(programs, Pages::Small)?;
+            let server = kind.start(programs)?;
             let row = crowd_row(&server, protocol, connections, seconds);
             say(&row.with_context(|| kind.name())?);
         }

@@ -45,14 +45,6 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// The pages that our allocator asks for. Huge ones round the memory of a small process up by as
-/// much as 2 MiB, which is no connection's cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pages {
-    Usual,
-    Small,
-}
-
 /// A server that runs.
 #[derive(Debug)]
 pub(super) struct Server {
@@ -93,15 +85,14 @@ impl Kind {
     }
 
     /// Starts it on [`FRONT_CORE`] and waits until it serves the page.
-    pub(super) fn start(self, programs: Programs<'_>, pages: Pages) -> anyhow::Result<Server> {
+    pub(super) fn start(self, programs: Programs<'_>) -> anyhow::Result<Server> {
         let directory = server::directory()?;
         let root = directory.path().to_owned();
         let (ajp, http) = (server::unused_address()?, server::unused_address()?);
         let (command, ajp) = match self {
-            Self::Threads | Self::Epoll | Self::Uring => (
-                connector(self, (programs.ours, pages), [ajp, http]),
-                Some(ajp),
-            ),
+            Self::Threads | Self::Epoll | Self::Uring => {
+                (connector(self, programs.ours, [ajp, http]), Some(ajp))
+            }
             Self::Tomcat => (tomcat(&root, ajp, http)?, Some(ajp)),
             Self::Nginx => (nginx(&root, http)?, None),
             Self::Bare => (bare::answer(programs.bare, http), None),
@@ -156,16 +147,8 @@ impl Server {
     }
 }
 
-fn connector(
-    kind: Kind,
-    (binary, pages): (&Path, Pages),
-    [ajp, http]: [SocketAddr; 2],
-) -> Vec<String> {
-    let mut command: Vec<String> = match pages {
-        Pages::Usual => Vec::new(),
-        Pages::Small => ["env", "MIMALLOC_ALLOW_THP=0"].map(str::to_owned).to_vec(),
-    };
-    command.extend([binary.to_string_lossy().into_owned(), "app".to_owned()]);
+fn connector(kind: Kind, binary: &Path, [ajp, http]: [SocketAddr; 2]) -> Vec<String> {
+    let mut command = vec![binary.to_string_lossy().into_owned(), "app".to_owned()];
     let connections = CONNECTIONS_MAX.to_string();
     let mut option = |name: &str, value: &str| command.push(format!("--{name}={value}"));
     option("ajp", &ajp.to_string());
