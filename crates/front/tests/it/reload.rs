@@ -249,6 +249,11 @@ fn reloads_under_load_fail_no_request() {
         stopped.store(true, Ordering::Relaxed);
         served = clients.into_iter().map(|it| it.join().unwrap()).sum();
     });
+    // An exchange is counted after its client has the answer.
+    let counted = Deadline::default().poll("every answer counted", || {
+        (running.counters().responses[2] >= served).then_some(())
+    });
+    counted.unwrap();
     let counters = running.counters();
     assert_eq!(counters.responses[2], served);
     assert_eq!(counters.reasons.len(), 0, "{counters:?}");
