@@ -7,8 +7,8 @@
 //! account is left out if it is exactly right.
 
 use bytes::BytesMut;
-use catamaran_ajp::{BodyLength, Server, ServerConfig, ServerEvent};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use catamaran_ajp::{BodyLength, Response, Server, ServerConfig, ServerEvent};
+use http::{HeaderMap, StatusCode};
 
 use super::backend::{Conn, Front};
 
@@ -233,9 +233,14 @@ impl Request {
             return [head.as_bytes(), body].concat();
         };
         let mut out = BytesMut::new();
-        let headers = HeaderMap::from_iter([(header::CONTENT_LENGTH, HeaderValue::from(length))]);
-        let sent = server.send_head(StatusCode::OK, None, &headers, &mut out);
-        if sent.is_ok() {
+        let head = Response {
+            status: StatusCode::OK,
+            reason: None,
+            headers: &HeaderMap::new(),
+            extra: &[],
+            body: BodyLength::Known(length as u64),
+        };
+        if server.send_head(&head, &mut out).is_ok() {
             server.send_data(body, &mut out);
             server.send_end(input, &mut out);
         }
