@@ -347,10 +347,10 @@ impl Conn {
         let waiting = io.input.len();
         while let Some(event) = self.wire.receive(io)? {
             let request = match event {
-                Event::Ajp(head) => request::from_ajp(*head, &self.peer, &self.config)?,
+                Event::Ajp(head) => request::from_ajp(head, &self.peer, &self.config)?,
                 Event::Http(head) => {
                     self.exchange.expects_continue = head.expect_continue;
-                    request::from_http(*head, &self.peer, &self.config)?
+                    request::from_http(head, &self.peer, &self.config)?
                 }
                 // An empty packet after the last request, as lighttpd sends it.
                 Event::Body(_) | Event::BodyEnd => continue,
@@ -362,7 +362,7 @@ impl Conn {
             self.state = State::Serving;
             return Ok(match request::redirect(&request, &self.config) {
                 Some(redirect) => self.respond(redirect, io),
-                None => Action::Serve(Box::new(request)),
+                None => Action::Serve(request),
             });
         }
         self.heard |= waiting > 0 && io.input.is_empty();

@@ -110,7 +110,11 @@ impl RequestHead {
         let mut view = ForwardRequest::decode(payload)?;
         let line = |what, text: Option<&[u8]>| line(what, text, payload);
         let path = line("path", view.uri)?.unwrap_or_default();
-        let protocol = line("protocol", view.protocol)?.unwrap_or_default();
+        let protocol = match view.protocol {
+            // The usual one, without a handle on the payload.
+            Some(b"HTTP/1.1") => Bytes::from_static(b"HTTP/1.1"),
+            other => line("protocol", other)?.unwrap_or_default(),
+        };
         let remote_addr = line("remote address", view.remote_addr)?;
         let remote_host = line("remote host", view.remote_host)?;
         let server_name = line("server name", view.server_name)?.unwrap_or_default();

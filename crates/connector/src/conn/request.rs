@@ -27,11 +27,11 @@ use crate::{
 /// CONNECT; 400 for a path, query or Host that an HTTP request could not have; 413 for a body that
 /// is too long.
 pub(super) fn from_ajp(
-    head: ajp::RequestHead,
+    head: Box<ajp::RequestHead>,
     peer: &Peer,
     config: &Config,
-) -> Result<Request, Refusal> {
-    let ajp::RequestHead { attributes, .. } = head;
+) -> Result<Box<Request>, Refusal> {
+    let attributes = head.attributes;
     let proved = prove(&attributes, config)?;
     if attributes
         .other
@@ -63,7 +63,7 @@ pub(super) fn from_ajp(
         None if head.server_name.is_empty() => (local_name(peer), local_port(peer, secure)),
         None => (head.server_name, head.server_port),
     };
-    Ok(Request {
+    Ok(Box::new(Request {
         method: head.method,
         version: head.protocol,
         path,
@@ -92,7 +92,7 @@ pub(super) fn from_ajp(
         route: attributes.jvm_route,
         attributes: other,
         headers: head.headers,
-    })
+    }))
 }
 
 /// The request of an HTTP head: all that is known of the client is its address.
@@ -100,10 +100,10 @@ pub(super) fn from_ajp(
 /// # Errors
 /// 413 for a body that is too long, 421 for a target that names `https`: there is no TLS on this connection (RFC 9110 section 7.4).
 pub(super) fn from_http(
-    head: http1::RequestHead,
+    head: Box<http1::RequestHead>,
     peer: &Peer,
     config: &Config,
-) -> Result<Request, Refusal> {
+) -> Result<Box<Request>, Refusal> {
     if head.target.scheme == Some(http1::Scheme::Https) {
         return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "scheme"));
     }
@@ -117,7 +117,7 @@ pub(super) fn from_http(
         Some(authority) => (authority.host, authority.port.unwrap_or(80)),
         None => (local_name(peer), local_port(peer, false)),
     };
-    Ok(Request {
+    Ok(Box::new(Request {
         method: head.method,
         version: Bytes::from_static(version.as_bytes()),
         path: head.target.path,
@@ -140,7 +140,7 @@ pub(super) fn from_http(
         auth_type: None,
         route: None,
         attributes: Vec::new(),
-    })
+    }))
 }
 
 /// The answer to a request in the clear for a path that is served over TLS only.

@@ -272,6 +272,7 @@ impl Worker {
         match accepted {
             Ok((stream, peer)) => {
                 self.starved = false;
+                *ready = acceptor.has_more();
                 let protocol = acceptor.protocol();
                 let entry = self.tasks.vacant_entry();
                 let key = entry.key();

@@ -53,7 +53,7 @@ pub(super) fn run(options: &Options, programs: Programs<'_>) -> anyhow::Result<(
         "\n== connector: {rounds} rounds of {seconds} s, 347 bytes, load by {tool}\n"
     ));
     say(HEADING);
-    for load in &options.loads {
+    for load in options.loads.iter().filter(|load| tool.makes(**load)) {
         let servers: Vec<Server> = options
             .servers
             .iter()
@@ -263,7 +263,8 @@ const HEADING: &str = "\
 const NOTE: &str = "
 Medians over rounds [lowest..highest]; ratios of CPU per request are made within each round, Tomcat's
 over the same protocol. CPU is utime+stime of all of the server's processes, on one core; the load is
-closed and has the other. Memory is private and written, in the middle of a run.";
+closed and has the other. Over HTTP it is the server that closes for a closing client, for one that
+leaves, and over AJP13 always, the client. Memory is private and written, in the middle of a run.";
 
 const CROWD_HEADING: &str = "\
 | server | RssAnon B/connection | Private_Dirty B/connection | whole server MiB | threads | CPU % idle |

@@ -21,7 +21,7 @@ pub(crate) const USAGE: &str = "\
                       and bare-relay, which looks at nothing it moves (for the page)
       --servers A,B   threads epoll uring tomcat nginx, for connector and crowd, and bare-answer,
                       which looks at nothing it is asked (for connector)
-      --loads A,B     10 100 500 closing idle, for connector
+      --loads A,B     10 100 500 closing leaving idle, for connector
       --load TOOL     bench, or wrk, which speaks no AJP13 (bench)
       --access-log    every front writes its access log (off)
       --binary PATH   measure this build of ours (default: builds the workspace's)

@@ -16,18 +16,22 @@ use super::served::{Protocol, Server};
 pub(in crate::compare) enum Load {
     /// So many clients that keep their connections.
     Kept(usize),
-    /// So many clients that open a connection for each request.
+    /// So many clients that open a connection for each request. Over HTTP they ask the server to
+    /// close it, over AJP13 they have to do that themselves.
     Closing(usize),
+    /// The same, but whatever the protocol it is the client that closes, unannounced.
+    Leaving(usize),
     /// Clients that keep their connections, among others that do nothing.
     AmongIdle { active: usize, idle: usize },
 }
 
 impl Load {
-    pub(in crate::compare) const ALL: [Self; 5] = [
+    pub(in crate::compare) const ALL: [Self; 6] = [
         Self::Kept(10),
         Self::Kept(100),
         Self::Kept(500),
         Self::Closing(500),
+        Self::Leaving(500),
         Self::AmongIdle {
             active: 100,
             idle: 5000,
@@ -39,6 +43,7 @@ impl Load {
         match self {
             Self::Kept(clients) => clients.to_string(),
             Self::Closing(_) => "closing".to_owned(),
+            Self::Leaving(_) => "leaving".to_owned(),
             Self::AmongIdle { .. } => "idle".to_owned(),
         }
     }
@@ -46,13 +51,13 @@ impl Load {
     pub(super) fn idle(self) -> usize {
         match self {
             Self::AmongIdle { idle, .. } => idle,
-            Self::Kept(_) | Self::Closing(_) => 0,
+            Self::Kept(_) | Self::Closing(_) | Self::Leaving(_) => 0,
         }
     }
 
     fn clients(self) -> usize {
         match self {
-            Self::Kept(clients) | Self::Closing(clients) => clients,
+            Self::Kept(clients) | Self::Closing(clients) | Self::Leaving(clients) => clients,
             Self::AmongIdle { active, .. } => active,
         }
     }
@@ -68,6 +73,7 @@ impl fmt::Display for Load {
         match self {
             Self::Kept(clients) => write!(f, "{clients} kept"),
             Self::Closing(clients) => write!(f, "{clients} closing"),
+            Self::Leaving(clients) => write!(f, "{clients} leaving"),
             Self::AmongIdle { active, idle } => write!(f, "{active} among {idle} idle"),
         }
     }
@@ -118,6 +124,11 @@ impl<'a> Tool<'a> {
         Self { kind, binary }
     }
 
+    /// wrk's clients do not leave a connection that may be kept.
+    pub(super) fn makes(&self, load: Load) -> bool {
+        self.kind == ToolKind::Bench || !matches!(load, Load::Leaving(_))
+    }
+
     pub(super) fn speaks(&self, protocol: Protocol) -> bool {
         self.kind == ToolKind::Bench || protocol == Protocol::Http
     }
@@ -166,8 +177,14 @@ impl<'a> Tool<'a> {
         command.args(["bench", "--json", "--quiet", "--threads", "1"]);
         command.args(["--concurrency", &load.clients().to_string()]);
         command.args(["--duration", &format!("{seconds}s")]);
-        if load.keeps() {
-            command.arg("--keep-alive");
+        match load {
+            Load::Closing(_) => {}
+            Load::Leaving(_) => {
+                command.args(["--requests-per-connection", "1"]);
+            }
+            Load::Kept(_) | Load::AmongIdle { .. } => {
+                command.arg("--keep-alive");
+            }
         }
         command
     }
@@ -266,6 +283,7 @@ mod tests {
             "100 kept",
             "500 kept",
             "500 closing",
+            "500 leaving",
             "100 among 5000 idle",
         ];
         assert_eq!(names, expected);
