@@ -1,9 +1,10 @@
 //! Deadlines of many connections, cheaply.
 //!
 //! A connection's deadline changes several times with each request and almost never passes. So
-//! setting one is a single store; a ticker looks at all of them some times a second and wakes the
-//! tasks whose time has come. Time is counted in ticks of a coarse clock: a deadline passes up to
-//! [`PERIOD`] late, which does not matter for timeouts, and reading the clock is a load.
+//! setting one is a store and a look at the earliest; a ticker sees some times a second whether that
+//! has come, and only then looks at all of them, to wake the tasks whose turn it is. Time is counted
+//! in ticks of a coarse clock: a deadline passes up to [`PERIOD`] late, which does not matter for
+//! timeouts, and reading the clock is a load.
 //!
 //! The mutex guards only joining, leaving and the ticker's round; all three happen on one worker's
 //! thread, so nobody waits for it.
@@ -65,6 +66,8 @@ fn millis(duration: Duration) -> u64 {
 pub(crate) struct Watch {
     began: Instant,
     now: AtomicU64,
+    /// No deadline is before this one. May be too early: whoever puts a deadline off leaves it.
+    earliest: AtomicU64,
     entries: Mutex<Slab<Arc<Entry>>>,
 }
 
@@ -98,6 +101,7 @@ impl Watch {
         Arc::new(Self {
             began: Instant::now(),
             now: AtomicU64::new(0),
+            earliest: AtomicU64::new(u64::MAX),
             entries,
         })
     }
@@ -142,11 +146,19 @@ impl Watch {
     fn tick(&self, at: Instant) {
         let now = millis(at.saturating_duration_since(self.began));
         self.now.store(now, Ordering::Relaxed);
+        if self.earliest.load(Ordering::Relaxed) > now {
+            return;
+        }
+        let mut earliest = u64::MAX;
         for (_, entry) in self.lock().iter() {
-            if entry.deadline.load(Ordering::Relaxed) <= now {
+            let deadline = entry.deadline.load(Ordering::Relaxed);
+            if deadline <= now {
                 entry.wake();
             }
+            earliest = earliest.min(deadline);
         }
+        // Nothing is lost: deadlines are set on the thread that ticks.
+        self.earliest.store(earliest, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Slab<Arc<Entry>>> {
@@ -178,6 +190,10 @@ impl Watched {
     /// The task is woken at `deadline`, and on each tick after it until another is set.
     pub(crate) fn set(&self, deadline: Tick) {
         self.entry.deadline.store(deadline.0, Ordering::Relaxed);
+        let earliest = &self.watch.earliest;
+        if deadline.0 < earliest.load(Ordering::Relaxed) {
+            earliest.store(deadline.0, Ordering::Relaxed);
+        }
     }
 }
 
@@ -241,6 +257,28 @@ mod tests {
         assert_eq!(woken(), [1, 1, 0]);
         watch.wake_all();
         assert_eq!(woken(), [2, 2, 1]);
+    }
+
+    #[tokio::test]
+    async fn a_deadline_may_be_brought_forward_and_put_off() {
+        let watch = Watch::new();
+        let count = Arc::new(Count::default());
+        let watched = joined(&watch, Arc::clone(&count));
+        let woken = |at| {
+            watch.tick(watch.began + ms(at));
+            count.0.swap(0, Ordering::Relaxed)
+        };
+        watched.set(Tick(100));
+        watched.set(Tick(1000));
+        assert_eq!(woken(100), 0);
+        watched.set(Tick(200));
+        assert_eq!([woken(199), woken(200), woken(220)], [0, 1, 1]);
+        watched.set(Tick(300));
+        assert_eq!([woken(240), woken(300)], [0, 1]);
+        watched.set(Tick(900));
+        assert_eq!(woken(320), 0);
+        watched.set(Tick(400));
+        assert_eq!(woken(400), 1);
     }
 
     #[tokio::test]
