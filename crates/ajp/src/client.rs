@@ -10,16 +10,14 @@ mod request;
 mod skim;
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::{HeaderMap, Method};
+use http::Method;
 
 use crate::{
     BodyError, Fault, PacketSize, RequestError, code,
     error::{ResponseFault, Violation},
     exchange::{Chunk, Exchange},
-    field,
     message::{body_chunk, data, end_response, forward_request, get_body_chunk, ping},
     packet::{self, SERVER_MAGIC},
-    wire::TooLarge,
 };
 
 pub use self::{
@@ -67,9 +65,10 @@ impl Default for ClientConfig {
 #[derive(Clone, Debug)]
 pub enum ClientEvent {
     /// A 1xx head; only with [`ClientConfig::interim_max`].
-    Interim(ResponseHead),
-    /// The response's head; once, before any [`ClientEvent::Body`].
-    Head(ResponseHead),
+    Interim(Box<ResponseHead>),
+    /// The response's head; once, before any [`ClientEvent::Body`]. Boxed, because it is large beside
+    /// the other events.
+    Head(Box<ResponseHead>),
     /// Bytes of the response's body; never empty.
     Body(Bytes),
     /// The application flushed: pass on what there is.
@@ -96,8 +95,8 @@ pub enum ClientEvent {
 pub struct Client {
     config: ClientConfig,
     stage: Stage,
-    /// An empty map, for its memory.
-    spare: HeaderMap,
+    /// A head that is not needed any more, for its memory.
+    spare: Option<Box<ResponseHead>>,
 }
 
 #[derive(Clone, Debug)]
@@ -114,7 +113,7 @@ impl Client {
         Self {
             config,
             stage: Stage::Idle,
-            spare: HeaderMap::new(),
+            spare: None,
         }
     }
 
@@ -131,9 +130,10 @@ impl Client {
         if !self.is_idle() {
             return Err(RequestError::Busy);
         }
-        request.check(&self.config)?;
-        forward_request::encode(request, self.config.packet_size, out)
-            .map_err(|TooLarge { bytes, max }| RequestError::HeadTooLarge { bytes, max })?;
+        request.check()?;
+        let start = out.len();
+        let encoded = forward_request::encode(request, &self.config, out);
+        encoded.inspect_err(|_| out.truncate(start))?;
         self.stage = Stage::Exchange(Exchange::new(request.body, request.method == Method::HEAD));
         Ok(())
     }
@@ -230,11 +230,10 @@ impl Client {
         received
     }
 
-    /// Takes back the fields of a head that is not needed any more, for the next one to use their
-    /// memory.
-    pub fn recycle(&mut self, mut headers: HeaderMap) {
-        field::forget(&mut headers);
-        self.spare = headers;
+    /// Takes back a head that is not needed any more, for the next one to use its memory.
+    pub fn recycle(&mut self, mut head: Box<ResponseHead>) {
+        head.forget();
+        self.spare = Some(head);
     }
 
     /// The container closed the connection.
@@ -282,8 +281,8 @@ impl Client {
                 Some(&code::SEND_BODY_CHUNK) => receive_chunk(exchange, len, input)?,
                 Some(&code::SEND_HEADERS) => {
                     let payload = input.split_to(len).freeze();
-                    let headers = std::mem::take(&mut self.spare);
-                    Some(receive_head(exchange, &payload, &self.config, headers)?)
+                    let head = self.spare.take().unwrap_or_default();
+                    Some(receive_head(exchange, &payload, &self.config, head)?)
                 }
                 Some(&code::GET_BODY_CHUNK) => {
                     let bytes = get_body_chunk::decode(payload).map_err(ResponseFault::from)?;
@@ -329,6 +328,7 @@ impl Client {
 }
 
 /// Answers what was asked for after the end of the body with empty packets.
+#[inline]
 fn answer_asks(exchange: &mut Exchange, out: &mut BytesMut) {
     let body = &mut exchange.request;
     while body.has_ended() && body.owed() > 0 && body.data(0).is_ok() {
@@ -360,12 +360,12 @@ fn receive_head(
     exchange: &mut Exchange,
     payload: &Bytes,
     config: &ClientConfig,
-    headers: HeaderMap,
+    mut head: Box<ResponseHead>,
 ) -> Result<ClientEvent, Fault> {
     if exchange.response.has_head() {
         return Err(Violation::HeadTwice.into());
     }
-    let head = ResponseHead::read(payload, config.response_fields_max, headers)?;
+    head.read(payload, config.response_fields_max)?;
     if head.status.is_informational() {
         exchange.response.interim(config.interim_max)?;
         return Ok(ClientEvent::Interim(head));

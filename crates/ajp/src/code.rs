@@ -30,6 +30,9 @@ pub const ATTRIBUTES_END: u8 = 0xFF;
 /// High byte of a field name that is a code instead of a string.
 pub const FIELD_CODE: u8 = 0xA0;
 
+/// The name of Content-Length in a request, as it is written.
+pub const CONTENT_LENGTH_OF_REQUEST: [u8; 2] = [FIELD_CODE, 0x08];
+
 /// Methods by code, the first being 1.
 pub static METHODS: [&str; 27] = [
     "OPTIONS",
@@ -256,6 +259,7 @@ mod tests {
             field_code(&REQUEST_FIELDS, &header::CONTENT_LENGTH),
             Some(8)
         );
+        assert_eq!(CONTENT_LENGTH_OF_REQUEST, [0xA0, 8]);
         assert_eq!(field_code(&REQUEST_FIELDS, &header::HOST), Some(0x0B));
         assert_eq!(field_code(&REQUEST_FIELDS, &header::USER_AGENT), Some(0x0E));
         assert_eq!(field_code(&REQUEST_FIELDS, &header::LOCATION), None);

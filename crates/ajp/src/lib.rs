@@ -89,6 +89,7 @@ pub mod code;
 pub mod error;
 mod exchange;
 mod field;
+mod ip;
 pub mod message;
 pub mod packet;
 pub mod server;
@@ -96,6 +97,7 @@ pub mod wire;
 
 pub use client::{Attribute, Client, ClientConfig, ClientEvent, Request, ResponseHead};
 pub use error::{BodyError, Fault, RequestError, ResponseError};
+pub use ip::IpText;
 pub use packet::{PacketSize, PacketSizeError};
 pub use server::{Attributes, End, RequestHead, Response, Server, ServerConfig, ServerEvent, Ssl};
 

@@ -239,8 +239,9 @@ impl<'a> Writer<'a> {
         self.room(bytes.len()).copy_from_slice(bytes);
     }
 
+    /// Bytes as they are.
     #[inline]
-    fn array<const N: usize>(&mut self, bytes: [u8; N]) {
+    pub fn array<const N: usize>(&mut self, bytes: [u8; N]) {
         self.room(N).copy_from_slice(&bytes);
     }
 

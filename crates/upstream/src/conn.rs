@@ -9,7 +9,6 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
-use http::{HeaderMap, StatusCode};
 
 use crate::backend::Reuse;
 use crate::buffers;
@@ -18,16 +17,20 @@ use crate::config::{BackendConfig, Protocol};
 use crate::error::{Error, RequestError};
 use crate::output::{HIGH_WATER, Output};
 use crate::pieces::Pieces;
-use crate::request::{BodyLength, IpText, Request};
+use crate::request::{BodyLength, Request};
 use crate::stream::Stream;
+
+/// A response's head: end-to-end fields only, and no framing.
+pub use catamaran_ajp::ResponseHead as Head;
 
 /// What a backend sent.
 #[derive(Debug)]
 pub enum Event {
     /// An interim response (1xx); the final one follows.
-    Interim(Head),
-    /// The head of the final response.
-    Head(Head),
+    Interim(Box<Head>),
+    /// The head of the final response. It is large beside the others, and in a box lest each event
+    /// be moved at its cost.
+    Head(Box<Head>),
     /// Some bytes of its body, never empty.
     Body(Bytes),
     /// The backend wants what was sent so far to reach the client now.
@@ -36,19 +39,6 @@ pub enum Event {
     BodyWanted,
     /// The response is complete.
     End,
-}
-
-/// A response's head: end-to-end fields only, and no framing.
-#[derive(Clone, Debug)]
-pub struct Head {
-    /// The status.
-    pub status: StatusCode,
-    /// The reason phrase, if it says more than the status does.
-    pub reason: Option<Bytes>,
-    /// End-to-end fields, Content-Length not among them.
-    pub headers: HeaderMap,
-    /// The length the backend announced, if it did.
-    pub content_length: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -63,6 +53,8 @@ pub(crate) struct Conn {
     answered: bool,
     /// Bytes written before the request that was sent last.
     written_before: u64,
+    /// Over HTTP/1.1, a head that is not needed any more, for its memory.
+    spare: Option<Box<Head>>,
     /// The first failure of a read or write. (An end is none.)
     broken: Option<io::ErrorKind>,
     /// Held for its drop, which lets another connection be opened. A probe's has none.
@@ -98,6 +90,7 @@ impl Conn {
             read_size: READ_MIN,
             answered: false,
             written_before: 0,
+            spare: None,
             broken: None,
             permit,
         }
@@ -236,11 +229,16 @@ impl Conn {
         Error::Io(error)
     }
 
-    /// Takes back the fields of a head, for the next response to use their memory.
-    pub(crate) fn recycle(&mut self, headers: HeaderMap) {
+    /// Takes back a head, for the next response to use its memory.
+    pub(crate) fn recycle(&mut self, mut head: Box<Head>) {
         match &mut self.codec {
-            Codec::Ajp(client) => client.recycle(headers),
-            Codec::Http(client) => client.recycle(headers),
+            Codec::Ajp(client) => client.recycle(head),
+            Codec::Http(client) => {
+                client.recycle(std::mem::take(&mut head.headers));
+                // It shares the memory of the buffer, which is wanted back.
+                head.reason = None;
+                self.spare = Some(head);
+            }
         }
     }
 
@@ -255,8 +253,8 @@ impl Conn {
                     .map_err(Error::Ajp)?;
                 return Ok(Some(match event {
                     None => return Ok(None),
-                    Some(ajp::ClientEvent::Interim(head)) => Event::Interim(head.into()),
-                    Some(ajp::ClientEvent::Head(head)) => Event::Head(head.into()),
+                    Some(ajp::ClientEvent::Interim(head)) => Event::Interim(head),
+                    Some(ajp::ClientEvent::Head(head)) => Event::Head(head),
                     Some(ajp::ClientEvent::Body(data)) => Event::Body(data),
                     Some(ajp::ClientEvent::Flush) => Event::Flush,
                     Some(ajp::ClientEvent::BodyWanted) => Event::BodyWanted,
@@ -266,7 +264,7 @@ impl Conn {
             },
             Codec::Http(client) => {
                 let event = client.receive(&mut self.input).map_err(Error::Http)?;
-                Ok(event.map(Event::from))
+                Ok(event.map(|event| http_event(event, &mut self.spare)))
             }
         }
     }
@@ -275,7 +273,7 @@ impl Conn {
         match &mut self.codec {
             Codec::Ajp(_) => Err(Error::Closed),
             Codec::Http(client) => match client.receive_eof() {
-                Ok(Some(event)) => Ok(event.into()),
+                Ok(Some(event)) => Ok(http_event(event, &mut self.spare)),
                 Ok(None) | Err(_) => Err(Error::Closed),
             },
         }
@@ -357,22 +355,13 @@ fn send_ajp(
     out: &mut BytesMut,
 ) -> Result<(), ajp::RequestError> {
     let facts = &request.client;
-    let remote_addr = IpText::new(facts.remote_ip);
-    let local_addr = IpText::new(facts.local_ip);
-    let mut digits = itoa::Buffer::new();
-    let remote_port = facts.remote_port.map(|port| digits.format(port));
-    let local_addr = ajp::Attribute::Request {
-        name: b"AJP_LOCAL_ADDR",
-        value: local_addr.as_bytes(),
-    };
-    let mut attributes = [local_addr; 3];
-    let mut count = 1;
-    let port = remote_port.map(|port| ajp::Attribute::Request {
-        name: b"AJP_REMOTE_PORT",
-        value: port.as_bytes(),
-    });
+    let remote_addr = ajp::IpText::new(facts.remote_ip);
+    let local_addr = ajp::Attribute::LocalAddr(facts.local_ip);
+    let port = facts.remote_port.map(ajp::Attribute::RemotePort);
     let secret = config.ajp.secret.as_ref();
     let secret = secret.map(|secret| ajp::Attribute::Secret(secret.as_bytes()));
+    let mut attributes = [local_addr; 3];
+    let mut count = 1;
     for attribute in port.into_iter().chain(secret) {
         attributes[count] = attribute;
         count += 1;
@@ -413,48 +402,28 @@ fn http_request<'a>(request: &Request<'a>) -> http1::Request<'a> {
     }
 }
 
-impl From<ajp::ResponseHead> for Head {
-    fn from(head: ajp::ResponseHead) -> Self {
-        let ajp::ResponseHead {
-            status,
-            reason,
-            headers,
-            content_length,
-        } = head;
-        Self {
-            status,
-            reason,
-            headers,
-            content_length,
-        }
-    }
-}
-
-impl From<http1::ReceivedHead> for Head {
-    fn from(head: http1::ReceivedHead) -> Self {
+fn http_event(event: http1::ClientEvent, spare: &mut Option<Box<Head>>) -> Event {
+    let mut boxed = |head: http1::ReceivedHead| {
+        let mut place = spare.take().unwrap_or_default();
         let http1::ReceivedHead {
             status,
             reason,
             headers,
             content_length,
         } = head;
-        Self {
+        *place = Head {
             status,
             reason,
             headers,
             content_length,
-        }
-    }
-}
-
-impl From<http1::ClientEvent> for Event {
-    fn from(event: http1::ClientEvent) -> Self {
-        match event {
-            http1::ClientEvent::Interim(head) => Self::Interim(head.into()),
-            http1::ClientEvent::Head(head) => Self::Head(head.into()),
-            http1::ClientEvent::Body(data) => Self::Body(data),
-            http1::ClientEvent::End => Self::End,
-        }
+        };
+        place
+    };
+    match event {
+        http1::ClientEvent::Interim(head) => Event::Interim(boxed(head)),
+        http1::ClientEvent::Head(head) => Event::Head(boxed(head)),
+        http1::ClientEvent::Body(data) => Event::Body(data),
+        http1::ClientEvent::End => Event::End,
     }
 }
 

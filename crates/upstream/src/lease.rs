@@ -111,8 +111,8 @@ impl Lease {
     }
 
     /// Takes back a head that is not needed any more, for the next response to use its memory.
-    pub fn recycle(&mut self, head: Head) {
-        self.conn.recycle(head.headers);
+    pub fn recycle(&mut self, head: Box<Head>) {
+        self.conn.recycle(head);
     }
 
     /// Ends the exchange: the connection goes back to its pool if both messages ended where their

@@ -63,11 +63,12 @@ mod stock;
 mod stream;
 
 pub use backend::{Backend, BackendCounts, Reuse};
+pub use catamaran_ajp::IpText;
 pub use conn::{Event, Head};
 pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use lease::Lease;
 pub use output::Output;
 pub use pieces::Pieces;
-pub use request::{BodyLength, ClientFacts, IpText, Request};
+pub use request::{BodyLength, ClientFacts, Request};
 pub use stock::Stock;
 pub use stream::Stream;

@@ -4,16 +4,11 @@
 //! (which [`http::HeaderMap`] rules out already). So every text is checked here, before a byte is
 //! written; no container's leniency is relied on.
 
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, Method};
 
 use crate::{BodyLength, RequestError, code::AttributeCode, field};
-
-use super::ClientConfig;
-
-/// The longest field name that every container reads: Undertow keeps 255 bytes.
-const FIELD_NAME_BYTES_MAX: usize = 255;
 
 /// One request's head, borrowed from the caller.
 #[derive(Clone, Copy, Debug)]
@@ -72,10 +67,14 @@ pub enum Attribute<'a> {
     SslKeySize(u16),
     /// The secret that Tomcat's `secret` demands with every request.
     Secret(&'a [u8]),
-    /// A named attribute. Tomcat refuses names that it does not know with 403, unless its
+    /// The address that the client connected to: the named attribute `AJP_LOCAL_ADDR`.
+    LocalAddr(IpAddr),
+    /// The client's port: the named attribute `AJP_REMOTE_PORT`.
+    RemotePort(u16),
+    /// Another named attribute. Tomcat refuses names that it does not know with 403, unless its
     /// `allowedRequestAttributesPattern` matches.
     Request {
-        /// Its name, such as `AJP_REMOTE_PORT`.
+        /// Its name, such as `AJP_SSL_PROTOCOL`.
         name: &'a [u8],
         /// Its value.
         value: &'a [u8],
@@ -93,7 +92,9 @@ impl Attribute<'_> {
             Self::SslSession(_) => AttributeCode::SslSession,
             Self::SslKeySize(_) => AttributeCode::SslKeySize,
             Self::Secret(_) => AttributeCode::Secret,
-            Self::Request { .. } => AttributeCode::ReqAttribute,
+            Self::LocalAddr(_) | Self::RemotePort(_) | Self::Request { .. } => {
+                AttributeCode::ReqAttribute
+            }
         }
     }
 
@@ -101,7 +102,7 @@ impl Attribute<'_> {
     /// only be free of zero bytes.
     fn is_sendable(&self) -> bool {
         match *self {
-            Self::SslKeySize(_) => true,
+            Self::SslKeySize(_) | Self::LocalAddr(_) | Self::RemotePort(_) => true,
             Self::SslCert(value) | Self::Secret(value) => !value.contains(&0),
             Self::Request { name, value } => {
                 !name.is_empty() && !field::has_control(name) && !value.contains(&0)
@@ -122,35 +123,15 @@ impl fmt::Debug for Attribute<'_> {
 }
 
 impl Request<'_> {
-    /// Checks what the encoder of FORWARD_REQUEST takes for granted.
-    pub(super) fn check(&self, config: &ClientConfig) -> Result<(), RequestError> {
+    /// Checks the texts that the encoder of FORWARD_REQUEST takes for granted, and the length.
+    pub(super) fn check(&self) -> Result<(), RequestError> {
         self.check_target()?;
         self.check_texts()?;
-        if matches!(self.body, BodyLength::Known(length) if i64::try_from(length).is_err()) {
-            return Err(RequestError::BodyTooLong);
-        }
-        self.check_fields(config.fields_max)
-    }
-
-    /// Measures the names of the fields, and counts the fields as they will be written.
-    fn check_fields(&self, max: usize) -> Result<(), RequestError> {
-        let mut lengths = self.headers.keys().map(|name| name.as_str().len());
-        if let Some(bytes) = lengths.find(|bytes| *bytes > FIELD_NAME_BYTES_MAX) {
-            let max = FIELD_NAME_BYTES_MAX;
-            return Err(RequestError::FieldNameTooLong { bytes, max });
-        }
-        let has_framing = matches!(self.body, BodyLength::Known(_)) || self.announce_chunked;
-        let mut fields = self.headers.len() + usize::from(has_framing);
-        if fields <= max {
-            return Ok(());
-        }
-        // Cookies become one field, and framing in the map is not written.
-        let count = |name| self.headers.get_all(name).iter().count();
-        fields -= count(header::COOKIE).saturating_sub(1);
-        fields -= count(header::CONTENT_LENGTH) + count(header::TRANSFER_ENCODING);
-        match fields > max {
-            true => Err(RequestError::TooManyFields { fields, max }),
-            false => Ok(()),
+        match self.body {
+            BodyLength::Known(length) if i64::try_from(length).is_err() => {
+                Err(RequestError::BodyTooLong)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -171,15 +152,12 @@ impl Request<'_> {
 
     fn check_texts(&self) -> Result<(), RequestError> {
         for (part, text) in [
-            ("protocol", self.protocol.as_bytes()),
-            ("remote address", self.remote_addr),
-            (
-                "remote host",
-                self.remote_host.unwrap_or_default().as_bytes(),
-            ),
-            ("server name", self.server_name),
+            ("protocol", Some(self.protocol.as_bytes())),
+            ("remote address", Some(self.remote_addr)),
+            ("remote host", self.remote_host.map(str::as_bytes)),
+            ("server name", Some(self.server_name)),
         ] {
-            if field::has_control(text) {
+            if text.is_some_and(field::has_control) {
                 return Err(RequestError::Control(part));
             }
         }

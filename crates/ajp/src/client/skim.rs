@@ -6,7 +6,7 @@
 //! ([`KnownHead`]), and one that is byte for byte the same is not decoded again.
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
 use super::{Client, ResponseHead, Stage, answer_asks};
 use crate::{
@@ -149,7 +149,8 @@ impl KnownHead {
             Some(head) if self.payload == payload => head,
             _ => {
                 let payload = Bytes::copy_from_slice(payload);
-                let head = ResponseHead::read(&payload, fields_max, HeaderMap::new())?;
+                let mut head = ResponseHead::default();
+                head.read(&payload, fields_max)?;
                 self.payload = payload;
                 self.head.insert(head)
             }

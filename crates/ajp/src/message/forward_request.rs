@@ -6,16 +6,16 @@
 //! by the server role, and the encoder writes only what every deployed container reads.
 
 use bytes::BytesMut;
-use http::{Method, header};
+use http::{HeaderName, Method, header};
 
 use crate::{
-    BodyLength,
-    client::{Attribute, Request},
+    BodyLength, IpText, RequestError,
+    client::{Attribute, ClientConfig, Request},
     code::{self, AttributeCode},
     error::DecodeError,
     field,
     message::fields::{self, Fields},
-    packet::{CLIENT_MAGIC, PacketSize},
+    packet::CLIENT_MAGIC,
     wire::{Reader, TooLarge, Writer},
 };
 
@@ -154,27 +154,27 @@ fn key_size(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
     u32::try_from(size).map_err(|_| DecodeError::KeySize)
 }
 
-/// Appends a request head. The caller has checked that the parts may be sent.
+/// Appends a request head. The caller has checked that the texts may be sent.
 ///
 /// # Errors
-/// [`TooLarge`] if it does not fit one packet; nothing is written then.
+/// If it does not fit one packet, or has more fields or longer names than the container takes.
+/// Something of it may have been written then.
 pub(crate) fn encode(
     request: &Request<'_>,
-    size: PacketSize,
+    config: &ClientConfig,
     out: &mut BytesMut,
-) -> Result<(), TooLarge> {
+) -> Result<(), RequestError> {
     let mut writer = Writer::packet(CLIENT_MAGIC, out);
     let method = code::method_code(request.method);
-    writer.u8(code::FORWARD_REQUEST);
-    writer.u8(method);
+    writer.array([code::FORWARD_REQUEST, method]);
     writer.string(request.protocol.as_bytes());
     writer.string(request.path);
     writer.string(request.remote_addr);
     writer.optional(request.remote_host.map(str::as_bytes));
     writer.string(request.server_name);
-    writer.u16(request.server_port);
-    writer.bool(request.is_ssl);
-    encode_fields(request, &mut writer);
+    let [high, low] = request.server_port.to_be_bytes();
+    writer.array([high, low, u8::from(request.is_ssl)]);
+    encode_fields(request, config.fields_max, &mut writer)?;
     if let Some(query) = request.query {
         writer.u8(AttributeCode::QueryString.number());
         writer.string(query);
@@ -187,14 +187,19 @@ pub(crate) fn encode(
         writer.string(request.method.as_str().as_bytes());
     }
     writer.u8(code::ATTRIBUTES_END);
-    writer.finish(size.payload_max())
+    let finished = writer.finish(config.packet_size.payload_max());
+    finished.map_err(|TooLarge { bytes, max }| RequestError::HeadTooLarge { bytes, max })
 }
 
-/// Appends the fields: those of the request, cookies in one line, and our own framing.
-fn encode_fields(request: &Request<'_>, writer: &mut Writer<'_>) {
-    let table = &code::REQUEST_FIELDS;
+/// Appends the fields, at most `max`: those of the request, cookies in one line, and our own
+/// framing.
+fn encode_fields(
+    request: &Request<'_>,
+    max: usize,
+    writer: &mut Writer<'_>,
+) -> Result<(), RequestError> {
     let count_at = writer.reserve_u16();
-    let mut count = 0_u16;
+    let mut fields = 0;
     // A map yields the values of one name after the other.
     let has_repeated = request.headers.len() > request.headers.keys_len();
     let mut cookies_done = false;
@@ -207,34 +212,57 @@ fn encode_fields(request: &Request<'_>, writer: &mut Writer<'_>) {
                 continue;
             }
             let cookies = request.headers.get_all(header::COOKIE);
-            fields::encode_name(name, table, writer);
+            encode_name(name, writer)?;
             writer.joined(cookies.iter().map(http::HeaderValue::as_bytes), b"; ");
         } else {
-            fields::encode_name(name, table, writer);
+            encode_name(name, writer)?;
             writer.string(value.as_bytes());
         }
-        count = count.saturating_add(1);
+        fields += 1;
     }
     match request.body {
         BodyLength::Known(length) => {
-            fields::encode_name(&header::CONTENT_LENGTH, table, writer);
+            writer.array(code::CONTENT_LENGTH_OF_REQUEST);
             writer.decimal(length);
-            count = count.saturating_add(1);
+            fields += 1;
         }
         BodyLength::Unknown if request.announce_chunked => {
-            fields::encode_name(&header::TRANSFER_ENCODING, table, writer);
+            encode_name(&header::TRANSFER_ENCODING, writer)?;
             writer.string(b"chunked");
-            count = count.saturating_add(1);
+            fields += 1;
         }
         BodyLength::Unknown => {}
     }
-    writer.fill(count_at, count);
+    match u16::try_from(fields) {
+        Ok(count) if fields <= max => {
+            writer.fill(count_at, count);
+            Ok(())
+        }
+        _ => Err(RequestError::TooManyFields { fields, max }),
+    }
+}
+
+fn encode_name(name: &HeaderName, writer: &mut Writer<'_>) -> Result<(), RequestError> {
+    let (bytes, max) = (name.as_str().len(), FIELD_NAME_BYTES_MAX);
+    if bytes > max {
+        return Err(RequestError::FieldNameTooLong { bytes, max });
+    }
+    fields::encode_name(name, &code::REQUEST_FIELDS, writer);
+    Ok(())
 }
 
 fn encode_attribute(attribute: &Attribute<'_>, writer: &mut Writer<'_>) {
     writer.u8(attribute.code().number());
     match *attribute {
         Attribute::SslKeySize(bits) => writer.u16(bits),
+        Attribute::LocalAddr(ip) => {
+            writer.array(*b"\0\x0eAJP_LOCAL_ADDR\0");
+            writer.string(IpText::new(ip).as_bytes());
+        }
+        Attribute::RemotePort(port) => {
+            writer.array(*b"\0\x0fAJP_REMOTE_PORT\0");
+            writer.decimal(port.into());
+        }
         Attribute::Request { name, value } => {
             writer.string(name);
             writer.string(value);
@@ -248,3 +276,6 @@ fn encode_attribute(attribute: &Attribute<'_>, writer: &mut Writer<'_>) {
         | Attribute::Secret(value) => writer.string(value),
     }
 }
+
+/// The longest field name that every container reads: Undertow keeps 255 bytes.
+const FIELD_NAME_BYTES_MAX: usize = 255;

@@ -49,7 +49,7 @@ fn take(client: &mut Client, packets: &[Vec<u8>]) -> Vec<ClientEvent> {
 }
 
 /// The head that a client makes of `packet`, in answer to a request of `method`.
-fn head_for(method: &Method, packet: Vec<u8>) -> ResponseHead {
+fn head_for(method: &Method, packet: Vec<u8>) -> Box<ResponseHead> {
     let mut client = Client::new(ClientConfig::default());
     let headers = HeaderMap::new();
     let request = Request {
@@ -444,6 +444,8 @@ fn a_reason_is_kept_if_it_says_something() {
     };
     assert_eq!(reason(200, text("Fine")).unwrap(), "Fine");
     assert_eq!(reason(200, text("201")).unwrap(), "201");
+    assert_eq!(reason(201, text("OK")).unwrap(), "OK");
+    assert_eq!(reason(200, text("OK")), None);
     assert_eq!(reason(200, text("200")), None);
     assert_eq!(reason(200, text("")), None);
     assert_eq!(reason(200, raw::null()), None);

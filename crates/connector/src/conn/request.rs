@@ -263,40 +263,6 @@ fn local_port(peer: &Peer, secure: bool) -> u16 {
         .map_or(if secure { 443 } else { 80 }, |address| address.port())
 }
 
-/// An address as text. Every request over HTTP has two of them, so the usual kind is written without
-/// the machinery of formatting and into an allocation of its length.
 fn text_of(address: IpAddr) -> Bytes {
-    let IpAddr::V4(address) = address else {
-        return Bytes::from(address.to_string().into_boxed_str().into_boxed_bytes());
-    };
-    let mut text = [0; "255.255.255.255".len()];
-    let mut length = 0;
-    for octet in address.octets() {
-        if length > 0 {
-            text[length] = b'.';
-            length += 1;
-        }
-        for (least, unit) in [(100, 100), (10, 10), (0, 1)] {
-            if octet >= least {
-                text[length] = b'0' + octet / unit % 10;
-                length += 1;
-            }
-        }
-    }
-    Bytes::copy_from_slice(&text[..length])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_written_as_the_standard_library_does() {
-        for octet in 0..=u8::MAX {
-            let address = IpAddr::from([octet, 0, u8::MAX - octet, octet]);
-            assert_eq!(text_of(address), address.to_string());
-        }
-        let address = IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]);
-        assert_eq!(text_of(address), "2001:db8::1");
-    }
+    Bytes::copy_from_slice(ajp::IpText::new(address).as_bytes())
 }

@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use http::HeaderMap;
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
 
