@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use catamaran_ajp::{BodyLength, Server, ServerConfig, ServerEvent};
+use catamaran_ajp::{BodyLength, Response, Server, ServerConfig, ServerEvent};
 use tokio::io::{self, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -202,8 +202,14 @@ async fn serve_ajp(mut stream: TcpStream, seen: &Seen) -> anyhow::Result<()> {
                 ServerEvent::BodyEnd => true,
             };
             if whole {
-                let fields = http::HeaderMap::new();
-                server.send_head(http::StatusCode::OK, None, &fields, &mut output)?;
+                let head = Response {
+                    status: http::StatusCode::OK,
+                    reason: None,
+                    headers: &http::HeaderMap::new(),
+                    extra: &[],
+                    body: BodyLength::Known(2),
+                };
+                server.send_head(&head, &mut output)?;
                 server.send_data(b"ok", &mut output);
                 server.send_end(&input, &mut output);
             }
