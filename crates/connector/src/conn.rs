@@ -326,6 +326,12 @@ impl Conn {
         self.state == State::Idle
     }
 
+    /// Whether closing now would make a response that has not ended look whole: to a client of
+    /// HTTP/1.0 whose response has no length, only a reset tells that it was cut.
+    pub(crate) fn awaits_close(&self) -> bool {
+        self.wire.awaits_close()
+    }
+
     /// The other end.
     pub(crate) fn peer(&self) -> &Peer {
         &self.peer

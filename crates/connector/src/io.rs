@@ -24,7 +24,7 @@ pub(crate) mod uring;
 mod wakeups;
 
 use http::HeaderValue;
-use socket2::Socket;
+use socket2::{SockRef, Socket};
 
 use crate::{
     IoModel, StartError,
@@ -252,6 +252,12 @@ pub(crate) fn now() -> Instant {
 fn date() -> HeaderValue {
     let text = httpdate::fmt_http_date(SystemTime::now());
     HeaderValue::from_str(&text).expect("an HTTP date is a valid field value")
+}
+
+/// Has the socket end with a reset when it is closed, so that no peer takes what it got for whole.
+fn reset_on_close(socket: SockRef<'_>) {
+    // Refused only by a socket that is broken, which is a reset of its own.
+    let _ = socket.set_linger(Some(Duration::ZERO));
 }
 
 /// Read at once at most.

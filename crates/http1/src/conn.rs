@@ -212,6 +212,10 @@ impl Conn {
         self.outbound = Outbound::Body(encoder);
     }
 
+    pub(crate) fn awaits_close(&self) -> bool {
+        matches!(self.outbound, Outbound::Body(Encoder::UntilClose))
+    }
+
     fn is_sending(&self) -> bool {
         matches!(self.outbound, Outbound::Body(_))
     }

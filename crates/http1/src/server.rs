@@ -225,6 +225,12 @@ impl Server {
         self.conn.can_reuse()
     }
 
+    /// The response under way ends with the connection and has not ended: closing now would make it
+    /// look whole, unless that is a reset.
+    pub fn awaits_close(&self) -> bool {
+        self.conn.awaits_close()
+    }
+
     /// Nothing of a request body is still to come: the head said that there is none, or
     /// [`ServerEvent::BodyEnd`] was returned. `false` for ever after a fault.
     pub fn request_body_done(&self) -> bool {

@@ -253,6 +253,11 @@ impl Wire {
         }
     }
 
+    /// Whether closing now would make a response that has not ended look whole.
+    pub(super) fn awaits_close(&self) -> bool {
+        matches!(self, Self::Http(server) if server.awaits_close())
+    }
+
     /// Answers bytes that were refused; the connection closes after it.
     pub(super) fn refuse(&mut self, status: StatusCode, io: &mut Io<'_>) {
         match self {

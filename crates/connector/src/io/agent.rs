@@ -106,6 +106,17 @@ impl Agent {
         self.conn.is_idle()
     }
 
+    /// Whether the end of the connection is to be a reset: something of a response is missing, and
+    /// its end must not look like that of a whole one.
+    pub(super) fn is_cut(&self) -> bool {
+        !self.out.is_empty() || self.awaits_close()
+    }
+
+    /// See [`Conn::awaits_close`].
+    pub(super) fn awaits_close(&self) -> bool {
+        self.conn.awaits_close()
+    }
+
     /// See [`Conn::watches_input`].
     pub(super) fn watches_input(&self) -> bool {
         self.conn.watches_input()

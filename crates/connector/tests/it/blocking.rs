@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use catamaran_ajp::BodyLength;
 use catamaran_connector::{BodyReader, Request, Responder};
-use catamaran_testkit::Pattern;
+use catamaran_testkit::{Failure, Pattern};
 use http::{Method, StatusCode};
 
 use super::*;
@@ -197,12 +197,19 @@ fn a_handler_that_fails_is_a_500_or_a_visible_cut() {
             if let Ok(answer) = client.receive() {
                 assert_eq!(answer.status, 500, "{path}");
             }
+            let mut old = tier.http();
+            let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+            old.send(request.as_bytes()).unwrap();
+            match old.receive_to_end() {
+                Ok(answer) => assert!(answer.starts_with(b"HTTP/1.1 500 "), "{path}: {answer:?}"),
+                Err(cut) => assert!(matches!(cut, Failure::Reset { .. }), "{path}: {cut:?}"),
+            }
             let mut ajp = tier.ajp();
             ajp.send_head(&Exchange::get(path));
             let cut = ajp.receive_to_end();
             assert!(!cut.ends_with(&[5, 1]), "{path}: {cut:?}");
         }
-        assert_eq!(tier.refused("handler-panic"), 2);
+        assert_eq!(tier.refused("handler-panic"), 3);
     });
 }
 

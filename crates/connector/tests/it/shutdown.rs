@@ -57,6 +57,26 @@ fn exchanges_under_way_are_finished_as_the_last_of_their_connection() {
 }
 
 #[test]
+fn a_response_without_a_length_that_is_cut_ends_with_a_reset() {
+    on_each_driver(|io| {
+        if io.io == IoModel::Threads {
+            // Threads are stopped through their sockets, whose end cannot be a reset then.
+            return;
+        }
+        let tier = Tier::start(io);
+        let mut client = tier.http();
+        client
+            .send(b"GET /stream/2/3600000 HTTP/1.0\r\n\r\n")
+            .unwrap();
+        assert_eq!(client.receive_head().unwrap().status, 200);
+        tier.running.shutdown(SOON);
+        tier.running.join();
+        let cut = client.receive_to_end();
+        assert!(matches!(cut, Err(Failure::Reset { .. })), "{cut:?}");
+    });
+}
+
+#[test]
 fn the_deadline_ends_what_does_not_end_by_itself() {
     on_each_driver(|io| {
         let tier = Tier::start(io);

@@ -3,11 +3,13 @@
 use std::{io, time::Instant};
 
 use mio::{Interest, Registry, Token, event::Event};
+use socket2::SockRef;
 
 use super::{
     super::{
         agent::{Agent, Reason, Want},
         lent::Lent,
+        reset_on_close,
     },
     stream::Stream,
 };
@@ -242,12 +244,14 @@ impl Task {
     }
 
     fn finish(&mut self, linger: bool, orderly: bool, lent: &Lent) -> Result<bool, Reason> {
-        self.send(true, lent)
+        let ends = !self.agent.awaits_close();
+        self.send(ends, lent)
             .map_err(|reason| reason.filter(|_| orderly))?;
         if !self.agent.out.is_empty() && !self.gone {
             return Ok(false);
         }
-        if self.ended || self.gone || self.stream.finish().is_err() || !linger {
+        let is_said = ends && !self.ended && !self.gone && self.stream.finish().is_ok();
+        if !is_said || !linger {
             return Err(None);
         }
         self.agent.linger(lent);
@@ -264,6 +268,14 @@ impl Task {
             *left -= count;
         }
         Ok(true)
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if self.agent.is_cut() {
+            reset_on_close(SockRef::from(&self.stream));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use std::{
 use bytes::BytesMut;
 use http::HeaderValue;
 use rustix::event::PollFlags;
+use socket2::SockRef;
 
 use super::{
     Place, Seat,
@@ -26,7 +27,7 @@ use crate::{
     conn::{Action, Awaiting, Close, Conn, Io, Peer},
     counters::Counters,
     handler::Request,
-    io::{FAR, date, meter::Meter, now},
+    io::{FAR, date, meter::Meter, now, reset_on_close},
     output::Output,
     pipe::Wake,
 };
@@ -104,6 +105,9 @@ impl Connection {
         let stopped = self.place.hub.is_cut().then_some("stopped");
         if let Some(reason) = stopped.or(reason) {
             self.refuse(reason);
+        }
+        if !self.out.is_empty() || self.conn.awaits_close() {
+            reset_on_close(SockRef::from(&self.stream.seat.socket));
         }
         Counters::add(&self.meter.counters().closed, 1);
     }

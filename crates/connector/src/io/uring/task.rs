@@ -14,6 +14,7 @@ use super::{
     super::{
         agent::{Agent, Reason, Want},
         lent::Lent,
+        reset_on_close,
     },
     ring::{OperationId, Received, Ring},
 };
@@ -312,6 +313,14 @@ impl Task {
             *left -= count;
         }
         Ok(false)
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if self.sending.is_some() || self.agent.is_cut() {
+            reset_on_close(SockRef::from(&self.socket));
+        }
     }
 }
 
