@@ -173,6 +173,21 @@ mod tests {
     }
 
     #[test]
+    fn one_piece_is_told_from_several() {
+        let large = Bytes::from(vec![b'x'; COPY_MAX + 1]);
+        let mut rope = Rope::default();
+        assert_eq!(rope.only_slice(), None);
+        rope.push(Bytes::from_static(b"small"));
+        assert_eq!(rope.only_slice(), Some(&b"small"[..]));
+        rope.push(large.clone());
+        assert_eq!(rope.only_slice(), None);
+        rope.advance(b"small".len());
+        assert_eq!(rope.only_slice(), Some(&large[..]));
+        rope.tail().extend_from_slice(b"end");
+        assert_eq!(rope.only_slice(), None);
+    }
+
+    #[test]
     fn a_large_piece_is_not_copied_and_small_ones_are_joined() {
         let large = Bytes::from(vec![b'x'; COPY_MAX + 1]);
         let mut rope = Rope::default();

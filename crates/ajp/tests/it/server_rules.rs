@@ -596,6 +596,24 @@ fn fields_of_one_connection_do_not_travel() {
 }
 
 #[test]
+fn the_length_is_that_of_the_body_and_further_fields_follow_the_others() {
+    let mut conn = Conn::after(&get());
+    let mut headers = length(9);
+    headers.insert("x-own", HeaderValue::from_static("1"));
+    let date = HeaderValue::from_static("now");
+    let head = Response {
+        extra: &[(&header::DATE, &date)],
+        body: BodyLength::Known(4),
+        ..response(200, &headers)
+    };
+    conn.server.send_head(&head, &mut conn.out).unwrap();
+    assert_eq!(
+        conn.written(),
+        raw::send_headers(200, &[field("x-own", "1"), coded(4, "now"), coded(3, "4")])
+    );
+}
+
+#[test]
 fn a_refusal_is_one_head_and_one_end() {
     let mut conn = Conn::after(&post(5));
     conn.server.refuse(StatusCode::FORBIDDEN, &mut conn.out);

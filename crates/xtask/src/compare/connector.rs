@@ -167,6 +167,11 @@ impl Sample {
     fn cost(&self) -> f64 {
         self.cpu.total() * 1e6 / self.report.requests.max(1) as f64
     }
+
+    /// The part of it that is the server's own and not the kernel's.
+    fn user_cost(&self) -> f64 {
+        self.cost() * self.cpu.user / self.cpu.total()
+    }
 }
 
 /// The rows of one load; ratios are made within each round.
@@ -191,6 +196,7 @@ fn rows(load: Load, servers: &[Server], targets: &[Target]) -> String {
             target.median(|sample| milliseconds(sample.report.p50), 2),
             target.median(|sample| milliseconds(sample.report.p99), 2),
             cost.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.1}")),
+            target.median(Sample::user_cost, 1),
             beside(target, of(Kind::Nginx, Protocol::Http)),
             beside(target, of(Kind::Tomcat, target.protocol)),
             target.median(|sample| count(sample.threads), 0),
@@ -257,8 +263,8 @@ fn milliseconds(time: Duration) -> f64 {
 }
 
 const HEADING: &str = "\
-| load | server | requests/s | p50 ms | p99 ms | CPU µs/request | of nginx's | of Tomcat's | threads | MiB |
-|---|---|---|---|---|---|---|---|---|---|";
+| load | server | requests/s | p50 ms | p99 ms | CPU µs/request | of it user | of nginx's | of Tomcat's | threads | MiB |
+|---|---|---|---|---|---|---|---|---|---|---|";
 
 const NOTE: &str = "
 Medians over rounds [lowest..highest]; ratios of CPU per request are made within each round, Tomcat's
