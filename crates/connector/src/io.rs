@@ -18,6 +18,7 @@ pub(crate) mod epoll;
 mod lent;
 pub(crate) mod listen;
 mod meter;
+mod tasks;
 pub(crate) mod threads;
 mod timers;
 pub(crate) mod uring;

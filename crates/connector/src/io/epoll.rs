@@ -15,14 +15,14 @@ use std::{
 };
 
 use mio::{Events, Poll, Token, Waker, event::Event};
-use slab::Slab;
 use socket2::Socket;
 
 mod stream;
 mod task;
 
 use super::{
-    ACCEPT_PAUSE, READ_MAX, Shared, agent::Agent, lent::Lent, timers::Timers, wakeups::Wakeups,
+    ACCEPT_PAUSE, READ_MAX, Shared, agent::Agent, lent::Lent, tasks::Tasks, timers::Timers,
+    wakeups::Wakeups,
 };
 use crate::{config::Listener, counters::Counters};
 use stream::Acceptor;
@@ -75,7 +75,7 @@ pub(crate) fn spawn(
         acceptors,
         accept_again: None,
         starved: false,
-        tasks: Slab::new(),
+        tasks: Tasks::default(),
         unfinished: VecDeque::new(),
         timers: Timers::default(),
         stop: None,
@@ -98,8 +98,7 @@ struct Worker {
     accept_again: Option<Instant>,
     /// The last attempt to accept failed for want of descriptors, and that has been logged.
     starved: bool,
-    /// Boxed, so that the slab's spare places cost a pointer and its growth moves no task.
-    tasks: Slab<Box<Task>>,
+    tasks: Tasks<Task>,
     /// Tasks that used up their turn, to be continued in the next one.
     unfinished: VecDeque<usize>,
     timers: Timers,
@@ -137,7 +136,7 @@ impl Worker {
             self.fire_timers();
             self.accept();
         }
-        for (_, task) in std::mem::take(&mut self.tasks) {
+        for task in std::mem::take(&mut self.tasks).into_tasks() {
             self.lent.forget(&task.agent, Some("stopped"));
         }
     }
@@ -202,7 +201,9 @@ impl Worker {
     }
 
     fn close(&mut self, key: usize, reason: Option<&'static str>) {
-        let task = self.tasks.remove(key);
+        let Some(task) = self.tasks.remove(key) else {
+            return;
+        };
         self.timers.clear(key);
         self.lent.forget(&task.agent, reason);
         // There is room now, so waiting connections need not wait for the pause to end.
@@ -274,11 +275,11 @@ impl Worker {
                 self.starved = false;
                 *ready = acceptor.has_more();
                 let protocol = acceptor.protocol();
-                let entry = self.tasks.vacant_entry();
-                let key = entry.key();
-                let agent = Agent::new((protocol, key), peer, place, &self.lent);
-                Counters::add(&agent.counters().accepted, 1);
-                entry.insert(Box::new(Task::new(stream, agent)));
+                let key = self.tasks.insert(|key| {
+                    let agent = Agent::new((protocol, key), peer, place, &self.lent);
+                    Task::new(stream, agent)
+                });
+                Counters::add(&self.lent.counters(place).accepted, 1);
                 self.advance(key);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => *ready = false,
@@ -303,7 +304,7 @@ impl Worker {
         // Whoever was let into the queue before the stop is still served.
         self.accept();
         self.acceptors.clear();
-        let keys: Vec<usize> = self.tasks.iter().map(|(key, _)| key).collect();
+        let keys: Vec<usize> = self.tasks.keys().collect();
         for key in keys {
             if let Some(task) = self.tasks.get_mut(key) {
                 task.agent.drain();

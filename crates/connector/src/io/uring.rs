@@ -16,14 +16,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use slab::Slab;
 use socket2::Socket;
 
 mod acceptor;
 mod ring;
 mod task;
 
-use super::{ACCEPT_PAUSE, Shared, agent::Agent, lent::Lent, timers::Timers, wakeups::Wakeups};
+use super::{
+    ACCEPT_PAUSE, Shared, agent::Agent, lent::Lent, tasks::Tasks, timers::Timers, wakeups::Wakeups,
+};
 use crate::{NoUring, StartError, config::Listener, counters::Counters};
 use acceptor::Acceptor;
 use ring::{Completion, Ring};
@@ -98,8 +99,7 @@ struct Worker {
     accept_again: Option<Instant>,
     /// The last attempt to accept failed for want of descriptors, and that has been logged.
     starved: bool,
-    /// Boxed, so that the slab's spare places cost a pointer and its growth moves no task.
-    tasks: Slab<Box<Task>>,
+    tasks: Tasks<Task>,
     timers: Timers,
     /// Set once the connector is being stopped.
     stop: Option<Instant>,
@@ -128,7 +128,7 @@ impl Worker {
             held: VecDeque::new(),
             accept_again: None,
             starved: false,
-            tasks: Slab::new(),
+            tasks: Tasks::default(),
             timers: Timers::default(),
             stop: None,
             lent: Lent::new(shared, counters, wakeups.clone()),
@@ -152,7 +152,7 @@ impl Worker {
             self.fire_timers();
             self.accept();
         }
-        for (_, mut task) in std::mem::take(&mut self.tasks) {
+        for mut task in std::mem::take(&mut self.tasks).into_tasks() {
             task.abandon(&mut self.ring);
             self.lent.forget(&task.agent, Some("stopped"));
         }
@@ -216,7 +216,9 @@ impl Worker {
     }
 
     fn close(&mut self, key: usize, reason: Option<&'static str>) {
-        let mut task = self.tasks.remove(key);
+        let Some(mut task) = self.tasks.remove(key) else {
+            return;
+        };
         task.abandon(&mut self.ring);
         self.timers.clear(key);
         self.lent.forget(&task.agent, reason);
@@ -338,10 +340,10 @@ impl Worker {
             return;
         };
         Counters::add(&self.lent.counters(place).accepted, 1);
-        let entry = self.tasks.vacant_entry();
-        let key = entry.key();
-        let agent = Agent::new((protocol, key), peer, place, &self.lent);
-        entry.insert(Box::new(Task::new(socket, agent)));
+        let key = self.tasks.insert(|key| {
+            let agent = Agent::new((protocol, key), peer, place, &self.lent);
+            Task::new(socket, agent)
+        });
         self.advance(key);
     }
 
@@ -359,7 +361,7 @@ impl Worker {
             self.ring.cancel(operation);
         }
         self.finish_accepting();
-        let keys: Vec<usize> = self.tasks.iter().map(|(key, _)| key).collect();
+        let keys: Vec<usize> = self.tasks.keys().collect();
         for key in keys {
             self.drain(key);
         }
@@ -386,7 +388,7 @@ impl Worker {
             }
         }
         self.acceptors.clear();
-        let keys: Vec<usize> = self.tasks.iter().map(|(key, _)| key).collect();
+        let keys: Vec<usize> = self.tasks.keys().collect();
         for key in keys {
             self.drain(key);
         }
