@@ -226,14 +226,6 @@ impl ClientConn {
     }
 
     /// Reads once; 0 is the client's close.
-    ///
-    /// # Cancel safety
-    /// What was read is in the buffer.
-    pub(crate) async fn read(&mut self) -> io::Result<usize> {
-        std::future::poll_fn(|cx| self.poll_read(cx)).await
-    }
-
-    /// Reads once; 0 is the client's close.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.half_closed {
             return Poll::Ready(Ok(0));
@@ -373,35 +365,53 @@ impl ClientConn {
         }
     }
 
-    /// Waits until everything is written.
-    pub(crate) async fn flush(&mut self) -> io::Result<()> {
-        std::future::poll_fn(|cx| self.poll_write(cx))
-            .await
-            .map(drop)
+    /// Waits until everything is written, but no longer than `limit`. `true` if it is.
+    pub(crate) async fn flush(&mut self, limit: Duration) -> bool {
+        let written = self.within(limit, Self::poll_write).await;
+        matches!(written, Some(Ok(_)))
+    }
+
+    /// Polls `step` until it is ready, but no longer than `limit` on the coarse clock.
+    async fn within<T>(
+        &mut self,
+        limit: Duration,
+        mut step: impl FnMut(&mut Self, &mut Context<'_>) -> Poll<T>,
+    ) -> Option<T> {
+        let deadline = self.watched.now() + limit;
+        self.watched.set(deadline);
+        std::future::poll_fn(|cx| match step(self, cx) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending if self.watched.now() >= deadline => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
     }
 
     /// Sends what was handed over of a response that will not be completed, and makes its end
     /// visible: by framing, and by a reset where the client knows the end only by the close.
     pub(crate) async fn give_up(&mut self, limit: Duration) {
         // Not being able to send it is no worse than what comes next.
-        tokio::time::timeout(limit, self.flush()).await.ok();
+        self.flush(limit).await;
         if self.talk().close_delimited {
             self.stream.reset_on_close();
         }
     }
 
-    /// Reads and forgets the rest of a request's body, up to `limit` bytes. `true` if it ended.
-    /// The caller bounds the time.
-    pub(crate) async fn discard_body(&mut self, limit: usize) -> bool {
+    /// Reads and forgets the rest of a request's body, up to `limit` bytes and for so long. `true`
+    /// if it ended.
+    pub(crate) async fn discard_body(&mut self, limit: usize, time: Duration) -> bool {
         let mut discarded = 0;
-        while discarded < limit {
-            match std::future::poll_fn(|cx| self.poll_body(cx)).await {
-                Ok(BodyPart::Data(data)) => discarded += data.len(),
-                Ok(BodyPart::End) => return true,
-                Err(_) => return false,
+        let ended = self.within(time, |client, cx| {
+            while discarded < limit {
+                match ready!(client.poll_body(cx)) {
+                    Ok(BodyPart::Data(data)) => discarded += data.len(),
+                    Ok(BodyPart::End) => return Poll::Ready(true),
+                    Err(_) => return Poll::Ready(false),
+                }
             }
-        }
-        false
+            Poll::Ready(false)
+        });
+        ended.await.unwrap_or(false)
     }
 
     /// Lets go of all memory that an idle connection does not need.
@@ -411,19 +421,28 @@ impl ClientConn {
         }
     }
 
-    /// Closes the sending side, then reads what is still on its way up to `limit` bytes, so that
-    /// the last response is not lost to a reset (RFC 9112, section 9.6). The caller bounds the
-    /// time.
-    pub(crate) async fn linger(&mut self, limit: usize) {
-        let shut = std::future::poll_fn(|cx| Pin::new(&mut self.stream).poll_shutdown(cx)).await;
+    /// Closes the sending side, then reads what is still on its way, up to `limit` bytes and for so
+    /// long, so that the last response is not lost to a reset (RFC 9112, section 9.6).
+    pub(crate) async fn linger(&mut self, limit: usize, time: Duration) {
+        let mut shut = false;
         let mut drained = 0;
-        while shut.is_ok() && drained < limit {
-            self.talk().input.clear();
-            match self.read().await {
-                Ok(read @ 1..) => drained += read,
-                _ => return,
+        let gone = self.within(time, |client, cx| {
+            if !shut {
+                if ready!(Pin::new(&mut client.stream).poll_shutdown(cx)).is_err() {
+                    return Poll::Ready(());
+                }
+                shut = true;
             }
-        }
+            while drained < limit {
+                client.talk().input.clear();
+                match ready!(client.poll_read(cx)) {
+                    Ok(read @ 1..) => drained += read,
+                    _ => break,
+                }
+            }
+            Poll::Ready(())
+        });
+        gone.await;
     }
 }
 

@@ -341,8 +341,7 @@ impl<'a> Exchange<'a> {
         self.progress.status = Some(failure.status);
         client.send_data(page.into());
         let ended = client.send_end();
-        let flushed = tokio::time::timeout(self.listener.write_timeout, client.flush()).await;
-        if ended.is_ok() && matches!(flushed, Ok(Ok(()))) {
+        if client.flush(self.listener.write_timeout).await && ended.is_ok() {
             After::Done
         } else {
             After::Cut

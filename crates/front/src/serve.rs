@@ -13,7 +13,6 @@ use std::time::Duration;
 use catamaran_http1::{Fault, RequestHead, ServerEvent};
 use catamaran_upstream::Culprit;
 use http::StatusCode;
-use tokio::time::timeout;
 
 use crate::client::ClientConn;
 use crate::config::ListenerConfig;
@@ -145,14 +144,13 @@ async fn discard_body(client: &mut ClientConn) -> bool {
     if client.request_body_done() || client.is_last() {
         return false;
     }
-    let discarded = timeout(DISCARD_TIME, client.discard_body(DISCARD_BYTES)).await;
-    discarded.unwrap_or(false) && client.can_reuse()
+    client.discard_body(DISCARD_BYTES, DISCARD_TIME).await && client.can_reuse()
 }
 
 /// Closes so that the client can still read its response (RFC 9112, section 9.6).
 async fn linger(client: &mut ClientConn) {
     // Whoever does not read in this time has lost the right to the response.
-    timeout(LINGER_TIME, client.linger(LINGER_BYTES)).await.ok();
+    client.linger(LINGER_BYTES, LINGER_TIME).await;
 }
 
 /// A rest of a body that is cheaper to read than a new connection.
