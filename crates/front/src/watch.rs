@@ -1,21 +1,27 @@
 //! Deadlines of many connections, cheaply.
 //!
 //! A connection's deadline changes several times with each request and almost never passes. So
-//! setting one is a store and a look at the earliest; a ticker sees some times a second whether that
-//! has come, and only then looks at all of them, to wake the tasks whose turn it is. Time is counted
-//! in ticks of a coarse clock: a deadline passes up to [`PERIOD`] late, which does not matter for
-//! timeouts, and reading the clock is a load.
+//! setting one is a store, unless it is before the one by which the connection is listed; a ticker
+//! looks some times a second at those listed by now, wakes the tasks whose turn it is, and lists
+//! those whose deadline was put off by the later one. Time is counted in ticks of a coarse clock: a
+//! deadline passes up to [`PERIOD`] late, which does not matter for timeouts, and reading the clock
+//! is a load.
 //!
-//! The mutex guards only joining, leaving and the ticker's round; all three happen on one worker's
-//! thread, so nobody waits for it.
+//! Where many deadlines pass at once, as in an attack of slow clients, the ticker wakes a few tasks
+//! at a time and lets the event loop look at its sockets in between: others must not wait until all
+//! of them are done.
+//!
+//! The mutex guards the list; all that touches it happens on one worker's thread, so nobody waits
+//! for it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use slab::Slab;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 /// A moment of the coarse clock, in milliseconds since the watch began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +34,11 @@ impl Tick {
     /// The moment the watch began.
     #[cfg(test)]
     pub(crate) const START: Self = Self(0);
+
+    /// In which period it lies.
+    fn period(self) -> u32 {
+        u32::try_from(self.0 / millis(PERIOD)).unwrap_or(UNLISTED)
+    }
 
     /// The time from an earlier moment to this one.
     pub(crate) fn since(self, earlier: Self) -> Duration {
@@ -66,18 +77,25 @@ fn millis(duration: Duration) -> u64 {
 pub(crate) struct Watch {
     began: Instant,
     now: AtomicU64,
-    /// No deadline is before this one. May be too early: whoever puts a deadline off leaves it.
-    earliest: AtomicU64,
-    entries: Mutex<Slab<Arc<Entry>>>,
+    places: Mutex<Places>,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    entries: Slab<Arc<Entry>>,
+    /// Who is to be looked at when: a moment in units of [`PERIOD`], and the key of an entry.
+    due: BTreeSet<(u32, u32)>,
 }
 
 #[derive(Debug)]
 struct Entry {
     deadline: AtomicU64,
+    /// When it is looked at, in units of [`PERIOD`]; never after its deadline's.
+    listed: AtomicU32,
+    /// Its place in the watch.
+    key: u32,
     /// Known once the task runs.
     waker: OnceLock<Waker>,
-    /// Its place in the watch.
-    key: usize,
 }
 
 impl Entry {
@@ -97,23 +115,23 @@ pub(crate) struct Watched {
 
 impl Watch {
     pub(crate) fn new() -> Arc<Self> {
-        let entries = Mutex::new(Slab::new());
         Arc::new(Self {
             began: Instant::now(),
             now: AtomicU64::new(0),
-            earliest: AtomicU64::new(u64::MAX),
-            entries,
+            places: Mutex::new(Places::default()),
         })
     }
 
     /// Takes a place, for a task that says who it is by [`Watched::attach`].
     pub(crate) fn join(self: &Arc<Self>) -> Watched {
-        let mut entries = self.lock();
-        let place = entries.vacant_entry();
+        let mut places = self.lock();
+        let place = places.entries.vacant_entry();
+        let key = u32::try_from(place.key()).expect("fewer connections than file descriptors");
         let entry = Arc::new(Entry {
             deadline: AtomicU64::new(u64::MAX),
+            listed: AtomicU32::new(UNLISTED),
+            key,
             waker: OnceLock::new(),
-            key: place.key(),
         });
         place.insert(Arc::clone(&entry));
         Watched {
@@ -132,37 +150,84 @@ impl Watch {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            self.tick(ticks.tick().await);
+            let mut portion = self.advance(ticks.tick().await);
+            for _ in 0..PORTIONS {
+                portion = self.look_at(portion);
+                if portion == 0 {
+                    break;
+                }
+                sleep(PERIOD / (PORTIONS as u32 + 2)).await;
+            }
         }
     }
 
     /// Wakes every task, whatever its deadline: something it waits for beside has happened.
     pub(crate) fn wake_all(&self) {
-        for (_, entry) in self.lock().iter() {
+        for (_, entry) in &self.lock().entries {
             entry.wake();
         }
     }
 
-    fn tick(&self, at: Instant) {
-        let now = millis(at.saturating_duration_since(self.began));
-        self.now.store(now, Ordering::Relaxed);
-        if self.earliest.load(Ordering::Relaxed) > now {
-            return;
-        }
-        let mut earliest = u64::MAX;
-        for (_, entry) in self.lock().iter() {
-            let deadline = entry.deadline.load(Ordering::Relaxed);
-            if deadline <= now {
-                entry.wake();
-            }
-            earliest = earliest.min(deadline);
-        }
-        // Nothing is lost: deadlines are set on the thread that ticks.
-        self.earliest.store(earliest, Ordering::Relaxed);
+    /// Sets the clock. Says how many entries make a portion of those to be looked at now.
+    fn advance(&self, at: Instant) -> usize {
+        let now = Tick(millis(at.saturating_duration_since(self.began)));
+        self.now.store(now.0, Ordering::Relaxed);
+        let due = self.lock().due.range(..(now.period() + 1, 0)).count();
+        due.div_ceil(PORTIONS).min(PORTION_MAX)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Slab<Arc<Entry>>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Looks at so many of the entries whose time to be looked at has come, and wakes the tasks whose
+    /// deadline has. The size of the next portion, or 0 if none is left.
+    fn look_at(&self, portion: usize) -> usize {
+        let now = self.now();
+        let mut places = self.lock();
+        for _ in 0..portion {
+            let Some(key) = places.next_due(now) else {
+                return 0;
+            };
+            let Some(entry) = places.entries.get(key as usize).map(Arc::clone) else {
+                debug_assert!(false, "whoever leaves is listed no more");
+                continue;
+            };
+            let deadline = Tick(entry.deadline.load(Ordering::Relaxed));
+            if deadline <= now {
+                entry.deadline.store(Tick::NEVER.0, Ordering::Relaxed);
+                entry.listed.store(UNLISTED, Ordering::Relaxed);
+                entry.wake();
+            } else {
+                // Not in the period that is being looked at, or it would never end.
+                places.list(&entry, deadline.period().max(now.period() + 1));
+            }
+        }
+        portion
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Places {
+    /// Takes the next entry that is to be looked at off the list.
+    fn next_due(&mut self, now: Tick) -> Option<u32> {
+        let (period, key) = *self.due.first()?;
+        (period <= now.period()).then(|| {
+            self.due.pop_first();
+            key
+        })
+    }
+
+    /// Lists an entry that is not listed.
+    fn list(&mut self, entry: &Entry, period: u32) {
+        entry.listed.store(period, Ordering::Relaxed);
+        if period != UNLISTED {
+            self.due.insert((period, entry.key));
+        }
+    }
+
+    fn unlist(&mut self, entry: &Entry) {
+        let listed = entry.listed.load(Ordering::Relaxed);
+        self.due.remove(&(listed, entry.key));
     }
 }
 
@@ -187,24 +252,36 @@ impl Watched {
         self.watch.began + Duration::from_millis(self.now().0)
     }
 
-    /// The task is woken at `deadline`, and on each tick after it until another is set.
+    /// The task is woken once, at `deadline`, unless another is set before.
     pub(crate) fn set(&self, deadline: Tick) {
         self.entry.deadline.store(deadline.0, Ordering::Relaxed);
-        let earliest = &self.watch.earliest;
-        if deadline.0 < earliest.load(Ordering::Relaxed) {
-            earliest.store(deadline.0, Ordering::Relaxed);
+        if deadline.period() < self.entry.listed.load(Ordering::Relaxed) {
+            let mut places = self.watch.lock();
+            places.unlist(&self.entry);
+            places.list(&self.entry, deadline.period());
         }
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        self.watch.lock().try_remove(self.entry.key);
+        let mut places = self.watch.lock();
+        places.unlist(&self.entry);
+        places.entries.try_remove(self.entry.key as usize);
     }
 }
 
 /// How often deadlines are looked at.
 const PERIOD: Duration = Duration::from_millis(20);
+
+/// The period of an entry without a deadline, and of one later than this clock counts (2.7 years).
+const UNLISTED: u32 = u32::MAX;
+
+/// Into how many portions the work of one period is divided.
+const PORTIONS: usize = 8;
+
+/// Answering a client that was too slow takes some 30 us, so this is half a worker's time.
+const PORTION_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -232,6 +309,11 @@ mod tests {
         watched
     }
 
+    fn tick(watch: &Watch, at: u64) {
+        let portion = watch.advance(watch.began + ms(at));
+        while watch.look_at(portion) > 0 {}
+    }
+
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
     }
@@ -243,17 +325,17 @@ mod tests {
         let watched = counts.clone().map(|count| joined(&watch, count));
         watched[0].set(watched[0].now() + ms(100));
         watched[1].set(watched[1].now() + ms(300));
-        watch.tick(watch.began + ms(99));
+        tick(&watch, 99);
         let woken = || {
             counts
                 .each_ref()
                 .map(|count| count.0.load(Ordering::Relaxed))
         };
         assert_eq!(woken(), [0, 0, 0]);
-        watch.tick(watch.began + ms(100));
+        tick(&watch, 100);
         assert_eq!(woken(), [1, 0, 0]);
         watched[0].set(Tick::NEVER);
-        watch.tick(watch.began + ms(500));
+        tick(&watch, 500);
         assert_eq!(woken(), [1, 1, 0]);
         watch.wake_all();
         assert_eq!(woken(), [2, 2, 1]);
@@ -265,14 +347,14 @@ mod tests {
         let count = Arc::new(Count::default());
         let watched = joined(&watch, Arc::clone(&count));
         let woken = |at| {
-            watch.tick(watch.began + ms(at));
+            tick(&watch, at);
             count.0.swap(0, Ordering::Relaxed)
         };
         watched.set(Tick(100));
         watched.set(Tick(1000));
         assert_eq!(woken(100), 0);
         watched.set(Tick(200));
-        assert_eq!([woken(199), woken(200), woken(220)], [0, 1, 1]);
+        assert_eq!([woken(199), woken(200), woken(220)], [0, 1, 0]);
         watched.set(Tick(300));
         assert_eq!([woken(240), woken(300)], [0, 1]);
         watched.set(Tick(900));
@@ -282,13 +364,35 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn many_at_once_are_woken_in_portions() {
+        let watch = Watch::new();
+        let count = Arc::new(Count::default());
+        let mut watched = Vec::new();
+        for _ in 0..100 {
+            let one = joined(&watch, Arc::clone(&count));
+            one.set(Tick(100));
+            watched.push(one);
+        }
+        watched[0].set(Tick(5000));
+        let portion = watch.advance(watch.began + ms(105));
+        assert_eq!(portion, 13, "an eighth of those listed");
+        assert_eq!(watch.look_at(portion), portion);
+        let woken = || count.0.load(Ordering::Relaxed);
+        assert!((12..=13).contains(&woken()), "{}", woken());
+        while watch.look_at(portion) > 0 {}
+        assert_eq!(woken(), 99);
+        tick(&watch, 5000);
+        assert_eq!(woken(), 100);
+    }
+
+    #[tokio::test]
     async fn whoever_left_is_not_woken() {
         let watch = Watch::new();
         let count = Arc::new(Count::default());
         let watched = joined(&watch, Arc::clone(&count));
         watched.set(watched.now());
         drop(watched);
-        watch.tick(watch.began + ms(1000));
+        tick(&watch, 1000);
         assert_eq!(count.0.load(Ordering::Relaxed), 0);
     }
 }
