@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::counters::{Culprit, Reason};
@@ -83,7 +83,13 @@ impl Accepting {
 
     async fn accept_until(&mut self, end: impl Future<Output = ()>) {
         let mut end = pin!(end);
+        let mut accepted_at_once = 0;
         loop {
+            if accepted_at_once == ACCEPTS_AT_ONCE {
+                accepted_at_once = 0;
+                yield_now().await;
+            }
+            accepted_at_once += 1;
             let accepted = tokio::select! {
                 biased;
                 () = &mut end => return,
@@ -186,6 +192,9 @@ async fn accept(acceptor: Option<&Acceptor>) -> io::Result<Incoming> {
 fn shortage_of_descriptors(error: &io::Error) -> bool {
     shortage(error) == Some(Shortage::Descriptors)
 }
+
+/// How many connections are accepted before the event loop looks at the others again.
+const ACCEPTS_AT_ONCE: usize = 4;
 
 /// How long a drain leaves clients between requests, and accepts new ones. Longer than a request
 /// and its acknowledgement are on their way across the world; a quarter of `drain_timeout` at most.
