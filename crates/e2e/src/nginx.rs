@@ -30,6 +30,19 @@ impl Nginx {
         Self::start(&blocks_to(&backend.into()))
     }
 
+    /// As [`Nginx::to`] with two workers, room for `connections` on each, and `client_header_timeout`
+    /// as our `head_timeout`.
+    ///
+    /// # Errors
+    /// As [`Nginx::to`].
+    pub fn with_room(backend: impl Into<Address>, connections: usize) -> anyhow::Result<Self> {
+        let blocks = format!(
+            "client_header_timeout 10s; keepalive_requests 1000000;\n{}",
+            blocks_to(&backend.into())
+        );
+        Self::start_sized(&blocks, 2, connections)
+    }
+
     /// nginx that answers by itself: `/` a page of 347 bytes, `/redirect` a redirect, `/bare` one
     /// without a body, `/empty` 204, `/post` five bytes to any method; others are 404.
     ///
@@ -53,6 +66,10 @@ impl Nginx {
 
     /// nginx with these blocks in `http`, where `ADDRESS` is what it is to listen on.
     fn start(blocks: &str) -> anyhow::Result<Self> {
+        Self::start_sized(blocks, 1, 512)
+    }
+
+    fn start_sized(blocks: &str, workers: usize, connections: usize) -> anyhow::Result<Self> {
         ensure!(
             Path::new(PROGRAM).exists(),
             "{PROGRAM} is missing: `cargo xtask test` installs it"
@@ -61,7 +78,10 @@ impl Nginx {
         let address = address::unused()?;
         let root = directory.path();
         let blocks = blocks.replace("ADDRESS", &address.to_string());
-        fs::write(root.join("nginx.conf"), config(root, &blocks))?;
+        fs::write(
+            root.join("nginx.conf"),
+            config(root, &blocks, workers, connections),
+        )?;
         let mut command = Command::new(PROGRAM);
         command
             .arg("-e")
@@ -113,15 +133,15 @@ fn blocks_to(backend: &Address) -> String {
     )
 }
 
-fn config(root: &Path, blocks: &str) -> String {
+fn config(root: &Path, blocks: &str, workers: usize, connections: usize) -> String {
     let root = root.display();
     format!(
         "daemon off;
 user root;
 pid {root}/nginx.pid;
 error_log stderr;
-worker_processes 1;
-events {{}}
+worker_processes {workers};
+events {{ worker_connections {connections}; }}
 http {{
     access_log off;
     client_body_temp_path {root}/body;

@@ -1,5 +1,7 @@
 //! `slowloris`: 10,000 connections that send a head one byte at a time (F7). What honest clients
-//! wait may not change; rounds with and without them alternate, because machines drift.
+//! wait may not change; rounds with and without them alternate, because machines drift. nginx with
+//! the same timeout takes turns with the front: on few cores the slow clients cost the honest ones
+//! something whoever serves them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,13 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use anyhow::Context as _;
+use catamaran_e2e::{Nginx, catamaran};
 use catamaran_testkit::Deadline;
+use rustix::process::setpriority_process;
+use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::honest::{Kind, Latency, Load};
-use crate::tally::{Tally, millis};
 use crate::tier::{App, Besieged, event_loop, mib, pause, upstream, wait};
 use crate::verdict::Verdict;
 
@@ -24,84 +28,129 @@ struct Round {
     failed: u64,
 }
 
+/// The rounds of one front.
+#[derive(Default)]
+struct Series {
+    calm: Vec<Round>,
+    besieged: Vec<Round>,
+}
+
 pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let app = App::start("ajp", "127.0.0.1:0")?;
     let front = Besieged::start("", &upstream(&[&app.url], ""))?;
-    let rounds = (minutes as usize * 60 / (2 * ROUND.as_secs() as usize)).max(3);
-    let (mut calm, mut besieged) = (Vec::new(), Vec::new());
+    let http = App::start("http", "127.0.0.1:0")?;
+    let (_, backend) = http.url.rsplit_once('/').context("a URL")?;
+    let nginx = Nginx::with_room(backend.parse::<SocketAddr>()?, SLOW + 1000)?;
+    let rounds = (minutes as usize * 60 / (4 * ROUND.as_secs() as usize)).max(3);
+    let (mut ours, mut theirs) = (Series::default(), Series::default());
     let before = front.usage()?.private;
     let mut heap = 0;
-    println!("slow connections  p50 ms  p99 ms  failed");
+    println!("front  slow connections  p50 ms  p99 ms  late ms  failed");
     for _ in 0..rounds {
-        calm.push(round(&front, 0)?);
-        let slow = Slow::default();
-        thread::scope(|scope| -> anyhow::Result<()> {
-            scope.spawn(|| slow.run(front.address()));
-            let all = || (slow.open.load(Ordering::Relaxed) >= SLOW * 9 / 10).then_some(());
-            let come = Deadline::default().poll("the slow to connect", all);
-            let result = come.map_err(anyhow::Error::from).and_then(|()| {
-                wait(Duration::from_secs(3))?;
-                besieged.push(round(&front, slow.open.load(Ordering::Relaxed))?);
-                heap = front.usage()?.private.max(heap);
-                Ok(())
-            });
-            slow.over.store(true, Ordering::Relaxed);
-            result
+        ours.add("ours", front.address(), || {
+            heap = front.usage()?.private.max(heap);
+            Ok(())
         })?;
-        let gone = || {
-            front
-                .metric("catamaran_connections_open")
-                .ok()
-                .filter(|open| *open < 5.0)
-        };
+        let open = || front.metric("catamaran_connections_open").ok();
+        let gone = || open().filter(|open| *open < 5.0);
         Deadline::default().poll("the slow to be gone", gone)?;
+        theirs.add("nginx", nginx.address(), || Ok(()))?;
+        // It has no counters; closing is quick once they are.
+        wait(Duration::from_secs(3))?;
     }
-    let ratio = |of: fn(&Round) -> f64| {
-        let median = |rounds: &[Round]| {
-            let mut values: Vec<f64> = rounds.iter().map(of).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
-        median(&besieged) / median(&calm)
-    };
     let each = heap.saturating_sub(before) as f64 / SLOW as f64;
     println!(
-        "p50 besieged / calm: {:.2}; heap {:.1} MiB",
-        ratio(|it| it.p50),
+        "besieged / calm, medians of the pairs: p50 {:.2}, nginx {:.2}; p99 of nginx {:.2}; heap {:.1} MiB",
+        ours.ratio(|it| it.p50),
+        theirs.ratio(|it| it.p50),
+        theirs.ratio(|it| it.p99),
         mib(heap)
     );
     let mut verdict = Verdict::default();
-    verdict.at_most(
-        "p99 besieged / calm, medians of the rounds",
-        ratio(|it| it.p99),
-        1.1,
-    );
+    let ratio = ours.ratio(|it| it.p99);
+    verdict.at_most("p99 besieged / calm, median of the pairs", ratio, 1.1);
     verdict.at_most("bytes of heap for each slow connection", each, 8192.0);
-    let failed = calm.iter().chain(&besieged).map(|it| it.failed).sum();
-    verdict.never("honest request failed", failed);
+    let rounds = ours.calm.iter().chain(&ours.besieged);
+    verdict.never("honest request failed", rounds.map(|it| it.failed).sum());
     verdict.never("panic or error in the log", front.alarms().len() as u64);
     Ok(verdict)
 }
 
-fn round(front: &Besieged, slow: usize) -> anyhow::Result<Round> {
-    let tally = Arc::new(Tally::default());
-    let load = Load {
-        front: front.address(),
-        clients: 50,
-        rate: 200.0,
-        mix: &[Kind::Page],
-        latency: Latency::SinceDue,
-        requests_max: 0,
+impl Series {
+    /// A round without the slow connections and one with them, during which `look` is called.
+    fn add(
+        &mut self,
+        name: &str,
+        front: SocketAddr,
+        look: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        self.calm.push(round(name, front, 0)?);
+        let slow = Slow::default();
+        thread::scope(|scope| -> anyhow::Result<()> {
+            scope.spawn(|| slow.run(front));
+            let all = || (slow.open.load(Ordering::Relaxed) >= SLOW * 9 / 10).then_some(());
+            let come = Deadline::default().poll("the slow to connect", all);
+            let result = come.map_err(anyhow::Error::from).and_then(|()| {
+                wait(Duration::from_secs(3))?;
+                let open = slow.open.load(Ordering::Relaxed);
+                self.besieged.push(round(name, front, open)?);
+                look()
+            });
+            slow.over.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+
+    /// With the slow connections to without them, of neighbours in time; the median.
+    fn ratio(&self, of: fn(&Round) -> f64) -> f64 {
+        let pairs = self.calm.iter().zip(&self.besieged);
+        let mut ratios: Vec<f64> = pairs.map(|(calm, then)| of(then) / of(calm)).collect();
+        ratios.sort_by(f64::total_cmp);
+        let middle = ratios.len() / 2;
+        f64::midpoint(ratios[middle], ratios[(ratios.len() - 1) / 2])
+    }
+}
+
+/// What honest clients see: our own bench in its open loop, whose clock is finer than the timers of
+/// the other sieges' clients. Latency counts from when a request was due.
+fn round(name: &str, front: SocketAddr, slow: usize) -> anyhow::Result<Round> {
+    let url = format!("http://{front}/");
+    let duration = format!("{}s", ROUND.as_secs());
+    let mut bench = catamaran(&[
+        "bench",
+        "-q",
+        "--json",
+        "-W",
+        "1",
+        "-k",
+        "-c",
+        "50",
+        "--rate",
+        RATE,
+        "--duration",
+        &duration,
+        &url,
+    ])?;
+    wait(ROUND)?;
+    bench.wait(Deadline::default())?;
+    let report: Value = serde_json::from_str(&bench.stdout())
+        .with_context(|| format!("bench: {}", bench.stderr()))?;
+    let number = |pointer: &str| {
+        let value = report.pointer(pointer).and_then(Value::as_f64);
+        value.with_context(|| format!("bench reports no {pointer}"))
     };
-    load.during(&tally, || wait(ROUND))?;
+    let millis = |name: &str| Ok::<f64, anyhow::Error>(number(name)? / 1000.0);
     let round = Round {
-        p50: millis(tally.percentile(0.5)),
-        p99: millis(tally.percentile(0.99)),
-        failed: tally.total("page") - tally.count("page", &["200"]),
+        p50: millis("/latency/corrected/p50_us")?,
+        p99: millis("/latency/corrected/p99_us")?,
+        failed: number("/requests/started")? as u64 - number("/requests/ok")? as u64,
     };
     println!(
-        "{slow:16}  {:6.2}  {:6.2}  {:6}",
-        round.p50, round.p99, round.failed
+        "{name:5}  {slow:16}  {:6.3}  {:6.3}  {:7.3}  {:6}",
+        round.p50,
+        round.p99,
+        millis("/latency/lateness/p99_us")?,
+        round.failed
     );
     Ok(round)
 }
@@ -115,12 +164,15 @@ struct Slow {
 
 impl Slow {
     fn run(&self, front: SocketAddr) {
+        // Attackers have machines of their own: here they take what the others leave.
+        setpriority_process(None, NICE_MAX).expect("anyone may be nicer");
         let runtime = event_loop().expect("an event loop");
         runtime.block_on(async {
             let mut tasks = JoinSet::new();
             for number in 0..SLOW {
                 tasks.spawn(drip(front, Arc::clone(&self.open)));
-                if number % 50 == 0 {
+                // Evenly over the front's `head_timeout`, lest they come back in waves.
+                if number % 20 == 0 {
                     pause(Duration::from_millis(20)).await;
                 }
             }
@@ -151,6 +203,10 @@ async fn drip(front: SocketAddr, open: Arc<AtomicUsize>) {
     }
 }
 
+/// Of this thread alone, on Linux.
+const NICE_MAX: i32 = 19;
 const SLOW: usize = 10_000;
+/// Requests a second of the honest clients.
+const RATE: &str = "1000";
 const ROUND: Duration = Duration::from_secs(15);
 const HEAD: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nX: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
