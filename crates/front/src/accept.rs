@@ -3,8 +3,8 @@
 //! The task owns the connections it accepted. When its listener drains it goes on for a grace
 //! period, so that nobody is turned away who has not had a chance to learn of it; then the kernel
 //! is told to begin no further connection, what had begun is accepted, and only then is the socket
-//! closed. A socket that another process took over is let go of at once: its queue lives on there.
-//! Connections may finish their exchanges until `drain_timeout` is over.
+//! closed. A socket that another process took over is let go of at once: its queue lives on there,
+//! and the grace can be longer. Connections may finish their exchanges until `drain_timeout` is over.
 
 use std::future::Future;
 use std::io;
@@ -54,25 +54,28 @@ impl Accepting {
             .await;
         let limit = self.worker.site().server.drain_timeout;
         let began = Instant::now();
-        let grace = GRACE.min(limit / 4);
-        if ending == Ending::HandedOver {
-            self.acceptor = None;
-            listener.release();
-        }
-        self.accept_until(sleep_until(began + grace)).await;
-        if ending == Ending::Closed {
-            listener.refuse_more();
-            let handshakes = HANDSHAKES.min(limit / 4);
-            self.accept_until(sleep_until(began + grace + handshakes))
-                .await;
-            self.empty_queue();
-            self.acceptor = None;
-            listener.release();
+        match ending {
+            Ending::HandedOver => {
+                self.acceptor = None;
+                listener.release();
+                let grace = GRACE_HANDED_OVER.min(limit / 4);
+                timeout_at(began + grace, self.finish()).await.ok();
+            }
+            Ending::Closed => {
+                let grace = GRACE.min(limit / 4);
+                self.accept_until(sleep_until(began + grace)).await;
+                listener.refuse_more();
+                let handshakes = HANDSHAKES.min(limit / 4);
+                self.accept_until(sleep_until(began + grace + handshakes))
+                    .await;
+                self.empty_queue();
+                self.acceptor = None;
+                listener.release();
+            }
         }
         listener.drain().end_grace();
         self.worker.wake_all();
-        let finish = async { while self.connections.join_next().await.is_some() {} };
-        if timeout_at(began + limit, finish).await.is_err() {
+        if timeout_at(began + limit, self.finish()).await.is_err() {
             tracing::warn!(
                 worker = self.worker.index(),
                 connections = self.connections.len(),
@@ -103,6 +106,13 @@ impl Accepting {
                 Ok(incoming) => self.serve(incoming),
                 Err(error) => self.handle_failure(&error).await,
             }
+        }
+    }
+
+    /// Waits until the last connection is closed.
+    async fn finish(&mut self) {
+        while let Some(ended) = self.connections.join_next().await {
+            self.note_panic(&ended);
         }
     }
 
@@ -199,6 +209,11 @@ const ACCEPTS_AT_ONCE: usize = 4;
 /// How long a drain leaves clients between requests, and accepts new ones. Longer than a request
 /// and its acknowledgement are on their way across the world; a quarter of `drain_timeout` at most.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// How long an upgrade leaves clients between requests: most send another one in this time, and are
+/// closed with its response. No request can cross that, as it can a close out of the blue. Nobody
+/// waits for the old process meanwhile; a quarter of `drain_timeout` at most.
+const GRACE_HANDED_OVER: Duration = Duration::from_secs(5);
 
 /// How long handshakes that had begun may take before the socket is closed.
 const HANDSHAKES: Duration = Duration::from_millis(100);

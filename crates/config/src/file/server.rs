@@ -120,7 +120,8 @@ static DRAIN_TIMEOUT: Key<Durations> = Key {
         effect: "After SIGTERM or SIGINT, and for a listener that a reload removes: how long exchanges \
                  may go on before their connections are cut. Meanwhile each response says \
                  `Connection: close`; for half a second, at most a quarter of this time, new \
-                 connections are still accepted and idle ones are left open.",
+                 connections are still accepted and idle ones are left open; the old process of \
+                 an upgrade leaves them open for five seconds, at most a quarter of this time.",
         extremes: "`\"0s\"` cuts every exchange at once. Longer than the service manager's patience \
                    (systemd: `TimeoutStopSec`, 90 s) ends in SIGKILL.",
         elsewhere: "nginx `worker_shutdown_timeout`; httpd `GracefulShutdownTimeout`",
