@@ -59,7 +59,10 @@ impl Accepting {
                 self.acceptor = None;
                 listener.release();
                 let grace = GRACE_HANDED_OVER.min(limit / 4);
-                timeout_at(began + grace, self.finish()).await.ok();
+                if timeout_at(began + grace, self.finish()).await.is_ok() {
+                    // The grace of other workers' connections is not over for that.
+                    return;
+                }
             }
             Ending::Closed => {
                 let grace = GRACE.min(limit / 4);

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 #[derive(Debug, Default)]
 pub(crate) struct Drain {
-    /// Only ever grows.
+    /// How it ends, and whether the grace is over.
     state: AtomicU8,
     notify: Notify,
 }
@@ -42,7 +42,7 @@ impl Drain {
 
     /// Connections between requests are to be closed from now on.
     pub(crate) fn end_grace(&self) {
-        self.state.store(GRACE_OVER, Ordering::Release);
+        self.state.fetch_or(GRACE_OVER, Ordering::AcqRel);
     }
 
     pub(crate) fn has_begun(&self) -> bool {
@@ -50,7 +50,7 @@ impl Drain {
     }
 
     pub(crate) fn is_grace_over(&self) -> bool {
-        self.state() == GRACE_OVER
+        self.state() & GRACE_OVER != 0
     }
 
     /// Waits until the drain begins.
@@ -64,7 +64,8 @@ impl Drain {
         if !self.has_begun() {
             notified.await;
         }
-        match self.state() {
+        // Others may have ended the grace before this one was told of the drain.
+        match self.state() & !GRACE_OVER {
             HANDED_OVER => Ending::HandedOver,
             _ => Ending::Closed,
         }
@@ -78,7 +79,8 @@ impl Drain {
 const OPEN: u8 = 0;
 const HANDED_OVER: u8 = 1;
 const CLOSED: u8 = 2;
-const GRACE_OVER: u8 = 3;
+/// Beside the ending.
+const GRACE_OVER: u8 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -95,6 +97,7 @@ mod tests {
         drain.end_grace();
         drain.begin(Ending::HandedOver);
         assert!(drain.is_grace_over());
+        assert_eq!(drain.begun().await, Ending::HandedOver);
     }
 
     #[tokio::test]
