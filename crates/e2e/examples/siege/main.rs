@@ -9,8 +9,8 @@
 //! |---|---|---|
 //! | `soak` | 2,000 connections: honest, slow, vanishing and hostile clients, a failing backend | N minutes, 60 unless told |
 //! | `drops` | a backend that drops idle connections at random, over HTTP/1.1 and over AJP13 (F1) | twice N minutes, 2 unless told |
-//! | `slowloris` | 10,000 connections that send a head a byte at a time, against rounds without, and nginx (F7) | about 1.3 N minutes, 8 unless told |
-//! | `reloads` | 100 reloads and 20 upgrades under load (F18, F21) | half a minute |
+//! | `slowloris` | 10,000 connections that send a head a byte at a time, against rounds without, and nginx (F7) | about 1.5 N minutes, N is 8 unless told |
+//! | `reloads` | 200 reloads and 20 upgrades under load (F18, F21) | half a minute |
 //! | `failover` | three Tomcats: kill -9, restart, SIGSTOP, no answer to SYN (F2 to F5) | 2 minutes |
 //! | `overload` | thrice the backend's capacity, and a flood of connections (F16, F17) | 1 minute |
 //! | `fd` | no further file may be opened (F13) | half a minute |
