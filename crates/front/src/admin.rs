@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use catamaran_http1::{BodyLength, Limits, ResponseHead, Server, ServerEvent};
-use catamaran_upstream::Stream;
+use catamaran_transport::Stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use tokio::io::AsyncWriteExt;

@@ -16,7 +16,7 @@ use catamaran_http1::{
     BodyError, BodyLength, Fault, Limits, RequestHead, ResponseError, ResponseHead, Server,
     ServerEvent,
 };
-use catamaran_upstream::{Output, Stock, Stream, buffers};
+use catamaran_transport::{Output, Stock, Stream, buffers};
 use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;
 use tokio::io::AsyncWrite;

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_http1 as http1;
-use catamaran_upstream::{Error as UpstreamError, Event, Head, Lease, Pieces};
+use catamaran_transport::Pieces;
+use catamaran_upstream::{Error as UpstreamError, Event, Head, Lease};
 use http::header::DATE;
 use http::{StatusCode, Version};
 use thiserror::Error;

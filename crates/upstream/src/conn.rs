@@ -11,14 +11,12 @@ use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
 
 use crate::backend::Reuse;
-use crate::buffers;
+
 use crate::cap::Permit;
 use crate::config::{BackendConfig, Protocol};
 use crate::error::{Error, RequestError};
-use crate::output::{HIGH_WATER, Output};
-use crate::pieces::Pieces;
 use crate::request::{BodyLength, Request};
-use crate::stream::Stream;
+use catamaran_transport::{HIGH_WATER, Output, Pieces, Stream, buffers};
 
 /// A response's head: end-to-end fields only, and no framing.
 pub use catamaran_ajp::ResponseHead as Head;

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::config::Address;
 use crate::error::LeaseError;
-use crate::stream::Stream;
+use catamaran_transport::Stream;
 
 /// Connects to `address`. A name's addresses are tried in the resolver's order until one answers;
 /// `limit` bounds resolution and all attempts together.

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use crate::backend::{Backend, InFlight};
 use crate::conn::{Conn, Event, Head};
 use crate::error::{Error, RequestError};
-use crate::pieces::Pieces;
 use crate::request::Request;
+use catamaran_transport::Pieces;
 
 /// The exclusive use of one connection for one exchange. Only [`Lease::finish`] can give the
 /// connection back; dropping the lease closes it.

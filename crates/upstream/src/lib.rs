@@ -43,9 +43,7 @@
 //! # Ok(()) }
 //! ```
 
-mod acknowledged;
 mod backend;
-pub mod buffers;
 mod cap;
 pub mod config;
 mod conn;
@@ -55,20 +53,12 @@ mod error;
 mod health;
 mod keeper;
 mod lease;
-mod output;
-mod pieces;
 mod pool;
 mod request;
-mod stock;
-mod stream;
 
 pub use backend::{Backend, BackendCounts, Reuse};
 pub use catamaran_ajp::IpText;
 pub use conn::{Event, Head};
 pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use lease::Lease;
-pub use output::Output;
-pub use pieces::Pieces;
 pub use request::{BodyLength, ClientFacts, Request};
-pub use stock::Stock;
-pub use stream::Stream;

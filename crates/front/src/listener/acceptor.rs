@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use catamaran_upstream::Stream;
+use catamaran_transport::Stream;
 use socket2::{SockFilter, SockRef, Socket};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 

@@ -173,7 +173,7 @@ impl Output {
 const COPY_MAX: usize = 2048;
 
 /// Bytes waiting from which on no more is added: a few socket writes' worth.
-pub(crate) const HIGH_WATER: usize = 64 * 1024;
+pub const HIGH_WATER: usize = 64 * 1024;
 
 /// Slices in one vectored write.
 const SLICES_MAX: usize = 32;

@@ -162,7 +162,8 @@ impl Stream {
 
     /// How many of the bytes written the peer's kernel has acknowledged, where that can be known:
     /// on a TCP connection that we dialled.
-    pub(crate) fn acknowledged(&self) -> Option<u64> {
+    #[must_use]
+    pub fn acknowledged(&self) -> Option<u64> {
         match self {
             Self::Tcp(stream) => acknowledged(stream).ok()?.checked_sub(1),
             Self::Unix(_) => None,
