@@ -103,8 +103,9 @@ pub struct AjpConfig {
     pub ping_after_idle: Option<Duration>,
     /// How long CPONG may take. Default 1 s. mod_jk: `ping_timeout`.
     pub ping_timeout: Duration,
-    /// Say `Transfer-Encoding: chunked` for a body of unknown length. Undertow (WildFly, JBoss)
-    /// takes such a request for bodiless without it; Tomcat does not need it. Default off.
+    /// Say `Transfer-Encoding: chunked` for a body of unknown length. Without it Tomcat gives the
+    /// application no parameters of such a form, and Undertow (WildFly, JBoss) takes the request
+    /// for one without a body. Default on, as mod_jk and mod_proxy_ajp do.
     pub announce_chunked: bool,
 }
 
@@ -137,7 +138,7 @@ impl Default for AjpConfig {
             secret: None,
             ping_after_idle: Some(Duration::from_secs(10)),
             ping_timeout: Duration::from_secs(1),
-            announce_chunked: false,
+            announce_chunked: true,
         }
     }
 }

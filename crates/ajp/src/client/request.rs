@@ -38,8 +38,8 @@ pub struct Request<'a> {
     /// How long the body is. A known length, zero too, is written as Content-Length; without one
     /// the container asks for every packet.
     pub body: BodyLength,
-    /// For an unknown length, write `Transfer-Encoding: chunked`: Undertow takes a request without
-    /// it for one without body. Off in mind of Tomcat, which needs neither.
+    /// For an unknown length, write `Transfer-Encoding: chunked`. Without it Undertow takes the
+    /// request for one without a body, and Tomcat reads no parameters from it.
     pub announce_chunked: bool,
     /// Attributes besides the query and the stored method, which are written by themselves.
     pub attributes: &'a [Attribute<'a>],

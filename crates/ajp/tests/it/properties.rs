@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use catamaran_ajp::{
     Attribute, BodyLength, Client, ClientConfig, ClientEvent, Request, Response, Server,
     ServerConfig, ServerEvent,
+    message::{fields::FieldName, forward_request::ForwardRequest},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proptest::{collection::vec, option, prelude::*};
@@ -57,6 +58,37 @@ fn body_length() -> impl Strategy<Value = BodyLength> {
         Just(BodyLength::Known(0)),
         (1..=i64::MAX as u64).prop_map(BodyLength::Known),
     ]
+}
+
+/// A field with which a client tries to say how its body is framed.
+fn claim_of_framing() -> impl Strategy<Value = (HeaderName, HeaderValue)> {
+    let name = prop::sample::select(vec!["content-length", "transfer-encoding"]);
+    let value = prop::sample::select(vec!["0", "7", "chunked", "identity", "gzip, chunked", ""]);
+    (name, value).prop_map(|(name, value)| {
+        (
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        )
+    })
+}
+
+/// The fields of a FORWARD_REQUEST's payload that say how long the body is.
+fn framing_fields(payload: &[u8]) -> Vec<(&'static str, String)> {
+    let mut framing = Vec::new();
+    for field in ForwardRequest::decode(payload).unwrap().fields {
+        let field = field.unwrap();
+        let name = match &field.name {
+            FieldName::Coded(name) => name.as_str().as_bytes(),
+            FieldName::Literal(name) => name,
+        };
+        for known in ["content-length", "transfer-encoding"] {
+            if name.eq_ignore_ascii_case(known.as_bytes()) {
+                let value = String::from_utf8_lossy(field.value.unwrap_or_default());
+                framing.push((known, value.into_owned()));
+            }
+        }
+    }
+    framing
 }
 
 /// Feeds `bytes` to `receive` in pieces of the given lengths, over and over.
@@ -135,6 +167,33 @@ proptest! {
         let read = head.attributes.other.into_iter();
         let sent = others.into_iter().map(|(name, value)| (name.into(), value.into()));
         prop_assert!(read.eq(sent));
+    }
+
+    /// A container may heed either field, so a head has exactly one of them, and it is ours: a
+    /// length if that is known, `chunked` or nothing if it is not.
+    #[test]
+    fn a_head_says_one_thing_of_its_body(
+        headers in headers(),
+        claims in vec(claim_of_framing(), 0..4),
+        body in body_length(),
+        announce_chunked: bool,
+    ) {
+        let mut headers = headers;
+        for (name, value) in claims {
+            headers.append(name, value);
+        }
+        let request = Request { body, announce_chunked, ..plain_get(&headers) };
+        let mut wire = BytesMut::new();
+        Client::new(ClientConfig::default()).send_request(&request, &mut wire).unwrap();
+        let expected = match body {
+            BodyLength::Known(length) => vec![("content-length", length.to_string())],
+            BodyLength::Unknown if announce_chunked => {
+                vec![("transfer-encoding", "chunked".to_owned())]
+            }
+            BodyLength::Unknown => vec![],
+        };
+        let framing = framing_fields(&wire[4..]);
+        prop_assert_eq!(framing, expected);
     }
 
     #[test]

@@ -524,12 +524,14 @@ static ANNOUNCE_CHUNKED: Key<Switch> = Key {
     name: "announce_chunked",
     values: Switch,
     doc: Doc {
-        preset: Preset::Value("false"),
-        sample: "true",
-        effect: "Say `Transfer-Encoding: chunked` for a body of unknown length. Undertow (WildFly, \
-                 JBoss EAP) takes such a request for bodiless without it; Tomcat does not need it.",
-        extremes: "Off with Undertow, chunked uploads arrive empty.",
-        elsewhere: "",
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "Say `Transfer-Encoding: chunked` for a body of unknown length. The field is the \
+                 front's own, never the client's, and no Content-Length stands beside it.",
+        extremes: "Off, a form that its client sends in chunks has no parameters for an application \
+                   on Tomcat, and with Undertow (WildFly, JBoss EAP) every chunked upload arrives \
+                   empty. Turn it off only for a container that refuses the field.",
+        elsewhere: "mod_jk and mod_proxy_ajp always say it",
     },
 };
 
