@@ -95,17 +95,9 @@ pub mod packet;
 pub mod server;
 pub mod wire;
 
+pub use catamaran_message::BodyLength;
 pub use client::{Attribute, Client, ClientConfig, ClientEvent, Request, ResponseHead};
 pub use error::{BodyError, Fault, RequestError, ResponseError};
 pub use ip::IpText;
 pub use packet::{PacketSize, PacketSizeError};
 pub use server::{Attributes, End, RequestHead, Response, Server, ServerConfig, ServerEvent, Ssl};
-
-/// How long a request's body is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyLength {
-    /// Exactly this many bytes; zero means that there is no body.
-    Known(u64),
-    /// Not known before its end.
-    Unknown,
-}

@@ -7,6 +7,7 @@
 use std::{net::IpAddr, time::Duration};
 
 use bytes::Bytes;
+pub use catamaran_message::BodyLength;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::config::Protocol;
@@ -54,21 +55,6 @@ pub struct Request {
     pub route: Option<Bytes>,
     /// Further AJP request attributes, in the order sent.
     pub attributes: Vec<(Bytes, Bytes)>,
-}
-
-/// How long a request's body is, as announced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyLength {
-    /// So many bytes; 0 is no body.
-    Known(u64),
-    /// Until it ends.
-    Unknown,
-}
-
-impl Default for BodyLength {
-    fn default() -> Self {
-        Self::Known(0)
-    }
 }
 
 /// The ends of the client's connection: the front's word over AJP, the socket's over HTTP.

@@ -14,7 +14,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use catamaran_http1::{self as http1, BodyLength, RequestHead, Scheme};
+use catamaran_http1::{self as http1, RequestHead, Scheme};
+use catamaran_message::BodyLength;
 use catamaran_upstream::{Backend, Culprit, Reuse};
 use http::StatusCode;
 use tokio::time::Instant;

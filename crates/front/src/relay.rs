@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_http1 as http1;
+use catamaran_message::BodyLength;
 use catamaran_transport::Pieces;
 use catamaran_upstream::{Error as UpstreamError, Event, Head, Lease};
 use http::header::DATE;
@@ -37,7 +38,7 @@ pub(crate) struct Terms<'a> {
     /// The client's version; interim responses exist from HTTP/1.1 on.
     pub(crate) version: Version,
     /// The body that is to come from the client.
-    pub(crate) body: http1::BodyLength,
+    pub(crate) body: BodyLength,
     /// The client waits for 100 (Continue) before it sends its body.
     pub(crate) expect_continue: bool,
     /// When the exchange must be over.
@@ -139,7 +140,7 @@ impl<'a> Relay<'a> {
         let invited = !terms.expect_continue || progress.continued;
         Self {
             upload: match terms.body {
-                http1::BodyLength::Known(0) => Upload::Done,
+                BodyLength::Known(0) => Upload::Done,
                 _ if invited => Upload::Streaming,
                 _ => Upload::Expected,
             },
@@ -233,7 +234,7 @@ impl<'a> Relay<'a> {
         }
         // Nothing is read that the backend does not want yet: that is the back-pressure. The end
         // of a body whose last byte is here needs no reading.
-        let at_end = self.terms.body == http1::BodyLength::Known(self.progress.received);
+        let at_end = self.terms.body == BodyLength::Known(self.progress.received);
         if self.held.len() >= self.lease.body_credit() && !at_end {
             return Ok(false);
         }
@@ -374,8 +375,8 @@ impl<'a> Relay<'a> {
             headers: &head.headers,
             extra: extra.as_slice(),
             body: match head.content_length {
-                Some(length) => http1::BodyLength::Known(length),
-                None => http1::BodyLength::Unknown,
+                Some(length) => BodyLength::Known(length),
+                None => BodyLength::Unknown,
             },
         };
         self.client.send_head(&head).map_err(RelayError::Response)?;

@@ -4,21 +4,13 @@
 //! leave the codec as fields. Anything ambiguous is a fault, there is no lenient reading.
 
 use bytes::{Bytes, BytesMut};
+use catamaran_message::BodyLength;
 use http::Version;
 
 use crate::chunked;
 use crate::error::{BodyError, Fault};
 use crate::limits::Limits;
 use crate::syntax::{is_token_text, list, trim};
-
-/// How much body a message has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BodyLength {
-    /// So many bytes; `Known(0)` means there is no body.
-    Known(u64),
-    /// Not known when the head is sent.
-    Unknown,
-}
 
 /// The framing fields of a head, collected while its fields are read.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,9 +4,10 @@
 //! response may be complete before its request is.
 
 use bytes::{Bytes, BytesMut};
+use catamaran_message::BodyLength;
 use http::{HeaderMap, Method};
 
-use crate::body::{BodyLength, Encoder};
+use crate::body::Encoder;
 use crate::conn::{Conn, Received, Role};
 use crate::error::{BodyError, Fault, RequestError};
 use crate::head::encode::{self, Announcement, ConnectionOption};

@@ -16,12 +16,11 @@ pub(crate) mod status_line;
 pub(crate) mod target;
 
 use bytes::Bytes;
+use catamaran_message::BodyLength;
 use http::{HeaderMap, Method, StatusCode, Version};
 
 pub use host::Authority;
 pub use target::{Scheme, Target};
-
-use crate::body::BodyLength;
 
 /// A request head as received. Everything in it has been validated.
 #[derive(Clone, Debug, PartialEq, Eq)]

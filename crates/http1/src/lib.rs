@@ -82,7 +82,7 @@ mod server;
 mod skim;
 mod syntax;
 
-pub use body::BodyLength;
+pub use catamaran_message::BodyLength;
 pub use client::{Client, ClientEvent};
 pub use error::{BodyError, Fault, RequestError, ResponseError};
 pub use head::{Authority, ReceivedHead, Request, RequestHead, ResponseHead, Scheme, Target};

@@ -4,9 +4,10 @@
 //! has ended. Which framing a response gets follows from what is known of its client.
 
 use bytes::{Bytes, BytesMut};
+use catamaran_message::BodyLength;
 use http::{HeaderMap, Method, StatusCode, Version};
 
-use crate::body::{BodyLength, Decoder, Encoder};
+use crate::body::{Decoder, Encoder};
 use crate::conn::{Conn, Received, Role};
 use crate::error::{BodyError, Fault, ResponseError};
 use crate::head::encode::{self, Announcement, ConnectionOption};

@@ -9,14 +9,14 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
+use catamaran_message::BodyLength;
+use catamaran_transport::{HIGH_WATER, Output, Pieces, Stream, buffers};
 
 use crate::backend::Reuse;
-
 use crate::cap::Permit;
 use crate::config::{BackendConfig, Protocol};
 use crate::error::{Error, RequestError};
-use crate::request::{BodyLength, Request};
-use catamaran_transport::{HIGH_WATER, Output, Pieces, Stream, buffers};
+use crate::request::Request;
 
 /// A response's head: end-to-end fields only, and no framing.
 pub use catamaran_ajp::ResponseHead as Head;
@@ -375,10 +375,7 @@ fn send_ajp(
         server_port: facts.server_port,
         is_ssl: facts.secure,
         headers: request.headers,
-        body: match request.body {
-            BodyLength::Known(length) => ajp::BodyLength::Known(length),
-            BodyLength::Unknown => ajp::BodyLength::Unknown,
-        },
+        body: request.body,
         announce_chunked: config.ajp.announce_chunked,
         attributes: &attributes[..count],
     };
@@ -393,10 +390,7 @@ fn http_request<'a>(request: &Request<'a>) -> http1::Request<'a> {
         host: request.host,
         headers: request.headers,
         extra: &[],
-        body: match request.body {
-            BodyLength::Known(length) => http1::BodyLength::Known(length),
-            BodyLength::Unknown => http1::BodyLength::Unknown,
-        },
+        body: request.body,
     }
 }
 

@@ -58,7 +58,8 @@ mod request;
 
 pub use backend::{Backend, BackendCounts, Reuse};
 pub use catamaran_ajp::IpText;
+pub use catamaran_message::BodyLength;
 pub use conn::{Event, Head};
 pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use lease::Lease;
-pub use request::{BodyLength, ClientFacts, Request};
+pub use request::{ClientFacts, Request};

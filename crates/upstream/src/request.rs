@@ -2,16 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use catamaran_message::BodyLength;
 use http::{HeaderMap, Method};
-
-/// How long a body is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyLength {
-    /// Exactly so many bytes; 0 is no body.
-    Known(u64),
-    /// Not known before it ends.
-    Unknown,
-}
 
 /// A request's head, ready to be sent: routed, normalised, cleaned of hop-by-hop fields.
 #[derive(Clone, Copy, Debug)]

@@ -46,7 +46,7 @@ pub(super) fn from_ajp(
     };
     let (path, query) = target(&head.method, path, head.query)?;
     let authority = authority(&head.headers)?;
-    let body = head.body.into();
+    let body = head.body;
     check_announced(body, config)?;
     let trusted = proved || config.trusted_peers.contains(peer.remote_ip());
     let identified = trusted && !config.tomcat_authentication;
@@ -107,7 +107,7 @@ pub(super) fn from_http(
     if head.target.scheme == Some(http1::Scheme::Https) {
         return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "scheme"));
     }
-    let body = head.body.into();
+    let body = head.body;
     check_announced(body, config)?;
     let version = match head.version {
         Version::HTTP_10 => "HTTP/1.0",

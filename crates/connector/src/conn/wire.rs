@@ -120,7 +120,7 @@ impl Wire {
                     reason: None,
                     headers: &headers,
                     extra: &[(&DATE, io.date)][..usize::from(lacks_date)],
-                    body: length.into(),
+                    body: length,
                 };
                 server.send_head(&head, out).is_ok()
             }
@@ -130,7 +130,7 @@ impl Wire {
                     reason: None,
                     headers: &headers,
                     extra: &[("Date", io.date.as_bytes())][..usize::from(lacks_date)],
-                    body: length.into(),
+                    body: length,
                 };
                 server.send_head(&head, out).is_ok()
             }
@@ -292,42 +292,6 @@ impl From<http1::Fault> for Refusal {
         Self {
             status: Some(fault.status()),
             reason: fault.token(),
-        }
-    }
-}
-
-impl From<BodyLength> for http1::BodyLength {
-    fn from(length: BodyLength) -> Self {
-        match length {
-            BodyLength::Known(length) => Self::Known(length),
-            BodyLength::Unknown => Self::Unknown,
-        }
-    }
-}
-
-impl From<http1::BodyLength> for BodyLength {
-    fn from(length: http1::BodyLength) -> Self {
-        match length {
-            http1::BodyLength::Known(length) => Self::Known(length),
-            http1::BodyLength::Unknown => Self::Unknown,
-        }
-    }
-}
-
-impl From<BodyLength> for ajp::BodyLength {
-    fn from(length: BodyLength) -> Self {
-        match length {
-            BodyLength::Known(length) => Self::Known(length),
-            BodyLength::Unknown => Self::Unknown,
-        }
-    }
-}
-
-impl From<ajp::BodyLength> for BodyLength {
-    fn from(length: ajp::BodyLength) -> Self {
-        match length {
-            ajp::BodyLength::Known(length) => Self::Known(length),
-            ajp::BodyLength::Unknown => Self::Unknown,
         }
     }
 }

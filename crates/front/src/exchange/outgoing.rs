@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-use catamaran_http1::{Authority, BodyLength, RequestHead};
+use catamaran_http1::{Authority, RequestHead};
+use catamaran_message::BodyLength;
 use catamaran_upstream::{self as upstream, ClientFacts, Lease, RequestError};
 use http::header::HOST;
 use http::{HeaderValue, Method, StatusCode, Version};
@@ -96,10 +97,7 @@ impl Outgoing {
             },
             host: self.host.as_bytes(),
             headers: &self.head.headers,
-            body: match self.head.body {
-                BodyLength::Known(length) => upstream::BodyLength::Known(length),
-                BodyLength::Unknown => upstream::BodyLength::Unknown,
-            },
+            body: self.head.body,
             client: ClientFacts {
                 remote_ip: self.identity.ip,
                 remote_port: self.identity.port,

@@ -1,9 +1,10 @@
 //! Takes a request head apart and judges it as a whole.
 
+use catamaran_message::BodyLength;
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, Version};
 
-use crate::body::{BodyLength, FramingFields};
+use crate::body::FramingFields;
 use crate::error::Fault;
 use crate::head::fields::{self, Persistence, Verdict};
 use crate::head::host::{self, Authority};

@@ -9,7 +9,8 @@ use http::{HeaderMap, Method};
 use super::*;
 use crate::config::{Address, Protocol};
 use crate::conn::Event;
-use crate::request::{BodyLength, ClientFacts, Request};
+use crate::request::{ClientFacts, Request};
+use catamaran_message::BodyLength;
 
 #[tokio::test]
 async fn a_request_that_must_not_run_twice_keeps_away_from_what_may_be_dropped() {

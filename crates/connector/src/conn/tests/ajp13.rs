@@ -36,7 +36,7 @@ fn plain<'a>(method: &'a Method, path: &'a str, headers: &'a HeaderMap) -> ajp::
 pub(super) fn request(
     method: &Method,
     path: &str,
-    body: ajp::BodyLength,
+    body: BodyLength,
     attributes: &[ajp::Attribute<'_>],
 ) -> Vec<u8> {
     encode(&ajp::Request {
@@ -54,7 +54,7 @@ pub(super) fn get(path: &str) -> Vec<u8> {
     request(&Method::GET, path, NO_BODY, &[])
 }
 
-pub(super) fn post(path: &str, body: ajp::BodyLength) -> Vec<u8> {
+pub(super) fn post(path: &str, body: BodyLength) -> Vec<u8> {
     request(&Method::POST, path, body, &[])
 }
 
@@ -109,7 +109,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(body(bytes)).unwrap()
 }
 
-pub(super) const NO_BODY: ajp::BodyLength = ajp::BodyLength::Known(0);
+pub(super) const NO_BODY: BodyLength = BodyLength::Known(0);
 const CHUNK: u8 = 3;
 const HEAD: u8 = 4;
 const END: u8 = 5;
@@ -149,7 +149,7 @@ fn a_page_is_head_chunk_and_end() {
 #[test]
 fn the_same_bytes_get_the_same_answers_however_they_arrive() {
     let echo = [
-        post("/echo", ajp::BodyLength::Known(5)),
+        post("/echo", BodyLength::Known(5)),
         data(b"he"),
         data(b"llo"),
     ]
@@ -370,7 +370,7 @@ fn attributes_that_are_not_allowed_refuse_the_request() {
 #[test]
 fn a_sink_asks_for_all_before_it_answers() {
     let mut play = ajp13();
-    let asked = play.feed(post("/sink", ajp::BodyLength::Known(6))).sent();
+    let asked = play.feed(post("/sink", BodyLength::Known(6))).sent();
     assert_eq!(asked, b"", "the first packet of a body comes unasked");
     assert_eq!(codes(&play.feed(data(b"abc")).sent()), [ASK]);
     let answer = play.feed(data(b"def")).sent();
@@ -381,7 +381,7 @@ fn a_sink_asks_for_all_before_it_answers() {
 #[test]
 fn an_echo_asks_for_what_it_reads() {
     let mut play = ajp13();
-    let start = play.feed(post("/echo", ajp::BodyLength::Known(6))).sent();
+    let start = play.feed(post("/echo", BodyLength::Known(6))).sent();
     assert!(
         !codes(&start).contains(&ASK),
         "the first packet comes unasked"
@@ -394,7 +394,7 @@ fn an_echo_asks_for_what_it_reads() {
         (b"def".to_vec(), true)
     );
 
-    let asked = play.feed(post("/echo", ajp::BodyLength::Unknown)).sent();
+    let asked = play.feed(post("/echo", BodyLength::Unknown)).sent();
     assert_eq!(codes(&asked).last(), Some(&ASK), "nothing comes unasked");
     play.feed(data(b"abc"));
     let end = play.feed([0x12, 0x34, 0, 0]).sent();
@@ -403,7 +403,7 @@ fn an_echo_asks_for_what_it_reads() {
 
 #[test]
 fn the_end_of_an_unread_request_waits_for_the_packet_that_is_owed() {
-    let request = post("/", ajp::BodyLength::Known(5));
+    let request = post("/", BodyLength::Known(5));
     let mut play = ajp13();
     assert_eq!(codes(&play.feed(&request).sent()), [HEAD, CHUNK]);
     assert_eq!(play.awaiting(), Some(Awaiting::Leftover));
@@ -419,7 +419,7 @@ fn the_end_of_an_unread_request_waits_for_the_packet_that_is_owed() {
 #[test]
 fn a_request_in_the_place_of_the_owed_packet_is_never_served() {
     let mut play = ajp13();
-    play.feed(post("/", ajp::BodyLength::Known(5))).sent();
+    play.feed(post("/", BodyLength::Known(5))).sent();
     let rest = play.feed(get("/status/299")).sent();
     assert!(
         !rest.windows(2).any(|pair| pair == 299u16.to_be_bytes()),
@@ -553,7 +553,7 @@ fn a_body_of_known_length_is_asked_for_ahead() {
             ..Config::default()
         };
         let mut play = Play::with(Protocol::Ajp, config, Peer::Unix);
-        play.feed(post("/sink", ajp::BodyLength::Known(100_000)));
+        play.feed(post("/sink", BodyLength::Known(100_000)));
         let asked = codes(&play.sent());
         let mut left = 100_000;
         while left > 0 {
@@ -571,7 +571,7 @@ fn a_body_of_known_length_is_asked_for_ahead() {
 #[test]
 fn an_early_answer_waits_for_all_that_was_asked_ahead() {
     let mut play = ajp13();
-    let mut piped = piped::Script::begin(&mut play, post("/", ajp::BodyLength::Known(1_000_000)));
+    let mut piped = piped::Script::begin(&mut play, post("/", BodyLength::Known(1_000_000)));
     piped.refuse_while_reading(&mut play);
     assert_eq!(play.awaiting(), Some(Awaiting::Leftover));
     play.sent();

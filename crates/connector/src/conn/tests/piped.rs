@@ -129,8 +129,8 @@ fn get(protocol: Protocol) -> Vec<u8> {
 /// A request whose body of `length` bytes, or of unknown length, is still to come.
 fn post(protocol: Protocol, length: Option<u64>) -> Vec<u8> {
     match (protocol, length) {
-        (Protocol::Ajp, Some(length)) => ajp13::post("/", ajp::BodyLength::Known(length)),
-        (Protocol::Ajp, None) => ajp13::post("/", ajp::BodyLength::Unknown),
+        (Protocol::Ajp, Some(length)) => ajp13::post("/", BodyLength::Known(length)),
+        (Protocol::Ajp, None) => ajp13::post("/", BodyLength::Unknown),
         (Protocol::Http, Some(length)) => {
             format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n").into()
         }
