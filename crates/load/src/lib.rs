@@ -8,6 +8,7 @@
 mod board;
 mod client;
 mod clock;
+pub mod document;
 mod pace;
 pub mod plan;
 mod prepare;

@@ -1,15 +1,14 @@
-//! The report as JSON; docs/bench.md is the reference of its keys.
-//!
-//! The structs below are the schema: their field names are the keys, which have their units in
-//! them. A key may be added at any time; none changes its meaning without a new `schema`.
+//! The report as a [`Document`], and as its text.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use catamaran_stats::{Histogram, PERCENTILES, Spread, is_quotable};
-use serde::Serialize;
 
 use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
+use crate::document::{
+    Bytes, Connections, Document, ErrorFacts, Generator, Latencies, Requests, SCHEMA, SecondFacts,
+    Server, SpreadFacts, Thread, Throughput, Times, Tls, Unfinished, WarmUp, WarningText,
+};
 use crate::report::{Ending, Report, Second, TlsFacts};
 
 /// One object, indented, with a line end.
@@ -20,197 +19,20 @@ pub fn json(report: &Report, subject: &Subject) -> String {
     text
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    url: &'a str,
-    urls: usize,
-    started_at_s: f64,
-    elapsed_s: f64,
-    ending: &'static str,
-    error: Option<ErrorFacts<'a>>,
-    warm_up: WarmUp,
-    threads: usize,
-    concurrency: usize,
-    concurrency_reached: usize,
-    rate_asked_per_s: Option<f64>,
-    server: Server<'a>,
-    requests: Requests,
-    statuses: &'a BTreeMap<u16, u64>,
-    failures: BTreeMap<&'static str, u64>,
-    unfinished: Unfinished,
-    bytes: Bytes,
-    connections: Connections,
-    throughput: Throughput,
-    latency: Latencies,
-    generator: Generator,
-    seconds: Vec<SecondFacts>,
-    warnings: Vec<WarningText>,
-}
-
-#[derive(Serialize)]
-struct ErrorFacts<'a> {
-    kind: &'static str,
-    errno: Option<i32>,
-    message: &'a str,
-}
-
-#[derive(Serialize)]
-struct WarmUp {
-    duration_s: f64,
-    requests: u64,
-    steady: Option<bool>,
-}
-
-#[derive(Serialize)]
-struct Server<'a> {
-    addresses: Vec<Option<String>>,
-    software: Option<&'a str>,
-    first_status: Option<u16>,
-    document_bytes: Option<u64>,
-    tls: Option<Tls<'a>>,
-}
-
-#[derive(Serialize)]
-struct Tls<'a> {
-    version: &'a str,
-    cipher: &'a str,
-    cipher_bits: u32,
-    key_bits: Option<u32>,
-    temp_key: Option<&'a str>,
-    server_name: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct Requests {
-    started: u64,
-    ok: u64,
-    failed: u64,
-    unfinished: u64,
-    completed: u64,
-    non_2xx: u64,
-    kept_alive: u64,
-    without_length: u64,
-}
-
-#[derive(Serialize)]
-struct Unfinished {
-    hung: u64,
-    cut: u64,
-    unsent: u64,
-    oldest_s: f64,
-}
-
-#[derive(Serialize)]
-struct Bytes {
-    sent: u64,
-    sent_heads: u64,
-    sent_bodies: u64,
-    received: u64,
-    received_heads: u64,
-    received_bodies: u64,
-}
-
-#[derive(Serialize)]
-struct Connections {
-    attempted: u64,
-    opened: u64,
-    reused: u64,
-    reset: u64,
-    closed_idle: u64,
-}
-
-#[derive(Serialize)]
-struct Throughput {
-    requests_per_s: f64,
-    sent_bytes_per_s: f64,
-    received_bytes_per_s: f64,
-    per_second: Option<SpreadFacts>,
-}
-
-#[derive(Serialize)]
-struct SpreadFacts {
-    seconds: usize,
-    min: f64,
-    max: f64,
-    mean: f64,
-    median: f64,
-    stddev: f64,
-    variation: f64,
-}
-
-#[derive(Serialize)]
-struct Latencies {
-    connect: Times,
-    first_byte: Times,
-    processing: Times,
-    total: Times,
-    corrected: Option<Times>,
-    lateness: Option<Times>,
-}
-
-/// Percentiles are there whatever their worth: `percentile_max` says up to which there are enough
-/// values.
-#[derive(Serialize)]
-struct Times {
-    count: u64,
-    min_us: u64,
-    mean_us: u64,
-    stddev_us: u64,
-    max_us: u64,
-    p50_us: u64,
-    p75_us: u64,
-    p90_us: u64,
-    p95_us: u64,
-    p99_us: u64,
-    p99_9_us: u64,
-    p99_99_us: u64,
-    p99_999_us: u64,
-    percentile_max: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct Generator {
-    cpu_s: f64,
-    cpu_us_per_request: f64,
-    threads: Vec<Thread>,
-    open_files_max: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Thread {
-    wall_s: f64,
-    cpu_s: f64,
-    busy: f64,
-}
-
-#[derive(Serialize)]
-struct SecondFacts {
-    completed: u64,
-    failed: u64,
-    received_bytes: u64,
-    latency_mean_us: f64,
-    latency_max_us: f64,
-}
-
-#[derive(Serialize)]
-struct WarningText {
-    kind: &'static str,
-    text: String,
-}
-
-impl<'a> Document<'a> {
-    fn of(report: &'a Report, subject: &'a Subject) -> Self {
+impl Document {
+    /// What a report says, with what the plan said of its subject.
+    #[must_use]
+    pub fn of(report: &Report, subject: &Subject) -> Self {
         let (ending, error) = ending(&report.ending);
         let started = report.started_at.duration_since(UNIX_EPOCH);
         let failures = report.failures.iter();
         Self {
-            schema: "catamaran-bench/1",
-            url: &subject.url,
+            schema: SCHEMA.to_owned(),
+            url: subject.url.clone(),
             urls: subject.urls,
             started_at_s: started.unwrap_or_default().as_secs_f64(),
             elapsed_s: report.elapsed.as_secs_f64(),
-            ending,
+            ending: ending.to_owned(),
             error,
             warm_up: WarmUp {
                 duration_s: report.warm_up.duration.as_secs_f64(),
@@ -223,9 +45,9 @@ impl<'a> Document<'a> {
             rate_asked_per_s: subject.rate,
             server: Server::of(report),
             requests: Requests::of(report),
-            statuses: &report.statuses,
+            statuses: report.statuses.clone(),
             failures: failures
-                .map(|(kind, count)| (kind.token(), count))
+                .map(|(kind, count)| (kind.token().to_owned(), count))
                 .collect(),
             unfinished: Unfinished::of(report),
             bytes: Bytes::of(report),
@@ -239,7 +61,7 @@ impl<'a> Document<'a> {
     }
 }
 
-fn ending(ending: &Ending) -> (&'static str, Option<ErrorFacts<'_>>) {
+fn ending(ending: &Ending) -> (&'static str, Option<ErrorFacts>) {
     match ending {
         Ending::Requests => ("requests", None),
         Ending::Duration => ("duration", None),
@@ -247,9 +69,9 @@ fn ending(ending: &Ending) -> (&'static str, Option<ErrorFacts<'_>>) {
         Ending::Idle => ("idle", None),
         Ending::Failure(error) => {
             let facts = ErrorFacts {
-                kind: error.kind.token(),
+                kind: error.kind.token().to_owned(),
                 errno: error.errno,
-                message: &error.message,
+                message: error.message.clone(),
             };
             ("failure", Some(facts))
         }
@@ -260,21 +82,21 @@ fn warnings(report: &Report) -> Vec<WarningText> {
     let warnings = report.warnings.iter();
     warnings
         .map(|each| WarningText {
-            kind: warning::token(each),
+            kind: warning::token(each).to_owned(),
             text: warning::text(each),
         })
         .collect()
 }
 
-impl<'a> Server<'a> {
-    fn of(report: &'a Report) -> Self {
+impl Server {
+    fn of(report: &Report) -> Self {
         let addresses = report.addresses.iter();
         let first = report.first.as_ref();
         Self {
             addresses: addresses
                 .map(|address| address.map(|address| address.to_string()))
                 .collect(),
-            software: first.and_then(|first| first.server.as_deref()),
+            software: first.and_then(|first| first.server.clone()),
             first_status: first.map(|first| first.status),
             document_bytes: first.map(|first| first.body_bytes),
             tls: report.tls.as_ref().map(Tls::of),
@@ -282,15 +104,15 @@ impl<'a> Server<'a> {
     }
 }
 
-impl<'a> Tls<'a> {
-    fn of(facts: &'a TlsFacts) -> Self {
+impl Tls {
+    fn of(facts: &TlsFacts) -> Self {
         Self {
-            version: &facts.version,
-            cipher: &facts.cipher,
+            version: facts.version.clone(),
+            cipher: facts.cipher.clone(),
             cipher_bits: facts.cipher_bits,
             key_bits: facts.key_bits,
-            temp_key: facts.temp_key.as_deref(),
-            server_name: facts.server_name.as_deref(),
+            temp_key: facts.temp_key.clone(),
+            server_name: facts.server_name.clone(),
         }
     }
 }
@@ -500,6 +322,24 @@ mod tests {
         assert_eq!(value["failures"]["reset"], 1);
         assert_eq!(value["error"]["errno"], 104);
         assert_eq!(value["warnings"][0]["kind"], "not-steady");
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let (report, subject) = (sample::report(), sample::subject());
+        let read = Document::parse(&json(&report, &subject)).unwrap();
+        assert_eq!(read, Document::of(&report, &subject));
+    }
+
+    #[test]
+    fn another_version_is_told_from_what_is_no_report() {
+        let fault = |text: &str| Document::parse(text).unwrap_err().to_string();
+        let newer = fault(r#"{"schema": "catamaran-bench/2", "url": 7}"#);
+        assert_eq!(
+            newer,
+            r#"this report is of the version "catamaran-bench/2", and only "catamaran-bench/1" is known"#
+        );
+        assert!(fault("{}").starts_with("this is no report of `bench --json`: missing field"));
     }
 
     #[test]
