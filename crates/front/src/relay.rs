@@ -294,8 +294,8 @@ impl<'a> Relay<'a> {
                 Ok(true)
             }
             Poll::Ready(Err(error)) => {
-                // A backend that answered before it read everything may have closed its receiving
-                // side; what it answered is still to be read.
+                // A backend may answer and close before it has read everything. What it sent until
+                // then is read before the failure is judged.
                 let moved = self.poll_download(cx)?;
                 if self.lease.is_answered() {
                     return Ok(moved);

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use socket2::SockRef;
 use tokio::io::{AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
@@ -93,6 +93,26 @@ impl Stream {
             Err(_) if read > 0 => Ok(read),
             tried => tried.map(|()| read),
         }
+    }
+
+    /// Reads once, whatever the event loop's last news is: a failed write has told more of the peer
+    /// than the loop knows yet. Fills at most the room that `buffer` has; 0 is the peer's end.
+    ///
+    /// # Errors
+    /// The socket's; `WouldBlock` if nothing is there.
+    pub fn read_now(&self, buffer: &mut BytesMut) -> io::Result<usize> {
+        let (len, end) = (buffer.len(), buffer.capacity());
+        debug_assert!(len < end, "nothing read means the peer's end");
+        buffer.resize(end, 0);
+        let room = &mut buffer[len..];
+        let received = match self {
+            Self::Tcp(stream) => recv(stream, room, RecvFlags::DONTWAIT),
+            Self::Unix(stream) => recv(stream, room, RecvFlags::DONTWAIT),
+        };
+        let read = received.map_or(0, |(read, _)| read);
+        buffer.truncate(len + read);
+        received?;
+        Ok(read)
     }
 
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

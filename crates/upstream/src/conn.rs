@@ -148,7 +148,7 @@ impl Conn {
 
     /// How many bytes of the request's body are wanted now.
     pub(crate) fn body_credit(&self) -> usize {
-        if self.output.is_full() {
+        if self.output.is_full() || self.broken.is_some() {
             return 0;
         }
         match &self.codec {
@@ -203,9 +203,14 @@ impl Conn {
         self.output.len()
     }
 
+    /// Writes what was encoded. After a failure nothing more is written, and no more of the body is
+    /// wanted; [`Self::poll_event`] yields what the backend had sent before.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
-        let written = self.output.poll_write(cx, &mut self.stream);
-        written.map_err(|error| self.failed(error))
+        let written = ready!(self.output.poll_write(cx, &mut self.stream));
+        Poll::Ready(written.map_err(|error| {
+            self.output.clear();
+            self.failed(error)
+        }))
     }
 
     /// The next event, read from the socket as needed.
@@ -280,11 +285,23 @@ impl Conn {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         buffers::make_room(&mut self.input, self.read_size);
         let room = self.input.capacity() - self.input.len();
-        let read = ready!(self.stream.poll_read(cx, &mut self.input))?;
+        let read = match self.read_after_failure() {
+            Some(read) => read?,
+            None => ready!(self.stream.poll_read(cx, &mut self.input))?,
+        };
         if read == room {
             self.read_size = (self.read_size * 2).min(READ_MAX);
         }
         Poll::Ready(Ok(read))
+    }
+
+    /// After a failed write: what the kernel has received. `None` if nothing failed, or if more may
+    /// come.
+    fn read_after_failure(&mut self) -> Option<io::Result<usize>> {
+        self.broken?;
+        let read = self.stream.read_now(&mut self.input);
+        let may_come = matches!(&read, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        (!may_come).then_some(read)
     }
 
     /// Whether the connection is as good as new. Lets go of all buffers if so.
@@ -293,7 +310,7 @@ impl Conn {
             Codec::Ajp(client) => client.can_reuse(),
             Codec::Http(client) => client.can_reuse(),
         };
-        if !reusable || !self.input.is_empty() || !self.output.is_empty() {
+        if self.broken.is_some() || !reusable || !self.input.is_empty() || !self.output.is_empty() {
             return false;
         }
         if self.input.capacity() > 0 {

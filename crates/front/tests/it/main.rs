@@ -7,6 +7,7 @@
 
 mod admin;
 mod drain;
+mod early;
 mod handover;
 mod health;
 mod limits;

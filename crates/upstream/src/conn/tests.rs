@@ -1,12 +1,14 @@
 //! How a request's body goes out, and what is known of a request when its connection breaks: whether
-//! any of it reached the backend.
+//! any of it reached the backend, and what the backend had answered.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::task::Waker;
 use std::time::Duration;
 
 use http::HeaderMap;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -109,6 +111,76 @@ async fn packets_that_were_asked_for_together_leave_together() {
     assert_eq!(conn.body_credit(), 3 * 8186);
     conn.send_body(&mut body);
     assert_eq!(conn.unwritten(), 3 * 8192);
+}
+
+#[tokio::test]
+async fn what_was_sent_before_a_reset_is_read_after_the_write_that_met_it() {
+    for answer in [
+        "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno",
+        "HTTP/1.1 413 Too Large\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n",
+    ] {
+        let (mut conn, peer) = uploading(answer).await;
+        reset_unread(peer, &conn);
+        assert!(matches!(write_more(&mut conn), Poll::Ready(Err(_))));
+        let events = all_events(&mut conn);
+        assert!(
+            matches!(&events[..], [Ok(Event::Head(head)), Ok(Event::Body(_)), Ok(Event::End)] if head.status == 413),
+            "{events:?}"
+        );
+        assert_eq!((conn.unwritten(), conn.body_credit()), (0, 0));
+        assert!(!conn.settle(), "a broken connection is not used again");
+    }
+}
+
+/// A request whose body is under way, and a backend that has read nothing and sent `answer`. The
+/// event loop does not learn of that: it is not run until the test ends.
+async fn uploading(answer: &str) -> (Conn, std::net::TcpStream) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap());
+    let mut conn = conn(Stream::Tcp(stream.await.unwrap()));
+    let (mut peer, _) = listener.accept().unwrap();
+    let config = BackendConfig::new(Protocol::Http, Address::Unix("unused".into()));
+    conn.send_request(&post(&HeaderMap::new(), 1_000_000), &config)
+        .unwrap();
+    assert!(matches!(write_more(&mut conn), Poll::Ready(Ok(_))));
+    peer.write_all(answer.as_bytes()).unwrap();
+    (conn, peer)
+}
+
+/// Closes with unread bytes, which makes it a reset, and waits until our kernel has that.
+fn reset_unread(peer: std::net::TcpStream, conn: &Conn) {
+    drop(peer);
+    let Stream::Tcp(stream) = &conn.stream else {
+        panic!("TCP");
+    };
+    // Nothing is asked for: a hang-up is told in any case.
+    let mut watched = [PollFd::new(stream, PollFlags::empty())];
+    let limit = Timespec {
+        tv_sec: 30,
+        tv_nsec: 0,
+    };
+    assert_eq!(poll(&mut watched, Some(&limit)).unwrap(), 1, "a hang-up");
+}
+
+fn write_more(conn: &mut Conn) -> Poll<Result<usize, Error>> {
+    let mut body = Pieces::default();
+    body.push(vec![b'x'; 1000].into());
+    conn.send_body(&mut body);
+    conn.poll_write(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Everything that can be read now, up to the response's end or a failure.
+fn all_events(conn: &mut Conn) -> Vec<Result<Event, Error>> {
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut events = Vec::new();
+    while let Poll::Ready(event) = conn.poll_event(&mut cx) {
+        let last = matches!(event, Ok(Event::End) | Err(_));
+        events.push(event);
+        if last {
+            break;
+        }
+    }
+    events
 }
 
 /// One whole exchange, then a second request that `backend` meets as it does.
