@@ -273,6 +273,13 @@ impl Conn {
     }
 
     fn decode_eof(&mut self) -> Result<Event, Error> {
+        if let Some(failure) = self.broken
+            && failure != io::ErrorKind::BrokenPipe
+        {
+            // A write met the reset and took it off the socket, which reads as ended from then on.
+            // After a broken pipe the end is real: Linux gives EPIPE for a reset that follows it.
+            return Err(Error::Io(failure.into()));
+        }
         match &mut self.codec {
             Codec::Ajp(_) => Err(Error::Closed),
             Codec::Http(client) => match client.receive_eof() {

@@ -1,7 +1,7 @@
 //! Backends that answer before they have read the request's body, and then close or reset.
 
 use catamaran_front::start;
-use catamaran_testkit::{HttpClient, Peer, Script};
+use catamaran_testkit::{Failure, HttpClient, Peer, Script};
 
 use crate::{config, loopback, stop, tcp, to};
 
@@ -40,4 +40,22 @@ fn a_whole_answer_reaches_the_client_whatever_becomes_of_the_upload() {
         }
         stop(running);
     }
+}
+
+#[test]
+fn a_reset_is_not_the_end_of_a_response_without_a_length() {
+    let peer = answering(
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npartial-",
+        true,
+    );
+    let running = start(config(&[loopback()], vec![to(&peer)])).unwrap();
+    for turn in 0..100 {
+        match uploading(tcp(&running, 0)).receive() {
+            Err(Failure::Truncated { .. } | Failure::Reset { .. }) => {}
+            // The reset was there before the response was read.
+            Ok(answer) => assert_eq!(answer.status, 502, "{turn}: {answer:?}"),
+            Err(failure) => panic!("{turn}: {failure:?}"),
+        }
+    }
+    stop(running);
 }

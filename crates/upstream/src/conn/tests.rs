@@ -1,5 +1,5 @@
 //! How a request's body goes out, and what is known of a request when its connection breaks: whether
-//! any of it reached the backend, and what the backend had answered.
+//! any of it reached the backend, and whether the response is whole.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -131,6 +131,39 @@ async fn what_was_sent_before_a_reset_is_read_after_the_write_that_met_it() {
         assert!(!conn.settle(), "a broken connection is not used again");
     }
 }
+
+#[tokio::test]
+async fn a_reset_does_not_end_a_response_that_only_the_close_ends() {
+    let (mut conn, peer) = uploading(CLOSE_DELIMITED).await;
+    reset_unread(peer, &conn);
+    assert!(matches!(write_more(&mut conn), Poll::Ready(Err(_))));
+    let events = all_events(&mut conn);
+    assert!(
+        matches!(&events[..], [Ok(Event::Head(_)), Ok(Event::Body(_)), Err(Error::Io(error))]
+            if error.kind() == io::ErrorKind::ConnectionReset),
+        "{events:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_close_in_order_ends_it_although_a_reset_follows() {
+    let (mut conn, peer) = uploading(CLOSE_DELIMITED).await;
+    SockRef::from(&peer)
+        .shutdown(std::net::Shutdown::Write)
+        .unwrap();
+    reset_unread(peer, &conn);
+    assert!(matches!(write_more(&mut conn), Poll::Ready(Err(_))));
+    let events = all_events(&mut conn);
+    assert!(
+        matches!(
+            &events[..],
+            [Ok(Event::Head(_)), Ok(Event::Body(_)), Ok(Event::End)]
+        ),
+        "{events:?}"
+    );
+}
+
+const CLOSE_DELIMITED: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npartial-";
 
 /// A request whose body is under way, and a backend that has read nothing and sent `answer`. The
 /// event loop does not learn of that: it is not run until the test ends.
