@@ -141,7 +141,6 @@ mod output;
 mod pipe;
 mod played;
 mod pool;
-mod rope;
 mod running;
 mod service;
 mod source;

@@ -9,12 +9,11 @@
 use std::io::IoSlice;
 
 use bytes::{Bytes, BytesMut};
-
-use crate::rope::Rope;
+use catamaran_transport::ByteQueue;
 
 /// A queue of bytes to be written in order. One that was never appended to takes a pointer's space.
 #[derive(Debug, Default)]
-pub(crate) struct Output(Option<Box<Rope>>);
+pub(crate) struct Output(Option<Box<ByteQueue>>);
 
 /// Bytes that may wait to be sent before no more are produced.
 pub(crate) const OUT_MARK: usize = 64 * 1024;
@@ -36,7 +35,7 @@ impl Output {
 
     /// Bytes not yet written.
     pub(crate) fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |rope| rope.len())
+        self.0.as_ref().map_or(0, |queue| queue.len())
     }
 
     /// Whether everything was written.
@@ -51,7 +50,7 @@ impl Output {
 
     /// What to write, if it is in one piece, as almost all small responses are.
     pub(crate) fn only_slice(&self) -> Option<&[u8]> {
-        self.0.as_ref().and_then(|rope| rope.only_slice())
+        self.0.as_ref().and_then(|queue| queue.only_slice())
     }
 
     /// What to write next, in order, as far as it fits; returns the part of `slices` in use. It
@@ -61,13 +60,13 @@ impl Output {
         &'a self,
         slices: &'b mut [IoSlice<'a>; SLICES_MAX],
     ) -> &'b [IoSlice<'a>] {
-        self.0.as_ref().map_or(&[], |rope| rope.slices(slices))
+        self.0.as_ref().map_or(&[], |queue| queue.slices(slices))
     }
 
     /// The first `written` bytes have been written.
     pub(crate) fn advance(&mut self, written: usize) {
-        if let Some(rope) = &mut self.0 {
-            rope.advance(written);
+        if let Some(queue) = &mut self.0 {
+            queue.advance(written);
         }
     }
 

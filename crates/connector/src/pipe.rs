@@ -22,9 +22,10 @@ use std::{
 };
 
 use bytes::Bytes;
+use catamaran_transport::ByteQueue;
 use http::{HeaderMap, StatusCode};
 
-use crate::{handler::BodyLength, rope::Rope};
+use crate::handler::BodyLength;
 
 /// How an application tells a driver that a connection has something to do.
 pub(crate) trait Wake: fmt::Debug + Send + Sync {
@@ -113,9 +114,9 @@ struct Pipe {
 #[derive(Debug)]
 struct State {
     inflow: Inflow,
-    body: Rope,
+    body: ByteQueue,
     head: Option<Head>,
-    parts: Rope,
+    parts: ByteQueue,
     /// The connection may take what there is of the response. Until then it is kept together, so
     /// that a small one leaves in one write, whatever else wakes the connection.
     due: bool,
@@ -158,9 +159,9 @@ pub(crate) fn pipe(wakeup: Wakeup, body: BodyLength) -> (ConnEnd, BodyEnd, Respo
             BodyLength::Known(0) => Inflow::Ended,
             _ => Inflow::Unasked,
         },
-        body: Rope::default(),
+        body: ByteQueue::default(),
         head: None,
-        parts: Rope::default(),
+        parts: ByteQueue::default(),
         due: false,
         flush: false,
         outcome: None,
@@ -225,7 +226,7 @@ impl ConnEnd {
     }
 
     /// Has `send` take as much of the response's body as it can, and says what comes after that.
-    pub(crate) fn send(&self, send: impl FnOnce(&mut Rope)) -> Progress {
+    pub(crate) fn send(&self, send: impl FnOnce(&mut ByteQueue)) -> Progress {
         let mut state = self.0.lock();
         // A head that has come since it was looked for goes first; the driver was woken for it.
         if !state.due || state.head.is_some() {
@@ -278,9 +279,8 @@ impl BodyEnd {
     /// asked for leave send its body.
     pub(crate) fn poll_read(&self, waker: &Waker) -> Poll<Option<Result<Bytes, BodyError>>> {
         let mut state = self.0.lock();
-        if !state.body.is_empty() {
-            let was_full = state.body.len() >= BODY_MARK;
-            let piece = state.body.pop(usize::MAX);
+        let was_full = state.body.len() >= BODY_MARK;
+        if let Some(piece) = state.body.pop(usize::MAX) {
             if was_full && state.body.len() < BODY_MARK && state.inflow == Inflow::Open {
                 self.0.ring(state);
             }
@@ -404,7 +404,7 @@ impl ResponseEnd {
         self.0.finish(self.0.lock(), Outcome::Failed(reason));
     }
 
-    fn append(&self, append: impl FnOnce(&mut Rope)) -> Result<(), Gone> {
+    fn append(&self, append: impl FnOnce(&mut ByteQueue)) -> Result<(), Gone> {
         let mut state = self.0.lock();
         if state.gone {
             return Err(Gone);

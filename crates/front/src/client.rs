@@ -16,7 +16,7 @@ use catamaran_http1::{
     BodyError, BodyLength, Fault, Limits, RequestHead, ResponseError, ResponseHead, Server,
     ServerEvent,
 };
-use catamaran_transport::{Output, Stock, Stream, buffers};
+use catamaran_transport::{FreeList, Output, Stream, buffers};
 use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;
 use tokio::io::AsyncWrite;
@@ -60,13 +60,13 @@ struct Talk {
 
 thread_local! {
     /// What connections that turned idle left for others.
-    static STOCK: RefCell<Stock<Box<Talk>>> = const { RefCell::new(Stock::new()) };
+    static FREE: RefCell<FreeList<Box<Talk>>> = const { RefCell::new(FreeList::new()) };
 }
 
 impl Talk {
     /// A fresh one, in used memory if there is any.
     fn take(limits: &Limits) -> Box<Self> {
-        match STOCK.with_borrow_mut(Stock::take) {
+        match FREE.with_borrow_mut(FreeList::take) {
             Some(mut talk) => {
                 talk.codec.reset(limits);
                 talk
@@ -97,13 +97,13 @@ impl Talk {
             self.input = BytesMut::new();
         }
         self.read_size = READ_MIN;
-        STOCK.with_borrow_mut(|stock| stock.give(self));
+        FREE.with_borrow_mut(|list| list.give(self));
     }
 }
 
 /// Frees what busy connections of this thread did not need since the last call.
 pub(crate) fn trim() {
-    STOCK.with_borrow_mut(Stock::trim);
+    FREE.with_borrow_mut(FreeList::trim);
     buffers::trim();
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use catamaran_http1 as http1;
 use catamaran_message::BodyLength;
-use catamaran_transport::Pieces;
+use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Error as UpstreamError, Event, Head, Lease};
 use http::header::DATE;
 use http::{StatusCode, Version};
@@ -98,7 +98,7 @@ pub(crate) struct Relay<'a> {
     upload: Upload,
     download: Download,
     /// Received from the client and not yet within the backend's credit.
-    held: Pieces,
+    held: ByteQueue,
     /// Pieces of an earlier attempt's body that were sent again.
     replayed: usize,
     /// Until when a head alone is held back, so that it leaves with its body.
@@ -145,7 +145,7 @@ impl<'a> Relay<'a> {
                 _ => Upload::Expected,
             },
             download: Download::Head,
-            held: Pieces::default(),
+            held: ByteQueue::default(),
             replayed: 0,
             head_held: None,
             backend_moved: now,

@@ -1,23 +1,23 @@
 //! Read and write buffers, lent while bytes are on their way.
 //!
-//! An idle connection holds no buffer; a busy one takes it from its thread's [`Stock`] and gives it
+//! An idle connection holds no buffer; a busy one takes it from its thread's [`FreeList`] and gives it
 //! back when the bytes have gone. A buffer that something still refers to is not taken back.
 
 use std::cell::RefCell;
 
 use bytes::BytesMut;
 
-use crate::stock::Stock;
+use crate::free_list::FreeList;
 
 thread_local! {
-    static STOCK: RefCell<Stock<BytesMut>> = const { RefCell::new(Stock::new()) };
+    static FREE: RefCell<FreeList<BytesMut>> = const { RefCell::new(FreeList::new()) };
 }
 
 /// An empty buffer with room for at least [`SIZE`] bytes.
 #[must_use]
 pub fn take() -> BytesMut {
-    let stocked = STOCK.with_borrow_mut(Stock::take);
-    stocked.unwrap_or_else(|| BytesMut::with_capacity(SIZE))
+    let used = FREE.with_borrow_mut(FreeList::take);
+    used.unwrap_or_else(|| BytesMut::with_capacity(SIZE))
 }
 
 /// Makes room in `buffer` for a read of `size` bytes or not much less: few large reads cost less than
@@ -37,7 +37,7 @@ pub fn make_room(buffer: &mut BytesMut, size: usize) {
 /// Takes a buffer back; whatever is in it is forgotten. An odd one is freed instead.
 pub fn give(mut buffer: BytesMut) {
     if renew(&mut buffer) {
-        STOCK.with_borrow_mut(|stock| stock.give(buffer));
+        FREE.with_borrow_mut(|list| list.give(buffer));
     }
 }
 
@@ -50,7 +50,7 @@ pub fn renew(buffer: &mut BytesMut) -> bool {
 
 /// Frees the buffers of this thread that were not needed since the last call.
 pub fn trim() {
-    STOCK.with_borrow_mut(Stock::trim);
+    FREE.with_borrow_mut(FreeList::trim);
 }
 
 /// The common size: a head, or a small response whole.

@@ -1,18 +1,18 @@
 //! Sockets and bytes, for clients and backends alike.
 //!
-//! A [`Stream`] is a connected socket on tokio's event loop. [`Output`] is what waits to be written
-//! to it, [`Pieces`] what was read from one side and waits for the other. [`buffers`] and [`Stock`]
-//! lend memory to connections that are busy, so that an idle one holds none. Which protocol the bytes
+//! A [`Stream`] is a connected socket on tokio's event loop. A [`ByteQueue`] holds bytes that wait to
+//! be moved on; [`Output`] is one that is written to a stream. [`buffers`] and [`FreeList`] lend
+//! memory to connections that are busy, so that an idle one holds none. Which protocol the bytes
 //! belong to is not known here, nor who is at the other end.
 
 mod acknowledged;
 pub mod buffers;
+mod free_list;
 mod output;
-mod pieces;
-mod stock;
+mod queue;
 mod stream;
 
+pub use free_list::FreeList;
 pub use output::{HIGH_WATER, Output};
-pub use pieces::Pieces;
-pub use stock::Stock;
+pub use queue::ByteQueue;
 pub use stream::Stream;

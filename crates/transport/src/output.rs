@@ -5,24 +5,20 @@
 //! and backends are written to through it. It has no limit of its own: whoever fills it asks
 //! [`Output::is_full`] first, which is how back-pressure arises.
 
-use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncWrite;
 
 use crate::buffers;
+use crate::queue::{ByteQueue, COPY_MAX};
 
-/// A queue of bytes to be written in order.
+/// Bytes to be written in order.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// Complete slices, before `staging`.
-    queue: VecDeque<Bytes>,
-    /// The bytes in `queue`.
-    queued: usize,
-    staging: BytesMut,
+    queue: ByteQueue,
     /// Bytes written, ever.
     written: u64,
 }
@@ -30,40 +26,37 @@ pub struct Output {
 impl Output {
     /// The buffer that codecs append to.
     pub fn staging(&mut self) -> &mut BytesMut {
-        if self.staging.capacity() == 0 {
-            self.staging = buffers::take();
+        let tail = self.queue.tail();
+        if tail.capacity() == 0 {
+            *tail = buffers::take();
         }
-        &mut self.staging
+        tail
     }
 
     /// As [`Self::staging`], for who seldom writes and then little: no buffer is lent beforehand.
     pub fn staging_bare(&mut self) -> &mut BytesMut {
-        &mut self.staging
+        self.queue.tail()
     }
 
     /// Appends a body's bytes: small ones are copied, large ones queued as they are.
     pub fn push(&mut self, data: Bytes) {
         if data.len() <= COPY_MAX {
-            self.staging().extend_from_slice(&data);
-            return;
+            // A buffer is lent, lest the copy allocate one.
+            self.staging();
         }
-        if !self.staging.is_empty() {
-            self.enqueue_staging();
-        }
-        self.queued += data.len();
-        self.queue.push_back(data);
+        self.queue.push(data);
     }
 
     /// Bytes not yet written.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.queued + self.staging.len()
+        self.queue.len()
     }
 
     /// Whether everything was written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.queue.is_empty()
     }
 
     /// Bytes written since the beginning.
@@ -80,10 +73,7 @@ impl Output {
 
     /// Drops what was not written, when the connection is given up.
     pub fn clear(&mut self) {
-        *self = Self {
-            written: self.written,
-            ..Self::default()
-        };
+        self.queue = ByteQueue::default();
     }
 
     /// Writes until everything is written, in as few calls as possible. `Ok` says how many bytes
@@ -98,20 +88,24 @@ impl Output {
         writer: &mut W,
     ) -> Poll<io::Result<usize>> {
         let mut total = 0;
-        while !self.is_empty() {
-            let written = if self.queue.is_empty() {
-                ready!(Pin::new(&mut *writer).poll_write(cx, &self.staging))?
-            } else {
-                ready!(self.poll_write_slices(cx, writer))?
+        while !self.queue.is_empty() {
+            let written = match self.queue.only_slice() {
+                Some(slice) => ready!(Pin::new(&mut *writer).poll_write(cx, slice))?,
+                None => {
+                    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+                    let slices = self.queue.slices(&mut slices);
+                    ready!(Pin::new(&mut *writer).poll_write_vectored(cx, slices))?
+                }
             };
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.advance(written);
+            self.written += written as u64;
+            self.queue.advance(written);
             total += written;
         }
-        if self.staging.capacity() < 2 * buffers::SIZE {
-            buffers::give(std::mem::take(&mut self.staging));
+        if self.queue.tail_capacity() < 2 * buffers::SIZE {
+            self.give_buffer();
         }
         Poll::Ready(Ok(total))
     }
@@ -119,58 +113,16 @@ impl Output {
     /// Lets go of the memory once everything was written; an idle connection holds none.
     pub fn release(&mut self) {
         debug_assert!(self.is_empty(), "only a written output is released");
-        if self.staging.capacity() > 0 {
-            buffers::give(std::mem::take(&mut self.staging));
-        }
-        if self.queue.capacity() > 0 {
-            self.queue = VecDeque::new();
-        }
+        self.give_buffer();
+        self.queue.release_slices();
     }
 
-    fn poll_write_slices<W: AsyncWrite + Unpin>(
-        &self,
-        cx: &mut Context<'_>,
-        writer: &mut W,
-    ) -> Poll<io::Result<usize>> {
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let mut count = 0;
-        let staging = (!self.staging.is_empty()).then_some(&self.staging[..]);
-        let pending = self.queue.iter().map(|slice| &slice[..]).chain(staging);
-        for (slot, slice) in slices.iter_mut().zip(pending) {
-            *slot = IoSlice::new(slice);
-            count += 1;
+    fn give_buffer(&mut self) {
+        if self.queue.tail_capacity() > 0 {
+            buffers::give(self.queue.take_tail());
         }
-        Pin::new(writer).poll_write_vectored(cx, &slices[..count])
-    }
-
-    fn advance(&mut self, mut written: usize) {
-        self.written += written as u64;
-        while let Some(front) = self.queue.front_mut() {
-            if written < front.len() {
-                front.advance(written);
-                self.queued -= written;
-                return;
-            }
-            written -= front.len();
-            self.queued -= front.len();
-            self.queue.pop_front();
-        }
-        if written == self.staging.len() {
-            self.staging.clear();
-        } else {
-            self.staging.advance(written);
-        }
-    }
-
-    fn enqueue_staging(&mut self) {
-        let slice = self.staging.split().freeze();
-        self.queued += slice.len();
-        self.queue.push_back(slice);
     }
 }
-
-/// Up to this length copying is cheaper than another slice in a vectored write.
-const COPY_MAX: usize = 2048;
 
 /// Bytes waiting from which on no more is added: a few socket writes' worth.
 pub const HIGH_WATER: usize = 64 * 1024;

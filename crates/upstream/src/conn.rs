@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
 use catamaran_message::BodyLength;
-use catamaran_transport::{HIGH_WATER, Output, Pieces, Stream, buffers};
+use catamaran_transport::{ByteQueue, HIGH_WATER, Output, Stream, buffers};
 
 use crate::backend::Reuse;
 use crate::cap::Permit;
@@ -159,7 +159,7 @@ impl Conn {
 
     /// Takes what is wanted of the request's body: over AJP13 in as many packets as were asked for,
     /// to be written all together, over HTTP/1.1 all of it in one chunk.
-    pub(crate) fn send_body(&mut self, body: &mut Pieces) {
+    pub(crate) fn send_body(&mut self, body: &mut ByteQueue) {
         while !body.is_empty() && !self.output.is_full() {
             let out = self.output.staging();
             let mut left = match &mut self.codec {

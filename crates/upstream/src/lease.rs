@@ -9,7 +9,7 @@ use crate::backend::{Backend, InFlight};
 use crate::conn::{Conn, Event, Head};
 use crate::error::{Error, RequestError};
 use crate::request::Request;
-use catamaran_transport::Pieces;
+use catamaran_transport::ByteQueue;
 
 /// The exclusive use of one connection for one exchange. Only [`Lease::finish`] can give the
 /// connection back; dropping the lease closes it.
@@ -76,7 +76,7 @@ impl Lease {
 
     /// Takes what is wanted of `body` off its front: at least as much as [`Lease::body_credit`]
     /// says, if there is so much. The more there is, the fewer are the writes.
-    pub fn send_body(&mut self, body: &mut Pieces) {
+    pub fn send_body(&mut self, body: &mut ByteQueue) {
         self.conn.send_body(body);
     }
 

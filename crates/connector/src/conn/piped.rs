@@ -62,7 +62,7 @@ impl Conn {
                 return Ok(None);
             }
         }
-        match port.send(|parts| self.wire.send_rope(parts, io.out)) {
+        match port.send(|parts| self.wire.send_queued(parts, io.out)) {
             Progress::Complete if self.exchange.head_sent => return Ok(None),
             Progress::Complete => {
                 let status = StatusCode::INTERNAL_SERVER_ERROR;

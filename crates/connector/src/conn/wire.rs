@@ -6,6 +6,7 @@
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
+use catamaran_transport::ByteQueue;
 use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{CONTENT_TYPE, DATE},
@@ -16,7 +17,6 @@ use crate::{
     config::{Config, Protocol},
     handler::BodyLength,
     output::{OUT_MARK, Output},
-    rope::Rope,
 };
 
 #[derive(Debug)]
@@ -158,15 +158,14 @@ impl Wire {
     }
 
     /// The same with as much of `body` as the output takes, in chunks as large as can be.
-    pub(super) fn send_rope(&mut self, body: &mut Rope, out: &mut Output) {
+    pub(super) fn send_queued(&mut self, body: &mut ByteQueue, out: &mut Output) {
         while !body.is_empty() && !out.is_full() {
             let mut left = self.begin_data(body.len().min(OUT_MARK), out);
             if left == 0 {
                 body.clear();
                 return;
             }
-            while left > 0 {
-                let piece = body.pop(left);
+            while let Some(piece) = body.pop(left) {
                 left -= piece.len();
                 out.push(piece);
             }

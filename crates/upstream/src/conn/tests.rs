@@ -94,7 +94,7 @@ async fn packets_that_were_asked_for_together_leave_together() {
         .unwrap();
     poll_fn(|cx| conn.poll_write(cx)).await.unwrap();
 
-    let mut body = Pieces::default();
+    let mut body = ByteQueue::default();
     body.push(vec![b'x'; 100_000].into());
     assert_eq!(conn.body_credit(), 8186, "the first comes unasked");
     conn.send_body(&mut body);
@@ -196,7 +196,7 @@ fn reset_unread(peer: std::net::TcpStream, conn: &Conn) {
 }
 
 fn write_more(conn: &mut Conn) -> Poll<Result<usize, Error>> {
-    let mut body = Pieces::default();
+    let mut body = ByteQueue::default();
     body.push(vec![b'x'; 1000].into());
     conn.send_body(&mut body);
     conn.poll_write(&mut Context::from_waker(Waker::noop()))
@@ -279,7 +279,7 @@ fn send(conn: &mut Conn, body: usize) {
     conn.send_request(&post(&headers, body as u64), &config)
         .unwrap();
     if body > 0 {
-        let mut pieces = Pieces::default();
+        let mut pieces = ByteQueue::default();
         pieces.push(vec![b'x'; body].into());
         conn.send_body(&mut pieces);
         assert!(conn.finish_body());

@@ -1,23 +1,23 @@
-//! Things that a thread keeps to use them again.
+//! Objects that a thread keeps to use them again.
 //!
-//! What is needed with every request is taken from a stock and given back, not made and destroyed.
-//! A stock belongs to one thread, so there is nothing to lock. It is last in, first out: what was
-//! given back last is still in the processor's caches. It follows the demand: whoever owns it calls
-//! [`Stock::trim`] now and then, which lets go of what was not needed since the last time.
+//! What is needed with every request is taken from a free list and given back, not made and
+//! destroyed. A free list belongs to one thread, so there is nothing to lock. It is last in, first
+//! out: what was given back last is still in the processor's caches. Its owner calls
+//! [`FreeList::trim`] now and then, which drops what was not needed since the call before.
 
-/// Up to [`Stock::MAX`] things of one kind.
+/// Up to [`FreeList::MAX`] objects of one kind.
 #[derive(Debug)]
-pub struct Stock<T> {
+pub struct FreeList<T> {
     items: Vec<T>,
     /// The fewest there were since the last trim: so many nobody needed.
     unneeded: usize,
 }
 
-impl<T> Stock<T> {
+impl<T> FreeList<T> {
     /// What is given back beyond this number is not kept.
     pub const MAX: usize = 1024;
 
-    /// An empty stock.
+    /// An empty free list.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -26,7 +26,7 @@ impl<T> Stock<T> {
         }
     }
 
-    /// The thing given back last, if there is any.
+    /// The object given back last, if there is any.
     #[must_use]
     pub fn take(&mut self) -> Option<T> {
         let item = self.items.pop();
@@ -34,7 +34,7 @@ impl<T> Stock<T> {
         item
     }
 
-    /// Takes a thing back, or drops it if there are enough.
+    /// Takes an object back, or drops it if there are enough.
     pub fn give(&mut self, item: T) {
         if self.items.len() < Self::MAX {
             self.items.push(item);
@@ -49,7 +49,7 @@ impl<T> Stock<T> {
     }
 }
 
-impl<T> Default for Stock<T> {
+impl<T> Default for FreeList<T> {
     fn default() -> Self {
         Self::new()
     }
@@ -61,35 +61,35 @@ mod tests {
 
     #[test]
     fn what_was_given_last_is_taken_first() {
-        let mut stock = Stock::new();
-        stock.give(1);
-        stock.give(2);
+        let mut list = FreeList::new();
+        list.give(1);
+        list.give(2);
         assert_eq!(
-            [stock.take(), stock.take(), stock.take()],
+            [list.take(), list.take(), list.take()],
             [Some(2), Some(1), None]
         );
     }
 
     #[test]
     fn there_is_a_limit() {
-        let mut stock = Stock::new();
-        for item in 0..=Stock::<usize>::MAX {
-            stock.give(item);
+        let mut list = FreeList::new();
+        for item in 0..=FreeList::<usize>::MAX {
+            list.give(item);
         }
-        assert_eq!(stock.take(), Some(Stock::<usize>::MAX - 1));
+        assert_eq!(list.take(), Some(FreeList::<usize>::MAX - 1));
     }
 
     #[test]
     fn what_nobody_needed_since_the_last_trim_goes() {
-        let mut stock = Stock::new();
+        let mut list = FreeList::new();
         for item in 0..10 {
-            stock.give(item);
+            list.give(item);
         }
-        stock.trim();
-        let taken: Vec<_> = std::iter::from_fn(|| stock.take()).take(4).collect();
-        taken.into_iter().rev().for_each(|item| stock.give(item));
-        stock.trim();
-        let left: Vec<_> = std::iter::from_fn(|| stock.take()).collect();
+        list.trim();
+        let taken: Vec<_> = std::iter::from_fn(|| list.take()).take(4).collect();
+        taken.into_iter().rev().for_each(|item| list.give(item));
+        list.trim();
+        let left: Vec<_> = std::iter::from_fn(|| list.take()).collect();
         assert_eq!(left, [9, 8, 7, 6]);
     }
 }
