@@ -14,12 +14,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use catamaran_transport::SocketFile;
 use thiserror::Error;
 
 use crate::config::{ListenAddress, ListenerConfig};
 use crate::drain::Drain;
 pub(crate) use acceptor::{Acceptor, Incoming};
-pub(crate) use bind::{Bound, SocketFile, bind, inherit};
+pub(crate) use bind::{Bound, bind, inherit};
 
 /// A listener's address as bound, port 0 resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,7 +145,7 @@ impl Listener {
             acceptor.refuse_handshakes();
         }
         if let Some(file) = &self.file {
-            file.remove();
+            remove_file(file);
         }
     }
 
@@ -157,5 +158,12 @@ impl Listener {
         self.acceptors
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes the file of a Unix socket on which nobody is to connect any more.
+pub(crate) fn remove_file(file: &SocketFile) {
+    if let Err(error) = file.remove() {
+        tracing::warn!(%error, path = %file.path().display(), "cannot remove the socket's file");
     }
 }

@@ -258,7 +258,7 @@ impl Drop for Added {
     fn drop(&mut self) {
         for (_, bound) in &self.0 {
             if let Some(file) = &bound.file {
-                file.remove();
+                listener::remove_file(file);
             }
         }
     }

@@ -1,23 +1,18 @@
-//! Binding: from an address to listening sockets, one for each worker.
-//!
-//! TCP listeners of the workers share the port with SO_REUSEPORT, so the kernel spreads connections
-//! and no lock is shared. The first one is bound *without* that option: otherwise a second process
-//! of the same user could join the port unnoticed instead of hearing that it is in use.
+//! Binding a connector's listeners, with the options that their connections inherit.
 
 use std::{
     fs,
     io::{self, ErrorKind},
-    net::SocketAddr,
-    os::unix::fs::{FileTypeExt, PermissionsExt},
-    path::{Path, PathBuf},
+    os::unix::fs::FileTypeExt,
     time::Duration,
 };
 
-use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
+use catamaran_transport::{TcpOptions, UnixOptions, listen_tcp, listen_unix};
+use socket2::{Socket, TcpKeepalive};
 
 use crate::{
     StartError,
-    config::{Address, Config, Listener, Protocol, UnixSocketMode},
+    config::{Address, Config, Listener, Protocol},
 };
 
 /// A listener that is bound.
@@ -32,12 +27,12 @@ pub(crate) struct Bound {
 
 /// The file of a Unix socket; removed when dropped.
 #[derive(Debug)]
-pub(crate) struct SocketFile(PathBuf);
+pub(crate) struct SocketFile(catamaran_transport::SocketFile);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Gone already, or no longer permitted: there is nobody left to tell.
-        let _ = fs::remove_file(&self.0);
+        // No longer permitted: there is nobody left to tell.
+        let _ = self.0.remove();
     }
 }
 
@@ -59,7 +54,11 @@ pub(crate) fn bind(
     };
     match &listener.address {
         Address::Tcp(address) => {
-            let (address, sockets) = bind_tcp(*address, workers, backlog).map_err(failed)?;
+            let options = TcpOptions {
+                backlog,
+                only_v6: false,
+            };
+            let (address, sockets) = listen_tcp(*address, workers, options).map_err(failed)?;
             for socket in &sockets {
                 set_options(socket, listener.protocol);
             }
@@ -77,41 +76,18 @@ pub(crate) fn bind(
             if fs::symlink_metadata(path).is_ok_and(|file| !file.file_type().is_socket()) {
                 return Err(StartError::NotASocket { path: path.clone() });
             }
-            let (file, sockets) =
-                bind_unix(path, config.unix_socket_mode, workers, backlog).map_err(failed)?;
+            let options = UnixOptions {
+                backlog,
+                mode: config.unix_socket_mode.bits(),
+            };
+            let (file, sockets) = listen_unix(path, workers, options).map_err(failed)?;
             Ok(Bound {
                 listener: listener.clone(),
                 sockets,
-                file: Some(file),
+                file: Some(SocketFile(file)),
             })
         }
     }
-}
-
-fn bind_tcp(
-    address: SocketAddr,
-    workers: usize,
-    backlog: i32,
-) -> io::Result<(SocketAddr, Vec<Socket>)> {
-    let open = |address: SocketAddr, join: bool| {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-        socket.set_reuse_address(true)?;
-        socket.set_reuse_port(join)?;
-        socket.bind(&address.into())?;
-        Ok::<_, io::Error>(socket)
-    };
-    let first = open(address, false)?;
-    first.set_reuse_port(true)?;
-    let address = first.local_addr()?.as_socket().unwrap_or(address);
-    let mut sockets = vec![first];
-    for _ in 1..workers {
-        sockets.push(open(address, true)?);
-    }
-    for socket in &sockets {
-        socket.set_nonblocking(true)?;
-        socket.listen(backlog)?;
-    }
-    Ok((address, sockets))
 }
 
 /// Sets what connections inherit from the socket that accepted them, so that none costs a call.
@@ -130,41 +106,3 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
     .with_time(Duration::from_secs(60))
     .with_interval(Duration::from_secs(15))
     .with_retries(4);
-
-/// Unix sockets have no SO_REUSEPORT: the workers share one.
-fn bind_unix(
-    path: &Path,
-    mode: UnixSocketMode,
-    workers: usize,
-    backlog: i32,
-) -> io::Result<(SocketFile, Vec<Socket>)> {
-    let address = SockAddr::unix(path)?;
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    if let Err(error) = socket.bind(&address) {
-        if error.kind() != ErrorKind::AddrInUse || is_alive(&address)? {
-            return Err(error);
-        }
-        fs::remove_file(path)?;
-        socket.bind(&address)?;
-    }
-    let file = SocketFile(path.to_owned());
-    // Before `listen`, so that nobody connects while the mode is still that of the umask.
-    fs::set_permissions(path, fs::Permissions::from_mode(mode.bits()))?;
-    socket.set_nonblocking(true)?;
-    socket.listen(backlog)?;
-    let mut sockets = vec![socket];
-    for _ in 1..workers {
-        sockets.push(sockets[0].try_clone()?);
-    }
-    Ok((file, sockets))
-}
-
-/// Whether somebody listens at a socket file, or it was only left behind.
-fn is_alive(address: &SockAddr) -> io::Result<bool> {
-    let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    probe.set_nonblocking(true)?;
-    Ok(match probe.connect(address) {
-        Err(error) => error.kind() != ErrorKind::ConnectionRefused,
-        Ok(()) => true,
-    })
-}

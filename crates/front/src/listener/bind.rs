@@ -1,18 +1,14 @@
 //! Getting the sockets of a listener: bound anew, or inherited from the process before this one.
 //!
-//! Each worker has a TCP socket of its own on the same port (SO_REUSEPORT), so that the kernel
-//! spreads connections and workers share nothing. A Unix socket cannot be shared so; there the
-//! workers accept from duplicates of one. Inherited sockets are all kept, whatever their number:
-//! each has a queue of its own, in which clients may be waiting.
+//! Inherited sockets are all kept, whatever their number: each has a queue of its own, in which
+//! clients may be waiting.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixListener as StdUnixListener;
-use std::path::{Path, PathBuf};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use catamaran_transport::{SocketFile, TcpOptions, UnixOptions};
+use catamaran_transport::{join_tcp, listen_tcp, listen_unix};
+use socket2::Socket;
 
 use super::{BindError, BoundAddress};
 use crate::config::ListenAddress;
@@ -26,19 +22,21 @@ pub(crate) struct Bound {
     pub(crate) file: Option<SocketFile>,
 }
 
-/// The file of a Unix socket, told apart from one that took its place later.
-#[derive(Debug)]
-pub(crate) struct SocketFile {
-    path: PathBuf,
-    device: u64,
-    inode: u64,
-}
-
 /// Binds a listener for so many workers.
 pub(crate) fn bind(address: &ListenAddress, workers: usize) -> Result<Bound, BindError> {
     let bound = match address {
-        ListenAddress::Tcp(tcp) => bind_tcp(*tcp, workers),
-        ListenAddress::Unix(path) => bind_unix(path, workers),
+        ListenAddress::Tcp(tcp) => listen_tcp(*tcp, workers, TCP).map(|(tcp, sockets)| Bound {
+            address: BoundAddress::Tcp(tcp),
+            sockets,
+            file: None,
+        }),
+        ListenAddress::Unix(path) => {
+            listen_unix(path, workers, UNIX).map(|(file, sockets)| Bound {
+                address: BoundAddress::Unix(path.clone()),
+                sockets,
+                file: Some(file),
+            })
+        }
     };
     bound.map_err(|source| refusal(address, source))
 }
@@ -67,14 +65,6 @@ fn refusal(address: &ListenAddress, source: io::Error) -> BindError {
     }
 }
 
-fn bind_tcp(address: SocketAddr, workers: usize) -> io::Result<Bound> {
-    // With SO_REUSEPORT a second front would silently take half of the clients, so a plain socket
-    // asks first whether the port is free.
-    drop(tcp_socket(address, false)?);
-    let first = tcp_socket(address, true)?;
-    adopt(&ListenAddress::Tcp(address), vec![first], workers)
-}
-
 fn adopt(address: &ListenAddress, mut sockets: Vec<Socket>, workers: usize) -> io::Result<Bound> {
     let first = sockets.first().ok_or(io::ErrorKind::NotFound)?;
     let (address, file) = match address {
@@ -91,7 +81,7 @@ fn adopt(address: &ListenAddress, mut sockets: Vec<Socket>, workers: usize) -> i
         let more = match &address {
             // Who inherits a port below 1024 may lack the privilege to bind it; a duplicate serves.
             BoundAddress::Tcp(bound) => {
-                tcp_socket(*bound, true).or_else(|_| sockets[0].try_clone())?
+                join_tcp(*bound, TCP).or_else(|_| sockets[0].try_clone())?
             }
             BoundAddress::Unix(_) => sockets[0].try_clone()?,
         };
@@ -104,66 +94,15 @@ fn adopt(address: &ListenAddress, mut sockets: Vec<Socket>, workers: usize) -> i
     })
 }
 
-fn tcp_socket(address: SocketAddr, shared: bool) -> io::Result<Socket> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    // Connections of an earlier run in TIME_WAIT are no reason to refuse.
-    socket.set_reuse_address(true)?;
-    socket.set_reuse_port(shared)?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket)
-}
+const TCP: TcpOptions = TcpOptions {
+    backlog: BACKLOG,
+    only_v6: true,
+};
 
-fn bind_unix(path: &Path, workers: usize) -> io::Result<Bound> {
-    remove_stale(path)?;
-    let listener = StdUnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
-    listener.set_nonblocking(true)?;
-    let sockets = vec![Socket::from(OwnedFd::from(listener))];
-    adopt(&ListenAddress::Unix(path.to_owned()), sockets, workers)
-}
-
-/// Removes a socket that nobody listens on, and nothing else.
-fn remove_stale(path: &Path) -> io::Result<()> {
-    let is_socket = std::fs::metadata(path).is_ok_and(|it| it.file_type().is_socket());
-    if !is_socket {
-        return Ok(());
-    }
-    match std::os::unix::net::UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path)
-        }
-        _ => Err(io::ErrorKind::AddrInUse.into()),
-    }
-}
-
-impl SocketFile {
-    fn at(path: &Path) -> io::Result<Self> {
-        let metadata = std::fs::symlink_metadata(path)?;
-        Ok(Self {
-            path: path.to_owned(),
-            device: metadata.dev(),
-            inode: metadata.ino(),
-        })
-    }
-
-    /// Removes the file, unless another one took its place.
-    pub(crate) fn remove(&self) {
-        let is_ours =
-            Self::at(&self.path).is_ok_and(|it| (it.device, it.inode) == (self.device, self.inode));
-        if is_ours && let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::warn!(%error, path = %self.path.display(), "cannot remove the socket's file");
-        }
-    }
-}
+const UNIX: UnixOptions = UnixOptions {
+    backlog: BACKLOG,
+    mode: 0o660,
+};
 
 /// Connections the kernel keeps for us to accept; it caps this at `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
@@ -174,16 +113,6 @@ mod tests {
 
     fn tcp(address: &str) -> ListenAddress {
         ListenAddress::Tcp(address.parse().expect("an address"))
-    }
-
-    #[test]
-    fn each_worker_has_a_socket_on_the_same_port() {
-        let bound = bind(&tcp("127.0.0.1:0"), 3).expect("a free port");
-        for socket in &bound.sockets {
-            let address = socket.local_addr().expect("bound").as_socket();
-            assert_eq!(address.map(BoundAddress::Tcp), Some(bound.address.clone()));
-        }
-        assert_eq!(bound.sockets.len(), 3);
     }
 
     #[test]
@@ -198,25 +127,6 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_unix_socket_is_replaced_and_a_live_one_is_not() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let address = ListenAddress::Unix(directory.path().join("front.sock"));
-        drop(bind(&address, 2).expect("free"));
-        let live = bind(&address, 2).expect("stale");
-        assert!(matches!(bind(&address, 2), Err(BindError::InUse { .. })));
-        drop(live);
-    }
-
-    #[test]
-    fn another_file_is_never_removed() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("precious");
-        std::fs::write(&path, "data").expect("written");
-        assert!(bind(&ListenAddress::Unix(path.clone()), 1).is_err());
-        assert_eq!(std::fs::read_to_string(path).expect("still there"), "data");
-    }
-
-    #[test]
     fn inherited_sockets_are_all_kept_and_filled_up() {
         for (before, workers, after) in [(3, 2, 3), (1, 4, 4)] {
             let address = tcp("127.0.0.1:0");
@@ -226,19 +136,5 @@ mod tests {
             assert_eq!(new.address, old.address);
             assert_eq!(new.sockets.len(), after);
         }
-    }
-
-    #[test]
-    fn only_its_own_file_is_removed() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("front.sock");
-        let old = bind(&ListenAddress::Unix(path.clone()), 1).expect("free");
-        let file = old.file.expect("a file");
-        std::fs::rename(&path, directory.path().join("old.sock")).expect("moved");
-        let new = bind(&ListenAddress::Unix(path.clone()), 1).expect("free again");
-        file.remove();
-        assert!(path.exists());
-        new.file.expect("a file").remove();
-        assert!(!path.exists());
     }
 }
