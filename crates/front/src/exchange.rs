@@ -11,12 +11,11 @@ mod outgoing;
 
 use std::error::Error;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use catamaran_http1::{self as http1, RequestHead, Scheme};
 use catamaran_message::BodyLength;
-use catamaran_upstream::{Backend, Culprit, Reuse};
+use catamaran_upstream::{Culprit, Reuse};
 use http::StatusCode;
 use tokio::time::Instant;
 
@@ -30,7 +29,7 @@ use crate::relay::{Progress, Relay, Terms};
 use crate::respond;
 use crate::retry::{self, Attempt, Retry, Stage};
 use crate::route::Action;
-use crate::site::{Site, Upstream};
+use crate::site::{Member, Site, Upstream};
 use crate::watch::Tick;
 use crate::worker::Worker;
 use failure::{Failed, Failure};
@@ -58,7 +57,7 @@ struct Exchange<'a> {
     client_ip: IpAddr,
     progress: Progress,
     upstream: Option<&'a Upstream>,
-    backend: Option<&'a Backend>,
+    member: Option<&'a Member>,
     attempts: u32,
     leased: Option<Instant>,
     ended: Option<Instant>,
@@ -116,7 +115,7 @@ impl<'a> Exchange<'a> {
             client_ip: client.remote().ip(),
             progress: Progress::default(),
             upstream: None,
-            backend: None,
+            member: None,
             attempts: 0,
             leased: None,
             ended: None,
@@ -186,11 +185,11 @@ impl<'a> Exchange<'a> {
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 return Err(Failure::new(Culprit::Front, status, "no-backend"));
             };
-            let backend = &upstream.backends[index];
-            self.backend = Some(backend);
+            let member = &upstream.members[index];
+            self.member = Some(member);
             self.attempts += 1;
             let failed = match self
-                .attempt(backend, fresh.is_some(), client, outgoing)
+                .attempt(member, fresh.is_some(), client, outgoing)
                 .await
             {
                 Ok(()) => return Ok(()),
@@ -238,7 +237,7 @@ impl<'a> Exchange<'a> {
     /// One attempt on one backend.
     async fn attempt(
         &mut self,
-        backend: &'a Arc<Backend>,
+        member: &'a Member,
         fresh: bool,
         client: &mut ClientConn,
         outgoing: &Outgoing,
@@ -255,20 +254,21 @@ impl<'a> Exchange<'a> {
             true => Reuse::Any,
             false => Reuse::Lasting,
         };
-        let leased = backend.lease(worker, reuse, now).await;
+        let Member { backend, settings } = member;
+        let leased = backend.lease(settings, worker, reuse, now).await;
         let mut lease = leased.map_err(|error| {
             let failed = Failed::from_lease(&error);
-            self.report(backend, failed.failure, &error);
+            self.report(member, failed.failure, &error);
             failed
         })?;
         self.leased = self.worker.access_log().is_on().then(Instant::now);
-        if let Err(error) = outgoing.send(&mut lease) {
+        if let Err(error) = outgoing.send(&mut lease, settings) {
             lease.finish(now);
             let failed = Failed::unsent(Failure::from_request(&error));
-            self.report(backend, failed.failure, &error);
+            self.report(member, failed.failure, &error);
             return Err(failed);
         }
-        let terms = self.terms(outgoing, backend.config());
+        let terms = self.terms(outgoing, settings);
         let relayed = Relay::new(client, &mut lease, terms, &mut self.progress)
             .run()
             .await;
@@ -279,7 +279,7 @@ impl<'a> Exchange<'a> {
             return Ok(());
         };
         let failed = Failed::from_relay(&error, &self.progress, &lease);
-        self.report(backend, failed.failure, &error);
+        self.report(member, failed.failure, &error);
         lease.abort();
         if failed.failure.reason.culprit() == Culprit::Backend {
             backend.suspect();
@@ -302,13 +302,13 @@ impl<'a> Exchange<'a> {
     }
 
     /// Tells the operator what happened to an attempt. What clients do is their own affair.
-    fn report(&self, backend: &Backend, failure: Failure, error: &dyn Error) {
-        let backend = &backend.config().name;
-        let causes = Causes(error);
-        if failure.reason.is_client() {
-            tracing::debug!(request = %self.id, backend, reason = %failure.reason, "{causes}");
+    fn report(&self, member: &Member, failure: Failure, error: &dyn Error) {
+        let (upstream, backend) = (member.backend.upstream(), member.name());
+        let (request, reason, causes) = (self.id, failure.reason, Causes(error));
+        if reason.is_client() {
+            tracing::debug!(%request, upstream, backend, %reason, "{causes}");
         } else {
-            tracing::warn!(request = %self.id, backend, reason = %failure.reason, "{causes}");
+            tracing::warn!(%request, upstream, backend, %reason, "{causes}");
         }
     }
 
@@ -370,7 +370,7 @@ impl<'a> Exchange<'a> {
                 0
             },
             upstream: self.upstream.map(|upstream| upstream.name.as_str()),
-            backend: self.backend.map(|backend| backend.config().name.as_str()),
+            backend: self.member.map(Member::name),
             attempts: self.attempts,
             lease: self.leased.map(since),
             first_byte: self.progress.head_at.map(since),

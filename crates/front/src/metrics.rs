@@ -112,8 +112,8 @@ const REFERENCE_HEAD: &str = "\
 # Metrics
 
 What `GET /metrics` of the admin listener (`[admin]` in the file, or `--admin`) tells, in
-Prometheus' text format 0.0.4. Counters begin at 0 with the process; those of a backend begin anew
-when a reload changes its settings.
+Prometheus' text format 0.0.4. Counters begin at 0 with the process; those of a backend stay
+with its upstream, protocol and address, whatever else a reload changes.
 
 The same listener has `GET /healthz`, which is 200 as long as the process lives, and `GET /readyz`,
 which is 200 while requests can be served: 503 from the beginning of a drain, and while every

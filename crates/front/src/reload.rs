@@ -53,12 +53,14 @@ pub struct ReloadReport {
     pub listeners_removed: Vec<BoundAddress>,
     /// How many listeners stayed.
     pub listeners_kept: usize,
-    /// Names of backends that are new or were configured otherwise.
+    /// Names of backends that are new in their upstream, by protocol and address.
     pub backends_added: Vec<String>,
-    /// Names of backends that are gone or were configured otherwise.
+    /// Names of backends that are gone from their upstream.
     pub backends_removed: Vec<String>,
-    /// How many backends stayed, with their connections.
+    /// How many backends stayed, with their connections, health and counters.
     pub backends_kept: usize,
+    /// Names of those among them whose settings changed.
+    pub backends_changed: Vec<String>,
     /// Settings that differ but take effect at the next start only.
     pub at_next_start: Vec<&'static str>,
 }
@@ -69,6 +71,7 @@ impl fmt::Display for ReloadReport {
         list(f, "added", &self.listeners_added)?;
         list(f, "removed", &self.listeners_removed)?;
         write!(f, "; backends: {} kept", self.backends_kept)?;
+        list(f, "changed", &self.backends_changed)?;
         list(f, "added", &self.backends_added)?;
         list(f, "removed", &self.backends_removed)?;
         for setting in &self.at_next_start {
@@ -88,8 +91,8 @@ fn list(f: &mut fmt::Formatter<'_>, what: &str, items: &[impl fmt::Display]) -> 
 
 impl Running {
     /// Puts another configuration in force, whole or not at all. Listeners whose address stays keep
-    /// their sockets, backends whose configuration stays keep their connections; the access log is
-    /// opened anew. Must not be called from within an event loop.
+    /// their sockets, backends whose upstream, protocol and address stay keep their connections,
+    /// health and counters; the access log is opened anew. Must not be called from within an event loop.
     ///
     /// # Errors
     /// [`ReloadError`]; nothing changed.
@@ -127,6 +130,7 @@ impl Running {
             ..ReloadReport::default()
         };
         report.compare_backends(&before, &site, &replaced);
+        site.configure();
         self.shared.site.store(Arc::new(site));
         replaced.iter().for_each(|backend| backend.retire());
         let mut added = self.assign(adopted).into_iter();
@@ -190,15 +194,17 @@ impl Running {
 
 impl ReloadReport {
     fn compare_backends(&mut self, before: &Site, now: &Site, replaced: &[Arc<Backend>]) {
-        let name = |backend: &Arc<Backend>| backend.config().name.clone();
         let known: HashSet<*const Backend> = before.backends().map(Arc::as_ptr).collect();
+        let name = |backend: &Arc<Backend>| backend.settings().name.clone();
         self.backends_removed = replaced.iter().map(name).collect();
         self.backends_kept = known.len() - replaced.len();
-        self.backends_added = now
-            .backends()
-            .filter(|backend| !known.contains(&Arc::as_ptr(backend)))
-            .map(name)
-            .collect();
+        for member in now.members() {
+            if !known.contains(&Arc::as_ptr(&member.backend)) {
+                self.backends_added.push(member.name().to_owned());
+            } else if !Arc::ptr_eq(&member.settings, &member.backend.settings()) {
+                self.backends_changed.push(member.name().to_owned());
+            }
+        }
     }
 }
 
@@ -284,10 +290,11 @@ mod tests {
             backends_added: vec!["blue".to_owned()],
             backends_removed: vec!["green".to_owned()],
             backends_kept: 3,
+            backends_changed: vec!["red".to_owned()],
             at_next_start: vec!["workers"],
         };
         let expected = "listeners: 1 kept, added http://127.0.0.1:1, and http://127.0.0.1:2; \
-             backends: 3 kept, added blue, removed green; `workers` takes effect at the next start";
+             backends: 3 kept, changed red, added blue, removed green; `workers` takes effect at the next start";
         assert_eq!(report.to_string(), expected);
     }
 }

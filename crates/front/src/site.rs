@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_balance::{Balancer, Candidate};
-use catamaran_upstream::{Backend, BackendCounts};
+use catamaran_upstream::{Backend, BackendCounts, Settings};
 
 use crate::allowance::Allowance;
 use crate::config::{BackendConfig, Config, Protocol, ServerConfig, UpstreamConfig};
@@ -26,11 +26,19 @@ pub(crate) struct Site {
 #[derive(Debug)]
 pub(crate) struct Upstream {
     pub(crate) name: String,
-    pub(crate) backends: Vec<Arc<Backend>>,
+    pub(crate) members: Vec<Member>,
     pub(crate) retries: u32,
     pub(crate) allowance: Allowance,
     /// One for each worker. The mutex is never contended: a worker is one thread.
     turns: Box<[Mutex<Turns>]>,
+}
+
+/// A backend as a member of an upstream: what this site says of it.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) backend: Arc<Backend>,
+    /// In force once the site is, and for exchanges that began with the site.
+    pub(crate) settings: Arc<Settings>,
 }
 
 /// One backend at one moment.
@@ -54,8 +62,9 @@ struct Turns {
 impl Site {
     /// Builds a site for so many workers; the error names an upstream that no route may name.
     ///
-    /// A backend in `reusable` whose configuration is the same is taken from there, with its
-    /// connections; what is left is not part of the site.
+    /// A backend in `reusable` of the same upstream, protocol and address is taken from there, with
+    /// its connections, health and counters; what is left is not part of the site. Its settings
+    /// stay as they are until [`Self::configure`].
     pub(crate) fn new(
         config: &Config,
         workers: usize,
@@ -76,20 +85,30 @@ impl Site {
 
     /// Every backend of every upstream.
     pub(crate) fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
-        self.upstreams
-            .iter()
-            .flat_map(|upstream| &upstream.backends)
+        self.members().map(|member| &member.backend)
+    }
+
+    /// Every member of every upstream.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &Member> {
+        self.upstreams.iter().flat_map(|upstream| &upstream.members)
+    }
+
+    /// Puts the site's settings of all backends in force.
+    pub(crate) fn configure(&self) {
+        for Member { backend, settings } in self.members() {
+            backend.configure(Arc::clone(settings));
+        }
     }
 
     pub(crate) fn status(&self) -> Vec<BackendStatus> {
         let of_upstream = |upstream: &Upstream| {
             let name = upstream.name.clone();
-            let of_backend = move |backend: &Arc<Backend>| BackendStatus {
+            let of_member = move |member: &Member| BackendStatus {
                 upstream: name.clone(),
-                backend: backend.config().name.clone(),
-                counts: backend.counts(),
+                backend: member.name().to_owned(),
+                counts: member.backend.counts(),
             };
-            upstream.backends.iter().map(of_backend).collect::<Vec<_>>()
+            upstream.members.iter().map(of_member).collect::<Vec<_>>()
         };
         self.upstreams.iter().flat_map(of_upstream).collect()
     }
@@ -114,10 +133,10 @@ impl Upstream {
         };
         Self {
             name: config.name.clone(),
-            backends: config
+            members: config
                 .backends
                 .iter()
-                .map(|it| take_or_new(it, workers, reusable))
+                .map(|it| Member::new(&config.name, it, workers, reusable))
                 .collect(),
             retries: config.retries,
             allowance: Allowance::new(),
@@ -127,25 +146,25 @@ impl Upstream {
 
     /// Whether a backend is told about the client in header fields; AJP13 has its own.
     pub(crate) fn wants_forwarded_fields(&self) -> bool {
-        self.backends
+        self.members
             .iter()
-            .any(|backend| backend.config().protocol == Protocol::Http)
+            .any(|member| member.settings.protocol == Protocol::Http)
     }
 
     /// Whether there is a backend that may be picked and was not tried yet.
     pub(crate) fn has_others(&self, tried: &[usize]) -> bool {
-        let mut backends = self.backends.iter().enumerate();
-        backends.any(|(index, backend)| !tried.contains(&index) && backend.share() > 0)
+        let mut members = self.members.iter().enumerate();
+        members.any(|(index, member)| !tried.contains(&index) && member.backend.share() > 0)
     }
 
     /// Picks a backend that was not tried yet, by its share of the load.
     pub(crate) fn pick(&self, worker: usize, tried: &[usize]) -> Option<usize> {
-        let picked = match &self.backends[..] {
-            [only] => (tried.is_empty() && only.share() > 0).then_some(0),
+        let picked = match &self.members[..] {
+            [only] => (tried.is_empty() && only.backend.share() > 0).then_some(0),
             _ => self.pick_by_turns(worker, tried),
         };
         if picked.is_none() && tried.is_empty() {
-            self.backends.iter().for_each(|backend| backend.want());
+            self.members.iter().for_each(|member| member.backend.want());
         }
         picked
     }
@@ -159,12 +178,12 @@ impl Upstream {
             candidates,
         } = &mut *turns;
         candidates.clear();
-        candidates.extend(self.backends.iter().enumerate().map(|(index, backend)| {
-            let share = backend.share();
+        candidates.extend(self.members.iter().enumerate().map(|(index, member)| {
+            let share = member.backend.share();
             Candidate {
-                weight: backend.config().weight,
+                weight: member.settings.weight,
                 share,
-                in_flight: backend.in_flight(),
+                in_flight: member.backend.in_flight(),
                 eligible: share > 0 && !tried.contains(&index),
             }
         }));
@@ -172,16 +191,27 @@ impl Upstream {
     }
 }
 
-fn take_or_new(
-    config: &BackendConfig,
-    workers: usize,
-    reusable: &mut Vec<Arc<Backend>>,
-) -> Arc<Backend> {
-    let same = reusable
-        .iter()
-        .position(|backend| backend.config() == config);
-    match same {
-        Some(index) => reusable.swap_remove(index),
-        None => Backend::new(config.clone(), workers),
+impl Member {
+    fn new(
+        upstream: &str,
+        config: &BackendConfig,
+        workers: usize,
+        reusable: &mut Vec<Arc<Backend>>,
+    ) -> Self {
+        let known = reusable.iter().position(|it| it.is_at(upstream, config));
+        let backend = match known {
+            // In their order, for an address that an upstream has twice.
+            Some(index) => reusable.remove(index),
+            None => Backend::new(upstream, config.clone(), workers),
+        };
+        Self {
+            settings: backend.plan(config),
+            backend,
+        }
+    }
+
+    /// Its name, unique in the upstream.
+    pub(crate) fn name(&self) -> &str {
+        &self.settings.name
     }
 }

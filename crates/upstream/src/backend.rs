@@ -1,8 +1,9 @@
 //! One backend and its connections: who gets which, and when a new one is opened.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use arc_swap::ArcSwap;
 use tokio::time::{Instant, timeout};
 
 use crate::cap::{Cap, Grant, Permit, Place, QueueFull};
@@ -14,12 +15,17 @@ use crate::error::LeaseError;
 use crate::health::SharedHealth;
 use crate::lease::Lease;
 use crate::pool::Pool;
+use crate::settings::Settings;
 
-/// A backend: its configuration, a pool for each worker, and one cap over all of them. Shared by
-/// all workers.
+/// A backend: its settings, a pool for each worker, and one cap over all of them. Shared by all
+/// workers. Its upstream, protocol and address never change.
 #[derive(Debug)]
 pub struct Backend {
-    config: BackendConfig,
+    upstream: String,
+    /// Read where a connection is opened or probed. An exchange brings the settings of its site.
+    settings: ArcSwap<Settings>,
+    /// The generation of `settings`, for the end of each exchange.
+    generation: AtomicU32,
     cap: Arc<Cap<Box<Conn>>>,
     pools: Box<[Pool<Box<Conn>>]>,
     in_flight: AtomicUsize,
@@ -77,15 +83,14 @@ pub struct BackendCounts {
 pub(crate) struct InFlight(Arc<Backend>);
 
 impl Backend {
-    /// A backend for so many workers. Nothing is dialled before the first lease.
+    /// A backend of the upstream so named, for so many workers. Nothing is dialled before the
+    /// first lease.
     #[must_use]
-    pub fn new(config: BackendConfig, workers: usize) -> Arc<Self> {
-        let pools = (0..workers)
-            .map(|_| Pool::new(config.idle_timeout))
-            .collect();
+    pub fn new(upstream: &str, config: BackendConfig, workers: usize) -> Arc<Self> {
         Arc::new(Self {
+            upstream: upstream.to_owned(),
             cap: Cap::new(config.connections_max, config.queue_max),
-            pools,
+            pools: (0..workers).map(|_| Pool::default()).collect(),
             in_flight: AtomicUsize::new(0),
             health: SharedHealth::new(config.slow_start),
             dialled: AtomicU64::new(0),
@@ -93,14 +98,51 @@ impl Backend {
             stale: AtomicU64::new(0),
             drops: Drops::default(),
             retired: AtomicBool::new(false),
-            config,
+            generation: AtomicU32::new(0),
+            settings: ArcSwap::new(Settings::new(config)),
         })
     }
 
-    /// Its configuration.
+    /// The name of the upstream that it is a member of.
     #[must_use]
-    pub fn config(&self) -> &BackendConfig {
-        &self.config
+    pub fn upstream(&self) -> &str {
+        &self.upstream
+    }
+
+    /// The settings in force.
+    #[must_use]
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.load_full()
+    }
+
+    /// Whether this is the backend that `config` names in an upstream: settings may differ.
+    #[must_use]
+    pub fn is_at(&self, upstream: &str, config: &BackendConfig) -> bool {
+        let own = self.settings.load();
+        (self.upstream.as_str(), own.protocol, &own.address)
+            == (upstream, config.protocol, &config.address)
+    }
+
+    /// The settings that `config` makes of those in force. Nothing changes before
+    /// [`Self::configure`].
+    #[must_use]
+    pub fn plan(&self, config: &BackendConfig) -> Arc<Settings> {
+        self.settings.load().followed_by(config.clone())
+    }
+
+    /// Puts settings of [`Self::plan`] in force. Pools, health and counters stay. Connections are
+    /// closed when they are unused only where the packet size or the secret changed, or the cap
+    /// was lowered.
+    pub fn configure(&self, settings: Arc<Settings>) {
+        self.cap
+            .resize(settings.connections_max, settings.queue_max);
+        self.health.set_slow_start(settings.slow_start);
+        let generation = settings.generation();
+        self.settings.store(settings);
+        if self.generation.swap(generation, Ordering::SeqCst) != generation {
+            self.close_unused();
+        }
+        self.close_excess();
     }
 
     /// Exchanges in flight over all workers, those waiting for a connection included.
@@ -133,8 +175,8 @@ impl Backend {
     }
 
     /// A connection for one exchange on `worker`: a pooled one that is still quiet, if `reuse` lets
-    /// it, else a fresh one, else the first that becomes free. `now` is the time, which the caller
-    /// has read anyway; a coarse one will do.
+    /// it, else a fresh one, else the first that becomes free. `settings` are those the exchange
+    /// began with. `now` is the time, which the caller has read anyway; a coarse one will do.
     ///
     /// # Errors
     /// [`LeaseError`]; nothing was sent in any case.
@@ -143,17 +185,18 @@ impl Backend {
     /// A connection being dialled or probed is closed, and a place in the queue is left.
     pub async fn lease(
         self: &Arc<Self>,
+        settings: &Settings,
         worker: usize,
         reuse: Reuse,
         now: Instant,
     ) -> Result<Lease, LeaseError> {
         let in_flight = InFlight::begin(self);
-        match self.take_quiet(worker, reuse, now) {
+        match self.take_quiet(settings, worker, reuse, now) {
             Some((conn, false)) => Ok(Lease::new(conn, in_flight, worker, true)),
             // Boxed, so that the common way stays small: it is part of every exchange's future.
             other => {
                 let unproved = other.map(|(conn, _)| conn);
-                Box::pin(self.lease_slowly(unproved, in_flight, worker)).await
+                Box::pin(self.lease_slowly(settings, unproved, in_flight, worker)).await
             }
         }
     }
@@ -161,12 +204,13 @@ impl Backend {
     /// Asks a pooled connection that was idle for long whether it is alive; opens one otherwise.
     async fn lease_slowly(
         self: &Arc<Self>,
+        settings: &Settings,
         unproved: Option<Box<Conn>>,
         in_flight: InFlight,
         worker: usize,
     ) -> Result<Lease, LeaseError> {
         if let Some(mut conn) = unproved {
-            if self.ping(&mut conn).await {
+            if ping(&mut conn, settings).await {
                 self.reused.fetch_add(1, Ordering::Relaxed);
                 return Ok(Lease::new(conn, in_flight, worker, true));
             }
@@ -174,19 +218,20 @@ impl Backend {
             // The others are hardly better, and to ask each would take a `ping_timeout` each.
             self.suspect();
         }
-        self.lease_fresh(in_flight, worker).await
+        self.lease_fresh(settings, in_flight, worker).await
     }
 
     async fn lease_fresh(
         self: &Arc<Self>,
+        settings: &Settings,
         in_flight: InFlight,
         worker: usize,
     ) -> Result<Lease, LeaseError> {
-        match self.permit(worker).await? {
+        match self.permit(settings, worker).await? {
             Grant::Conn(conn) => Ok(Lease::new(conn, in_flight, worker, true)),
             Grant::Permit(permit) => {
                 let began = Instant::now();
-                let dialled = self.dial(permit).await;
+                let dialled = self.dial(settings, permit).await;
                 let conn = dialled.inspect_err(|error| self.note_failed_dial(error, began))?;
                 Ok(Lease::new(conn, in_flight, worker, false))
             }
@@ -195,12 +240,21 @@ impl Backend {
 
     /// The pooled connection used last among those that are quiet, and whether it was idle for so
     /// long that it must prove to be alive first.
-    fn take_quiet(&self, worker: usize, reuse: Reuse, now: Instant) -> Option<(Box<Conn>, bool)> {
+    fn take_quiet(
+        &self,
+        settings: &Settings,
+        worker: usize,
+        reuse: Reuse,
+        now: Instant,
+    ) -> Option<(Box<Conn>, bool)> {
         if reuse == Reuse::Never {
             return None;
         }
         loop {
-            let (conn, idle) = self.pools[worker].take(now)?;
+            let (conn, idle) = self.pools[worker].take(now, settings.idle_timeout)?;
+            if self.is_outdated(&conn) {
+                continue;
+            }
             if !conn.is_quiet(reuse) {
                 self.stale.fetch_add(1, Ordering::Relaxed);
                 self.drops.note(idle, now);
@@ -210,7 +264,7 @@ impl Backend {
                 // A fresh one takes its place, or the pool would grow with each such request.
                 return None;
             }
-            let limit = self.config.ajp.ping_after_idle;
+            let limit = settings.ajp.ping_after_idle;
             let must_prove = conn.can_ping() && limit.is_some_and(|limit| idle >= limit);
             if !must_prove {
                 self.reused.fetch_add(1, Ordering::Relaxed);
@@ -220,7 +274,11 @@ impl Backend {
     }
 
     /// Leave to open a connection, closing another worker's unused one or waiting if need be.
-    async fn permit(&self, worker: usize) -> Result<Grant<Box<Conn>>, LeaseError> {
+    async fn permit(
+        &self,
+        settings: &Settings,
+        worker: usize,
+    ) -> Result<Grant<Box<Conn>>, LeaseError> {
         loop {
             if let Some(permit) = self.cap.try_permit() {
                 return Ok(Grant::Permit(permit));
@@ -230,14 +288,14 @@ impl Backend {
             }
         }
         let full = |QueueFull| LeaseError::QueueFull {
-            connections: self.config.connections_max,
-            queue: self.config.queue_max,
+            connections: settings.connections_max,
+            queue: settings.queue_max,
         };
         let granted = match self.cap.enqueue(worker).map_err(full)? {
             Place::Granted(permit) => return Ok(Grant::Permit(permit)),
             Place::Queued(granted) => granted,
         };
-        let limit = self.config.queue_timeout;
+        let limit = settings.queue_timeout;
         // A connection freed just before joining the queue went to its pool; take it from there.
         self.evict_one();
         match timeout(limit, granted).await {
@@ -252,21 +310,25 @@ impl Backend {
         self.pools.iter().find_map(Pool::evict).is_some()
     }
 
-    async fn dial(&self, permit: Permit<Box<Conn>>) -> Result<Box<Conn>, LeaseError> {
-        let stream = dial(&self.config.address, self.config.connect_timeout).await?;
+    async fn dial(
+        &self,
+        settings: &Settings,
+        permit: Permit<Box<Conn>>,
+    ) -> Result<Box<Conn>, LeaseError> {
+        let stream = dial(&settings.address, settings.connect_timeout).await?;
         self.dialled.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(Conn::new(stream, &self.config, Some(permit))))
+        let conn = Conn::new(stream, settings, Some(permit));
+        Ok(Box::new(conn.of_generation(settings.generation())))
     }
 
-    pub(crate) async fn ping(&self, conn: &mut Conn) -> bool {
-        timeout(self.config.ajp.ping_timeout, conn.ping())
-            .await
-            .unwrap_or(false)
+    /// Whether the connection is bound to settings that are no longer in force.
+    fn is_outdated(&self, conn: &Conn) -> bool {
+        conn.generation() != self.generation.load(Ordering::Relaxed)
     }
 
     /// Takes a finished connection back, or closes it.
     pub(crate) fn restore(&self, mut conn: Box<Conn>, worker: usize, now: Instant) {
-        if !conn.settle() {
+        if !conn.settle() || self.is_outdated(&conn) {
             return;
         }
         if self.cap.is_awaited() {
@@ -294,6 +356,11 @@ impl Backend {
         self.pools.iter().flat_map(unused).count()
     }
 
+    /// Closes unused connections while there are more than the cap allows, which was lowered.
+    fn close_excess(&self) {
+        while self.cap.is_exceeded() && self.evict_one() {}
+    }
+
     /// Closes the worker's pooled connections that are too old or that the backend has closed.
     /// To be called now and then, so that a backend is not left with half-closed connections nor,
     /// when it is out, without its keeper.
@@ -301,9 +368,14 @@ impl Backend {
         if self.share() == 0 {
             self.keep();
         }
-        let closed = self.pools[worker].sweep(Instant::now(), |conn| conn.is_quiet(Reuse::Lasting));
+        self.close_excess();
+        let settings = self.settings.load();
+        let closed = self.pools[worker].sweep(Instant::now(), settings.idle_timeout, |conn| {
+            conn.is_quiet(Reuse::Lasting) && !self.is_outdated(conn)
+        });
         if closed > 0 {
-            tracing::debug!(backend = %self.config.name, closed, "closed unused connections");
+            let (upstream, backend) = (&self.upstream, &settings.name);
+            tracing::debug!(upstream, backend, closed, "closed unused connections");
         }
     }
 }
@@ -323,6 +395,12 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Asks CPING and waits for the answer as long as the settings allow.
+pub(crate) async fn ping(conn: &mut Conn, config: &BackendConfig) -> bool {
+    let limit = config.ajp.ping_timeout;
+    timeout(limit, conn.ping()).await.unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -18,8 +18,6 @@ use tokio::sync::oneshot;
 /// The cap of one backend; `C` is its kind of connection.
 #[derive(Debug)]
 pub(crate) struct Cap<C> {
-    max: usize,
-    queue_max: usize,
     /// The queue's length, readable without the lock.
     waiting: AtomicUsize,
     state: Mutex<State<C>>,
@@ -27,6 +25,9 @@ pub(crate) struct Cap<C> {
 
 #[derive(Debug)]
 struct State<C> {
+    /// The cap. It may have been lowered below `open`.
+    max: usize,
+    queue_max: usize,
     /// Permits handed out.
     open: usize,
     queue: VecDeque<Waiter<C>>,
@@ -70,21 +71,40 @@ pub(crate) struct QueueFull;
 impl<C> Cap<C> {
     pub(crate) fn new(max: usize, queue_max: usize) -> Arc<Self> {
         let state = Mutex::new(State {
+            max,
+            queue_max,
             open: 0,
             queue: VecDeque::new(),
         });
         Arc::new(Self {
-            max,
-            queue_max,
             waiting: AtomicUsize::new(0),
             state,
         })
     }
 
+    /// Changes the cap and the length of the queue. Whoever waits gets what that frees; what is
+    /// open beyond a lower cap is not passed on when it is closed.
+    pub(crate) fn resize(self: &Arc<Self>, max: usize, queue_max: usize) {
+        let freed = {
+            let mut state = self.lock();
+            (state.max, state.queue_max) = (max, queue_max);
+            let freed = max.saturating_sub(state.open).min(state.queue.len());
+            state.open += freed;
+            freed
+        };
+        (0..freed).for_each(|_| Arc::clone(self).pass_on());
+    }
+
+    /// Whether more permits are handed out than the cap allows.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        let state = self.lock();
+        state.open > state.max
+    }
+
     /// A permit if one is free and nobody waits for it.
     pub(crate) fn try_permit(self: &Arc<Self>) -> Option<Permit<C>> {
         let mut state = self.lock();
-        if state.open >= self.max || !state.queue.is_empty() {
+        if state.open >= state.max || !state.queue.is_empty() {
             return None;
         }
         state.open += 1;
@@ -97,13 +117,13 @@ impl<C> Cap<C> {
     pub(crate) fn enqueue(self: &Arc<Self>, worker: usize) -> Result<Place<C>, QueueFull> {
         let mut state = self.lock();
         state.queue.retain(|waiter| !waiter.grant.is_closed());
-        if state.open < self.max && state.queue.is_empty() {
+        if state.open < state.max && state.queue.is_empty() {
             state.open += 1;
             return Ok(Place::Granted(Permit {
                 cap: Some(Arc::clone(self)),
             }));
         }
-        if state.queue.len() >= self.queue_max {
+        if state.queue.len() >= state.queue_max {
             return Err(QueueFull);
         }
         let (grant, granted) = oneshot::channel();
@@ -157,7 +177,9 @@ impl<C> Cap<C> {
 
     fn pass_on(self: Arc<Self>) {
         let mut state = self.lock();
-        while let Some(waiter) = state.queue.pop_front() {
+        while state.open <= state.max
+            && let Some(waiter) = state.queue.pop_front()
+        {
             let permit = Permit {
                 cap: Some(Arc::clone(&self)),
             };

@@ -55,6 +55,8 @@ pub(crate) struct Conn {
     spare: Option<Box<Head>>,
     /// The first failure of a read or write. (An end is none.)
     broken: Option<io::ErrorKind>,
+    /// See [`crate::settings::Settings::generation`].
+    generation: u32,
     /// Held for its drop, which lets another connection be opened. A probe's has none.
     #[expect(dead_code, reason = "held for its drop")]
     permit: Option<Permit<Box<Self>>>,
@@ -90,8 +92,17 @@ impl Conn {
             written_before: 0,
             spare: None,
             broken: None,
+            generation: 0,
             permit,
         }
+    }
+
+    pub(crate) fn of_generation(self, generation: u32) -> Self {
+        Self { generation, ..self }
+    }
+
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation
     }
 
     /// Whether the backend has neither closed nor sent anything since the last exchange.

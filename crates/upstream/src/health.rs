@@ -18,7 +18,8 @@ pub(crate) struct SharedHealth {
     state: Mutex<Health>,
     /// What moments are counted from.
     origin: Instant,
-    slow_start: Duration,
+    /// In milliseconds.
+    slow_start: AtomicU64,
     /// Requests found no other backend since the last probe.
     wanted: AtomicBool,
     ejections: AtomicU64,
@@ -40,12 +41,16 @@ impl SharedHealth {
             view: AtomicU64::new(WELL),
             state: Mutex::default(),
             origin: Instant::now(),
-            slow_start,
+            slow_start: AtomicU64::new(millis(slow_start)),
             wanted: AtomicBool::new(false),
             ejections: AtomicU64::new(0),
             probes_answered: AtomicU64::new(0),
             probes_failed: AtomicU64::new(0),
         }
+    }
+
+    pub(crate) fn set_slow_start(&self, slow_start: Duration) {
+        self.slow_start.store(millis(slow_start), Ordering::Relaxed);
     }
 
     /// The share of its weight in percent; 0 while the backend is out.
@@ -120,7 +125,8 @@ impl SharedHealth {
 
     fn ramping(&self, view: u64) -> u8 {
         let returned = Duration::from_millis(view - 1);
-        let share = share(self.now().saturating_sub(returned), self.slow_start);
+        let slow_start = Duration::from_millis(self.slow_start.load(Ordering::Relaxed));
+        let share = share(self.now().saturating_sub(returned), slow_start);
         if share == SHARE_FULL {
             // Whoever was faster has put the backend out, or done the same.
             let _ = self
@@ -157,12 +163,13 @@ impl SharedHealth {
 fn view_of(standing: Standing) -> u64 {
     match standing {
         Standing::Up(None) => WELL,
-        Standing::Up(Some(returned)) => {
-            let millis = u64::try_from(returned.as_millis()).unwrap_or(u64::MAX);
-            millis.saturating_add(1).min(OUT - 1)
-        }
+        Standing::Up(Some(returned)) => millis(returned).saturating_add(1).min(OUT - 1),
         Standing::Out => OUT,
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Up, and not ramping.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use catamaran_balance::health::{Outcome, Task};
 use tokio::time::{Instant, sleep};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, ping};
 use crate::config::Protocol;
 use crate::conn::Conn;
 use crate::dial::dial;
@@ -34,14 +34,14 @@ impl Backend {
     /// doing of the request, so it does not put the backend out; one probe finds out whether it
     /// should be. To be called within an event loop.
     pub fn suspect(self: &Arc<Self>) {
-        if self.config().eject && self.health().suspect() {
+        if self.settings().eject && self.health().suspect() {
             self.keep();
         }
     }
 
     /// Takes note of a dial, begun at `began`, that failed.
     pub(crate) fn note_failed_dial(self: &Arc<Self>, error: &LeaseError, began: Instant) {
-        if !self.config().eject || error.culprit() != Culprit::Backend {
+        if !self.settings().eject || error.culprit() != Culprit::Backend {
             return;
         }
         if let LeaseError::DialTimeout { .. } = error {
@@ -63,17 +63,23 @@ impl Backend {
 
     fn note_ejection(&self) {
         let closed = self.close_unused();
-        let backend = &self.config().name;
-        tracing::warn!(backend, closed, "backend is out: it cannot be connected to");
+        let (upstream, backend) = (self.upstream(), &self.settings().name);
+        tracing::warn!(
+            upstream,
+            backend,
+            closed,
+            "backend is out: it cannot be connected to"
+        );
     }
 
     async fn probe(&self) -> Outcome {
-        let config = self.config();
+        let config = &*self.settings();
         let stream = match dial(&config.address, config.connect_timeout).await {
             Ok(stream) => stream,
             Err(error) if error.culprit() == Culprit::Backend => return Outcome::Failed,
             Err(error) => {
-                tracing::warn!(backend = %config.name, %error, "cannot probe");
+                let (upstream, backend) = (self.upstream(), &config.name);
+                tracing::warn!(upstream, backend, %error, "cannot probe");
                 return Outcome::NotMade;
             }
         };
@@ -83,10 +89,9 @@ impl Backend {
         }
         // Beyond the cap, by this one connection: a backend may be silent because all are in use.
         let mut conn = Conn::new(stream, config, None);
-        if self.ping(&mut conn).await {
-            Outcome::Answered
-        } else {
-            Outcome::Failed
+        match ping(&mut conn, config).await {
+            true => Outcome::Answered,
+            false => Outcome::Failed,
         }
     }
 }
@@ -116,12 +121,11 @@ async fn keep(mut keeper: Keeper) {
                 let before = backend.share();
                 let outcome = backend.probe().await;
                 backend.health().probed(outcome);
+                let (upstream, name) = (backend.upstream(), &backend.settings().name);
                 match (before, backend.share()) {
                     (1.., 0) => backend.note_ejection(),
-                    (0, 1..) => {
-                        tracing::info!(backend = %backend.config().name, "backend is back");
-                    }
-                    _ => tracing::debug!(backend = %backend.config().name, ?outcome, "probed"),
+                    (0, 1..) => tracing::info!(upstream, backend = name, "backend is back"),
+                    _ => tracing::debug!(upstream, backend = name, ?outcome, "probed"),
                 }
             }
             Task::Rest => {

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use tokio::time::Instant;
 
 use crate::backend::{Backend, InFlight};
+use crate::config::BackendConfig;
 use crate::conn::{Conn, Event, Head};
 use crate::error::{Error, RequestError};
 use crate::request::Request;
@@ -57,14 +58,18 @@ impl Lease {
         self.conn.is_undelivered()
     }
 
-    /// Encodes the request's head. It leaves with the next [`Lease::poll_write`].
+    /// Encodes the request's head as `config` has it. It leaves with the next
+    /// [`Lease::poll_write`].
     ///
     /// # Errors
     /// The request cannot be put into the backend's protocol. Nothing was written; the lease can
     /// be finished.
-    pub fn send_request(&mut self, request: &Request<'_>) -> Result<(), RequestError> {
-        self.conn
-            .send_request(request, self.in_flight.backend().config())
+    pub fn send_request(
+        &mut self,
+        request: &Request<'_>,
+        config: &BackendConfig,
+    ) -> Result<(), RequestError> {
+        self.conn.send_request(request, config)
     }
 
     /// How many bytes of the request's body are wanted now; 0 while none are, or while enough wait

@@ -20,8 +20,9 @@
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let address = Address::Tcp { host: "127.0.0.1".into(), port: 8009 };
-//! let backend = Backend::new(BackendConfig::new(Protocol::Ajp, address), 1);
-//! let mut lease = backend.lease(0, Reuse::Any, Instant::now()).await?;
+//! let backend = Backend::new("app", BackendConfig::new(Protocol::Ajp, address), 1);
+//! let settings = backend.settings();
+//! let mut lease = backend.lease(&settings, 0, Reuse::Any, Instant::now()).await?;
 //! lease.send_request(&Request {
 //!     method: &http::Method::GET,
 //!     path: b"/",
@@ -31,7 +32,7 @@
 //!     headers: &http::HeaderMap::new(),
 //!     body: BodyLength::Known(0),
 //!     client: ClientFacts::local(),
-//! })?;
+//! }, &settings)?;
 //! loop {
 //!     match poll_fn(|cx| lease.poll_event(cx)).await? {
 //!         Event::Head(head) => assert!(head.status.is_success()),
@@ -55,6 +56,7 @@ mod keeper;
 mod lease;
 mod pool;
 mod request;
+mod settings;
 
 pub use backend::{Backend, BackendCounts, Reuse};
 pub use catamaran_ajp::IpText;
@@ -63,3 +65,4 @@ pub use conn::{Event, Head};
 pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use lease::Lease;
 pub use request::{ClientFacts, Request};
+pub use settings::Settings;

@@ -17,7 +17,14 @@ use tokio::time::Instant;
 pub(crate) struct Pool<C> {
     /// The oldest first.
     idle: Mutex<VecDeque<Idle<C>>>,
-    idle_timeout: Duration,
+}
+
+impl<C> Default for Pool<C> {
+    fn default() -> Self {
+        Self {
+            idle: Mutex::default(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -27,23 +34,16 @@ struct Idle<C> {
 }
 
 impl<C> Pool<C> {
-    pub(crate) fn new(idle_timeout: Duration) -> Self {
-        Self {
-            idle: Mutex::default(),
-            idle_timeout,
-        }
-    }
-
     pub(crate) fn put(&self, conn: C, now: Instant) {
         self.lock().push_back(Idle { conn, since: now });
     }
 
-    /// The connection used last, with how long it was idle.
-    pub(crate) fn take(&self, now: Instant) -> Option<(C, Duration)> {
+    /// The connection used last, with how long it was idle: less than `idle_timeout`.
+    pub(crate) fn take(&self, now: Instant, idle_timeout: Duration) -> Option<(C, Duration)> {
         let mut idle = self.lock();
         let Idle { conn, since } = idle.pop_back()?;
         let age = now.saturating_duration_since(since);
-        if age < self.idle_timeout {
+        if age < idle_timeout {
             return Some((conn, age));
         }
         // The rest is older still.
@@ -58,14 +58,19 @@ impl<C> Pool<C> {
         self.lock().pop_front().map(|idle| idle.conn)
     }
 
-    /// Closes what is too old and what `is_quiet` disowns; says how many were closed.
-    pub(crate) fn sweep(&self, now: Instant, is_quiet: impl Fn(&C) -> bool) -> usize {
+    /// Closes what is too old and what `keep` disowns; says how many were closed.
+    pub(crate) fn sweep(
+        &self,
+        now: Instant,
+        idle_timeout: Duration,
+        keep: impl Fn(&C) -> bool,
+    ) -> usize {
         let mut idle = self.lock();
         let all = std::mem::take(&mut *idle);
-        let (keep, close): (VecDeque<_>, VecDeque<_>) = all.into_iter().partition(|idle| {
-            now.saturating_duration_since(idle.since) < self.idle_timeout && is_quiet(&idle.conn)
+        let (kept, close): (VecDeque<_>, VecDeque<_>) = all.into_iter().partition(|idle| {
+            now.saturating_duration_since(idle.since) < idle_timeout && keep(&idle.conn)
         });
-        *idle = keep;
+        *idle = kept;
         drop(idle);
         close.len()
     }
@@ -87,7 +92,7 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(30);
 
     fn pool_of(ages: &[u64]) -> (Pool<u64>, Instant) {
-        let pool = Pool::new(TIMEOUT);
+        let pool = Pool::default();
         let now = Instant::now() + Duration::from_secs(3600);
         for &age in ages {
             pool.put(age, now - Duration::from_secs(age));
@@ -98,16 +103,16 @@ mod tests {
     #[test]
     fn last_in_first_out() {
         let (pool, now) = pool_of(&[20, 10, 5]);
-        assert_eq!(pool.take(now), Some((5, Duration::from_secs(5))));
-        assert_eq!(pool.take(now), Some((10, Duration::from_secs(10))));
+        assert_eq!(pool.take(now, TIMEOUT), Some((5, Duration::from_secs(5))));
+        assert_eq!(pool.take(now, TIMEOUT), Some((10, Duration::from_secs(10))));
         assert_eq!(pool.evict(), Some(20));
-        assert_eq!(pool.take(now), None);
+        assert_eq!(pool.take(now, TIMEOUT), None);
     }
 
     #[test]
     fn the_old_go_together() {
         let (pool, now) = pool_of(&[50, 40, 30]);
-        assert_eq!(pool.take(now), None);
+        assert_eq!(pool.take(now, TIMEOUT), None);
         assert_eq!(pool.len(), 0);
     }
 
@@ -121,8 +126,8 @@ mod tests {
     #[test]
     fn a_sweep_closes_the_old_and_the_loud_and_keeps_the_order() {
         let (pool, now) = pool_of(&[40, 20, 15, 10]);
-        assert_eq!(pool.sweep(now, |&age| age != 15), 2);
-        assert_eq!(pool.take(now), Some((10, Duration::from_secs(10))));
-        assert_eq!(pool.take(now), Some((20, Duration::from_secs(20))));
+        assert_eq!(pool.sweep(now, TIMEOUT, |&age| age != 15), 2);
+        assert_eq!(pool.take(now, TIMEOUT), Some((10, Duration::from_secs(10))));
+        assert_eq!(pool.take(now, TIMEOUT), Some((20, Duration::from_secs(20))));
     }
 }

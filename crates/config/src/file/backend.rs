@@ -271,7 +271,8 @@ static NAME: Key<Parsed<String, TextError>> = Key {
         preset: Preset::Unset("the `url`"),
         sample: "\"a\"",
         effect: "What the backend is called in logs and counters. Unique within its upstream.",
-        extremes: "Renaming a backend starts its counters anew.",
+        extremes: "A reload with another name keeps the backend's connections and counters; its \
+                   metrics go on under the new name.",
         elsewhere: "mod_jk: the worker's name",
     },
 };

@@ -11,6 +11,7 @@ use http::{HeaderValue, Method, StatusCode, Version};
 
 use super::failure::Failure;
 use crate::client::ClientConn;
+use crate::config::BackendConfig;
 use crate::counters::{Culprit, Reason};
 use crate::forwarded::{self, Identity, Peer};
 use crate::header;
@@ -85,8 +86,12 @@ impl Outgoing {
     }
 
     /// Encodes the request on a leased connection.
-    pub(super) fn send(&self, lease: &mut Lease) -> Result<(), RequestError> {
-        lease.send_request(&upstream::Request {
+    pub(super) fn send(
+        &self,
+        lease: &mut Lease,
+        backend: &BackendConfig,
+    ) -> Result<(), RequestError> {
+        let request = upstream::Request {
             method: &self.head.method,
             path: &self.path.forward,
             query: self.head.target.query.as_deref(),
@@ -106,7 +111,8 @@ impl Outgoing {
                 server_port: self.server_port(),
                 secure: self.identity.secure,
             },
-        })
+        };
+        lease.send_request(&request, backend)
     }
 
     /// The server's name as the client sees it.

@@ -13,6 +13,7 @@ mod health;
 mod limits;
 mod reload;
 mod retry;
+mod settings;
 
 use std::net::SocketAddr;
 use std::path::Path;

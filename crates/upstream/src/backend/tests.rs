@@ -23,7 +23,7 @@ async fn a_request_that_must_not_run_twice_keeps_away_from_what_may_be_dropped()
     let port = address.port();
     let mut config = BackendConfig::new(Protocol::Http, Address::Tcp { host, port });
     config.idle_timeout = Duration::from_secs(60);
-    let backend = Backend::new(config, 1);
+    let backend = Backend::new("app", config, 1);
     let start = Instant::now();
     let after = |seconds| start + Duration::from_secs(seconds);
 
@@ -42,7 +42,8 @@ async fn a_request_that_must_not_run_twice_keeps_away_from_what_may_be_dropped()
 
 /// One exchange whose connection is given back at `now`.
 async fn exchange(backend: &Arc<Backend>, reuse: Reuse, now: Instant, reused: bool) {
-    let mut lease = backend.lease(0, reuse, now).await.unwrap();
+    let settings = backend.settings();
+    let mut lease = backend.lease(&settings, 0, reuse, now).await.unwrap();
     assert_eq!(lease.is_reused(), reused, "{reuse:?}");
     let request = Request {
         method: &Method::POST,
@@ -54,7 +55,7 @@ async fn exchange(backend: &Arc<Backend>, reuse: Reuse, now: Instant, reused: bo
         body: BodyLength::Known(0),
         client: ClientFacts::local(),
     };
-    lease.send_request(&request).unwrap();
+    lease.send_request(&request, &settings).unwrap();
     poll_fn(|cx| lease.poll_write(cx)).await.unwrap();
     while !matches!(
         poll_fn(|cx| lease.poll_event(cx)).await.unwrap(),

@@ -32,6 +32,32 @@ fn never_more_permits_than_the_cap() {
 }
 
 #[test]
+fn a_raised_cap_serves_those_who_wait() {
+    let cap = Cap::<Fake>::new(1, 10);
+    let _held = cap.try_permit().expect("free");
+    let mut waiting = [queue(&cap, 0), queue(&cap, 1), queue(&cap, 0)];
+    cap.resize(3, 10);
+    let granted: Vec<_> = waiting.iter_mut().map(granted).collect();
+    assert_eq!(granted.iter().flatten().count(), 2);
+    assert_eq!((cap.open(), cap.waiting()), (3, 1));
+}
+
+#[test]
+fn a_lowered_cap_is_reached_as_permits_come_back() {
+    let cap = Cap::<Fake>::new(3, 10);
+    let mut held: Vec<_> = (0..3).map(|_| cap.try_permit().expect("free")).collect();
+    cap.resize(1, 10);
+    assert!(cap.is_exceeded());
+    let mut waiting = queue(&cap, 0);
+    held.pop();
+    held.pop();
+    assert!(granted(&mut waiting).is_none(), "nothing is passed on");
+    assert_eq!((cap.open(), cap.is_exceeded()), (1, false));
+    held.pop();
+    assert!(granted(&mut waiting).is_some());
+}
+
+#[test]
 fn a_dropped_permit_goes_to_the_first_in_the_queue() {
     let cap = Cap::<Fake>::new(1, 10);
     let permit = cap.try_permit().expect("free");

@@ -1,0 +1,95 @@
+//! The settings of a backend that are in force.
+//!
+//! A backend is known by its upstream, protocol and address, which never change; a reload changes
+//! its settings only. An exchange keeps the settings it began with, as it keeps its site.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::config::{BackendConfig, Protocol};
+
+/// A backend's configuration and the generation of connections that it needs. Read it like the
+/// configuration itself.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Settings {
+    config: BackendConfig,
+    /// Changes with whatever a connection is bound to.
+    generation: u32,
+}
+
+impl Settings {
+    pub(crate) fn new(config: BackendConfig) -> Arc<Self> {
+        Arc::new(Self {
+            config,
+            generation: 0,
+        })
+    }
+
+    /// The settings that follow these; the same if nothing differs.
+    pub(crate) fn followed_by(self: &Arc<Self>, config: BackendConfig) -> Arc<Self> {
+        if self.config == config {
+            return Arc::clone(self);
+        }
+        let (before, after) = (&self.config.ajp, &config.ajp);
+        let bound = config.protocol == Protocol::Ajp
+            && (before.packet_size, &before.secret) != (after.packet_size, &after.secret);
+        Arc::new(Self {
+            generation: self.generation.wrapping_add(u32::from(bound)),
+            config,
+        })
+    }
+
+    /// A connection of another generation is closed when its exchange ends.
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation
+    }
+}
+
+impl Deref for Settings {
+    type Target = BackendConfig;
+
+    fn deref(&self) -> &BackendConfig {
+        &self.config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use catamaran_ajp::PacketSize;
+
+    use super::*;
+    use crate::config::{Address, Secret};
+
+    #[test]
+    fn only_what_a_connection_is_bound_to_begins_a_generation() {
+        let address = Address::Unix("/backend".into());
+        let config = BackendConfig::new(Protocol::Ajp, address);
+        let first = Settings::new(config.clone());
+        assert!(Arc::ptr_eq(&first, &first.followed_by(config.clone())));
+        let generation_with = |change: &dyn Fn(&mut BackendConfig)| {
+            let mut config = config.clone();
+            change(&mut config);
+            let next = first.followed_by(config);
+            assert_ne!(next, first);
+            next.generation()
+        };
+        let kept: [&dyn Fn(&mut BackendConfig); 4] = [
+            &|config| config.weight = 7,
+            &|config| config.name = "other".to_owned(),
+            &|config| config.first_byte_timeout = Duration::from_secs(7),
+            &|config| config.ajp.ping_timeout = Duration::from_secs(7),
+        ];
+        for change in kept {
+            assert_eq!(generation_with(change), first.generation());
+        }
+        let bound: [&dyn Fn(&mut BackendConfig); 2] = [
+            &|config| config.ajp.packet_size = PacketSize::new(65_536).unwrap(),
+            &|config| config.ajp.secret = Some(Secret::new("other".to_owned())),
+        ];
+        for change in bound {
+            assert_ne!(generation_with(change), first.generation());
+        }
+    }
+}
