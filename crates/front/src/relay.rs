@@ -99,8 +99,9 @@ pub(crate) struct Relay<'a> {
     download: Download,
     /// Received from the client and not yet within the backend's credit.
     held: ByteQueue,
-    /// Pieces of an earlier attempt's body that were sent again.
-    replayed: usize,
+    /// Bytes of the request's body that this attempt has taken, from an earlier attempt or from the
+    /// client.
+    taken: usize,
     /// Until when a head alone is held back, so that it leaves with its body.
     head_held: Option<Tick>,
     /// When the backend last moved, or last was free to.
@@ -146,7 +147,7 @@ impl<'a> Relay<'a> {
             },
             download: Download::Head,
             held: ByteQueue::default(),
-            replayed: 0,
+            taken: 0,
             head_held: None,
             backend_moved: now,
             reading: Pace::default(),
@@ -238,8 +239,8 @@ impl<'a> Relay<'a> {
         if self.held.len() >= self.lease.body_credit() && !at_end {
             return Ok(false);
         }
-        if let Some(piece) = self.progress.replay.piece(self.replayed) {
-            self.replayed += 1;
+        if let Some(piece) = self.progress.replay.at(self.taken) {
+            self.taken += piece.len();
             self.held.push(piece);
             return Ok(true);
         }
@@ -278,7 +279,7 @@ impl<'a> Relay<'a> {
             return Err(RelayError::BodyTooLarge);
         }
         self.progress.replay.keep(&data);
-        self.replayed += 1;
+        self.taken += data.len();
         self.held.push(data);
         Ok(())
     }

@@ -1,15 +1,15 @@
 //! A request's body kept in memory, so that it can be sent a second time.
 //!
 //! Only the beginning of a body is worth keeping: once more than [`BYTES_MAX`] of it were received,
-//! the body is let go of and the request cannot be repeated. The pieces share the memory they were
-//! received in.
+//! the body is let go of and the request cannot be repeated. Large pieces share the memory they were
+//! received in. Small ones are joined, or a body in chunks of one byte would take 43 times its size.
 
 use bytes::Bytes;
+use catamaran_transport::ByteQueue;
 
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
-    pieces: Vec<Bytes>,
-    bytes: usize,
+    body: ByteQueue,
     /// Something received is not here.
     incomplete: bool,
 }
@@ -20,23 +20,22 @@ impl Replay {
         if self.incomplete {
             return;
         }
-        self.bytes += piece.len();
-        if self.bytes > BYTES_MAX {
+        if self.body.len() + piece.len() > BYTES_MAX {
             self.incomplete = true;
-            self.pieces = Vec::new();
+            self.body = ByteQueue::default();
             return;
         }
-        self.pieces.push(piece.clone());
+        self.body.push(piece.clone());
     }
 
-    /// The piece of this index, in the order of their coming.
-    pub(crate) fn piece(&self, index: usize) -> Option<Bytes> {
-        self.pieces.get(index).cloned()
+    /// Some of the body from this offset on; `None` if no more is kept.
+    pub(crate) fn at(&mut self, offset: usize) -> Option<Bytes> {
+        self.body.at(offset)
     }
 
     /// Whether everything received so far can be sent again.
     pub(crate) fn has_all(&self, received: u64) -> bool {
-        received == 0 || (!self.incomplete && self.bytes as u64 == received)
+        received == 0 || (!self.incomplete && self.body.len() as u64 == received)
     }
 }
 
@@ -48,13 +47,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_come_back_in_order() {
-        let mut replay = Replay::default();
-        replay.keep(&Bytes::from_static(b"he"));
-        replay.keep(&Bytes::from_static(b"llo"));
-        let pieces: Vec<_> = (0..).map_while(|index| replay.piece(index)).collect();
-        assert_eq!(pieces.concat(), b"hello");
-        assert!(replay.has_all(5) && !replay.has_all(6));
+    fn a_body_comes_back_in_order_whatever_it_was_cut_into() {
+        let body: Vec<u8> = (0..60_000u32).map(|index| index as u8).collect();
+        for cut in [1, 700, 2049, 60_000] {
+            let mut replay = Replay::default();
+            for piece in body.chunks(cut) {
+                replay.keep(&Bytes::copy_from_slice(piece));
+            }
+            let mut again = Vec::new();
+            while let Some(piece) = replay.at(again.len()) {
+                again.extend_from_slice(&piece);
+            }
+            assert!(again == body, "{cut}");
+            assert!(replay.has_all(60_000) && !replay.has_all(60_001));
+        }
     }
 
     #[test]
@@ -65,6 +71,6 @@ mod tests {
         assert!(replay.has_all(BYTES_MAX as u64));
         replay.keep(&Bytes::from_static(b"x"));
         assert!(!replay.has_all(BYTES_MAX as u64 + 1));
-        assert_eq!(replay.piece(0), None);
+        assert_eq!(replay.at(0), None);
     }
 }

@@ -52,6 +52,20 @@ impl ByteQueue {
         Some(piece)
     }
 
+    /// The bytes from `offset` to the end of their slice; they stay. `None` at the end.
+    pub fn at(&mut self, mut offset: usize) -> Option<Bytes> {
+        if self.queued <= offset && offset < self.len() {
+            self.close_tail();
+        }
+        for slice in &self.slices {
+            if offset < slice.len() {
+                return Some(slice.slice(offset..));
+            }
+            offset -= slice.len();
+        }
+        None
+    }
+
     /// Bytes in it.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -192,6 +206,22 @@ mod tests {
             assert!(taken == expected, "in pieces of {size}");
             assert!(queue.is_empty());
         }
+    }
+
+    #[test]
+    fn bytes_can_be_looked_at_and_stay() {
+        let (mut queue, expected) = filled();
+        let mut seen = Vec::new();
+        while let Some(piece) = queue.at(seen.len()) {
+            assert!(!piece.is_empty());
+            seen.extend_from_slice(&piece);
+        }
+        assert!(seen == expected);
+        assert_eq!(queue.len(), expected.len());
+        assert_eq!(
+            queue.at(seen.len() - 1).as_deref(),
+            expected.last_chunk::<1>().map(|last| &last[..])
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use catamaran_e2e::{Connector, Front};
-use catamaran_testkit::{Deadline, HttpClient, Pattern, Sha256};
+use catamaran_testkit::{Deadline, HttpClient, Pattern, Peer, Script, Sha256};
 
 use crate::through::{connectors, every_connector, front, value};
 
@@ -232,6 +232,34 @@ fn upload(front: &Front, client: &mut HttpClient, length: u64) {
 fn check_upload(text: &str, length: u64) {
     assert_eq!(value(text, "length"), length.to_string());
     assert_eq!(value(text, "sha256"), Pattern::sha256_hex(length));
+}
+
+/// The front keeps what it received of a body until the backend answers, for another attempt.
+#[test]
+fn a_body_in_tiny_chunks_is_kept_in_little_memory() {
+    const CLIENTS: usize = 20;
+    const END: &[u8] = b"0\r\n\r\n";
+    let peer = Peer::start(Script::new().stall());
+    let front = Front::to(&[&format!("http://{}", peer.tcp_address())]).unwrap();
+    let before = front.memory().unwrap().resident;
+    let body = [&b"1\r\nx\r\n".repeat(60_000)[..], END].concat();
+    let clients: Vec<HttpClient> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = front.connect().unwrap();
+            let head = front.head("POST", "/", "Transfer-Encoding: chunked\r\n");
+            client.send(head.as_bytes()).unwrap();
+            client.send(&body).unwrap();
+            client
+        })
+        .collect();
+    let arrived = |index| peer.received(index).ends_with(END);
+    Deadline::default()
+        .poll("all bodies", || (0..CLIENTS).all(arrived).then_some(()))
+        .unwrap();
+    let grown = front.memory().unwrap().resident.saturating_sub(before);
+    println!("{grown} bytes for {CLIENTS} bodies");
+    assert!(grown < 16 << 20, "{grown} bytes for {CLIENTS} bodies");
+    drop(clients);
 }
 
 /// Fails if the front's peak of memory grows by more than [`GROWTH_MAX`] during `work`.
