@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask ci | test | tidy | deny | fuzz | compare`.
+//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | fuzz | compare`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
@@ -25,6 +25,7 @@ use crate::step::{Steps, cargo};
 const USAGE: &str = "usage: cargo xtask COMMAND
 
   ci              everything CI checks: formatting, lints, docs, tidiness, licences, tests
+  needs           install the servers that the tests run against
   test            install what the tests need, build the binary, run every test
   tidy            check the invariants of the code base
   deny            check licences, versions and sources of what is linked
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
         ["ci"] => ci(),
+        ["needs"] => run(test::install),
         ["test"] => run(test::all),
         ["tidy"] => run(|steps, root| steps.run("tidy", || tidy::run(root))),
         ["deny"] => run(|steps, root| steps.run("deny", || deny::run(root))),

@@ -1,10 +1,12 @@
-//! What the end-to-end tests and comparisons run against, installed from Debian's packages when it is missing.
+//! What the end-to-end tests and comparisons run against: Debian's packages, and servlet containers
+//! from Maven's repository, installed when they are missing.
 //!
 //! Nothing is skipped when a server is missing: it is installed, or the command fails and says
 //! what to install. Installing never leaves a service running, so no test meets a server that it
 //! did not start.
 
 use std::path::Path;
+use std::{env, fs};
 
 use anyhow::Context;
 
@@ -17,7 +19,7 @@ pub(crate) struct Need {
 }
 
 /// For the tests.
-pub(crate) const TESTS: &[Need] = &[TOMCAT, APACHE, MOD_JK, NGINX, AB];
+pub(crate) const TESTS: &[Need] = &[TOMCAT, JDK, MAVEN, APACHE, MOD_JK, NGINX, AB];
 
 /// For `compare`; Apache's own package brings `mod_proxy_ajp` and `mod_proxy_http`.
 pub(crate) const COMPARED: &[Need] = &[APACHE, MOD_JK, NGINX, HAPROXY, TOMCAT, WRK];
@@ -28,6 +30,18 @@ pub(crate) const COMPARED: &[Need] = &[APACHE, MOD_JK, NGINX, HAPROXY, TOMCAT, W
 const TOMCAT: Need = Need {
     package: "tomcat10-common",
     proof: "/usr/share/tomcat10/bin/bootstrap.jar",
+};
+
+/// The launchers of the other containers are compiled when a test starts them.
+const JDK: Need = Need {
+    package: "default-jdk-headless",
+    proof: "/usr/bin/javac",
+};
+
+/// Fetches those containers.
+const MAVEN: Need = Need {
+    package: "maven",
+    proof: "/usr/bin/mvn",
 };
 
 const APACHE: Need = Need {
@@ -100,6 +114,32 @@ pub(crate) fn install(needs: &[Need]) -> anyhow::Result<()> {
         let packages = missing.join(" ");
         format!("these Debian packages are needed, please install them: {packages}")
     })
+}
+
+/// Fetches the jars of the containers that the tests embed, unless those of the same list are there.
+/// They are kept beside Maven's own cache, so that all checkouts share them.
+pub(crate) fn fetch_containers(root: &Path) -> anyhow::Result<()> {
+    let list = root.join("crates/e2e/containers/pom.xml");
+    let wanted = fs::read(&list).with_context(|| list.display().to_string())?;
+    let home = env::var_os("HOME").context("HOME is not set")?;
+    let jars = Path::new(&home).join(".cache/catamaran/containers");
+    let stamp = jars.join("pom.xml");
+    if fs::read(&stamp).is_ok_and(|fetched| fetched == wanted) {
+        return Ok(());
+    }
+    say("fetching servlet containers with mvn");
+    if jars.exists() {
+        fs::remove_dir_all(&jars)?;
+    }
+    let (list, target) = (list.to_string_lossy(), jars.to_string_lossy());
+    let target = format!("-Dcontainers={target}");
+    let fetch = ["--quiet", "--batch-mode", "--file", &list, &target];
+    program("mvn", &fetch)
+        .args(&["dependency:copy"])
+        .finish()
+        .context("mvn could not fetch the containers listed in crates/e2e/containers/pom.xml")?;
+    // The last step: whoever finds it finds all jars.
+    Ok(fs::write(stamp, wanted)?)
 }
 
 fn missing(needs: &[Need], exists: impl Fn(&str) -> bool) -> Vec<&'static str> {

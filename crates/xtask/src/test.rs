@@ -15,11 +15,17 @@ use crate::step::{Steps, cargo, say};
 /// The environment variable that tells the end-to-end tests which binary to drive.
 const BINARY: &str = "CATAMARAN_BIN";
 
+/// Installs the servers that tests run against.
+pub(crate) fn install(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
+    steps.run("install what the tests need", || {
+        needs::install(needs::TESTS)?;
+        needs::fetch_containers(root)
+    })
+}
+
 /// Installs, builds, and runs all tests.
 pub(crate) fn all(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
-    steps.run("install what the tests need", || {
-        needs::install(needs::TESTS)
-    })?;
+    install(steps, root)?;
     let binary = steps.run("build the binary", || {
         cargo(
             root,

@@ -21,6 +21,7 @@ mod descriptors;
 mod failures;
 mod hardening;
 mod identity;
+mod interop;
 mod lifecycle;
 mod pages;
 mod reload;

@@ -1,0 +1,165 @@
+//! Servlet containers of several kinds and versions, each embedded in a launcher of a page.
+//!
+//! The launchers and the application are Java sources in `containers/` of this crate, compiled by
+//! `java` at the start. The jars are what `containers/pom.xml` lists; `cargo xtask needs` fetches
+//! them. Each connector listens on a port that the system chose. [`crate::Tomcat`] is the one for
+//! everything that concerns the front alone; these show what differs between containers.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use anyhow::{Context, ensure};
+use catamaran_testkit::Process;
+
+/// A kind and version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Container {
+    /// Tomcat 7.0, with its blocking AJP connector besides the non-blocking one.
+    Tomcat7,
+    /// Tomcat 8.5.
+    Tomcat85,
+    /// Tomcat 9.0, with its asynchronous AJP connector (NIO2) besides the non-blocking one.
+    Tomcat9,
+    /// Debian's Tomcat 10.
+    Tomcat10,
+    /// Tomcat 11.0.
+    Tomcat11,
+    /// Undertow 2.3, which WildFly and JBoss EAP are made of.
+    Undertow,
+    /// Jetty 8, the last but one with AJP.
+    Jetty8,
+}
+
+/// A running container. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Embedded {
+    /// Kept for its end.
+    _process: Process,
+    urls: Vec<String>,
+}
+
+/// What a container is made of and started with.
+struct Recipe {
+    /// The folder of jars, below [`jars`] or absolute.
+    folder: &'static str,
+    /// The launcher's source.
+    launcher: &'static str,
+    /// The package of the servlet API.
+    api: &'static str,
+    /// The connectors: protocol, and the launcher's name for it.
+    connectors: &'static [(Scheme, &'static str)],
+}
+
+#[derive(Clone, Copy)]
+enum Scheme {
+    Http,
+    Ajp,
+}
+
+const APPLICATION: &str = include_str!("../containers/Application.java");
+const TOMCAT: &str = include_str!("../containers/Tomcat.java");
+const UNDERTOW: &str = include_str!("../containers/Undertow.java");
+const JETTY: &str = include_str!("../containers/Jetty.java");
+const POM: &str = include_str!("../containers/pom.xml");
+
+const HTTP_NIO: (Scheme, &str) = (Scheme::Http, "org.apache.coyote.http11.Http11NioProtocol");
+const AJP_BIO: (Scheme, &str) = (Scheme::Ajp, "org.apache.coyote.ajp.AjpProtocol");
+const AJP_NIO: (Scheme, &str) = (Scheme::Ajp, "org.apache.coyote.ajp.AjpNioProtocol");
+const AJP_NIO2: (Scheme, &str) = (Scheme::Ajp, "org.apache.coyote.ajp.AjpNio2Protocol");
+const EITHER: &[(Scheme, &str)] = &[(Scheme::Http, "http"), (Scheme::Ajp, "ajp")];
+
+impl Container {
+    fn recipe(self) -> Recipe {
+        let tomcat = |folder, api, connectors| Recipe {
+            folder,
+            launcher: TOMCAT,
+            api,
+            connectors,
+        };
+        match self {
+            Self::Tomcat7 => tomcat("tomcat-7", "javax", &[HTTP_NIO, AJP_BIO, AJP_NIO]),
+            Self::Tomcat85 => tomcat("tomcat-8.5", "javax", &[HTTP_NIO, AJP_NIO]),
+            Self::Tomcat9 => tomcat("tomcat-9", "javax", &[HTTP_NIO, AJP_NIO, AJP_NIO2]),
+            Self::Tomcat10 => tomcat("/usr/share/tomcat10/lib", "jakarta", &[HTTP_NIO, AJP_NIO]),
+            Self::Tomcat11 => tomcat("tomcat-11", "jakarta", &[HTTP_NIO, AJP_NIO]),
+            Self::Undertow => Recipe {
+                folder: "undertow",
+                launcher: UNDERTOW,
+                api: "jakarta",
+                connectors: EITHER,
+            },
+            Self::Jetty8 => Recipe {
+                folder: "jetty-8",
+                launcher: JETTY,
+                api: "javax",
+                connectors: EITHER,
+            },
+        }
+    }
+
+    /// Starts the container and waits until it serves.
+    ///
+    /// # Errors
+    /// Java or the jars are not installed, or it did not come up; the message has its log.
+    pub fn start(self) -> anyhow::Result<Embedded> {
+        let recipe = self.recipe();
+        let directory = tempfile::tempdir()?;
+        let source = directory.path().join("Launcher.java");
+        let text = format!("{}{APPLICATION}", recipe.launcher);
+        fs::write(&source, text.replace("@API@", recipe.api))?;
+        let mut command = Command::new("java");
+        command
+            // A start that costs little counts more here than speed later.
+            .args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
+            .arg("-Djava.net.preferIPv4Stack=true")
+            .arg(format!("-Djava.io.tmpdir={}", directory.path().display()))
+            .args(["-classpath", &class_path(recipe.folder)?])
+            .arg(&source)
+            .args(recipe.connectors.iter().map(|(_, name)| name))
+            .env_remove("JAVA_TOOL_OPTIONS");
+        let process = Process::spawn_in(&mut command, directory)?;
+        let ports = process.wait_for_line("the container's start", |line| {
+            Some(line.strip_prefix("ready ")?.to_owned())
+        })?;
+        let ports: Vec<&str> = ports.split(' ').collect();
+        ensure!(ports.len() == recipe.connectors.len(), "{ports:?}");
+        let urls = recipe.connectors.iter().zip(ports);
+        let urls = urls.map(|((scheme, _), port)| match scheme {
+            Scheme::Http => format!("http://127.0.0.1:{port}"),
+            Scheme::Ajp => format!("ajp://127.0.0.1:{port}"),
+        });
+        Ok(Embedded {
+            urls: urls.collect(),
+            _process: process,
+        })
+    }
+}
+
+impl Embedded {
+    /// The `--upstream` URL of each connector.
+    pub fn urls(&self) -> impl Iterator<Item = &str> {
+        self.urls.iter().map(String::as_str)
+    }
+}
+
+/// All jars of a folder; Debian's Tomcat has its logging elsewhere.
+fn class_path(folder: &str) -> anyhow::Result<String> {
+    if Path::new(folder).is_absolute() {
+        return Ok(format!("{folder}/*:{folder}/../bin/*"));
+    }
+    let jars = jars()?;
+    let fetched = fs::read_to_string(jars.join("pom.xml")).unwrap_or_default();
+    ensure!(
+        fetched == POM,
+        "the containers in {} are missing or old: `cargo xtask needs` fetches them",
+        jars.display()
+    );
+    Ok(format!("{}/*", jars.join(folder).display()))
+}
+
+/// Where `cargo xtask needs` puts the jars, and last of all a copy of the list they were fetched by.
+fn jars() -> anyhow::Result<PathBuf> {
+    let home = env::var_os("HOME").context("HOME is not set")?;
+    Ok(Path::new(&home).join(".cache/catamaran/containers"))
+}
