@@ -3,7 +3,9 @@
 //! A request in the clear for such a path is answered with a redirect to the same place over
 //! `https`; the application does not see it. Since an application may read a path less strictly
 //! than it was written, the comparison does, too: escapes are decoded, `;parameters` left out,
-//! empty and dot segments resolved. A path that could be meant is redirected.
+//! empty and dot segments resolved. An application that resolves nothing sees the path as it was
+//! written, so dot segments do not lead out of a listed prefix. A path that could be meant is
+//! redirected.
 
 use std::{num::NonZeroU16, str::FromStr};
 
@@ -28,8 +30,11 @@ impl ConfidentialPaths {
     pub fn contains(&self, path: &[u8]) -> bool {
         // Nothing to resolve for whoever lists nothing.
         !self.0.is_empty() && {
-            let path = segments(path);
-            self.0.iter().any(|prefix| path.starts_with(prefix))
+            let mut covered = false;
+            resolve(path, |resolved| {
+                covered |= self.0.iter().any(|prefix| resolved.starts_with(prefix));
+            });
+            covered
         }
     }
 }
@@ -45,7 +50,7 @@ impl FromStr for ConfidentialPaths {
                 return Err(ConfidentialPathError(path.to_owned()));
             }
             let prefix = path.strip_suffix("/*").unwrap_or(path);
-            paths.push(segments(prefix.as_bytes()));
+            paths.push(resolve(prefix.as_bytes(), |_| {}));
         }
         Ok(Self(paths))
     }
@@ -98,21 +103,24 @@ fn is_host(host: &[u8]) -> bool {
     !host.is_empty() && host.iter().all(fits)
 }
 
-/// The segments of a path, decoded and resolved.
-fn segments(path: &[u8]) -> Vec<Vec<u8>> {
+/// The segments of a path, decoded and resolved. `each` sees what is resolved so far, from the
+/// root on and after each segment.
+fn resolve(path: &[u8], mut each: impl FnMut(&[Vec<u8>])) -> Vec<Vec<u8>> {
     let mut resolved: Vec<Vec<u8>> = Vec::new();
+    each(&resolved);
     for segment in path.split(|byte| *byte == b'/') {
         let segment = segment.split(|byte| *byte == b';').next();
         let decoded = decode(segment.unwrap_or_default());
         // An escaped slash separates for those who decode before they split.
         for piece in decoded.split(|byte| matches!(byte, b'/' | b'\\')) {
             match piece {
-                b"" | b"." => {}
+                b"" | b"." => continue,
                 b".." => {
                     resolved.pop();
                 }
                 piece => resolved.push(piece.to_vec()),
             }
+            each(&resolved);
         }
     }
     resolved
@@ -161,6 +169,12 @@ mod tests {
             "/../admin",
             "/a/b",
             "/a/b/c",
+            // As it was written, below the prefix.
+            "/admin/../x",
+            "/admin/..%2fx",
+            "/admin/%2e%2e/x",
+            "/admin;v=1/../../x",
+            "/a/b/../c",
         ];
         for path in disguises {
             assert!(paths.contains(path.as_bytes()), "{path}");
