@@ -144,11 +144,15 @@ fn routes(file: &File, report: &mut Report) {
         } else {
             &route.value.hosts
         };
-        // The closing slash of a prefix means nothing to the front.
-        let (path, exact) = (&route.value.path, route.value.exact);
-        let path = path.strip_suffix('/').filter(|_| !exact).unwrap_or(path);
+        // `/adm@in`, `/adm%40in` and `/adm@in/` are one prefix to the front.
+        let (path, suffix) = (route.value.compared_path(), route.value.compared_suffix());
         for host in hosts {
-            let matched = (host.clone(), path, exact, &route.value.suffix);
+            let matched = (
+                host.clone(),
+                path.clone(),
+                route.value.exact,
+                suffix.clone(),
+            );
             let Some(first) = seen.insert(matched, &route.place) else {
                 continue;
             };

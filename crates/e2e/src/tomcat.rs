@@ -22,6 +22,8 @@ pub struct Tomcat {
     ajp: SocketAddr,
     ajp_with_secret: SocketAddr,
     ajp_large: SocketAddr,
+    http_decoding: SocketAddr,
+    ajp_decoding: SocketAddr,
 }
 
 /// The ways into the same webapp.
@@ -39,6 +41,11 @@ pub enum Connector {
     AjpLarge,
     /// AJP over a Unix socket (`unixDomainSocketPath`).
     AjpUnix,
+    /// HTTP/1.1 over TCP; escaped slashes and backslashes are separators
+    /// (`encodedSolidusHandling="decode"`).
+    HttpDecoding,
+    /// The same over AJP.
+    AjpDecoding,
 }
 
 const HOME: &str = "/usr/share/tomcat10";
@@ -47,8 +54,10 @@ const WEBAPP: &[(&str, &str)] = &[
     ("WEB-INF/web.xml", include_str!("../webapp/WEB-INF/web.xml")),
     ("download.jsp", include_str!("../webapp/download.jsp")),
     ("gate.jsp", include_str!("../webapp/gate.jsp")),
+    ("guarded.jsp", include_str!("../webapp/guarded.jsp")),
     ("ignore.jsp", include_str!("../webapp/ignore.jsp")),
     ("method.jsp", include_str!("../webapp/method.jsp")),
+    ("open.jsp", include_str!("../webapp/open.jsp")),
     ("page.html", include_str!("../webapp/page.html")),
     ("session.jsp", include_str!("../webapp/session.jsp")),
     ("snoop.jsp", include_str!("../webapp/snoop.jsp")),
@@ -66,7 +75,7 @@ const CONF: &[(&str, &str)] = &[
 ];
 
 impl Connector {
-    /// Every connector.
+    /// Every connector that refuses escaped slashes, as Tomcat does by default.
     pub const ALL: [Self; 6] = [
         Self::Http,
         Self::HttpUnix,
@@ -79,7 +88,7 @@ impl Connector {
     /// Whether it speaks AJP.
     #[must_use]
     pub fn is_ajp(self) -> bool {
-        !matches!(self, Self::Http | Self::HttpUnix)
+        !matches!(self, Self::Http | Self::HttpUnix | Self::HttpDecoding)
     }
 }
 
@@ -144,6 +153,8 @@ impl Tomcat {
             },
             ajp_with_secret: port(&process, "ajp-nio", "127.0.0.3")?,
             ajp_large: port(&process, "ajp-nio", "127.0.0.4")?,
+            http_decoding: port(&process, "http-nio", "127.0.0.5")?,
+            ajp_decoding: port(&process, "ajp-nio", "127.0.0.6")?,
             process,
         };
         Ok(tomcat)
@@ -159,6 +170,8 @@ impl Tomcat {
             Connector::AjpSecret => format!("ajp://{}", self.ajp_with_secret),
             Connector::AjpLarge => format!("ajp://{}", self.ajp_large),
             Connector::AjpUnix => format!("ajp+unix:{}", self.socket("ajp.sock").display()),
+            Connector::HttpDecoding => format!("http://{}", self.http_decoding),
+            Connector::AjpDecoding => format!("ajp://{}", self.ajp_decoding),
         }
     }
 
@@ -188,10 +201,15 @@ impl Tomcat {
     /// # Errors
     /// Tomcat did not answer.
     pub fn get(&self, target: &str) -> anyhow::Result<Response> {
-        let mut client = HttpClient::connect(self.http)?;
-        let host = self.http;
-        client.send(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())?;
-        client.receive().context("Tomcat's answer")
+        get(self.http, target)
+    }
+
+    /// As [`Tomcat::get`], of [`Connector::HttpDecoding`].
+    ///
+    /// # Errors
+    /// Tomcat did not answer.
+    pub fn get_decoding(&self, target: &str) -> anyhow::Result<Response> {
+        get(self.http_decoding, target)
     }
 
     /// The process, to stop it or look at its log.
@@ -203,6 +221,12 @@ impl Tomcat {
     fn socket(&self, name: &str) -> PathBuf {
         self.process.directory().join(name)
     }
+}
+
+fn get(host: SocketAddr, target: &str) -> anyhow::Result<Response> {
+    let mut client = HttpClient::connect(host)?;
+    client.send(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())?;
+    client.receive().context("Tomcat's answer")
 }
 
 fn write_base(base: &Path, route: &str) -> anyhow::Result<()> {

@@ -9,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::StatusCode;
 use ipnet::IpNet;
 
@@ -17,6 +18,8 @@ pub use catamaran_http1::Limits;
 pub use catamaran_upstream::config::{
     Address, AjpConfig, BackendConfig, PacketSize, Protocol, Secret,
 };
+
+use crate::path;
 
 /// The whole front.
 #[derive(Clone, Debug)]
@@ -166,7 +169,8 @@ pub struct RouteConfig {
     /// Hosts, lower case: `www.example.org`, or `*.example.org` for every name below. Empty: any.
     pub hosts: Vec<String>,
     /// The path: matched by whole segments as a prefix (`/app` matches `/app` and `/app/x`, not
-    /// `/apple`). Compared with the normalised path, which is also the one forwarded.
+    /// `/apple`). Compared with the normalised path, both decoded; `%2F`, `%5C`, `%25` and `%3B`
+    /// stand for themselves.
     pub path: String,
     /// The path must be equal, not a prefix. nginx: `location =`.
     pub exact: bool,
@@ -174,6 +178,27 @@ pub struct RouteConfig {
     pub suffix: Option<String>,
     /// What becomes of the request.
     pub target: RouteTarget,
+}
+
+impl RouteConfig {
+    /// The path in the form that requests are compared with. Routes whose forms, hosts and suffixes
+    /// are equal match the same requests, however they are spelled.
+    #[must_use]
+    pub fn compared_path(&self) -> Bytes {
+        let form = path::compared(&Bytes::copy_from_slice(self.path.as_bytes()));
+        match form.strip_suffix(b"/") {
+            // The closing slash of a prefix means nothing; `/` becomes the empty prefix.
+            Some(prefix) if !self.exact => form.slice_ref(prefix),
+            _ => form,
+        }
+    }
+
+    /// The suffix in the form that requests are compared with.
+    #[must_use]
+    pub fn compared_suffix(&self) -> Option<Bytes> {
+        let suffix = self.suffix.as_ref()?;
+        Some(path::compared(&Bytes::copy_from_slice(suffix.as_bytes())))
+    }
 }
 
 /// What becomes of a request that a route matches.

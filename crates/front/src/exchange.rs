@@ -24,7 +24,7 @@ use crate::client::ClientConn;
 use crate::config::{BackendConfig, ListenerConfig};
 use crate::counters::Reason;
 use crate::id::RequestId;
-use crate::path::{self, NormalPath};
+use crate::path::{self, NormalPath, PathFault};
 use crate::relay::{Progress, Relay, Terms};
 use crate::respond;
 use crate::retry::{self, Attempt, Retry, Stage};
@@ -161,10 +161,10 @@ impl<'a> Exchange<'a> {
                 "body-too-large",
             ));
         }
-        let path = path::normalise(&head.target.path)
-            .map_err(|fault| Failure::client(StatusCode::BAD_REQUEST, fault.token()))?;
+        let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
+        let path = path::normalise(&head.target.path).map_err(refused)?;
         let host = head.authority.as_ref().map(|authority| &authority.host[..]);
-        match site.routes.find(host, path.route()) {
+        match site.routes.decide(host, &path).map_err(refused)? {
             Some(Action::Upstream(index)) => Ok((&site.upstreams[index], path)),
             Some(Action::Status(status)) => Err(Failure::client(status, "route-status")),
             None => Err(Failure::client(StatusCode::NOT_FOUND, "no-route")),

@@ -3,11 +3,15 @@
 //! What a route matched is what the backend gets; anything that a servlet container might read
 //! differently from us is refused. In order: escapes of unreserved characters are decoded
 //! (RFC 3986, section 6.2.2.2), other escapes stay as received and are never decoded, so `%252e`
-//! stays what it is; slashes are merged; dot segments are resolved. For matching, each segment
-//! also loses its `;parameters`, as Tomcat does, and escapes are compared in capitals; what is
-//! forwarded keeps both. Refused are escaped control
+//! stays what it is; slashes are merged; dot segments are resolved. Refused are escaped control
 //! characters, a path that climbs above the root, and dot segments in disguise: with parameters
 //! (`..;x`) or behind an escaped slash or backslash (`..%2f`).
+//!
+//! Routes are compared with another form, which is never forwarded ([`compared`]): each segment
+//! loses its `;parameters` and every escape is decoded, as a container does before it maps a
+//! request. An escaped slash, backslash, percent sign or semicolon is an ordinary character there.
+//! Some containers take an escaped slash or backslash for a separator, so a path with one has
+//! further [readings](NormalPath::readings).
 
 use bytes::Bytes;
 use thiserror::Error;
@@ -17,14 +21,26 @@ use thiserror::Error;
 pub(crate) struct NormalPath {
     /// What is forwarded: begins with `/`, or is `*`.
     pub(crate) forward: Bytes,
-    /// What routes are compared with, if that differs: `forward` without path parameters.
+    /// What routes are compared with, if that differs: the [`compared`] form of `forward`.
     route: Option<Bytes>,
 }
 
 impl NormalPath {
-    /// What routes are compared with: the path without its parameters.
+    /// What routes are compared with: the path without its parameters, decoded.
     pub(crate) fn route(&self) -> &[u8] {
         self.route.as_ref().unwrap_or(&self.forward)
+    }
+
+    /// What routes would be compared with if escaped slashes, escaped backslashes or both were
+    /// separators. Empty for a path without them.
+    pub(crate) fn readings(&self) -> impl Iterator<Item = Vec<u8>> {
+        // A path that is its own form has no escapes.
+        let form = self.route.as_deref().unwrap_or_default();
+        let separators: [&[u8]; 3] = [&[ESCAPED_SLASH], b"\\", &[ESCAPED_SLASH, b'\\']];
+        separators
+            .into_iter()
+            .filter(|separators| separators.iter().all(|byte| form.contains(byte)))
+            .map(|separators| separate(form, separators))
     }
 }
 
@@ -39,6 +55,8 @@ pub(crate) enum PathFault {
     HiddenDots,
     #[error("the path has a malformed percent escape")]
     Escape,
+    #[error("an escaped slash or backslash decides which route the path matches")]
+    Ambiguous,
 }
 
 impl PathFault {
@@ -49,6 +67,7 @@ impl PathFault {
             Self::EscapedControl => "path-escaped-control",
             Self::HiddenDots => "path-hidden-dots",
             Self::Escape => "path-escape",
+            Self::Ambiguous => "path-ambiguous",
         }
     }
 }
@@ -63,7 +82,7 @@ pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
     }
     let decoded = decode_unreserved(path)?;
     let forward: Bytes = resolve(&decoded)?.into();
-    let route = Some(for_matching(&forward)).filter(|route| *route != forward);
+    let route = Some(compared(&forward)).filter(|route| *route != forward);
     Ok(NormalPath { forward, route })
 }
 
@@ -83,17 +102,12 @@ fn decode_unreserved(path: &[u8]) -> Result<Vec<u8>, PathFault> {
             decoded.push(byte);
             continue;
         }
-        let [high, low, ..] = *tail else {
-            return Err(PathFault::Escape);
-        };
-        let (Some(high_digit), Some(low_digit)) = (hex(high), hex(low)) else {
-            return Err(PathFault::Escape);
-        };
-        rest = &tail[2..];
-        match high_digit << 4 | low_digit {
+        let (value, after) = escaped(tail).ok_or(PathFault::Escape)?;
+        rest = after;
+        match value {
             0..=0x1f | 0x7f => return Err(PathFault::EscapedControl),
             value if is_unreserved(value) => decoded.push(value),
-            _ => decoded.extend([b'%', high, low]),
+            _ => decoded.extend([b'%', tail[0], tail[1]]),
         }
     }
     Ok(decoded)
@@ -178,24 +192,55 @@ fn strip_parameters(path: &Bytes) -> Bytes {
     stripped.into()
 }
 
-/// The form in which routes and paths are compared: without parameters, escapes in capitals
-/// (RFC 3986, section 6.2.2.1).
-pub(crate) fn for_matching(path: &Bytes) -> Bytes {
+/// The form in which routes and paths are compared: without parameters, decoded.
+///
+/// An escaped slash becomes [`ESCAPED_SLASH`]. The other three that a container may keep escaped
+/// need no such byte: without escapes and parameters there is no other `%` or `;`, and a backslash
+/// that is not escaped is never received. So every character of the path is one byte or more of
+/// the form, and no suffix can begin inside an escape.
+pub(crate) fn compared(path: &Bytes) -> Bytes {
     let stripped = strip_parameters(path);
     if !stripped.contains(&b'%') {
         return stripped;
     }
-    let mut form = stripped.to_vec();
-    let mut at = 0;
-    while at < form.len() {
-        if form[at] == b'%' {
-            let digits = at + 1..form.len().min(at + 3);
-            form[digits].make_ascii_uppercase();
-            at += 2;
-        }
-        at += 1;
+    let mut form = Vec::with_capacity(stripped.len());
+    let mut rest = &stripped[..];
+    while let Some((&byte, tail)) = rest.split_first() {
+        let escape = escaped(tail).filter(|_| byte == b'%');
+        let (value, after) = match escape {
+            Some((b'/', after)) => (ESCAPED_SLASH, after),
+            Some(escape) => escape,
+            None => (byte, tail),
+        };
+        form.push(value);
+        rest = after;
     }
     form.into()
+}
+
+/// The form of a path for a reader to whom each of `separators` is a slash.
+fn separate(form: &[u8], separators: &[u8]) -> Vec<u8> {
+    let mut separated = Vec::with_capacity(form.len());
+    for byte in form {
+        let byte = if separators.contains(byte) {
+            b'/'
+        } else {
+            *byte
+        };
+        // Slashes are merged; dot segments that would appear here were refused.
+        if byte != b'/' || separated.last() != Some(&b'/') {
+            separated.push(byte);
+        }
+    }
+    separated
+}
+
+/// The byte that two hexadecimal digits at the start stand for, and what follows them.
+fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
+    let [high, low, rest @ ..] = text else {
+        return None;
+    };
+    Some((hex(*high)? << 4 | hex(*low)?, rest))
 }
 
 fn is_unreserved(byte: u8) -> bool {
@@ -207,6 +252,10 @@ fn hex(digit: u8) -> Option<u8> {
         .to_digit(16)
         .and_then(|value| value.try_into().ok())
 }
+
+/// Stands for an escaped slash in a [`compared`] form. Control characters are refused in paths and
+/// in routes, so it stands for nothing else.
+pub(crate) const ESCAPED_SLASH: u8 = 0;
 
 #[cfg(test)]
 mod tests;

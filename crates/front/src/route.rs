@@ -5,12 +5,13 @@
 //! [`crate::path`].
 
 use std::cmp::Reverse;
+use std::net::Ipv6Addr;
 
 use bytes::Bytes;
 use http::StatusCode;
 
 use crate::config::{RouteConfig, RouteTarget};
-use crate::path;
+use crate::path::{NormalPath, PathFault};
 
 /// The routes, most specific first.
 #[derive(Debug)]
@@ -22,9 +23,9 @@ pub(crate) struct RouteTable {
 struct Route {
     /// `None` matches any host, and none.
     host: Option<HostPattern>,
-    path: Box<[u8]>,
+    path: Bytes,
     exact: bool,
-    suffix: Option<Box<[u8]>>,
+    suffix: Option<Bytes>,
     action: Action,
 }
 
@@ -40,6 +41,7 @@ pub(crate) enum Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum HostPattern {
     Exact(Box<[u8]>),
+    Ipv6(Ipv6Addr),
     /// `.example.org`, for every name below it.
     Below(Box<[u8]>),
 }
@@ -58,21 +60,11 @@ impl RouteTable {
                     Action::Upstream(upstream(name).ok_or_else(|| name.clone())?)
                 }
             };
-            let path = path::for_matching(&Bytes::copy_from_slice(config.path.as_bytes()));
-            let path = &path[..];
-            let path = if config.exact {
-                path
-            } else {
-                path.strip_suffix(b"/").unwrap_or(path)
-            };
             let route = |host| Route {
                 host,
-                path: path.into(),
+                path: config.compared_path(),
                 exact: config.exact,
-                suffix: config
-                    .suffix
-                    .as_ref()
-                    .map(|suffix| suffix.as_bytes().into()),
+                suffix: config.compared_suffix(),
                 action,
             };
             if config.hosts.is_empty() {
@@ -90,9 +82,27 @@ impl RouteTable {
         Ok(Self { routes })
     }
 
-    /// The action of the most specific route for a host (lower case, without port) and a
-    /// normalised path.
-    pub(crate) fn find(&self, host: Option<&[u8]>, path: &[u8]) -> Option<Action> {
+    /// The action of the most specific route for a host (lower case, without port) and a path.
+    ///
+    /// Containers differ in how they read an escaped slash or backslash. Nothing says which kind
+    /// the request will meet, so its route must not depend on that.
+    pub(crate) fn decide(
+        &self,
+        host: Option<&[u8]>,
+        path: &NormalPath,
+    ) -> Result<Option<Action>, PathFault> {
+        let action = self.find(host, path.route());
+        let agrees = |reading: Vec<u8>| self.find(host, &reading) == action;
+        if path.readings().all(agrees) {
+            Ok(action)
+        } else {
+            Err(PathFault::Ambiguous)
+        }
+    }
+
+    /// The action for one reading of a path.
+    fn find(&self, host: Option<&[u8]>, path: &[u8]) -> Option<Action> {
+        let host = host.map(Host::new);
         self.routes
             .iter()
             .find(|route| route.matches(host, path))
@@ -104,7 +114,7 @@ impl Route {
     /// Sorts the most specific first.
     fn rank(&self) -> impl Ord + use<> {
         let host = match &self.host {
-            Some(HostPattern::Exact(_)) => (2, 0),
+            Some(HostPattern::Exact(_) | HostPattern::Ipv6(_)) => (2, 0),
             Some(HostPattern::Below(domain)) => (1, domain.len()),
             None => (0, 0),
         };
@@ -116,7 +126,7 @@ impl Route {
         ))
     }
 
-    fn matches(&self, host: Option<&[u8]>, path: &[u8]) -> bool {
+    fn matches(&self, host: Option<Host<'_>>, path: &[u8]) -> bool {
         let host_matches = |pattern: &HostPattern| host.is_some_and(|host| pattern.matches(host));
         self.host.as_ref().is_none_or(host_matches)
             && self.path_matches(path)
@@ -140,15 +150,39 @@ impl HostPattern {
     fn new(host: &str) -> Self {
         match host.strip_prefix('*') {
             Some(domain) => Self::Below(domain.as_bytes().into()),
-            None => Self::Exact(host.as_bytes().into()),
+            None => match Host::new(host.as_bytes()) {
+                Host::Ipv6(address) => Self::Ipv6(address),
+                Host::Name(name) => Self::Exact(name.into()),
+            },
         }
     }
 
-    fn matches(&self, host: &[u8]) -> bool {
-        match self {
-            Self::Exact(name) => host == &**name,
-            Self::Below(domain) => host.len() > domain.len() && host.ends_with(domain),
+    fn matches(&self, host: Host<'_>) -> bool {
+        match (self, host) {
+            (Self::Exact(name), Host::Name(host)) => host == &**name,
+            (Self::Ipv6(address), Host::Ipv6(host)) => host == *address,
+            (Self::Below(domain), Host::Name(host)) => {
+                host.len() > domain.len() && host.ends_with(domain)
+            }
+            _ => false,
         }
+    }
+}
+
+/// A host, compared by meaning: an IPv6 address has many spellings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Host<'a> {
+    Name(&'a [u8]),
+    Ipv6(Ipv6Addr),
+}
+
+impl<'a> Host<'a> {
+    /// Reads a host in lower case; an IPv6 address is in brackets.
+    fn new(host: &'a [u8]) -> Self {
+        let inner = host.strip_prefix(b"[").and_then(|it| it.strip_suffix(b"]"));
+        inner
+            .and_then(|inner| std::str::from_utf8(inner).ok()?.parse().ok())
+            .map_or(Self::Name(host), Self::Ipv6)
     }
 }
 

@@ -121,7 +121,7 @@ static HOST: Key<OneOrMore<Parsed<String, HostError>>> = Key {
         preset: Preset::Unset("any host"),
         sample: "[\"example.org\", \"*.example.org\"]",
         effect: "The hosts that match, without port. `*.example.org` matches every name below \
-                 `example.org`, not that name itself.",
+                 `example.org`, not that name itself. An IPv6 address matches in every spelling.",
         extremes: "Left out, requests with a made-up host match too.",
         elsewhere: "nginx `server_name`; httpd `ServerName`, `ServerAlias`",
     },
@@ -137,9 +137,12 @@ static PATH: Key<Parsed<String, PathError>> = Key {
         preset: Preset::Value("\"/\""),
         sample: "\"/app\"",
         effect: "The path, matched as a prefix by whole segments: `/app` matches `/app` and \
-                 `/app/x`, not `/apple`. Compared with the normalised path, which is also the one \
-                 that is forwarded.",
-        extremes: "`/` matches everything: add routes with a `status` for what shall not be reached.",
+                 `/app/x`, not `/apple`. Both are compared decoded and without `;parameters`, as \
+                 containers map paths: `/adm@in` and `/adm%40in` are equal. `%2F`, `%5C`, `%25` and \
+                 `%3B` stand for themselves. The normalised path is forwarded, not the decoded one.",
+        extremes: "`/` matches everything: add routes with a `status` for what shall not be reached. \
+                   Some containers take `%2F` and `%5C` for a slash: a request whose route would \
+                   then be another is answered 400 (`path-ambiguous`).",
         elsewhere: "nginx `location`; httpd `ProxyPass`; mod_jk `JkMount /app|/*`",
     },
 };
@@ -165,7 +168,7 @@ static SUFFIX: Key<Parsed<String, SuffixError>> = Key {
     doc: Doc {
         preset: Preset::Unset("any ending"),
         sample: "\".jsp\"",
-        effect: "The path must also end like this.",
+        effect: "The path must also end like this, compared as `path` is.",
         extremes: "Everything else below the path needs a route of its own, or is answered 404.",
         elsewhere: "nginx `location ~ \\.jsp$`; mod_jk `JkMount /*.jsp`",
     },

@@ -25,6 +25,7 @@ mod interop;
 mod lifecycle;
 mod pages;
 mod reload;
+mod routes;
 mod through;
 mod tomcat;
 mod upgrade;

@@ -1,6 +1,7 @@
 //! The most specific route wins, and nothing else is guessed.
 
 use super::*;
+use crate::path;
 
 fn route(hosts: &[&str], path: &str, name: &str) -> RouteConfig {
     RouteConfig {
@@ -87,10 +88,125 @@ fn hosts_come_before_paths() {
     );
 }
 
+/// The decision for a path as a client sends it: the upstream, a status, or the fault.
+fn decide(table: &RouteTable, host: &str, path: &str) -> Result<Option<usize>, PathFault> {
+    let path = path::normalise(&Bytes::copy_from_slice(path.as_bytes()))?;
+    let action = table.decide(Some(host.as_bytes()), &path)?;
+    Ok(action.map(|action| match action {
+        Action::Upstream(index) => index,
+        Action::Status(status) => status.as_u16().into(),
+    }))
+}
+
 #[test]
-fn escapes_compare_in_one_case() {
-    let table = table(&[route(&[], "/%c3%a4", "1")]);
-    assert_eq!(find(&table, "h", "/%C3%A4/x"), Some(1));
+fn paths_are_compared_decoded() {
+    let table = table(&[
+        route(&[], "/%c3%a4", "1"),
+        route(&[], "/adm@in", "2"),
+        route(&[], "/a%3Ab%2c", "3"),
+        route(&[], "/100%25", "4"),
+        route(&[], "/x%3by", "5"),
+    ]);
+    for (path, expected) in [
+        ("/%C3%A4/x", Some(1)),
+        ("/adm@in/x", Some(2)),
+        ("/adm%40in", Some(2)),
+        ("/%61dm%40%69n;x=1/y", Some(2)),
+        ("/adm%2540in", None),
+        ("/a:b,", Some(3)),
+        ("/a%3ab%2C/", Some(3)),
+        ("/100%25", Some(4)),
+        ("/100%2525", None),
+        ("/x%3By", Some(5)),
+        ("/x;y", None),
+    ] {
+        assert_eq!(decide(&table, "h", path), Ok(expected), "{path}");
+    }
+}
+
+#[test]
+fn suffixes_are_compared_decoded() {
+    let suffix = |suffix: &str, name: &str| RouteConfig {
+        suffix: Some(suffix.to_owned()),
+        ..route(&[], "/", name)
+    };
+    let table = table(&[
+        suffix(".d%40o", "1"),
+        suffix(".%c3%a4", "2"),
+        suffix("5", "3"),
+    ]);
+    for (path, expected) in [
+        ("/x.d@o", Some(1)),
+        ("/x.d%40o", Some(1)),
+        ("/x.d%40o;y=z", Some(1)),
+        ("/x.%C3%A4", Some(2)),
+        // The end of an escape is no character.
+        ("/x%25", None),
+        ("/x%255", Some(3)),
+    ] {
+        assert_eq!(decide(&table, "h", path), Ok(expected), "{path}");
+    }
+}
+
+#[test]
+fn an_ipv6_host_has_many_spellings() {
+    let table = table(&[
+        route(&["[::1]"], "/", "1"),
+        route(&["[2001:db8:0:0::7]"], "/", "2"),
+    ]);
+    for (host, expected) in [
+        ("[::1]", Some(1)),
+        ("[0:0:0:0:0:0:0:1]", Some(1)),
+        ("[0000::0.0.0.1]", Some(1)),
+        ("[2001:db8::7]", Some(2)),
+        ("[2001:0db8:0000::0007]", Some(2)),
+        ("[::2]", None),
+        ("::1", None),
+    ] {
+        assert_eq!(find(&table, host, "/x"), expected, "{host}");
+    }
+}
+
+#[test]
+fn a_route_never_depends_on_how_a_separator_is_read() {
+    let mut hidden = route(&[], "/manager", "");
+    hidden.target = RouteTarget::Status(StatusCode::FORBIDDEN);
+    let table = table(&[
+        route(&[], "/", "1"),
+        hidden,
+        route(&["h2"], "/api%2Fx", "2"),
+    ]);
+    for path in [
+        "/manager%2fhtml",
+        "/manager%5Chtml",
+        "/%2Fmanager",
+        "/a%2f%5Cb/manager%2F",
+    ] {
+        let expected = match path {
+            // Below `/a`, in each reading.
+            "/a%2f%5Cb/manager%2F" => Ok(Some(1)),
+            _ => Err(PathFault::Ambiguous),
+        };
+        assert_eq!(decide(&table, "h", path), expected, "{path}");
+    }
+    // Such paths are used: nothing is refused that goes the same way in each reading.
+    for path in [
+        "/job/a%2Fb/1",
+        "/api/queues/%2F/q",
+        "/@scope%2fname",
+        "/a%5Cb",
+        "/managers%2F",
+    ] {
+        assert_eq!(decide(&table, "h", path), Ok(Some(1)), "{path}");
+    }
+    assert_eq!(decide(&table, "h", "/manager/a%2Fb"), Ok(Some(403)));
+    // Only one kind of container decodes the one and not the other.
+    assert_eq!(
+        decide(&table, "h", "/manager%2Fx%5Cy"),
+        Err(PathFault::Ambiguous)
+    );
+    assert_eq!(decide(&table, "h2", "/api%2Fx"), Err(PathFault::Ambiguous));
+    assert_eq!(decide(&table, "h2", "/api%2Fx%252F"), Ok(Some(1)));
 }
 
 #[test]

@@ -1,0 +1,3 @@
+<%-- What the container serves and a route of the front is to hide. --%>
+<%@ page contentType="text/plain; charset=UTF-8" session="false" trimDirectiveWhitespaces="true" %>
+guarded <%= request.getServletPath() %>
