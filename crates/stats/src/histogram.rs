@@ -49,6 +49,16 @@ impl Histogram {
         self.max = self.max.max(micros);
     }
 
+    /// Counts a value of so many microseconds `times` times.
+    fn record_many(&mut self, micros: u64, times: u64) {
+        let micros = micros.min(MICROS_MAX);
+        self.counts.saturating_record_n(micros, times);
+        self.sum += u128::from(micros) * u128::from(times);
+        self.squares += u128::from(micros) * u128::from(micros) * u128::from(times);
+        self.min = self.min.min(micros);
+        self.max = self.max.max(micros);
+    }
+
     /// Counts zero `times` times: what takes no time still is part of a mean.
     pub fn record_zeros(&mut self, times: u64) {
         if times > 0 {
@@ -66,6 +76,15 @@ impl Histogram {
         self.squares += other.squares;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+    }
+
+    /// Adds all that `other` has counted, what is below `floor` as `floor`.
+    pub(crate) fn merge_at_least(&mut self, other: &Self, floor: Duration) {
+        let floor = u64::try_from(floor.as_micros()).unwrap_or(u64::MAX);
+        for bucket in other.counts.iter_recorded() {
+            let micros = bucket.value_iterated_to().min(other.max).max(floor);
+            self.record_many(micros, bucket.count_since_last_iteration());
+        }
     }
 
     /// How many values were recorded.

@@ -4,6 +4,7 @@
 //! socket or a file, so that every conclusion can be tested by asking for it.
 //!
 //! - [`Histogram`]: latencies in memory that does not grow, and [`log`], their exchange format;
+//! - [`Censored`]: latencies of which some are lower bounds, because no answer came;
 //! - [`is_quotable`]: whether a percentile has the samples behind it;
 //! - [`Spread`]: how far apart the values of a series are;
 //! - [`warm_up()`]: from when on a series is steady;
@@ -22,12 +23,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod censored;
 mod histogram;
 mod little;
 pub mod log;
 mod spread;
 mod warm_up;
 
+pub use censored::{Bound, Censored};
 pub use histogram::{Histogram, PERCENTILES, is_quotable};
 pub use little::LittlesLaw;
 pub use spread::Spread;

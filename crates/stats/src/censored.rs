@@ -1,0 +1,242 @@
+//! Latencies of which some are not known to the end.
+//!
+//! A request that was never sent, hung until the run ended or failed has no latency, but its
+//! latency is not small either: it was at least as long as the request was waited for. Such a value
+//! is *right-censored*. Leaving it out makes the percentiles of a bad run look like those of a good
+//! one. Here every request has its place, and a percentile is a value or a lower bound of it.
+
+use std::time::Duration;
+
+use crate::Histogram;
+
+/// Latencies of requests that were answered, and how long the others were waited for.
+#[derive(Clone, Debug, Default)]
+pub struct Censored {
+    answered: Histogram,
+    /// How old the requests were that still waited at the end.
+    waiting: Histogram,
+    /// How old the requests were that failed.
+    failed: Histogram,
+}
+
+/// A value, or what it is at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The value, or its lower bound.
+    pub at_least: Duration,
+    /// Whether it is the value, to 1 %.
+    pub is_exact: bool,
+}
+
+impl Censored {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts a request that was answered after `latency`.
+    pub fn record(&mut self, latency: Duration) {
+        self.answered.record(latency);
+    }
+
+    /// Counts a request that still had no answer when it was waited for no longer.
+    pub fn record_waiting(&mut self, age: Duration) {
+        self.waiting.record(age);
+    }
+
+    /// Counts a request that failed at this age, and so will never be answered: it is placed behind
+    /// all that were.
+    pub fn record_failed(&mut self, age: Duration) {
+        self.failed.record(age);
+    }
+
+    /// Adds all that `other` has counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.answered.merge(&other.answered);
+        self.waiting.merge(&other.waiting);
+        self.failed.merge(&other.failed);
+    }
+
+    /// How many requests were counted, answered or not.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.answered.count() + self.unanswered()
+    }
+
+    /// How many of them had no answer.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        self.waiting.count() + self.failed.count()
+    }
+
+    /// The latencies of those that were answered, alone.
+    #[must_use]
+    pub fn answered(&self) -> &Histogram {
+        &self.answered
+    }
+
+    /// All requests in one histogram, each that had no answer with its lower bound.
+    #[must_use]
+    pub fn lower_bounds(&self) -> Histogram {
+        let mut all = self.answered.clone();
+        all.merge(&self.waiting);
+        all.merge_at_least(&self.failed, self.answered.max());
+        all
+    }
+
+    /// The values at these percentiles (0 to 100), each with the time that so many per cent of all
+    /// requests took at least.
+    #[must_use]
+    pub fn percentiles<const N: usize>(&self, percents: [f64; N]) -> [Bound; N] {
+        let lower = self.lower_bounds();
+        percents.map(|percent| self.bound(percent, lower.percentile(percent)))
+    }
+
+    /// The value at one percentile (0 to 100). Several at once are cheaper by
+    /// [`percentiles`](Self::percentiles).
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> Bound {
+        let [bound] = self.percentiles([percent]);
+        bound
+    }
+
+    /// The longest.
+    #[must_use]
+    pub fn max(&self) -> Bound {
+        Bound {
+            at_least: self.lower_bounds().max(),
+            is_exact: self.unanswered() == 0,
+        }
+    }
+
+    /// The value at `percent`, which is `lower` at least. If all that had no answer took for ever
+    /// it is what the answered ones say of the same rank: that is the most that it can be.
+    fn bound(&self, percent: f64, lower: Duration) -> Bound {
+        let answered = self.answered.count();
+        let rank = percent / 100.0 * self.count() as f64;
+        let is_exact = rank <= answered as f64 + RANK_SLACK && {
+            let upper = self
+                .answered
+                .percentile(100.0 * rank / answered.max(1) as f64);
+            upper.as_secs_f64() <= lower.as_secs_f64() * (1.0 + TOLERANCE) + RESOLUTION_S
+        };
+        Bound {
+            at_least: lower,
+            is_exact,
+        }
+    }
+}
+
+/// What floating point may add to a rank.
+const RANK_SLACK: f64 = 1e-6;
+
+/// Two bounds that differ by less are one value, as a share.
+const TOLERANCE: f64 = 0.01;
+
+/// A histogram's finest step, in seconds.
+const RESOLUTION_S: f64 = 1e-6;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// So many answered after one millisecond.
+    fn answered(count: u64) -> Censored {
+        let mut latencies = Censored::new();
+        (0..count).for_each(|_| latencies.record(millis(1)));
+        latencies
+    }
+
+    #[test]
+    fn without_unanswered_ones_it_is_a_histogram() {
+        let mut latencies = Censored::new();
+        let mut histogram = Histogram::new();
+        for micros in 1..=1000 {
+            latencies.record(Duration::from_micros(micros));
+            histogram.record_micros(micros);
+        }
+        for percent in [0.0, 50.0, 99.0, 99.9, 100.0] {
+            let expected = Bound {
+                at_least: histogram.percentile(percent),
+                is_exact: true,
+            };
+            assert_eq!(latencies.percentile(percent), expected, "{percent}");
+        }
+        assert!(latencies.max().is_exact);
+    }
+
+    /// A quarter of a run's requests was never sent, because the server stalled.
+    #[test]
+    fn a_percentile_among_those_that_wait_is_a_lower_bound() {
+        let mut latencies = answered(1500);
+        (1..=500).for_each(|age| latencies.record_waiting(millis(age)));
+        let [median, p99] = latencies.percentiles([50.0, 99.0]);
+        assert_eq!((median.at_least, median.is_exact), (millis(1), true));
+        assert!(!p99.is_exact);
+        let p99 = p99.at_least.as_secs_f64() * 1e3;
+        assert!((479.0..=482.0).contains(&p99), "{p99}");
+        assert_eq!((latencies.count(), latencies.unanswered()), (2000, 500));
+    }
+
+    #[test]
+    fn what_failed_at_once_is_behind_all_answers() {
+        let mut latencies = answered(950);
+        (0..50).for_each(|_| latencies.record_failed(Duration::ZERO));
+        let [p90, p95, p99] = latencies.percentiles([90.0, 95.0, 99.0]);
+        assert!(p90.is_exact && p95.is_exact, "{p90:?} {p95:?}");
+        assert_eq!((p99.at_least, p99.is_exact), (millis(1), false));
+        assert!(!latencies.max().is_exact);
+    }
+
+    #[test]
+    fn what_timed_out_has_its_time() {
+        let mut latencies = answered(950);
+        (0..50).for_each(|_| latencies.record_failed(millis(200)));
+        let p99 = latencies.percentile(99.0);
+        assert!(!p99.is_exact && p99.at_least >= millis(200), "{p99:?}");
+    }
+
+    #[test]
+    fn with_no_answer_at_all_everything_is_a_lower_bound() {
+        let mut latencies = Censored::new();
+        latencies.record_waiting(millis(3));
+        let median = latencies.percentile(50.0);
+        assert_eq!((median.at_least, median.is_exact), (millis(3), false));
+        assert_eq!(Censored::new().percentile(50.0).at_least, Duration::ZERO);
+    }
+
+    proptest! {
+        /// Whatever the latency of the unanswered ones would have been, from their age on.
+        #[test]
+        fn the_true_percentile_is_never_below(
+            known in prop::collection::vec(1_u64..1_000_000, 0..100),
+            cut in prop::collection::vec((1_u64..1_000_000, 0_u64..1_000_000), 1..100),
+            percent in 1.0_f64..100.0,
+        ) {
+            let mut latencies = Censored::new();
+            let mut truth = Histogram::new();
+            for &micros in &known {
+                latencies.record(Duration::from_micros(micros));
+                truth.record_micros(micros);
+            }
+            for &(age, more) in &cut {
+                latencies.record_waiting(Duration::from_micros(age));
+                truth.record_micros(age + more);
+            }
+            let found = latencies.percentile(percent);
+            let (found_s, truth_s) =
+                (found.at_least.as_secs_f64(), truth.percentile(percent).as_secs_f64());
+            prop_assert!(found_s <= truth_s * 1.001 + 1e-6, "{found:?} {truth_s}");
+            if found.is_exact {
+                prop_assert!(truth_s <= found_s * 1.012 + 2e-6, "{found:?} {truth_s}");
+            }
+        }
+    }
+}
