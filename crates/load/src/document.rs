@@ -230,9 +230,23 @@ pub struct Latencies {
     /// From the beginning to the last byte: raw.
     pub total: Times,
     /// From when the request was due to the last byte; `None` in a closed loop.
-    pub corrected: Option<Times>,
+    pub corrected: Option<CorrectedTimes>,
     /// How late the generator sent; `None` in a closed loop.
     pub lateness: Option<Times>,
+}
+
+/// Latencies from when requests were due, of all requests. Those without an answer (failed, hung,
+/// cut, never sent) count with the time that they were waited for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CorrectedTimes {
+    /// The figures.
+    #[serde(flatten)]
+    pub times: Times,
+    /// How many of `count` had no answer.
+    pub unanswered: u64,
+    /// The keys of the figures that are lower bounds, because they depend on requests that had no
+    /// answer, such as `p99_us`.
+    pub lower_bounds: Vec<String>,
 }
 
 /// A histogram's figures. Percentiles are there whatever their worth: `percentile_max` says up to

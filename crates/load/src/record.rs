@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use catamaran_stats::Histogram;
+use catamaran_stats::{Censored, Histogram};
 
 use crate::report::{
     AbCounts, Bytes, ConnectionCounts, Counts, FailureKind, Failures, Sample, Second,
@@ -80,7 +80,7 @@ pub(crate) struct Record {
 /// What only an open loop has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenRecord {
-    pub(crate) corrected: Histogram,
+    pub(crate) corrected: Censored,
     pub(crate) lateness: Histogram,
 }
 
@@ -145,7 +145,8 @@ impl Record {
         record(&mut self.first_byte, flight.wait());
         self.without_connect += u64::from(flight.connect == 0);
         if let Some(open) = &mut self.open {
-            record(&mut open.corrected, end.saturating_sub(flight.due));
+            let since_due = Duration::from_nanos(end.saturating_sub(flight.due));
+            open.corrected.record(since_due);
         }
         let second = self.seconds.at(end.saturating_sub(self.origin));
         second.completed += 1;
@@ -174,6 +175,10 @@ impl Record {
     ) {
         self.add_bytes(flight);
         self.count_failure(kind, now);
+        if let Some(open) = &mut self.open {
+            let since_due = Duration::from_nanos(now.saturating_sub(flight.due));
+            open.corrected.record_failed(since_due);
+        }
         let ab = &mut self.ab;
         match kind {
             kind if kind.is_connect() => {
@@ -195,6 +200,16 @@ impl Record {
         for _ in 0..count {
             self.counts.started += 1;
             self.count_failure(FailureKind::Backlog, now);
+            if let Some(open) = &mut self.open {
+                open.corrected.record_failed(Duration::ZERO);
+            }
+        }
+    }
+
+    /// A request had no answer when it was waited for no longer, at this age since it was due.
+    pub(crate) fn abandon(&mut self, age: Duration) {
+        if let Some(open) = &mut self.open {
+            open.corrected.record_waiting(age);
         }
     }
 

@@ -16,6 +16,7 @@ mod warning;
 
 use std::time::Duration;
 
+use catamaran_stats::Censored;
 use catamaran_stats::log::{self, Interval};
 
 use crate::report::Report;
@@ -49,12 +50,14 @@ pub struct Subject {
 
 /// The histograms of a run as a log for HdrHistogram's tools, one line each, tagged `total`,
 /// `corrected`, `connect`, `first_byte`, `processing`, `lateness` and `unfinished`; those without
-/// values are left out.
+/// values are left out. `corrected` has requests without an answer, too, with the time that they
+/// were waited for: its format knows no lower bounds.
 pub fn hdr_log(report: &Report) -> Vec<u8> {
     let latency = &report.latency;
+    let corrected = latency.corrected.as_ref().map(Censored::lower_bounds);
     let histograms = [
         ("total", Some(&latency.total)),
-        ("corrected", latency.corrected.as_ref()),
+        ("corrected", corrected.as_ref()),
         ("connect", Some(&latency.connect)),
         ("first_byte", Some(&latency.first_byte)),
         ("processing", Some(&latency.processing)),

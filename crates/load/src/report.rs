@@ -17,7 +17,7 @@ use std::{
 pub use failure::{FailureKind, Failures};
 pub use warning::Warning;
 
-use catamaran_stats::Histogram;
+use catamaran_stats::{Censored, Histogram};
 
 /// A run, from the end of its warm-up to its end.
 #[derive(Clone, Debug)]
@@ -229,7 +229,8 @@ pub struct Unfinished {
     pub cut: u64,
     /// Due by the schedule, but still waiting for a connection.
     pub unsent: u64,
-    /// How old each of them was, counted from when it was due or sent.
+    /// How old each of them was, counted from when it was due or sent: to the end of the grace,
+    /// and for one that was never sent to the end of the run's duration, after which none is sent.
     pub ages: Histogram,
 }
 
@@ -240,7 +241,8 @@ impl Unfinished {
     }
 }
 
-/// How long things took, of all answers that came in full.
+/// How long things took, of all answers that came in full; [`Latency::corrected`] has the others,
+/// too.
 #[derive(Clone, Debug)]
 pub struct Latency {
     /// From the beginning of a connect to its end, with TLS; one value per connection opened in
@@ -255,8 +257,9 @@ pub struct Latency {
     /// *raw* latency.
     pub total: Histogram,
     /// From when the request was due to its last byte: *corrected* for what a late or blocked
-    /// sender hides. `None` in a closed loop, which has no schedule.
-    pub corrected: Option<Histogram>,
+    /// sender hides. It has all requests: those that failed, hung or were never sent with the time
+    /// that they were waited for, as a lower bound. `None` in a closed loop, which has no schedule.
+    pub corrected: Option<Censored>,
     /// From when the request was due, or its connection free if that was later, to when it was
     /// sent: how late we were ourselves. `None` in a closed loop.
     pub lateness: Option<Histogram>,

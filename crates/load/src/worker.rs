@@ -363,16 +363,18 @@ impl Worker {
                 true => unfinished.hung += 1,
                 false => unfinished.cut += 1,
             }
-            unfinished
-                .ages
-                .record(Duration::from_nanos(now.saturating_sub(flight.due)));
+            let age = Duration::from_nanos(now.saturating_sub(flight.due));
+            unfinished.ages.record(age);
+            self.lent.record.abandon(age);
         }
+        // From here on it was the end of the duration that kept them from being sent.
+        let sendable_until = now.min(self.until);
         for due in self.lent.feed.take_unsent() {
+            let age = Duration::from_nanos(sendable_until.saturating_sub(due));
             unfinished.unsent += 1;
             self.lent.record.counts.started += 1;
-            unfinished
-                .ages
-                .record(Duration::from_nanos(now.saturating_sub(due)));
+            unfinished.ages.record(age);
+            self.lent.record.abandon(age);
         }
         self.lent.in_flight = 0;
         self.lent.publish(self.line(), self.is_measuring);

@@ -341,6 +341,7 @@ impl Player {
                 .socket
                 .shutdown(Shutdown::Write)
                 .map_err(|error| Outcome::Failed(error.kind())),
+            Step::Pause(duration) => self.pause(Deadline::after(*duration)),
             Step::Stall => loop {
                 match self.receive(None) {
                     Ok(()) => {}
@@ -348,6 +349,18 @@ impl Player {
                     Err(other) => return Err(other),
                 }
             },
+        }
+    }
+
+    /// Receives until `deadline`.
+    fn pause(&mut self, deadline: Deadline) -> Result<(), Outcome> {
+        loop {
+            match self.receive(Some(deadline)) {
+                Ok(()) => {}
+                Err(Outcome::TimedOut) if deadline.remaining().is_none() => return Ok(()),
+                Err(Outcome::TimedOut) => {}
+                Err(other) => return Err(other),
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The report as one row of a table, so that many runs make one file; docs/bench.md is the
 //! reference of its columns.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -32,6 +33,7 @@ pub fn row(report: &Report, subject: &Subject) -> String {
     for (_, times) in TIMES {
         let times = times(report).filter(|times| !times.is_empty());
         cells.extend(FIGURES.iter().map(|(_, figure)| {
+            let times = times.as_deref();
             times.map_or_else(String::new, |times| figure(times).as_micros().to_string())
         }));
     }
@@ -52,7 +54,7 @@ fn quoted(cell: &str) -> String {
 
 type Cell = fn(&Report, &Subject) -> String;
 
-const COLUMNS: [(&str, Cell); 22] = [
+const COLUMNS: [(&str, Cell); 23] = [
     ("started_at_s", |report, _| {
         let since = report.started_at.duration_since(UNIX_EPOCH);
         format!("{:.3}", since.unwrap_or_default().as_secs_f64())
@@ -107,16 +109,29 @@ const COLUMNS: [(&str, Cell); 22] = [
         let micros = generator_cpu(report).as_secs_f64() * 1e6;
         format!("{:.3}", ratio(micros, report.counts.completed as f64))
     }),
+    ("corrected_unanswered", |report, _| {
+        let corrected = report.latency.corrected.as_ref();
+        corrected.map_or_else(String::new, |times| times.unanswered().to_string())
+    }),
 ];
 
-type Times = fn(&Report) -> Option<&Histogram>;
+type Times = for<'a> fn(&'a Report) -> Option<Cow<'a, Histogram>>;
 
 const TIMES: [(&str, Times); 5] = [
-    ("connect", |report| Some(&report.latency.connect)),
-    ("first_byte", |report| Some(&report.latency.first_byte)),
-    ("total", |report| Some(&report.latency.total)),
-    ("corrected", |report| report.latency.corrected.as_ref()),
-    ("lateness", |report| report.latency.lateness.as_ref()),
+    ("connect", |report| {
+        Some(Cow::Borrowed(&report.latency.connect))
+    }),
+    ("first_byte", |report| {
+        Some(Cow::Borrowed(&report.latency.first_byte))
+    }),
+    ("total", |report| Some(Cow::Borrowed(&report.latency.total))),
+    ("corrected", |report| {
+        let corrected = report.latency.corrected.as_ref();
+        corrected.map(|times| Cow::Owned(times.lower_bounds()))
+    }),
+    ("lateness", |report| {
+        report.latency.lateness.as_ref().map(Cow::Borrowed)
+    }),
 ];
 
 type Figure = fn(&Histogram) -> Duration;

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use catamaran_stats::{Histogram, PERCENTILES, Spread, is_quotable};
+use catamaran_stats::{Censored, Histogram, PERCENTILES, Spread, is_quotable};
 
 use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
 use crate::document::{
-    Bytes, Connections, Document, ErrorFacts, Generator, Latencies, Requests, SCHEMA, SecondFacts,
-    Server, SpreadFacts, Thread, Throughput, Times, Tls, Unfinished, WarmUp, WarningText,
+    Bytes, Connections, CorrectedTimes, Document, ErrorFacts, Generator, Latencies, Requests,
+    SCHEMA, SecondFacts, Server, SpreadFacts, Thread, Throughput, Times, Tls, Unfinished, WarmUp,
+    WarningText,
 };
 use crate::report::{Ending, Report, Second, TlsFacts};
 
@@ -206,8 +207,27 @@ impl Latencies {
             first_byte: Times::of(&latency.first_byte),
             processing: Times::of(&latency.processing),
             total: Times::of(&latency.total),
-            corrected: latency.corrected.as_ref().map(Times::of),
+            corrected: latency.corrected.as_ref().map(CorrectedTimes::of),
             lateness: latency.lateness.as_ref().map(Times::of),
+        }
+    }
+}
+
+impl CorrectedTimes {
+    fn of(times: &Censored) -> Self {
+        let mut lower_bounds = Vec::new();
+        for (bound, key) in times.percentiles(PERCENTILES).iter().zip(PERCENTILE_KEYS) {
+            if !bound.is_exact {
+                lower_bounds.push(key.to_owned());
+            }
+        }
+        if times.unanswered() > 0 {
+            lower_bounds.extend(["mean_us", "max_us"].map(str::to_owned));
+        }
+        Self {
+            times: Times::of(&times.lower_bounds()),
+            unanswered: times.unanswered(),
+            lower_bounds,
         }
     }
 }
@@ -275,6 +295,18 @@ impl SecondFacts {
     }
 }
 
+/// The keys of [`PERCENTILES`].
+const PERCENTILE_KEYS: [&str; 8] = [
+    "p50_us",
+    "p75_us",
+    "p90_us",
+    "p95_us",
+    "p99_us",
+    "p99_9_us",
+    "p99_99_us",
+    "p99_999_us",
+];
+
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
@@ -322,6 +354,37 @@ mod tests {
         assert_eq!(value["failures"]["reset"], 1);
         assert_eq!(value["error"]["errno"], 104);
         assert_eq!(value["warnings"][0]["kind"], "not-steady");
+    }
+
+    #[test]
+    fn corrected_figures_say_which_are_lower_bounds() {
+        let mut corrected = Censored::new();
+        (0..980).for_each(|_| corrected.record(Duration::from_millis(1)));
+        (0..20).for_each(|_| corrected.record_waiting(Duration::from_millis(500)));
+        let mut report = sample::report();
+        report.latency.corrected = Some(corrected);
+        let corrected = &value(&report)["latency"]["corrected"];
+        assert_eq!(
+            (&corrected["count"], &corrected["unanswered"]),
+            (&1000.into(), &20.into())
+        );
+        assert_eq!(
+            (&corrected["p95_us"], &corrected["max_us"]),
+            (&1000.into(), &500_000.into())
+        );
+        let expected = [
+            "p99_us",
+            "p99_9_us",
+            "p99_99_us",
+            "p99_999_us",
+            "mean_us",
+            "max_us",
+        ];
+        assert_eq!(corrected["lower_bounds"], Value::from(expected.to_vec()));
+        assert!(
+            corrected["p99_us"].as_u64().unwrap() >= 500_000,
+            "{corrected}"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use catamaran_stats::{Histogram, Spread, is_quotable};
+use catamaran_stats::{Bound, Censored, Spread, is_quotable};
 
 use super::page::Page;
 use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
@@ -167,20 +167,40 @@ fn percentiles(page: &mut Page, report: &Report) {
     if corrected.is_some() {
         page.line("                raw   corrected");
     }
-    let row = |page: &mut Page, percent: &str, of: &dyn Fn(&Histogram) -> Duration, note: &str| {
-        let raw = millis(of(total));
-        let corrected = corrected.map_or_else(String::new, |corrected| {
-            format!("{:12.3}", millis(of(corrected)))
-        });
+    let row = |page: &mut Page, percent: &str, raw: Duration, corrected: Option<Bound>, note| {
+        let raw = millis(raw);
+        let corrected =
+            corrected.map_or_else(String::new, |bound| format!("{:>12}", at_least(bound)));
         page.line(format_args!("{percent:>7} {raw:11.3}{corrected}{note}"));
     };
-    for percent in PERCENTS {
-        let few = !is_quotable(percent, total.count());
+    let bounds = corrected.map(|corrected| corrected.percentiles(PERCENTS));
+    for (place, percent) in PERCENTS.into_iter().enumerate() {
+        let few = !is_quotable(percent, corrected.map_or(total.count(), Censored::count));
         let note = if few { "  (too few requests)" } else { "" };
-        let of = |times: &Histogram| times.percentile(percent);
-        row(page, &format!("{percent}%"), &of, note);
+        let bound = bounds.map(|bounds| bounds[place]);
+        row(
+            page,
+            &format!("{percent}%"),
+            total.percentile(percent),
+            bound,
+            note,
+        );
     }
-    row(page, "100%", &Histogram::max, " (longest request)");
+    let longest = corrected.map(Censored::max);
+    row(page, "100%", total.max(), longest, " (longest request)");
+    let unanswered = corrected.map_or(0, Censored::unanswered);
+    if unanswered > 0 {
+        page.line(format_args!(
+            "  `>`: at least; {unanswered} requests without an answer count in `corrected` with the \
+             time that they were waited for"
+        ));
+    }
+}
+
+/// Milliseconds, with `> ` if it may be more.
+fn at_least(bound: Bound) -> String {
+    let mark = if bound.is_exact { "" } else { "> " };
+    format!("{mark}{:.3}", millis(bound.at_least))
 }
 
 /// How steady the throughput was.

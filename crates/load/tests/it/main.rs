@@ -12,4 +12,5 @@ mod ending;
 mod failures;
 mod open;
 mod server;
+mod stress;
 mod tls;

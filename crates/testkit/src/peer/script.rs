@@ -3,6 +3,8 @@
 //! A script that ends closes the connection in both directions; [`Script::reset`] makes that end a
 //! reset, [`Script::stall`] puts it off until the other side closes.
 
+use std::time::Duration;
+
 /// The steps for one connection, in order. Built by chaining.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
@@ -19,6 +21,7 @@ pub(super) enum Step {
     /// Each piece is one write.
     Send(Vec<Vec<u8>>),
     FinishSending,
+    Pause(Duration),
     Stall,
 }
 
@@ -79,6 +82,21 @@ impl Script {
     #[must_use]
     pub fn finish_sending(self) -> Self {
         self.step(Step::FinishSending)
+    }
+
+    /// Sends nothing for so long, and goes on; what arrives meanwhile is received. The script ends
+    /// when the other side closes.
+    #[must_use]
+    pub fn pause(self, duration: Duration) -> Self {
+        self.step(Step::Pause(duration))
+    }
+
+    /// Plays this script so many times in a row on the connection.
+    #[must_use]
+    pub fn repeat(mut self, times: usize) -> Self {
+        let turns = std::iter::repeat_n(&self.steps, times);
+        self.steps = turns.flatten().cloned().collect();
+        self
     }
 
     /// Sends nothing more and keeps the connection open until the other side closes it or the

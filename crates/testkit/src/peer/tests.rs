@@ -76,6 +76,18 @@ fn stalls_until_the_other_side_closes() {
 }
 
 #[test]
+fn pauses_between_steps_and_plays_them_again() {
+    let pause = Duration::from_millis(30);
+    let turn = Script::new().expect(1).pause(pause).send(b"x");
+    let peer = Peer::start(turn.repeat(3));
+    let mut socket = connect(&peer);
+    let before = std::time::Instant::now();
+    socket.write_all(b"abc").unwrap();
+    assert_eq!(read_to_end(socket).unwrap(), b"xxx");
+    assert!(before.elapsed() >= 3 * pause, "{:?}", before.elapsed());
+}
+
+#[test]
 fn finishing_leaves_the_other_direction_open() {
     let peer = Peer::start(
         Script::new()

@@ -73,7 +73,11 @@ Generator
 fn an_open_loop_has_two_columns_and_its_lateness() {
     let mut report = sample::report();
     report.latency.total = sample::histogram(1..=1000);
-    report.latency.corrected = Some(sample::histogram((1..=1000).map(|micros| micros * 2)));
+    let mut corrected = Censored::new();
+    for micros in 1..=1000 {
+        corrected.record(Duration::from_micros(micros * 2));
+    }
+    report.latency.corrected = Some(corrected);
     report.latency.lateness = Some(sample::histogram([10, 20, 30]));
     let mut subject = sample::subject();
     subject.rate = Some(1000.0);
@@ -84,6 +88,25 @@ fn an_open_loop_has_two_columns_and_its_lateness() {
         "\n    99%       0.990       1.980\n  99.9%       0.999       1.998  (too few requests)\n",
         "\n   100%       1.000       2.000 (longest request)\n",
         "  sent late by (ms): median 0.020, 99% 0.030, most 0.030\n",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
+/// Two of a hundred were never sent, and a percentile among them is a lower bound.
+#[test]
+fn percentiles_of_requests_without_an_answer_are_lower_bounds() {
+    let mut corrected = Censored::new();
+    (0..980).for_each(|_| corrected.record(Duration::from_millis(1)));
+    (0..20).for_each(|_| corrected.record_waiting(Duration::from_millis(500)));
+    let mut report = sample::report();
+    report.latency.corrected = Some(corrected);
+    let text = text(&report, &sample::subject());
+    for line in [
+        "\n    98%       5.200       1.000\n",
+        "\n    99%       5.200   > 500.000\n",
+        "\n   100%       5.200   > 500.000 (longest request)\n",
+        "\n  `>`: at least; 20 requests without an answer count",
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
