@@ -24,8 +24,10 @@ pub struct Document {
     pub urls: usize,
     /// When measuring began, in Unix time.
     pub started_at_s: f64,
-    /// How long measuring took.
+    /// The measured span, over which rates are.
     pub elapsed_s: f64,
+    /// How long after the span requests that had begun were still waited for.
+    pub drain_s: f64,
     /// `requests`, `duration`, `stopped` (by hand), `idle` (ab's `-s`) or `failure`.
     pub ending: String,
     /// What a `failure` was.
@@ -133,6 +135,8 @@ pub struct Requests {
     pub unfinished: u64,
     /// Answered in full.
     pub completed: u64,
+    /// Of the completed: answered in the drain, and in no rate.
+    pub completed_in_drain: u64,
     /// Of the completed: with a status outside 200 to 299.
     pub non_2xx: u64,
     /// Of the completed: the connection could be used again.
@@ -189,11 +193,11 @@ pub struct Connections {
 /// What came through in a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
-    /// Complete answers.
+    /// Complete answers within the span.
     pub requests_per_s: f64,
     /// Bytes sent.
     pub sent_bytes_per_s: f64,
-    /// Bytes received.
+    /// Bytes received for these answers.
     pub received_bytes_per_s: f64,
     /// The spread of whole seconds; `None` when there was none.
     pub per_second: Option<SpreadFacts>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use catamaran_stats::{Censored, Histogram};
 
 use crate::report::{
-    AbCounts, Bytes, ConnectionCounts, Counts, FailureKind, Failures, Sample, Second,
+    AbCounts, Bytes, ConnectionCounts, Counts, FailureKind, Failures, InSpan, Sample, Second,
 };
 
 /// One request under way, and what is known of it. Times are of the run's clock; 0 is not yet.
@@ -61,6 +61,7 @@ pub(crate) struct Record {
     pub(crate) failures: Failures,
     pub(crate) statuses: Box<[u64; STATUSES]>,
     pub(crate) bytes: Bytes,
+    pub(crate) in_span: InSpan,
     pub(crate) connect: Histogram,
     pub(crate) first_byte: Histogram,
     pub(crate) processing: Histogram,
@@ -75,6 +76,8 @@ pub(crate) struct Record {
     pub(crate) last_end: u64,
     /// When measuring began.
     origin: u64,
+    /// When the planned time is over; what comes later is the drain.
+    span_end: u64,
 }
 
 /// What only an open loop has.
@@ -103,13 +106,15 @@ const SECONDS_MAX: usize = 86_400;
 
 impl Record {
     /// An empty one, of a thread that may keep so many samples.
-    pub(crate) fn new(is_open: bool, samples_max: usize, origin: u64) -> Self {
+    /// Its planned time is from `origin` to `span_end`.
+    pub(crate) fn new(is_open: bool, samples_max: usize, origin: u64, span_end: u64) -> Self {
         Self {
             counts: Counts::default(),
             ab: AbCounts::default(),
             failures: Failures::default(),
             statuses: Box::new([0; STATUSES]),
             bytes: Bytes::default(),
+            in_span: InSpan::default(),
             connect: Histogram::new(),
             first_byte: Histogram::new(),
             processing: Histogram::new(),
@@ -121,7 +126,14 @@ impl Record {
             samples_max,
             last_end: origin,
             origin,
+            span_end,
         }
+    }
+
+    /// A request begins at `now`.
+    pub(crate) fn start(&mut self, now: u64) {
+        self.counts.started += 1;
+        self.in_span.sent += u64::from(now <= self.span_end);
     }
 
     /// A request was answered in full at `end`. `kept`: the connection could be used again.
@@ -140,6 +152,10 @@ impl Record {
             *count += 1;
         }
         self.last_end = self.last_end.max(end);
+        if end <= self.span_end {
+            self.in_span.completed += 1;
+            self.in_span.received += flight.received;
+        }
         record(&mut self.total, total);
         record(&mut self.processing, total.saturating_sub(flight.connect));
         record(&mut self.first_byte, flight.wait());
@@ -242,6 +258,9 @@ impl Record {
         self.bytes.bodies += other.bytes.bodies;
         self.bytes.sent += other.bytes.sent;
         self.bytes.sent_bodies += other.bytes.sent_bodies;
+        self.in_span.sent += other.in_span.sent;
+        self.in_span.completed += other.in_span.completed;
+        self.in_span.received += other.in_span.received;
         self.connect.merge(&other.connect);
         self.first_byte.merge(&other.first_byte);
         self.processing.merge(&other.processing);

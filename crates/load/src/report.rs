@@ -26,9 +26,12 @@ pub struct Report {
     pub ending: Ending,
     /// When measuring began, by the wall clock: for files that name a time.
     pub started_at: SystemTime,
-    /// From when measuring began (after the warm-up) to the end of the last request, or of the
-    /// run's duration if requests were still in flight then.
+    /// The measured span, over which rates are: from when measuring began (after the warm-up) to
+    /// the end of the run's duration or of its schedule, or to the end of the last request if that
+    /// was earlier or nothing was planned.
     pub elapsed: Duration,
+    /// The drain: how long after the span requests that had begun were still waited for.
+    pub drain: Duration,
     /// The warm-up that came before.
     pub warm_up: WarmUpReport,
     /// Threads used.
@@ -52,6 +55,8 @@ pub struct Report {
     pub failures: Failures,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
+    /// What came within the span, without the drain.
+    pub in_span: InSpan,
     /// Bytes on the wire (under TLS: inside it).
     pub bytes: Bytes,
     /// What became of connections.
@@ -60,7 +65,7 @@ pub struct Report {
     pub unfinished: Unfinished,
     /// How long things took.
     pub latency: Latency,
-    /// One entry per second since measuring began, the last one shorter.
+    /// One entry per second since measuring began, the drain included, the last one shorter.
     pub seconds: Vec<Second>,
     /// What each thread of ours used.
     pub generator: Vec<ThreadUse>,
@@ -163,6 +168,17 @@ pub struct Counts {
     pub kept_alive: u64,
     /// Of the completed: announced no length (ab without `-l` and HTTP/1.0 calls it variable).
     pub without_length: u64,
+}
+
+/// What came within [`Report::elapsed`]; the rest came in the drain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InSpan {
+    /// Requests that were sent, or whose connect began.
+    pub sent: u64,
+    /// Complete answers.
+    pub completed: u64,
+    /// Bytes received for them.
+    pub received: u64,
 }
 
 /// Errors as ab 2.4 counts them: one event can be in several.

@@ -50,8 +50,8 @@ pub(crate) struct Outcome {
     pub(crate) in_flight_area: u128,
     /// When it ended, on the run's clock.
     pub(crate) ended: u64,
-    /// When no request should begin any more, if there was such a time.
-    pub(crate) until: Option<u64>,
+    /// When the planned time was over, if there was such a time.
+    pub(crate) span_end: Option<u64>,
 }
 
 /// One thread's loop.
@@ -67,6 +67,8 @@ pub(crate) struct Worker {
     is_measuring: bool,
     /// When no request begins any more.
     until: u64,
+    /// When the planned time is over: `until`, or when a schedule has its last request.
+    span_end: u64,
     next_tick: u64,
     next_sweep: u64,
     tick: u64,
@@ -108,7 +110,7 @@ impl Worker {
             Pace::Open { .. } => Some(Timer::new(poll.registry(), TIMER)?),
         };
         let feed = Feed::new(mode(plan, part, &level), share);
-        let record = Record::new(timer.is_some(), 0, 0);
+        let record = Record::new(timer.is_some(), 0, 0, NEVER);
         let lent = Lent::new(
             board.clone(),
             poll.registry().try_clone()?,
@@ -133,6 +135,7 @@ impl Worker {
             controller: (part.index == 0).then(Controller::default),
             is_measuring: false,
             until: NEVER,
+            span_end: NEVER,
             next_tick: 0,
             next_sweep: 0,
             tick,
@@ -283,7 +286,18 @@ impl Worker {
             crate::plan::Samples::None => 0,
             crate::plan::Samples::First(max) => max.get(),
         };
-        self.lent.record = Record::new(self.timer.is_some(), samples, board.measure_from());
+        self.span_end = match (plan.pace, plan.stop.requests) {
+            (Pace::Open { .. }, Some(requests)) => {
+                let planned = self.level.reach(0.0, requests.get() as f64);
+                let planned = planned.and_then(|time| Duration::try_from_secs_f64(time).ok());
+                self.until
+                    .min(planned.map_or(NEVER, |time| after(now, Some(time))))
+            }
+            _ => self.until,
+        };
+        let is_open = self.timer.is_some();
+        let from = board.measure_from();
+        self.lent.record = Record::new(is_open, samples, from, self.span_end);
         self.usage_from = (now, cpu_time());
         self.area = 0;
         self.area_at = now;
@@ -391,7 +405,7 @@ impl Worker {
             open_max: self.lent.open_max,
             in_flight_area: self.area,
             ended: now,
-            until: Some(self.until).filter(|until| *until != NEVER),
+            span_end: Some(self.span_end).filter(|end| *end != NEVER),
         }
     }
 }

@@ -59,6 +59,19 @@ impl Level {
         piece.map_or(last.to, |piece| piece.at(time))
     }
 
+    /// The area under the level up to `time`: for a rate, how many requests are due by then.
+    pub(crate) fn area(&self, time: f64) -> f64 {
+        if self.pieces.is_empty() {
+            return self.base * time;
+        }
+        let pieces = self.pieces.iter().filter(|piece| piece.start < time);
+        let areas = pieces.map(|piece| {
+            let end = piece.end.min(time);
+            (piece.from + piece.at(end)) / 2.0 * (end - piece.start)
+        });
+        areas.sum()
+    }
+
     /// When the area under the level has grown by `area` since `time`; `None`: never.
     pub(crate) fn reach(&self, time: f64, area: f64) -> Option<f64> {
         if self.pieces.is_empty() {
@@ -151,6 +164,22 @@ mod tests {
         assert_eq!(level.reach(0.0, 1000.1), None);
         assert_eq!(Level::new(0.0, &[]).reach(0.0, 1.0), None);
         assert_eq!(Level::new(4.0, &[]).reach(1.0, 1.0), Some(1.25));
+    }
+
+    #[test]
+    fn the_area_is_what_is_due() {
+        let level = Level::new(0.0, &[stage(10, 100.0, true), stage(10, 50.0, false)]);
+        for (time, expected) in [
+            (0.0, 0.0),
+            (5.0, 125.0),
+            (10.0, 500.0),
+            (12.0, 600.0),
+            (99.0, 1000.0),
+        ] {
+            let found = level.area(time);
+            assert!((found - expected).abs() < 1e-6, "{time} {found}");
+        }
+        assert_eq!(Level::new(4.0, &[]).area(2.5), 10.0);
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn footprint(record: &Record) -> usize {
 
 #[test]
 fn a_million_answers_take_no_more_memory_than_one() {
-    let mut record = Record::new(true, 10, 0);
+    let mut record = Record::new(true, 10, 0, u64::MAX);
     let answer = |record: &mut Record, number: u64| {
         let begun = number % SECOND;
         record.answer(
@@ -52,7 +52,7 @@ fn a_million_answers_take_no_more_memory_than_one() {
 /// connection: the closed view has one bad sample in a thousand, the schedule knows of a hundred.
 #[test]
 fn a_stall_shows_in_corrected_latency_only() {
-    let mut record = Record::new(true, 0, 0);
+    let mut record = Record::new(true, 0, 0, u64::MAX);
     let mut free_at = 0;
     for number in 0..1000 {
         let due = number * 10 * MILLI;
@@ -69,7 +69,7 @@ fn a_stall_shows_in_corrected_latency_only() {
 
 #[test]
 fn each_failure_counts_once_and_ab_counts_as_it_does() {
-    let mut record = Record::new(false, 0, 0);
+    let mut record = Record::new(false, 0, 0, u64::MAX);
     record.fail(&flight(0, 0), FailureKind::Reset, 5, true);
     record.fail(&flight(0, 0), FailureKind::Refused, 5, true);
     record.fail(&flight(0, 0), FailureKind::EarlyClose, SECOND, false);
@@ -92,7 +92,7 @@ fn each_failure_counts_once_and_ab_counts_as_it_does() {
 
 #[test]
 fn merged_records_are_the_sum() {
-    let mut one = Record::new(false, 5, 0);
+    let mut one = Record::new(false, 5, 0, u64::MAX);
     let mut other = one.clone();
     one.answer(&flight(0, 0), 3 * SECOND, true, true);
     other.answer(&flight(0, MILLI), 2 * MILLI, false, true);

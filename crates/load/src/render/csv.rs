@@ -54,7 +54,7 @@ fn quoted(cell: &str) -> String {
 
 type Cell = fn(&Report, &Subject) -> String;
 
-const COLUMNS: [(&str, Cell); 23] = [
+const COLUMNS: [(&str, Cell); 24] = [
     ("started_at_s", |report, _| {
         let since = report.started_at.duration_since(UNIX_EPOCH);
         format!("{:.3}", since.unwrap_or_default().as_secs_f64())
@@ -91,7 +91,10 @@ const COLUMNS: [(&str, Cell); 23] = [
         report.bytes.bodies.to_string()
     }),
     ("requests_per_s", |report, _| {
-        format!("{:.3}", per_second(report.counts.completed, report.elapsed))
+        format!(
+            "{:.3}",
+            per_second(report.in_span.completed, report.elapsed)
+        )
     }),
     ("second_min", |report, _| {
         spread(report, |spread| spread.min)
@@ -108,6 +111,9 @@ const COLUMNS: [(&str, Cell); 23] = [
     ("generator_cpu_us_per_request", |report, _| {
         let micros = generator_cpu(report).as_secs_f64() * 1e6;
         format!("{:.3}", ratio(micros, report.counts.completed as f64))
+    }),
+    ("drain_s", |report, _| {
+        format!("{:.6}", report.drain.as_secs_f64())
     }),
     ("corrected_unanswered", |report, _| {
         let corrected = report.latency.corrected.as_ref();

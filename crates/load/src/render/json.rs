@@ -33,6 +33,7 @@ impl Document {
             urls: subject.urls,
             started_at_s: started.unwrap_or_default().as_secs_f64(),
             elapsed_s: report.elapsed.as_secs_f64(),
+            drain_s: report.drain.as_secs_f64(),
             ending: ending.to_owned(),
             error,
             warm_up: WarmUp {
@@ -127,6 +128,7 @@ impl Requests {
             failed: counts.failed,
             unfinished: report.unfinished.total(),
             completed: counts.completed,
+            completed_in_drain: counts.completed - report.in_span.completed,
             non_2xx: counts.non_2xx,
             kept_alive: counts.kept_alive,
             without_length: counts.without_length,
@@ -177,9 +179,9 @@ impl Throughput {
     fn of(report: &Report) -> Self {
         let elapsed = report.elapsed;
         Self {
-            requests_per_s: per_second(report.counts.completed, elapsed),
+            requests_per_s: per_second(report.in_span.completed, elapsed),
             sent_bytes_per_s: per_second(report.bytes.sent, elapsed),
-            received_bytes_per_s: per_second(report.bytes.received, elapsed),
+            received_bytes_per_s: per_second(report.in_span.received, elapsed),
             per_second: Spread::of(&whole_seconds(report)).map(SpreadFacts::of),
         }
     }

@@ -7,8 +7,8 @@ use catamaran_stats::Histogram;
 
 use super::Subject;
 use crate::report::{
-    AbCounts, Bytes, ConnectionCounts, Counts, Ending, Failures, FirstResponse, Latency, Report,
-    Sample, Second, ThreadUse, Unfinished, WarmUpReport,
+    AbCounts, Bytes, ConnectionCounts, Counts, Ending, Failures, FirstResponse, InSpan, Latency,
+    Report, Sample, Second, ThreadUse, Unfinished, WarmUpReport,
 };
 
 pub(super) fn subject() -> Subject {
@@ -56,6 +56,7 @@ pub(super) fn report() -> Report {
         ending: Ending::Requests,
         started_at: UNIX_EPOCH + Duration::from_secs(1_700_000_000),
         elapsed: Duration::from_millis(12),
+        drain: Duration::ZERO,
         warm_up: WarmUpReport::default(),
         threads: 1,
         concurrency: 1,
@@ -67,6 +68,11 @@ pub(super) fn report() -> Report {
         ab: AbCounts::default(),
         failures: Failures::default(),
         statuses: BTreeMap::from([(200, 3)]),
+        in_span: InSpan {
+            sent: 3,
+            completed: 3,
+            received: 1740,
+        },
         bytes,
         connections,
         unfinished: Unfinished {

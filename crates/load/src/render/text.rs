@@ -57,6 +57,12 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     }
     let elapsed = report.elapsed.as_secs_f64();
     page.pair("Time taken for tests", format_args!("{elapsed:.6} seconds"));
+    let in_drain = counts.completed - report.in_span.completed;
+    if in_drain > 0 || report.unfinished.hung > 0 {
+        let seconds = report.drain.as_secs_f64();
+        let value = format!("{seconds:.6} seconds, {in_drain} requests, in no rate");
+        page.pair("Drain", value);
+    }
     page.pair("Complete requests", counts.completed);
     page.pair("Failed requests", counts.failed);
     if counts.failed > 0 {
@@ -90,7 +96,7 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
 }
 
 fn rates(page: &mut Page, report: &Report, subject: &Subject) {
-    let completed = report.counts.completed;
+    let completed = report.in_span.completed;
     let rate = per_second(completed, report.elapsed);
     page.pair(
         "Requests per second",
@@ -109,7 +115,7 @@ fn rates(page: &mut Page, report: &Report, subject: &Subject) {
     );
     let kilobytes = |bytes| per_second(bytes, report.elapsed) / 1024.0;
     let (received, sent) = (
-        kilobytes(report.bytes.received),
+        kilobytes(report.in_span.received),
         kilobytes(report.bytes.sent),
     );
     page.pair(

@@ -10,6 +10,7 @@ pub(super) fn token(warning: &Warning) -> &'static str {
         Warning::BodyLengthChanged { .. } => "body-length-changed",
         Warning::Failed { .. } => "failed",
         Warning::Hung { .. } => "hung",
+        Warning::Unsent { .. } => "unsent",
         Warning::GeneratorSaturated { .. } => "generator-saturated",
         Warning::GeneratorLate { .. } => "generator-late",
         Warning::RateMissed { .. } => "rate-missed",
@@ -50,6 +51,10 @@ pub(super) fn text(warning: &Warning) -> String {
             "{count} requests had no answer when the run ended, the oldest after {:.3} s: the \
              latencies are too good without them",
             oldest.as_secs_f64()
+        ),
+        Warning::Unsent { count, of } => format!(
+            "{count} of {of} requests were never sent, because no connection was free: the server \
+             does not keep up with the rate, or it needs more connections (-c)"
         ),
         Warning::GeneratorSaturated { thread, busy } => format!(
             "thread {thread} of the generator was busy for {:.0} % of the time: this is as much its \

@@ -41,6 +41,14 @@ pub enum Warning {
         /// The oldest of them.
         oldest: Duration,
     },
+    /// Requests were due, but never sent: no connection was free up to the end of the run's
+    /// duration.
+    Unsent {
+        /// How many.
+        count: u64,
+        /// Of so many that were due.
+        of: u64,
+    },
     /// A thread of ours was on a CPU for more than 95 % of the time: what was measured is (also)
     /// the generator.
     GeneratorSaturated {
@@ -55,11 +63,12 @@ pub enum Warning {
         /// The 99th percentile of lateness.
         p99: Duration,
     },
-    /// Requests per second that were sent fell behind the asked rate by more than 2 %.
+    /// Requests per second that were sent within the span fell behind the asked rate by more than
+    /// 2 %.
     RateMissed {
-        /// Asked, per second.
+        /// Asked, per second; with stages the mean of the span.
         asked: f64,
-        /// Sent, per second.
+        /// Sent, per second of the span.
         sent: f64,
     },
     /// Too few answers for the high percentiles: a percentile p needs 10 beyond it.

@@ -7,6 +7,8 @@ use catamaran_stats::{Histogram, LittlesLaw, PERCENTILES, is_quotable};
 use super::{descriptors, measured_from};
 use crate::{
     board::Board,
+    clock::NEVER,
+    pace::Level,
     plan::{Pace, Plan, Samples, WarmUp},
     record::{Record, merge_connections},
     report::{
@@ -41,11 +43,16 @@ pub(super) fn assemble(
     whole.count_lookup_failure(&ending);
     let end = match ending {
         Ending::Requests => whole.record.last_end,
-        // With a grace, what came in it was measured, too.
-        Ending::Duration => whole.record.last_end.max(whole.until),
+        // What hung was waited for until all workers had given up.
+        Ending::Duration if whole.unfinished.hung > 0 => ended.max(whole.span_end),
+        Ending::Duration => whole.record.last_end.max(whole.span_end),
         _ => ended,
     };
-    let elapsed = end.saturating_sub(from);
+    let span_end = match whole.span_end {
+        0 => end,
+        span_end => span_end.min(end),
+    };
+    let elapsed = span_end.saturating_sub(from);
     let record = whole.record;
     let (corrected, lateness) = record.open.map_or((None, None), |open| {
         (Some(open.corrected), Some(open.lateness))
@@ -54,6 +61,7 @@ pub(super) fn assemble(
         ending,
         started_at: began + Duration::from_nanos(from),
         elapsed: Duration::from_nanos(elapsed),
+        drain: Duration::from_nanos(end.saturating_sub(span_end)),
         warm_up: WarmUpReport {
             duration: match plan.warm_up {
                 WarmUp::None => Duration::ZERO,
@@ -72,6 +80,7 @@ pub(super) fn assemble(
         ab: record.ab,
         failures: record.failures,
         statuses: statuses(&record.statuses[..]),
+        in_span: record.in_span,
         bytes: record.bytes,
         connections: whole.connections,
         unfinished: whole.unfinished,
@@ -90,7 +99,7 @@ pub(super) fn assemble(
         descriptors,
         warnings: Vec::new(),
     };
-    let in_flight = whole.area as f64 / elapsed.max(1) as f64;
+    let in_flight = whole.area as f64 / end.saturating_sub(from).max(1) as f64;
     report.warnings = warnings(&report, plan, in_flight);
     report
 }
@@ -104,13 +113,14 @@ struct Whole {
     open_max: u64,
     area: u128,
     ended: u64,
-    until: u64,
+    /// When the planned time was over; 0: nothing was planned.
+    span_end: u64,
 }
 
 impl Whole {
     fn new(plan: &Plan) -> Self {
         Self {
-            record: Record::new(matches!(plan.pace, Pace::Open { .. }), 0, 0),
+            record: Record::new(matches!(plan.pace, Pace::Open { .. }), 0, 0, NEVER),
             connections: ConnectionCounts::default(),
             unfinished: Unfinished {
                 hung: 0,
@@ -122,7 +132,7 @@ impl Whole {
             open_max: 0,
             area: 0,
             ended: 0,
-            until: 0,
+            span_end: 0,
         }
     }
 
@@ -137,7 +147,7 @@ impl Whole {
         self.open_max += outcome.open_max;
         self.area += outcome.in_flight_area;
         self.ended = self.ended.max(outcome.ended);
-        self.until = self.until.max(outcome.until.unwrap_or(0));
+        self.span_end = self.span_end.max(outcome.span_end.unwrap_or(0));
     }
 
     /// Whether as many requests began as there were to be, and came to an end.
@@ -223,11 +233,14 @@ fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
         let of = report.counts.started;
         found.push(Warning::Failed { count, of });
     }
+    let oldest = report.unfinished.ages.max();
     if report.unfinished.hung > 0 {
-        found.push(Warning::Hung {
-            count: report.unfinished.hung,
-            oldest: report.unfinished.ages.max(),
-        });
+        let count = report.unfinished.hung;
+        found.push(Warning::Hung { count, oldest });
+    }
+    if report.unfinished.unsent > 0 {
+        let (count, of) = (report.unfinished.unsent, report.counts.started);
+        found.push(Warning::Unsent { count, of });
     }
 }
 
@@ -246,15 +259,15 @@ fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
             found.push(Warning::GeneratorLate { p99 });
         }
     }
-    if let (Pace::Open { per_second, .. }, true) = (plan.pace, plan.stages.is_empty()) {
-        let unsent = report.unfinished.unsent + report.failures.of(FailureKind::Backlog);
-        let sent = report.counts.started.saturating_sub(unsent) as f64;
-        let asked = per_second * report.elapsed.as_secs_f64();
+    if let Pace::Open { per_second, .. } = plan.pace {
+        let seconds = report.elapsed.as_secs_f64();
+        let due = Level::new(per_second, &plan.stages).area(seconds);
+        let sent = report.in_span.sent as f64;
         // Poisson counts vary by their square root.
-        if sent < asked * RATE_MIN - 3.0 * asked.sqrt() {
+        if sent < due * RATE_MIN - 3.0 * due.sqrt() {
             found.push(Warning::RateMissed {
-                asked: per_second,
-                sent: sent / report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
+                asked: due / seconds.max(f64::MIN_POSITIVE),
+                sent: sent / seconds.max(f64::MIN_POSITIVE),
             });
         }
     }
@@ -276,7 +289,7 @@ fn warn_of_statistics(report: &Report, in_flight: f64, found: &mut Vec<Warning>)
             percentile_max,
         });
     }
-    let seconds = report.elapsed.as_secs_f64();
+    let seconds = (report.elapsed + report.drain).as_secs_f64();
     let rate = samples as f64 / seconds.max(f64::MIN_POSITIVE);
     let law = LittlesLaw::of(in_flight, rate, report.latency.total.mean().as_secs_f64());
     // Failures and requests without an end are in flight without a latency.

@@ -124,7 +124,7 @@ impl Lent {
     pub(super) fn begin(&mut self, flight: &Flight, free_at: u64) {
         self.in_flight += 1;
         if flight.counted {
-            self.record.counts.started += 1;
+            self.record.start(flight.begun);
             self.record
                 .late(flight.begun.saturating_sub(flight.due.max(free_at)));
         } else {

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use catamaran_load::plan::{Arrivals, Pace, Plan, Stop};
+use catamaran_load::{
+    plan::{Arrivals, Pace, Plan, Stage, Stop},
+    report::{Ending, Warning},
+};
 use catamaran_testkit::{Peer, Script};
 
-use crate::bench::{open, plan, run};
+use crate::bench::{closed, open, plan, requests, run};
 
 const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
@@ -80,4 +83,95 @@ fn requests_that_time_out_count_in_corrected_percentiles() {
         !p99.is_exact && p99.at_least >= Duration::from_millis(200),
         "{p99:?}"
     );
+}
+
+fn stage(millis: u64, level: f64) -> Stage {
+    Stage {
+        duration: Duration::from_millis(millis),
+        level,
+        ramp: false,
+    }
+}
+
+/// A schedule of stages that the server's one connection cannot carry.
+#[test]
+fn overload_by_stages_is_told() {
+    let slow = asked().pause(Duration::from_millis(20)).send(KEPT);
+    let peer = Peer::start(slow.repeat(100));
+    let report = run(Plan {
+        pace: constant(1000.0, 1),
+        stages: vec![stage(200, 1000.0), stage(200, 500.0)],
+        stop: Stop {
+            requests: None,
+            duration: None,
+            grace: Duration::from_secs(20),
+        },
+        ..plan(peer.address())
+    });
+    assert_eq!(report.counts.started, 300);
+    let unsent = report.unfinished.unsent;
+    assert!(unsent > 250, "{:?}", report.unfinished);
+    let expected = Warning::Unsent {
+        count: unsent,
+        of: 300,
+    };
+    assert!(report.warnings.contains(&expected), "{:?}", report.warnings);
+    let missed = report.warnings.iter().find_map(|warning| match warning {
+        Warning::RateMissed { asked, sent } => Some((*asked, *sent)),
+        _ => None,
+    });
+    let (asked, sent) = missed.unwrap();
+    assert!(
+        (700.0..=750.1).contains(&asked) && sent < 200.0,
+        "{asked} {sent}"
+    );
+}
+
+/// One of four connections takes its time with the last answer.
+#[test]
+fn the_drain_is_apart_from_the_span() {
+    let slow = asked().pause(Duration::from_millis(1500)).send(KEPT);
+    let peer = Peer::start_with(move |connection| match connection {
+        0 => slow.clone(),
+        _ => asked()
+            .pause(Duration::from_millis(10))
+            .send(KEPT)
+            .repeat(1000),
+    });
+    let report = run(Plan {
+        pace: closed(4),
+        stop: lasting(300, 20_000),
+        ..plan(peer.address())
+    });
+    assert_eq!(report.ending, Ending::Duration);
+    assert!(
+        report.elapsed < Duration::from_millis(1400),
+        "{:?}",
+        report.elapsed
+    );
+    assert!(report.drain > Duration::ZERO);
+    assert!(report.elapsed + report.drain >= Duration::from_millis(1500));
+    let in_drain = report.counts.completed - report.in_span.completed;
+    assert!(
+        (1..=4).contains(&in_drain),
+        "{in_drain} {:?}",
+        report.counts
+    );
+    assert_eq!(report.in_span.sent, report.counts.started);
+}
+
+/// A schedule that was kept: that the answers take longer than all of it is not the sender's doing.
+#[test]
+fn answers_in_the_drain_do_not_make_the_rate_missed() {
+    let slow = asked().pause(Duration::from_millis(900)).send(KEPT);
+    let peer = Peer::start(slow.repeat(2));
+    let report = run(Plan {
+        pace: constant(200.0, 100),
+        stop: requests(100),
+        ..plan(peer.address())
+    });
+    assert_eq!(report.counts.ok, 100);
+    let missed = |warning: &Warning| matches!(warning, Warning::RateMissed { .. });
+    assert!(!report.warnings.iter().any(missed), "{:?}", report.warnings);
+    assert!(report.drain > Duration::ZERO);
 }
