@@ -8,6 +8,7 @@ mod flag;
 mod getopt;
 mod help;
 mod number;
+mod operand;
 mod output;
 mod plan;
 mod progress;

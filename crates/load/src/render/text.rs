@@ -181,7 +181,10 @@ fn percentiles(page: &mut Page, report: &Report) {
     };
     let bounds = corrected.map(|corrected| corrected.percentiles(PERCENTS));
     for (place, percent) in PERCENTS.into_iter().enumerate() {
-        let few = !is_quotable(percent, corrected.map_or(total.count(), Censored::count));
+        let few = !is_quotable(
+            percent,
+            corrected.map_or_else(|| total.count(), Censored::count),
+        );
         let note = if few { "  (too few requests)" } else { "" };
         let bound = bounds.map(|bounds| bounds[place]);
         row(

@@ -41,17 +41,7 @@ pub(super) fn assemble(
         None => Ending::Duration,
     };
     whole.count_lookup_failure(&ending);
-    let end = match ending {
-        Ending::Requests => whole.record.last_end,
-        // What hung was waited for until all workers had given up.
-        Ending::Duration if whole.unfinished.hung > 0 => ended.max(whole.span_end),
-        Ending::Duration => whole.record.last_end.max(whole.span_end),
-        _ => ended,
-    };
-    let span_end = match whole.span_end {
-        0 => end,
-        span_end => span_end.min(end),
-    };
+    let (span_end, end) = whole.ends(&ending);
     let elapsed = span_end.saturating_sub(from);
     let record = whole.record;
     let (corrected, lateness) = record.open.map_or((None, None), |open| {
@@ -155,6 +145,21 @@ impl Whole {
         let wanted = plan.stop.requests;
         let has_begun = wanted.is_some_and(|wanted| self.record.counts.started >= wanted.get());
         has_begun && self.unfinished.total() == 0
+    }
+
+    /// When the measured span ended, and when the drain behind it did.
+    fn ends(&self, ending: &Ending) -> (u64, u64) {
+        let end = match ending {
+            Ending::Requests => self.record.last_end,
+            // What hung was waited for until all workers had given up.
+            Ending::Duration if self.unfinished.hung > 0 => self.ended.max(self.span_end),
+            Ending::Duration => self.record.last_end.max(self.span_end),
+            _ => self.ended,
+        };
+        match self.span_end {
+            0 => (end, end),
+            span_end => (span_end.min(end), end),
+        }
     }
 
     /// A run without an address has one failed request: the one that could not be sent.

@@ -15,6 +15,7 @@ use catamaran_load::render::Subject;
 
 use super::getopt::Mode;
 use super::number::DURATION_MAX;
+use super::operand;
 use super::refusal::Refusal;
 use super::target;
 use super::typed::Typed;
@@ -66,7 +67,14 @@ fn urls(typed: &Typed) -> Result<Vec<Url>, Refusal> {
             urls => Err(Refusal::ManyUrls(urls.len())),
         },
         Mode::Ours if typed.urls.is_empty() => Err(Refusal::NoUrl),
-        Mode::Ours => typed.urls.iter().map(|text| url::parse(text)).collect(),
+        Mode::Ours => {
+            operand::check(&typed.operands)?;
+            let urls = typed.urls.iter().map(|text| {
+                operand::check_bare(text)?;
+                url::parse(text)
+            });
+            urls.collect()
+        }
     }
 }
 

@@ -33,6 +33,15 @@ pub(super) enum Refusal {
     ManyUrls(usize),
     #[error("{url:?} is no URL for bench: {reason}")]
     Url { url: String, reason: &'static str },
+    #[error("{word:?} is no target: {hint}")]
+    Stray { word: String, hint: String },
+    #[error("{0:?} is a reserved word: for a host of that name write http://{0}/")]
+    Reserved(String),
+    #[error(
+        "-z takes ab's attributes of HTML cells, not the time {0:?}: for a duration give \
+         --duration {0}"
+    )]
+    CellTime(String),
     #[error("-c takes a number of clients from 0 to {CONCURRENCY_MAX}")]
     Concurrency,
     #[error("-c {concurrency} are more clients than the {requests} requests of -n")]

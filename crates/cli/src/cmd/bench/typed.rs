@@ -17,6 +17,7 @@ use catamaran_load::render::ab::HtmlAttributes;
 use super::flag::{Flag, Id};
 use super::getopt::{Line, Mode, Part};
 use super::number;
+use super::operand::Operand;
 use super::refusal::{Body, CONCURRENCY_MAX, Refusal};
 
 /// A command line, read.
@@ -24,6 +25,8 @@ use super::refusal::{Body, CONCURRENCY_MAX, Refusal};
 pub(super) struct Typed {
     pub(super) mode: Mode,
     pub(super) urls: Vec<String>,
+    /// The words of the line that are neither flags nor their values, which are in `urls`, too.
+    pub(super) operands: Vec<Operand>,
     /// What ab complains of, but goes on.
     pub(super) complaints: Vec<String>,
     pub(super) load: Load,
@@ -130,17 +133,32 @@ pub(super) enum Asked {
 /// Reads a command line.
 pub(super) fn read(arguments: &[String], mode: Mode) -> Result<Asked, Refusal> {
     let mut typed = Typed::new(mode);
+    let (mut is_first, mut before) = (true, None);
     for part in Line::new(arguments, mode) {
-        match part? {
+        let part = part?;
+        let flag_without_value = match &part {
+            Part::Flag(flag, None) => Some(flag.id),
+            _ => None,
+        };
+        match part {
             Part::Flag(flag, _) if flag.id == Id::Help => return Ok(Asked::Help),
             Part::Flag(flag, _) if flag.id == Id::Version => {
                 let html = typed.output.html;
                 return Ok(Asked::Version { html });
             }
             Part::Flag(flag, value) => typed.apply(flag, value)?,
-            Part::Operand(operand) => typed.urls.push(operand.to_owned()),
+            Part::Operand(operand) => {
+                typed.urls.push(operand.to_owned());
+                typed.operands.push(Operand {
+                    text: operand.to_owned(),
+                    is_first,
+                    behind: before,
+                });
+            }
             Part::Complaint(text) => typed.complaints.push(text),
         }
+        before = flag_without_value;
+        is_first = false;
     }
     Ok(Asked::Run(Box::new(typed)))
 }
@@ -150,6 +168,7 @@ impl Typed {
         Self {
             mode,
             urls: Vec::new(),
+            operands: Vec::new(),
             complaints: Vec::new(),
             load: Load {
                 requests: None,
@@ -300,6 +319,9 @@ impl Typed {
             Id::RowAttributes => {
                 output.html = true;
                 text.clone_into(&mut output.attributes.row);
+            }
+            Id::CellAttributes if mode == Mode::Ours && number::duration(text).is_some() => {
+                return Err(Refusal::CellTime(text.to_owned()));
             }
             Id::CellAttributes => {
                 output.html = true;

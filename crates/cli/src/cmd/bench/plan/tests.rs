@@ -258,6 +258,24 @@ fn what_cannot_be_is_refused() {
             "the header line \"nonsense\" has no name before a colon",
         ),
         (
+            "-q 50 http://h/",
+            "\"50\" is no target: -q is ab's --quiet and takes no value; for a rate give --rate 50",
+        ),
+        (
+            "-D body.txt http://h/",
+            "\"body.txt\" is no target: -D is ab's --watchdog and takes no value; for a body from a \
+             file give --data @body.txt",
+        ),
+        (
+            "50",
+            "\"50\" is no URL for bench: a number alone is no host; write http://HOST/ for what you \
+             mean",
+        ),
+        (
+            "merge http://h/",
+            "\"merge\" is a reserved word: for a host of that name write http://merge/",
+        ),
+        (
             "ftp://h/",
             "\"ftp://h/\" is no URL for bench: the scheme is none of http, https, ajp, \
                       http+unix and ajp+unix",

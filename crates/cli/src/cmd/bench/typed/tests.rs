@@ -47,6 +47,15 @@ fn how_much_and_how_fast() {
     assert_eq!(load.warm_up, WarmUp::For(Duration::from_millis(500)));
 }
 
+/// What oha and hey call `-z` is no attribute of a cell; in ab mode it is.
+#[test]
+fn a_time_is_no_attribute_of_cells() {
+    let found = refusal(Mode::Ours, "-z 10s U");
+    assert!(found.to_string().ends_with("--duration 10s"), "{found}");
+    assert_eq!(typed(Mode::Ab, "-z 10s U").output.attributes.cell, "10s");
+    assert_eq!(ours("-z nowrap U").output.attributes.cell, "nowrap");
+}
+
 /// As ab 2.4: `-n` counts only behind `-t`.
 #[test]
 fn a_time_limit_sets_the_number_of_requests_in_ab_only() {

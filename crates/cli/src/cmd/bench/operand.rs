@@ -1,0 +1,208 @@
+//! Which words of a command line may be targets.
+//!
+//! Flags of other load generators take values that ab's of the same letter do not take (`-q 50` of
+//! hey, `-d 10s` of wrk), so that a value can be left over. Such a word must not become a server
+//! that load is sent to (`50` is the address 0.0.0.50). Everything here is refused before anything
+//! is sent; in ab mode ab's own rules hold instead.
+
+use super::flag::Id;
+use super::number;
+use super::refusal::Refusal;
+
+/// A word that is no flag and no flag's value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Operand {
+    pub(super) text: String,
+    /// It is the first word of the line.
+    pub(super) is_first: bool,
+    /// The flag that is directly before it, if that takes no value.
+    pub(super) behind: Option<Id>,
+}
+
+/// First words that are not hosts: they are kept for commands of their own.
+const RESERVED: [&str; 3] = ["report", "merge", "knee"];
+
+/// Looks at all operands of a line.
+///
+/// # Errors
+/// [`Refusal::Reserved`], [`Refusal::Stray`] with what was probably meant, or [`Refusal::Url`].
+pub(super) fn check(operands: &[Operand]) -> Result<(), Refusal> {
+    let is_only = operands.len() == 1;
+    for operand in operands {
+        let text = &operand.text;
+        if operand.is_first && RESERVED.contains(&text.as_str()) {
+            return Err(Refusal::Reserved(text.clone()));
+        }
+        let stray = |hint: String| {
+            let word = text.clone();
+            Err(Refusal::Stray { word, hint })
+        };
+        if has_scheme(text) {
+            continue;
+        }
+        if let Some(hint) = hint(operand, is_only) {
+            return stray(hint);
+        }
+        if !is_only {
+            return stray(
+                "with more than one target each needs a scheme, as in http://HOST/".to_owned(),
+            );
+        }
+        check_bare(text)?;
+    }
+    Ok(())
+}
+
+/// Looks at a target that may have no scheme.
+///
+/// # Errors
+/// [`Refusal::Url`] for a word that is more likely something else than a host.
+pub(super) fn check_bare(text: &str) -> Result<(), Refusal> {
+    let refuse = |reason| {
+        let url = text.to_owned();
+        Err(Refusal::Url { url, reason })
+    };
+    if has_scheme(text) {
+        return Ok(());
+    }
+    let is_number = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
+    let is_address = text.parse::<std::net::Ipv4Addr>().is_ok();
+    if !text.is_empty() && is_number(text) && !is_address {
+        return refuse("a number alone is no host; write http://HOST/ for what you mean");
+    }
+    let host = text.split(['?', '#']).next().unwrap_or_default();
+    if !text.is_empty() && !host.contains(['.', ':', '/']) && host != "localhost" {
+        return refuse(
+            "a single word may be a mistyped flag's value; for a host write http://HOST/",
+        );
+    }
+    Ok(())
+}
+
+fn has_scheme(text: &str) -> bool {
+    text.contains("://") || text.starts_with("http+unix:") || text.starts_with("ajp+unix:")
+}
+
+/// What was probably meant by a value behind a flag that takes none.
+fn hint(operand: &Operand, is_only: bool) -> Option<String> {
+    let text = &operand.text;
+    let is_number = number::amount(text).is_some();
+    let is_time = number::duration(text).is_some();
+    match operand.behind? {
+        Id::Quiet if is_number || !is_only => Some(format!(
+            "-q is ab's --quiet and takes no value; for a rate give --rate {text}"
+        )),
+        Id::NoPercentiles if is_time => Some(format!(
+            "-d is ab's --no-percentiles and takes no value; for a duration give --duration {text}"
+        )),
+        Id::NoPercentiles if !is_only => Some(format!(
+            "-d is ab's --no-percentiles and takes no value; for a body give --data {text}"
+        )),
+        Id::Watchdog if !is_only => Some(format!(
+            "-D is ab's --watchdog and takes no value; for a body from a file give --data @{text}"
+        )),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operand(text: &str) -> Operand {
+        Operand {
+            text: text.to_owned(),
+            is_first: false,
+            behind: None,
+        }
+    }
+
+    #[test]
+    fn a_lone_word_must_look_like_a_host() {
+        for text in [
+            "http://h/",
+            "ajp://h",
+            "http+unix:/run/a.sock",
+            "localhost",
+            "localhost?q",
+            "example.com",
+            "h:8080",
+            "h/",
+            "127.0.0.1",
+            "::1",
+        ] {
+            assert_eq!(check(&[operand(text)]), Ok(()), "{text}");
+        }
+        for text in ["50", "0.5", "host", "10s", "GET", "8080", "1.2.3"] {
+            let refusal = check(&[operand(text)]).unwrap_err();
+            assert!(matches!(refusal, Refusal::Url { .. }), "{text}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn of_several_each_has_a_scheme() {
+        let two = |one, other| check(&[operand(one), operand(other)]);
+        assert_eq!(two("http://a/", "ajp://b/"), Ok(()));
+        for (one, other) in [
+            ("http://a/", "b.c"),
+            ("body.txt", "http://a/"),
+            ("a.b", "c.d"),
+        ] {
+            assert!(
+                matches!(two(one, other), Err(Refusal::Stray { .. })),
+                "{one} {other}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_word_behind_a_flag_says_what_was_meant() {
+        let url = operand("http://h/");
+        for (text, flag, expected) in [
+            ("50", Id::Quiet, "--rate 50"),
+            ("10s", Id::NoPercentiles, "--duration 10s"),
+            ("1.5s", Id::NoPercentiles, "--duration 1.5s"),
+            ("hello", Id::NoPercentiles, "--data hello"),
+            ("body.txt", Id::Watchdog, "--data @body.txt"),
+        ] {
+            let stray = Operand {
+                behind: Some(flag),
+                ..operand(text)
+            };
+            let refusal = check(&[stray, url.clone()]).unwrap_err().to_string();
+            assert!(refusal.ends_with(expected), "{text}: {refusal}");
+        }
+        for (text, flag) in [("example.com", Id::Quiet), ("h.d/", Id::NoPercentiles)] {
+            let target = Operand {
+                behind: Some(flag),
+                ..operand(text)
+            };
+            assert_eq!(check(&[target]), Ok(()), "{text}");
+        }
+        for (text, flag) in [("50", Id::Quiet), ("10s", Id::NoPercentiles)] {
+            let lone = Operand {
+                behind: Some(flag),
+                ..operand(text)
+            };
+            assert!(
+                matches!(check(&[lone]), Err(Refusal::Stray { .. })),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn commands_to_come_are_no_hosts() {
+        for text in RESERVED {
+            let first = Operand {
+                is_first: true,
+                ..operand(text)
+            };
+            assert_eq!(check(&[first]), Err(Refusal::Reserved(text.to_owned())));
+        }
+        assert_eq!(check(&[operand("http://report/")]), Ok(()));
+    }
+}
