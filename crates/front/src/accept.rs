@@ -15,10 +15,12 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
+use crate::client::ClientConn;
 use crate::counters::{Culprit, Reason};
 use crate::descriptors::{Shortage, shortage};
 use crate::drain::Ending;
 use crate::listener::{Acceptor, Incoming, Listener};
+use crate::serve;
 use crate::worker::Worker;
 
 pub(crate) struct Accepting {
@@ -77,7 +79,7 @@ impl Accepting {
             }
         }
         listener.drain().end_grace();
-        self.worker.wake_all();
+        self.worker.watch().wake_all();
         if timeout_at(began + limit, self.finish()).await.is_err() {
             tracing::warn!(
                 worker = self.worker.index(),
@@ -126,20 +128,31 @@ impl Accepting {
         }
     }
 
+    /// Serves an accepted connection, if it is admitted.
     fn serve(&mut self, incoming: Incoming) {
+        let worker = &self.worker;
+        worker.counters().accepted();
+        let admitted = match worker.admission().admit(&worker.site().server, &incoming) {
+            Ok(admitted) => admitted,
+            Err(token) => {
+                tracing::debug!(remote = %incoming.remote, token, "connection refused");
+                self.count_refusal(token);
+                return;
+            }
+        };
         let listener = Arc::clone(&self.listener);
-        if let Some(serving) = self.worker.serve(listener, incoming) {
-            // tokio rounds a task up to a multiple of 128 bytes, and the allocator that to its next
-            // power of two; with a box of its own the future takes no more than it needs.
-            self.connections.spawn(Box::pin(serving));
-        }
+        let client = ClientConn::new(incoming, listener, worker.watch(), admitted);
+        let serving = serve::serve(Arc::clone(worker), client);
+        // tokio rounds a task up to a multiple of 128 bytes, and the allocator that to its next
+        // power of two; with a box of its own the future takes no more than it needs.
+        self.connections.spawn(Box::pin(serving));
     }
 
     async fn handle_failure(&mut self, error: &io::Error) {
         let Some(shortage) = shortage(error) else {
             // That one client's connection, gone before it was accepted.
             let reason = Reason::new(Culprit::Client, "accept-failed");
-            self.worker.counters().reason(reason);
+            self.worker.count(reason);
             tracing::debug!(%error, "cannot accept a connection");
             return;
         };
@@ -161,7 +174,7 @@ impl Accepting {
             Ok(incoming) => self.serve(incoming),
             // Leaving it in the queue would have it wait for a timeout of its own.
             Err(error) if shortage_of_descriptors(&error) => {
-                self.worker.reserve().refuse_one(acceptor);
+                self.worker.admission().reserve().refuse_one(acceptor);
                 self.count_refusal("descriptors-exhausted");
             }
             Err(_) => {}
@@ -170,7 +183,7 @@ impl Accepting {
 
     fn count_refusal(&self, token: &'static str) {
         let reason = Reason::new(Culprit::Front, token);
-        self.worker.counters().reason(reason);
+        self.worker.count(reason);
     }
 
     fn warn(&mut self, error: &io::Error) {

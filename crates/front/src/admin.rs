@@ -196,7 +196,7 @@ fn observe(shared: &Shared) -> Observed {
     let draining = shared.drain.has_begun();
     let usable = backends.is_empty() || backends.iter().any(|it| it.counts.share > 0);
     Observed {
-        counters: shared.counters.snapshot(),
+        counters: shared.counters.snapshot(shared.admission.open()),
         backends,
         log_lines_dropped: shared.access_log.dropped(),
         draining,

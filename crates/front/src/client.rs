@@ -21,10 +21,10 @@ use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;
 use tokio::io::AsyncWrite;
 
+use crate::admission::Admitted;
 use crate::config::ListenerConfig;
 use crate::listener::{Incoming, Listener};
 use crate::watch::{Watch, Watched};
-use crate::worker::Places;
 
 #[derive(Debug)]
 pub(crate) struct ClientConn {
@@ -39,7 +39,7 @@ pub(crate) struct ClientConn {
     /// What an exchange needs; an idle connection has none, for there are many of them.
     talk: Option<Box<Talk>>,
     /// Given back last, when the socket is closed.
-    _places: Places,
+    _admitted: Admitted,
 }
 
 /// A connection on which something was received.
@@ -131,7 +131,7 @@ impl ClientConn {
         incoming: Incoming,
         listener: Arc<Listener>,
         watch: &Arc<Watch>,
-        places: Places,
+        admitted: Admitted,
     ) -> Self {
         Self {
             stream: incoming.stream,
@@ -142,7 +142,7 @@ impl ClientConn {
             listener,
             watched: watch.join(),
             talk: None,
-            _places: places,
+            _admitted: admitted,
         }
     }
 

@@ -1,14 +1,15 @@
 //! What the front counted, and the reasons it gives.
 //!
-//! Counters are plain atomics, shared by all workers and read as one snapshot. Each refusal and
-//! failure is counted under its [`Reason`], the same that the access log shows.
+//! Each worker counts for itself; the counts are summed up when somebody asks for a snapshot. Each
+//! refusal and failure is counted under its [`Reason`], the same that the access log shows.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use catamaran_upstream::Culprit;
+use catamaran_upstream::{Count, PerWorker};
 use http::StatusCode;
 
 /// Why something was refused or failed: whose doing, and one word.
@@ -47,19 +48,30 @@ impl fmt::Display for Reason {
     }
 }
 
-#[derive(Debug, Default)]
+/// All counters of the front.
+#[derive(Debug)]
 pub(crate) struct Counters {
-    accepted: AtomicU64,
-    open: Arc<AtomicUsize>,
-    requests: AtomicU64,
-    /// By the status' first digit; 0 is a response that never got a head.
-    responses: [AtomicU64; 10],
-    retries: AtomicU64,
+    workers: PerWorker<WorkerCounters>,
+    /// Of threads that are no workers.
+    others: Reasons,
     reloads_applied: AtomicU64,
     reloads_refused: AtomicU64,
-    /// Rarely touched: only where something went wrong.
-    reasons: Mutex<BTreeMap<Reason, u64>>,
 }
+
+/// What one worker counts, on its own thread only.
+#[derive(Debug, Default)]
+pub(crate) struct WorkerCounters {
+    accepted: Count,
+    requests: Count,
+    /// By the status' first digit; 0 is a response that never got a head.
+    responses: [Count; 10],
+    retries: Count,
+    reasons: Reasons,
+}
+
+/// How often each reason was given. Rarely touched: only where something went wrong.
+#[derive(Debug, Default)]
+struct Reasons(Mutex<BTreeMap<Reason, u64>>);
 
 /// The front's counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,33 +95,18 @@ pub struct CountersSnapshot {
 }
 
 impl Counters {
-    /// Counts a connection, until the guard is dropped. `None` if there are `max` already.
-    pub(crate) fn connect(&self, max: usize) -> Option<OpenConnection> {
-        self.accepted.fetch_add(1, Ordering::Relaxed);
-        if self.open.fetch_add(1, Ordering::Relaxed) >= max {
-            self.open.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(OpenConnection(Arc::clone(&self.open)))
-    }
-
-    pub(crate) fn open(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn request(&self) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn response(&self, status: Option<StatusCode>) {
-        let digit = status.map_or(0, |status| usize::from(status.as_u16() / 100));
-        if let Some(counter) = self.responses.get(digit) {
-            counter.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            workers: PerWorker::new(workers, |_| WorkerCounters::default()),
+            others: Reasons::default(),
+            reloads_applied: AtomicU64::new(0),
+            reloads_refused: AtomicU64::new(0),
         }
     }
 
-    pub(crate) fn retry(&self) {
-        self.retries.fetch_add(1, Ordering::Relaxed);
+    /// What a worker counts, for its thread to add to.
+    pub(crate) fn of(&self, worker: usize) -> &WorkerCounters {
+        &self.workers[worker]
     }
 
     pub(crate) fn reload(&self, applied: bool) {
@@ -121,36 +118,98 @@ impl Counters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a refusal or a failure outside of workers.
     pub(crate) fn reason(&self, reason: Reason) {
-        // Nothing panics under the lock, so poison carries no news.
-        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
-        *reasons.entry(reason).or_default() += 1;
+        self.others.add(reason);
     }
 
-    pub(crate) fn snapshot(&self) -> CountersSnapshot {
-        CountersSnapshot {
-            accepted: self.accepted.load(Ordering::Relaxed),
-            open: self.open(),
-            requests: self.requests.load(Ordering::Relaxed),
-            responses: std::array::from_fn(|digit| self.responses[digit].load(Ordering::Relaxed)),
-            retries: self.retries.load(Ordering::Relaxed),
+    /// The sums over all workers; `open` is the number of connections.
+    pub(crate) fn snapshot(&self, open: usize) -> CountersSnapshot {
+        let mut sum = CountersSnapshot {
+            open,
             reloads_applied: self.reloads_applied.load(Ordering::Relaxed),
             reloads_refused: self.reloads_refused.load(Ordering::Relaxed),
-            reasons: self
-                .reasons
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone(),
+            reasons: self.others.lock().clone(),
+            ..CountersSnapshot::default()
+        };
+        for worker in self.workers.iter() {
+            worker.add_to(&mut sum);
+        }
+        sum
+    }
+}
+
+impl WorkerCounters {
+    /// A connection was accepted, admitted or not.
+    pub(crate) fn accepted(&self) {
+        self.accepted.increment();
+    }
+
+    pub(crate) fn request(&self) {
+        self.requests.increment();
+    }
+
+    pub(crate) fn response(&self, status: Option<StatusCode>) {
+        let digit = status.map_or(0, |status| usize::from(status.as_u16() / 100));
+        if let Some(counter) = self.responses.get(digit) {
+            counter.increment();
+        }
+    }
+
+    pub(crate) fn retry(&self) {
+        self.retries.increment();
+    }
+
+    pub(crate) fn reason(&self, reason: Reason) {
+        self.reasons.add(reason);
+    }
+
+    fn add_to(&self, sum: &mut CountersSnapshot) {
+        sum.accepted += self.accepted.read();
+        sum.requests += self.requests.read();
+        for (sum, responses) in sum.responses.iter_mut().zip(&self.responses) {
+            *sum += responses.read();
+        }
+        sum.retries += self.retries.read();
+        for (reason, count) in self.reasons.lock().iter() {
+            *sum.reasons.entry(*reason).or_default() += count;
         }
     }
 }
 
-/// A connection counted as open.
-#[derive(Debug)]
-pub(crate) struct OpenConnection(Arc<AtomicUsize>);
+impl Reasons {
+    fn add(&self, reason: Reason) {
+        *self.lock().entry(reason).or_default() += 1;
+    }
 
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Reason, u64>> {
+        // Nothing panics under the lock, so poison carries no news.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_the_sum_over_workers() {
+        let counters = Counters::new(2);
+        let reason = Reason::new(Culprit::Front, "panic");
+        for worker in [0, 1, 1] {
+            let worker = counters.of(worker);
+            worker.accepted();
+            worker.request();
+            worker.response(Some(StatusCode::NOT_FOUND));
+            worker.reason(reason);
+        }
+        counters.of(0).retry();
+        counters.of(1).response(None);
+        counters.reason(reason);
+        counters.reload(true);
+        let sum = counters.snapshot(5);
+        assert_eq!((sum.accepted, sum.open, sum.requests), (3, 5, 3));
+        assert_eq!((sum.responses[4], sum.responses[0], sum.retries), (3, 1, 1));
+        assert_eq!((sum.reloads_applied, sum.reasons[&reason]), (1, 4));
     }
 }

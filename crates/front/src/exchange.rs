@@ -132,7 +132,7 @@ impl<'a> Exchange<'a> {
     ) -> Result<(), Failure> {
         let (upstream, path) = self.route(site, &head)?;
         self.upstream = Some(upstream);
-        upstream.allowance.request();
+        upstream.retry_budget.request(self.worker.index());
         let outgoing = Outgoing::new(self.worker, (site, upstream), client, head, path)?;
         self.client_ip = outgoing.identity.ip;
         let served = self.try_backends(upstream, client, &outgoing).await;
@@ -214,7 +214,7 @@ impl<'a> Exchange<'a> {
                 Retry::Fresh => Some(index),
                 Retry::Other => None,
             };
-            if !upstream.allowance.retry() {
+            if !upstream.retry_budget.retry() {
                 let reason = Reason::new(Culprit::Front, "retry-budget");
                 self.worker.counters().reason(reason);
                 return Err(failed.failure);

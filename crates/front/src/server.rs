@@ -10,16 +10,16 @@ use tokio::runtime::{self, Handle, Runtime};
 use tokio::sync::mpsc;
 
 use crate::access_log::{AccessLog, Opened};
-use crate::addresses::Addresses;
 use crate::admin::Admin;
+use crate::admission::Admission;
 use crate::config::{Config, ListenAddress};
 use crate::counters::{Counters, CountersSnapshot};
-use crate::descriptors::Reserve;
 use crate::drain::{Drain, Ending};
+use crate::event_loop::{self, Assignment};
 use crate::handover::{Inheritance, Taken};
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Listener};
 use crate::site::{BackendStatus, Site};
-use crate::worker::{Assignment, Shared, Worker};
+use crate::worker::{Shared, Worker};
 
 /// Why the front did not start.
 #[derive(Debug, Error)]
@@ -104,9 +104,8 @@ pub fn start_inheriting(
     let shared = Arc::new(Shared {
         site: ArcSwap::from_pointee(site),
         access_log: AccessLog::new(count),
-        counters: Counters::default(),
-        addresses: Addresses::default(),
-        reserve: Reserve::new(),
+        counters: Counters::new(count),
+        admission: Admission::new(),
         drain: Drain::default(),
     });
     let mut running = Running::spawn(&shared, count).map_err(StartError::Worker)?;
@@ -186,7 +185,7 @@ impl Running {
     /// The counters at this moment.
     #[must_use]
     pub fn counters(&self) -> CountersSnapshot {
-        self.shared.counters.snapshot()
+        self.shared.counters.snapshot(self.shared.admission.open())
     }
 
     /// Every backend of the configuration in force, at this moment.
@@ -277,7 +276,7 @@ impl RunningWorker {
         let (assignments, assigned) = mpsc::channel(4);
         let thread = std::thread::Builder::new()
             .name(format!("worker-{}", worker.index()))
-            .spawn(move || runtime.block_on(worker.run(assigned)))?;
+            .spawn(move || runtime.block_on(event_loop::run(worker, assigned)))?;
         Ok(Self {
             thread,
             runtime: handle,

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use catamaran_balance::{Balancer, Candidate};
 use catamaran_upstream::{Backend, BackendCounts, Settings};
 
-use crate::allowance::Allowance;
 use crate::config::{BackendConfig, Config, Protocol, ServerConfig, UpstreamConfig};
 use crate::forwarded::Via;
+use crate::retry_budget::SharedRetryBudget;
 use crate::route::RouteTable;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) members: Vec<Member>,
     pub(crate) retries: u32,
-    pub(crate) allowance: Allowance,
+    pub(crate) retry_budget: SharedRetryBudget,
     /// One for each worker. The mutex is never contended: a worker is one thread.
     turns: Box<[Mutex<Turns>]>,
 }
@@ -139,7 +139,7 @@ impl Upstream {
                 .map(|it| Member::new(&config.name, it, workers, reusable))
                 .collect(),
             retries: config.retries,
-            allowance: Allowance::new(),
+            retry_budget: SharedRetryBudget::new(workers),
             turns: (0..workers).map(turns).collect(),
         }
     }

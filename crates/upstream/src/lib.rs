@@ -57,6 +57,7 @@ mod lease;
 mod pool;
 mod request;
 mod settings;
+mod worker_local;
 
 pub use backend::{Backend, BackendCounts, Reuse};
 pub use catamaran_ajp::IpText;
@@ -66,3 +67,4 @@ pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use lease::Lease;
 pub use request::{ClientFacts, Request};
 pub use settings::Settings;
+pub use worker_local::{Count, PerWorker};

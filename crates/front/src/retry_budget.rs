@@ -1,39 +1,39 @@
 //! The retries an upstream may still have, shared by all workers.
 //!
-//! The rule is [`catamaran_balance::RetryBudget`]'s. A request costs one atomic addition; the lock
-//! is taken only when something is to be retried.
+//! The rule is [`catamaran_balance::RetryBudget`]'s. Each worker counts its requests for itself; the
+//! lock is taken, and the counts are summed up, only when something is to be retried.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use catamaran_balance::RetryBudget;
+use catamaran_upstream::{Count, PerWorker};
 use tokio::time::Instant;
 
 #[derive(Debug)]
-pub(crate) struct Allowance {
-    requests: AtomicU64,
+pub(crate) struct SharedRetryBudget {
+    requests: PerWorker<Count>,
     origin: Instant,
     budget: Mutex<RetryBudget>,
 }
 
-impl Allowance {
-    pub(crate) fn new() -> Self {
+impl SharedRetryBudget {
+    pub(crate) fn new(workers: usize) -> Self {
         Self {
-            requests: AtomicU64::new(0),
+            requests: PerWorker::new(workers, |_| Count::default()),
             origin: Instant::now(),
             budget: Mutex::new(RetryBudget::new(Duration::ZERO)),
         }
     }
 
     /// Counts a request, by which retries are earned.
-    pub(crate) fn request(&self) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn request(&self, worker: usize) {
+        self.requests[worker].increment();
     }
 
     /// Takes one retry, if there is one.
     pub(crate) fn retry(&self) -> bool {
-        let requests = self.requests.load(Ordering::Relaxed);
+        let requests = self.requests.sum();
         let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
         budget.spend(self.origin.elapsed(), requests)
     }

@@ -1,0 +1,143 @@
+//! Which connections are admitted, and who makes room when descriptors run out.
+//!
+//! The limits hold for the whole front, so their counts are shared by the workers. They are touched
+//! when a connection begins and when it ends, never for a request.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::addresses::{Addresses, Counted};
+use crate::config::ServerConfig;
+use crate::descriptors::Reserve;
+use crate::forwarded::is_trusted;
+use crate::listener::Incoming;
+use crate::watch::Tick;
+
+/// What all workers' connections have in common.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    open: Arc<AtomicUsize>,
+    addresses: Addresses,
+    reserve: Reserve,
+}
+
+/// An admitted connection: counted until dropped.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    _open: OpenConnection,
+    _of_address: Option<Counted>,
+}
+
+/// A connection counted as open.
+#[derive(Debug)]
+struct OpenConnection(Arc<AtomicUsize>);
+
+impl Admission {
+    pub(crate) fn new() -> Self {
+        Self {
+            open: Arc::default(),
+            addresses: Addresses::default(),
+            reserve: Reserve::new(),
+        }
+    }
+
+    /// Connections open now.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// The descriptor that is held for bad times.
+    pub(crate) fn reserve(&self) -> &Reserve {
+        &self.reserve
+    }
+
+    /// Counts a connection in, or says in a token why it is not admitted.
+    pub(crate) fn admit(
+        &self,
+        server: &ServerConfig,
+        incoming: &Incoming,
+    ) -> Result<Admitted, &'static str> {
+        let open = self.connect(server.connections_max);
+        let open = open.ok_or("connections-max")?;
+        let ip = incoming.remote.ip();
+        let max = server
+            .connections_per_address
+            .filter(|_| incoming.is_tcp() && !is_trusted(&server.trusted_proxies, ip));
+        let of_address = match max {
+            Some(max) => {
+                let counted = self.addresses.connect(ip, max.get());
+                Some(counted.ok_or("connections-per-address")?)
+            }
+            None => None,
+        };
+        Ok(Admitted {
+            _open: open,
+            _of_address: of_address,
+        })
+    }
+
+    fn connect(&self, max: usize) -> Option<OpenConnection> {
+        if self.open.fetch_add(1, Ordering::Relaxed) >= max {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(OpenConnection(Arc::clone(&self.open)))
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Which idle clients of a worker are closed to make room for others.
+#[derive(Debug, Default)]
+pub(crate) struct Shedding {
+    /// Those that have been idle since this tick or an earlier one.
+    before: AtomicU64,
+}
+
+impl Shedding {
+    /// From now on, those that have been idle for [`SHED_IDLE`].
+    pub(crate) fn begin(&self, now: Tick) {
+        let before = u64::from(now.before(SHED_IDLE));
+        self.before.store(before, Ordering::Relaxed);
+    }
+
+    /// Whether a client that has been idle since then must make room.
+    pub(crate) fn concerns(&self, since: Tick) -> bool {
+        u64::from(since) < self.before.load(Ordering::Relaxed)
+    }
+}
+
+/// An idle client of this age makes room when descriptors run out: long enough that whoever just
+/// connected, or is about to send the next of several requests, is spared.
+const SHED_IDLE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_counted_until_it_is_closed() {
+        let admission = Admission::new();
+        let first = admission.connect(1);
+        assert!(first.is_some() && admission.connect(1).is_none());
+        assert_eq!(admission.open(), 1);
+        drop(first);
+        assert_eq!(admission.open(), 0);
+        assert!(admission.connect(1).is_some());
+    }
+
+    #[test]
+    fn whoever_just_connected_is_spared() {
+        let shedding = Shedding::default();
+        assert!(!shedding.concerns(Tick::START));
+        let now = Tick::START + 3 * SHED_IDLE;
+        shedding.begin(now);
+        assert!(shedding.concerns(Tick::START));
+        assert!(!shedding.concerns(now));
+    }
+}

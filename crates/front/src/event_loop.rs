@@ -1,0 +1,50 @@
+//! What a worker's thread runs: its clock, its sockets, and the care for what is unused.
+//!
+//! A worker is given sockets to accept from while it runs; for each it has one task, which owns the
+//! connections accepted there. It ends when a drain has begun and all of these tasks have ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::accept::Accepting;
+use crate::client;
+use crate::listener::{Acceptor, Listener};
+use crate::worker::Worker;
+
+/// A socket that a worker is to accept from.
+pub(crate) type Assignment = (Arc<Listener>, Arc<Acceptor>);
+
+/// Accepts and serves until the drain is over.
+pub(crate) async fn run(worker: Arc<Worker>, mut assignments: mpsc::Receiver<Vec<Assignment>>) {
+    let mut ticking = JoinSet::new();
+    ticking.spawn(Arc::clone(worker.watch()).run());
+    let mut accepting = JoinSet::new();
+    let mut sweep = interval(SWEEP_PERIOD);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            Some(assigned) = assignments.recv() => {
+                for (listener, acceptor) in assigned {
+                    let task = Accepting::new(Arc::clone(&worker), listener, acceptor);
+                    accepting.spawn(task.run());
+                }
+            }
+            _ = worker.drain().begun() => break,
+            _ = sweep.tick() => {
+                worker.site().sweep(worker.index());
+                client::trim();
+            }
+            // A listener that a reload removed.
+            Some(_) = accepting.join_next() => {}
+        }
+    }
+    while accepting.join_next().await.is_some() {}
+}
+
+/// How often unused backend connections are looked after.
+const SWEEP_PERIOD: Duration = Duration::from_secs(1);
