@@ -11,7 +11,7 @@ mod exchange;
 pub(crate) mod feed;
 
 use bytes::BytesMut;
-use catamaran_http1::{Authority, BodyLength, Client, Limits, Request, ResponseHead, Server};
+use catamaran_http1::{Authority, BodyLength, Client, Limits, Request, Response, Server};
 use http::{HeaderMap, Method};
 
 use self::feed::{Ending, SeenRequest, SeenResponse, ask, serve};
@@ -170,7 +170,6 @@ fn relayed_request(seen: &SeenRequest) -> BytesMut {
         query: head.target.query.as_deref(),
         host: &host,
         headers: &head.headers,
-        extra: &[],
         body: head.body,
     };
     let mut client = Client::new(Limits::response());
@@ -196,7 +195,7 @@ fn relayed_response(seen: &SeenResponse, method: &Method) -> BytesMut {
     let body = head
         .content_length
         .map_or(BodyLength::Unknown, BodyLength::Known);
-    let head = ResponseHead {
+    let head = Response {
         status: head.status,
         reason: head.reason.as_deref(),
         headers: &head.headers,

@@ -10,6 +10,7 @@ mod request;
 mod skim;
 
 use bytes::{Buf, Bytes, BytesMut};
+use catamaran_message::ResponseHead;
 use http::Method;
 
 use crate::{
@@ -21,7 +22,6 @@ use crate::{
 };
 
 pub use self::{
-    head::ResponseHead,
     request::{Attribute, Request},
     skim::{KnownHead, Outline, Skimmed},
 };
@@ -232,7 +232,7 @@ impl Client {
 
     /// Takes back a head that is not needed any more, for the next one to use its memory.
     pub fn recycle(&mut self, mut head: Box<ResponseHead>) {
-        head.forget();
+        head.clear();
         self.spare = Some(head);
     }
 
@@ -365,7 +365,7 @@ fn receive_head(
     if exchange.response.has_head() {
         return Err(Violation::HeadTwice.into());
     }
-    head.read(payload, config.response_fields_max)?;
+    head::read(payload, config.response_fields_max, &mut head)?;
     if head.status.is_informational() {
         exchange.response.interim(config.interim_max)?;
         return Ok(ClientEvent::Interim(head));

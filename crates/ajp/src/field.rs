@@ -56,17 +56,6 @@ pub(crate) fn make_room(
     room.map_err(|_| FieldFault::TooMany { max })
 }
 
-/// Empties a map, and keeps its memory for the next head if that is not much.
-pub(crate) fn forget(headers: &mut HeaderMap) {
-    match headers.capacity() {
-        0..=KEPT_CAPACITY_MAX => headers.clear(),
-        _ => *headers = HeaderMap::new(),
-    }
-}
-
-/// Fields that most heads have fewer of.
-const KEPT_CAPACITY_MAX: usize = 48;
-
 /// The longest body of a known length: what every peer can count.
 pub(crate) const LENGTH_MAX: u64 = i64::MAX as u64;
 

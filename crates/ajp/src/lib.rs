@@ -95,9 +95,9 @@ pub mod packet;
 pub mod server;
 pub mod wire;
 
-pub use catamaran_message::BodyLength;
-pub use client::{Attribute, Client, ClientConfig, ClientEvent, Request, ResponseHead};
+pub use catamaran_message::{BodyLength, Response, ResponseHead};
+pub use client::{Attribute, Client, ClientConfig, ClientEvent, Request};
 pub use error::{BodyError, Fault, RequestError, ResponseError};
 pub use ip::IpText;
 pub use packet::{PacketSize, PacketSizeError};
-pub use server::{Attributes, End, RequestHead, Response, Server, ServerConfig, ServerEvent, Ssl};
+pub use server::{Attributes, End, RequestHead, Server, ServerConfig, ServerEvent, Ssl};

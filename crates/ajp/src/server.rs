@@ -9,10 +9,11 @@
 mod head;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use catamaran_message::{BodyLength, Response};
+use http::{HeaderMap, Method, StatusCode};
 
 use crate::{
-    BodyLength, Fault, PacketSize, ResponseError, code,
+    Fault, PacketSize, ResponseError, code,
     error::BodyFault,
     exchange::Exchange,
     field,
@@ -63,22 +64,6 @@ pub enum ServerEvent {
     /// The body is complete; only after a head whose body is not `Known(0)`. After [`End::Owed`]:
     /// what was owed has arrived.
     BodyEnd,
-}
-
-/// The head of a response to be sent.
-#[derive(Clone, Copy, Debug)]
-pub struct Response<'a> {
-    /// The status, 200 to 999.
-    pub status: StatusCode,
-    /// The phrase behind it; `None` is the usual one.
-    pub reason: Option<&'a [u8]>,
-    /// Fields. Those that concern one connection only are left out, and so is Content-Length, which
-    /// `body` stands for.
-    pub headers: &'a HeaderMap,
-    /// Further ones, sent as they are: what a server adds to every response.
-    pub extra: &'a [(&'a HeaderName, &'a HeaderValue)],
-    /// How long the body is. A known length is announced, and binding.
-    pub body: BodyLength,
 }
 
 /// What [`Server::send_end`] did.

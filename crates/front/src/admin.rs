@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use catamaran_http1::{BodyLength, Limits, ResponseHead, Server, ServerEvent};
+use catamaran_http1::{BodyLength, Limits, Response, Server, ServerEvent};
 use catamaran_transport::Stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
@@ -218,7 +218,7 @@ impl Page {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.kind));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let head = ResponseHead {
+        let head = Response {
             status: self.status,
             reason: None,
             headers: &headers,

@@ -12,10 +12,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use catamaran_http1::{
-    BodyError, BodyLength, Fault, Limits, RequestHead, ResponseError, ResponseHead, Server,
-    ServerEvent,
-};
+pub(crate) use catamaran_http1::ResponseError;
+use catamaran_http1::{BodyError, Fault, Limits, RequestHead, Server, ServerEvent};
+use catamaran_message::{BodyLength, Response};
 use catamaran_transport::{FreeList, Output, Stream, buffers};
 use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;
@@ -123,6 +122,13 @@ pub(crate) enum ClientError {
     Io(#[source] io::Error),
     #[error("the client broke HTTP/1.1")]
     Fault(#[source] Fault),
+}
+
+impl ClientError {
+    /// The request's body ended before its announced length.
+    pub(crate) fn truncated_body() -> Self {
+        Self::Fault(Fault::TruncatedBody)
+    }
 }
 
 impl ClientConn {
@@ -292,7 +298,7 @@ impl ClientConn {
             .send_interim(status, headers, talk.output.staging());
     }
 
-    pub(crate) fn send_head(&mut self, head: &ResponseHead<'_>) -> Result<(), ResponseError> {
+    pub(crate) fn send_head(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
         // A drain may have begun since the request came: the client must not send another.
         let draining = self.listener.drain().has_begun();
         let talk = self.talk();

@@ -1,41 +1,29 @@
 //! The `Date` field's value (RFC 9110, section 6.6.1), made anew once a second on each thread.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::time::SystemTime;
 
-/// A date in the fixed format, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HttpDate([u8; LENGTH]);
+use http::HeaderValue;
 
-impl HttpDate {
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-/// The present date.
-pub(crate) fn now() -> HttpDate {
+/// The present date in the fixed format, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub(crate) fn now() -> HeaderValue {
     thread_local! {
-        static LAST: Cell<(u64, HttpDate)> = const { Cell::new((0, HttpDate([b' '; LENGTH]))) };
+        static LAST: RefCell<(u64, HeaderValue)> =
+            const { RefCell::new((0, HeaderValue::from_static(""))) };
     }
     let now = SystemTime::now();
     let second = now
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
-    let (last_second, last) = LAST.get();
-    if last_second == second {
-        return last;
-    }
-    let mut bytes = [b' '; LENGTH];
-    // The format has a fixed length for all years of four digits.
-    for (slot, byte) in bytes.iter_mut().zip(httpdate::fmt_http_date(now).bytes()) {
-        *slot = byte;
-    }
-    LAST.set((second, HttpDate(bytes)));
-    HttpDate(bytes)
+    LAST.with_borrow_mut(|(last_second, date)| {
+        if *last_second != second {
+            *last_second = second;
+            *date = HeaderValue::try_from(httpdate::fmt_http_date(now))
+                .expect("a date is letters, digits and punctuation");
+        }
+        date.clone()
+    })
 }
-
-const LENGTH: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
 
 #[cfg(test)]
 mod tests {
@@ -43,7 +31,7 @@ mod tests {
 
     #[test]
     fn it_is_a_date_of_now() {
-        let text = std::str::from_utf8(&now().0).expect("text").to_owned();
+        let text = now().to_str().expect("text").to_owned();
         let parsed = httpdate::parse_http_date(&text).expect("a date");
         let age = SystemTime::now()
             .duration_since(parsed)

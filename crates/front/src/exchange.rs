@@ -13,8 +13,8 @@ use std::error::Error;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
-use catamaran_http1::{self as http1, RequestHead, Scheme};
-use catamaran_message::BodyLength;
+use catamaran_http1::{RequestHead, Scheme};
+use catamaran_message::{BodyLength, Response};
 use catamaran_upstream::{Culprit, Reuse};
 use http::StatusCode;
 use tokio::time::Instant;
@@ -329,7 +329,7 @@ impl<'a> Exchange<'a> {
         }
         let page = respond::page(failure.status, self.id);
         let fields = respond::fields(failure.status, self.id);
-        let head = http1::ResponseHead {
+        let head = Response {
             status: failure.status,
             reason: None,
             headers: &fields,

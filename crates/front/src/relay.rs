@@ -13,16 +13,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use catamaran_http1 as http1;
-use catamaran_message::BodyLength;
+use catamaran_message::{BodyLength, Response, ResponseHead};
 use catamaran_transport::ByteQueue;
-use catamaran_upstream::{Error as UpstreamError, Event, Head, Lease};
+use catamaran_upstream::{Error as UpstreamError, Event, Lease};
 use http::header::DATE;
 use http::{StatusCode, Version};
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::client::{BodyPart, ClientConn, ClientError};
+use crate::client::{BodyPart, ClientConn, ClientError, ResponseError};
 use crate::config::{BackendConfig, ListenerConfig};
 use crate::pace::{Demand, Pace};
 use crate::replay::Replay;
@@ -76,7 +75,7 @@ pub(crate) enum RelayError {
     #[error("the exchange took too long")]
     ExchangeTimeout,
     #[error("the response cannot be sent to the client")]
-    Response(#[source] http1::ResponseError),
+    Response(#[source] ResponseError),
     #[error("the response is not as long as announced")]
     ResponseLength,
     #[error(transparent)]
@@ -220,7 +219,7 @@ impl<'a> Relay<'a> {
         self.upload = Upload::Done;
         if !self.lease.finish_body() {
             // The codec that counted the bytes in has counted them to the end.
-            let short = ClientError::Fault(http1::Fault::TruncatedBody);
+            let short = ClientError::truncated_body();
             return Err(RelayError::Client(short));
         }
         self.backend_moved = self.now();
@@ -360,7 +359,7 @@ impl<'a> Relay<'a> {
         Ok(())
     }
 
-    fn handle_head(&mut self, head: &Head) -> Result<(), RelayError> {
+    fn handle_head(&mut self, head: &ResponseHead) -> Result<(), RelayError> {
         self.progress.head_at = self.terms.timed.then(Instant::now);
         let gives_up_early = !self.progress.body_complete && !head.status.is_success();
         if gives_up_early {
@@ -369,8 +368,8 @@ impl<'a> Relay<'a> {
         // Without a hash: there are few, and it is one of the first.
         let dated = head.headers.keys().any(|name| *name == DATE);
         let date = (!dated).then(crate::date::now);
-        let extra = date.as_ref().map(|date| ("date", date.as_bytes()));
-        let head = http1::ResponseHead {
+        let extra = date.as_ref().map(|date| (&DATE, date));
+        let head = Response {
             status: head.status,
             reason: head.reason.as_deref(),
             headers: &head.headers,

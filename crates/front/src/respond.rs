@@ -19,9 +19,7 @@ pub(crate) fn fields(status: StatusCode, id: RequestId) -> HeaderMap {
         HeaderValue::from_static("text/html; charset=utf-8"),
     );
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Ok(date) = HeaderValue::from_bytes(date::now().as_bytes()) {
-        fields.insert(DATE, date);
-    }
+    fields.insert(DATE, date::now());
     if let Ok(id) = HeaderValue::try_from(id.to_string()) {
         fields.insert(HeaderName::from_static("x-request-id"), id);
     }

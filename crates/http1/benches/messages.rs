@@ -9,8 +9,8 @@ use std::hint::black_box;
 
 use bytes::BytesMut;
 use catamaran_http1::{
-    BodyLength, Client, ClientEvent, Fault, Limits, Request, RequestError, ResponseError,
-    ResponseHead, Server, ServerEvent,
+    BodyLength, Client, ClientEvent, Fault, Limits, Request, RequestError, Response, ResponseError,
+    Server, ServerEvent,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
@@ -48,11 +48,12 @@ fn main() {
 /// The server role: a request comes in, a response goes out.
 fn serve(server: &mut Server, exchanges: u32) {
     let headers = response_fields();
-    let response = ResponseHead {
+    let date = HeaderValue::from_static("Sat, 21 Nov 2026 02:30:09 GMT");
+    let response = Response {
         status: StatusCode::OK,
         reason: None,
         headers: &headers,
-        extra: &[("Date", b"Sat, 21 Nov 2026 02:30:09 GMT")],
+        extra: &[(&header::DATE, &date)],
         body: BodyLength::Known(BODY.len() as u64),
     };
     let mut input = BytesMut::with_capacity(BUFFER_BYTES);
@@ -84,7 +85,7 @@ fn drop_request(event: Option<ServerEvent>) {
 #[inline(never)]
 fn server_send_head(
     server: &mut Server,
-    response: &ResponseHead<'_>,
+    response: &Response<'_>,
     out: &mut BytesMut,
 ) -> Result<(), ResponseError> {
     server.send_head(black_box(response), out)
@@ -105,7 +106,6 @@ fn ask(client: &mut Client, exchanges: u32) {
         query: Some(b"name=world"),
         host: b"app.example.com",
         headers: &headers,
-        extra: &[],
         body: BodyLength::Known(0),
     };
     let mut input = BytesMut::with_capacity(BUFFER_BYTES);

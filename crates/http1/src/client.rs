@@ -4,15 +4,15 @@
 //! response may be complete before its request is.
 
 use bytes::{Bytes, BytesMut};
-use catamaran_message::BodyLength;
-use http::{HeaderMap, Method};
+use catamaran_message::{BodyLength, ResponseHead};
+use http::Method;
 
 use crate::body::Encoder;
 use crate::conn::{Conn, Received, Role};
 use crate::error::{BodyError, Fault, RequestError};
 use crate::head::encode::{self, Announcement, ConnectionOption};
 use crate::head::scan::RawHead;
-use crate::head::{ReceivedHead, Request, forget_fields, host, response, target};
+use crate::head::{Request, host, response, target};
 use crate::limits::Limits;
 
 /// One connection as its client sees it.
@@ -24,17 +24,17 @@ pub struct Client {
     /// Interim responses to the current request, and their size.
     interim_count: usize,
     interim_bytes: usize,
-    /// An empty map, for its memory.
-    spare: HeaderMap,
+    /// An empty head, for its memory.
+    spare: Option<Box<ResponseHead>>,
 }
 
 /// What [`Client::receive`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
     /// An interim response (1xx), before the final one.
-    Interim(ReceivedHead),
+    Interim(Box<ResponseHead>),
     /// The final response begins.
-    Head(ReceivedHead),
+    Head(Box<ResponseHead>),
     /// A piece of its body, never empty.
     Body(Bytes),
     /// The response is complete; follows every head.
@@ -50,7 +50,7 @@ impl Client {
             is_head: false,
             interim_count: 0,
             interim_bytes: 0,
-            spare: HeaderMap::new(),
+            spare: None,
         }
     }
 
@@ -73,7 +73,7 @@ impl Client {
             false => ConnectionOption::Close,
         };
         encode::begin_request(request, out);
-        encode::end_head(request.extra, announcement, connection, out);
+        encode::end_head(announcement, connection, out);
         self.is_head = *request.method == Method::HEAD;
         self.interim_count = 0;
         self.interim_bytes = 0;
@@ -133,11 +133,10 @@ impl Client {
         }
     }
 
-    /// Takes back the fields of a head that is not needed any more, for the next one to use their
-    /// memory.
-    pub fn recycle(&mut self, mut headers: HeaderMap) {
-        forget_fields(&mut headers);
-        self.spare = headers;
+    /// Takes back a head that is not needed any more, for the next one to use its memory.
+    pub fn recycle(&mut self, mut head: Box<ResponseHead>) {
+        head.clear();
+        self.spare = Some(head);
     }
 
     /// The server closed its sending side. Call it after `receive` has returned `None`.
@@ -171,8 +170,9 @@ impl Client {
     }
 
     fn receive_head(&mut self, raw: &RawHead) -> Result<ClientEvent, Fault> {
-        let response = response::decode(raw, self.is_head, std::mem::take(&mut self.spare))?;
-        if response.head.status.is_informational() {
+        let mut head = self.spare.take().unwrap_or_default();
+        let rest = response::decode(raw, self.is_head, &mut head)?;
+        if head.status.is_informational() {
             self.interim_count += 1;
             self.interim_bytes += raw.bytes.len();
             let limits = self.conn.limits();
@@ -182,13 +182,13 @@ impl Client {
                 return Err(Fault::InterimFlood);
             }
             self.conn.expect_head();
-            return Ok(ClientEvent::Interim(response.head));
+            return Ok(ClientEvent::Interim(head));
         }
-        if !response.keep_alive {
+        if !rest.keep_alive {
             self.conn.close_after();
         }
-        self.conn.expect_body(response.decoder);
-        Ok(ClientEvent::Head(response.head))
+        self.conn.expect_body(rest.decoder);
+        Ok(ClientEvent::Head(head))
     }
 }
 
@@ -210,9 +210,6 @@ fn check(request: &Request<'_>) -> Result<(), RequestError> {
     }
     if !host::is_sendable(request.host) {
         return Err(RequestError::Host);
-    }
-    if !encode::are_valid(request.extra) {
-        return Err(RequestError::ExtraField);
     }
     Ok(())
 }

@@ -221,9 +221,6 @@ pub enum ResponseError {
     /// A 1xx status as the final one; [`Server::send_interim`](crate::Server) sends those.
     #[error("an interim status cannot end an exchange")]
     InterimStatus,
-    /// An extra field whose name is not a token or whose value has a control byte.
-    #[error("an extra field has an invalid name or value")]
-    ExtraField,
 }
 
 /// A request head that cannot be sent. Nothing was written.
@@ -242,9 +239,6 @@ pub enum RequestError {
     /// A host that is empty or has a byte no host may have.
     #[error("invalid host")]
     Host,
-    /// An extra field whose name is not a token or whose value has a control byte.
-    #[error("an extra field has an invalid name or value")]
-    ExtraField,
 }
 
 /// A body that cannot be ended as its head promised. The connection must be cut, so that the

@@ -16,8 +16,8 @@ pub(crate) mod status_line;
 pub(crate) mod target;
 
 use bytes::Bytes;
-use catamaran_message::BodyLength;
-use http::{HeaderMap, Method, StatusCode, Version};
+use catamaran_message::{BodyLength, field};
+use http::{HeaderMap, Method, Version};
 
 pub use host::Authority;
 pub use target::{Scheme, Target};
@@ -53,37 +53,8 @@ impl RequestHead {
         self.target.path = Bytes::new();
         self.target.query = None;
         self.authority = None;
-        forget_fields(&mut self.headers);
+        field::clear(&mut self.headers);
     }
-}
-
-/// Empties a map, and keeps its memory for the next head if that is not much.
-pub(crate) fn forget_fields(headers: &mut HeaderMap) {
-    match headers.capacity() {
-        0..=KEPT_CAPACITY_MAX => headers.clear(),
-        _ => *headers = HeaderMap::new(),
-    }
-}
-
-/// Fields that most heads have fewer of.
-const KEPT_CAPACITY_MAX: usize = 48;
-
-/// A response head to send.
-#[derive(Clone, Copy, Debug)]
-pub struct ResponseHead<'a> {
-    /// The final status, 200 to 999.
-    pub status: StatusCode,
-    /// The reason phrase; `None`, or one with a byte that may not stand there, means the
-    /// standard phrase of the status.
-    pub reason: Option<&'a [u8]>,
-    /// The fields. Content-Length, Transfer-Encoding, Connection, Keep-Alive, Proxy-Connection,
-    /// TE, Trailer and Upgrade in it are not written: framing and reuse are this codec's.
-    pub headers: &'a HeaderMap,
-    /// Further fields, written after `headers` as they are (Date, Server, ...).
-    pub extra: &'a [(&'a str, &'a [u8])],
-    /// How much body follows. For responses that have none (to HEAD, 304) a `Known` length is
-    /// announced as Content-Length all the same.
-    pub body: BodyLength,
 }
 
 /// A request head to send, always as HTTP/1.1 in origin form.
@@ -100,25 +71,7 @@ pub struct Request<'a> {
     /// The fields. Host, Content-Length, Transfer-Encoding, Connection, Keep-Alive,
     /// Proxy-Connection, TE, Trailer, Upgrade, HTTP2-Settings and Expect in it are not written.
     pub headers: &'a HeaderMap,
-    /// Further fields, written after `headers` as they are.
-    pub extra: &'a [(&'a str, &'a [u8])],
     /// How much body follows. `Known(0)` is announced as `Content-Length: 0` unless the method
     /// is one that usually has no body (RFC 9110 section 8.6).
     pub body: BodyLength,
-}
-
-/// A response head as received, without what was only between us and the server: Connection and
-/// the fields it names, Keep-Alive, Proxy-Authenticate, Proxy-Connection, TE, Trailer, Upgrade,
-/// Content-Length and Transfer-Encoding are gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReceivedHead {
-    /// The status, 100 to 999, never 101.
-    pub status: StatusCode,
-    /// The reason phrase, if there was one.
-    pub reason: Option<Bytes>,
-    /// The end-to-end fields.
-    pub headers: HeaderMap,
-    /// The announced length, which for a response to HEAD and for 304 says nothing about this
-    /// message. `None` for chunked and close-delimited bodies, for 1xx and for 204.
-    pub content_length: Option<u64>,
 }

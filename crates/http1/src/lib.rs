@@ -26,9 +26,9 @@
 //! ```
 //! use bytes::BytesMut;
 //! use catamaran_http1::{
-//!     BodyLength, Client, ClientEvent, Limits, Request, ResponseHead, Server, ServerEvent,
+//!     BodyLength, Client, ClientEvent, Limits, Request, Response, Server, ServerEvent,
 //! };
-//! use http::{HeaderMap, Method, StatusCode};
+//! use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let (mut up, mut down) = (BytesMut::new(), BytesMut::new());
@@ -40,7 +40,6 @@
 //!     query: Some(b"to=you"),
 //!     host: b"example.org",
 //!     headers: &HeaderMap::new(),
-//!     extra: &[],
 //!     body: BodyLength::Known(0),
 //! };
 //! client.send_request(&request, &mut up)?;
@@ -49,11 +48,12 @@
 //! let mut server = Server::new(Limits::request());
 //! let Some(ServerEvent::Head(head)) = server.receive(&mut up)? else { unreachable!() };
 //! assert_eq!(head.target.path, "/greeting");
-//! let response = ResponseHead {
+//! let kind = HeaderValue::from_static("text/plain");
+//! let response = Response {
 //!     status: StatusCode::OK,
 //!     reason: None,
 //!     headers: &HeaderMap::new(),
-//!     extra: &[("Content-Type", b"text/plain")],
+//!     extra: &[(&CONTENT_TYPE, &kind)],
 //!     body: BodyLength::Unknown,
 //! };
 //! server.send_head(&response, &mut down)?;
@@ -82,10 +82,10 @@ mod server;
 mod skim;
 mod syntax;
 
-pub use catamaran_message::BodyLength;
+pub use catamaran_message::{BodyLength, Response, ResponseHead};
 pub use client::{Client, ClientEvent};
 pub use error::{BodyError, Fault, RequestError, ResponseError};
-pub use head::{Authority, ReceivedHead, Request, RequestHead, ResponseHead, Scheme, Target};
+pub use head::{Authority, Request, RequestHead, Scheme, Target};
 pub use limits::Limits;
 pub use server::{Server, ServerEvent};
 pub use skim::{KnownHead, Outline, Skimmed, Skimmer};

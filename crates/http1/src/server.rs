@@ -4,7 +4,7 @@
 //! has ended. Which framing a response gets follows from what is known of its client.
 
 use bytes::{Bytes, BytesMut};
-use catamaran_message::BodyLength;
+use catamaran_message::{BodyLength, Response};
 use http::{HeaderMap, Method, StatusCode, Version};
 
 use crate::body::{Decoder, Encoder};
@@ -12,7 +12,7 @@ use crate::conn::{Conn, Received, Role};
 use crate::error::{BodyError, Fault, ResponseError};
 use crate::head::encode::{self, Announcement, ConnectionOption};
 use crate::head::scan::RawHead;
-use crate::head::{RequestHead, ResponseHead, request};
+use crate::head::{RequestHead, request};
 use crate::limits::Limits;
 
 /// One connection as its server sees it.
@@ -129,7 +129,7 @@ impl Server {
                 exchange.awaits_continue &= status != StatusCode::CONTINUE;
             }
             encode::begin_response(status, None, headers, out);
-            encode::end_head(&[], Announcement::Nothing, ConnectionOption::Nothing, out);
+            encode::end_head(Announcement::Nothing, ConnectionOption::Nothing, out);
         }
     }
 
@@ -140,7 +140,7 @@ impl Server {
     /// See [`ResponseError`]; nothing was written.
     pub fn send_head(
         &mut self,
-        head: &ResponseHead<'_>,
+        head: &Response<'_>,
         out: &mut BytesMut,
     ) -> Result<(), ResponseError> {
         if !self.conn.may_send_head() {
@@ -148,9 +148,6 @@ impl Server {
         }
         if head.status.is_informational() {
             return Err(ResponseError::InterimStatus);
-        }
-        if !encode::are_valid(head.extra) {
-            return Err(ResponseError::ExtraField);
         }
         // Nothing is known of a client whose request was not understood: assume the least.
         let exchange = self.exchange.unwrap_or_else(|| {
@@ -172,7 +169,8 @@ impl Server {
             (true, false) => ConnectionOption::Nothing,
         };
         encode::begin_response(head.status, head.reason, head.headers, out);
-        encode::end_head(head.extra, announcement, connection, out);
+        encode::write_fields(head.extra.iter().copied(), out);
+        encode::end_head(announcement, connection, out);
         self.conn.begin_outbound(encoder);
         Ok(())
     }
@@ -273,7 +271,7 @@ impl Server {
 }
 
 /// How a response body is announced and written.
-fn framing(head: &ResponseHead<'_>, exchange: Exchange) -> (Announcement, Encoder) {
+fn framing(head: &Response<'_>, exchange: Exchange) -> (Announcement, Encoder) {
     let bodiless = exchange.is_head
         || head.status == StatusCode::NO_CONTENT
         || head.status == StatusCode::NOT_MODIFIED;

@@ -7,7 +7,8 @@
 //! what a head means depends on its bytes alone.
 
 use bytes::BytesMut;
-use http::{HeaderMap, StatusCode};
+use catamaran_message::ResponseHead;
+use http::StatusCode;
 
 use crate::body::Decoder;
 use crate::conn::Role;
@@ -47,7 +48,7 @@ enum State {
 pub struct Outline {
     /// The status, never 101.
     pub status: StatusCode,
-    /// As [`ReceivedHead::content_length`](crate::ReceivedHead::content_length).
+    /// As [`ResponseHead::content_length`].
     pub content_length: Option<u64>,
     /// Bytes of the head on the wire.
     pub bytes: usize,
@@ -207,14 +208,15 @@ impl Skimmer {
         let Some(raw) = Scan::default().advance(Role::Client, &self.limits, &mut copy)? else {
             return Ok(None);
         };
-        let response = response::decode(&raw, self.to_head, HeaderMap::new())?;
+        let mut head = ResponseHead::default();
+        let rest = response::decode(&raw, self.to_head, &mut head)?;
         let outline = Outline {
-            status: response.head.status,
-            content_length: response.head.content_length,
+            status: head.status,
+            content_length: head.content_length,
             bytes: raw.bytes.len(),
-            keep_alive: response.keep_alive,
+            keep_alive: rest.keep_alive,
         };
-        let meaning = (outline, response.decoder);
+        let meaning = (outline, rest.decoder);
         if !outline.status.is_informational() {
             known.bytes.clear();
             known.bytes.extend_from_slice(&raw.bytes);

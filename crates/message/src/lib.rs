@@ -7,5 +7,8 @@
 #![forbid(unsafe_code)]
 
 mod body;
+pub mod field;
+mod response;
 
 pub use body::BodyLength;
+pub use response::{Response, ResponseHead};

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
-use catamaran_message::BodyLength;
+use catamaran_message::{BodyLength, ResponseHead};
 use catamaran_transport::{ByteQueue, HIGH_WATER, Output, Stream, buffers};
 
 use crate::backend::Reuse;
@@ -18,17 +18,14 @@ use crate::config::{BackendConfig, Protocol};
 use crate::error::{Error, RequestError};
 use crate::request::Request;
 
-/// A response's head: end-to-end fields only, and no framing.
-pub use catamaran_ajp::ResponseHead as Head;
-
 /// What a backend sent.
 #[derive(Debug)]
 pub enum Event {
     /// An interim response (1xx); the final one follows.
-    Interim(Box<Head>),
+    Interim(Box<ResponseHead>),
     /// The head of the final response. It is large beside the others, and in a box lest each event
     /// be moved at its cost.
-    Head(Box<Head>),
+    Head(Box<ResponseHead>),
     /// Some bytes of its body, never empty.
     Body(Bytes),
     /// The backend wants what was sent so far to reach the client now.
@@ -51,8 +48,6 @@ pub(crate) struct Conn {
     answered: bool,
     /// Bytes written before the request that was sent last.
     written_before: u64,
-    /// Over HTTP/1.1, a head that is not needed any more, for its memory.
-    spare: Option<Box<Head>>,
     /// The first failure of a read or write. (An end is none.)
     broken: Option<io::ErrorKind>,
     /// See [`crate::settings::Settings::generation`].
@@ -90,7 +85,6 @@ impl Conn {
             read_size: READ_MIN,
             answered: false,
             written_before: 0,
-            spare: None,
             broken: None,
             generation: 0,
             permit,
@@ -244,15 +238,10 @@ impl Conn {
     }
 
     /// Takes back a head, for the next response to use its memory.
-    pub(crate) fn recycle(&mut self, mut head: Box<Head>) {
+    pub(crate) fn recycle(&mut self, head: Box<ResponseHead>) {
         match &mut self.codec {
             Codec::Ajp(client) => client.recycle(head),
-            Codec::Http(client) => {
-                client.recycle(std::mem::take(&mut head.headers));
-                // It shares the memory of the buffer, which is wanted back.
-                head.reason = None;
-                self.spare = Some(head);
-            }
+            Codec::Http(client) => client.recycle(head),
         }
     }
 
@@ -278,7 +267,7 @@ impl Conn {
             },
             Codec::Http(client) => {
                 let event = client.receive(&mut self.input).map_err(Error::Http)?;
-                Ok(event.map(|event| http_event(event, &mut self.spare)))
+                Ok(event.map(http_event))
             }
         }
     }
@@ -294,7 +283,7 @@ impl Conn {
         match &mut self.codec {
             Codec::Ajp(_) => Err(Error::Closed),
             Codec::Http(client) => match client.receive_eof() {
-                Ok(Some(event)) => Ok(http_event(event, &mut self.spare)),
+                Ok(Some(event)) => Ok(http_event(event)),
                 Ok(None) | Err(_) => Err(Error::Closed),
             },
         }
@@ -424,31 +413,14 @@ fn http_request<'a>(request: &Request<'a>) -> http1::Request<'a> {
         query: request.query,
         host: request.host,
         headers: request.headers,
-        extra: &[],
         body: request.body,
     }
 }
 
-fn http_event(event: http1::ClientEvent, spare: &mut Option<Box<Head>>) -> Event {
-    let mut boxed = |head: http1::ReceivedHead| {
-        let mut place = spare.take().unwrap_or_default();
-        let http1::ReceivedHead {
-            status,
-            reason,
-            headers,
-            content_length,
-        } = head;
-        *place = Head {
-            status,
-            reason,
-            headers,
-            content_length,
-        };
-        place
-    };
+fn http_event(event: http1::ClientEvent) -> Event {
     match event {
-        http1::ClientEvent::Interim(head) => Event::Interim(boxed(head)),
-        http1::ClientEvent::Head(head) => Event::Head(boxed(head)),
+        http1::ClientEvent::Interim(head) => Event::Interim(head),
+        http1::ClientEvent::Head(head) => Event::Head(head),
         http1::ClientEvent::Body(data) => Event::Body(data),
         http1::ClientEvent::End => Event::End,
     }

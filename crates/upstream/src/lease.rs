@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use catamaran_message::ResponseHead;
 use tokio::time::Instant;
 
 use crate::backend::{Backend, InFlight};
 use crate::config::BackendConfig;
-use crate::conn::{Conn, Event, Head};
+use crate::conn::{Conn, Event};
 use crate::error::{Error, RequestError};
 use crate::request::Request;
 use catamaran_transport::ByteQueue;
@@ -116,7 +117,7 @@ impl Lease {
     }
 
     /// Takes back a head that is not needed any more, for the next response to use its memory.
-    pub fn recycle(&mut self, head: Box<Head>) {
+    pub fn recycle(&mut self, head: Box<ResponseHead>) {
         self.conn.recycle(head);
     }
 

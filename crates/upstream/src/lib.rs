@@ -62,7 +62,7 @@ mod worker_local;
 pub use backend::{Backend, BackendCounts, Reuse};
 pub use catamaran_ajp::IpText;
 pub use catamaran_message::BodyLength;
-pub use conn::{Event, Head};
+pub use conn::Event;
 pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use lease::Lease;
 pub use request::{ClientFacts, Request};

@@ -2,9 +2,9 @@
 
 use bytes::BytesMut;
 use catamaran_http1::{
-    Authority, BodyLength, Client, ClientEvent, Limits, Request, ResponseHead, Server, ServerEvent,
+    Authority, BodyLength, Client, ClientEvent, Limits, Request, Response, Server, ServerEvent,
 };
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::NO_BODY;
 use super::feed::SeenRequest;
@@ -68,7 +68,6 @@ impl Plan {
             query: Some(b"b"),
             host: b"c:80",
             headers: &HeaderMap::new(),
-            extra: &[("X", b"y")],
             body: self.request_length,
         };
         client
@@ -87,11 +86,12 @@ impl Plan {
         if self.interim {
             server.send_interim(StatusCode::EARLY_HINTS, &HeaderMap::new(), out);
         }
-        let head = ResponseHead {
+        let field = (HeaderName::from_static("x"), HeaderValue::from_static("z"));
+        let head = Response {
             status: self.status,
             reason: None,
             headers: &HeaderMap::new(),
-            extra: &[("X", b"z")],
+            extra: &[(&field.0, &field.1)],
             body: self.response_length,
         };
         server

@@ -2,8 +2,8 @@
 
 use bytes::BytesMut;
 use catamaran_http1::{
-    BodyLength, Client, ClientEvent, Fault, Limits, ReceivedHead, Request, RequestHead,
-    ResponseHead, Server, ServerEvent,
+    BodyLength, Client, ClientEvent, Fault, Limits, Request, RequestHead, Response, ResponseHead,
+    Server, ServerEvent,
 };
 use http::{HeaderMap, Method, StatusCode};
 
@@ -18,8 +18,8 @@ pub(crate) struct SeenRequest {
 /// A response as a client saw it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SeenResponse {
-    pub(crate) interim: Vec<ReceivedHead>,
-    pub(crate) head: Option<ReceivedHead>,
+    pub(crate) interim: Vec<ResponseHead>,
+    pub(crate) head: Option<ResponseHead>,
     pub(crate) body: Vec<u8>,
     pub(crate) complete: bool,
     pub(crate) reusable: bool,
@@ -89,7 +89,7 @@ fn serve_input(
 
 fn answer(server: &mut Server) {
     assert!(server.request_body_done());
-    let head = ResponseHead {
+    let head = Response {
         status: StatusCode::NO_CONTENT,
         reason: None,
         headers: &HeaderMap::new(),
@@ -146,7 +146,6 @@ pub(crate) fn send(client: &mut Client, method: &Method) {
         query: None,
         host: b"a",
         headers: &HeaderMap::new(),
-        extra: &[],
         body: BodyLength::Known(0),
     };
     client.send_request(&request, &mut BytesMut::new()).unwrap();
@@ -160,8 +159,8 @@ fn take_response(
     loop {
         match client.receive(input) {
             Ok(None) => return Ok(()),
-            Ok(Some(ClientEvent::Interim(head))) => seen.interim.push(head),
-            Ok(Some(ClientEvent::Head(head))) => assert_eq!(seen.head.replace(head), None),
+            Ok(Some(ClientEvent::Interim(head))) => seen.interim.push(*head),
+            Ok(Some(ClientEvent::Head(head))) => assert_eq!(seen.head.replace(*head), None),
             Ok(Some(ClientEvent::Body(data))) => {
                 assert!(!data.is_empty(), "an empty piece of body");
                 seen.body.extend_from_slice(&data);

@@ -5,7 +5,8 @@
 //! status, the usual ones and Tomcat's, which repeat it, are replaced by nothing.
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use catamaran_message::ResponseHead;
+use http::{StatusCode, header};
 
 use crate::{
     error::{FieldFault, ResponseFault},
@@ -13,69 +14,50 @@ use crate::{
     message::{fields::FieldName, send_headers::SendHeaders},
 };
 
-/// The head of a response.
-#[derive(Clone, Debug, Default)]
-pub struct ResponseHead {
-    /// The status, 100 to 999.
-    pub status: StatusCode,
-    /// The reason phrase, if it is not the usual one of this status, nor the status in digits.
-    pub reason: Option<Bytes>,
-    /// End-to-end fields, repeated names apart; without Content-Length.
-    pub headers: HeaderMap,
-    /// The length that the container announced. The codec holds it to that, unless the response
-    /// has no body: then it tells what a GET would have got.
-    pub content_length: Option<u64>,
+/// Reads `payload`, a SEND_HEADERS with at most `fields_max` fields, into an empty head.
+pub(super) fn read(
+    payload: &Bytes,
+    fields_max: usize,
+    head: &mut ResponseHead,
+) -> Result<(), ResponseFault> {
+    let mut view = SendHeaders::decode(payload)?;
+    head.status = status(view.status)?;
+    head.reason = reason(view.reason, head.status, payload)?;
+    field::make_room(&mut head.headers, view.fields.left(), fields_max)?;
+    let mut connection = None;
+    for item in &mut view.fields {
+        let item = item?;
+        if field::is_content_length(&item) {
+            take_content_length(head, item.value.unwrap_or_default())?;
+            continue;
+        }
+        let (name, value) = field::read(&item, payload)?;
+        if name == header::CONNECTION {
+            connection.get_or_insert_with(Vec::new).push(value);
+            continue;
+        }
+        // None that concerns the connection has a code.
+        let is_coded = matches!(item.name, FieldName::Coded(_));
+        if is_coded || !field::is_hop_by_hop(&name) {
+            let appended = head.headers.try_append(name, value);
+            appended.map_err(|_| FieldFault::TooMany { max: fields_max })?;
+        }
+    }
+    view.finish()?;
+    for value in connection.iter().flatten() {
+        field::remove_nominated(&mut head.headers, value);
+    }
+    if !may_have_length(head.status) {
+        head.content_length = None;
+    }
+    Ok(())
 }
 
-impl ResponseHead {
-    /// Reads `payload`, a SEND_HEADERS with at most `fields_max` fields, into an empty head.
-    pub(super) fn read(&mut self, payload: &Bytes, fields_max: usize) -> Result<(), ResponseFault> {
-        let mut view = SendHeaders::decode(payload)?;
-        self.status = status(view.status)?;
-        self.reason = reason(view.reason, self.status, payload)?;
-        field::make_room(&mut self.headers, view.fields.left(), fields_max)?;
-        let mut connection = None;
-        for item in &mut view.fields {
-            let item = item?;
-            if field::is_content_length(&item) {
-                self.take_content_length(item.value.unwrap_or_default())?;
-                continue;
-            }
-            let (name, value) = field::read(&item, payload)?;
-            if name == header::CONNECTION {
-                connection.get_or_insert_with(Vec::new).push(value);
-                continue;
-            }
-            // None that concerns the connection has a code.
-            let is_coded = matches!(item.name, FieldName::Coded(_));
-            if is_coded || !field::is_hop_by_hop(&name) {
-                let appended = self.headers.try_append(name, value);
-                appended.map_err(|_| FieldFault::TooMany { max: fields_max })?;
-            }
-        }
-        view.finish()?;
-        for value in connection.iter().flatten() {
-            field::remove_nominated(&mut self.headers, value);
-        }
-        if !may_have_length(self.status) {
-            self.content_length = None;
-        }
-        Ok(())
-    }
-
-    /// Becomes empty, and keeps the memory of the fields.
-    pub(super) fn forget(&mut self) {
-        field::forget(&mut self.headers);
-        self.reason = None;
-        self.content_length = None;
-    }
-
-    fn take_content_length(&mut self, digits: &[u8]) -> Result<(), FieldFault> {
-        let length = field::decimal(digits).ok_or(FieldFault::ContentLength)?;
-        match self.content_length.replace(length) {
-            Some(first) if first != length => Err(FieldFault::ContentLength),
-            _ => Ok(()),
-        }
+fn take_content_length(head: &mut ResponseHead, digits: &[u8]) -> Result<(), FieldFault> {
+    let length = field::decimal(digits).ok_or(FieldFault::ContentLength)?;
+    match head.content_length.replace(length) {
+        Some(first) if first != length => Err(FieldFault::ContentLength),
+        _ => Ok(()),
     }
 }
 

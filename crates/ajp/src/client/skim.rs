@@ -6,9 +6,10 @@
 //! ([`KnownHead`]), and one that is byte for byte the same is not decoded again.
 
 use bytes::{Bytes, BytesMut};
+use catamaran_message::ResponseHead;
 use http::StatusCode;
 
-use super::{Client, ResponseHead, Stage, answer_asks};
+use super::{Client, Stage, answer_asks, head};
 use crate::{
     Fault, code,
     error::{ResponseFault, Violation},
@@ -150,7 +151,7 @@ impl KnownHead {
             _ => {
                 let payload = Bytes::copy_from_slice(payload);
                 let mut head = ResponseHead::default();
-                head.read(&payload, fields_max)?;
+                head::read(&payload, fields_max, &mut head)?;
                 self.payload = payload;
                 self.head.insert(head)
             }

@@ -4,10 +4,11 @@
 //! fields: a web server that gets none may show the fields of the response before.
 
 use bytes::BytesMut;
+use catamaran_message::{BodyLength, Response};
 use http::{StatusCode, header};
 
 use crate::{
-    BodyLength, Response, code,
+    code,
     error::DecodeError,
     field,
     message::fields::{self, Fields},

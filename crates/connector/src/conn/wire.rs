@@ -6,6 +6,7 @@
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
+use catamaran_message::Response;
 use catamaran_transport::ByteQueue;
 use http::{
     HeaderMap, HeaderValue, StatusCode,
@@ -113,27 +114,16 @@ impl Wire {
     ) -> Result<(), Refusal> {
         let lacks_date = !headers.contains_key(DATE);
         let out = io.out.staging();
+        let head = Response {
+            status,
+            reason: None,
+            headers: &headers,
+            extra: &[(&DATE, io.date)][..usize::from(lacks_date)],
+            body: length,
+        };
         let is_sent = match self {
-            Self::Ajp(server) => {
-                let head = ajp::Response {
-                    status,
-                    reason: None,
-                    headers: &headers,
-                    extra: &[(&DATE, io.date)][..usize::from(lacks_date)],
-                    body: length,
-                };
-                server.send_head(&head, out).is_ok()
-            }
-            Self::Http(server) => {
-                let head = http1::ResponseHead {
-                    status,
-                    reason: None,
-                    headers: &headers,
-                    extra: &[("Date", io.date.as_bytes())][..usize::from(lacks_date)],
-                    body: length,
-                };
-                server.send_head(&head, out).is_ok()
-            }
+            Self::Ajp(server) => server.send_head(&head, out).is_ok(),
+            Self::Http(server) => server.send_head(&head, out).is_ok(),
         };
         match is_sent {
             true => Ok(()),

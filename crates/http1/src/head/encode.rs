@@ -4,10 +4,9 @@
 //! them over as [`Announcement`] and connection option.
 
 use bytes::BytesMut;
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::head::{Request, status_line};
-use crate::syntax::{is_token_text, is_value_text};
 
 /// What a head says about its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +39,6 @@ pub(crate) fn is_connection_field(name: &HeaderName) -> bool {
     )
 }
 
-/// Whether extra fields can be written without changing the meaning of the head around them.
-pub(crate) fn are_valid(extra: &[(&str, &[u8])]) -> bool {
-    extra
-        .iter()
-        .all(|(name, value)| is_token_text(name.as_bytes()) && is_value_text(value))
-}
-
 /// Writes status line and fields of a response; [`end_head`] follows.
 pub(crate) fn begin_response(
     status: StatusCode,
@@ -56,7 +48,10 @@ pub(crate) fn begin_response(
 ) {
     out.reserve(HEAD_BYTES_USUAL);
     status_line::write(status, reason, out);
-    write_fields(headers, is_connection_field, out);
+    let end_to_end = headers
+        .iter()
+        .filter(|(name, _)| !is_connection_field(name));
+    write_fields(end_to_end, out);
 }
 
 /// Writes request line, Host and fields of a request; [`end_head`] follows.
@@ -75,20 +70,17 @@ pub(crate) fn begin_request(request: &Request<'_>, out: &mut BytesMut) {
     let is_ours = |name: &HeaderName| {
         is_connection_field(name) || matches!(name.as_str(), "host" | "expect" | "http2-settings")
     };
-    write_fields(request.headers, is_ours, out);
+    let others = request.headers.iter().filter(|(name, _)| !is_ours(name));
+    write_fields(others, out);
 }
 
 /// Writes the fields that are this codec's own and the empty line. Their names are capitalised:
 /// some clients (older `ab`) look for them that way.
 pub(crate) fn end_head(
-    extra: &[(&str, &[u8])],
     announcement: Announcement,
     connection: ConnectionOption,
     out: &mut BytesMut,
 ) {
-    for (name, value) in extra {
-        write_field(name.as_bytes(), value, out);
-    }
     match announcement {
         Announcement::Nothing => {}
         Announcement::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
@@ -107,11 +99,13 @@ pub(crate) fn end_head(
     });
 }
 
-fn write_fields(headers: &HeaderMap, skip: impl Fn(&HeaderName) -> bool, out: &mut BytesMut) {
-    for (name, value) in headers {
-        if !skip(name) {
-            write_field(name.as_str().as_bytes(), value.as_bytes(), out);
-        }
+/// Writes fields as they are.
+pub(crate) fn write_fields<'a>(
+    fields: impl Iterator<Item = (&'a HeaderName, &'a HeaderValue)>,
+    out: &mut BytesMut,
+) {
+    for (name, value) in fields {
+        write_field(name.as_str().as_bytes(), value.as_bytes(), out);
     }
 }
 

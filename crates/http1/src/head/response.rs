@@ -1,5 +1,6 @@
 //! Takes a response head apart and judges it as a whole.
 
+use catamaran_message::ResponseHead;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
@@ -8,33 +9,29 @@ use crate::error::Fault;
 use crate::head::encode::is_connection_field;
 use crate::head::fields::{self, Persistence, Verdict};
 use crate::head::scan::RawHead;
-use crate::head::{ReceivedHead, status_line};
+use crate::head::status_line;
 use crate::syntax::list;
 
-/// A response head and what follows from it for the connection.
+/// What follows from a response head for the connection.
 #[derive(Debug)]
-pub(crate) struct Response {
-    pub(crate) head: ReceivedHead,
+pub(crate) struct Rest {
     pub(crate) decoder: Decoder,
     pub(crate) keep_alive: bool,
 }
 
-/// Reads a complete response head; `to_head`: it answers a HEAD request. `headers` is an empty map,
-/// for its memory.
-pub(crate) fn decode(
-    raw: &RawHead,
-    to_head: bool,
-    mut headers: HeaderMap,
-) -> Result<Response, Fault> {
+/// Reads a complete response head into `head`, which is empty; `to_head`: it answers a HEAD request.
+pub(crate) fn decode(raw: &RawHead, to_head: bool, head: &mut ResponseHead) -> Result<Rest, Fault> {
     let line = status_line::decode(&raw.bytes, raw.start_line)?;
     let status = line.status;
     if status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(Fault::Upgraded);
     }
     let mut found = Found::default();
-    fields::decode(raw, &mut headers, |name, value| found.judge(name, value))?;
+    fields::decode(raw, &mut head.headers, |name, value| {
+        found.judge(name, value)
+    })?;
     for value in &found.nominations {
-        remove_nominated(&mut headers, value.as_bytes());
+        remove_nominated(&mut head.headers, value.as_bytes());
     }
     let has_no_framing = status.is_informational() || status == StatusCode::NO_CONTENT;
     let bodiless = to_head || has_no_framing || status == StatusCode::NOT_MODIFIED;
@@ -42,13 +39,10 @@ pub(crate) fn decode(
     // A server that announces a body where none can be may well send it, and later than we look.
     let may_send_more = status == StatusCode::NO_CONTENT && found.framing.announces_body();
     let ends_with_stream = matches!(decoder, Decoder::UntilClose);
-    Ok(Response {
-        head: ReceivedHead {
-            status,
-            reason: line.reason,
-            headers,
-            content_length: announced.filter(|_| !has_no_framing),
-        },
+    head.status = status;
+    head.reason = line.reason;
+    head.content_length = announced.filter(|_| !has_no_framing);
+    Ok(Rest {
         decoder,
         keep_alive: found.persistence.allows_next(line.version)
             && !may_send_more

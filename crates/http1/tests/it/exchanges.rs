@@ -2,13 +2,13 @@
 
 use bytes::BytesMut;
 use catamaran_http1::{
-    BodyLength, Client, ClientEvent, Fault, Limits, Request, RequestError, ResponseError,
-    ResponseHead, Server, ServerEvent,
+    BodyLength, Client, ClientEvent, Fault, Limits, Request, RequestError, Response, ResponseError,
+    Server, ServerEvent,
 };
 use http::{HeaderMap, Method, StatusCode};
 
 fn respond(server: &mut Server, status: StatusCode) -> String {
-    let head = ResponseHead {
+    let head = Response {
         status,
         reason: None,
         headers: &HeaderMap::new(),
@@ -30,7 +30,6 @@ fn post(client: &mut Client, body: BodyLength) -> BytesMut {
         query: None,
         host: b"a",
         headers: &HeaderMap::new(),
-        extra: &[],
         body,
     };
     client.send_request(&request, &mut out).unwrap();
@@ -228,7 +227,6 @@ fn nothing_is_sent_on_a_connection_that_is_over() {
         query: None,
         host: b"a",
         headers: &HeaderMap::new(),
-        extra: &[],
         body: BodyLength::Known(0),
     };
     let mut out = BytesMut::new();
@@ -242,7 +240,7 @@ fn nothing_is_sent_on_a_connection_that_is_over() {
     server.receive(&mut input).unwrap();
     respond(&mut server, StatusCode::OK);
     assert!(server.is_idle() && !server.can_reuse());
-    let head = ResponseHead {
+    let head = Response {
         status: StatusCode::OK,
         reason: None,
         headers: &HeaderMap::new(),

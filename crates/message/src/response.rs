@@ -1,0 +1,49 @@
+//! Response heads: as received from a server, and as sent to a client.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+use crate::{BodyLength, field};
+
+/// A response head as received, without what concerns one connection only: the hop-by-hop fields,
+/// those that Connection names, Content-Length and Transfer-Encoding are gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// The status, 100 to 999, never 101.
+    pub status: StatusCode,
+    /// The reason phrase. `None` if there was none, or one that says no more than the status.
+    pub reason: Option<Bytes>,
+    /// The end-to-end fields.
+    pub headers: HeaderMap,
+    /// The announced length. For a response to HEAD and for 304 it is the length that a GET would
+    /// have got. `None` if the length is not known before the end, for 1xx and for 204.
+    pub content_length: Option<u64>,
+}
+
+impl ResponseHead {
+    /// Becomes empty; what is left is memory for the next head.
+    pub fn clear(&mut self) {
+        self.status = StatusCode::OK;
+        self.reason = None;
+        field::clear(&mut self.headers);
+        self.content_length = None;
+    }
+}
+
+/// A response head to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Response<'a> {
+    /// The final status, 200 to 999.
+    pub status: StatusCode,
+    /// The reason phrase; `None` is the usual one of the status. One with a control byte is replaced
+    /// by the usual one (HTTP/1.1) or refused (AJP13).
+    pub reason: Option<&'a [u8]>,
+    /// The fields. Those that concern one connection only are not written, nor is Content-Length:
+    /// framing and reuse are the codec's.
+    pub headers: &'a HeaderMap,
+    /// Further fields, written after `headers` as they are: what a server adds to every response.
+    pub extra: &'a [(&'a HeaderName, &'a HeaderValue)],
+    /// How long the body is. A known length is announced and binding; for responses that have no
+    /// body (to HEAD, 304) it is announced all the same.
+    pub body: BodyLength,
+}
