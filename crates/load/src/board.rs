@@ -40,7 +40,7 @@ pub(crate) struct Board {
     pub(crate) failures: AtomicU64,
     pub(crate) answers: AtomicBool,
     /// What the warm-up turned out to be.
-    pub(crate) steady: OnceLock<bool>,
+    pub(crate) steady: OnceLock<catamaran_stats::WarmUp>,
 }
 
 /// What one thread says of itself while it runs. It alone writes here, so plain stores do.

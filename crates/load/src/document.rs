@@ -88,6 +88,11 @@ pub struct WarmUp {
     pub requests: u64,
     /// Whether the run became steady; `None`: nobody looked.
     pub steady: Option<bool>,
+    /// `steady`, `moving` or `unclear`: the noise hides a movement; `None`: nobody looked.
+    pub verdict: Option<String>,
+    /// By which share of its level the run would move over the measured time, or could without
+    /// being seen; `None` when it was steady.
+    pub movement: Option<f64>,
 }
 
 /// Whom the run talked to.

@@ -120,10 +120,11 @@ pub enum WarmUp {
     None,
     /// So long.
     For(Duration),
-    /// Until throughput is steady (`stats` says so from one-second counts), at most so long; if
-    /// it is not steady by then, the report says so and measures all the same.
+    /// Until the run is steady, at most so long: throughput and latency of a closed loop, latency
+    /// of an open one, as `stats` finds from one value a second. If it is not steady by then, the
+    /// report says so and measures all the same.
     Detect {
-        /// When to give up waiting. The command line's default is 30 s.
+        /// When to give up waiting. The command line's default is 60 s.
         max: Duration,
     },
 }

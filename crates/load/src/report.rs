@@ -105,14 +105,14 @@ pub struct FatalError {
 }
 
 /// What was sent before measuring began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WarmUpReport {
     /// How long it was.
     pub duration: Duration,
     /// Requests that began in it; they are in no other number of the report.
     pub requests: u64,
-    /// Whether throughput became steady; `None` if nobody looked.
-    pub steady: Option<bool>,
+    /// Whether it became steady; `None` if nobody looked.
+    pub verdict: Option<catamaran_stats::WarmUp>,
 }
 
 /// The first answer.

@@ -7,7 +7,9 @@
 //! - [`Censored`]: latencies of which some are lower bounds, because no answer came;
 //! - [`is_quotable`]: whether a percentile has the samples behind it;
 //! - [`Spread`]: how far apart the values of a series are;
-//! - [`warm_up()`]: from when on a series is steady;
+//! - [`warm_up()`]: whether a series is steady enough to begin measuring;
+//! - [`order`]: intervals of medians and tests of paired ratios; [`blocks`]: in which order to
+//!   measure;
 //! - [`LittlesLaw`]: whether a run's own figures fit each other.
 //!
 //! ```
@@ -23,10 +25,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod blocks;
 mod censored;
 mod histogram;
 mod little;
 pub mod log;
+pub mod order;
 mod spread;
 mod warm_up;
 
@@ -34,4 +38,4 @@ pub use censored::{Bound, Censored};
 pub use histogram::{Histogram, PERCENTILES, is_quotable};
 pub use little::LittlesLaw;
 pub use spread::Spread;
-pub use warm_up::{WarmUp, warm_up};
+pub use warm_up::{MOVEMENT_MAX, WarmUp, warm_up};

@@ -56,9 +56,16 @@ impl Spread {
 
 /// The median of `values`, which are not empty.
 pub(crate) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    median_of_sorted(&sorted)
+    let mut values = values.to_vec();
+    // Selecting is several times as fast as sorting, of which warm-ups take thousands.
+    let upper = values.len() / 2;
+    let is_odd = values.len() % 2 == 1;
+    let (below, &mut middle, _) = values.select_nth_unstable_by(upper, f64::total_cmp);
+    if is_odd {
+        return middle;
+    }
+    let lower = below.iter().copied().max_by(f64::total_cmp);
+    lower.map_or(middle, |lower| f64::midpoint(lower, middle))
 }
 
 /// The median absolute deviation from the median of `values`, which are not empty.

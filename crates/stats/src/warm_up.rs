@@ -1,88 +1,134 @@
-//! From when on a series of one value a second is steady.
+//! Whether a series is steady enough to begin measuring.
 //!
 //! Fewer than half of all runs on a virtual machine reach a steady peak and stay there (Barrett et
-//! al., OOPSLA 2017), so that a warm-up of a given length is an assumption. Here it is detected: a
-//! series is warm when, twice in a row, the median of a window differs from that of the window
-//! before by less than 2 %, or than what the noise of the values themselves would explain.
+//! al., OOPSLA 2017), so that a warm-up of a given length is an assumption. Here it is detected,
+//! from one value a tick (throughput, or mean latency). The question is not whether the last values
+//! look alike, which those of a slow drift do, but how much the level will still move over the span
+//! that is going to be measured: the trend of the last part of the series, carried on, with the
+//! interval that its noise allows. Noise of neighbouring ticks is correlated; an interval
+//! that takes it for independent would be three times too narrow at a correlation of 0.8.
 
 use crate::spread::{median, median_deviation};
 
-/// What a series says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a series says of itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WarmUp {
-    /// Steady: this many first values are to be left out.
-    Warm(usize),
-    /// Not yet steady, or the series is still too short to tell.
-    NotSteady,
+    /// Over the span ahead it moves by less than [`MOVEMENT_MAX`], as far as can be told.
+    Steady,
+    /// It still moves: by this share of its level over the span ahead, with a sign.
+    Moving(f64),
+    /// Its noise would hide a movement up to this share of its level, or the series is too short
+    /// to tell (then infinite).
+    Unclear(f64),
 }
 
-/// Looks for the first value after which `series` (throughput, one value a second) was known to be
-/// steady. Asked again each second, it answers with the same number from then on.
+/// A movement over the span to be measured that a steady series stays below, as a share.
+pub const MOVEMENT_MAX: f64 = 0.05;
+
+/// Judges whether `series`, one value a tick, is steady enough to measure the next `span` ticks.
+/// A series whose level is zero never is.
 #[must_use]
-pub fn warm_up(series: &[f64]) -> WarmUp {
-    let windows = 3 * WINDOW;
-    let warm = series.windows(windows).position(|values| {
-        let (first, rest) = values.split_at(WINDOW);
-        let (second, third) = rest.split_at(WINDOW);
-        agree(first, second) && agree(second, third)
-    });
-    warm.map_or(WarmUp::NotSteady, |at| WarmUp::Warm(at + windows))
+pub fn warm_up(series: &[f64], span: f64) -> WarmUp {
+    // The longer window tells more of a level with noise, the shorter one forgets a fast start.
+    let [long, short] = [4, 2].map(|part| of_window(&series[series.len() / part..], span));
+    match (long, short) {
+        (WarmUp::Steady, _) | (_, WarmUp::Steady) => WarmUp::Steady,
+        (WarmUp::Moving(_), moving @ WarmUp::Moving(_)) => moving,
+        (WarmUp::Unclear(one), WarmUp::Unclear(other)) => WarmUp::Unclear(one.min(other)),
+        (unclear @ WarmUp::Unclear(_), _) | (_, unclear @ WarmUp::Unclear(_)) => unclear,
+    }
 }
 
-/// Whether the medians of two windows differ by less than max(2 %, 2·MAD/√n).
-fn agree(one: &[f64], other: &[f64]) -> bool {
-    let (before, after) = (median(one), median(other));
-    let noise = median_deviation(one).max(median_deviation(other));
-    let tolerated = (MARGIN * before.max(after)).max(2.0 * noise / (WINDOW as f64).sqrt());
-    (before - after).abs() <= tolerated
+fn of_window(window: &[f64], span: f64) -> WarmUp {
+    if window.len() < WINDOW_MIN {
+        return WarmUp::Unclear(f64::INFINITY);
+    }
+    let level = median(window);
+    if level <= 0.0 {
+        return WarmUp::Unclear(f64::INFINITY);
+    }
+    let trend = Trend::of(window);
+    let movement = trend.slope * span / level;
+    let error = trend.error * span / level;
+    if movement.abs() + STEADY_ERRORS * error < MOVEMENT_MAX {
+        WarmUp::Steady
+    } else if movement.abs() > MOVING_ERRORS * error {
+        WarmUp::Moving(movement)
+    } else {
+        WarmUp::Unclear(movement.abs() + STEADY_ERRORS * error)
+    }
 }
 
-/// Values in a window: seconds.
-const WINDOW: usize = 5;
+/// How a window of values rises, per tick.
+#[derive(Clone, Copy, Debug)]
+struct Trend {
+    slope: f64,
+    /// The standard error of the slope.
+    error: f64,
+}
 
-/// The difference that is always tolerated, as a share.
-const MARGIN: f64 = 0.02;
+impl Trend {
+    /// Of `values`, at least three: the median of the slopes of all pairs (Theil and Sen), which
+    /// single stalls do not bend.
+    fn of(values: &[f64]) -> Self {
+        let count = values.len();
+        let mut slopes = Vec::with_capacity(count * (count - 1) / 2);
+        for (at, first) in values.iter().enumerate() {
+            let later = values[at + 1..].iter().zip(1_u32..);
+            slopes.extend(later.map(|(value, ticks)| (value - first) / f64::from(ticks)));
+        }
+        let slope = median(&slopes);
+        let rest: Vec<f64> = values
+            .iter()
+            .zip(0_u32..)
+            .map(|(value, tick)| value - slope * f64::from(tick))
+            .collect();
+        let error = noise(&rest) * (12.0 / (count as f64).powi(3)).sqrt();
+        Self { slope, error }
+    }
+}
+
+/// The standard deviation of values about their median, as independent values would need it to
+/// give the same uncertainty of a trend.
+fn noise(values: &[f64]) -> f64 {
+    let middle = median(values);
+    // The median absolute deviation of normal values is 0.6745 of their standard deviation.
+    let deviation = median_deviation(values) / 0.6745;
+    let limit = OUTLIER * deviation;
+    let rest: Vec<f64> = values
+        .iter()
+        .map(|value| (value - middle).clamp(-limit, limit))
+        .collect();
+    let count = rest.len() as f64;
+    let squares: f64 = rest.iter().map(|value| value * value).sum();
+    if squares == 0.0 {
+        return 0.0;
+    }
+    let products: f64 = rest.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let found = products / squares;
+    // Of a series whose trend was taken away the correlation is found too small, by (2 + 4r)/n.
+    let correlation = ((count * found + 2.0) / (count - 4.0)).clamp(0.0, CORRELATION_MAX);
+    // Of few values it is not known well, and too small a one would make a drift look certain.
+    let doubt = ((1.0 - correlation * correlation) / count).sqrt();
+    let correlation = (correlation + doubt).min(CORRELATION_MAX);
+    let deviation = (squares / (count - 2.0)).sqrt();
+    deviation * ((1.0 + correlation) / (1.0 - correlation)).sqrt()
+}
+
+/// Below so many ticks nothing is concluded.
+const WINDOW_MIN: usize = 15;
+
+/// Standard errors that a movement must stay below the limit by. The series is judged at each
+/// tick, and one verdict ends the warm-up, so that this is more than a single look would need.
+const STEADY_ERRORS: f64 = 2.0;
+
+/// Standard errors from which on a movement is real.
+const MOVING_ERRORS: f64 = 2.0;
+
+/// Deviations beyond which a value counts as if it were there: a stall says nothing of the noise.
+const OUTLIER: f64 = 3.0;
+
+const CORRELATION_MAX: f64 = 0.95;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_flat_series_is_warm_as_soon_as_that_can_be_known() {
-        assert_eq!(warm_up(&[100.0; 14]), WarmUp::NotSteady);
-        assert_eq!(warm_up(&[100.0; 15]), WarmUp::Warm(15));
-        assert_eq!(warm_up(&[100.0; 40]), WarmUp::Warm(15));
-    }
-
-    #[test]
-    fn a_climb_is_left_out() {
-        let climb = (1..=10).map(|second| f64::from(second) * 10.0);
-        let series: Vec<f64> = climb.chain([100.0; 30]).collect();
-        let WarmUp::Warm(cut) = warm_up(&series) else {
-            panic!("it is steady for half a minute");
-        };
-        // Within the windows at most the last steps of the climb, which no median sees.
-        assert!((20..=25).contains(&cut), "{cut}");
-    }
-
-    #[test]
-    fn a_series_that_never_settles_is_not_called_steady() {
-        let series: Vec<f64> = (0..30)
-            .map(|second| 100.0 * 1.05_f64.powi(second))
-            .collect();
-        assert_eq!(warm_up(&series), WarmUp::NotSteady);
-    }
-
-    #[test]
-    fn noise_around_a_level_is_steady() {
-        let series: Vec<f64> = (0..30)
-            .map(|second| [100.0, 93.0, 107.0, 98.0, 104.0, 95.0, 101.0][second % 7])
-            .collect();
-        assert_ne!(warm_up(&series), WarmUp::NotSteady);
-    }
-
-    #[test]
-    fn nothing_done_at_all_is_a_level_too() {
-        assert_eq!(warm_up(&[0.0; 15]), WarmUp::Warm(15));
-    }
-}
+mod tests;

@@ -167,7 +167,10 @@ mod tests {
     #[test]
     fn every_column_has_a_name_and_a_cell() {
         let mut report = sample::report();
-        report.warnings = vec![Warning::NotSteady, Warning::Short];
+        report.warnings = vec![
+            Warning::NotSteady(catamaran_stats::WarmUp::Moving(0.1)),
+            Warning::Short,
+        ];
         let mut subject = sample::subject();
         subject.url = "http://a/?b,\"c\"".to_owned();
         let (header, row) = (header(), row(&report, &subject));

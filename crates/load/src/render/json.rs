@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use catamaran_stats::{Censored, Histogram, PERCENTILES, Spread, is_quotable};
+use catamaran_stats::{Censored, Histogram, PERCENTILES, Spread, WarmUp as Verdict, is_quotable};
 
 use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
 use crate::document::{
@@ -39,7 +39,15 @@ impl Document {
             warm_up: WarmUp {
                 duration_s: report.warm_up.duration.as_secs_f64(),
                 requests: report.warm_up.requests,
-                steady: report.warm_up.steady,
+                steady: report
+                    .warm_up
+                    .verdict
+                    .map(|verdict| verdict == Verdict::Steady),
+                verdict: report
+                    .warm_up
+                    .verdict
+                    .map(|verdict| verdict_token(verdict).to_owned()),
+                movement: report.warm_up.verdict.and_then(movement),
             },
             threads: report.threads,
             concurrency: report.concurrency,
@@ -77,6 +85,22 @@ fn ending(ending: &Ending) -> (&'static str, Option<ErrorFacts>) {
             };
             ("failure", Some(facts))
         }
+    }
+}
+
+fn verdict_token(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Steady => "steady",
+        Verdict::Moving(_) => "moving",
+        Verdict::Unclear(_) => "unclear",
+    }
+}
+
+/// JSON has no infinity.
+fn movement(verdict: Verdict) -> Option<f64> {
+    match verdict {
+        Verdict::Steady => None,
+        Verdict::Moving(share) | Verdict::Unclear(share) => Some(share).filter(|it| it.is_finite()),
     }
 }
 
@@ -346,7 +370,9 @@ mod tests {
     fn says_why_it_failed_and_what_is_doubtful() {
         let mut report = sample::report();
         report.failures.add(FailureKind::Reset);
-        report.warnings.push(Warning::NotSteady);
+        report
+            .warnings
+            .push(Warning::NotSteady(Verdict::Moving(0.1)));
         report.ending = Ending::Failure(FatalError {
             kind: FailureKind::Reset,
             errno: Some(104),

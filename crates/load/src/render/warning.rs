@@ -1,5 +1,7 @@
 //! The words for what would fool a reader.
 
+use catamaran_stats::WarmUp;
+
 use crate::report::Warning;
 
 /// Its name in files: kebab-case, never changed.
@@ -17,7 +19,7 @@ pub(super) fn token(warning: &Warning) -> &'static str {
         Warning::FewSamples { .. } => "few-samples",
         Warning::LittlesLaw { .. } => "littles-law",
         Warning::DescriptorLimit { .. } => "descriptor-limit",
-        Warning::NotSteady => "not-steady",
+        Warning::NotSteady(_) => "not-steady",
         Warning::Short => "short",
     }
 }
@@ -87,11 +89,30 @@ pub(super) fn text(warning: &Warning) -> String {
             "{limit} files may be open, but {needed} are needed: raise the hard limit \
              (`ulimit -Hn`) or lower -c"
         ),
-        Warning::NotSteady => {
-            "throughput was not steady when the warm-up was over: warm up for longer".to_owned()
-        }
+        Warning::NotSteady(verdict) => not_steady(verdict),
         Warning::Short => {
             "the run was shorter than a second: its beginning and end weigh more than the rest"
+                .to_owned()
+        }
+    }
+}
+
+fn not_steady(verdict: WarmUp) -> String {
+    let percent = |share: f64| format!("{:.0} %", share.abs() * 100.0);
+    match verdict {
+        WarmUp::Moving(share) => format!(
+            "the run was still changing when the warm-up was over, by {} over the time that was \
+             measured: give it longer with --warmup-max",
+            percent(share)
+        ),
+        WarmUp::Unclear(share) if share.is_finite() => format!(
+            "whether the run was steady could not be told: its noise hides a change of up to {} \
+             over the time that was measured; give it longer with --warmup-max",
+            percent(share)
+        ),
+        WarmUp::Steady | WarmUp::Unclear(_) => {
+            "whether the run was steady could not be told: the warm-up had too few seconds with \
+             answers; give it longer with --warmup-max"
                 .to_owned()
         }
     }

@@ -93,8 +93,8 @@ pub enum Warning {
         /// What the connections need.
         needed: u64,
     },
-    /// Throughput was not steady when the warm-up's time was up.
-    NotSteady,
+    /// The run was not known to be steady when the warm-up's time was up: how it was.
+    NotSteady(catamaran_stats::WarmUp),
     /// The run was shorter than a second: start and end weigh more than what is between.
     Short,
 }

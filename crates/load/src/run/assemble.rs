@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use catamaran_stats::{Histogram, LittlesLaw, PERCENTILES, is_quotable};
+use catamaran_stats::{Histogram, LittlesLaw, PERCENTILES, WarmUp as Verdict, is_quotable};
 
 use super::{descriptors, measured_from};
 use crate::{
@@ -58,7 +58,7 @@ pub(super) fn assemble(
                 _ => Duration::from_nanos(from),
             },
             requests: whole.warm_up_requests,
-            steady: board.steady.get().copied(),
+            verdict: board.steady.get().copied(),
         },
         threads: board.lines.len(),
         concurrency: plan.pace.connections().get(),
@@ -305,8 +305,10 @@ fn warn_of_statistics(report: &Report, in_flight: f64, found: &mut Vec<Warning>)
             expected: law.predicted,
         });
     }
-    if report.warm_up.steady == Some(false) {
-        found.push(Warning::NotSteady);
+    if let Some(verdict) = report.warm_up.verdict
+        && verdict != Verdict::Steady
+    {
+        found.push(Warning::NotSteady(verdict));
     }
     if samples > 0 && report.elapsed < Duration::from_secs(1) {
         found.push(Warning::Short);

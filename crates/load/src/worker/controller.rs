@@ -1,22 +1,28 @@
-//! What one of the workers does for all: it ends the warm-up when throughput is steady, and so
-//! decides when measuring begins. No worker ends before that.
+//! What one of the workers does for all: it ends the warm-up when the run is steady, and so decides
+//! when measuring begins. No worker ends before that.
+//!
+//! In an open loop throughput is the schedule's own and says nothing: latency is watched. In a
+//! closed one both are.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 
 use catamaran_stats::{WarmUp as Verdict, warm_up};
 
 use crate::{
     board::Board,
     clock::{NEVER, nanos},
-    plan::WarmUp,
+    plan::{Pace, Plan, WarmUp},
 };
 
 /// What the controller remembers.
 #[derive(Debug, Default)]
 pub(super) struct Controller {
     /// Answers in each second of the warm-up.
-    seconds: Vec<f64>,
+    throughput: Vec<f64>,
+    /// Their mean latency in nanoseconds; 0 where there were none.
+    latency: Vec<f64>,
     completed: u64,
+    latency_sum: u64,
     next_second: u64,
 }
 
@@ -31,21 +37,126 @@ impl Controller {
         if board.measure_from() != NEVER || now < self.next_second {
             return;
         }
-        let lines = board.lines.iter();
-        let completed = lines.map(|line| line.completed.load(Relaxed)).sum();
-        if self.next_second > 0 {
-            self.seconds.push((completed - self.completed) as f64);
-        }
-        self.completed = completed;
+        self.count(board);
         self.next_second = now + SECOND;
         let WarmUp::Detect { max } = board.plan.warm_up else {
             return;
         };
-        let is_steady = matches!(warm_up(&self.seconds), Verdict::Warm(_));
-        if is_steady || now >= nanos(max) {
+        let is_open = matches!(board.plan.pace, Pace::Open { .. });
+        let verdict = self.verdict(is_open, self.span(&board.plan));
+        if verdict == Verdict::Steady || now >= nanos(max) {
             // Said once: `measure_from` is set from here on.
-            let _ = board.steady.set(is_steady);
+            let _ = board.steady.set(verdict);
             board.measure(now + NOTICE);
+        }
+    }
+
+    fn count(&mut self, board: &Board) {
+        let sum = |of: fn(&crate::board::Line) -> u64| board.lines.iter().map(of).sum::<u64>();
+        let completed = sum(|line| line.completed.load(Relaxed));
+        let latency_sum = sum(|line| line.latency_sum.load(Relaxed));
+        if self.next_second > 0 {
+            let count = completed.saturating_sub(self.completed) as f64;
+            let time = latency_sum.saturating_sub(self.latency_sum) as f64;
+            self.throughput.push(count);
+            self.latency
+                .push(if count > 0.0 { time / count } else { 0.0 });
+        }
+        self.completed = completed;
+        self.latency_sum = latency_sum;
+    }
+
+    /// Whether the next `span` seconds will be steady.
+    fn verdict(&self, is_open: bool, span: f64) -> Verdict {
+        let latency = warm_up(&self.latency, span);
+        if is_open {
+            latency
+        } else {
+            worse(warm_up(&self.throughput, span), latency)
+        }
+    }
+
+    /// How many seconds will be measured, as far as the plan and the rate so far tell.
+    fn span(&self, plan: &Plan) -> f64 {
+        let stages: Duration = plan.stages.iter().map(|stage| stage.duration).sum();
+        let by_stages = Some(stages).filter(|stages| !stages.is_zero());
+        let time = [plan.stop.duration, by_stages].into_iter().flatten().min();
+        let by_time = time.map_or(f64::INFINITY, |time| time.as_secs_f64());
+        let per_second = self.throughput.last().copied().unwrap_or(0.0);
+        let by_count = plan.stop.requests.map_or(f64::INFINITY, |requests| {
+            requests.get() as f64 / per_second.max(1.0)
+        });
+        by_time.min(by_count).min(SPAN_MAX)
+    }
+}
+
+/// The verdict that keeps a run from being called steady.
+fn worse(one: Verdict, other: Verdict) -> Verdict {
+    match (one, other) {
+        (Verdict::Steady, verdict) | (verdict, Verdict::Steady) => verdict,
+        (moving @ Verdict::Moving(_), _) | (_, moving @ Verdict::Moving(_)) => moving,
+        (Verdict::Unclear(one), Verdict::Unclear(other)) => Verdict::Unclear(one.max(other)),
+    }
+}
+
+/// Seconds: no trend of a minute can be carried on for longer.
+const SPAN_MAX: f64 = 60.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn controller(throughput: impl Fn(f64) -> f64, latency: impl Fn(f64) -> f64) -> Controller {
+        let series = |of: &dyn Fn(f64) -> f64| (0..30_u32).map(|at| of(f64::from(at))).collect();
+        Controller {
+            throughput: series(&throughput),
+            latency: series(&latency),
+            ..Controller::default()
+        }
+    }
+
+    /// A schedule sends its rate while the server becomes slower and slower.
+    #[test]
+    fn an_open_loop_is_judged_by_latency() {
+        let slower = controller(|_| 1000.0, |second| 1e6 + 1e4 * second);
+        assert!(matches!(slower.verdict(true, 20.0), Verdict::Moving(_)));
+        let ramping = controller(|second| 1000.0 + 10.0 * second, |_| 1e6);
+        assert_eq!(ramping.verdict(true, 20.0), Verdict::Steady);
+    }
+
+    #[test]
+    fn a_closed_loop_is_judged_by_both() {
+        let rising = controller(|second| 1000.0 + 10.0 * second, |_| 1e6);
+        assert!(matches!(rising.verdict(false, 20.0), Verdict::Moving(_)));
+        let slower = controller(|_| 1000.0, |second| 1e6 + 1e4 * second);
+        assert!(matches!(slower.verdict(false, 20.0), Verdict::Moving(_)));
+        assert_eq!(
+            controller(|_| 1000.0, |_| 1e6).verdict(false, 20.0),
+            Verdict::Steady
+        );
+    }
+
+    #[test]
+    fn a_server_that_answers_nothing_is_not_steady() {
+        let dead = controller(|_| 0.0, |_| 0.0);
+        for is_open in [true, false] {
+            assert_ne!(dead.verdict(is_open, 1.0), Verdict::Steady);
+        }
+    }
+
+    #[test]
+    fn both_series_must_be_steady() {
+        let (steady, moving, unclear) =
+            (Verdict::Steady, Verdict::Moving(0.1), Verdict::Unclear(0.2));
+        for (one, other, expected) in [
+            (steady, steady, steady),
+            (steady, moving, moving),
+            (unclear, steady, unclear),
+            (unclear, moving, moving),
+            (Verdict::Unclear(0.3), unclear, Verdict::Unclear(0.3)),
+        ] {
+            assert_eq!(worse(one, other), expected);
+            assert_eq!(worse(other, one), expected);
         }
     }
 }

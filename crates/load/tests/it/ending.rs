@@ -7,6 +7,7 @@ use catamaran_load::{
     report::{Ending, FailureKind, Warning},
     start,
 };
+use catamaran_stats::WarmUp as Verdict;
 use catamaran_testkit::{Address, Peer, Script, address};
 
 use crate::{
@@ -136,7 +137,7 @@ fn the_warm_up_is_left_out() {
     assert!(report.warm_up.requests > 0);
     assert_eq!(server.requests(), 20 + report.warm_up.requests);
     assert!(report.warm_up.duration >= Duration::from_millis(300));
-    assert_eq!(report.warm_up.steady, None);
+    assert_eq!(report.warm_up.verdict, None);
 }
 
 #[test]
@@ -150,8 +151,9 @@ fn a_warm_up_that_is_not_steady_in_time_is_told() {
         ..plan(&server.address())
     });
     assert_eq!(report.counts.ok, 20);
-    assert_eq!(report.warm_up.steady, Some(false));
-    assert!(report.warnings.contains(&Warning::NotSteady));
+    let unclear = Verdict::Unclear(f64::INFINITY);
+    assert_eq!(report.warm_up.verdict, Some(unclear));
+    assert!(report.warnings.contains(&Warning::NotSteady(unclear)));
 }
 
 #[test]

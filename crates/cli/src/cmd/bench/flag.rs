@@ -63,6 +63,7 @@ pub(super) enum Id {
     Ramp,
     Stage,
     WarmUp,
+    WarmUpMax,
     Timeout,
     Threads,
     Spacing,
@@ -171,7 +172,7 @@ use Group::{Checks, Connection, Load, Output, Request, Tls};
 use Value::{Attached, Needed, No};
 
 #[rustfmt::skip]
-pub(super) static FLAGS: [Flag; 59] = [
+pub(super) static FLAGS: [Flag; 60] = [
     flag(Id::Requests, Some('n'), "requests", Needed("N"),
         (Load, "Requests in all, such as 1000 or 100k [default: 1, unless a duration is given]")),
     flag(Id::Concurrency, Some('c'), "concurrency", Needed("N"),
@@ -191,8 +192,10 @@ pub(super) static FLAGS: [Flag; 59] = [
         (Load, "Levels in turn, of the rate or of clients: 30s=100 is 100 for 30 s, 30s..100 moves \
                 evenly there; a comma between stages; repeatable")),
     flag(Id::WarmUp, None, "warmup", Needed("TIME|auto"),
-        (Load, "Send load for so long, or until throughput is steady (at most 30 s), and leave it \
+        (Load, "Send load for so long, or until throughput and latency are steady, and leave it \
                 out of the report")),
+    flag(Id::WarmUpMax, None, "warmup-max", Needed("TIME"),
+        (Load, "When --warmup auto gives up waiting [default: 60s]")),
     flag(Id::Timeout, Some('s'), "timeout", Needed("TIME"),
         (Load, "How long one request may take; as ab, how long nothing at all may happen \
                 [default: 30s]")),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use catamaran_load::plan::{
     Arrivals, Checks, ConnectPatience, Connections, Endpoint, Pace, Plan, Request, Samples, Stage,
-    Stop, Target, Timeouts,
+    Stop, Target, Timeouts, WarmUp,
 };
 use catamaran_load::render::Subject;
 
@@ -40,7 +40,7 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
         targets: targets(typed, &urls)?,
         stages: stages(typed, &pace)?,
         stop: stop(typed, requests)?,
-        warm_up: typed.load.warm_up,
+        warm_up: warm_up(typed)?,
         threads,
         connections: connections(typed),
         timeouts: timeouts(typed),
@@ -58,6 +58,14 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
         proxy: typed.request.proxy.clone(),
         plan,
     })
+}
+
+fn warm_up(typed: &Typed) -> Result<WarmUp, Refusal> {
+    match (typed.load.warm_up, typed.load.warm_up_max) {
+        (WarmUp::Detect { .. }, Some(max)) => Ok(WarmUp::Detect { max }),
+        (warm_up, None) => Ok(warm_up),
+        _ => Err(Refusal::NeedsAutoWarmUp),
+    }
 }
 
 fn urls(typed: &Typed) -> Result<Vec<Url>, Refusal> {

@@ -48,6 +48,8 @@ pub(super) enum Refusal {
     MoreClientsThanRequests { concurrency: u64, requests: u64 },
     #[error("{0} goes with --rate only")]
     NeedsRate(&'static str),
+    #[error("--warmup-max goes with --warmup auto only")]
+    NeedsAutoWarmUp,
     #[error("nothing says when to end: give --duration, --stage or -n")]
     Endless,
     #[error("--stage and --ramp are two ways to say the same: choose one")]

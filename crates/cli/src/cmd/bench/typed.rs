@@ -49,6 +49,7 @@ pub(super) struct Load {
     pub(super) ramp: Option<Duration>,
     pub(super) stages: Vec<Stage>,
     pub(super) warm_up: WarmUp,
+    pub(super) warm_up_max: Option<Duration>,
     pub(super) timeout: Option<Duration>,
     pub(super) threads: Option<u64>,
     pub(super) spacing: Duration,
@@ -179,6 +180,7 @@ impl Typed {
                 ramp: None,
                 stages: Vec::new(),
                 warm_up: WarmUp::None,
+                warm_up_max: None,
                 timeout: None,
                 threads: None,
                 spacing: Duration::ZERO,
@@ -250,6 +252,7 @@ impl Typed {
                 let time = number::duration(text).ok_or_else(|| bad("a time such as 10s, or auto"));
                 load.warm_up = WarmUp::For(time?);
             }
+            Id::WarmUpMax => load.warm_up_max = Some(time()?),
             Id::Timeout => load.timeout = Some(time()?),
             Id::Threads => load.threads = Some(number("a number of threads")?),
             Id::Spacing => load.spacing = Duration::from_millis(number("milliseconds")?),
@@ -478,7 +481,7 @@ const REQUESTS_OF_TIMED_RUN: u64 = 50_000;
 /// ab's buffer for encoded credentials, less the byte that ends it, and the scheme before them.
 const CREDENTIALS_BYTES_MAX: usize = 1023 + "Basic ".len();
 
-const WARM_UP_MAX: Duration = Duration::from_secs(30);
+const WARM_UP_MAX: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,100 @@
+//! Simulated warm-ups: series with noise, judged each second as a run does.
+
+#[cfg(not(test))]
+use catamaran_stats::{MOVEMENT_MAX, WarmUp, warm_up};
+
+#[cfg(test)]
+use super::super::{MOVEMENT_MAX, WarmUp, warm_up};
+
+/// The noise of a series' values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Noise {
+    /// Its standard deviation, as a share of the final level.
+    pub(crate) deviation: f64,
+    /// Between neighbouring values.
+    pub(crate) correlation: f64,
+}
+
+/// How one run's warm-up ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Ending {
+    verdict: WarmUp,
+    /// How much the level itself moves over the span that follows.
+    movement: f64,
+}
+
+/// How often the warm-ups of [`RUNS`] runs ended how.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Share {
+    pub(crate) steady: f64,
+    pub(crate) moving: f64,
+    pub(crate) unclear: f64,
+    /// Called steady although the level moves by [`MOVEMENT_MAX`] or more.
+    pub(crate) wrong: f64,
+}
+
+/// Runs of each case.
+pub(crate) const RUNS: u64 = 1000;
+
+/// Seconds after which a run gives up waiting.
+const SECONDS_MAX: usize = 60;
+
+impl Share {
+    /// Of [`RUNS`] runs.
+    pub(crate) fn of(run: impl Fn(u64) -> Ending) -> Self {
+        let mut share = Self::default();
+        for seed in 0..RUNS {
+            let ending = run(seed);
+            match ending.verdict {
+                WarmUp::Steady => share.steady += 1.0,
+                WarmUp::Moving(_) => share.moving += 1.0,
+                WarmUp::Unclear(_) => share.unclear += 1.0,
+            }
+            if ending.verdict == WarmUp::Steady && ending.movement >= MOVEMENT_MAX {
+                share.wrong += 1.0;
+            }
+        }
+        let runs = RUNS as f64;
+        Self {
+            steady: share.steady / runs,
+            moving: share.moving / runs,
+            unclear: share.unclear / runs,
+            wrong: share.wrong / runs,
+        }
+    }
+}
+
+/// A run at a constant level.
+pub(crate) fn stationary(noise: Noise, span: f64, seed: u64) -> Ending {
+    run(|_| 1.0, noise, span, seed)
+}
+
+/// A run that approaches its level from half of it: 1 - e^(-t/tau)/2.
+pub(crate) fn drift(tau: f64, noise: Noise, span: f64, seed: u64) -> Ending {
+    run(|time| 1.0 - 0.5 * (-time / tau).exp(), noise, span, seed)
+}
+
+/// Judges each second, until the verdict is steady or the time is over.
+fn run(level: impl Fn(f64) -> f64, noise: Noise, span: f64, seed: u64) -> Ending {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut series = Vec::with_capacity(SECONDS_MAX);
+    let mut error = normal(&mut random);
+    let mut verdict = WarmUp::Unclear(f64::INFINITY);
+    while series.len() < SECONDS_MAX && verdict != WarmUp::Steady {
+        let time = series.len() as f64;
+        series.push(level(time) + noise.deviation * error);
+        let fresh = normal(&mut random);
+        let kept = noise.correlation;
+        error = kept * error + (1.0 - kept * kept).sqrt() * fresh;
+        verdict = warm_up(&series, span);
+    }
+    let now = series.len() as f64;
+    let movement = (level(now + span) - level(now)) / level(now);
+    Ending { verdict, movement }
+}
+
+/// A normal value, by Box and Muller.
+fn normal(random: &mut fastrand::Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.f64()).cos()
+}
