@@ -15,6 +15,7 @@ use std::{
 
 mod agent;
 pub(crate) mod epoll;
+mod event_loop;
 mod lent;
 pub(crate) mod listen;
 mod meter;
@@ -41,8 +42,7 @@ use crate::{
 /// A worker that runs, of whichever driver.
 #[derive(Debug)]
 pub(crate) enum Worker {
-    Epoll(epoll::Running),
-    Uring(uring::Running),
+    Loop(event_loop::Running),
     Threads(threads::Running),
 }
 
@@ -73,10 +73,10 @@ impl Worker {
         let counters = &shared.counters[index];
         match shared.config.io {
             IoModel::Epoll => epoll::spawn(index, listeners, shared, counters)
-                .map(Self::Epoll)
+                .map(Self::Loop)
                 .map_err(StartError::Worker),
             IoModel::Uring => uring::spawn(index, listeners, shared, counters)
-                .map(Self::Uring)
+                .map(Self::Loop)
                 .map_err(uring::explain),
             IoModel::Threads => threads::spawn(listeners, shared)
                 .map(Self::Threads)
@@ -87,8 +87,7 @@ impl Worker {
     /// Makes the worker look at [`Shared`]'s stop.
     pub(crate) fn wake(&self) {
         match self {
-            Self::Epoll(worker) => worker.wake(),
-            Self::Uring(worker) => worker.wake(),
+            Self::Loop(worker) => worker.wake(),
             Self::Threads(worker) => worker.wake(),
         }
     }
@@ -96,8 +95,7 @@ impl Worker {
     /// Waits for the worker to end.
     pub(crate) fn join(self) {
         match self {
-            Self::Epoll(worker) => worker.join(),
-            Self::Uring(worker) => worker.join(),
+            Self::Loop(worker) => worker.join(),
             Self::Threads(worker) => worker.join(),
         }
     }

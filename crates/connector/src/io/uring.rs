@@ -12,8 +12,7 @@ use std::{
     io,
     os::fd::OwnedFd,
     sync::{Arc, mpsc::sync_channel},
-    thread::{self, JoinHandle},
-    time::{Duration, Instant},
+    thread,
 };
 
 use socket2::Socket;
@@ -23,33 +22,16 @@ mod ring;
 mod task;
 
 use super::{
-    ACCEPT_PAUSE, Shared, agent::Agent, lent::Lent, tasks::Tasks, timers::Timers, wakeups::Wakeups,
+    Shared,
+    agent::Agent,
+    event_loop::{Core, EventLoop, Running},
+    lent::Lent,
+    wakeups::Wakeups,
 };
 use crate::{NoUring, StartError, config::Listener, counters::Counters};
 use acceptor::Acceptor;
 use ring::{Completion, Ring};
 use task::{Fate, Task};
-
-/// A worker that runs.
-#[derive(Debug)]
-pub(crate) struct Running {
-    thread: JoinHandle<()>,
-    wakeups: Arc<Wakeups>,
-}
-
-impl Running {
-    /// Makes the worker look at [`Shared`]'s stop.
-    pub(crate) fn wake(&self) {
-        self.wakeups.rouse();
-    }
-
-    /// Waits for the worker to end.
-    pub(crate) fn join(self) {
-        if self.thread.join().is_err() {
-            tracing::error!("a connector worker panicked");
-        }
-    }
-}
 
 /// What it means that a ring could not be set up.
 pub(crate) fn explain(source: io::Error) -> StartError {
@@ -75,9 +57,9 @@ pub(crate) fn spawn(
     let thread = thread::Builder::new()
         .name(format!("connector-{index}"))
         .spawn(move || match Worker::new(listeners, shared, counters) {
-            Ok(worker) => {
+            Ok((worker, wakeups)) => {
                 // Whoever started us waits for this, so it is received.
-                let _ = report.send(Ok(worker.wakeups.clone()));
+                let _ = report.send(Ok(wakeups));
                 worker.run();
             }
             Err(error) => {
@@ -95,18 +77,7 @@ struct Worker {
     acceptors: Vec<Acceptor>,
     /// Accepted when there was no place for them, with the place of their listener.
     held: VecDeque<(usize, OwnedFd)>,
-    /// When to try accepting again after the system or the limit refused.
-    accept_again: Option<Instant>,
-    /// The last attempt to accept failed for want of descriptors, and that has been logged.
-    starved: bool,
-    tasks: Tasks<Task>,
-    timers: Timers,
-    /// Set once the connector is being stopped.
-    stop: Option<Instant>,
-    wakeups: Arc<Wakeups>,
-    /// Keys being worked off; kept for its space.
-    woken: Vec<usize>,
-    lent: Lent,
+    core: Core<Task>,
 }
 
 impl Worker {
@@ -114,37 +85,32 @@ impl Worker {
         listeners: Vec<(Listener, Socket)>,
         shared: Arc<Shared>,
         counters: Vec<Arc<Counters>>,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, Arc<Wakeups>)> {
         let acceptor = |(listener, socket)| Acceptor::new(&listener, socket);
         let ring = Ring::new()?;
         let waker = ring.waker();
         let wakeups = Arc::new(Wakeups::new(move || waker.wake()));
-        Ok(Self {
+        let lent = Lent::new(shared, counters, wakeups.clone());
+        let worker = Self {
             ring,
             acceptors: listeners
                 .into_iter()
                 .map(acceptor)
                 .collect::<Result<_, _>>()?,
             held: VecDeque::new(),
-            accept_again: None,
-            starved: false,
-            tasks: Tasks::default(),
-            timers: Timers::default(),
-            stop: None,
-            lent: Lent::new(shared, counters, wakeups.clone()),
-            wakeups,
-            woken: Vec::new(),
-        })
+            core: Core::new(lent, wakeups.clone()),
+        };
+        Ok((worker, wakeups))
     }
 
     fn run(mut self) {
         self.accept();
         while !self.is_done() {
-            if let Err(error) = self.ring.enter(self.timeout()) {
+            if let Err(error) = self.ring.enter(self.core.timeout()) {
                 tracing::error!(%error, "a connector worker cannot wait for completions and ends");
                 break;
             }
-            self.lent.look_at_the_clock();
+            self.core.lent.look_at_the_clock();
             while let Some(completion) = self.ring.next() {
                 self.handle(completion);
             }
@@ -152,24 +118,16 @@ impl Worker {
             self.fire_timers();
             self.accept();
         }
-        for mut task in std::mem::take(&mut self.tasks).into_tasks() {
+        for mut task in std::mem::take(&mut self.core.tasks).into_tasks() {
             task.abandon(&mut self.ring);
-            self.lent.forget(&task.agent, Some("stopped"));
+            self.core.lent.forget(&task.agent, Some("stopped"));
         }
     }
 
     fn is_done(&self) -> bool {
-        self.stop.is_some_and(|at| {
-            at <= self.lent.now || (self.tasks.is_empty() && self.acceptors.is_empty())
+        self.core.stop.is_some_and(|at| {
+            at <= self.core.lent.now || (self.core.tasks.is_empty() && self.acceptors.is_empty())
         })
-    }
-
-    fn timeout(&self) -> Option<Duration> {
-        let next = [self.timers.next(), self.accept_again, self.stop]
-            .into_iter()
-            .flatten()
-            .min();
-        next.map(|at| at.saturating_duration_since(self.lent.now))
     }
 
     fn handle(&mut self, completion: Completion) {
@@ -181,82 +139,42 @@ impl Worker {
                 last,
             } => self.handle_accepted(owner, socket, last),
             Completion::Received { owner, what, last } => {
-                if let Some(task) = self.tasks.get_mut(owner) {
-                    task.handle_received(what, last, &mut self.ring, &mut self.lent);
+                if let Some(task) = self.core.tasks.get_mut(owner) {
+                    task.handle_received(what, last, &mut self.ring, &mut self.core.lent);
                     self.advance(owner);
                 }
             }
             Completion::HungUp { owner, gone } => {
-                if let Some(task) = self.tasks.get_mut(owner) {
+                if let Some(task) = self.core.tasks.get_mut(owner) {
                     task.handle_hangup(gone);
                     self.advance(owner);
                 }
             }
             Completion::Sent { owner, out, sent } => {
-                if let Some(task) = self.tasks.get_mut(owner) {
-                    task.handle_sent(out, sent, &mut self.ring, &mut self.lent);
+                if let Some(task) = self.core.tasks.get_mut(owner) {
+                    task.handle_sent(out, sent, &mut self.ring, &mut self.core.lent);
                     self.advance(owner);
                 }
             }
         }
     }
 
-    fn advance(&mut self, key: usize) {
-        let Some(task) = self.tasks.get_mut(key) else {
-            return;
-        };
-        match task.advance(&mut self.ring, &mut self.lent) {
-            Fate::Waits { until } => {
-                if let Some(until) = until {
-                    self.timers.set(key, until);
-                }
-            }
-            Fate::Closed(reason) => self.close(key, reason),
-        }
-    }
-
     fn close(&mut self, key: usize, reason: Option<&'static str>) {
-        let Some(mut task) = self.tasks.remove(key) else {
-            return;
-        };
-        task.abandon(&mut self.ring);
-        self.timers.clear(key);
-        self.lent.forget(&task.agent, reason);
-        // There is room now, so waiting connections need not wait for the pause to end.
-        self.accept_again = None;
-    }
-
-    fn handle_wakeups(&mut self) {
-        let mut keys = std::mem::take(&mut self.woken);
-        self.wakeups.take(&mut keys);
-        for key in keys.drain(..) {
-            // The key may belong to a later connection by now, which loses nothing by a turn.
-            if let Some(task) = self.tasks.get_mut(key) {
-                task.agent.handle_wake();
-                self.advance(key);
-            }
-        }
-        self.woken = keys;
-    }
-
-    fn fire_timers(&mut self) {
-        while let Some(key) = self.timers.pop_due(self.lent.now) {
-            if let Some(task) = self.tasks.get_mut(key) {
-                task.agent.handle_time(&self.lent);
-                self.advance(key);
-            }
+        if let Some(mut task) = self.core.remove(key) {
+            task.abandon(&mut self.ring);
+            self.core.lent.forget(&task.agent, reason);
         }
     }
 
     /// Gives places to connections that wait for one, then accepts again where that has ended.
     fn accept(&mut self) {
-        if self.accept_again.is_some_and(|at| at > self.lent.now) || self.stop.is_some() {
+        if self.core.pauses_accepting() || self.core.stop.is_some() {
             return;
         }
-        self.accept_again = None;
+        self.core.accept_again = None;
         while !self.held.is_empty() {
-            if !self.lent.shared.admit() {
-                self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
+            if !self.core.lent.shared.admit() {
+                self.core.pause_accepting();
                 return;
             }
             if let Some((place, socket)) = self.held.pop_front() {
@@ -270,8 +188,8 @@ impl Worker {
         {
             return;
         }
-        if self.lent.shared.is_full() {
-            self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
+        if self.core.lent.shared.is_full() {
+            self.core.pause_accepting();
             return;
         }
         for (place, acceptor) in self.acceptors.iter_mut().enumerate() {
@@ -287,12 +205,12 @@ impl Worker {
         }
         match socket {
             Ok(socket) => {
-                self.starved = false;
+                self.core.note_accepted();
                 self.admit(place, socket);
             }
             Err(error) => self.handle_refused(place, &error),
         }
-        if self.stop.is_some() {
+        if self.core.stop.is_some() {
             self.finish_accepting();
         }
     }
@@ -301,25 +219,19 @@ impl Worker {
         match error.raw_os_error() {
             // Cancelled by us; or the peer gave up while it waited in the queue.
             Some(libc::ECANCELED | libc::ECONNABORTED | libc::EINTR | libc::EAGAIN) => {}
-            _ => {
-                self.lent.counters(place).refuse("accept");
-                self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
-                if !std::mem::replace(&mut self.starved, true) {
-                    tracing::warn!(%error, "cannot accept connections; trying again until it works");
-                }
-            }
+            _ => self.core.handle_refused(place, error),
         }
     }
 
     /// Serves a connection if there is a place for it. If not, no more are accepted, and those that
     /// are already wait here.
     fn admit(&mut self, place: usize, socket: OwnedFd) {
-        if self.held.is_empty() && self.lent.shared.admit() {
+        if self.held.is_empty() && self.core.lent.shared.admit() {
             self.open(place, socket);
             return;
         }
         self.held.push_back((place, socket));
-        self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
+        self.core.pause_accepting();
         for operation in self
             .acceptors
             .iter()
@@ -336,21 +248,19 @@ impl Worker {
         });
         let Some(Ok((protocol, peer))) = introduced else {
             // The peer has given up while it waited in the queue.
-            self.lent.shared.dismiss();
+            self.core.lent.shared.dismiss();
             return;
         };
-        Counters::add(&self.lent.counters(place).accepted, 1);
-        let key = self.tasks.insert(|key| {
-            let agent = Agent::new((protocol, key), peer, place, &self.lent);
+        Counters::add(&self.core.lent.counters(place).accepted, 1);
+        let key = self.core.tasks.insert(|key| {
+            let agent = Agent::new((protocol, key), peer, place, &self.core.lent);
             Task::new(socket, agent)
         });
         self.advance(key);
     }
 
     fn look_at_the_stop(&mut self) {
-        let first = self.stop.is_none();
-        self.stop = self.lent.shared.stops_at();
-        if self.stop.is_none() || !first {
+        if !self.core.sees_stop() {
             return;
         }
         for operation in self
@@ -361,10 +271,7 @@ impl Worker {
             self.ring.cancel(operation);
         }
         self.finish_accepting();
-        let keys: Vec<usize> = self.tasks.keys().collect();
-        for key in keys {
-            self.drain(key);
-        }
+        self.drain_all();
     }
 
     /// Closes the listeners once no accept is under way. Whoever was let into the queue before the
@@ -383,21 +290,37 @@ impl Worker {
             }
         }
         while let Some((place, socket)) = self.held.pop_front() {
-            if self.lent.shared.admit() {
+            if self.core.lent.shared.admit() {
                 self.open(place, socket);
             }
         }
         self.acceptors.clear();
-        let keys: Vec<usize> = self.tasks.keys().collect();
-        for key in keys {
-            self.drain(key);
-        }
+        self.drain_all();
+    }
+}
+
+impl EventLoop for Worker {
+    type Task = Task;
+
+    fn core(&mut self) -> &mut Core<Task> {
+        &mut self.core
     }
 
-    fn drain(&mut self, key: usize) {
-        if let Some(task) = self.tasks.get_mut(key) {
-            task.agent.drain();
-            self.advance(key);
+    fn agent(task: &mut Task) -> &mut Agent {
+        &mut task.agent
+    }
+
+    fn advance(&mut self, key: usize) {
+        let Some(task) = self.core.tasks.get_mut(key) else {
+            return;
+        };
+        match task.advance(&mut self.ring, &mut self.core.lent) {
+            Fate::Waits { until } => {
+                if let Some(until) = until {
+                    self.core.timers.set(key, until);
+                }
+            }
+            Fate::Closed(reason) => self.close(key, reason),
         }
     }
 }

@@ -1,0 +1,171 @@
+//! What the event loops have in common: connections by key, their timers, and the end.
+//!
+//! A loop waits in its own way, for readiness (`epoll`) or for completions (`uring`), and advances a
+//! connection in its own way. Which connections have their turn because an application woke them,
+//! because a deadline passed or because the connector stops is decided here, alike for both.
+
+use std::{
+    io,
+    sync::Arc,
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use super::{
+    ACCEPT_PAUSE, agent::Agent, lent::Lent, tasks::Tasks, timers::Timers, wakeups::Wakeups,
+};
+
+/// An event loop that runs on a thread of its own.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(super) thread: JoinHandle<()>,
+    pub(super) wakeups: Arc<Wakeups>,
+}
+
+impl Running {
+    /// Makes the loop look at [`Shared`](super::Shared)'s stop.
+    pub(crate) fn wake(&self) {
+        self.wakeups.rouse();
+    }
+
+    /// Waits for the loop to end.
+    pub(crate) fn join(self) {
+        if self.thread.join().is_err() {
+            tracing::error!("a connector worker panicked");
+        }
+    }
+}
+
+/// What any event loop keeps.
+#[derive(Debug)]
+pub(super) struct Core<T> {
+    pub(super) tasks: Tasks<T>,
+    pub(super) timers: Timers,
+    pub(super) lent: Lent,
+    /// When to try accepting again after the system or the limit refused.
+    pub(super) accept_again: Option<Instant>,
+    /// The last attempt to accept failed for want of descriptors, and that has been logged.
+    starved: bool,
+    /// Set once the connector is being stopped.
+    pub(super) stop: Option<Instant>,
+    wakeups: Arc<Wakeups>,
+    /// Keys being worked off; kept for its space.
+    woken: Vec<usize>,
+}
+
+impl<T> Core<T> {
+    pub(super) fn new(lent: Lent, wakeups: Arc<Wakeups>) -> Self {
+        Self {
+            tasks: Tasks::default(),
+            timers: Timers::default(),
+            lent,
+            accept_again: None,
+            starved: false,
+            stop: None,
+            wakeups,
+            woken: Vec::new(),
+        }
+    }
+
+    /// How long the loop may wait for whatever it waits for.
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        let next = [self.timers.next(), self.accept_again, self.stop]
+            .into_iter()
+            .flatten()
+            .min();
+        next.map(|at| at.saturating_duration_since(self.lent.now))
+    }
+
+    /// Whether accepting rests.
+    pub(super) fn pauses_accepting(&self) -> bool {
+        self.accept_again.is_some_and(|at| at > self.lent.now)
+    }
+
+    /// Lets accepting rest for a moment.
+    pub(super) fn pause_accepting(&mut self) {
+        self.accept_again = Some(self.lent.now + ACCEPT_PAUSE);
+    }
+
+    /// A connection was accepted at last.
+    pub(super) fn note_accepted(&mut self) {
+        self.starved = false;
+    }
+
+    /// The system refused to accept: that is counted, and logged once.
+    pub(super) fn handle_refused(&mut self, place: usize, error: &io::Error) {
+        self.lent.counters(place).refuse("accept");
+        self.pause_accepting();
+        if !std::mem::replace(&mut self.starved, true) {
+            tracing::warn!(%error, "cannot accept connections; trying again until it works");
+        }
+    }
+
+    /// Takes out a connection that is closed.
+    pub(super) fn remove(&mut self, key: usize) -> Option<T> {
+        let task = self.tasks.remove(key)?;
+        self.timers.clear(key);
+        // There is room now, so waiting connections need not wait for the pause to end.
+        self.accept_again = None;
+        Some(task)
+    }
+
+    /// Looks whether the connector is being stopped. `true` if that is news.
+    pub(super) fn sees_stop(&mut self) -> bool {
+        let first = self.stop.is_none();
+        self.stop = self.lent.shared.stops_at();
+        first && self.stop.is_some()
+    }
+}
+
+/// An event loop.
+pub(super) trait EventLoop {
+    /// One connection, with what the loop's way of waiting needs of it.
+    type Task;
+
+    fn core(&mut self) -> &mut Core<Self::Task>;
+
+    fn agent(task: &mut Self::Task) -> &mut Agent;
+
+    /// Gives a connection its turn.
+    fn advance(&mut self, key: usize);
+
+    /// Gives the connections a turn that applications have something for.
+    fn handle_wakeups(&mut self) {
+        let core = self.core();
+        let mut keys = std::mem::take(&mut core.woken);
+        core.wakeups.take(&mut keys);
+        for key in keys.drain(..) {
+            // The key may belong to a later connection by now, which loses nothing by a turn.
+            if let Some(task) = self.core().tasks.get_mut(key) {
+                Self::agent(task).handle_wake();
+                self.advance(key);
+            }
+        }
+        self.core().woken = keys;
+    }
+
+    /// Gives the connections a turn whose deadline has passed.
+    fn fire_timers(&mut self) {
+        loop {
+            let core = self.core();
+            let Some(key) = core.timers.pop_due(core.lent.now) else {
+                break;
+            };
+            if let Some(task) = core.tasks.get_mut(key) {
+                Self::agent(task).handle_time(&core.lent);
+                self.advance(key);
+            }
+        }
+    }
+
+    /// Tells all connections that the connector is being stopped.
+    fn drain_all(&mut self) {
+        let keys: Vec<usize> = self.core().tasks.keys().collect();
+        for key in keys {
+            if let Some(task) = self.core().tasks.get_mut(key) {
+                Self::agent(task).drain();
+                self.advance(key);
+            }
+        }
+    }
+}
