@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 pub(crate) use catamaran_http1::ResponseError;
-use catamaran_http1::{BodyError, Fault, Limits, RequestHead, Server, ServerEvent};
-use catamaran_message::{BodyLength, Response};
+use catamaran_http1::{BodyError, Fault, Limits, Server, ServerEvent};
+use catamaran_message::{BodyLength, RequestHead, Response};
 use catamaran_transport::{FreeList, Output, Stream, buffers};
 use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;

@@ -13,8 +13,7 @@ use std::error::Error;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
-use catamaran_http1::{RequestHead, Scheme};
-use catamaran_message::{BodyLength, Response};
+use catamaran_message::{BodyLength, RequestHead, Response, Scheme};
 use catamaran_upstream::{Culprit, Reuse};
 use http::StatusCode;
 use tokio::time::Instant;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use catamaran_http1::{Fault, RequestHead, ServerEvent};
+use catamaran_http1::{Fault, ServerEvent};
+use catamaran_message::RequestHead;
 use catamaran_upstream::Culprit;
 use http::StatusCode;
 

@@ -4,7 +4,7 @@
 //! response may be complete before its request is.
 
 use bytes::{Bytes, BytesMut};
-use catamaran_message::{BodyLength, ResponseHead};
+use catamaran_message::{BodyLength, ResponseHead, is_clean_target, is_sendable_host};
 use http::Method;
 
 use crate::body::Encoder;
@@ -12,7 +12,7 @@ use crate::conn::{Conn, Received, Role};
 use crate::error::{BodyError, Fault, RequestError};
 use crate::head::encode::{self, Announcement, ConnectionOption};
 use crate::head::scan::RawHead;
-use crate::head::{Request, host, response, target};
+use crate::head::{Request, response};
 use crate::limits::Limits;
 
 /// One connection as its client sees it.
@@ -199,16 +199,16 @@ fn check(request: &Request<'_>) -> Result<(), RequestError> {
     }
     let path_is_valid = match request.path {
         b"*" => *request.method == Method::OPTIONS && request.query.is_none(),
-        path => path.starts_with(b"/") && target::is_clean(path, false),
+        path => path.starts_with(b"/") && is_clean_target(path, false),
     };
     if !path_is_valid
         || request
             .query
-            .is_some_and(|query| !target::is_clean(query, true))
+            .is_some_and(|query| !is_clean_target(query, true))
     {
         return Err(RequestError::Target);
     }
-    if !host::is_sendable(request.host) {
+    if !is_sendable_host(request.host) {
         return Err(RequestError::Host);
     }
     Ok(())

@@ -3,6 +3,7 @@
 //! A [`Fault`] is final: framing can no longer be trusted, so the connection that showed it is
 //! never used for another message. Each has a stable token for logs and counters.
 
+use catamaran_message::{InvalidHost, TargetFault};
 use http::StatusCode;
 use thiserror::Error;
 
@@ -138,6 +139,24 @@ pub enum Fault {
     /// Bytes from the server when no response is due.
     #[error("bytes without a request")]
     Unsolicited,
+}
+
+impl From<TargetFault> for Fault {
+    fn from(fault: TargetFault) -> Self {
+        match fault {
+            TargetFault::Byte => Self::TargetByte,
+            TargetFault::Escape => Self::TargetEscape,
+            TargetFault::Fragment => Self::TargetFragment,
+            TargetFault::Form => Self::TargetForm,
+            TargetFault::Host(_) => Self::HostSyntax,
+        }
+    }
+}
+
+impl From<InvalidHost> for Fault {
+    fn from(_: InvalidHost) -> Self {
+        Self::HostSyntax
+    }
 }
 
 impl Fault {

@@ -82,10 +82,12 @@ mod server;
 mod skim;
 mod syntax;
 
-pub use catamaran_message::{BodyLength, Response, ResponseHead};
+pub use catamaran_message::{
+    Authority, BodyLength, RequestHead, Response, ResponseHead, Scheme, Target,
+};
 pub use client::{Client, ClientEvent};
 pub use error::{BodyError, Fault, RequestError, ResponseError};
-pub use head::{Authority, Request, RequestHead, Scheme, Target};
+pub use head::Request;
 pub use limits::Limits;
 pub use server::{Server, ServerEvent};
 pub use skim::{KnownHead, Outline, Skimmed, Skimmer};

@@ -4,15 +4,15 @@
 //! has ended. Which framing a response gets follows from what is known of its client.
 
 use bytes::{Bytes, BytesMut};
-use catamaran_message::{BodyLength, Response};
+use catamaran_message::{BodyLength, RequestHead, Response};
 use http::{HeaderMap, Method, StatusCode, Version};
 
 use crate::body::{Decoder, Encoder};
 use crate::conn::{Conn, Received, Role};
 use crate::error::{BodyError, Fault, ResponseError};
 use crate::head::encode::{self, Announcement, ConnectionOption};
+use crate::head::request;
 use crate::head::scan::RawHead;
-use crate::head::{RequestHead, request};
 use crate::limits::Limits;
 
 /// One connection as its server sees it.
@@ -73,9 +73,12 @@ impl Server {
         match self.conn.receive(input)? {
             None => Ok(None),
             Some(Received::Head(raw)) => {
-                let head = self
+                let (head, keep_alive) = self
                     .decode_head(&raw)
                     .map_err(|fault| self.conn.fail(fault))?;
+                if !keep_alive {
+                    self.conn.close_after();
+                }
                 self.begin_exchange(&head);
                 Ok(Some(ServerEvent::Head(head)))
             }
@@ -94,7 +97,7 @@ impl Server {
 
     /// Takes back a head that is not needed any more, for the next one to use its memory.
     pub fn recycle(&mut self, mut head: Box<RequestHead>) {
-        head.forget();
+        head.clear();
         self.spare = Some(head);
     }
 
@@ -243,21 +246,19 @@ impl Server {
         }
     }
 
-    fn decode_head(&mut self, raw: &RawHead) -> Result<Box<RequestHead>, Fault> {
-        match self.spare.take() {
-            Some(mut head) => {
-                let headers = std::mem::take(&mut head.headers);
-                *head = request::decode(raw, self.conn.limits(), headers)?;
-                Ok(head)
-            }
-            None => request::decode(raw, self.conn.limits(), HeaderMap::new()).map(Box::new),
-        }
+    /// The head, and whether another request may follow it.
+    fn decode_head(&mut self, raw: &RawHead) -> Result<(Box<RequestHead>, bool), Fault> {
+        let Some(mut place) = self.spare.take() else {
+            let decoded = request::decode(raw, self.conn.limits(), HeaderMap::new())?;
+            return Ok((Box::new(decoded.0), decoded.1));
+        };
+        let headers = std::mem::take(&mut place.headers);
+        let (head, keep_alive) = request::decode(raw, self.conn.limits(), headers)?;
+        *place = head;
+        Ok((place, keep_alive))
     }
 
     fn begin_exchange(&mut self, head: &RequestHead) {
-        if !head.keep_alive {
-            self.conn.close_after();
-        }
         self.exchange = Some(Exchange {
             is_head: head.method == Method::HEAD,
             is_http10: head.version == Version::HTTP_10,

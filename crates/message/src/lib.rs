@@ -6,9 +6,17 @@
 //! of a connection.
 #![forbid(unsafe_code)]
 
+mod authority;
 mod body;
+mod error;
 pub mod field;
+mod request;
 mod response;
+mod target;
 
+pub use authority::{Authority, is_sendable_host};
 pub use body::BodyLength;
+pub use error::{InvalidHost, TargetFault};
+pub use request::RequestHead;
 pub use response::{Response, ResponseHead};
+pub use target::{Scheme, Target, decode_target, is_clean_target};

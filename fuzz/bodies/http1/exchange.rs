@@ -122,6 +122,7 @@ impl Plan {
                         let complete = head.body == NO_BODY;
                         seen = Some(SeenRequest {
                             head: *head,
+                            keep_alive: !server.is_last(),
                             body: Vec::new(),
                             complete,
                         });
@@ -154,7 +155,7 @@ impl Plan {
         assert_eq!(seen.head.authority, Some(authority));
         assert_eq!(seen.head.body, self.request_length);
         assert_eq!(seen.body, self.request_body);
-        assert!(seen.head.keep_alive);
+        assert!(seen.keep_alive);
     }
 
     fn check_response(&self, client: &mut Client, bytes: &[u8], script: &mut Script<'_>) {

@@ -11,6 +11,7 @@ use http::{HeaderMap, Method, StatusCode};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SeenRequest {
     pub(crate) head: RequestHead,
+    pub(crate) keep_alive: bool,
     pub(crate) body: Vec<u8>,
     pub(crate) complete: bool,
 }
@@ -63,6 +64,7 @@ fn serve_input(
                 let complete = head.body == BodyLength::Known(0);
                 seen.push(SeenRequest {
                     head: *head,
+                    keep_alive: !server.is_last(),
                     body: Vec::new(),
                     complete,
                 });

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
+use catamaran_message::{Authority, RequestHead, Scheme, Target};
 use http::{HeaderMap, Method, StatusCode, Version, header::HOST};
 
 use super::{Peer, Refusal};
@@ -100,11 +101,11 @@ pub(super) fn from_ajp(
 /// # Errors
 /// 413 for a body that is too long, 421 for a target that names `https`: there is no TLS on this connection (RFC 9110 section 7.4).
 pub(super) fn from_http(
-    head: Box<http1::RequestHead>,
+    head: Box<RequestHead>,
     peer: &Peer,
     config: &Config,
 ) -> Result<Box<Request>, Refusal> {
-    if head.target.scheme == Some(http1::Scheme::Https) {
+    if head.target.scheme == Some(Scheme::Https) {
         return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "scheme"));
     }
     let body = head.body;
@@ -194,7 +195,7 @@ fn target(
     if *method == Method::OPTIONS && path == b"*"[..] {
         return Ok((path, None));
     }
-    let target = http1::Target::from_parts(path, query)?;
+    let target = Target::from_parts(path, query).map_err(http1::Fault::from)?;
     Ok((target.path, target.query))
 }
 
@@ -216,7 +217,7 @@ fn escape(path: &[u8]) -> Bytes {
 }
 
 /// What the client named as host, if it did.
-fn authority(headers: &HeaderMap) -> Result<Option<http1::Authority>, Refusal> {
+fn authority(headers: &HeaderMap) -> Result<Option<Authority>, Refusal> {
     let mut hosts = headers.get_all(HOST).iter();
     let Some(host) = hosts.next() else {
         return Ok(None);
@@ -225,7 +226,7 @@ fn authority(headers: &HeaderMap) -> Result<Option<http1::Authority>, Refusal> {
         return Err(http1::Fault::HostDuplicate.into());
     }
     let host = Bytes::copy_from_slice(host.as_bytes());
-    Ok(Some(http1::Authority::parse(&host)?))
+    Ok(Some(Authority::parse(&host).map_err(http1::Fault::from)?))
 }
 
 /// Takes an attribute out; of several with one name the last counts, as in Tomcat.

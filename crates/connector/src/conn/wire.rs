@@ -6,7 +6,7 @@
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
-use catamaran_message::Response;
+use catamaran_message::{RequestHead, Response};
 use catamaran_transport::ByteQueue;
 use http::{
     HeaderMap, HeaderValue, StatusCode,
@@ -30,7 +30,7 @@ pub(super) enum Wire {
 #[derive(Debug)]
 pub(super) enum Event {
     Ajp(Box<ajp::RequestHead>),
-    Http(Box<http1::RequestHead>),
+    Http(Box<RequestHead>),
     Body(Bytes),
     BodyEnd,
 }

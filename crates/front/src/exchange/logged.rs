@@ -1,7 +1,7 @@
 //! What a log line tells of a request, kept while its head is on its way to the backend.
 
 use bytes::Bytes;
-use catamaran_http1::RequestHead;
+use catamaran_message::RequestHead;
 use http::header::{REFERER, USER_AGENT};
 use http::{HeaderValue, Method, Version};
 

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-use catamaran_http1::{Authority, RequestHead};
-use catamaran_message::BodyLength;
+use catamaran_message::{Authority, BodyLength, RequestHead};
 use catamaran_upstream::{self as upstream, ClientFacts, Lease, RequestError};
 use http::header::HOST;
 use http::{HeaderValue, Method, StatusCode, Version};

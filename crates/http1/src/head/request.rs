@@ -1,33 +1,33 @@
 //! Takes a request head apart and judges it as a whole.
 
-use catamaran_message::BodyLength;
+use catamaran_message::{Authority, BodyLength, RequestHead, decode_target};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, Version};
 
 use crate::body::FramingFields;
 use crate::error::Fault;
 use crate::head::fields::{self, Persistence, Verdict};
-use crate::head::host::{self, Authority};
+use crate::head::request_line;
 use crate::head::scan::RawHead;
-use crate::head::{RequestHead, request_line, target};
 use crate::limits::Limits;
 use crate::syntax::list;
 
-/// Reads a complete request head. `headers` is an empty map, for its memory.
+/// Reads a complete request head; the flag says whether version and Connection field allow another
+/// request after this one. `headers` is an empty map, for its memory.
 pub(crate) fn decode(
     raw: &RawHead,
     limits: &Limits,
     mut headers: HeaderMap,
-) -> Result<RequestHead, Fault> {
+) -> Result<(RequestHead, bool), Fault> {
     let line = request_line::decode(&raw.bytes[..raw.start_line])?;
     if line.target.len() > limits.target_bytes {
         return Err(Fault::TargetTooLong);
     }
-    let (target, target_authority) = target::decode(&raw.bytes, line.target, &line.method)?;
+    let (target, target_authority) = decode_target(&raw.bytes, line.target, &line.method)?;
     let mut found = Found::default();
     fields::decode(raw, &mut headers, |name, value| {
         if *name == HOST {
-            let authority = host::decode(value.as_bytes(), &raw.bytes)?;
+            let authority = Authority::decode(value.as_bytes(), &raw.bytes)?;
             if found.host.replace(authority).is_some() {
                 return Err(Fault::HostDuplicate);
             }
@@ -49,7 +49,8 @@ pub(crate) fn decode(
         return Err(Fault::HostMissing);
     }
     let body = found.framing.request_length(version)?;
-    Ok(RequestHead {
+    let keep_alive = found.persistence.allows_next(version);
+    let head = RequestHead {
         method: line.method,
         target,
         version,
@@ -58,8 +59,8 @@ pub(crate) fn decode(
         authority: target_authority.or(found.host),
         body,
         expect_continue: found.expectations.judge(version, body)?,
-        keep_alive: found.persistence.allows_next(version),
-    })
+    };
+    Ok((head, keep_alive))
 }
 
 #[derive(Default)]

@@ -525,7 +525,7 @@ fn version_and_connection_decide_on_keep_alive() {
     ] {
         let bytes = format!("GET / HTTP/{version}\r\nHost: a\r\n{fields}\r\n");
         let (seen, _) = serve(Limits::request(), &[bytes.as_bytes()], false);
-        assert_eq!(seen[0].head.keep_alive, keep_alive, "{bytes:?}");
+        assert_eq!(seen[0].keep_alive, keep_alive, "{bytes:?}");
     }
 }
 

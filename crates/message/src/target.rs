@@ -9,8 +9,8 @@
 use bytes::Bytes;
 use http::Method;
 
-use crate::error::Fault;
-use crate::head::host::{self, Authority};
+use crate::authority::Authority;
+use crate::error::TargetFault;
 
 /// What a request is for, in origin form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,16 +32,16 @@ impl Target {
     /// rules for one that arrived in a request line.
     ///
     /// # Errors
-    /// [`Fault::TargetForm`] if the path does not begin with `/`; [`Fault::TargetByte`] (for a raw
-    /// question mark in the path too), [`Fault::TargetEscape`], [`Fault::TargetFragment`].
-    pub fn from_parts(path: Bytes, query: Option<Bytes>) -> Result<Self, Fault> {
+    /// [`TargetFault::Form`] if the path does not begin with `/`; [`TargetFault::Byte`] (for a raw
+    /// question mark in the path too), [`TargetFault::Escape`], [`TargetFault::Fragment`].
+    pub fn from_parts(path: Bytes, query: Option<Bytes>) -> Result<Self, TargetFault> {
         if path.first() != Some(&b'/') {
-            return Err(Fault::TargetForm);
+            return Err(TargetFault::Form);
         }
         let clean = |text: Bytes, is_query: bool| {
             let shape = examine(&text, is_query)?;
             match (shape.question, shape.needs_escapes) {
-                (Some(_), _) => Err(Fault::TargetByte),
+                (Some(_), _) => Err(TargetFault::Byte),
                 (None, true) => Ok(escape(&text)),
                 (None, false) => Ok(text),
             }
@@ -64,11 +64,14 @@ pub enum Scheme {
 }
 
 /// Reads a target, which is part of `head`; the authority is that of an absolute one.
-pub(crate) fn decode(
+///
+/// # Errors
+/// [`TargetFault`].
+pub fn decode_target(
     head: &Bytes,
     text: &[u8],
     method: &Method,
-) -> Result<(Target, Option<Authority>), Fault> {
+) -> Result<(Target, Option<Authority>), TargetFault> {
     match text {
         [b'/', ..] => Ok((origin_form(head, text, None)?, None)),
         b"*" if method == Method::OPTIONS => Ok((
@@ -85,12 +88,12 @@ pub(crate) fn decode(
 
 /// Whether `text` can be sent as path (or query) of a request: nothing in it would be refused or
 /// changed by a reader as strict as ours.
-pub(crate) fn is_clean(text: &[u8], is_query: bool) -> bool {
+pub fn is_clean_target(text: &[u8], is_query: bool) -> bool {
     examine(text, is_query)
         .is_ok_and(|shape| !shape.needs_escapes && (is_query || shape.question.is_none()))
 }
 
-fn origin_form(head: &Bytes, text: &[u8], scheme: Option<Scheme>) -> Result<Target, Fault> {
+fn origin_form(head: &Bytes, text: &[u8], scheme: Option<Scheme>) -> Result<Target, TargetFault> {
     let shape = examine(text, false)?;
     let (path, query) = match shape.question {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -114,14 +117,14 @@ fn absolute_form(
     head: &Bytes,
     text: &[u8],
     method: &Method,
-) -> Result<(Target, Option<Authority>), Fault> {
-    let (scheme, rest) = split_scheme(text).ok_or(Fault::TargetForm)?;
+) -> Result<(Target, Option<Authority>), TargetFault> {
+    let (scheme, rest) = split_scheme(text).ok_or(TargetFault::Form)?;
     let authority_len = rest
         .iter()
         .position(|byte| matches!(byte, b'/' | b'?' | b'#'))
         .unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(authority_len);
-    let authority = host::decode(authority, head)?;
+    let authority = Authority::decode(authority, head)?;
     let mut target = origin_form(head, rest, Some(scheme))?;
     if target.path.is_empty() {
         // RFC 9112 section 3.2.4: an OPTIONS request without a path is for the whole server.
@@ -150,7 +153,7 @@ struct Shape {
     needs_escapes: bool,
 }
 
-fn examine(text: &[u8], mut in_query: bool) -> Result<Shape, Fault> {
+fn examine(text: &[u8], mut in_query: bool) -> Result<Shape, TargetFault> {
     let mut shape = Shape {
         question: None,
         needs_escapes: false,
@@ -167,12 +170,12 @@ fn examine(text: &[u8], mut in_query: bool) -> Result<Shape, Fault> {
             }
             Class::Percent if is_escape(&text[at..]) => {}
             Class::Percent if in_query => shape.needs_escapes = true,
-            Class::Percent => return Err(Fault::TargetEscape),
+            Class::Percent => return Err(TargetFault::Escape),
             Class::Escape => shape.needs_escapes = true,
             // Browsers send it raw in queries; in a path some servers take it for a slash.
             Class::Backslash if in_query => shape.needs_escapes = true,
-            Class::Hash => return Err(Fault::TargetFragment),
-            Class::Backslash | Class::Forbidden => return Err(Fault::TargetByte),
+            Class::Hash => return Err(TargetFault::Fragment),
+            Class::Backslash | Class::Forbidden => return Err(TargetFault::Byte),
         }
     }
     Ok(shape)
@@ -261,13 +264,13 @@ mod tests {
             assert_eq!(parts("/", Some(query)), Ok(expected), "{query}");
         }
         for (path, query, fault) in [
-            ("", None, Fault::TargetForm),
-            ("*", None, Fault::TargetForm),
-            ("/a?b", None, Fault::TargetByte),
-            ("/a b", None, Fault::TargetByte),
-            ("/a\\b", None, Fault::TargetByte),
-            ("/%0", None, Fault::TargetEscape),
-            ("/", Some("#"), Fault::TargetFragment),
+            ("", None, TargetFault::Form),
+            ("*", None, TargetFault::Form),
+            ("/a?b", None, TargetFault::Byte),
+            ("/a b", None, TargetFault::Byte),
+            ("/a\\b", None, TargetFault::Byte),
+            ("/%0", None, TargetFault::Escape),
+            ("/", Some("#"), TargetFault::Fragment),
         ] {
             assert_eq!(parts(path, query), Err(fault), "{path} {query:?}");
         }

@@ -9,7 +9,7 @@ use std::net::Ipv6Addr;
 use bytes::Bytes;
 use memchr::memchr;
 
-use crate::error::Fault;
+use crate::error::InvalidHost;
 
 /// Whom a request is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,9 +24,32 @@ impl Authority {
     /// Reads `host [":" [port]]`, the value of a Host field, wherever it came from.
     ///
     /// # Errors
-    /// [`Fault::HostSyntax`].
-    pub fn parse(text: &Bytes) -> Result<Self, Fault> {
-        decode(text, text)
+    /// [`InvalidHost`].
+    pub fn parse(text: &Bytes) -> Result<Self, InvalidHost> {
+        Self::decode(text, text)
+    }
+
+    /// Reads `text`, which is part of `head`, as `host [":" [port]]`.
+    ///
+    /// # Errors
+    /// [`InvalidHost`].
+    pub fn decode(text: &[u8], head: &Bytes) -> Result<Self, InvalidHost> {
+        let host_end = match text.first() {
+            Some(b'[') => memchr(b']', text).map(|at| at + 1),
+            _ => Some(memchr(b':', text).unwrap_or(text.len())),
+        };
+        let (host, port_text) = text.split_at(host_end.ok_or(InvalidHost)?);
+        let port = port(port_text).ok_or(InvalidHost)?;
+        let host = if host.starts_with(b"[") {
+            ipv6(host)
+        } else {
+            name(host)
+        };
+        let host = match host.ok_or(InvalidHost)? {
+            Host::Lower(host) => head.slice_ref(host),
+            Host::Mixed(host) => host.to_ascii_lowercase().into(),
+        };
+        Ok(Self { host, port })
     }
 
     /// `host` or `host:port`, as a Host field has it.
@@ -44,26 +67,6 @@ impl Authority {
     }
 }
 
-/// Reads `text`, which is part of `head`, as `host [":" [port]]`.
-pub(crate) fn decode(text: &[u8], head: &Bytes) -> Result<Authority, Fault> {
-    let host_end = match text.first() {
-        Some(b'[') => memchr(b']', text).map(|at| at + 1),
-        _ => Some(memchr(b':', text).unwrap_or(text.len())),
-    };
-    let (host, port_text) = text.split_at(host_end.ok_or(Fault::HostSyntax)?);
-    let port = port(port_text).ok_or(Fault::HostSyntax)?;
-    let host = if host.starts_with(b"[") {
-        ipv6(host)
-    } else {
-        name(host)
-    };
-    let host = match host.ok_or(Fault::HostSyntax)? {
-        Host::Lower(host) => head.slice_ref(host),
-        Host::Mixed(host) => host.to_ascii_lowercase().into(),
-    };
-    Ok(Authority { host, port })
-}
-
 /// A host that was found good.
 enum Host<'a> {
     /// In lower case.
@@ -72,8 +75,8 @@ enum Host<'a> {
     Mixed(&'a [u8]),
 }
 
-/// Whether `text` can be sent as Host.
-pub(crate) fn is_sendable(text: &[u8]) -> bool {
+/// Whether `text` can be sent as the value of Host.
+pub fn is_sendable_host(text: &[u8]) -> bool {
     let allowed = |byte: u8| byte.is_ascii_graphic() && !b"/?#@\\,\"<>".contains(&byte);
     !text.is_empty()
         && text

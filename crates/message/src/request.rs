@@ -1,0 +1,39 @@
+//! Request heads as received from a client.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Version};
+
+use crate::{Authority, BodyLength, Target, field};
+
+/// A request head as received. Everything in it has been validated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestHead {
+    /// The method; any token but CONNECT.
+    pub method: Method,
+    /// What the request is for.
+    pub target: Target,
+    /// HTTP/1.0 or HTTP/1.1 (which stands for all later minor versions too).
+    pub version: Version,
+    /// All fields as received (Host, Connection and Expect too), except Content-Length and
+    /// Transfer-Encoding, which became `body`.
+    pub headers: HeaderMap,
+    /// Whom the request is for: from an absolute target, else from Host. `None` only for
+    /// HTTP/1.0 without Host.
+    pub authority: Option<Authority>,
+    /// How much body follows.
+    pub body: BodyLength,
+    /// The client waits for 100 (Continue) before it sends the body. Only for HTTP/1.1 with a
+    /// body; ignored otherwise (RFC 9110 section 10.1.1).
+    pub expect_continue: bool,
+}
+
+impl RequestHead {
+    /// Becomes empty; what is left is memory for the next head.
+    pub fn clear(&mut self) {
+        self.method = Method::GET;
+        self.target.path = Bytes::new();
+        self.target.query = None;
+        self.authority = None;
+        field::clear(&mut self.headers);
+    }
+}
