@@ -15,7 +15,8 @@ use bytes::{Bytes, BytesMut};
 pub(crate) use catamaran_http1::ResponseError;
 use catamaran_http1::{BodyError, Fault, Limits, Server, ServerEvent};
 use catamaran_message::{BodyLength, RequestHead, Response};
-use catamaran_transport::{FreeList, Output, Stream, buffers};
+use catamaran_transport::{FreeList, Output, PeerEnd, Stream, buffers};
+use catamaran_upstream::Lease;
 use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;
 use tokio::io::AsyncWrite;
@@ -23,7 +24,7 @@ use tokio::io::AsyncWrite;
 use crate::admission::Admitted;
 use crate::config::ListenerConfig;
 use crate::listener::{Incoming, Listener};
-use crate::watch::{Watch, Watched};
+use crate::watch::{Tick, Watch, Watched};
 
 #[derive(Debug)]
 pub(crate) struct ClientConn {
@@ -55,6 +56,8 @@ struct Talk {
     is_http10: bool,
     /// The response's end is known only by the close.
     close_delimited: bool,
+    /// An exchange with a backend that the client did not wait for.
+    abandoned: Option<Lease>,
 }
 
 thread_local! {
@@ -78,6 +81,7 @@ impl Talk {
                 sent: 0,
                 is_http10: false,
                 close_delimited: false,
+                abandoned: None,
             }),
         }
     }
@@ -120,6 +124,8 @@ pub(crate) enum BodyPart {
 pub(crate) enum ClientError {
     #[error("the client's connection failed")]
     Io(#[source] io::Error),
+    #[error("the client closed its connection before it had its response")]
+    Left,
     #[error("the client broke HTTP/1.1")]
     Fault(#[source] Fault),
 }
@@ -274,15 +280,52 @@ impl ClientConn {
         }
     }
 
-    /// Ready when the connection broke. A client that only closed its sending side still wants
-    /// its answer. Bytes of further requests are kept, up to a limit.
-    pub(crate) fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        while !self.half_closed && self.talk().input.len() < PIPELINE_MAX {
-            if let Err(error) = ready!(self.poll_read(cx)) {
-                return Poll::Ready(error);
+    /// Fails if the client has left: its connection broke, or it closed its sending side and is not
+    /// to be served then. `Ok(None)`: the task of `cx` is woken when that changes. `Ok(Some(_))`:
+    /// there are bytes that are not wanted yet, so the event loop has no further news; look again
+    /// at that time. Bytes of further requests are taken in, up to a limit.
+    pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Result<Option<Tick>, ClientError> {
+        while self.takes_more_requests() {
+            match self.poll_read(cx) {
+                Poll::Pending => return Ok(None),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Err(ClientError::Io(error)),
             }
         }
-        Poll::Pending
+        if !self.half_closed && self.stream.poll_readable(cx).is_pending() {
+            return Ok(None);
+        }
+        let end = self.stream.peer_end();
+        let half_closed = self.half_closed || end == Some(PeerEnd::Sending);
+        if end == Some(PeerEnd::Closed) || (half_closed && !self.config.serve_half_closed) {
+            return Err(ClientError::Left);
+        }
+        Ok(Some(self.watched.now() + LOOK_PERIOD))
+    }
+
+    /// Whether what the client sends now belongs to further requests, and there is room for it.
+    fn takes_more_requests(&mut self) -> bool {
+        let half_closed = self.half_closed;
+        let talk = self.talk();
+        !half_closed && talk.codec.request_body_done() && talk.input.len() < PIPELINE_MAX
+    }
+
+    /// Whether the client can tell by itself that it was given the whole response, so that it may
+    /// leave now.
+    pub(crate) fn has_response(&self) -> bool {
+        self.talk
+            .as_ref()
+            .is_some_and(|talk| talk.codec.is_response_whole())
+    }
+
+    /// Keeps an exchange that the client did not wait for until its connection is closed.
+    pub(crate) fn leave_behind(&mut self, lease: Lease) {
+        self.talk().abandoned = Some(lease);
+    }
+
+    /// The exchange that the client did not wait for.
+    pub(crate) fn take_abandoned(&mut self) -> Option<Lease> {
+        self.talk.as_mut()?.abandoned.take()
     }
 
     /// Says that the body may come (RFC 9110, section 10.1.1).
@@ -460,3 +503,6 @@ const READ_MAX: usize = 64 * 1024;
 
 /// Bytes of further requests that are kept while one is served.
 const PIPELINE_MAX: usize = 64 * 1024;
+
+/// How often a client is looked at whose bytes are not wanted yet.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);

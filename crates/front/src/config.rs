@@ -111,6 +111,10 @@ pub struct ListenerConfig {
     /// The largest body a client may send; a larger one is answered 413. Default: no limit. nginx:
     /// `client_max_body_size`.
     pub body_max: Option<u64>,
+    /// Whether a client that closes its sending side before it has its response is served all the
+    /// same. Default off: it is taken to have left, because a client that gives up cannot be told
+    /// from it. nginx: `proxy_ignore_client_abort`.
+    pub serve_half_closed: bool,
     /// Limits of a request's head and of chunked framing.
     pub limits: Limits,
 }
@@ -129,6 +133,7 @@ impl ListenerConfig {
             body_rate_min: 500,
             write_rate_min: 500,
             body_max: None,
+            serve_half_closed: false,
             limits: Limits::request(),
         }
     }

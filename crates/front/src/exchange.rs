@@ -10,16 +10,19 @@ mod logged;
 mod outgoing;
 
 use std::error::Error;
+use std::future::poll_fn;
 use std::net::IpAddr;
-use std::time::SystemTime;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, SystemTime};
 
 use catamaran_message::{BodyLength, RequestHead, Response, Scheme};
-use catamaran_upstream::{Culprit, Reuse};
+use catamaran_upstream::{Culprit, Lease, LeaseError, Reuse};
 use http::StatusCode;
 use tokio::time::Instant;
 
 use crate::access_log::Record;
-use crate::client::ClientConn;
+use crate::client::{ClientConn, ClientError};
 use crate::config::{BackendConfig, ListenerConfig};
 use crate::counters::Reason;
 use crate::id::RequestId;
@@ -61,6 +64,8 @@ struct Exchange<'a> {
     leased: Option<Instant>,
     ended: Option<Instant>,
     reason: Option<Reason>,
+    /// What the log has for a status, if the client left and was sent none.
+    unsent: Option<StatusCode>,
 }
 
 /// Serves one request whose head has arrived.
@@ -119,6 +124,7 @@ impl<'a> Exchange<'a> {
             leased: None,
             ended: None,
             reason: None,
+            unsent: None,
         }
     }
 
@@ -254,7 +260,12 @@ impl<'a> Exchange<'a> {
             false => Reuse::Lasting,
         };
         let Member { backend, settings } = member;
-        let leased = backend.lease(settings, worker, reuse, now).await;
+        let leasing = backend.lease(settings, worker, reuse, now);
+        let leased = lease_unless_left(leasing, client).await.map_err(|error| {
+            let failed = Failed::unsent(Failure::gone());
+            self.report(member, failed.failure, &error);
+            failed
+        })?;
         let mut lease = leased.map_err(|error| {
             let failed = Failed::from_lease(&error);
             self.report(member, failed.failure, &error);
@@ -279,7 +290,11 @@ impl<'a> Exchange<'a> {
         };
         let failed = Failed::from_relay(&error, &self.progress, &lease);
         self.report(member, failed.failure, &error);
-        lease.abort();
+        if failed.failure.is_gone() {
+            client.leave_behind(lease);
+        } else {
+            lease.abort();
+        }
         if failed.failure.reason.culprit() == Culprit::Backend {
             backend.suspect();
         }
@@ -317,10 +332,15 @@ impl<'a> Exchange<'a> {
         self.reason = Some(failure.reason);
         if self.progress.status.is_some() {
             // What the backend did send is worth having; the rest is missing, and seen to be.
-            client.give_up(self.listener.write_timeout).await;
+            let limit = match failure.is_gone() {
+                true => Duration::ZERO,
+                false => self.listener.write_timeout,
+            };
+            client.give_up(limit).await;
             return After::Cut;
         }
         if failure.client_gone {
+            self.unsent = failure.is_gone().then_some(failure.status);
             return After::Cut;
         }
         if failure.reason.is_client() || !self.progress.body_complete {
@@ -348,6 +368,11 @@ impl<'a> Exchange<'a> {
         }
     }
 
+    /// The status that the client was sent, or what the log has in its place.
+    fn logged_status(&self) -> Option<StatusCode> {
+        self.progress.status.or(self.unsent)
+    }
+
     /// Counts the exchange and writes its line.
     fn account(&self, client: &ClientConn, request: Option<&LoggedRequest>) {
         self.worker.counters().response(self.progress.status);
@@ -361,7 +386,7 @@ impl<'a> Exchange<'a> {
             id: self.id,
             client: self.client_ip,
             request: request.map(LoggedRequest::line),
-            status: self.progress.status.map(|status| status.as_u16()),
+            status: self.logged_status().map(|status| status.as_u16()),
             received: self.progress.received,
             sent: if self.progress.status.is_some() {
                 client.sent()
@@ -378,6 +403,28 @@ impl<'a> Exchange<'a> {
         };
         log.write(self.worker.index(), &record);
     }
+}
+
+/// Waits for a connection to a backend, unless the client leaves: then its place in the queue is
+/// left, or the dial given up.
+async fn lease_unless_left(
+    leasing: impl Future<Output = Result<Lease, LeaseError>>,
+    client: &mut ClientConn,
+) -> Result<Result<Lease, LeaseError>, ClientError> {
+    let mut leasing = pin!(leasing);
+    poll_fn(|cx| {
+        if let Poll::Ready(leased) = leasing.as_mut().poll(cx) {
+            return Poll::Ready(Ok(leased));
+        }
+        match client.poll_left(cx) {
+            Ok(look_again) => {
+                client.watched().set(look_again.unwrap_or(Tick::NEVER));
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    })
+    .await
 }
 
 /// The time: to the point if it will be written to the log, else by the coarse clock, which does for

@@ -274,6 +274,26 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
     ),
     (
         &Family {
+            name: "catamaran_backend_exchanges_abandoned",
+            kind: Kind::Gauge,
+            help: "Exchanges whose client left and that the backend may still be at work on. Each \
+                   keeps its connection, which counts against `connections_max`, until the backend \
+                   closes it, at most `first_byte_timeout`.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.abandoned as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_exchanges_abandoned_total",
+            kind: Kind::Counter,
+            help: "Exchanges whose client left after the request had been sent to the backend.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.abandoned_total,
+    ),
+    (
+        &Family {
             name: "catamaran_backend_connections_dialled_total",
             kind: Kind::Counter,
             help: "Connections to the backend that were opened, those of probes apart.",

@@ -182,12 +182,8 @@ impl<'a> Relay<'a> {
                 return Poll::Ready(Ok(()));
             }
             if !moved {
-                if self.upload == Upload::Done
-                    && let Poll::Ready(error) = self.client.poll_broken(cx)
-                {
-                    return Poll::Ready(Err(RelayError::Client(ClientError::Io(error))));
-                }
-                return self.poll_deadlines();
+                let look_again = self.poll_left(cx)?;
+                return self.poll_deadlines(look_again);
             }
         }
     }
@@ -404,13 +400,24 @@ impl<'a> Relay<'a> {
         Ok(written.is_ready())
     }
 
-    /// Nothing moves: waits for the first silence to become too long.
-    fn poll_deadlines(&mut self) -> Poll<Result<(), RelayError>> {
+    /// Fails if the client has left before it had its response; see [`ClientConn::poll_left`].
+    fn poll_left(&mut self, cx: &mut Context<'_>) -> Result<Option<Tick>, RelayError> {
+        if self.client.has_response() {
+            // What is missing is the backend's affair. A write tells whether the rest is wanted.
+            return Ok(None);
+        }
+        self.client.poll_left(cx).map_err(RelayError::Client)
+    }
+
+    /// Nothing moves: waits for the first silence to become too long, or until the client is to be
+    /// looked at again.
+    fn poll_deadlines(&mut self, look_again: Option<Tick>) -> Poll<Result<(), RelayError>> {
         let (deadline, error) = self.first_deadline();
         if self.now() >= deadline {
             return Poll::Ready(Err(error));
         }
-        let next = self.head_held.map_or(deadline, |until| until.min(deadline));
+        let sooner = |next: Tick, other: Option<Tick>| other.map_or(next, |at| at.min(next));
+        let next = sooner(sooner(deadline, self.head_held), look_again);
         self.client.watched().set(next);
         Poll::Pending
     }

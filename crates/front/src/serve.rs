@@ -57,7 +57,7 @@ pub(crate) fn serve(
             }
             let after = Box::pin(exchange::serve(&worker, &listener, &mut client, head)).await;
             if after == After::Cut {
-                return;
+                return Box::pin(cut(worker, client)).await;
             }
             if !client.can_reuse() && !Box::pin(discard_body(&mut client)).await {
                 return Box::pin(linger(&mut client)).await;
@@ -79,6 +79,19 @@ async fn refuse(
 ) {
     if exchange::refuse(worker, listener, client, failure).await == After::Done {
         linger(client).await;
+    }
+}
+
+/// Closes at once. If the client left while a backend may be at work on its request, waits until
+/// that is done; a drain of the front does not wait for it.
+async fn cut(worker: Arc<Worker>, mut client: ClientConn) {
+    let abandoned = client.take_abandoned();
+    drop(client);
+    if let Some(lease) = abandoned {
+        tokio::select! {
+            () = lease.abandon() => {}
+            _ = worker.drain().begun() => {}
+        }
     }
 }
 

@@ -251,6 +251,11 @@ impl Encoder {
         }
     }
 
+    /// Whether nothing more can follow, and the peer knows it.
+    pub(crate) fn is_filled(self) -> bool {
+        matches!(self, Self::Length(0) | Self::Discard | Self::Overrun)
+    }
+
     /// Ends what `begin` announced.
     pub(crate) fn finish(&mut self, out: &mut BytesMut) {
         if let Self::Chunked { open } = self

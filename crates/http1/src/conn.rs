@@ -216,6 +216,15 @@ impl Conn {
         matches!(self.outbound, Outbound::Body(Encoder::UntilClose))
     }
 
+    /// Whether the peer has all that the head announced.
+    pub(crate) fn is_sent(&self) -> bool {
+        match &self.outbound {
+            Outbound::Body(encoder) => encoder.is_filled(),
+            Outbound::Done => true,
+            Outbound::Idle | Outbound::Cut(_) => false,
+        }
+    }
+
     fn is_sending(&self) -> bool {
         matches!(self.outbound, Outbound::Body(_))
     }

@@ -233,6 +233,13 @@ impl Server {
         self.conn.awaits_close()
     }
 
+    /// The peer can tell by itself that it was given the whole response: there is no body, or as
+    /// much of it as the head announced. What ends by a last chunk or by the close ends with
+    /// [`send_end`](Self::send_end) only.
+    pub fn is_response_whole(&self) -> bool {
+        self.conn.is_sent()
+    }
+
     /// Nothing of a request body is still to come: the head said that there is none, or
     /// [`ServerEvent::BodyEnd`] was returned. `false` for ever after a fault.
     pub fn request_body_done(&self) -> bool {

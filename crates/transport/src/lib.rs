@@ -18,4 +18,4 @@ pub use free_list::FreeList;
 pub use listen::{SocketFile, TcpOptions, UnixOptions, join_tcp, listen_tcp, listen_unix};
 pub use output::{HIGH_WATER, Output};
 pub use queue::ByteQueue;
-pub use stream::Stream;
+pub use stream::{PeerEnd, Stream};

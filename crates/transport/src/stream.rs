@@ -7,8 +7,8 @@
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::BytesMut;
 use rustix::io::Errno;
@@ -29,6 +29,16 @@ pub enum Stream {
     Unix(UnixStream),
 }
 
+/// Which end of a connection a peer has closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerEnd {
+    /// It sends nothing more. TCP does not tell whether it still receives: a FIN follows `close` as
+    /// well as `shutdown`.
+    Sending,
+    /// Both directions: the connection was reset, or it is a Unix socket that was closed.
+    Closed,
+}
+
 impl Stream {
     /// Ready when bytes, an end or an error can be read. No buffer is needed meanwhile.
     ///
@@ -45,6 +55,25 @@ impl Stream {
     #[must_use]
     pub fn has_news(&self) -> bool {
         self.try_io(|| Ok(())).is_ok()
+    }
+
+    /// What the event loop knows of the peer's end, unread bytes before it or not. Costs no system
+    /// call.
+    #[must_use]
+    pub fn peer_end(&self) -> Option<PeerEnd> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let mut context = Context::from_waker(Waker::noop());
+        let ready = match self {
+            Self::Tcp(stream) => pin!(stream.ready(interest)).poll(&mut context),
+            Self::Unix(stream) => pin!(stream.ready(interest)).poll(&mut context),
+        };
+        match ready {
+            Poll::Ready(Ok(ready)) if ready.is_write_closed() => Some(PeerEnd::Closed),
+            Poll::Ready(Ok(ready)) if ready.is_read_closed() => Some(PeerEnd::Sending),
+            Poll::Ready(Ok(_)) | Poll::Pending => None,
+            // The event loop itself ends.
+            Poll::Ready(Err(_)) => Some(PeerEnd::Closed),
+        }
     }
 
     /// Reads once into the room that `buffer` has; 0 is the peer's end.

@@ -29,6 +29,8 @@ pub struct Backend {
     cap: Arc<Cap<Box<Conn>>>,
     pools: Box<[Pool<Box<Conn>>]>,
     in_flight: AtomicUsize,
+    abandoned: AtomicUsize,
+    abandoned_total: AtomicU64,
     dialled: AtomicU64,
     reused: AtomicU64,
     stale: AtomicU64,
@@ -54,8 +56,12 @@ pub enum Reuse {
 /// What a backend's connections did and are doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackendCounts {
-    /// Exchanges in flight, those waiting for a connection included.
+    /// Exchanges in flight, those waiting for a connection and those abandoned included.
     pub in_flight: usize,
+    /// Exchanges whose client left and that the backend may still be at work on.
+    pub abandoned: usize,
+    /// Exchanges that were abandoned since the start.
+    pub abandoned_total: u64,
     /// Open connections, unused ones included.
     pub open: usize,
     /// Unused connections.
@@ -92,6 +98,8 @@ impl Backend {
             cap: Cap::new(config.connections_max, config.queue_max),
             pools: (0..workers).map(|_| Pool::default()).collect(),
             in_flight: AtomicUsize::new(0),
+            abandoned: AtomicUsize::new(0),
+            abandoned_total: AtomicU64::new(0),
             health: SharedHealth::new(config.slow_start),
             dialled: AtomicU64::new(0),
             reused: AtomicU64::new(0),
@@ -157,6 +165,8 @@ impl Backend {
         let health = self.health.counts();
         BackendCounts {
             in_flight: self.in_flight(),
+            abandoned: self.abandoned.load(Ordering::Relaxed),
+            abandoned_total: self.abandoned_total.load(Ordering::Relaxed),
             open: self.cap.open(),
             idle: self.pools.iter().map(Pool::len).sum(),
             waiting: self.cap.waiting(),
@@ -299,8 +309,8 @@ impl Backend {
         // A connection freed just before joining the queue went to its pool; take it from there.
         self.evict_one();
         match timeout(limit, granted).await {
-            Ok(Ok(grant)) => Ok(grant),
-            Ok(Err(_)) | Err(_) => Err(LeaseError::QueueTimeout { limit }),
+            Ok(Some(grant)) => Ok(grant),
+            Ok(None) | Err(_) => Err(LeaseError::QueueTimeout { limit }),
         }
     }
 
@@ -377,6 +387,24 @@ impl Backend {
             let (upstream, backend) = (&self.upstream, &settings.name);
             tracing::debug!(upstream, backend, closed, "closed unused connections");
         }
+    }
+}
+
+/// Counts an exchange as abandoned until dropped.
+#[derive(Debug)]
+pub(crate) struct Abandoned(Arc<Backend>);
+
+impl Abandoned {
+    pub(crate) fn begin(backend: &Arc<Backend>) -> Self {
+        backend.abandoned.fetch_add(1, Ordering::Relaxed);
+        backend.abandoned_total.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(backend))
+    }
+}
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        self.0.abandoned.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

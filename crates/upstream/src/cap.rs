@@ -10,8 +10,10 @@
 //! atomic load.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 
 use tokio::sync::oneshot;
 
@@ -61,7 +63,16 @@ pub(crate) enum Place<C> {
     /// A permit had become free meanwhile.
     Granted(Permit<C>),
     /// The grant comes here.
-    Queued(oneshot::Receiver<Grant<C>>),
+    Queued(Queued<C>),
+}
+
+/// A place in the queue, and the future of its grant. Dropping it leaves the queue.
+#[derive(Debug)]
+pub(crate) struct Queued<C> {
+    cap: Arc<Cap<C>>,
+    granted: oneshot::Receiver<Grant<C>>,
+    /// The grant was received.
+    ended: bool,
 }
 
 /// The queue is full.
@@ -113,7 +124,7 @@ impl<C> Cap<C> {
         })
     }
 
-    /// Takes a permit that is free after all, or joins the queue. Dropping the receiver leaves it.
+    /// Takes a permit that is free after all, or joins the queue. Dropping the place leaves it.
     pub(crate) fn enqueue(self: &Arc<Self>, worker: usize) -> Result<Place<C>, QueueFull> {
         let mut state = self.lock();
         state.queue.retain(|waiter| !waiter.grant.is_closed());
@@ -129,7 +140,18 @@ impl<C> Cap<C> {
         let (grant, granted) = oneshot::channel();
         state.queue.push_back(Waiter { worker, grant });
         self.publish(&state);
-        Ok(Place::Queued(granted))
+        Ok(Place::Queued(Queued {
+            cap: Arc::clone(self),
+            granted,
+            ended: false,
+        }))
+    }
+
+    /// Forgets those who left the queue.
+    fn prune(&self) {
+        let mut state = self.lock();
+        state.queue.retain(|waiter| !waiter.grant.is_closed());
+        self.publish(&state);
     }
 
     /// Whether somebody waits for a connection.
@@ -204,6 +226,27 @@ impl<C> Cap<C> {
     fn lock(&self) -> MutexGuard<'_, State<C>> {
         // No code that can panic runs under the lock, so poison carries no news.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C> Future for Queued<C> {
+    type Output = Option<Grant<C>>;
+
+    /// `None` if nobody is left who could grant anything, which does not happen.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let granted = ready!(Pin::new(&mut self.granted).poll(cx));
+        self.ended = true;
+        Poll::Ready(granted.ok())
+    }
+}
+
+impl<C> Drop for Queued<C> {
+    fn drop(&mut self) {
+        if !self.ended {
+            // A grant that is on its way passes on when the receiver is dropped.
+            self.granted.close();
+            self.cap.prune();
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 //! This is the only place that knows which of the two protocols a backend speaks; from here up a
 //! response is a sequence of [`Event`]s. An unused connection holds no buffers.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
@@ -11,6 +13,7 @@ use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
 use catamaran_message::{BodyLength, ResponseHead};
 use catamaran_transport::{ByteQueue, HIGH_WATER, Output, Stream, buffers};
+use tokio::io::AsyncWrite;
 
 use crate::backend::Reuse;
 use crate::cap::Permit;
@@ -339,7 +342,7 @@ impl Conn {
             return true;
         };
         client.send_ping(self.output.staging());
-        let ponged = std::future::poll_fn(|cx| {
+        let ponged = poll_fn(|cx| {
             if ready!(self.poll_write(cx)).is_err() {
                 return Poll::Ready(false);
             }
@@ -360,6 +363,27 @@ impl Conn {
             }
             if !matches!(ready!(self.poll_read(cx)), Ok(1..)) {
                 return Poll::Ready(false);
+            }
+        }
+    }
+
+    /// Ends our side and waits until the backend ends its own. A small response that the backend
+    /// may still send is discarded. What it sends of a larger one, or of one that had begun, ends
+    /// the wait: the backend learns by its next write that nobody reads.
+    pub(crate) async fn wind_up(&mut self) {
+        self.output = Output::default();
+        let mut room = if self.answered { 0 } else { UNWANTED_MAX };
+        let shut = poll_fn(|cx| Pin::new(&mut self.stream).poll_shutdown(cx)).await;
+        while shut.is_ok() {
+            // No buffer is held meanwhile.
+            self.input = BytesMut::new();
+            let readable = poll_fn(|cx| self.stream.poll_readable(cx)).await;
+            if readable.is_err() {
+                return;
+            }
+            match poll_fn(|cx| self.poll_read(cx)).await {
+                Ok(read @ 1..) if read <= room => room -= read,
+                _ => return,
             }
         }
     }
@@ -425,6 +449,9 @@ fn http_event(event: http1::ClientEvent) -> Event {
         http1::ClientEvent::End => Event::End,
     }
 }
+
+/// The most of a response that is read although nobody wants it.
+const UNWANTED_MAX: usize = 256 * 1024;
 
 /// A first read: the head of a common response and a small body.
 const READ_MIN: usize = buffers::SIZE;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use catamaran_message::ResponseHead;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use crate::backend::{Backend, InFlight};
+use crate::backend::{Abandoned, Backend, InFlight};
 use crate::config::BackendConfig;
 use crate::conn::{Conn, Event};
 use crate::error::{Error, RequestError};
@@ -138,5 +138,21 @@ impl Lease {
     /// order.
     pub fn abort(self) {
         self.conn.abort();
+    }
+
+    /// Gives up an exchange whose response nobody wants any more, while the backend may be at work
+    /// on it: ends our side of the connection, and returns when the backend has ended its own, at
+    /// most `first_byte_timeout` later. Until then the backend's thread is taken, and so the
+    /// exchange is counted as in flight and as abandoned, and its connection takes part in
+    /// `connections_max`. The connection is not used again.
+    ///
+    /// # Cancel safety
+    /// The connection is reset.
+    pub async fn abandon(mut self) {
+        let _abandoned = Abandoned::begin(self.backend());
+        let limit = self.backend().settings().first_byte_timeout;
+        // Should it be cut short, the backend is to notice when it writes.
+        self.conn.abort();
+        timeout(limit, self.conn.wind_up()).await.ok();
     }
 }

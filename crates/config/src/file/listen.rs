@@ -11,7 +11,7 @@ use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
 use crate::value::address::{ListenError, parse_listen_address};
-use crate::value::{Counts, Durations, OrOff, Parsed, Sizes};
+use crate::value::{Counts, Durations, OrOff, Parsed, Sizes, Switch};
 
 /// Reads the tables.
 pub(crate) fn read(
@@ -46,6 +46,7 @@ fn settings(table: &mut Table<'_>, listener: &mut ListenerConfig) {
     table.set(&BODY_RATE_MIN, &mut listener.body_rate_min);
     table.set(&WRITE_RATE_MIN, &mut listener.write_rate_min);
     table.set(&BODY_MAX, &mut listener.body_max);
+    table.set(&SERVE_HALF_CLOSED, &mut listener.serve_half_closed);
 }
 
 fn limits(table: &mut Table<'_>, listener: &mut ListenerConfig) {
@@ -81,6 +82,7 @@ pub(crate) static SECTION: Section = Section {
         &BODY_RATE_MIN,
         &WRITE_RATE_MIN,
         &BODY_MAX,
+        &SERVE_HALF_CLOSED,
         &HEAD_MAX,
         &TARGET_MAX,
         &LINE_MAX,
@@ -242,6 +244,22 @@ static BODY_MAX: Key<OrOff<Sizes<u64>>> = Key {
         extremes: "0 refuses every body. Off leaves the limit to the application.",
         elsewhere: "nginx `client_max_body_size`; httpd `LimitRequestBody`; Tomcat `maxPostSize`, \
                     `maxSwallowSize`",
+    },
+};
+
+static SERVE_HALF_CLOSED: Key<Switch> = Key {
+    name: "serve_half_closed",
+    values: Switch,
+    doc: Doc {
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Whether a client is answered that closes its sending side before it has its \
+                 response, as `nc -N` and `ncat` do. By default it is taken to have left, because \
+                 over TCP a client that gives up looks the same: its request is taken out of the \
+                 queue, or given up at the backend, and logged as `499` with `client:gone`.",
+        extremes: "With `true`, only clients that reset their connections are noticed before a \
+                   response is written to them: the requests of the others are run for nobody.",
+        elsewhere: "nginx `proxy_ignore_client_abort`; HAProxy `option abortonclose` (its reverse)",
     },
 };
 

@@ -230,3 +230,33 @@ fn a_connection_closed_while_idle_costs_no_request() {
         }
     }
 }
+
+#[test]
+fn requests_of_clients_that_left_the_queue_are_not_begun() {
+    for protocol in ["ajp", "http"] {
+        let peer = Peer::start(request(protocol).stall());
+        let front = front_to(&url(protocol, &peer), "connections_max = 1\n");
+        let mut clients = Vec::new();
+        for turn in 0..5 {
+            let mut client = front.connect().unwrap();
+            let head = front.head("GET", &format!("/turn{turn}"), "");
+            client.send(head.as_bytes()).unwrap();
+            if turn == 0 {
+                // The only connection there may be.
+                let _ = peer.wait_received(0, 1);
+            }
+            clients.push(client);
+        }
+        // Those that wait leave first, so that none of them can get the connection.
+        while let Some(client) = clients.pop() {
+            drop(client);
+            let target = format!("\"GET /turn{} HTTP/1.1\" 499 0 ", clients.len());
+            let line = front.wait_for_log(&target).unwrap();
+            assert!(line.contains(" reason=client:gone "), "{line}");
+        }
+        assert_eq!(peer.wait_outcome(0), Outcome::Completed, "{protocol}");
+        assert_eq!(peer.connections(), 1, "{protocol}");
+        let begun = String::from_utf8_lossy(&peer.received(0)).into_owned();
+        assert_eq!(begun.matches("/turn").count(), 1, "{begun}");
+    }
+}

@@ -70,19 +70,29 @@ impl Failure {
             RelayError::Client(ClientError::Fault(fault)) => {
                 (Client, fault.status(), fault.token())
             }
-            RelayError::Client(ClientError::Io(_)) => (Client, StatusCode::BAD_REQUEST, "gone"),
+            RelayError::Client(ClientError::Io(_) | ClientError::Left) => return Self::gone(),
             RelayError::BodyTimeout => (Client, StatusCode::REQUEST_TIMEOUT, "body-timeout"),
             RelayError::WriteTimeout => (Client, StatusCode::REQUEST_TIMEOUT, "write-timeout"),
             RelayError::BodyTooLarge => (Client, StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
         };
-        let client_gone = matches!(
-            error,
-            RelayError::Client(ClientError::Io(_)) | RelayError::WriteTimeout
-        );
         Self {
-            client_gone,
+            client_gone: matches!(error, RelayError::WriteTimeout),
             ..Self::new(culprit, status, token)
         }
+    }
+
+    /// The client left before it had its response.
+    pub(super) fn gone() -> Self {
+        let status = StatusCode::from_u16(CLIENT_CLOSED_REQUEST).expect("three digits");
+        Self {
+            client_gone: true,
+            ..Self::client(status, "gone")
+        }
+    }
+
+    /// Whether nobody is there any more to have the response.
+    pub(super) fn is_gone(&self) -> bool {
+        self.status.as_u16() == CLIENT_CLOSED_REQUEST
     }
 }
 
@@ -125,3 +135,7 @@ impl Failed {
         }
     }
 }
+
+/// What the log has for a request whose client left before a response began, as in nginx. It is
+/// never sent.
+const CLIENT_CLOSED_REQUEST: u16 = 499;

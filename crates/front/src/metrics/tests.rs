@@ -92,6 +92,8 @@ fn observed() -> Observed {
     let counts = BackendCounts {
         share: 10,
         probes_failed: 4,
+        abandoned: 2,
+        abandoned_total: 6,
         ..BackendCounts::default()
     };
     Observed {
@@ -157,6 +159,8 @@ fn values_and_labels_arrive() {
         ("catamaran_ready", &[], "1"),
         ("catamaran_draining", &[], "0"),
         ("catamaran_backend_up", &backend, "1"),
+        ("catamaran_backend_exchanges_abandoned", &backend, "2"),
+        ("catamaran_backend_exchanges_abandoned_total", &backend, "6"),
         ("catamaran_backend_share_ratio", &backend, "0.1"),
         ("catamaran_backend_probes_total", &failed, "4"),
     ] {

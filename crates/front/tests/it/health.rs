@@ -26,15 +26,15 @@ fn at(path: &Path, protocol: Protocol) -> BackendConfig {
 }
 
 /// What the front says of its first backend.
-fn first(running: &Running) -> BackendCounts {
+pub(crate) fn first(running: &Running) -> BackendCounts {
     running.backends()[0].counts
 }
 
-fn until<T>(what: &str, ready: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, ready: impl FnMut() -> Option<T>) -> T {
     Deadline::default().poll(what, ready).unwrap()
 }
 
-fn reasons(running: &Running, name: &str) -> u64 {
+pub(crate) fn reasons(running: &Running, name: &str) -> u64 {
     let reasons = running.counters().reasons;
     let mut named = reasons.iter().filter(|(it, _)| it.to_string() == name);
     named.next().map_or(0, |(_, count)| *count)

@@ -10,6 +10,7 @@ mod drain;
 mod early;
 mod handover;
 mod health;
+mod leaving;
 mod limits;
 mod reload;
 mod retry;

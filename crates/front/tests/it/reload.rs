@@ -52,7 +52,8 @@ fn a_request_in_flight_keeps_the_configuration_it_began_with() {
         .send(b"HTTP/1.1 204 No Content\r\n\r\n")
         .expect_end();
     let old = Peer::start_with(move |index| if index == 0 { &held } else { &other }.clone());
-    let first = config(&[loopback()], vec![to(&old)]);
+    let mut first = config(&[loopback()], vec![to(&old)]);
+    first.listeners[0].serve_half_closed = true;
     let mut second = first.clone();
     second.routes[0].target = RouteTarget::Status(http_gone());
     second.upstreams.clear();

@@ -1,5 +1,7 @@
 //! The cap holds, the queue is fair, and nobody who leaves takes a permit along.
 
+use std::task::Waker;
+
 use super::*;
 
 /// A connection is its permit and a number to tell it by.
@@ -9,13 +11,16 @@ struct Fake(
     #[expect(dead_code, reason = "held for its drop")] Permit<Self>,
 );
 
-fn granted(receiver: &mut oneshot::Receiver<Grant<Fake>>) -> Option<Grant<Fake>> {
-    receiver.try_recv().ok()
+fn granted(queued: &mut Queued<Fake>) -> Option<Grant<Fake>> {
+    match Pin::new(queued).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(granted) => granted,
+        Poll::Pending => None,
+    }
 }
 
-fn queue(cap: &Arc<Cap<Fake>>, worker: usize) -> oneshot::Receiver<Grant<Fake>> {
+fn queue(cap: &Arc<Cap<Fake>>, worker: usize) -> Queued<Fake> {
     match cap.enqueue(worker) {
-        Ok(Place::Queued(receiver)) => receiver,
+        Ok(Place::Queued(queued)) => queued,
         other => panic!("expected a place in the queue, not {other:?}"),
     }
 }
@@ -82,6 +87,19 @@ fn those_who_left_are_passed_over() {
     drop(permit);
     assert!(granted(&mut stays).is_some());
     assert_eq!(cap.open(), 0);
+}
+
+#[test]
+fn who_leaves_is_not_counted_as_waiting() {
+    let cap = Cap::<Fake>::new(1, 10);
+    let _permit = cap.try_permit().expect("free");
+    let first = queue(&cap, 0);
+    let second = queue(&cap, 0);
+    drop(first);
+    assert!(cap.is_awaited());
+    assert_eq!(cap.waiting(), 1);
+    drop(second);
+    assert!(!cap.is_awaited());
 }
 
 #[test]
