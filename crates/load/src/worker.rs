@@ -7,6 +7,7 @@
 
 mod controller;
 mod lent;
+mod lingering;
 mod outgoing;
 mod slot;
 mod timer;
@@ -81,7 +82,7 @@ pub(crate) struct Worker {
     usage_from: (u64, Duration),
 }
 
-/// The timer's token; those of slots count up from 0.
+/// The timer's token; those of slots have their number in the lower half.
 const TIMER: Token = Token(usize::MAX);
 
 const EVENTS_MAX: usize = 1024;
@@ -162,11 +163,16 @@ impl Worker {
             }
             self.count_area();
             for event in &events {
-                if let Some(slot) = self.slots.get_mut(event.token().0) {
-                    slot.handle_event(event, &mut self.lent);
-                    if self.lent.now >= self.lent.feed.next_due() {
-                        self.send_due();
+                let slot = self.slots.get_mut(slot::key_of(event.token()));
+                match slot {
+                    Some(slot) if slot.token() == event.token() => {
+                        slot.handle_event(event, &mut self.lent);
+                        if self.lent.now >= self.lent.feed.next_due() {
+                            self.send_due();
+                        }
                     }
+                    // Of a connection that its slot is done with, or the timer's.
+                    _ => self.lent.lingering.handle_event(event),
                 }
             }
             if !events.is_empty() {
@@ -213,8 +219,9 @@ impl Worker {
             self.slots[key].wake(&mut self.lent);
         }
         self.send_due();
-        if now >= self.next_sweep && (self.timeout != NEVER || self.lent.lingering > 0) {
+        if now >= self.next_sweep && self.has_sweeps() {
             self.next_sweep = now + self.sweep;
+            self.lent.lingering.expire(now);
             for slot in &mut self.slots {
                 slot.check_time(self.timeout, &mut self.lent);
             }
@@ -318,7 +325,6 @@ impl Worker {
             .pauses
             .peek()
             .map_or(NEVER, |Reverse((at, _))| *at);
-        let sweeps = self.timeout != NEVER || self.lent.lingering > 0;
         let measure = if self.is_measuring {
             NEVER
         } else {
@@ -327,7 +333,11 @@ impl Worker {
         let until = if self.until > now { self.until } else { NEVER };
         let next = [
             self.next_tick,
-            if sweeps { self.next_sweep } else { NEVER },
+            if self.has_sweeps() {
+                self.next_sweep
+            } else {
+                NEVER
+            },
             pause,
             measure,
             until,
@@ -348,6 +358,11 @@ impl Worker {
         }
         self.lent.look_at_the_clock();
         Ok(())
+    }
+
+    /// Whether something has to be looked at for its age.
+    fn has_sweeps(&self) -> bool {
+        self.timeout != NEVER || !self.lent.lingering.is_empty()
     }
 
     fn count_area(&mut self) {

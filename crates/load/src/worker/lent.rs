@@ -10,6 +10,7 @@ use std::{
 
 use mio::Registry;
 
+use super::lingering::Lingering;
 use crate::{
     board::{Board, Line},
     client::Known,
@@ -43,7 +44,7 @@ pub(super) struct Lent {
     open: u64,
     pub(super) open_max: u64,
     /// Connections that wait for the peer's close.
-    pub(super) lingering: u64,
+    pub(super) lingering: Lingering,
     /// Which source address is next.
     source: usize,
     has_answered: bool,
@@ -62,6 +63,9 @@ pub(super) struct Tally {
 
 /// Read at once at most.
 const READ_MAX: usize = 64 * 1024;
+
+/// Connections that wait for their peer's close, at most: a tenth of a second of 20,000 connects.
+const LINGERING_MAX: usize = 2000;
 
 /// Of the first head, so much is kept.
 const FIRST_HEAD_MAX: usize = 8192;
@@ -90,7 +94,7 @@ impl Lent {
             in_flight: 0,
             open: 0,
             open_max: 0,
-            lingering: 0,
+            lingering: Lingering::new(LINGERING_MAX),
             source: index,
             has_answered: false,
             board,

@@ -3,13 +3,14 @@
 //! A slot outlives its connections. It takes tickets when it is free, and every ticket ends here in
 //! exactly one of: an answer, a failure, or being abandoned when the run ends. Registration with the
 //! poll happens once per connection; what the socket did not take is written when it says that it
-//! is writable again.
+//! is writable again. A connection that the peer will close is given to
+//! [`lingering`](super::lingering), and the slot goes on at once.
 //!
 //! ```text
-//!            ticket            connected              peer closes, fault, limit
+//!            ticket            connected         answered and not kept, fault, limit
 //! Closed ─────────► Dialling ─────────────► Open ────────────────────────────────► Closed
-//!    ▲                  │ failed              │ answered, and the peer announced its close
-//!    └──── Pausing ◄────┘                     └──► Lingering ──► Closed
+//!    ▲                  │ failed
+//!    └──── Pausing ◄────┘
 //! ```
 
 use std::{collections::VecDeque, io, mem};
@@ -27,8 +28,10 @@ use crate::{
 /// A place for a connection.
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// Its number in the worker: the poll's token.
+    /// Its number in the worker.
     key: usize,
+    /// The number of its connection: an event of an earlier one is not its own.
+    generation: u32,
     /// Its number in the run.
     client_number: usize,
     target: usize,
@@ -61,15 +64,18 @@ enum State {
     Pausing,
     Dialling(Stream),
     Open(Stream),
-    /// The peer has announced that it will close; who closes first keeps the port in TIME_WAIT.
-    Lingering(#[expect(dead_code, reason = "it is held to be closed")] Stream),
 }
-
-/// How long a peer that announced its close is waited for.
-const LINGER: u64 = 100_000_000;
 
 const PAUSE_MIN: u64 = 1_000_000;
 const PAUSE_MAX: u64 = 100_000_000;
+
+/// The number of the slot whose token this is or was.
+pub(super) fn key_of(token: Token) -> usize {
+    token.0 & KEY_MASK
+}
+
+const KEY_BITS: u32 = 32;
+const KEY_MASK: usize = (1 << KEY_BITS) - 1;
 
 impl Slot {
     pub(super) fn new(key: usize, client_number: usize, lent: &Lent) -> Self {
@@ -77,6 +83,7 @@ impl Slot {
         let prepared = &lent.board.targets[target];
         Self {
             key,
+            generation: 0,
             client_number,
             target,
             turn: client_number % prepared.requests.len(),
@@ -94,6 +101,11 @@ impl Slot {
         }
     }
 
+    /// The poll's token of its connection.
+    pub(super) fn token(&self) -> Token {
+        Token(self.key | (self.generation as usize) << KEY_BITS)
+    }
+
     /// It is out of the queue of free slots: takes a request, if there is one.
     pub(super) fn start(&mut self, lent: &mut Lent) {
         self.is_resting = false;
@@ -104,6 +116,8 @@ impl Slot {
     pub(super) fn wake(&mut self, lent: &mut Lent) {
         if matches!(self.state, State::Pausing) {
             self.state = State::Closed;
+            // The pause was meant, so nothing is late by it.
+            self.free_at = lent.now;
         }
         self.advance(lent);
     }
@@ -149,25 +163,17 @@ impl Slot {
                     self.read(lent);
                 }
             }
-            State::Lingering(_) if event.is_read_closed() || event.is_error() => self.close(lent),
-            State::Lingering(_) => {}
         }
         self.advance(lent);
     }
 
     /// Looks whether something has lasted too long.
     pub(super) fn check_time(&mut self, timeout: u64, lent: &mut Lent) {
-        let now = lent.now;
-        match (&self.state, self.flights.front()) {
-            (State::Lingering(_), _) if now.saturating_sub(self.since) >= LINGER => {
-                self.close(lent);
-            }
-            (_, Some(flight)) if now.saturating_sub(flight.begun) >= timeout => {
-                self.break_off(FailureKind::Timeout, None, lent);
-            }
-            _ => return,
+        let front = self.flights.front();
+        if front.is_some_and(|flight| lent.now.saturating_sub(flight.begun) >= timeout) {
+            self.break_off(FailureKind::Timeout, None, lent);
+            self.advance(lent);
         }
-        self.advance(lent);
     }
 
     /// The run is over: hands over what is under way.
@@ -240,13 +246,14 @@ impl Slot {
             return;
         }
         self.since = lent.now;
+        self.generation = self.generation.wrapping_add(1);
         lent.connections.attempted += 1;
         let source = lent.next_source();
         let address = &lent.board.addresses[self.target];
         let tls = lent.board.tls_targets[self.target].as_ref();
         let connected = stream::connect(address, tls, &lent.board.plan.connections, source);
         let registered = connected.and_then(|mut stream| {
-            stream.register(&lent.registry, Token(self.key))?;
+            stream.register(&lent.registry, self.token())?;
             Ok(stream)
         });
         match registered {
@@ -450,12 +457,14 @@ impl Slot {
         }
     }
 
+    /// Leaves the connection to its peer, which will close it.
     fn linger(&mut self, lent: &mut Lent) {
+        let token = self.token();
         if let State::Open(stream) = mem::replace(&mut self.state, State::Closed) {
-            self.since = lent.now;
-            self.state = State::Lingering(stream);
-            lent.lingering += 1;
+            lent.lingering.add(token, stream, lent.now);
+            lent.opened(-1);
         }
+        self.close(lent);
     }
 
     /// The connection is of no more use: all that was under way on it failed.
@@ -478,10 +487,6 @@ impl Slot {
         match mem::replace(&mut self.state, State::Closed) {
             State::Closed | State::Pausing => {}
             State::Dialling(_) | State::Open(_) => lent.opened(-1),
-            State::Lingering(_) => {
-                lent.opened(-1);
-                lent.lingering -= 1;
-            }
         }
         self.outgoing.reset();
         self.kept.clear();

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use catamaran_load::{
     plan::{Arrivals, Pace, Plan, Stage, Stop},
-    report::{Ending, Warning},
+    report::{Ending, FailureKind, Warning},
 };
-use catamaran_testkit::{Peer, Script};
+use catamaran_testkit::{Address, Peer, Script, address};
 
 use crate::bench::{closed, open, plan, requests, run};
 
@@ -174,4 +174,35 @@ fn answers_in_the_drain_do_not_make_the_rate_missed() {
     let missed = |warning: &Warning| matches!(warning, Warning::RateMissed { .. });
     assert!(!report.warnings.iter().any(missed), "{:?}", report.warnings);
     assert!(report.drain > Duration::ZERO);
+}
+
+/// The server announces its close and then keeps the connection. 400 clients' turns of 100 ms each
+/// would be longer than any test waits.
+#[test]
+fn an_announced_close_is_not_waited_for() {
+    let closing = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+    let peer = Peer::start(asked().send(closing).stall());
+    let report = run(Plan {
+        stop: requests(400),
+        ..plan(peer.address())
+    });
+    assert_eq!((report.counts.ok, report.connections.opened), (400, 400));
+    assert_eq!(report.concurrency_reached, 1);
+}
+
+/// Pauses after connects that fail are ours and meant: nothing is late by them.
+#[test]
+fn a_pause_of_ours_is_no_lateness() {
+    let report = run(Plan {
+        pace: constant(1000.0, 1),
+        stop: requests(20),
+        ..plan(&Address::Tcp(address::refusing().unwrap()))
+    });
+    assert_eq!(report.failures.of(FailureKind::Refused), 20);
+    let lateness = report.latency.lateness.unwrap();
+    // The pauses are 1 ms, and twice as long each time up to 100 ms.
+    assert!(
+        lateness.median() < Duration::from_millis(50),
+        "{lateness:?}"
+    );
 }

@@ -1,0 +1,67 @@
+//! Connections that are done with, but whose peer announced that it will close them.
+//!
+//! Whoever closes first keeps the port in TIME_WAIT, and a generator that does so runs out of ports.
+//! So such a connection is kept here until its end comes, for a while at most. Its slot does not
+//! wait for that: it dials the next one at once.
+
+use std::collections::{HashMap, VecDeque};
+
+use mio::{Token, event::Event};
+
+use crate::stream::Stream;
+
+/// The connections, by their tokens.
+#[derive(Debug)]
+pub(super) struct Lingering {
+    streams: HashMap<Token, Stream>,
+    /// Since when each has been here, the oldest first; some are gone already.
+    since: VecDeque<(u64, Token)>,
+    max: usize,
+}
+
+/// How long a peer that announced its close is waited for.
+const LINGER: u64 = 100_000_000;
+
+impl Lingering {
+    /// For so many connections at most.
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            streams: HashMap::new(),
+            since: VecDeque::new(),
+            max,
+        }
+    }
+
+    /// Takes a connection that the peer will close; beyond the most the oldest is closed by us.
+    pub(super) fn add(&mut self, token: Token, stream: Stream, now: u64) {
+        while self.streams.len() >= self.max {
+            let Some((_, oldest)) = self.since.pop_front() else {
+                return;
+            };
+            self.streams.remove(&oldest);
+        }
+        self.streams.insert(token, stream);
+        self.since.push_back((now, token));
+    }
+
+    /// An event of a connection that is no slot's.
+    pub(super) fn handle_event(&mut self, event: &Event) {
+        if event.is_read_closed() || event.is_error() {
+            self.streams.remove(&event.token());
+        }
+    }
+
+    /// Closes those that the peer should have closed by `now`.
+    pub(super) fn expire(&mut self, now: u64) {
+        while let Some(&(since, token)) = self.since.front()
+            && now.saturating_sub(since) >= LINGER
+        {
+            self.since.pop_front();
+            self.streams.remove(&token);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.since.is_empty()
+    }
+}
