@@ -193,6 +193,8 @@ pub struct Connections {
     pub reset: u64,
     /// Closed by the peer between requests.
     pub closed_idle: u64,
+    /// Requests sent a second time on another connection.
+    pub resent: u64,
 }
 
 /// What came through in a second.

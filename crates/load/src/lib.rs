@@ -5,6 +5,7 @@
 //! [`Running::finish`] gives the [`Report`](report::Report). [`render`] makes text of it. There is
 //! no printing here, and no code in common with `upstream`: an instrument must not share its subject's bugs.
 
+mod acknowledged;
 mod board;
 mod client;
 mod clock;

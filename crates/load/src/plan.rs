@@ -150,6 +150,19 @@ pub struct Connections {
     pub receive_buffer: Option<usize>,
     /// Connects in a row that may fail; see [`ConnectPatience`].
     pub patience: ConnectPatience,
+    /// What becomes of a request whose kept connection the server closes without an answer.
+    pub resend: Resend,
+}
+
+/// When a request is sent a second time, because the server has closed its kept connection without
+/// a byte of an answer. A request of which nothing was written is never counted as sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resend {
+    /// Only if the server had closed before it could receive any of the request, and its method is
+    /// idempotent. Others have failed. The default.
+    Unreceived,
+    /// Once, whatever became of it (ab).
+    Always,
 }
 
 /// How many connects may fail before the run is given up. Whatever is chosen, a connection whose
@@ -222,6 +235,7 @@ impl Default for Connections {
             send_buffer: None,
             receive_buffer: None,
             patience: ConnectPatience::Unlimited,
+            resend: Resend::Unreceived,
         }
     }
 }

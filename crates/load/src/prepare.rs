@@ -28,6 +28,8 @@ pub(crate) struct PreparedRequest {
     /// Of these, bytes of the body.
     pub(crate) body_bytes: usize,
     pub(crate) to_head: bool,
+    /// It may run twice without harm (RFC 9110, section 9.2.2).
+    pub(crate) is_idempotent: bool,
     pub(crate) ajp: Option<PreparedAjp>,
 }
 
@@ -94,8 +96,14 @@ fn http(request: &plan::Request, number: usize) -> PreparedRequest {
         bytes,
         body_bytes: request.body.len(),
         to_head: request.method == "HEAD",
+        is_idempotent: is_idempotent(&request.method),
         ajp: None,
     }
+}
+
+fn is_idempotent(method: &str) -> bool {
+    let methods = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"];
+    methods.contains(&method)
 }
 
 fn ajp(
@@ -151,6 +159,7 @@ fn ajp(
         bytes: out.to_vec(),
         body_bytes: first.len(),
         to_head: method == Method::HEAD,
+        is_idempotent: is_idempotent(&request.method),
         ajp: Some(PreparedAjp { client, rest }),
     })
 }

@@ -320,6 +320,7 @@ pub(crate) fn merge_connections(mine: &mut ConnectionCounts, theirs: &Connection
     mine.reused += theirs.reused;
     mine.reset += theirs.reset;
     mine.closed_idle += theirs.closed_idle;
+    mine.resent += theirs.resent;
     mine.unsolicited += theirs.unsolicited;
 }
 

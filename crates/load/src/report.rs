@@ -232,6 +232,8 @@ pub struct ConnectionCounts {
     /// Closed by the peer between requests although keep-alive was wanted; the request then goes
     /// on a new connection and nothing is counted as failed.
     pub closed_idle: u64,
+    /// Requests sent a second time, on another connection: see [`Resend`](crate::plan::Resend).
+    pub resent: u64,
     /// Closed by us, because the peer sent bytes on them while no answer was due.
     pub unsolicited: u64,
 }

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::{
+    acknowledged::acknowledged,
     plan::Connections,
     report::{FailureKind, TlsFacts},
     tls::{self, TlsStream, TlsTarget},
@@ -135,6 +136,17 @@ impl Stream {
         match (self, target) {
             (Self::Tls(stream), Some(target)) => Some(stream.facts(target)),
             _ => None,
+        }
+    }
+
+    /// Whether it is proved that the peer has received none of what was written beyond the first
+    /// `before` bytes. Under TLS there is no proof, since its records are not counted.
+    pub(crate) fn is_unreceived_after(&self, before: u64) -> bool {
+        match self {
+            Self::Plain(Plain::Tcp(stream)) => {
+                acknowledged(stream).is_ok_and(|bytes| bytes <= before)
+            }
+            Self::Plain(Plain::Unix(_)) | Self::Tls(_) => false,
         }
     }
 
@@ -265,6 +277,31 @@ pub(crate) fn send_failure(error: &io::Error) -> FailureKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The peer's end is closed before the request is written, or after it was read.
+    #[test]
+    fn what_the_peer_has_not_received_is_known() {
+        use std::net::{TcpListener, TcpStream as StdStream};
+        for is_closed_before in [true, false] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut client = StdStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (mut server, _) = listener.accept().unwrap();
+            client.write_all(b"first").unwrap();
+            server.read_exact(&mut [0; 5]).unwrap();
+            if is_closed_before {
+                drop(server);
+                client.write_all(b"second").unwrap();
+            } else {
+                client.write_all(b"second").unwrap();
+                server.read_exact(&mut [0; 6]).unwrap();
+                drop(server);
+            }
+            assert_eq!(client.read(&mut [0; 9]).unwrap(), 0);
+            client.set_nonblocking(true).unwrap();
+            let stream = Stream::Plain(Plain::Tcp(TcpStream::from_std(client)));
+            assert_eq!(stream.is_unreceived_after(5), is_closed_before);
+        }
+    }
 
     #[test]
     fn errors_of_the_system_have_their_kinds() {

@@ -195,6 +195,7 @@ impl Connections {
             reused: connections.reused,
             reset: connections.reset,
             closed_idle: connections.closed_idle,
+            resent: connections.resent,
         }
     }
 }

@@ -299,9 +299,10 @@ fn connections(page: &mut Page, report: &Report) {
         ("used again", connections.reused),
         ("reset", connections.reset),
         ("closed while idle", connections.closed_idle),
+        ("requests sent twice", connections.resent),
         ("most at once", report.concurrency_reached as u64),
     ] {
-        page.line(format_args!("  {name:18}{count:>10}"));
+        page.line(format_args!("  {name:20}{count:>8}"));
     }
 }
 

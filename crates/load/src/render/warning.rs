@@ -12,6 +12,7 @@ pub(super) fn token(warning: &Warning) -> &'static str {
         Warning::BodyLengthChanged { .. } => "body-length-changed",
         Warning::Failed { .. } => "failed",
         Warning::Hung { .. } => "hung",
+        Warning::Resent { .. } => "resent",
         Warning::Unsent { .. } => "unsent",
         Warning::GeneratorSaturated { .. } => "generator-saturated",
         Warning::GeneratorLate { .. } => "generator-late",
@@ -25,6 +26,10 @@ pub(super) fn token(warning: &Warning) -> &'static str {
 }
 
 /// What happened, and what it means or what to do.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one arm per warning, of one sentence each"
+)]
 pub(super) fn text(warning: &Warning) -> String {
     match *warning {
         Warning::NonSuccess { count, of } => format!(
@@ -53,6 +58,10 @@ pub(super) fn text(warning: &Warning) -> String {
             "{count} requests had no answer when the run ended, the oldest after {:.3} s: the \
              latencies are too good without them",
             oldest.as_secs_f64()
+        ),
+        Warning::Resent { count } => format!(
+            "{count} requests were sent twice, because the server had closed their kept connections: \
+             their latencies have both attempts"
         ),
         Warning::Unsent { count, of } => format!(
             "{count} of {of} requests were never sent, because no connection was free: the server \

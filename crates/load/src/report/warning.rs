@@ -41,6 +41,12 @@ pub enum Warning {
         /// The oldest of them.
         oldest: Duration,
     },
+    /// Requests were sent a second time, because the server had closed their kept connection before
+    /// it received them.
+    Resent {
+        /// How many.
+        count: u64,
+    },
     /// Requests were due, but never sent: no connection was free up to the end of the run's
     /// duration.
     Unsent {

@@ -243,6 +243,10 @@ fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
         let count = report.unfinished.hung;
         found.push(Warning::Hung { count, oldest });
     }
+    if report.connections.resent > 0 {
+        let count = report.connections.resent;
+        found.push(Warning::Resent { count });
+    }
     if report.unfinished.unsent > 0 {
         let (count, of) = (report.unfinished.unsent, report.counts.started);
         found.push(Warning::Unsent { count, of });

@@ -22,6 +22,8 @@ pub(super) struct Outgoing {
     pub(super) extra: BytesMut,
     /// The socket takes no more until it says so.
     blocked: bool,
+    /// Bytes written on the connection.
+    total: u64,
 }
 
 /// Requests written at once at most, where several are pipelined.
@@ -34,6 +36,20 @@ impl Outgoing {
         self.written = 0;
         self.extra.clear();
         self.blocked = false;
+        self.total = 0;
+    }
+
+    /// Requests under way of which something was written.
+    pub(super) fn begun(&self) -> usize {
+        self.whole + usize::from(self.written > 0)
+    }
+
+    /// Bytes written on the connection before the requests under way.
+    pub(super) fn before(&self, flights: &VecDeque<Flight>, board: &Board) -> u64 {
+        let whole = flights.iter().take(self.whole);
+        let whole = whole.map(|flight| board.request(flight.place).bytes.len());
+        let begun = whole.sum::<usize>() + self.written;
+        self.total.saturating_sub(begun as u64)
     }
 
     /// The socket takes bytes again.
@@ -85,6 +101,7 @@ impl Outgoing {
     /// So many bytes were written.
     fn note(&mut self, count: usize, flights: &mut VecDeque<Flight>, board: &Board) -> u64 {
         let now = board.clock.now();
+        self.total += count as u64;
         let (mut left, mut counted) = (count, 0);
         while left > 0 && self.whole < flights.len() {
             let flight = &mut flights[self.whole];

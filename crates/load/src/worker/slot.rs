@@ -20,6 +20,7 @@ use mio::{Token, event::Event};
 use super::{lent::Lent, outgoing::Outgoing};
 use crate::{
     client::{Client, Step},
+    plan::Resend,
     record::Flight,
     report::FailureKind,
     stream::{self, Stream},
@@ -304,6 +305,14 @@ impl Slot {
                 lent.record.bytes.sent += counted;
                 true
             }
+            Err(error) if self.is_untouched(lent) => {
+                // A kept connection that the peer closed; nothing of these requests was written.
+                lent.connections.closed_idle += 1;
+                let is_reset = stream::send_failure(&error) == FailureKind::Reset;
+                lent.connections.reset += u64::from(is_reset);
+                self.close(lent);
+                false
+            }
             Err(error) => {
                 self.break_off(stream::send_failure(&error), Some(&error), lent);
                 false
@@ -404,23 +413,76 @@ impl Slot {
             lent.connections.closed_idle += 1;
             return self.close(lent);
         };
-        let is_untouched = flight.received == 0 && !left;
-        let (status, retried) = (flight.status, flight.retried);
+        let has_no_answer = flight.received == 0 && !left;
+        let status = flight.status;
         if self.client.receive_eof(left) {
             self.finish(false, lent);
-        } else if is_untouched && self.served > 0 && !retried {
+        } else if has_no_answer && self.can_send_again(lent) {
             lent.connections.closed_idle += 1;
-            self.flights
-                .iter_mut()
-                .for_each(|flight| flight.retried = true);
-            self.close(lent);
+            self.send_again(lent);
         } else {
-            let kind = match (is_untouched, status) {
+            let kind = match (has_no_answer, status) {
                 (true, _) => FailureKind::EarlyClose,
                 (false, 0) => FailureKind::TruncatedHead,
                 (false, _) => FailureKind::TruncatedBody,
             };
             self.break_off(kind, None, lent);
+        }
+    }
+
+    /// Whether the connection was kept and nothing of the requests under way was written to it. A
+    /// run that resends whatever happened, as ab does, does not look at that.
+    fn is_untouched(&self, lent: &Lent) -> bool {
+        let is_kept = self.served > 0 && self.outgoing.begun() == 0;
+        is_kept && lent.board.plan.connections.resend == Resend::Unreceived
+    }
+
+    /// Whether what is under way may be sent on another connection, now that the peer has closed
+    /// this one without a byte of an answer.
+    fn can_send_again(&self, lent: &Lent) -> bool {
+        let State::Open(stream) = &self.state else {
+            return false;
+        };
+        if self.served == 0 || self.flights.iter().any(|flight| flight.retried) {
+            return false;
+        }
+        let board = &lent.board;
+        let begun = self.outgoing.begun();
+        let mut begun_flights = self.flights.iter().take(begun);
+        match board.plan.connections.resend {
+            Resend::Always => true,
+            Resend::Unreceived if begun == 0 => true,
+            Resend::Unreceived => {
+                let before = self.outgoing.before(&self.flights, board);
+                begun_flights.all(|flight| board.request(flight.place).is_idempotent)
+                    && stream.is_unreceived_after(before)
+            }
+        }
+    }
+
+    /// Closes the connection; what is under way will be sent on another one.
+    fn send_again(&mut self, lent: &mut Lent) {
+        for flight in self.flights.iter_mut().take(self.outgoing.begun()) {
+            flight.retried = true;
+            lent.connections.resent += 1;
+        }
+        self.close(lent);
+    }
+
+    /// What is under way behind an answer that ends the connection is sent again on another one.
+    /// A request that was sent and must not run twice has failed instead: nobody knows whether the
+    /// peer has read it.
+    fn give_up_unrepeatable(&mut self, lent: &mut Lent) {
+        let begun = self.outgoing.begun();
+        let resends_all = lent.board.plan.connections.resend == Resend::Always;
+        for (place, flight) in mem::take(&mut self.flights).into_iter().enumerate() {
+            let is_idempotent = lent.board.request(flight.place).is_idempotent;
+            if place >= begun || resends_all || is_idempotent {
+                lent.connections.resent += u64::from(place < begun);
+                self.flights.push_back(flight);
+            } else {
+                lent.fail(&flight, FailureKind::EarlyClose, None);
+            }
         }
     }
 
@@ -453,6 +515,7 @@ impl Slot {
         } else if !can_reuse && !self.peer_closed && !has_excess && self.flights.is_empty() {
             self.linger(lent);
         } else {
+            self.give_up_unrepeatable(lent);
             self.close(lent);
         }
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use catamaran_load::{
-    plan::{Plan, Transport},
+    plan::{Plan, Resend, Transport},
     report::{AbCounts, Ending, FailureKind, Warning},
 };
 use catamaran_testkit::{Address, Peer, Script, address};
@@ -205,17 +205,59 @@ fn a_reset_after_a_good_answer_counts_three_times_for_ab() {
     assert_eq!(ab.failed(), 30);
 }
 
-/// A connection that the server closes between two requests is not a failed request.
-#[test]
-fn a_kept_connection_that_is_gone_is_replaced() {
+/// A server that answers once on a kept connection, reads the next request, and closes.
+fn dropping_the_second() -> Peer {
     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
     let script = asked().send(answer).expect_until(b"\r\n\r\n").finish();
-    let peer = Peer::start_with(move |number| match number {
+    Peer::start_with(move |number| match number {
         0 => script.clone(),
         _ => asked().send(answer).stall(),
-    });
+    })
+}
+
+/// Nobody sends it again, whatever its method: the server has read it.
+#[test]
+fn a_request_that_the_server_read_and_dropped_has_failed() {
+    for method in ["GET", "POST"] {
+        let peer = dropping_the_second();
+        let mut plan = plan(peer.address());
+        plan.targets[0].requests[0].method = method.to_owned();
+        plan.stop = requests(3);
+        let report = run(plan);
+        assert_eq!(report.failures.of(FailureKind::EarlyClose), 1, "{method}");
+        assert_eq!(
+            (report.counts.ok, report.connections.resent),
+            (2, 0),
+            "{method}"
+        );
+    }
+}
+
+/// As ab: a kept connection that ends is taken for an idle one.
+#[test]
+fn a_kept_connection_that_is_gone_is_replaced() {
+    let peer = dropping_the_second();
     let mut plan = plan(peer.address());
+    plan.connections.resend = Resend::Always;
     plan.stop = requests(2);
     let report = run(plan);
     assert_eq!((report.counts.ok, report.connections.closed_idle), (2, 1));
+    assert_eq!(report.connections.resent, 1);
+    let warning = Warning::Resent { count: 1 };
+    assert!(report.warnings.contains(&warning), "{:?}", report.warnings);
+}
+
+/// A POST behind an answer that closes the connection: nobody knows whether it was read.
+#[test]
+fn pipelined_requests_that_must_not_run_twice_are_not_sent_again() {
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
+    let head = b"POST / HTTP/1.1\r\nHost: test\r\n\r\n";
+    let peer = Peer::start(Script::new().expect(2 * head.len()).send(answer));
+    let mut plan = plan(peer.address());
+    plan.targets[0].requests[0].method = "POST".to_owned();
+    plan.connections = crate::bench::pipelined(2);
+    plan.stop = requests(4);
+    let report = run(plan);
+    assert_eq!((report.counts.ok, report.connections.resent), (2, 0));
+    assert_eq!(report.failures.of(FailureKind::EarlyClose), 2);
 }

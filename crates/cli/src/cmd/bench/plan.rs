@@ -8,8 +8,8 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use catamaran_load::plan::{
-    Arrivals, Checks, ConnectPatience, Connections, Endpoint, Pace, Plan, Request, Samples, Stage,
-    Stop, Target, Timeouts, WarmUp,
+    Arrivals, Checks, ConnectPatience, Connections, Endpoint, Pace, Plan, Request, Resend, Samples,
+    Stage, Stop, Target, Timeouts, WarmUp,
 };
 use catamaran_load::render::Subject;
 
@@ -202,6 +202,10 @@ fn connections(typed: &Typed) -> Connections {
         patience: match typed.mode {
             Mode::Ab => ConnectPatience::Failures(AB_PATIENCE),
             Mode::Ours => ConnectPatience::Unlimited,
+        },
+        resend: match typed.mode {
+            Mode::Ab => Resend::Always,
+            Mode::Ours => Resend::Unreceived,
         },
     }
 }

@@ -61,6 +61,7 @@ Connections
   used again                 0
   reset                      0
   closed while idle          0
+  requests sent twice        0
   most at once               1
 
 Generator
