@@ -6,6 +6,9 @@
 //! a message passes through here.
 
 use bytes::Bytes;
+pub(crate) use catamaran_message::field::{
+    LENGTH_MAX, decimal, is_hop_by_hop, is_value_text, remove_nominated,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::{
@@ -56,24 +59,9 @@ pub(crate) fn make_room(
     room.map_err(|_| FieldFault::TooMany { max })
 }
 
-/// The longest body of a known length: what every peer can count.
-pub(crate) const LENGTH_MAX: u64 = i64::MAX as u64;
-
-/// The number in a Content-Length: digits and nothing else, below 2^63.
+/// The number in a Content-Length.
 pub(crate) fn content_length(value: &HeaderValue) -> Result<u64, FieldFault> {
     decimal(value.as_bytes()).ok_or(FieldFault::ContentLength)
-}
-
-/// The number that `digits` spell, if they are all digits and it is below 2^63.
-pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    let number = digits.iter().try_fold(0_u64, |number, digit| {
-        let digit = digit.is_ascii_digit().then(|| digit - b'0')?;
-        number.checked_mul(10)?.checked_add(u64::from(digit))
-    })?;
-    (number <= LENGTH_MAX).then_some(number)
 }
 
 /// Whether the field frames the body: the codec reads and writes those itself.
@@ -81,33 +69,9 @@ pub(crate) fn is_framing(name: &HeaderName) -> bool {
     *name == header::CONTENT_LENGTH || *name == header::TRANSFER_ENCODING
 }
 
-/// Whether the field concerns one connection only (RFC 9110, section 7.6.1), apart from what
-/// Connection itself names.
-pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
-    matches!(
-        name.as_str(),
-        "connection"
-            | "keep-alive"
-            | "proxy-connection"
-            | "te"
-            | "trailer"
-            | "transfer-encoding"
-            | "upgrade"
-    )
-}
-
-/// Removes the fields that a Connection field with this value names.
-pub(crate) fn remove_nominated(headers: &mut HeaderMap, connection: &HeaderValue) {
-    for name in connection.as_bytes().split(|byte| *byte == b',') {
-        if let Ok(name) = HeaderName::from_bytes(name.trim_ascii()) {
-            headers.remove(name);
-        }
-    }
-}
-
 /// Whether `text` has control characters, of which only the tab is fit for one line of HTTP.
 pub(crate) fn has_control(text: &[u8]) -> bool {
-    has_byte(text, |byte| byte.is_ascii_control() && byte != b'\t')
+    !is_value_text(text)
 }
 
 /// Whether any byte of `text` is what `is_sought` tells: eight at a time, without a branch, which
@@ -139,29 +103,6 @@ mod tests {
                 text[at] = 0xff;
             }
             assert!(!has_control(&text), "{len}");
-        }
-    }
-
-    #[test]
-    fn lengths_are_digits_below_two_to_the_63rd() {
-        for (text, length) in [
-            ("0", Some(0)),
-            ("5", Some(5)),
-            ("007", Some(7)),
-            ("9223372036854775807", Some(i64::MAX as u64)),
-            ("9223372036854775808", None),
-            ("18446744073709551616", None),
-            ("99999999999999999999999999", None),
-            ("", None),
-            ("+5", None),
-            ("-1", None),
-            ("5x", None),
-            (" 5", None),
-            ("5 ", None),
-            ("5, 5", None),
-            ("0x5", None),
-        ] {
-            assert_eq!(decimal(text.as_bytes()), length, "{text:?}");
         }
     }
 }

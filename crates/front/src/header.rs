@@ -4,11 +4,9 @@
 //! cleaning (see [`crate::forwarded`]), so that nothing a client nominates in `Connection` can
 //! remove them.
 
+use catamaran_message::field;
 use http::HeaderMap;
-use http::header::{
-    AUTHORIZATION, CONNECTION, COOKIE, EXPECT, HOST, HeaderName, HeaderValue, PROXY_AUTHORIZATION,
-    TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{AUTHORIZATION, CONNECTION, COOKIE, HOST, HeaderName, HeaderValue};
 
 /// Removes what is only between the client and us, and what a backend could misread. Returns how
 /// many fields were dropped because of an underscore in their name.
@@ -17,7 +15,7 @@ pub(crate) fn clean_request(headers: &mut HeaderMap) -> usize {
     if headers.keys().any(|name| *name == CONNECTION) {
         remove_nominated(headers);
     }
-    let is_doomed = |name: &&HeaderName| is_hop_by_hop(name) || has_underscore(name);
+    let is_doomed = |name: &&HeaderName| stays_here(name) || has_underscore(name);
     let mut underscored = 0;
     if headers.keys().any(|name| is_doomed(&name)) {
         let doomed: Vec<HeaderName> = headers.keys().filter(is_doomed).cloned().collect();
@@ -40,8 +38,7 @@ fn remove_nominated(headers: &mut HeaderMap) {
     let nominated: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
-        .flat_map(|value| value.as_bytes().split(|&byte| byte == b','))
-        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        .flat_map(field::nominated)
         .filter(|name| ![HOST, COOKIE, AUTHORIZATION].contains(name))
         .collect();
     for name in nominated {
@@ -51,16 +48,12 @@ fn remove_nominated(headers: &mut HeaderMap) {
 
 /// Fields of one connection, and some that only do harm behind a front: `Proxy` becomes
 /// `HTTP_PROXY` in a CGI environment (httpoxy), and `Expect` is answered by us.
-fn is_hop_by_hop(name: &HeaderName) -> bool {
-    match *name {
-        CONNECTION | TE | TRAILER | TRANSFER_ENCODING | UPGRADE | EXPECT | PROXY_AUTHORIZATION => {
-            true
-        }
-        _ => matches!(
+fn stays_here(name: &HeaderName) -> bool {
+    field::is_hop_by_hop(name)
+        || matches!(
             name.as_str(),
-            "keep-alive" | "proxy-connection" | "http2-settings" | "proxy"
-        ),
-    }
+            "expect" | "proxy-authorization" | "http2-settings" | "proxy"
+        )
 }
 
 /// Containers and CGI fold `_` and `-` together, so `X_Real_IP` could pass for `X-Real-IP`.

@@ -5,6 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 use catamaran_message::BodyLength;
+use catamaran_message::field::decimal;
 use http::Version;
 
 use crate::chunked;
@@ -105,21 +106,6 @@ impl FramingFields {
             Some(Coding::Chunked) => Ok(()),
         }
     }
-}
-
-/// A decimal number below 2^63, of digits only and at most 19 of them.
-fn decimal(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 19 {
-        return None;
-    }
-    let mut value = 0_u64;
-    for &byte in text {
-        if !byte.is_ascii_digit() {
-            return None;
-        }
-        value = value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
-    }
-    (value <= i64::MAX as u64).then_some(value)
 }
 
 /// A step in reading a body.

@@ -1,5 +1,7 @@
 //! The byte classes of RFC 9110 section 5.6 that more than one part of the codec needs.
 
+pub(crate) use catamaran_message::field::{is_value, is_value_text};
+
 /// A byte of a token: method, field name, coding, chunk extension.
 pub(crate) const fn is_token(byte: u8) -> bool {
     TOKEN[byte as usize]
@@ -8,22 +10,6 @@ pub(crate) const fn is_token(byte: u8) -> bool {
 /// Whether `text` is a token.
 pub(crate) fn is_token_text(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|&byte| is_token(byte))
-}
-
-/// A byte of a field value or a reason phrase: visible, space, tab or above ASCII.
-pub(crate) const fn is_value(byte: u8) -> bool {
-    (byte == b'\t') | ((byte >= b' ') & (byte != 0x7f))
-}
-
-/// Whether `text` may be a field value or a reason phrase. Eight bytes at a time, without a branch,
-/// which compilers turn into vector instructions.
-pub(crate) fn is_value_text(text: &[u8]) -> bool {
-    let is_block = |block: &[u8; 8]| block.iter().fold(true, |is, &byte| is & is_value(byte));
-    match text.last_chunk() {
-        // Its bytes may have been in the block before too.
-        Some(last) => text.as_chunks().0.iter().all(is_block) && is_block(last),
-        None => text.iter().all(|&byte| is_value(byte)),
-    }
 }
 
 /// `text` without the spaces and tabs around it (OWS).

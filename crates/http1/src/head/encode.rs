@@ -4,6 +4,8 @@
 //! them over as [`Announcement`] and connection option.
 
 use bytes::BytesMut;
+use catamaran_message::field::is_hop_by_hop;
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::head::{Request, status_line};
@@ -26,17 +28,7 @@ pub(crate) enum ConnectionOption {
 
 /// Whether a field concerns only one connection or the framing on it.
 pub(crate) fn is_connection_field(name: &HeaderName) -> bool {
-    matches!(
-        name.as_str(),
-        "connection"
-            | "content-length"
-            | "keep-alive"
-            | "proxy-connection"
-            | "te"
-            | "trailer"
-            | "transfer-encoding"
-            | "upgrade"
-    )
+    *name == CONTENT_LENGTH || is_hop_by_hop(name)
 }
 
 /// Writes status line and fields of a response; [`end_head`] follows.

@@ -1,8 +1,9 @@
 //! Takes a response head apart and judges it as a whole.
 
 use catamaran_message::ResponseHead;
+use catamaran_message::field::remove_nominated;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::body::{Decoder, FramingFields};
 use crate::error::Fault;
@@ -31,7 +32,7 @@ pub(crate) fn decode(raw: &RawHead, to_head: bool, head: &mut ResponseHead) -> R
         found.judge(name, value)
     })?;
     for value in &found.nominations {
-        remove_nominated(&mut head.headers, value.as_bytes());
+        remove_nominated(&mut head.headers, value);
     }
     let has_no_framing = status.is_informational() || status == StatusCode::NO_CONTENT;
     let bodiless = to_head || has_no_framing || status == StatusCode::NOT_MODIFIED;
@@ -93,12 +94,4 @@ fn keep_first(seen: &mut bool) -> Verdict {
 
 fn is_plain_option(option: &[u8]) -> bool {
     option.eq_ignore_ascii_case(b"close") || option.eq_ignore_ascii_case(b"keep-alive")
-}
-
-fn remove_nominated(headers: &mut HeaderMap, value: &[u8]) {
-    for option in list(value) {
-        if let Ok(name) = HeaderName::from_bytes(option) {
-            headers.remove(name);
-        }
-    }
 }
