@@ -66,6 +66,9 @@ pub struct Document {
     pub seconds: Vec<SecondFacts>,
     /// What would fool a reader who is not told.
     pub warnings: Vec<WarningText>,
+    /// What the conditions of `--fail-if` came to; `None`: there were none.
+    #[serde(default)]
+    pub gate: Option<Gate>,
 }
 
 /// The error that ended a run.
@@ -340,6 +343,34 @@ pub struct WarningText {
     pub kind: String,
     /// What happened, and what it means or what to do.
     pub text: String,
+}
+
+/// What a gate decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    /// The worst of its conditions: `passed`, `undecided` or `failed`.
+    pub verdict: String,
+    /// Each condition: those that were asked for, then those that hold for any run.
+    pub conditions: Vec<Condition>,
+}
+
+/// One condition of a gate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Condition {
+    /// As it was written.
+    pub condition: String,
+    /// `passed`, `undecided` or `failed`.
+    pub verdict: String,
+    /// `ms`, `requests/s`, `share` or `requests`; `None` for what is no number.
+    pub unit: Option<String>,
+    /// The figure; a lower bound if requests without an answer are at its place.
+    pub value: Option<f64>,
+    /// The lower end of its interval of 95 %; `None`: the run is too short for one.
+    pub low: Option<f64>,
+    /// The upper end; `None`: no end was found.
+    pub high: Option<f64>,
+    /// Why it is undecided, or the run invalid.
+    pub reason: Option<String>,
 }
 
 /// Why a text is no document of ours.

@@ -10,6 +10,7 @@ mod board;
 mod client;
 mod clock;
 pub mod document;
+pub mod gate;
 mod pace;
 pub mod plan;
 mod prepare;
@@ -19,6 +20,7 @@ pub mod report;
 mod run;
 mod stop;
 mod stream;
+pub mod timeline;
 mod tls;
 mod worker;
 

@@ -11,6 +11,7 @@ use catamaran_stats::{Censored, Histogram};
 use crate::report::{
     AbCounts, Bytes, ConnectionCounts, Counts, FailureKind, Failures, InSpan, Sample, Second,
 };
+use crate::timeline::TimelineRecorder;
 
 /// One request under way, and what is known of it. Times are of the run's clock; 0 is not yet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,6 +71,7 @@ pub(crate) struct Record {
     pub(crate) open: Option<OpenRecord>,
     pub(crate) without_connect: u64,
     pub(crate) seconds: Seconds,
+    pub(crate) timeline: TimelineRecorder,
     pub(crate) samples: Vec<Sample>,
     samples_max: usize,
     /// When the last request ended, well or not.
@@ -122,6 +124,7 @@ impl Record {
             open: is_open.then(OpenRecord::default),
             without_connect: 0,
             seconds: Seconds::default(),
+            timeline: TimelineRecorder::new(is_open),
             samples: Vec::new(),
             samples_max,
             last_end: origin,
@@ -169,6 +172,12 @@ impl Record {
         second.received += flight.received;
         second.latency_sum += total;
         second.latency_max = second.latency_max.max(total);
+        let is_2xx = (200..300).contains(&flight.status);
+        let (at, since_due) = (
+            end.saturating_sub(self.origin),
+            end.saturating_sub(flight.due),
+        );
+        self.timeline.answer(at, is_2xx, total, since_due);
         if self.samples.len() < self.samples_max {
             self.keep(flight, total);
         }
@@ -286,7 +295,9 @@ impl Record {
         self.counts.failed += 1;
         self.failures.add(kind);
         self.last_end = self.last_end.max(now);
-        self.seconds.at(now.saturating_sub(self.origin)).failed += 1;
+        let at = now.saturating_sub(self.origin);
+        self.seconds.at(at).failed += 1;
+        self.timeline.fail(at);
     }
 
     fn keep(&mut self, flight: &Flight, total: u64) {

@@ -7,10 +7,11 @@
 
 pub mod ab;
 pub mod csv;
+pub mod gate;
 pub mod json;
 mod page;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 pub mod text;
 mod warning;
 
@@ -19,7 +20,7 @@ use std::time::Duration;
 use catamaran_stats::Censored;
 use catamaran_stats::log::{self, Interval};
 
-use crate::report::Report;
+use crate::report::{Report, Warning};
 
 /// What a report is about: what the plan said and the report does not repeat.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +79,11 @@ pub fn hdr_log(report: &Report) -> Vec<u8> {
     let mut bytes = Vec::new();
     log::write(&mut bytes, report.started_at, &intervals).expect("a vector takes all");
     bytes
+}
+
+/// What happened, and what it means or what to do.
+pub(crate) fn warning_text(warning: &Warning) -> String {
+    warning::text(warning)
 }
 
 /// A count per second, zero in no time.

@@ -17,6 +17,7 @@ use std::{
 pub use failure::{FailureKind, Failures};
 pub use warning::Warning;
 
+use crate::timeline::Timeline;
 use catamaran_stats::{Censored, Histogram};
 
 /// A run, from the end of its warm-up to its end.
@@ -67,6 +68,8 @@ pub struct Report {
     pub latency: Latency,
     /// One entry per second since measuring began, the drain included, the last one shorter.
     pub seconds: Vec<Second>,
+    /// The same in finer slices with their histograms.
+    pub timeline: Timeline,
     /// What each thread of ours used.
     pub generator: Vec<ThreadUse>,
     /// Single requests, by when they ended; empty unless the plan asked for them.

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram as Counts;
 
+use crate::Slice;
+
 /// How often which duration was recorded, to a microsecond or three digits, whichever is coarser.
 #[derive(Clone, Debug)]
 pub struct Histogram {
@@ -65,6 +67,21 @@ impl Histogram {
             self.counts.saturating_record_n(0, times);
             self.min = 0;
         }
+    }
+
+    /// Adds the values of a slice of time; their sum and extremes exactly, the rest to three digits.
+    pub fn add_slice(&mut self, slice: &Slice) {
+        if slice.count() == 0 {
+            return;
+        }
+        for (value, count) in slice.values() {
+            self.counts
+                .saturating_record_n(value.min(MICROS_MAX), count);
+            self.squares += u128::from(value) * u128::from(value) * u128::from(count);
+        }
+        self.sum += u128::from(slice.sum_micros());
+        self.min = self.min.min(slice.min_micros());
+        self.max = self.max.max(slice.max_micros());
     }
 
     /// Adds all that `other` has counted.

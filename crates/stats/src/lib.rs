@@ -10,6 +10,7 @@
 //! - [`warm_up()`]: whether a series is steady enough to begin measuring;
 //! - [`order`]: intervals of medians and tests of paired ratios; [`blocks`]: in which order to
 //!   measure;
+//! - [`estimate`]: intervals of what a run estimates; [`Slice`]: the values of a short time;
 //! - [`LittlesLaw`]: whether a run's own figures fit each other.
 //!
 //! ```
@@ -27,15 +28,18 @@
 
 pub mod blocks;
 mod censored;
+pub mod estimate;
 mod histogram;
 mod little;
 pub mod log;
 pub mod order;
+mod slice;
 mod spread;
 mod warm_up;
 
 pub use censored::{Bound, Censored};
 pub use histogram::{Histogram, PERCENTILES, is_quotable};
 pub use little::LittlesLaw;
+pub use slice::{Slice, SliceRecorder};
 pub use spread::Spread;
 pub use warm_up::{MOVEMENT_MAX, WarmUp, warm_up};

@@ -12,6 +12,7 @@
 mod access_log;
 mod application;
 mod bench;
+mod bench_gate;
 mod bench_report;
 mod bodies;
 mod commands;

@@ -14,8 +14,12 @@ use crate::report::{Ending, Report, Second, TlsFacts};
 
 /// One object, indented, with a line end.
 pub fn json(report: &Report, subject: &Subject) -> String {
-    let document = Document::of(report, subject);
-    let mut text = serde_json::to_string_pretty(&document).expect("all keys are strings");
+    text(&Document::of(report, subject))
+}
+
+/// The text of a document.
+pub fn text(document: &Document) -> String {
+    let mut text = serde_json::to_string_pretty(document).expect("all keys are strings");
     text.push('\n');
     text
 }
@@ -67,6 +71,7 @@ impl Document {
             generator: Generator::of(report),
             seconds: report.seconds.iter().map(SecondFacts::of).collect(),
             warnings: warnings(report),
+            gate: None,
         }
     }
 }

@@ -10,8 +10,9 @@ use crate::report::{
     AbCounts, Bytes, ConnectionCounts, Counts, Ending, Failures, FirstResponse, InSpan, Latency,
     Report, Sample, Second, ThreadUse, Unfinished, WarmUpReport,
 };
+use crate::timeline::Timeline;
 
-pub(super) fn subject() -> Subject {
+pub(crate) fn subject() -> Subject {
     Subject {
         url: "http://127.0.0.1:8080/".to_owned(),
         urls: 1,
@@ -27,7 +28,7 @@ pub(super) fn subject() -> Subject {
     }
 }
 
-pub(super) fn report() -> Report {
+pub(crate) fn report() -> Report {
     let first = FirstResponse {
         status: 200,
         server: Some("nginx/1.22.1 (Debian)".to_owned()),
@@ -83,6 +84,10 @@ pub(super) fn report() -> Report {
         },
         latency: latency(),
         seconds: vec![second(3)],
+        timeline: Timeline {
+            length: Duration::from_millis(100),
+            slices: Vec::new(),
+        },
         generator: vec![ThreadUse {
             wall: Duration::from_millis(12),
             cpu: Duration::from_micros(90),
@@ -106,7 +111,7 @@ fn latency() -> Latency {
     }
 }
 
-pub(super) fn histogram(micros: impl IntoIterator<Item = u64>) -> Histogram {
+pub(crate) fn histogram(micros: impl IntoIterator<Item = u64>) -> Histogram {
     let mut histogram = Histogram::new();
     for micros in micros {
         histogram.record_micros(micros);
@@ -114,7 +119,7 @@ pub(super) fn histogram(micros: impl IntoIterator<Item = u64>) -> Histogram {
     histogram
 }
 
-pub(super) fn second(completed: u64) -> Second {
+pub(crate) fn second(completed: u64) -> Second {
     Second {
         completed,
         ..Second::default()

@@ -16,6 +16,7 @@ use crate::{
         WarmUpReport, Warning,
     },
     stream::Address,
+    timeline::Timeline,
     worker::Outcome,
 };
 
@@ -84,6 +85,7 @@ pub(super) fn assemble(
             per_request_connects: record.without_connect,
         },
         seconds: record.seconds.into_list(elapsed),
+        timeline: whole.timeline,
         generator: outcomes.iter().map(|outcome| outcome.usage).collect(),
         samples: first_samples(record.samples, plan.samples),
         descriptors,
@@ -97,6 +99,7 @@ pub(super) fn assemble(
 /// All workers together.
 struct Whole {
     record: Record,
+    timeline: Timeline,
     connections: ConnectionCounts,
     unfinished: Unfinished,
     warm_up_requests: u64,
@@ -111,6 +114,7 @@ impl Whole {
     fn new(plan: &Plan) -> Self {
         Self {
             record: Record::new(matches!(plan.pace, Pace::Open { .. }), 0, 0, NEVER),
+            timeline: Timeline::new(),
             connections: ConnectionCounts::default(),
             unfinished: Unfinished {
                 hung: 0,
@@ -128,6 +132,7 @@ impl Whole {
 
     fn add(&mut self, outcome: &Outcome) {
         self.record.merge(&outcome.record);
+        self.timeline.add(&outcome.record.timeline.clone().finish());
         merge_connections(&mut self.connections, &outcome.connections);
         self.unfinished.hung += outcome.unfinished.hung;
         self.unfinished.cut += outcome.unfinished.cut;

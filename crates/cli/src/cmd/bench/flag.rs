@@ -96,6 +96,8 @@ pub(super) enum Id {
     CaCert,
     VariableLength,
     ReceiveErrors,
+    FailIf,
+    Waive,
     Verbosity,
     Quiet,
     NoPercentiles,
@@ -172,7 +174,7 @@ use Group::{Checks, Connection, Load, Output, Request, Tls};
 use Value::{Attached, Needed, No};
 
 #[rustfmt::skip]
-pub(super) static FLAGS: [Flag; 60] = [
+pub(super) static FLAGS: [Flag; 62] = [
     flag(Id::Requests, Some('n'), "requests", Needed("N"),
         (Load, "Requests in all, such as 1000 or 100k [default: 1, unless a duration is given]")),
     flag(Id::Concurrency, Some('c'), "concurrency", Needed("N"),
@@ -268,6 +270,12 @@ pub(super) static FLAGS: [Flag; 60] = [
         (Checks, "Answers may differ in length")),
     flag(Id::ReceiveErrors, Some('r'), "receive-errors", No,
         (Checks, "As ab: do not stop at an error of a receive (we never do)")),
+    flag(Id::FailIf, None, "fail-if", Needed("CONDITION"),
+        (Checks, "Exit with 1 if it holds, with 3 if the run does not tell: p99>20ms, errors>0.1%, \
+                  rate<5000; repeatable")),
+    flag(Id::Waive, None, "waive", Needed("LIST"),
+        (Checks, "With --fail-if: what does not fail the run by itself, of non-2xx, unsent, failed \
+                  and invalid")),
 
     flag(Id::Verbosity, Some('v'), "verbosity", Needed("N"),
         (Output, "From 2 on, show the request and the head of the first answer")),

@@ -75,7 +75,8 @@ A URL is http://, https://, ajp://, http+unix:/SOCKET:/PATH or ajp+unix:/SOCKET:
 lines work as they are; a TIME is such as 10s, 500ms or 1.5m, a number may end in k or M.";
 
 const CLOSING: &str = "\
-Exit codes: 0 fine, 1 something failed, 2 usage. As ab: ab's. docs/bench.md has the details.";
+Exit codes: 0 fine, 1 something failed, 2 usage, 3 a gate that the run did not decide. As ab: ab's.
+docs/bench.md has the details.";
 
 const AB_BANNER: &str = "\
 This is ApacheBench, Version 2.3 <$Revision$>

@@ -9,6 +9,8 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use catamaran_load::document::{self, Document};
+use catamaran_load::gate::Verdict;
 use catamaran_load::plan::Request;
 use catamaran_load::render::{self, ab};
 use catamaran_load::report::{Ending, FailureKind, FatalError, Report};
@@ -105,15 +107,16 @@ pub(super) fn end(
     has_heartbeat: bool,
 ) -> Result<ExitCode, Failure> {
     trace(&typed.output, report)?;
+    let gate = judge(typed, report);
     let code = match typed.mode {
         Mode::Ab => end_as_ab(typed, prepared, report, has_heartbeat)?,
         Mode::Ours => {
-            say(&text_of(typed, prepared, report))?;
+            say(&text_of(typed, prepared, report, gate.as_ref()))?;
             write_files(&typed.output, report).map_err(Failure::Fault)?;
-            exit_code(report)
+            gate_code(report, gate.as_ref()).unwrap_or_else(|| exit_code(report))
         }
     };
-    write_our_files(typed, prepared, report)?;
+    write_our_files(typed, prepared, report, gate)?;
     Ok(code)
 }
 
@@ -146,17 +149,47 @@ fn say(text: &str) -> io::Result<()> {
 }
 
 /// What goes to standard output.
-fn text_of(typed: &Typed, prepared: &Prepared, report: &Report) -> String {
+fn text_of(
+    typed: &Typed,
+    prepared: &Prepared,
+    report: &Report,
+    gate: Option<&document::Gate>,
+) -> String {
     let (output, subject) = (&typed.output, &prepared.subject);
     if output.json == Some(Sink::Stdout) {
-        render::json::json(report, subject)
+        json_of(prepared, report, gate.cloned())
     } else if output.csv == Some(Sink::Stdout) {
         render::csv::header() + &render::csv::row(report, subject)
     } else if output.html {
         ab::html(report, subject, &output.attributes)
     } else {
-        render::text::text(report, subject)
+        let gate = gate.map_or_else(String::new, render::gate::gate);
+        render::text::text(report, subject) + &gate
     }
+}
+
+fn json_of(prepared: &Prepared, report: &Report, gate: Option<document::Gate>) -> String {
+    let document = Document {
+        gate,
+        ..Document::of(report, &prepared.subject)
+    };
+    render::json::text(&document)
+}
+
+/// What the conditions of `--fail-if` came to.
+fn judge(typed: &Typed, report: &Report) -> Option<document::Gate> {
+    let is_wanted = !typed.gate.conditions.is_empty();
+    is_wanted.then(|| typed.gate.judge(report))
+}
+
+/// The gate's exit code; a run that was interrupted has its own.
+fn gate_code(report: &Report, gate: Option<&document::Gate>) -> Option<ExitCode> {
+    let gate = gate.filter(|_| report.ending != Ending::Stopped)?;
+    Some(ExitCode::from(match Verdict::named(&gate.verdict) {
+        Some(Verdict::Passed) => 0,
+        Some(Verdict::Failed) => 1,
+        Some(Verdict::Undecided) | None => UNDECIDED,
+    }))
 }
 
 /// Anything that failed, whatever its kind, and anything that hung.
@@ -266,10 +299,15 @@ fn write_files(output: &Output, report: &Report) -> Result<(), String> {
     Ok(())
 }
 
-fn write_our_files(typed: &Typed, prepared: &Prepared, report: &Report) -> Result<(), Failure> {
+fn write_our_files(
+    typed: &Typed,
+    prepared: &Prepared,
+    report: &Report,
+    gate: Option<document::Gate>,
+) -> Result<(), Failure> {
     let (output, subject) = (&typed.output, &prepared.subject);
     if let Some(Sink::File(path)) = &output.json {
-        let text = render::json::json(report, subject);
+        let text = json_of(prepared, report, gate);
         fs::write(path, text).map_err(|error| cannot_write(path, &error))?;
     }
     if let Some(Sink::File(path)) = &output.csv {
@@ -302,5 +340,8 @@ fn ctime(time: SystemTime, zone: &TimeZone) -> String {
 fn cannot_write(path: &str, error: &io::Error) -> Failure {
     Failure::Fault(format!("cannot write {path}: {}", reason(error)))
 }
+
+/// The exit code of a gate that the run did not decide.
+const UNDECIDED: u8 = 3;
 
 const TIMED_OUT: &str = "The timeout specified has expired";

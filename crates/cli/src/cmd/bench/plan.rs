@@ -32,6 +32,9 @@ pub(super) struct Prepared {
 
 /// Puts together what was typed.
 pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
+    if typed.gate.conditions.is_empty() && !typed.gate.waived.is_empty() {
+        return Err(Refusal::NeedsCondition);
+    }
     let urls = urls(typed)?;
     let requests = requests(typed);
     let pace = pace(typed, requests, urls.len())?;

@@ -3,6 +3,7 @@
 //! Ours are one line and exit code 2. ab has two kinds: those that print its usage and exit with
 //! 22 (EINVAL), and those that are a sentence and an empty line and exit with 1.
 
+use catamaran_load::gate::ConditionFault;
 use catamaran_load::plan::PlanFault;
 use thiserror::Error;
 
@@ -48,6 +49,10 @@ pub(super) enum Refusal {
     MoreClientsThanRequests { concurrency: u64, requests: u64 },
     #[error("{0} goes with --rate only")]
     NeedsRate(&'static str),
+    #[error("--fail-if {text:?} is no condition: {fault}")]
+    Condition { text: String, fault: ConditionFault },
+    #[error("--waive goes with --fail-if only")]
+    NeedsCondition,
     #[error("--warmup-max goes with --warmup auto only")]
     NeedsAutoWarmUp,
     #[error("nothing says when to end: give --duration, --stage or -n")]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use catamaran_load::gate::{Condition, Gate, Waiver};
 use catamaran_load::plan::{Arrivals, Stage, TlsVersion, WarmUp};
 use catamaran_load::render::ab::HtmlAttributes;
 
@@ -35,6 +36,7 @@ pub(super) struct Typed {
     pub(super) tls: TlsParts,
     pub(super) variable_length: bool,
     pub(super) receive_errors: bool,
+    pub(super) gate: Gate,
     pub(super) output: Output,
 }
 
@@ -191,6 +193,7 @@ impl Typed {
             tls: TlsParts::default(),
             variable_length: false,
             receive_errors: false,
+            gate: Gate::default(),
             output: Output::default(),
         }
     }
@@ -310,6 +313,14 @@ impl Typed {
             Id::CaCert => self.tls.roots = Some(file(text)?),
             Id::VariableLength => self.variable_length = true,
             Id::ReceiveErrors => self.receive_errors = true,
+            Id::FailIf => self.gate.conditions.push(condition(text)?),
+            Id::Waive => {
+                for each in text.split(',') {
+                    let waiver = Waiver::ALL.into_iter().find(|waiver| waiver.word() == each);
+                    let expected = "non-2xx, unsent, failed or invalid, with commas between them";
+                    self.gate.waived.push(waiver.ok_or_else(|| bad(expected))?);
+                }
+            }
             Id::Verbosity => output.verbosity = number::atoi(text),
             Id::Quiet => output.quiet = true,
             Id::NoPercentiles => output.no_percentiles = true,
@@ -385,6 +396,13 @@ impl RequestParts {
 /// `user:password` as Basic authorization writes it (RFC 7617, section 2).
 pub(super) fn basic(user: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(user))
+}
+
+fn condition(text: &str) -> Result<Condition, Refusal> {
+    Condition::parse(text).map_err(|fault| Refusal::Condition {
+        text: text.to_owned(),
+        fault,
+    })
 }
 
 fn number_of(mode: Mode, text: &str) -> Option<u64> {

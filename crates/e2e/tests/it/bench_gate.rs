@@ -1,0 +1,98 @@
+//! `bench --fail-if` in a shell script: each verdict has its exit code.
+
+use std::fs;
+use std::process::Command;
+
+use catamaran_e2e::{App, binary, catamaran};
+use catamaran_testkit::{Deadline, Process, address};
+use serde_json::Value;
+
+/// What a script of `sh` says and ends with; `$bench` is the program, `$url` the server.
+fn script(text: &str, url: &str) -> (Option<i32>, String, String) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("script"), text).unwrap();
+    let mut command = Command::new("sh");
+    command
+        .args(["-u", "script"])
+        .env("bench", format!("{} bench", binary().unwrap().display()))
+        .env("url", url)
+        .current_dir(directory.path());
+    let mut process = Process::spawn(&mut command).unwrap();
+    let status = process.wait(Deadline::default()).unwrap();
+    (status.code(), process.stdout(), process.stderr())
+}
+
+/// Any server answers half of its requests within ten minutes, none answers a billion a second,
+/// and of 50 requests nobody knows the 99th percentile. Whether the generator was late on a busy
+/// machine is waived.
+#[test]
+fn a_script_learns_whether_it_passed_failed_or_is_undecided() {
+    let app = App::start("epoll", &[]).unwrap();
+    let url = format!("http://{}/bytes/5", app.http());
+    let text = r#"
+verdict() {
+    code=0
+    $bench -k -c 2 --waive invalid "$@" "$url" >out || code=$?
+    echo "$code $(grep ^Gate: out)"
+}
+verdict --duration 1s --fail-if 'p50>10m'
+verdict --duration 1s --fail-if 'p50>10m' --fail-if 'rate<1000M'
+verdict -n 50 --fail-if 'p50>10m' --fail-if 'p99>10m'
+"#;
+    let (code, stdout, stderr) = script(text, &url);
+    let expected = "0 Gate: passed\n1 Gate: failed\n3 Gate: undecided\n";
+    assert_eq!(
+        (code, stdout.as_str(), stderr.as_str()),
+        (Some(0), expected, "")
+    );
+}
+
+#[test]
+fn error_pages_fail_a_gate_of_latency() {
+    let app = App::start("epoll", &[]).unwrap();
+    let url = format!("http://{}/status/404", app.http());
+    let gate = "--json --duration 1s -k -c 2 --fail-if p50>10m --waive invalid";
+    for (waived, expected) in [("", 1), (",non-2xx", 0)] {
+        let words = format!("bench {gate}{waived} {url}");
+        let mut process = catamaran(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
+        let status = process.wait(Deadline::default()).unwrap();
+        assert_eq!(status.code(), Some(expected), "{}", process.stdout());
+        let report: Value = serde_json::from_str(&process.stdout()).unwrap();
+        let conditions = &report["gate"]["conditions"];
+        assert_eq!(conditions[0]["condition"], "p50>10m");
+        assert_eq!(conditions[0]["verdict"], "passed");
+        assert!(conditions[0]["high"].as_f64() >= conditions[0]["value"].as_f64());
+        let own = conditions
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["condition"] == "non-2xx>0");
+        assert_eq!(
+            own.map(|it| it["verdict"] == "failed"),
+            waived.is_empty().then_some(true)
+        );
+    }
+}
+
+#[test]
+fn a_condition_without_sense_is_refused_before_anything_is_sent() {
+    let refusing = address::refusing().unwrap();
+    let url = format!("http://{refusing}/");
+    for (flags, expected) in [
+        (
+            "--fail-if p99>20",
+            "error: --fail-if \"p99>20\" is no condition: \"20\" is not a time with its unit",
+        ),
+        ("--waive unsent", "error: --waive goes with --fail-if only"),
+    ] {
+        let words = format!("bench {flags} {url}");
+        let mut process = catamaran(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
+        let status = process.wait(Deadline::default()).unwrap();
+        assert_eq!(status.code(), Some(2), "{flags}");
+        assert!(
+            process.stderr().starts_with(expected),
+            "{}",
+            process.stderr()
+        );
+    }
+}

@@ -1,0 +1,220 @@
+//! A gate: conditions on a run's figures, decided on the interval of each estimate.
+//!
+//! A run is a sample. A condition fails if the whole interval of its figure breaks the limit,
+//! passes if none of it does, and is undecided otherwise. Answers that are not 2xx, requests
+//! without an answer and invalid runs fail the gate by themselves, unless they are waived: a fast
+//! error page would pass any limit of latency.
+
+mod condition;
+mod figure;
+
+use catamaran_stats::is_quotable;
+
+pub use condition::{Condition, ConditionFault, Waiver};
+
+use crate::{
+    document,
+    report::{Ending, Report, Warning},
+};
+use condition::{Limit, Measure, Side};
+use figure::Figure;
+
+/// What a gate decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// The limit holds.
+    Passed,
+    /// The run does not tell.
+    Undecided,
+    /// The limit is broken.
+    Failed,
+}
+
+/// A gate: all that it is to decide.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gate {
+    /// What the user asked for.
+    pub conditions: Vec<Condition>,
+    /// What does not fail the gate by itself.
+    pub waived: Vec<Waiver>,
+}
+
+impl Verdict {
+    /// Its word in texts and files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Undecided => "undecided",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The verdict of this word.
+    pub fn named(word: &str) -> Option<Self> {
+        let all = [Self::Passed, Self::Undecided, Self::Failed];
+        all.into_iter().find(|verdict| verdict.word() == word)
+    }
+}
+
+impl Gate {
+    /// Decides about a run.
+    pub fn judge(&self, report: &Report) -> document::Gate {
+        let has_errors = self
+            .conditions
+            .iter()
+            .any(|it| it.measure == Measure::Errors);
+        let own = own_conditions(report, has_errors);
+        let own = own
+            .into_iter()
+            .filter(|(waiver, _)| !self.waived.contains(waiver));
+        let asked = self
+            .conditions
+            .iter()
+            .map(|condition| judge(condition, report));
+        let conditions: Vec<_> = asked.chain(own.map(|(_, judged)| judged)).collect();
+        let worst = conditions
+            .iter()
+            .filter_map(|it| Verdict::named(&it.verdict))
+            .max();
+        document::Gate {
+            verdict: worst.unwrap_or(Verdict::Passed).word().to_owned(),
+            conditions,
+        }
+    }
+}
+
+/// A condition that the user asked for.
+fn judge(condition: &Condition, report: &Report) -> document::Condition {
+    let figure = match condition.measure {
+        Measure::Rate => figure::rate(report),
+        Measure::Errors => figure::errors(report),
+        Measure::Percentile(percent) => figure::percentile(report, percent),
+    };
+    let (verdict, reason) = decide(condition, &figure, report);
+    document::Condition {
+        condition: condition.text.clone(),
+        verdict: verdict.word().to_owned(),
+        unit: Some(condition.measure.unit().to_owned()),
+        value: figure.value,
+        low: figure.interval.and_then(|(low, _)| low),
+        high: figure.interval.and_then(|(_, high)| high),
+        reason,
+    }
+}
+
+fn decide(condition: &Condition, figure: &Figure, report: &Report) -> (Verdict, Option<String>) {
+    let Limit { side, value: limit } = condition.limit;
+    if condition.measure == Measure::Errors && limit == 0.0 && side == Side::Above {
+        // That there can be none is beyond proof; that there were none is not.
+        let verdict = if figure.value == Some(0.0) {
+            Verdict::Passed
+        } else {
+            Verdict::Failed
+        };
+        return (verdict, None);
+    }
+    let Some((low, high)) = figure.interval else {
+        let reason =
+            "the run is too short for an interval: it takes six parts of 100 ms with answers";
+        return (Verdict::Undecided, Some(reason.to_owned()));
+    };
+    let low = low.unwrap_or(f64::INFINITY);
+    let high = high.unwrap_or(f64::INFINITY);
+    let (breaks, holds) = match side {
+        Side::Above => (low > limit, high <= limit),
+        Side::Below => (high < limit, low >= limit),
+    };
+    if breaks {
+        return (Verdict::Failed, None);
+    }
+    if !holds {
+        return (
+            Verdict::Undecided,
+            Some("the limit lies within the interval: a longer run tells more".to_owned()),
+        );
+    }
+    if let Measure::Percentile(percent) = condition.measure
+        && !is_quotable(percent, report.counts.started)
+    {
+        let reason = format!(
+            "{} requests are too few for p{percent}",
+            report.counts.started
+        );
+        return (Verdict::Undecided, Some(reason));
+    }
+    (Verdict::Passed, None)
+}
+
+/// What fails a gate by itself.
+fn own_conditions(report: &Report, has_errors: bool) -> Vec<(Waiver, document::Condition)> {
+    let counts = &report.counts;
+    let count = |waiver: Waiver, count: u64| {
+        let verdict = if count == 0 {
+            Verdict::Passed
+        } else {
+            Verdict::Failed
+        };
+        let condition = document::Condition {
+            condition: format!("{}>0", waiver.word()),
+            verdict: verdict.word().to_owned(),
+            unit: Some("requests".to_owned()),
+            value: Some(count as f64),
+            low: Some(count as f64),
+            high: Some(count as f64),
+            reason: None,
+        };
+        (waiver, condition)
+    };
+    let unsent = report.unfinished.unsent;
+    let failed = counts.failed + report.unfinished.hung;
+    let mut own = Vec::new();
+    // A limit of errors counts these, and says how many there may be.
+    if !has_errors {
+        own.push(count(Waiver::Non2xx, counts.non_2xx));
+        own.push(count(Waiver::Unsent, unsent));
+        own.push(count(Waiver::Failed, failed));
+    }
+    let reason = invalid(report);
+    let verdict = if reason.is_some() {
+        Verdict::Failed
+    } else {
+        Verdict::Passed
+    };
+    let invalid = document::Condition {
+        condition: Waiver::Invalid.word().to_owned(),
+        verdict: verdict.word().to_owned(),
+        unit: None,
+        value: None,
+        low: None,
+        high: None,
+        reason,
+    };
+    own.push((Waiver::Invalid, invalid));
+    own
+}
+
+/// Why the figures of a run are not the server's; `None` if they are.
+pub fn invalid(report: &Report) -> Option<String> {
+    match &report.ending {
+        Ending::Failure(error) => return Some(format!("the run was given up: {}", error.message)),
+        Ending::Idle => {
+            return Some("the run was given up: nothing came from the server".to_owned());
+        }
+        Ending::Stopped => return Some("the run was stopped by hand".to_owned()),
+        Ending::Requests | Ending::Duration => {}
+    }
+    if report.counts.completed == 0 {
+        return Some("no request was answered".to_owned());
+    }
+    let invalidates = |warning: &&Warning| {
+        matches!(
+            warning,
+            Warning::GeneratorLate { .. } | Warning::LittlesLaw { .. }
+        )
+    };
+    let found = report.warnings.iter().find(invalidates);
+    found.map(crate::render::warning_text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! Conditions as users write them: `p99>20ms`, `errors>0.1%`, `rate<5000`.
+
+use thiserror::Error;
+
+/// When the gate fails.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// As it was written.
+    pub text: String,
+    pub(super) measure: Measure,
+    pub(super) limit: Limit,
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Measure {
+    /// Complete answers per second.
+    Rate,
+    /// The share of requests that failed, had no answer or were not answered 2xx.
+    Errors,
+    /// A percentile of latency, corrected where there is a schedule.
+    Percentile(f64),
+}
+
+/// With what: milliseconds, requests per second, or a share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Limit {
+    pub(super) side: Side,
+    pub(super) value: f64,
+}
+
+/// On which side of the limit the gate fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Above,
+    Below,
+}
+
+/// What fails a gate by itself unless it is waived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiver {
+    /// Answers outside 200 to 299.
+    Non2xx,
+    /// Requests that were due and never sent.
+    Unsent,
+    /// Requests that failed or hung.
+    Failed,
+    /// A run that was given up or stopped, or whose generator was late.
+    Invalid,
+}
+
+/// Why a text is no condition.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConditionFault {
+    /// There is no `<` or `>`.
+    #[error("it has no < or >")]
+    NoSide,
+    /// Nothing known is compared.
+    #[error("{0:?} is not rate, errors or a percentile such as p50, p99 or p99.9")]
+    Measure(String),
+    /// The limit makes no sense for what is compared.
+    #[error("{value:?} is not {expected}")]
+    Limit {
+        /// The limit as it was written.
+        value: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+}
+
+impl Condition {
+    /// Reads a condition. `<=` is the same as `<`, and `>=` as `>`.
+    ///
+    /// # Errors
+    /// [`ConditionFault`].
+    pub fn parse(text: &str) -> Result<Self, ConditionFault> {
+        let at = text.find(['<', '>']).ok_or(ConditionFault::NoSide)?;
+        let side = if text[at..].starts_with('<') {
+            Side::Below
+        } else {
+            Side::Above
+        };
+        let rest = &text[at + 1..];
+        let limit = rest.strip_prefix('=').unwrap_or(rest).trim();
+        let measure = Measure::parse(text[..at].trim())?;
+        let fault = || ConditionFault::Limit {
+            value: limit.to_owned(),
+            expected: measure.expected(),
+        };
+        let value = measure.limit(limit).ok_or_else(fault)?;
+        Ok(Self {
+            text: text.trim().to_owned(),
+            measure,
+            limit: Limit { side, value },
+        })
+    }
+}
+
+impl Measure {
+    fn parse(text: &str) -> Result<Self, ConditionFault> {
+        let percent = text.strip_prefix('p').and_then(number);
+        match (text, percent) {
+            ("rate", _) => Ok(Self::Rate),
+            ("errors", _) => Ok(Self::Errors),
+            (_, Some(percent)) if percent > 0.0 && percent < 100.0 => Ok(Self::Percentile(percent)),
+            _ => Err(ConditionFault::Measure(text.to_owned())),
+        }
+    }
+
+    /// What its value is in.
+    pub(super) fn unit(self) -> &'static str {
+        match self {
+            Self::Rate => "requests/s",
+            Self::Errors => "share",
+            Self::Percentile(_) => "ms",
+        }
+    }
+
+    fn expected(self) -> &'static str {
+        match self {
+            Self::Rate => "a number of requests per second such as 5000 or 5k",
+            Self::Errors => "a share of the requests such as 0.1%",
+            Self::Percentile(_) => "a time with its unit such as 20ms, 800us or 1.5s",
+        }
+    }
+
+    fn limit(self, text: &str) -> Option<f64> {
+        let units: &[(&str, f64)] = match self {
+            Self::Rate => &[("k", 1e3), ("M", 1e6), ("", 1.0)],
+            Self::Errors => &[("%", 0.01)],
+            Self::Percentile(_) => &[("us", 1e-3), ("ms", 1.0), ("s", 1e3), ("m", 6e4)],
+        };
+        if text == "0" {
+            return Some(0.0);
+        }
+        let text = match self {
+            Self::Rate => text.strip_suffix("/s").unwrap_or(text),
+            _ => text,
+        };
+        units
+            .iter()
+            .find_map(|(unit, factor)| Some(number(text.strip_suffix(unit)?.trim())? * factor))
+    }
+}
+
+impl Waiver {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Non2xx, Self::Unsent, Self::Failed, Self::Invalid];
+
+    /// Its word on the command line and in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Non2xx => "non-2xx",
+            Self::Unsent => "unsent",
+            Self::Failed => "failed",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// Digits with at most one point among them.
+fn number(text: &str) -> Option<f64> {
+    let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    text.parse().ok().filter(|_| text.bytes().all(plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_users_write_them() {
+        for (text, measure, side, value) in [
+            ("p99>20ms", Measure::Percentile(99.0), Side::Above, 20.0),
+            (
+                "p99.9 > 1.5s",
+                Measure::Percentile(99.9),
+                Side::Above,
+                1500.0,
+            ),
+            ("p50>=800us", Measure::Percentile(50.0), Side::Above, 0.8),
+            ("errors>0.1%", Measure::Errors, Side::Above, 0.001),
+            ("errors>0", Measure::Errors, Side::Above, 0.0),
+            ("rate<5000", Measure::Rate, Side::Below, 5000.0),
+            ("rate <= 5k/s", Measure::Rate, Side::Below, 5000.0),
+        ] {
+            let condition = Condition::parse(text).unwrap();
+            assert_eq!(condition.measure, measure, "{text}");
+            assert_eq!(condition.limit.side, side, "{text}");
+            assert!((condition.limit.value - value).abs() < 1e-9, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_none_is_told() {
+        for (text, expected) in [
+            ("p99", "it has no < or >"),
+            ("p99=20ms", "it has no < or >"),
+            (
+                "max>20ms",
+                "\"max\" is not rate, errors or a percentile such as p50, p99 or p99.9",
+            ),
+            (
+                "p100>1s",
+                "\"p100\" is not rate, errors or a percentile such as p50, p99 or p99.9",
+            ),
+            (
+                "p99>20",
+                "\"20\" is not a time with its unit such as 20ms, 800us or 1.5s",
+            ),
+            (
+                "errors>0.1",
+                "\"0.1\" is not a share of the requests such as 0.1%",
+            ),
+            (
+                "rate<-1",
+                "\"-1\" is not a number of requests per second such as 5000 or 5k",
+            ),
+        ] {
+            assert_eq!(
+                Condition::parse(text).unwrap_err().to_string(),
+                expected,
+                "{text}"
+            );
+        }
+    }
+}

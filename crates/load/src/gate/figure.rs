@@ -1,0 +1,139 @@
+//! The figures of a run with their intervals.
+
+use std::time::Duration;
+
+use catamaran_stats::{
+    Histogram,
+    estimate::{self, BLOCKS_MAX, Hits},
+};
+
+use crate::{report::Report, timeline::TimeSlice};
+
+/// A figure; `None` where a value is beyond all that was answered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Figure {
+    pub(super) value: Option<f64>,
+    /// From where to where; `None`: the run has too few parts.
+    pub(super) interval: Option<(Option<f64>, Option<f64>)>,
+}
+
+/// Complete answers per second.
+pub(super) fn rate(report: &Report) -> Figure {
+    let seconds = report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    let value = report.in_span.completed as f64 / seconds;
+    let blocks: Vec<f64> = blocks(report)
+        .iter()
+        .map(|it| it.total.count() as f64)
+        .collect();
+    let interval = estimate::mean(&blocks).map(|blocks| {
+        let scale = if blocks.value > 0.0 {
+            value / blocks.value
+        } else {
+            0.0
+        };
+        (
+            Some((blocks.low * scale).max(0.0)),
+            Some(blocks.high * scale),
+        )
+    });
+    Figure {
+        value: Some(value),
+        interval,
+    }
+}
+
+/// The share of requests that failed, had no answer, or were not answered 2xx.
+pub(super) fn errors(report: &Report) -> Figure {
+    let counts = &report.counts;
+    let unanswered = report.unfinished.total();
+    let errors = counts.failed + counts.non_2xx + unanswered;
+    let value = errors as f64 / counts.started.max(1) as f64;
+    let mut hits: Vec<Hits> = blocks(report)
+        .iter()
+        .map(|block| {
+            let of = block.total.count() + block.failed;
+            let hits = (block.failed + block.non_2xx).min(of);
+            Hits { hits, of }
+        })
+        .collect();
+    // When they were given up says nothing of when they were due: each block has its part.
+    let parts = hits.len().max(1) as u64;
+    for (block, at) in hits.iter_mut().zip(0..) {
+        let part = unanswered / parts + u64::from(at < unanswered % parts);
+        block.hits += part;
+        block.of += part;
+    }
+    let interval = estimate::share(&hits).map(|share| {
+        let scale = if share.value > 0.0 {
+            value / share.value
+        } else {
+            1.0
+        };
+        (Some(share.low * scale), Some((share.high * scale).min(1.0)))
+    });
+    Figure {
+        value: Some(value),
+        interval,
+    }
+}
+
+/// A percentile in milliseconds, corrected where there is a schedule. Requests without an answer
+/// are slower than all others.
+pub(super) fn percentile(report: &Report, percent: f64) -> Figure {
+    let at = |percent: f64| value_at(report, percent);
+    let (lower, _) = at(percent);
+    let limit = u64::try_from(lower.as_micros()).unwrap_or(u64::MAX);
+    let is_open = report.latency.corrected.is_some();
+    let hits: Vec<Hits> = blocks(report)
+        .iter()
+        .map(|block| {
+            let values = if is_open {
+                &block.corrected
+            } else {
+                &block.total
+            };
+            Hits {
+                hits: values.count_above(limit) + block.failed,
+                of: values.count() + block.failed,
+            }
+        })
+        .collect();
+    let interval = estimate::percents(percent, &hits).map(|range| {
+        let (low, _) = at(*range.start());
+        let (high, is_exact) = at(range.end().min(100.0));
+        let has_end = is_exact && *range.end() < 100.0;
+        (Some(millis(low)), has_end.then(|| millis(high)))
+    });
+    Figure {
+        value: Some(millis(lower)),
+        interval,
+    }
+}
+
+/// The time that so many per cent of all requests took at least, and whether that is its value.
+fn value_at(report: &Report, percent: f64) -> (Duration, bool) {
+    if let Some(corrected) = &report.latency.corrected {
+        let bound = corrected.percentile(percent);
+        return (bound.at_least, bound.is_exact);
+    }
+    let total: &Histogram = &report.latency.total;
+    // An answer of another length failed, and was answered all the same.
+    let without = report
+        .counts
+        .started
+        .saturating_sub(report.counts.completed);
+    let all = (total.count() + without).max(1) as f64;
+    let among_answered = percent * all / total.count().max(1) as f64;
+    (
+        total.percentile(among_answered.min(100.0)),
+        among_answered <= 100.0,
+    )
+}
+
+fn blocks(report: &Report) -> Vec<TimeSlice> {
+    report.timeline.blocks(report.elapsed, BLOCKS_MAX)
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

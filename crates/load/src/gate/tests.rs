@@ -1,0 +1,156 @@
+use std::time::Duration;
+
+use super::*;
+use crate::{render::sample, timeline::TimelineRecorder};
+
+const MS: u64 = 1_000_000;
+
+/// A run of a second, answered evenly, with the latency in milliseconds of each answer.
+fn run(latencies: impl Iterator<Item = u64>) -> Report {
+    let mut report = sample::report();
+    let mut timeline = TimelineRecorder::new(false);
+    let mut total = catamaran_stats::Histogram::new();
+    let latencies: Vec<u64> = latencies.collect();
+    let count = latencies.len() as u64;
+    for (number, latency) in (0..).zip(latencies) {
+        timeline.answer(number * 1000 * MS / count, true, latency * MS, 0);
+        total.record(Duration::from_millis(latency));
+    }
+    report.elapsed = Duration::from_secs(1);
+    report.timeline = timeline.finish();
+    report.latency.total = total;
+    report.counts.started = count;
+    report.counts.ok = count;
+    report.counts.completed = count;
+    report.in_span.completed = count;
+    report
+}
+
+/// 10,000 answers, of which one in two hundred takes 30 ms.
+fn good() -> Report {
+    run((0..10_000).map(|number| if number % 200 == 0 { 30 } else { 5 }))
+}
+
+fn judge_all(report: &Report, conditions: &[&str], waived: &[Waiver]) -> document::Gate {
+    let conditions = conditions
+        .iter()
+        .map(|text| Condition::parse(text).unwrap());
+    let gate = Gate {
+        conditions: conditions.collect(),
+        waived: waived.to_vec(),
+    };
+    gate.judge(report)
+}
+
+fn verdict(report: &Report, condition: &str) -> String {
+    judge_all(report, &[condition], &[]).verdict
+}
+
+#[test]
+fn a_limit_outside_the_interval_decides() {
+    let report = good();
+    for (condition, expected) in [
+        ("p99>20ms", "passed"),
+        ("p99>4ms", "failed"),
+        ("p99.9>40ms", "passed"),
+        ("p99.9>20ms", "failed"),
+        ("rate<9000", "passed"),
+        ("rate<11k", "failed"),
+        ("errors>0.1%", "passed"),
+        ("errors>0", "passed"),
+    ] {
+        assert_eq!(verdict(&report, condition), expected, "{condition}");
+    }
+}
+
+/// 0.95 to 1.05 % of the answers are slow, which is no reason to say on which side p99 is.
+#[test]
+fn a_limit_within_the_interval_does_not() {
+    let report = run((0..10_000).map(|number| if number % 101 == 0 { 30 } else { 5 }));
+    let gate = judge_all(&report, &["p99>20ms"], &[]);
+    let condition = &gate.conditions[0];
+    assert_eq!(gate.verdict, "undecided");
+    assert!(
+        condition.high > Some(20.0) && condition.low < Some(20.0),
+        "{condition:?}"
+    );
+    assert!(
+        condition
+            .reason
+            .as_deref()
+            .unwrap()
+            .contains("a longer run"),
+        "{condition:?}"
+    );
+}
+
+/// The same share of slow answers, all in one stall, is much less sure.
+#[test]
+fn a_stall_widens_the_interval() {
+    let scattered = run((0..10_000).map(|number| if number % 160 == 0 { 30 } else { 5 }));
+    assert_eq!(verdict(&scattered, "p99>20ms"), "passed");
+    let together = run((0..10_000).map(|number| if number < 62 { 30 } else { 5 }));
+    assert_eq!(verdict(&together, "p99>20ms"), "undecided");
+}
+
+#[test]
+fn few_requests_or_a_short_run_decide_nothing() {
+    let few = run((0..200).map(|_| 5));
+    assert_eq!(verdict(&few, "p99>20ms"), "undecided");
+    assert_eq!(verdict(&few, "errors>0.1%"), "undecided");
+    let mut short = good();
+    short.elapsed = Duration::from_millis(400);
+    let gate = judge_all(&short, &["rate<1"], &[]);
+    assert_eq!(gate.verdict, "undecided");
+    assert!(
+        gate.conditions[0]
+            .reason
+            .as_deref()
+            .unwrap()
+            .contains("too short")
+    );
+}
+
+#[test]
+fn bad_answers_fail_it_whatever_the_latency() {
+    let failing = |change: &dyn Fn(&mut Report), waiver: Waiver| {
+        let mut report = good();
+        change(&mut report);
+        let gate = judge_all(&report, &["p99>20ms"], &[]);
+        assert_eq!(gate.verdict, "failed", "{gate:?}");
+        let gate = judge_all(&report, &["p99>20ms"], &[waiver]);
+        assert_eq!(gate.verdict, "passed", "{gate:?}");
+    };
+    failing(&|report| report.counts.non_2xx = 1, Waiver::Non2xx);
+    failing(&|report| report.unfinished.unsent = 1, Waiver::Unsent);
+    failing(&|report| report.unfinished.hung = 1, Waiver::Failed);
+    let late = Warning::GeneratorLate {
+        p99: Duration::from_millis(9),
+    };
+    failing(&|report| report.warnings.push(late), Waiver::Invalid);
+    failing(&|report| report.ending = Ending::Idle, Waiver::Invalid);
+}
+
+/// A limit of errors says how many there may be.
+#[test]
+fn errors_are_judged_by_their_limit() {
+    let mut report = good();
+    report.counts.non_2xx = 2;
+    assert_eq!(verdict(&report, "errors>1%"), "passed");
+    assert_eq!(verdict(&report, "errors>0"), "failed");
+    report.unfinished.unsent = 1000;
+    report.counts.started += 1000;
+    assert_eq!(verdict(&report, "errors>1%"), "failed");
+    assert_eq!(verdict(&report, "errors>0"), "failed");
+}
+
+/// Requests without an answer are slower than all that were answered.
+#[test]
+fn what_was_not_answered_is_slow() {
+    let mut report = good();
+    report.counts.failed = 300;
+    report.counts.started += 300;
+    let gate = judge_all(&report, &["p99>20ms"], &[Waiver::Failed]);
+    assert_ne!(gate.verdict, "passed", "{gate:?}");
+    assert_eq!(gate.conditions[0].high, None);
+}
