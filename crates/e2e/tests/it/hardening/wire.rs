@@ -84,10 +84,6 @@ fn ajp_request(packet: Vec<u8>, front: Front) -> (Vec<u8>, Request) {
         body: Vec::new(),
         ajp: None,
     };
-    let lower = latin1(&packet).to_ascii_lowercase();
-    if lower.contains("transfer-encoding") {
-        request.note("transfer-encoding", "over AJP13");
-    }
     let event = server.receive(&mut BytesMut::from(&packet[..]), &mut BytesMut::new());
     let head = match event {
         Ok(Some(ServerEvent::Request(head))) => head,
@@ -113,6 +109,9 @@ fn ajp_request(packet: Vec<u8>, front: Front) -> (Vec<u8>, Request) {
         BodyLength::Known(length) => Some(length),
         BodyLength::Unknown => None,
     };
+    if front == Front::Ours && !announces_truly(&packet, head.body) {
+        request.note("transfer-encoding", "over AJP13");
+    }
     if front == Front::Ours && head.remote_addr.as_deref() != Some(b"127.0.0.1") {
         request.note("remote_addr", &format!("{:?}", head.remote_addr));
     }
@@ -131,6 +130,19 @@ fn ajp_request(packet: Vec<u8>, front: Front) -> (Vec<u8>, Request) {
     request.ajp = Some(server);
     request.check_own_fields(front);
     (packet, request)
+}
+
+/// Whether the packet says `Transfer-Encoding: chunked` once, byte for byte as the codec writes it,
+/// for a body of unknown length, and nothing of the kind for another.
+fn announces_truly(packet: &[u8], body: BodyLength) -> bool {
+    let lower = latin1(packet).to_ascii_lowercase();
+    let said = lower.matches("transfer-encoding").count();
+    match body {
+        BodyLength::Known(_) => said == 0,
+        BodyLength::Unknown => {
+            said == 1 && lower.contains("\0\u{11}transfer-encoding\0\0\u{7}chunked\0")
+        }
+    }
 }
 
 impl Request {
