@@ -15,6 +15,8 @@ class TomcatLauncher {
             connector.setProperty("address", "127.0.0.1");
             if (protocol.contains("ajp")) {
                 connector.setProperty("secretRequired", "false");
+            } else {
+                connector.setProperty("relaxedQueryChars", "\"<>[\\]^`{|}");
             }
             tomcat.getService().addConnector(connector);
             tomcat.setConnector(connector);

@@ -171,10 +171,8 @@ fn request_table(page: &mut String, starts: &[Start<'_>]) -> anyhow::Result<()> 
         .iter()
         .flat_map(|row| (row.cases)().into_iter().map(|case| (row.name, case)))
         .collect();
-    let cells = in_parallel(&cases, |(name, case)| {
-        let cells = subjects
-            .iter()
-            .map(|subject| request_cell(subject, case));
+    let cells = in_parallel(&cases, |(_, case)| {
+        let cells = subjects.iter().map(|subject| request_cell(subject, case));
         Ok(cells.collect())
     })?;
     let mut last = "";

@@ -83,6 +83,16 @@ pub enum ListenAddress {
     Unix(PathBuf),
 }
 
+/// How a request's query is passed on to a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryForm {
+    /// All printable ASCII as the client sent it. Bytes beyond ASCII are escaped.
+    AsReceived,
+    /// By the letter of RFC 3986: the characters `"<>[\]^`{|}` are escaped, and a percent sign that
+    /// begins no escape becomes `%25`.
+    Escaped,
+}
+
 /// One listener and the limits of its clients.
 #[derive(Clone, Debug)]
 pub struct ListenerConfig {
@@ -115,6 +125,8 @@ pub struct ListenerConfig {
     /// same. Default off: it is taken to have left, because a client that gives up cannot be told
     /// from it. nginx: `proxy_ignore_client_abort`.
     pub serve_half_closed: bool,
+    /// How queries are passed on. Default: as received, as nginx, httpd and mod_jk do.
+    pub query: QueryForm,
     /// Limits of a request's head and of chunked framing.
     pub limits: Limits,
 }
@@ -134,6 +146,7 @@ impl ListenerConfig {
             write_rate_min: 500,
             body_max: None,
             serve_half_closed: false,
+            query: QueryForm::AsReceived,
             limits: Limits::request(),
         }
     }

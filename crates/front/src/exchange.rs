@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use crate::access_log::Record;
 use crate::client::{ClientConn, ClientError};
-use crate::config::{BackendConfig, ListenerConfig};
+use crate::config::{BackendConfig, ListenerConfig, QueryForm};
 use crate::counters::Reason;
 use crate::id::RequestId;
 use crate::path::{self, NormalPath, PathFault};
@@ -133,11 +133,14 @@ impl<'a> Exchange<'a> {
         &mut self,
         site: &'a Site,
         client: &mut ClientConn,
-        head: Box<RequestHead>,
+        mut head: Box<RequestHead>,
     ) -> Result<(), Failure> {
         let (upstream, path) = self.route(site, &head)?;
         self.upstream = Some(upstream);
         upstream.retry_budget.request(self.worker.index());
+        if self.listener.query == QueryForm::Escaped {
+            head.target.escape_query();
+        }
         let outgoing = Outgoing::new(self.worker, (site, upstream), client, head, path)?;
         self.client_ip = outgoing.identity.ip;
         let served = self.try_backends(upstream, client, &outgoing).await;

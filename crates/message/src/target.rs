@@ -2,9 +2,11 @@
 //!
 //! Every form becomes path and query here, checked byte by byte. Nothing is decoded: what a path
 //! means after decoding and removing dot segments is the caller's matter. Bytes that senders
-//! leave raw although RFC 3986 has no place for them are escaped, so that both ends of the
+//! leave raw in a path although RFC 3986 has no place for them are escaped, so that both ends of the
 //! gateway read the same; what could be read in two ways is refused. A percent sign that begins no
-//! escape is refused in a path, and escaped in a query: browsers send `?q=100%` as it was typed.
+//! escape is refused in a path. In a query all printable ASCII stays as received, such a percent
+//! sign too: signatures are made over the bytes of a query. [`Target::escape_query`] is for
+//! servers that refuse such a query.
 
 use bytes::Bytes;
 use http::Method;
@@ -19,8 +21,7 @@ pub struct Target {
     /// received; bytes that may not stand in a path are escaped. Nothing is decoded and dot
     /// segments are still there.
     pub path: Bytes,
-    /// The query without its question mark, treated like the path; a percent sign that began no
-    /// escape has become `%25`.
+    /// The query without its question mark, as received; only bytes beyond ASCII are escaped.
     pub query: Option<Bytes>,
     /// The scheme of an absolute target, `None` for the other forms. A request for `https` on a
     /// connection without TLS is not for us (RFC 9110 section 7.4): the caller refuses it.
@@ -38,19 +39,29 @@ impl Target {
         if path.first() != Some(&b'/') {
             return Err(TargetFault::Form);
         }
-        let clean = |text: Bytes, is_query: bool| {
-            let shape = examine(&text, is_query)?;
+        let clean = |text: Bytes, part: Part| {
+            let shape = examine(&text, part)?;
             match (shape.question, shape.needs_escapes) {
                 (Some(_), _) => Err(TargetFault::Byte),
-                (None, true) => Ok(escape(&text)),
+                (None, true) => Ok(escape(&text, part)),
                 (None, false) => Ok(text),
             }
         };
         Ok(Self {
-            path: clean(path, false)?,
-            query: query.map(|query| clean(query, true)).transpose()?,
+            path: clean(path, Part::Path)?,
+            query: query.map(|query| clean(query, Part::Query)).transpose()?,
             scheme: None,
         })
+    }
+
+    /// Escapes whatever RFC 3986 has no place for in a query: `"<>[\]^`{|}`, and a percent sign
+    /// that begins no escape.
+    pub fn escape_query(&mut self) {
+        if let Some(query) = &mut self.query
+            && has_raw(query)
+        {
+            *query = escape(query, Part::StrictQuery);
+        }
     }
 }
 
@@ -89,26 +100,34 @@ pub fn decode_target(
 /// Whether `text` can be sent as path (or query) of a request: nothing in it would be refused or
 /// changed by a reader as strict as ours.
 pub fn is_clean_target(text: &[u8], is_query: bool) -> bool {
-    examine(text, is_query)
-        .is_ok_and(|shape| !shape.needs_escapes && (is_query || shape.question.is_none()))
+    let part = if is_query { Part::Query } else { Part::Path };
+    examine(text, part).is_ok_and(|shape| !shape.needs_escapes && shape.question.is_none())
+}
+
+/// Whether a query has something that [`Part::StrictQuery`] escapes.
+fn has_raw(query: &[u8]) -> bool {
+    query
+        .iter()
+        .enumerate()
+        .any(|(at, &byte)| CLASSES[usize::from(byte)].is_escaped(Part::StrictQuery, &query[at..]))
 }
 
 fn origin_form(head: &Bytes, text: &[u8], scheme: Option<Scheme>) -> Result<Target, TargetFault> {
-    let shape = examine(text, false)?;
+    let shape = examine(text, Part::Path)?;
     let (path, query) = match shape.question {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
         None => (text, None),
     };
-    let own = |part| {
+    let own = |text, part| {
         if shape.needs_escapes {
-            escape(part)
+            escape(text, part)
         } else {
-            head.slice_ref(part)
+            head.slice_ref(text)
         }
     };
     Ok(Target {
-        path: own(path),
-        query: query.map(own),
+        path: own(path, Part::Path),
+        query: query.map(|query| own(query, Part::Query)),
         scheme,
     })
 }
@@ -147,13 +166,23 @@ fn split_scheme(text: &[u8]) -> Option<(Scheme, &[u8])> {
     })
 }
 
+/// What a text is part of, for the rules it obeys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Path,
+    /// A query as it is passed on.
+    Query,
+    /// A query by the letter of RFC 3986.
+    StrictQuery,
+}
+
 struct Shape {
     /// Where the query begins.
     question: Option<usize>,
     needs_escapes: bool,
 }
 
-fn examine(text: &[u8], mut in_query: bool) -> Result<Shape, TargetFault> {
+fn examine(text: &[u8], mut part: Part) -> Result<Shape, TargetFault> {
     let mut shape = Shape {
         question: None,
         needs_escapes: false,
@@ -162,35 +191,31 @@ fn examine(text: &[u8], mut in_query: bool) -> Result<Shape, TargetFault> {
     let classes = text.iter().map(|byte| CLASSES[usize::from(*byte)]);
     for (at, class) in classes.enumerate().filter(is_special) {
         match class {
-            Class::Plain => {}
-            Class::Question if in_query => {}
-            Class::Question => {
-                in_query = true;
+            Class::Question if part == Part::Path => {
+                part = Part::Query;
                 shape.question = Some(at);
             }
-            Class::Percent if is_escape(&text[at..]) => {}
-            Class::Percent if in_query => shape.needs_escapes = true,
-            Class::Percent => return Err(TargetFault::Escape),
-            Class::Escape => shape.needs_escapes = true,
-            // Browsers send it raw in queries; in a path some servers take it for a slash.
-            Class::Backslash if in_query => shape.needs_escapes = true,
+            Class::Percent if part == Part::Path && !is_escape(&text[at..]) => {
+                return Err(TargetFault::Escape);
+            }
+            // Some servers take it for a slash; browsers send it raw in queries.
+            Class::Backslash if part == Part::Path => return Err(TargetFault::Byte),
             Class::Hash => return Err(TargetFault::Fragment),
-            Class::Backslash | Class::Forbidden => return Err(TargetFault::Byte),
+            Class::Forbidden => return Err(TargetFault::Byte),
+            _ => shape.needs_escapes |= class.is_escaped(part, &text[at..]),
         }
     }
     Ok(shape)
 }
 
-fn escape(text: &[u8]) -> Bytes {
+fn escape(text: &[u8], part: Part) -> Bytes {
     let mut escaped = Vec::with_capacity(text.len() + 16);
     for (at, &byte) in text.iter().enumerate() {
-        match CLASSES[usize::from(byte)] {
-            Class::Percent if is_escape(&text[at..]) => escaped.push(byte),
-            Class::Escape | Class::Backslash | Class::Percent => {
-                let digit = |value: u8| b"0123456789ABCDEF"[usize::from(value)];
-                escaped.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 0xf)]);
-            }
-            _ => escaped.push(byte),
+        if CLASSES[usize::from(byte)].is_escaped(part, &text[at..]) {
+            let digit = |value: u8| b"0123456789ABCDEF"[usize::from(value)];
+            escaped.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 0xf)]);
+        } else {
+            escaped.push(byte);
         }
     }
     escaped.into()
@@ -210,14 +235,29 @@ enum Class {
     Percent,
     Hash,
     Backslash,
-    /// Has no place there, but is harmless escaped.
-    Escape,
+    /// Printable, but RFC 3986 has no place for it; harmless escaped.
+    Raw,
+    /// Harmless escaped.
+    BeyondAscii,
     /// Controls and space.
     Forbidden,
 }
 
+impl Class {
+    /// Whether a byte of this class, with which `rest` begins, is escaped if it stands in `part`.
+    fn is_escaped(self, part: Part, rest: &[u8]) -> bool {
+        match self {
+            Self::BeyondAscii => true,
+            Self::Raw => part != Part::Query,
+            Self::Backslash => part == Part::StrictQuery,
+            Self::Percent => part == Part::StrictQuery && !is_escape(rest),
+            Self::Plain | Self::Question | Self::Hash | Self::Forbidden => false,
+        }
+    }
+}
+
 static CLASSES: [Class; 256] = {
-    let mut table = [Class::Escape; 256];
+    let mut table = [Class::BeyondAscii; 256];
     let mut byte = 0;
     while byte < 256 {
         table[byte] = match byte as u8 {
@@ -231,7 +271,8 @@ static CLASSES: [Class; 256] = {
             b'#' => Class::Hash,
             b'\\' => Class::Backslash,
             0..=b' ' | 0x7f => Class::Forbidden,
-            _ => Class::Escape,
+            b'!'..=b'~' => Class::Raw,
+            _ => Class::BeyondAscii,
         };
         byte += 1;
     }
@@ -251,16 +292,10 @@ mod tests {
                 (target.path, target.query)
             })
         };
-        let escaped = (Bytes::from("/%C3%A9"), Some(Bytes::from("a?%5C%2f")));
-        assert_eq!(parts("/\u{e9}", Some("a?\\%2f")), Ok(escaped));
-        for (query, expected) in [
-            ("%", "%25"),
-            ("q=100%", "q=100%25"),
-            ("%zz%2", "%25zz%252"),
-            ("%%41%4", "%25%41%254"),
-            ("%25", "%25"),
-        ] {
-            let expected = (Bytes::from("/"), Some(Bytes::from(expected)));
+        let escaped = (Bytes::from("/%C3%A9"), Some(Bytes::from("a?\\%2f%C3%A9")));
+        assert_eq!(parts("/\u{e9}", Some("a?\\%2f\u{e9}")), Ok(escaped));
+        for query in ["%", "q=100%", "%zz%2", "\"<>[\\]^`{|}", "?/%25"] {
+            let expected = (Bytes::from("/"), Some(Bytes::from(query)));
             assert_eq!(parts("/", Some(query)), Ok(expected), "{query}");
         }
         for (path, query, fault) in [
@@ -271,8 +306,30 @@ mod tests {
             ("/a\\b", None, TargetFault::Byte),
             ("/%0", None, TargetFault::Escape),
             ("/", Some("#"), TargetFault::Fragment),
+            ("/", Some("a b"), TargetFault::Byte),
+            ("/", Some("a\n"), TargetFault::Byte),
+            ("/", Some("\x7f"), TargetFault::Byte),
         ] {
             assert_eq!(parts(path, query), Err(fault), "{path} {query:?}");
+        }
+    }
+
+    #[test]
+    fn a_query_is_escaped_on_request() {
+        for (query, expected) in [
+            ("a=b&c=%20", "a=b&c=%20"),
+            ("a?b/c", "a?b/c"),
+            ("%", "%25"),
+            ("q=100%", "q=100%25"),
+            ("%zz%2", "%25zz%252"),
+            ("%%41%4", "%25%41%254"),
+            ("%25", "%25"),
+            ("\"<>[\\]^`{|}", "%22%3C%3E%5B%5C%5D%5E%60%7B%7C%7D"),
+        ] {
+            let path = Bytes::from_static(b"/");
+            let mut target = Target::from_parts(path, Some(Bytes::from(query))).expect("a target");
+            target.escape_query();
+            assert_eq!(target.query, Some(Bytes::from(expected)), "{query}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catamaran_front::config::{ListenAddress, ListenerConfig};
+use catamaran_front::config::{ListenAddress, ListenerConfig, QueryForm};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -11,7 +11,7 @@ use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
 use crate::value::address::{ListenError, parse_listen_address};
-use crate::value::{Counts, Durations, OrOff, Parsed, Sizes, Switch};
+use crate::value::{Choices, Counts, Durations, OrOff, Parsed, Sizes, Switch};
 
 /// Reads the tables.
 pub(crate) fn read(
@@ -47,6 +47,7 @@ fn settings(table: &mut Table<'_>, listener: &mut ListenerConfig) {
     table.set(&WRITE_RATE_MIN, &mut listener.write_rate_min);
     table.set(&BODY_MAX, &mut listener.body_max);
     table.set(&SERVE_HALF_CLOSED, &mut listener.serve_half_closed);
+    table.set(&QUERY, &mut listener.query);
 }
 
 fn limits(table: &mut Table<'_>, listener: &mut ListenerConfig) {
@@ -83,6 +84,7 @@ pub(crate) static SECTION: Section = Section {
         &WRITE_RATE_MIN,
         &BODY_MAX,
         &SERVE_HALF_CLOSED,
+        &QUERY,
         &HEAD_MAX,
         &TARGET_MAX,
         &LINE_MAX,
@@ -260,6 +262,26 @@ static SERVE_HALF_CLOSED: Key<Switch> = Key {
         extremes: "With `true`, only clients that reset their connections are noticed before a \
                    response is written to them: the requests of the others are run for nobody.",
         elsewhere: "nginx `proxy_ignore_client_abort`; HAProxy `option abortonclose` (its reverse)",
+    },
+};
+
+static QUERY: Key<Choices<QueryForm>> = Key {
+    name: "query",
+    values: Choices(&[
+        ("as-received", QueryForm::AsReceived),
+        ("escape", QueryForm::Escaped),
+    ]),
+    doc: Doc {
+        preset: Preset::Value("\"as-received\""),
+        sample: "\"escape\"",
+        effect: "How queries are passed on. As received, all printable ASCII stays as the client \
+                 sent it, so that signatures over the query hold. With `escape`, the characters \
+                 `\"<>[\\]^`{|}` are escaped, and a percent sign that begins no escape becomes \
+                 `%25`. Either way bytes beyond ASCII are escaped, and controls, space and `#` are \
+                 refused.",
+        extremes: "As received, a Tomcat behind HTTP answers 400 to `\"<>[\\]^`{|}` in a query, \
+                   unless its `relaxedQueryChars` lists them; over AJP it takes them.",
+        elsewhere: "Tomcat `relaxedQueryChars`; nginx, httpd and mod_jk pass a query on as received",
     },
 };
 

@@ -311,7 +311,7 @@ fn a_request_that_cannot_be_sent_writes_nothing() {
             RequestError::Target,
         );
     }
-    for query in [" ", "\n", "#", "%zz", "\u{e9}", "^", "\\"] {
+    for query in [" ", "\n", "#", "\x7f", "\u{e9}"] {
         refused(
             &Request {
                 query: Some(query.as_bytes()),

@@ -82,8 +82,8 @@ rows! {
         refused(400, "target-escape", get_of("/$/a%")),
         refused(400, "target-escape", get_of("/$/a%1")),
         // In a query browsers send it as it was typed.
-        served(get_of("/$?q=100%"), &["GET /$?q=100%25 | host: a | x: $ | 0:"]),
-        served(get_of("/$?a%1&%zz=%20"), &["GET /$?a%251&%25zz=%20 | host: a | x: $ | 0:"]),
+        served(get_of("/$?q=100%"), &["GET /$?q=100% | host: a | x: $ | 0:"]),
+        served(get_of("/$?a%1&%zz=%20"), &["GET /$?a%1&%zz=%20 | host: a | x: $ | 0:"]),
     ];
     row_022_raw_utf_8: [
         served(b"GET /$/caf\xc3\xa9 HTTP/1.1\r\nHost: a\r\n\r\n", &["GET /$/caf%C3%A9 | host: a | 0:"]),
@@ -388,7 +388,7 @@ rows! {
 
     // What AJP13 is never told, and HTTP/1.1 neither. The backend takes any packet that it did
     // not ask for as a stray.
-    row_112_transfer_encoding_never_goes_over_ajp: [
+    row_112_transfer_encoding_over_ajp_is_our_own: [
         served(post("TE: trailers\r\nTransfer-Encoding: chunked", CK), &["POST /$ | host: a | ?:hello"]),
     ];
     row_113_first_body_packet: [
