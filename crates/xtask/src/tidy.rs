@@ -6,6 +6,7 @@
 
 mod arrows;
 mod code;
+mod drawing;
 mod project;
 mod shape;
 mod source;
@@ -44,7 +45,9 @@ impl fmt::Display for Problem {
 /// Checks everything; prints every problem before it fails.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let sources = source::load(root)?;
-    let mut problems = arrows::check(&Graph::load(root)?);
+    let graph = Graph::load(root)?;
+    let mut problems = arrows::check(&graph);
+    problems.extend(drawing::check(root, &graph)?);
     for source in &sources {
         problems.extend(shape::check(source));
         problems.extend(code::check(source));

@@ -1,0 +1,98 @@
+//! The map of crates in ARCHITECTURE.md, held against the manifests.
+//!
+//! The map has a line for each crate that depends on others, `front ─► upstream, balance`. An arrow
+//! that only the map has, or only a manifest, is a problem. Dependencies of tests are not drawn.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::Problem;
+use crate::graph::Graph;
+
+const FILE: &str = "ARCHITECTURE.md";
+const HEADING: &str = "## Crates and who may know whom";
+const ARROW: &str = "─►";
+
+pub(super) fn check(root: &Path, graph: &Graph) -> anyhow::Result<Vec<Problem>> {
+    let text = std::fs::read_to_string(root.join(FILE)).context(FILE)?;
+    Ok(compare(&drawn(&text), &declared(graph)))
+}
+
+type Arrows<'a> = BTreeSet<(&'a str, &'a str)>;
+
+/// The arrows of the first code block below the heading.
+fn drawn(text: &str) -> Arrows<'_> {
+    let section = text.split_once(HEADING).map_or("", |(_, section)| section);
+    let block = section.split("```").nth(1).unwrap_or_default();
+    let lines = block.lines().filter_map(|line| line.split_once(ARROW));
+    lines
+        .flat_map(|(from, to)| to.split(',').map(|to| (from.trim(), to.trim())))
+        .collect()
+}
+
+/// The arrows of the manifests.
+fn declared(graph: &Graph) -> Arrows<'_> {
+    let folder_of = |id: &String| graph.packages.get(id)?.folder.as_deref();
+    graph
+        .members()
+        .flat_map(|(from, _, package)| {
+            let used = package.normal.iter().filter_map(folder_of);
+            used.map(move |to| (from, to))
+        })
+        .collect()
+}
+
+fn compare(drawn: &Arrows<'_>, declared: &Arrows<'_>) -> Vec<Problem> {
+    let problem = |(from, to): &(&str, &str), what: &str| {
+        Problem::new(FILE, format!("{what}: {from} {ARROW} {to}"))
+    };
+    let surplus = drawn.difference(declared);
+    let missing = declared.difference(drawn);
+    surplus
+        .map(|arrow| problem(arrow, "the map has an arrow that no manifest has"))
+        .chain(missing.map(|arrow| problem(arrow, "the map lacks an arrow of the manifests")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(block: &str) -> Vec<String> {
+        let text = format!("a ─► z\n{HEADING}\n\n```\n{block}\n```\nb ─► z\n");
+        let graph = Graph::of(&[
+            ("cli", &["front", "config", "clap"], &["testkit"]),
+            ("config", &["front"], &[]),
+            ("front", &[], &[]),
+            ("testkit", &[], &[]),
+        ]);
+        let found = compare(&drawn(&text), &declared(&graph));
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_true_map_passes() {
+        let found = problems("cli    ─► config, front\nconfig ─► front\nbeside: xtask");
+        assert_eq!(found, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_missing_arrow_fails() {
+        let found = problems("cli ─► config\nconfig ─► front");
+        assert_eq!(
+            found,
+            ["ARCHITECTURE.md: the map lacks an arrow of the manifests: cli ─► front"]
+        );
+    }
+
+    #[test]
+    fn an_arrow_that_no_manifest_has_fails() {
+        let found = problems("cli ─► config, front\nconfig ─► front, connector");
+        assert_eq!(
+            found,
+            ["ARCHITECTURE.md: the map has an arrow that no manifest has: config ─► connector"]
+        );
+    }
+}
