@@ -1,8 +1,13 @@
-//! Whether a failed attempt may be repeated: one pure function.
+//! Whether a failed attempt may be repeated, and whether a POST may: one pure function.
 //!
 //! The rule: a request is sent again only if the failed attempt cannot have been served (whatever
 //! its method), or if serving it twice does no harm. Nothing is repeated once a byte of a response arrived, nor after
 //! a timeout (the backend may still be at it), nor if the body is no longer at hand.
+//!
+//! A POST is repeated in two cases only. No connection was had for it ([`Stage::NotSent`]), or it is
+//! proved that no byte of it reached the backend ([`Stage::Undelivered`]); `upstream::conn` has what
+//! counts as proof. That a POST seldom meets a connection that is about to be closed is the work of
+//! `Reuse::Lasting`, before it is sent.
 
 use http::Method;
 

@@ -1,48 +1,29 @@
-//! One open connection to a backend: the socket, its protocol's state, and what is buffered.
+//! One open connection to a backend: the socket, what is buffered, and how it broke.
 //!
-//! This is the only place that knows which of the two protocols a backend speaks; from here up a
-//! response is a sequence of [`Event`]s. An unused connection holds no buffers.
+//! What its bytes mean is known to [`Wire`]; from here up a response is a sequence of [`Event`]s. An
+//! unused connection holds no buffers.
 
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
-use catamaran_ajp as ajp;
-use catamaran_http1 as http1;
-use catamaran_message::{BodyLength, ResponseHead};
-use catamaran_transport::{ByteQueue, HIGH_WATER, Output, Stream, buffers};
+use bytes::BytesMut;
+use catamaran_message::ResponseHead;
+use catamaran_transport::{ByteQueue, Output, Stream, buffers};
 use tokio::io::AsyncWrite;
 
 use crate::backend::Reuse;
 use crate::cap::Permit;
-use crate::config::{BackendConfig, Protocol};
+use crate::config::BackendConfig;
 use crate::error::{Error, RequestError};
 use crate::request::Request;
-
-/// What a backend sent.
-#[derive(Debug)]
-pub enum Event {
-    /// An interim response (1xx); the final one follows.
-    Interim(Box<ResponseHead>),
-    /// The head of the final response. It is large beside the others, and in a box lest each event
-    /// be moved at its cost.
-    Head(Box<ResponseHead>),
-    /// Some bytes of its body, never empty.
-    Body(Bytes),
-    /// The backend wants what was sent so far to reach the client now.
-    Flush,
-    /// The backend asks for more of the request's body: see `Lease::body_credit`.
-    BodyWanted,
-    /// The response is complete.
-    End,
-}
+use crate::wire::{Event, Wire};
 
 #[derive(Debug)]
 pub(crate) struct Conn {
     stream: Stream,
-    codec: Codec,
+    wire: Wire,
     input: BytesMut,
     output: Output,
     /// Bytes asked for in the next read; grows while reads fill what they get.
@@ -60,29 +41,15 @@ pub(crate) struct Conn {
     permit: Option<Permit<Box<Self>>>,
 }
 
-#[derive(Debug)]
-enum Codec {
-    Ajp(ajp::Client),
-    Http(http1::Client),
-}
-
 impl Conn {
     pub(crate) fn new(
         stream: Stream,
         config: &BackendConfig,
         permit: Option<Permit<Box<Self>>>,
     ) -> Self {
-        let codec = match config.protocol {
-            Protocol::Ajp => Codec::Ajp(ajp::Client::new(ajp::ClientConfig {
-                packet_size: config.ajp.packet_size,
-                reply_packet_size: config.ajp.packet_size,
-                ..ajp::ClientConfig::default()
-            })),
-            Protocol::Http => Codec::Http(http1::Client::new(http1::Limits::response())),
-        };
         Self {
             stream,
-            codec,
+            wire: Wire::new(config),
             input: BytesMut::new(),
             output: Output::default(),
             read_size: READ_MIN,
@@ -140,18 +107,7 @@ impl Conn {
     ) -> Result<(), RequestError> {
         self.answered = false;
         self.written_before = self.output.written();
-        let out = self.output.staging();
-        match &mut self.codec {
-            Codec::Ajp(client) => send_ajp(client, request, config, out)?,
-            Codec::Http(client) => {
-                client.send_request(&http_request(request), out)?;
-                if request.body == BodyLength::Known(0) {
-                    // Tells the codec that nothing more follows; it cannot be short of nothing.
-                    client.finish_body(out).ok();
-                }
-            }
-        }
-        Ok(())
+        self.wire.send_request(request, config, &mut self.output)
     }
 
     /// How many bytes of the request's body are wanted now.
@@ -159,51 +115,20 @@ impl Conn {
         if self.output.is_full() || self.broken.is_some() {
             return 0;
         }
-        match &self.codec {
-            Codec::Ajp(client) => client.body_wanted().min(HIGH_WATER),
-            Codec::Http(_) => HIGH_WATER,
-        }
+        self.wire.body_credit()
     }
 
     /// Takes what is wanted of the request's body: over AJP13 in as many packets as were asked for,
     /// to be written all together, over HTTP/1.1 all of it in one chunk.
     pub(crate) fn send_body(&mut self, body: &mut ByteQueue) {
-        while !body.is_empty() && !self.output.is_full() {
-            let out = self.output.staging();
-            let mut left = match &mut self.codec {
-                Codec::Ajp(client) => {
-                    let len = client.body_credit().min(body.len());
-                    client.begin_data(len, out);
-                    len
-                }
-                Codec::Http(client) => client.begin_data(body.len(), out),
-            };
-            let is_wanted = left > 0;
-            while let Some(piece) = body.pop(left) {
-                left -= piece.len();
-                self.output.push(piece);
-            }
-            match &mut self.codec {
-                Codec::Ajp(_) if is_wanted => {}
-                Codec::Ajp(_) => return,
-                Codec::Http(client) => {
-                    client.finish_data(self.output.staging());
-                    // What exceeds the announced length is not sent; the codec has noticed.
-                    body.clear();
-                }
-            }
-        }
+        self.wire.send_body(body, &mut self.output);
     }
 
     /// Says that the request's body is complete. `false` if it is shorter than announced: the
     /// exchange must be given up.
     #[must_use]
     pub(crate) fn finish_body(&mut self) -> bool {
-        let out = self.output.staging();
-        match &mut self.codec {
-            Codec::Ajp(client) => client.finish_body(out).is_ok(),
-            Codec::Http(client) => client.finish_body(out).is_ok(),
-        }
+        self.wire.finish_body(&mut self.output)
     }
 
     /// Bytes encoded and not yet written.
@@ -224,7 +149,7 @@ impl Conn {
     /// The next event, read from the socket as needed.
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Error>> {
         loop {
-            if let Some(event) = self.decode()? {
+            if let Some(event) = self.wire.receive(&mut self.input, &mut self.output)? {
                 return Poll::Ready(Ok(event));
             }
             let read = ready!(self.poll_read(cx)).map_err(|error| self.failed(error))?;
@@ -242,37 +167,7 @@ impl Conn {
 
     /// Takes back a head, for the next response to use its memory.
     pub(crate) fn recycle(&mut self, head: Box<ResponseHead>) {
-        match &mut self.codec {
-            Codec::Ajp(client) => client.recycle(head),
-            Codec::Http(client) => client.recycle(head),
-        }
-    }
-
-    fn decode(&mut self) -> Result<Option<Event>, Error> {
-        if self.input.is_empty() && matches!(self.codec, Codec::Ajp(_)) {
-            return Ok(None);
-        }
-        match &mut self.codec {
-            Codec::Ajp(client) => loop {
-                let event = client
-                    .receive(&mut self.input, self.output.staging_bare())
-                    .map_err(Error::Ajp)?;
-                return Ok(Some(match event {
-                    None => return Ok(None),
-                    Some(ajp::ClientEvent::Interim(head)) => Event::Interim(head),
-                    Some(ajp::ClientEvent::Head(head)) => Event::Head(head),
-                    Some(ajp::ClientEvent::Body(data)) => Event::Body(data),
-                    Some(ajp::ClientEvent::Flush) => Event::Flush,
-                    Some(ajp::ClientEvent::BodyWanted) => Event::BodyWanted,
-                    Some(ajp::ClientEvent::End) => Event::End,
-                    Some(ajp::ClientEvent::Pong) => continue,
-                }));
-            },
-            Codec::Http(client) => {
-                let event = client.receive(&mut self.input).map_err(Error::Http)?;
-                Ok(event.map(http_event))
-            }
-        }
+        self.wire.recycle(head);
     }
 
     fn decode_eof(&mut self) -> Result<Event, Error> {
@@ -283,13 +178,7 @@ impl Conn {
             // After a broken pipe the end is real: Linux gives EPIPE for a reset that follows it.
             return Err(Error::Io(failure.into()));
         }
-        match &mut self.codec {
-            Codec::Ajp(_) => Err(Error::Closed),
-            Codec::Http(client) => match client.receive_eof() {
-                Ok(Some(event)) => Ok(http_event(event)),
-                Ok(None) | Err(_) => Err(Error::Closed),
-            },
-        }
+        self.wire.receive_end()
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -316,11 +205,8 @@ impl Conn {
 
     /// Whether the connection is as good as new. Lets go of all buffers if so.
     pub(crate) fn settle(&mut self) -> bool {
-        let reusable = match &self.codec {
-            Codec::Ajp(client) => client.can_reuse(),
-            Codec::Http(client) => client.can_reuse(),
-        };
-        if self.broken.is_some() || !reusable || !self.input.is_empty() || !self.output.is_empty() {
+        let clean = self.input.is_empty() && self.output.is_empty();
+        if self.broken.is_some() || !clean || !self.wire.can_reuse() {
             return false;
         }
         if self.input.capacity() > 0 {
@@ -333,15 +219,14 @@ impl Conn {
 
     /// Whether there is a question that a live backend answers: AJP13's CPING.
     pub(crate) fn can_ping(&self) -> bool {
-        matches!(self.codec, Codec::Ajp(_))
+        self.wire.can_ping()
     }
 
     /// Asks CPING and waits for CPONG; an HTTP/1.1 connection has no such question and is fine.
     pub(crate) async fn ping(&mut self) -> bool {
-        let Codec::Ajp(client) = &mut self.codec else {
+        if !self.wire.send_ping(&mut self.output) {
             return true;
-        };
-        client.send_ping(self.output.staging());
+        }
         let ponged = poll_fn(|cx| {
             if ready!(self.poll_write(cx)).is_err() {
                 return Poll::Ready(false);
@@ -353,13 +238,8 @@ impl Conn {
 
     fn poll_pong(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         loop {
-            let Codec::Ajp(client) = &mut self.codec else {
-                return Poll::Ready(true);
-            };
-            match client.receive(&mut self.input, self.output.staging_bare()) {
-                Ok(Some(ajp::ClientEvent::Pong)) => return Poll::Ready(true),
-                Ok(None) => {}
-                Ok(Some(_)) | Err(_) => return Poll::Ready(false),
+            if let Some(ponged) = self.wire.receive_pong(&mut self.input, &mut self.output) {
+                return Poll::Ready(ponged);
             }
             if !matches!(ready!(self.poll_read(cx)), Ok(1..)) {
                 return Poll::Ready(false);
@@ -391,62 +271,6 @@ impl Conn {
     /// Makes the close visible as a failure to the backend.
     pub(crate) fn abort(&self) {
         self.stream.reset_on_close();
-    }
-}
-
-fn send_ajp(
-    client: &mut ajp::Client,
-    request: &Request<'_>,
-    config: &BackendConfig,
-    out: &mut BytesMut,
-) -> Result<(), ajp::RequestError> {
-    let facts = &request.client;
-    let remote_addr = ajp::IpText::new(facts.remote_ip);
-    let local_addr = ajp::Attribute::LocalAddr(facts.local_ip);
-    let port = facts.remote_port.map(ajp::Attribute::RemotePort);
-    let secret = config.ajp.secret.as_ref();
-    let secret = secret.map(|secret| ajp::Attribute::Secret(secret.as_bytes()));
-    let mut attributes = [local_addr; 3];
-    let mut count = 1;
-    for attribute in port.into_iter().chain(secret) {
-        attributes[count] = attribute;
-        count += 1;
-    }
-    let request = ajp::Request {
-        method: request.method,
-        protocol: request.protocol,
-        path: request.path,
-        query: request.query,
-        remote_addr: remote_addr.as_bytes(),
-        remote_host: None,
-        server_name: facts.server_name,
-        server_port: facts.server_port,
-        is_ssl: facts.secure,
-        headers: request.headers,
-        body: request.body,
-        announce_chunked: config.ajp.announce_chunked,
-        attributes: &attributes[..count],
-    };
-    client.send_request(&request, out)
-}
-
-fn http_request<'a>(request: &Request<'a>) -> http1::Request<'a> {
-    http1::Request {
-        method: request.method,
-        path: request.path,
-        query: request.query,
-        host: request.host,
-        headers: request.headers,
-        body: request.body,
-    }
-}
-
-fn http_event(event: http1::ClientEvent) -> Event {
-    match event {
-        http1::ClientEvent::Interim(head) => Event::Interim(head),
-        http1::ClientEvent::Head(head) => Event::Head(head),
-        http1::ClientEvent::Body(data) => Event::Body(data),
-        http1::ClientEvent::End => Event::End,
     }
 }
 

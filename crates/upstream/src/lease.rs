@@ -8,9 +8,10 @@ use tokio::time::{Instant, timeout};
 
 use crate::backend::{Abandoned, Backend, InFlight};
 use crate::config::BackendConfig;
-use crate::conn::{Conn, Event};
+use crate::conn::Conn;
 use crate::error::{Error, RequestError};
 use crate::request::Request;
+use crate::wire::Event;
 use catamaran_transport::ByteQueue;
 
 /// The exclusive use of one connection for one exchange. Only [`Lease::finish`] can give the

@@ -57,14 +57,17 @@ mod lease;
 mod pool;
 mod request;
 mod settings;
+#[cfg(test)]
+mod simulation;
+mod wire;
 mod worker_local;
 
 pub use backend::{Backend, BackendCounts, Reuse};
 pub use catamaran_ajp::IpText;
 pub use catamaran_message::BodyLength;
-pub use conn::Event;
 pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use lease::Lease;
 pub use request::{ClientFacts, Request};
 pub use settings::Settings;
+pub use wire::Event;
 pub use worker_local::{Count, PerWorker};

@@ -8,8 +8,8 @@ use http::{HeaderMap, Method};
 
 use super::*;
 use crate::config::{Address, Protocol};
-use crate::conn::Event;
 use crate::request::{ClientFacts, Request};
+use crate::wire::Event;
 use catamaran_message::BodyLength;
 
 #[tokio::test]

@@ -12,8 +12,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
 
+use catamaran_message::BodyLength;
+use catamaran_transport::HIGH_WATER;
+
 use super::*;
-use crate::config::Address;
+use crate::config::{Address, Protocol};
 use crate::request::ClientFacts;
 
 trait Peer: Read + Write + AsFd {}

@@ -1,0 +1,274 @@
+//! One exchange with a backend, sans-IO: bytes in, [`Event`]s out, over AJP13 or HTTP/1.1.
+//!
+//! This is the only place that knows which of the two protocols a backend speaks. It owns no socket
+//! and no buffer: what it sends is appended to an [`Output`], what it receives is taken off the
+//! front of a buffer. Whether the bytes arrive, and what a broken connection means, is decided by
+//! whoever moves them.
+
+use bytes::{Bytes, BytesMut};
+use catamaran_ajp as ajp;
+use catamaran_http1 as http1;
+use catamaran_message::{BodyLength, ResponseHead};
+use catamaran_transport::{ByteQueue, HIGH_WATER, Output};
+
+use crate::config::{BackendConfig, Protocol};
+use crate::error::{Error, RequestError};
+use crate::request::Request;
+
+/// What a backend sent.
+#[derive(Debug)]
+pub enum Event {
+    /// An interim response (1xx); the final one follows.
+    Interim(Box<ResponseHead>),
+    /// The head of the final response. It is large beside the others, and in a box lest each event
+    /// be moved at its cost.
+    Head(Box<ResponseHead>),
+    /// Some bytes of its body, never empty.
+    Body(Bytes),
+    /// The backend wants what was sent so far to reach the client now.
+    Flush,
+    /// The backend asks for more of the request's body: see `Lease::body_credit`.
+    BodyWanted,
+    /// The response is complete.
+    End,
+}
+
+/// The state of one exchange after the other.
+#[derive(Debug)]
+pub(crate) enum Wire {
+    Ajp(ajp::Client),
+    Http(http1::Client),
+}
+
+impl Wire {
+    pub(crate) fn new(config: &BackendConfig) -> Self {
+        match config.protocol {
+            Protocol::Ajp => Self::Ajp(ajp::Client::new(ajp::ClientConfig {
+                packet_size: config.ajp.packet_size,
+                reply_packet_size: config.ajp.packet_size,
+                ..ajp::ClientConfig::default()
+            })),
+            Protocol::Http => Self::Http(http1::Client::new(http1::Limits::response())),
+        }
+    }
+
+    /// Begins an exchange: encodes the request's head.
+    pub(crate) fn send_request(
+        &mut self,
+        request: &Request<'_>,
+        config: &BackendConfig,
+        out: &mut Output,
+    ) -> Result<(), RequestError> {
+        let out = out.staging();
+        match self {
+            Self::Ajp(client) => send_ajp(client, request, config, out)?,
+            Self::Http(client) => {
+                client.send_request(&http_request(request), out)?;
+                if request.body == BodyLength::Known(0) {
+                    // Tells the codec that nothing more follows; it cannot be short of nothing.
+                    client.finish_body(out).ok();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes of the request's body the backend wants now, up to a limit.
+    pub(crate) fn body_credit(&self) -> usize {
+        match self {
+            Self::Ajp(client) => client.body_wanted().min(HIGH_WATER),
+            Self::Http(_) => HIGH_WATER,
+        }
+    }
+
+    /// Takes what is wanted of the request's body: over AJP13 in as many packets as were asked for,
+    /// to be written all together, over HTTP/1.1 all of it in one chunk.
+    pub(crate) fn send_body(&mut self, body: &mut ByteQueue, out: &mut Output) {
+        while !body.is_empty() && !out.is_full() {
+            let mut left = match self {
+                Self::Ajp(client) => {
+                    let len = client.body_credit().min(body.len());
+                    client.begin_data(len, out.staging());
+                    len
+                }
+                Self::Http(client) => client.begin_data(body.len(), out.staging()),
+            };
+            let is_wanted = left > 0;
+            while let Some(piece) = body.pop(left) {
+                left -= piece.len();
+                out.push(piece);
+            }
+            match self {
+                Self::Ajp(_) if is_wanted => {}
+                Self::Ajp(_) => return,
+                Self::Http(client) => {
+                    client.finish_data(out.staging());
+                    // What exceeds the announced length is not sent; the codec has noticed.
+                    body.clear();
+                }
+            }
+        }
+    }
+
+    /// Says that the request's body is complete. `false` if it is shorter than announced: the
+    /// exchange must be given up.
+    #[must_use]
+    pub(crate) fn finish_body(&mut self, out: &mut Output) -> bool {
+        match self {
+            Self::Ajp(client) => client.finish_body(out.staging()).is_ok(),
+            Self::Http(client) => client.finish_body(out.staging()).is_ok(),
+        }
+    }
+
+    /// The next event in what was received, `None` if more bytes are needed for it. Answers that
+    /// the protocol demands are appended to `out`.
+    pub(crate) fn receive(
+        &mut self,
+        input: &mut BytesMut,
+        out: &mut Output,
+    ) -> Result<Option<Event>, Error> {
+        match self {
+            // An HTTP/1.1 response may end without a further byte.
+            Self::Ajp(_) if input.is_empty() => Ok(None),
+            Self::Ajp(client) => receive_ajp(client, input, out.staging_bare()),
+            Self::Http(client) => {
+                let event = client.receive(input).map_err(Error::Http)?;
+                Ok(event.map(http_event))
+            }
+        }
+    }
+
+    /// What the end of the backend's stream means: the end of a response that only the close ends,
+    /// else a failure. To be asked only if the backend closed in order.
+    pub(crate) fn receive_end(&mut self) -> Result<Event, Error> {
+        match self {
+            Self::Ajp(_) => Err(Error::Closed),
+            Self::Http(client) => match client.receive_eof() {
+                Ok(Some(event)) => Ok(http_event(event)),
+                Ok(None) | Err(_) => Err(Error::Closed),
+            },
+        }
+    }
+
+    /// Takes back a head, for the next response to use its memory.
+    pub(crate) fn recycle(&mut self, head: Box<ResponseHead>) {
+        match self {
+            Self::Ajp(client) => client.recycle(head),
+            Self::Http(client) => client.recycle(head),
+        }
+    }
+
+    /// Whether both messages ended where their framing said and the backend allows another request.
+    pub(crate) fn can_reuse(&self) -> bool {
+        match self {
+            Self::Ajp(client) => client.can_reuse(),
+            Self::Http(client) => client.can_reuse(),
+        }
+    }
+
+    /// Whether there is a question that a live backend answers: AJP13's CPING.
+    pub(crate) fn can_ping(&self) -> bool {
+        matches!(self, Self::Ajp(_))
+    }
+
+    /// Asks CPING. `false` if the protocol has no such question.
+    pub(crate) fn send_ping(&mut self, out: &mut Output) -> bool {
+        match self {
+            Self::Ajp(client) => client.send_ping(out.staging()),
+            Self::Http(_) => return false,
+        }
+        true
+    }
+
+    /// Whether the answer to CPING was received: `Some(false)` is something else instead, `None`
+    /// nothing yet.
+    pub(crate) fn receive_pong(&mut self, input: &mut BytesMut, out: &mut Output) -> Option<bool> {
+        let Self::Ajp(client) = self else {
+            return Some(true);
+        };
+        match client.receive(input, out.staging_bare()) {
+            Ok(None) => None,
+            Ok(Some(ajp::ClientEvent::Pong)) => Some(true),
+            Ok(Some(_)) | Err(_) => Some(false),
+        }
+    }
+}
+
+fn receive_ajp(
+    client: &mut ajp::Client,
+    input: &mut BytesMut,
+    out: &mut BytesMut,
+) -> Result<Option<Event>, Error> {
+    loop {
+        let event = client.receive(input, out).map_err(Error::Ajp)?;
+        return Ok(Some(match event {
+            None => return Ok(None),
+            Some(ajp::ClientEvent::Interim(head)) => Event::Interim(head),
+            Some(ajp::ClientEvent::Head(head)) => Event::Head(head),
+            Some(ajp::ClientEvent::Body(data)) => Event::Body(data),
+            Some(ajp::ClientEvent::Flush) => Event::Flush,
+            Some(ajp::ClientEvent::BodyWanted) => Event::BodyWanted,
+            Some(ajp::ClientEvent::End) => Event::End,
+            Some(ajp::ClientEvent::Pong) => continue,
+        }));
+    }
+}
+
+fn send_ajp(
+    client: &mut ajp::Client,
+    request: &Request<'_>,
+    config: &BackendConfig,
+    out: &mut BytesMut,
+) -> Result<(), ajp::RequestError> {
+    let facts = &request.client;
+    let remote_addr = ajp::IpText::new(facts.remote_ip);
+    let local_addr = ajp::Attribute::LocalAddr(facts.local_ip);
+    let port = facts.remote_port.map(ajp::Attribute::RemotePort);
+    let secret = config.ajp.secret.as_ref();
+    let secret = secret.map(|secret| ajp::Attribute::Secret(secret.as_bytes()));
+    let mut attributes = [local_addr; 3];
+    let mut count = 1;
+    for attribute in port.into_iter().chain(secret) {
+        attributes[count] = attribute;
+        count += 1;
+    }
+    let request = ajp::Request {
+        method: request.method,
+        protocol: request.protocol,
+        path: request.path,
+        query: request.query,
+        remote_addr: remote_addr.as_bytes(),
+        remote_host: None,
+        server_name: facts.server_name,
+        server_port: facts.server_port,
+        is_ssl: facts.secure,
+        headers: request.headers,
+        body: request.body,
+        announce_chunked: config.ajp.announce_chunked,
+        attributes: &attributes[..count],
+    };
+    client.send_request(&request, out)
+}
+
+fn http_request<'a>(request: &Request<'a>) -> http1::Request<'a> {
+    http1::Request {
+        method: request.method,
+        path: request.path,
+        query: request.query,
+        host: request.host,
+        headers: request.headers,
+        body: request.body,
+    }
+}
+
+fn http_event(event: http1::ClientEvent) -> Event {
+    match event {
+        http1::ClientEvent::Interim(head) => Event::Interim(head),
+        http1::ClientEvent::Head(head) => Event::Head(head),
+        http1::ClientEvent::Body(data) => Event::Body(data),
+        http1::ClientEvent::End => Event::End,
+    }
+}
+
+#[cfg(test)]
+mod tests;
