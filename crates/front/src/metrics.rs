@@ -240,7 +240,7 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
         &Family {
             name: "catamaran_backend_in_flight",
             kind: Kind::Gauge,
-            help: "Exchanges in flight, those waiting for a connection included.",
+            help: "Exchanges in flight, those waiting for a connection and those abandoned included.",
             labels: OF_BACKEND,
         },
         |status| status.counts.in_flight as u64,

@@ -23,6 +23,7 @@ mod failures;
 mod hardening;
 mod identity;
 mod interop;
+mod leaving;
 mod lifecycle;
 mod pages;
 mod reload;
