@@ -193,16 +193,27 @@ pub struct Timeouts {
 /// What makes a request a failure, and what ends the run early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checks {
-    /// A body as long as the target's first one is expected; others fail as
-    /// [`BodyLength`](crate::report::FailureKind::BodyLength) (ab without `-l`). Lengths are
-    /// compared per request of the plan, so that many URLs may differ.
-    pub body_length: bool,
+    /// What becomes of a body that is not as long as the first one. Lengths are compared per request
+    /// of the plan, so that many URLs may differ.
+    pub body_length: LengthCheck,
     /// The run ends at the first error of a receive, such as a reset (ab without `-r`); the
     /// report is complete up to then.
     pub stop_at_receive_error: bool,
     /// The run ends at the first connection that cannot have a descriptor (ab). Otherwise that is
     /// a failed request.
     pub stop_without_descriptors: bool,
+}
+
+/// What becomes of a body that is not as long as the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LengthCheck {
+    /// Nothing (ab `-l`).
+    Ignored,
+    /// It is counted, in [`Counts::other_length`](crate::report::Counts::other_length), and warned
+    /// of. The command line's default.
+    Counted,
+    /// It is a failure as well: [`BodyLength`](crate::report::FailureKind::BodyLength) (ab).
+    Failed,
 }
 
 /// Whether each request is kept.

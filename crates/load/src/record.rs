@@ -318,6 +318,7 @@ fn record(histogram: &mut Histogram, nanos: u64) {
 fn merge_counts(mine: &mut Counts, theirs: &Counts) {
     mine.started += theirs.started;
     mine.ok += theirs.ok;
+    mine.other_length += theirs.other_length;
     mine.failed += theirs.failed;
     mine.completed += theirs.completed;
     mine.non_2xx += theirs.non_2xx;

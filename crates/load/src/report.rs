@@ -80,6 +80,23 @@ pub struct Report {
     pub warnings: Vec<Warning>,
 }
 
+impl Report {
+    /// Whether the server answered what it was asked, and the figures are those of the server: every
+    /// request was sent and answered, some with a status of 200 to 399, and none too late by the
+    /// generator's fault. A body of another length is no objection, nor is a single bad status.
+    pub fn is_sound(&self) -> bool {
+        let lengths = self.failures.of(FailureKind::BodyLength);
+        let unfinished = &self.unfinished;
+        let all_answered =
+            self.counts.failed == lengths && unfinished.hung + unfinished.unsent == 0;
+        let good: u64 = self.statuses.range(200..400).map(|(_, count)| count).sum();
+        let is_invalid = |warning: &Warning| matches!(warning, Warning::GeneratorLate { .. });
+        all_answered
+            && (good > 0 || self.counts.completed == 0)
+            && !self.warnings.iter().any(is_invalid)
+    }
+}
+
 /// What ended a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -160,6 +177,8 @@ pub struct Counts {
     pub started: u64,
     /// Answered in full, whatever the status, and as the checks want it.
     pub ok: u64,
+    /// Of the completed: bodies that were not as long as the first one, where that was looked at.
+    pub other_length: u64,
     /// Failed, each once.
     pub failed: u64,
     /// Answered in full: `ok` and those with an unexpected length.

@@ -54,7 +54,15 @@ pub(crate) struct Args {
 
 /// Runs `catamaran bench`.
 pub(crate) fn run(args: Args) -> ExitCode {
-    outcome(mode_and_line(args.arguments).and_then(|(mode, line)| bench("ab", mode, &line)))
+    let (mode, line) = match mode_and_line(args.arguments) {
+        Ok(said) => said,
+        Err(failure) => return failure.exit(),
+    };
+    let done = bench("ab", mode, &line);
+    match mode {
+        Mode::Ab => outcome(done),
+        Mode::Ours => done.unwrap_or_else(fault_as_2),
+    }
 }
 
 /// Whether the program was called as `ab`, by the name that is its zeroth argument.
@@ -70,6 +78,17 @@ pub(crate) fn run_as_ab(name: &OsString, arguments: Vec<OsString>) -> ExitCode {
 
 fn outcome(outcome: Result<ExitCode, Failure>) -> ExitCode {
     outcome.unwrap_or_else(Failure::exit)
+}
+
+/// What could not be done is 2 here, since 1 is said of the server.
+fn fault_as_2(failure: Failure) -> ExitCode {
+    match &failure {
+        Failure::Fault(_) | Failure::Said => {
+            failure.say();
+            ExitCode::from(2)
+        }
+        Failure::Usage(_) | Failure::OutputClosed => failure.exit(),
+    }
 }
 
 /// Takes `--compat ab` out of the line, because what the rest means depends on it.
@@ -159,7 +178,7 @@ fn load(name: &str, typed: &Typed) -> Result<ExitCode, Failure> {
         return refuse(name, typed.mode, &Refusal::Source(source.clone()));
     }
     output::check_files(typed)?;
-    let interrupted = catch_interrupts()?;
+    let interrupted = catch_interrupts(typed.mode)?;
     let mut display = Display::new(typed, &prepared.plan);
     // ab never does: it fails with "Too many open files".
     descriptors::raise_limit();
@@ -201,11 +220,15 @@ fn watch(mut running: Running, display: &mut Display, interrupted: &AtomicBool) 
 }
 
 /// A first signal ends the run with its report, a second one the process.
-fn catch_interrupts() -> Result<Arc<AtomicBool>, Failure> {
+fn catch_interrupts(mode: Mode) -> Result<Arc<AtomicBool>, Failure> {
     let interrupted = Arc::new(AtomicBool::new(false));
+    let code = match mode {
+        Mode::Ab => 1,
+        Mode::Ours => i32::from(output::INTERRUPTED),
+    };
     for signal in [SIGINT, SIGTERM] {
         let flags = [
-            signal_flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupted)),
+            signal_flag::register_conditional_shutdown(signal, code, Arc::clone(&interrupted)),
             signal_flag::register(signal, Arc::clone(&interrupted)),
         ];
         for registered in flags {

@@ -71,7 +71,9 @@ fn a_schedule_has_corrected_latencies() {
     let nginx = Nginx::with_pages().unwrap();
     let url = format!("http://{}/", nginx.address());
     let (code, report) = report(&format!("-k --rate 500 -n 100 --arrivals constant {url}"));
-    assert_eq!(code, Some(0));
+    // A machine that is busy with other things makes the generator late, and the run invalid.
+    let is_late = warnings(&report).contains(&"generator-late");
+    assert_eq!(code, Some(i32::from(is_late)), "{report}");
     for times in ["total", "corrected", "lateness"] {
         assert_eq!(report["latency"][times]["count"], 100, "{times}");
     }
@@ -199,8 +201,43 @@ fn files_are_written_and_rows_add_up() {
     let expected = "error: cannot write /no/such/file: No such file or directory\n";
     assert_eq!(
         (code, stdout.as_str(), stderr.as_str()),
-        (Some(1), "", expected)
+        (Some(2), "", expected)
     );
+}
+
+/// Without a gate: 1 for runs of which something was not answered or nothing was good.
+#[test]
+fn the_exit_code_judges_what_came() {
+    let other = |number: usize| match number % 2 {
+        0 => answers(ANSWER),
+        _ => answers(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"),
+    };
+    let error = |_| answers(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
+    let mixed = |number: usize| match number {
+        0 => answers(b"HTTP/1.1 500 No\r\nContent-Length: 5\r\n\r\nhello"),
+        _ => answers(ANSWER),
+    };
+    let moved = |_| answers(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n");
+    let stalling = |_| answers(ANSWER).then(Script::new().stall());
+    let (lengths, errors) = (Peer::start_with(other), Peer::start_with(error));
+    let (some, redirects) = (Peer::start_with(mixed), Peer::start_with(moved));
+    let stalls = Peer::start_with(stalling);
+    for (flags, peer, expected) in [
+        ("-n 4", &lengths, 0),
+        ("-n 4 -l", &lengths, 0),
+        ("-n 4", &errors, 1),
+        ("-n 4", &some, 0),
+        ("-n 4", &redirects, 0),
+        ("-k -c 1 --rate 200 --duration 200ms -s 100ms", &stalls, 1),
+        ("-k -c 1 --rate 1 --stage 200ms=500", &stalls, 1),
+    ] {
+        let line = format!("--json {flags} http://{}/", peer.address());
+        let (code, stdout, stderr) = bench(&line);
+        assert_eq!(code, Some(expected), "{flags}: {stdout}{stderr}");
+    }
+    let (_, report) = report(&format!("-n 4 http://{}/", lengths.address()));
+    assert_eq!(report["requests"]["other_length"], 2, "{report}");
+    assert_eq!(warnings(&report)[0], "body-length-changed");
 }
 
 #[test]
@@ -211,7 +248,7 @@ fn an_interrupt_ends_with_the_report_of_what_was_done() {
     });
     let url = format!("http://{}/", peer.address());
     for (flags, code, expected) in [
-        ("", 0, "\nWARNING: the run was stopped by hand\n"),
+        ("", 130, "\nWARNING: the run was stopped by hand\n"),
         ("--compat ab", 1, "\nComplete requests:      0\n"),
     ] {
         let before = peer.connections();

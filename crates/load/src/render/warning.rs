@@ -48,8 +48,8 @@ pub(super) fn text(warning: &Warning) -> String {
             )
         }
         Warning::BodyLengthChanged { count, of } => format!(
-            "{count} of {of} bodies were not as long as the first one: with -l such answers are no \
-             failures"
+            "{count} of {of} bodies were not as long as the first one: look whether they are pages \
+             of errors; -l says that lengths vary"
         ),
         Warning::Failed { count, of } => {
             format!("{count} of {of} requests failed, and are in no latency")

@@ -234,11 +234,11 @@ fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     if plan.connections.keep_alive && kept < of {
         found.push(Warning::KeepAliveRefused { kept, of });
     }
-    let changed = report.failures.of(FailureKind::BodyLength);
+    let changed = report.counts.other_length;
     if changed > 0 {
         found.push(Warning::BodyLengthChanged { count: changed, of });
     }
-    let count = report.counts.failed - changed;
+    let count = report.counts.failed - report.failures.of(FailureKind::BodyLength);
     if count > 0 {
         let of = report.counts.started;
         found.push(Warning::Failed { count, of });

@@ -15,7 +15,7 @@ use crate::{
     board::{Board, Line},
     client::Known,
     pace::Feed,
-    plan::ConnectPatience,
+    plan::{ConnectPatience, LengthCheck},
     record::{Flight, Record},
     report::{ConnectionCounts, Ending, FailureKind, FatalError, FirstResponse},
 };
@@ -148,8 +148,11 @@ impl Lent {
         }
         let plan = &self.board.plan;
         // Looked at in any case, so that the first length is that of the first answer.
-        let fits = self.board.fits(flight.place, flight.body) || !plan.checks.body_length;
+        let differs = !self.board.fits(flight.place, flight.body)
+            && plan.checks.body_length != LengthCheck::Ignored;
+        let fits = !differs || plan.checks.body_length == LengthCheck::Counted;
         if flight.counted {
+            self.record.counts.other_length += u64::from(differs);
             let kept = can_reuse && plan.connections.keep_alive;
             self.record.answer(flight, self.now, kept, fits);
             if !fits {
@@ -164,8 +167,8 @@ impl Lent {
     pub(super) fn fail(&mut self, flight: &Flight, kind: FailureKind, error: Option<&io::Error>) {
         self.in_flight -= 1;
         if flight.counted {
-            let differs =
-                self.board.plan.checks.body_length && self.board.differs(flight.place, flight.body);
+            let differs = self.board.plan.checks.body_length == LengthCheck::Failed
+                && self.board.differs(flight.place, flight.body);
             self.record.fail(flight, kind, self.now, differs);
         } else {
             self.warm_up.failed += 1;

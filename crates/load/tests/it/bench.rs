@@ -7,8 +7,8 @@ use std::{
 
 use catamaran_load::{
     plan::{
-        Arrivals, Checks, Connections, Endpoint, HttpVersion, Pace, Plan, Protocol, Request,
-        Samples, Stop, Target, Timeouts, Transport, WarmUp,
+        Arrivals, Checks, Connections, Endpoint, HttpVersion, LengthCheck, Pace, Plan, Protocol,
+        Request, Samples, Stop, Target, Timeouts, Transport, WarmUp,
     },
     report::Report,
     start,
@@ -37,7 +37,7 @@ pub(crate) fn plan(address: &Address) -> Plan {
             idle: None,
         },
         checks: Checks {
-            body_length: true,
+            body_length: LengthCheck::Failed,
             stop_at_receive_error: false,
             stop_without_descriptors: false,
         },

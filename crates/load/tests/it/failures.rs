@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use catamaran_load::{
-    plan::{Plan, Resend, Transport},
+    plan::{LengthCheck, Plan, Resend, Transport},
     report::{AbCounts, Ending, FailureKind, Warning},
 };
 use catamaran_testkit::{Address, Peer, Script, address};
@@ -183,9 +183,16 @@ fn a_body_of_another_length() {
     assert_eq!((report.counts.completed, report.counts.ok), (4, 2));
     assert_eq!(report.ab.length, 2);
     assert_eq!(report.first.unwrap().body_bytes, 2);
-    plan.checks.body_length = false;
-    let report = run(plan);
-    assert_eq!((report.counts.completed, report.counts.ok), (4, 4));
+    assert_eq!(report.counts.other_length, 2);
+    for (check, counted) in [(LengthCheck::Counted, 2), (LengthCheck::Ignored, 0)] {
+        plan.checks.body_length = check;
+        let report = run(plan.clone());
+        assert_eq!((report.counts.completed, report.counts.ok), (4, 4));
+        assert_eq!(report.counts.other_length, counted);
+        assert!(report.is_sound(), "{report:?}");
+        let warning = Warning::BodyLengthChanged { count: 2, of: 4 };
+        assert_eq!(report.warnings.contains(&warning), counted > 0);
+    }
 }
 
 /// ab's way: a reset counts as a receive error, an exception, and a body of another length.

@@ -192,11 +192,15 @@ fn gate_code(report: &Report, gate: Option<&document::Gate>) -> Option<ExitCode>
     }))
 }
 
-/// Anything that failed, whatever its kind, and anything that hung.
+/// Of a run that was to be judged by nothing else: 1 if requests failed, hung or were never sent, if
+/// nothing came but errors, or if the figures are invalid.
 fn exit_code(report: &Report) -> ExitCode {
-    let ended_well = !matches!(report.ending, Ending::Idle | Ending::Failure(_));
-    let all_answered = report.counts.failed == 0 && report.unfinished.hung == 0;
-    ExitCode::from(u8::from(!(ended_well && all_answered)))
+    match report.ending {
+        Ending::Stopped => ExitCode::from(INTERRUPTED),
+        Ending::Idle | Ending::Failure(_) => ExitCode::FAILURE,
+        Ending::Requests | Ending::Duration if report.is_sound() => ExitCode::SUCCESS,
+        Ending::Requests | Ending::Duration => ExitCode::FAILURE,
+    }
 }
 
 fn end_as_ab(
@@ -343,5 +347,8 @@ fn cannot_write(path: &str, error: &io::Error) -> Failure {
 
 /// The exit code of a gate that the run did not decide.
 const UNDECIDED: u8 = 3;
+
+/// As a shell says of a command that SIGINT ended: 128 and the signal's number.
+pub(super) const INTERRUPTED: u8 = 130;
 
 const TIMED_OUT: &str = "The timeout specified has expired";

@@ -8,8 +8,8 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use catamaran_load::plan::{
-    Arrivals, Checks, ConnectPatience, Connections, Endpoint, Pace, Plan, Request, Resend, Samples,
-    Stage, Stop, Target, Timeouts, WarmUp,
+    Arrivals, Checks, ConnectPatience, Connections, Endpoint, LengthCheck, Pace, Plan, Request,
+    Resend, Samples, Stage, Stop, Target, Timeouts, WarmUp,
 };
 use catamaran_load::render::Subject;
 
@@ -48,7 +48,11 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
         connections: connections(typed),
         timeouts: timeouts(typed),
         checks: Checks {
-            body_length: !typed.variable_length,
+            body_length: match typed.mode {
+                _ if typed.variable_length => LengthCheck::Ignored,
+                Mode::Ab => LengthCheck::Failed,
+                Mode::Ours => LengthCheck::Counted,
+            },
             stop_at_receive_error: typed.mode == Mode::Ab && !typed.receive_errors,
             stop_without_descriptors: typed.mode == Mode::Ab,
         },

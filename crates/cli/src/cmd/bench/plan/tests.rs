@@ -46,10 +46,15 @@ fn abs_defaults() {
     assert_eq!(plan.timeouts.idle, Some(Duration::from_secs(30)));
     assert_eq!(plan.connections.patience, ConnectPatience::Failures(10));
     assert!(plan.checks.stop_at_receive_error && plan.checks.stop_without_descriptors);
-    assert!(plan.checks.body_length && !plan.connections.keep_alive);
+    assert_eq!(plan.checks.body_length, LengthCheck::Failed);
+    assert_eq!(plan.connections.resend, Resend::Always);
+    assert!(!plan.connections.keep_alive);
     assert_eq!(plan.targets[0].requests[0].version, HttpVersion::Http10);
     assert!(!ab("-r http://h/").plan.checks.stop_at_receive_error);
-    assert!(!ab("-l http://h/").plan.checks.body_length);
+    let lengths = ab("-l http://h/").plan.checks.body_length;
+    assert_eq!(lengths, LengthCheck::Ignored);
+    let lengths = ours("http://h/").plan.checks.body_length;
+    assert_eq!(lengths, LengthCheck::Counted);
     assert_eq!(
         ab("-g G -n 7 http://h/").plan.samples,
         Samples::First(non_zero(7))
