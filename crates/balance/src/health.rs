@@ -1,19 +1,27 @@
 //! Whether a backend is fit to be picked: a state machine fed with outcomes and the time.
 //!
-//! Only failures that no client can cause put a backend out: a connection that cannot be opened, a
-//! CPING without an answer. Anything that goes wrong after a request was sent may be that request's
-//! doing, so it merely makes the backend [suspect](Health::suspect): one probe finds out. Probing
-//! itself is the work of a keeper, of which each backend has at most one; this module tells it what
-//! to do next.
+//! Only failures that no client can cause put a backend out: a connection that cannot be opened
+//! makes it *unreachable*, a CPING without an answer *unwell*. Silence is the weaker sign, because a
+//! container whose threads are all busy is silent, too: it is [excused](excuses) there.
+//!
+//! An exchange that fails after its request was sent may have failed by that request's doing, so one
+//! probe verifies the backend. A backend of which nothing is heard while an exchange awaits its
+//! answer is *suspect*: others are preferred until a byte arrives. Probing itself is the work of a
+//! keeper, of which each backend has at most one; this module tells it what to do next.
 //!
 //! ```text
-//!            suspect                    probe failed
-//!      Up ───────────► Verifying ─────────────────────┐
-//!      ▲ ◄──────────── probe answered                 ▼
-//!      │   (Up or Verifying) connection failed ──► Ejected ──► Probing
-//!      │                                              ▲  due      │ failed
-//!      └──────────────── answered ────────────────────┴───────────┘
+//!          an exchange failed              unreachable, or silent
+//!      Up ────────────────────► Verifying ───────────────────────┐
+//!      ▲ ◄───────────────────── answered                         │
+//!      │                                                         ▼
+//!      │   no byte heard                   unreachable, silent   │
+//!      ├────────────────────► Suspect ──────────────────────► Ejected ──► Probing
+//!      │ ◄─────────────────── a byte, an answer                  ▲  due      │
+//!      │                                                         ├───────────┤ neither
+//!      └──────────────────────── answered ───────────────────────┴───────────┘
 //! ```
+//!
+//! Not drawn: a failed dial ejects in every state, and silence that is excused leads to Suspect.
 
 use std::time::Duration;
 
@@ -32,6 +40,8 @@ pub struct Health {
     probed: Option<Moment>,
     /// Whether a keeper looks after the backend.
     kept: bool,
+    /// Why the backend is out, if it is.
+    cause: Cause,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +51,9 @@ enum State {
     Up,
     /// May be picked; a probe finds out whether it should.
     Verifying,
+    /// May be picked where no other can. It is `mute` if it cannot be asked CPING; it has had no
+    /// exchanges from `idle` on.
+    Suspect { mute: bool, idle: Option<Moment> },
     /// Must not be picked. It is not probed before `until`.
     Ejected { since: Moment, until: Moment },
     /// Must not be picked; a probe is under way.
@@ -52,8 +65,20 @@ enum State {
 pub enum Standing {
     /// Yes. It came back from an ejection at that moment, if it ever was ejected.
     Up(Option<Moment>),
+    /// Where no other can: nothing is heard of it.
+    Suspect,
     /// No.
-    Out,
+    Out(Cause),
+}
+
+/// Why a backend is out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cause {
+    /// It cannot be connected to.
+    #[default]
+    Unreachable,
+    /// It can be connected to and does not answer CPING.
+    Unwell,
 }
 
 /// What a backend's keeper has to do.
@@ -70,9 +95,17 @@ pub enum Task {
 /// How a probe ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The backend answered.
+    /// The backend answered CPING.
     Answered,
-    /// It did not.
+    /// It was connected to; there was nothing to ask it. The kernel accepts connections for a
+    /// process that is stopped, too.
+    Connected,
+    /// It was connected to and did not answer CPING.
+    Silent {
+        /// Its silence must not put it out: see [`excuses`].
+        excused: bool,
+    },
+    /// It could not be connected to.
     Failed,
     /// The probe could not be made for reasons of our own, such as too many open files. It says
     /// nothing about the backend.
@@ -85,12 +118,13 @@ impl Health {
     pub fn standing(&self) -> Standing {
         match self.state {
             State::Up | State::Verifying => Standing::Up(self.returned),
-            State::Ejected { .. } | State::Probing => Standing::Out,
+            State::Suspect { .. } => Standing::Suspect,
+            State::Ejected { .. } | State::Probing => Standing::Out(self.cause),
         }
     }
 
-    /// A connection that was begun at `began` could not be opened, or a fresh one did not answer
-    /// CPING. Puts the backend out at once; `true` if it was not before.
+    /// A connection that was begun at `began` could not be opened. Puts the backend out at once;
+    /// `true` if it was not before.
     ///
     /// News from before the backend's return is no news: a dial that times out may have begun while
     /// the backend was away.
@@ -99,8 +133,8 @@ impl Health {
             return false;
         }
         match self.state {
-            State::Up | State::Verifying => {
-                self.eject(now);
+            State::Up | State::Verifying | State::Suspect { .. } => {
+                self.eject(now, Cause::Unreachable);
                 true
             }
             State::Ejected { .. } | State::Probing => false,
@@ -109,7 +143,7 @@ impl Health {
 
     /// An exchange failed in a way that may or may not be the backend's fault. It is verified by a
     /// probe, at most once in [`PROBE_PERIOD`]; `true` if a probe is to be made now.
-    pub fn suspect(&mut self, now: Moment) -> bool {
+    pub fn verify(&mut self, now: Moment) -> bool {
         let lately = self
             .probed
             .is_some_and(|probed| now < probed + PROBE_PERIOD);
@@ -118,6 +152,25 @@ impl Health {
         }
         self.state = State::Verifying;
         true
+    }
+
+    /// No byte was heard on any connection for too long while an exchange awaits its answer. `true`
+    /// if that makes the backend suspect, and it was not before.
+    pub fn silent(&mut self) -> bool {
+        let suspected = matches!(self.state, State::Up | State::Verifying);
+        if suspected {
+            self.state = SUSPECT;
+        }
+        suspected
+    }
+
+    /// A byte was heard of a backend that may be suspect; `true` if it was.
+    pub fn heard(&mut self) -> bool {
+        let suspected = matches!(self.state, State::Suspect { .. });
+        if suspected {
+            self.state = State::Up;
+        }
+        suspected
     }
 
     /// Whether somebody must begin to do what [`Self::next`] says. `true` is said once; whoever
@@ -129,14 +182,16 @@ impl Health {
     }
 
     /// What the keeper has to do. `wanted` says that requests find no other backend; then the
-    /// back-off is cut short to [`PROBE_PERIOD`].
-    pub fn next(&mut self, now: Moment, wanted: bool) -> Task {
+    /// back-off is cut short to [`PROBE_PERIOD`]. `in_use` says that the backend has exchanges.
+    pub fn next(&mut self, now: Moment, wanted: bool, in_use: bool) -> Task {
         match self.state {
             State::Up => {
                 self.kept = false;
                 Task::Rest
             }
             State::Verifying | State::Probing => Task::Probe,
+            State::Suspect { mute: false, .. } => self.ask_again(now),
+            State::Suspect { idle, .. } => self.wait_for_idleness(now, idle, in_use),
             State::Ejected { since, until } => {
                 let soonest = until.min(since + PROBE_PERIOD);
                 let due = if wanted { soonest } else { until };
@@ -155,15 +210,33 @@ impl Health {
 
     /// A probe ended.
     pub fn probed(&mut self, now: Moment, outcome: Outcome) {
+        use Outcome::{Answered, Connected, Failed, NotMade, Silent};
         self.probed = Some(now);
         match (self.state, outcome) {
-            (State::Verifying, Outcome::Answered | Outcome::NotMade) => self.state = State::Up,
-            (State::Verifying, Outcome::Failed) => self.eject(now),
-            (State::Probing, Outcome::Answered) => {
-                self.state = State::Up;
-                self.returned = Some(now);
+            (State::Verifying, Answered | Connected | NotMade) => self.state = State::Up,
+            (State::Suspect { .. }, Answered) => self.state = State::Up,
+            // That a connection can be opened proves nothing.
+            (State::Suspect { .. }, Connected) => {
+                let idle = None;
+                self.state = State::Suspect { mute: true, idle };
             }
-            (State::Probing, Outcome::Failed | Outcome::NotMade) => {
+            (State::Suspect { .. }, NotMade | Silent { excused: true }) => {}
+            (State::Verifying, Silent { excused: true }) => self.state = SUSPECT,
+            (State::Verifying | State::Suspect { .. }, Silent { excused: false }) => {
+                self.eject(now, Cause::Unwell);
+            }
+            (State::Verifying | State::Suspect { .. }, Failed) => {
+                self.eject(now, Cause::Unreachable);
+            }
+            (State::Probing, Answered | Connected) => self.come_back(now),
+            // Too many others have gone meanwhile.
+            (State::Probing, Silent { excused: true }) if self.cause == Cause::Unwell => {
+                self.state = SUSPECT;
+            }
+            (State::Probing, Failed | NotMade | Silent { .. }) => {
+                if outcome == Failed {
+                    self.cause = Cause::Unreachable;
+                }
                 self.state = State::Ejected {
                     since: now,
                     until: now + PROBE_PERIOD,
@@ -180,15 +253,50 @@ impl Health {
         self.kept = false;
     }
 
-    fn eject(&mut self, now: Moment) {
+    /// A suspect is asked CPING until it answers.
+    fn ask_again(&self, now: Moment) -> Task {
+        match self.probed.map_or(Duration::ZERO, |probed| {
+            (probed + PROBE_PERIOD).saturating_sub(now)
+        }) {
+            Duration::ZERO => Task::Probe,
+            left => Task::Wait(left),
+        }
+    }
+
+    /// A suspect that cannot be asked can be cleared by an exchange only. So it comes back slowly
+    /// when it has had none for the time of the back-off.
+    fn wait_for_idleness(&mut self, now: Moment, idle: Option<Moment>, in_use: bool) -> Task {
+        let idle = idle.or(Some(now)).filter(|_| !in_use);
+        self.state = State::Suspect { mute: true, idle };
+        let back_off = self.next_back_off(now);
+        if idle.is_none_or(|idle| now < idle + back_off) {
+            return Task::Wait(PROBE_PERIOD);
+        }
+        self.back_off = back_off;
+        self.come_back(now);
+        self.kept = false;
+        Task::Rest
+    }
+
+    fn come_back(&mut self, now: Moment) {
+        self.state = State::Up;
+        self.returned = Some(now);
+    }
+
+    /// How long an ejection that begins now lasts at least.
+    fn next_back_off(&self, now: Moment) -> Duration {
         let flaps = self
             .returned
             .is_some_and(|returned| now < returned + FLAP_WINDOW);
-        self.back_off = if flaps {
-            (self.back_off * 2).clamp(BACK_OFF_MIN, BACK_OFF_MAX)
-        } else {
-            BACK_OFF_MIN
-        };
+        match flaps {
+            true => (self.back_off * 2).clamp(BACK_OFF_MIN, BACK_OFF_MAX),
+            false => BACK_OFF_MIN,
+        }
+    }
+
+    fn eject(&mut self, now: Moment, cause: Cause) {
+        self.back_off = self.next_back_off(now);
+        self.cause = cause;
         self.state = State::Ejected {
             since: now,
             until: now + self.back_off,
@@ -207,6 +315,23 @@ pub fn share(age: Duration, slow_start: Duration) -> u8 {
     let percent = u8::try_from(percent).unwrap_or(SHARE_FULL);
     percent.clamp(SHARE_MIN, SHARE_FULL)
 }
+
+/// Whether silence must not put a backend out. A container whose threads are all busy answers no CPING
+/// on a fresh connection, and neither does one behind a network that is slow for all.
+///
+/// `saturated` says that its exchanges fill its cap of connections. `out` is the weight of the
+/// upstream's backends that would be out with this one, of `total`; no more than `unwell_max`
+/// percent may be.
+#[must_use]
+pub fn excuses(saturated: bool, (out, total): (u64, u64), unwell_max: u8) -> bool {
+    saturated || out * 100 > total * u64::from(unwell_max)
+}
+
+/// A suspect of which nothing is known yet.
+const SUSPECT: State = State::Suspect {
+    mute: false,
+    idle: None,
+};
 
 /// Between two probes of one backend; also between two verifications.
 pub const PROBE_PERIOD: Duration = Duration::from_secs(1);

@@ -138,6 +138,7 @@ fn typed(file: File) -> Config {
             .map(|backend| backend.value)
             .collect(),
         retries: upstream.retries,
+        unwell_max: upstream.unwell_max,
     };
     Config {
         server: file.server,

@@ -108,6 +108,30 @@ impl<T: Copy + TryInto<u64>> Sizes<T> {
     }
 }
 
+/// A part of a whole, such as `"50%"`, from `"0%"` to `"100%"`.
+pub(crate) struct Percents;
+
+impl Values for Percents {
+    type Read = u8;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<u8, Vec<Complaint>> {
+        const WHAT: &str = "a whole percentage such as \"50%\"";
+        let wrong = || wrong_type(WHAT, value.get_ref(), value);
+        let text = value.get_ref().as_str().ok_or_else(wrong)?;
+        let digits = text
+            .strip_suffix('%')
+            .filter(|it| it.bytes().all(|b| b.is_ascii_digit()));
+        let percent = digits.and_then(|digits| digits.parse().ok());
+        percent
+            .filter(|percent| *percent <= 100)
+            .ok_or_else(|| complaint(format!("must be {WHAT}, from \"0%\" to \"100%\""), value))
+    }
+
+    fn describe(&self) -> String {
+        "percentage, 0% to 100%".to_owned()
+    }
+}
+
 /// A whole number, both ends included.
 pub(crate) struct Counts<T> {
     pub(crate) min: T,

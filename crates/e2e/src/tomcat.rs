@@ -24,6 +24,7 @@ pub struct Tomcat {
     ajp_large: SocketAddr,
     http_decoding: SocketAddr,
     ajp_decoding: SocketAddr,
+    ajp_narrow: SocketAddr,
 }
 
 /// The ways into the same webapp.
@@ -39,6 +40,8 @@ pub enum Connector {
     AjpSecret,
     /// AJP over TCP with packets of 64 KiB.
     AjpLarge,
+    /// AJP over TCP with three threads; not among [`Connector::ALL`].
+    AjpNarrow,
     /// AJP over a Unix socket (`unixDomainSocketPath`).
     AjpUnix,
     /// HTTP/1.1 over TCP; escaped slashes and backslashes are separators
@@ -75,7 +78,8 @@ const CONF: &[(&str, &str)] = &[
 ];
 
 impl Connector {
-    /// Every connector that refuses escaped slashes, as Tomcat does by default.
+    /// Every connector that refuses escaped slashes, as Tomcat does by default, and has threads for
+    /// any test.
     pub const ALL: [Self; 6] = [
         Self::Http,
         Self::HttpUnix,
@@ -155,6 +159,7 @@ impl Tomcat {
             ajp_large: port(&process, "ajp-nio", "127.0.0.4")?,
             http_decoding: port(&process, "http-nio", "127.0.0.5")?,
             ajp_decoding: port(&process, "ajp-nio", "127.0.0.6")?,
+            ajp_narrow: port(&process, "ajp-nio", "127.0.0.7")?,
             process,
         };
         Ok(tomcat)
@@ -169,6 +174,7 @@ impl Tomcat {
             Connector::Ajp => format!("ajp://{}", self.ajp),
             Connector::AjpSecret => format!("ajp://{}", self.ajp_with_secret),
             Connector::AjpLarge => format!("ajp://{}", self.ajp_large),
+            Connector::AjpNarrow => format!("ajp://{}", self.ajp_narrow),
             Connector::AjpUnix => format!("ajp+unix:{}", self.socket("ajp.sock").display()),
             Connector::HttpDecoding => format!("http://{}", self.http_decoding),
             Connector::AjpDecoding => format!("ajp://{}", self.ajp_decoding),

@@ -164,6 +164,9 @@ pub struct UpstreamConfig {
     /// Further attempts after a first failed one, on other backends where there are any, and only
     /// where a retry is safe. Default 2. nginx: `proxy_next_upstream_tries` less one.
     pub retries: u32,
+    /// How much of the group's weight may be out when a backend is put out because it does not
+    /// answer CPING, in percent. Default 50; 100 is no limit. Envoy: `healthy_panic_threshold`.
+    pub unwell_max: u8,
 }
 
 impl UpstreamConfig {
@@ -175,6 +178,7 @@ impl UpstreamConfig {
             policy: Policy::default(),
             backends,
             retries: 2,
+            unwell_max: 50,
         }
     }
 }

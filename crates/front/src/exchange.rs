@@ -5,6 +5,7 @@
 //! done; a failed exchange is answered with a page of our own if no response was begun, and cut
 //! visibly if one was.
 
+pub(crate) mod elsewhere;
 pub(crate) mod failure;
 mod logged;
 mod outgoing;
@@ -34,6 +35,7 @@ use crate::route::Action;
 use crate::site::{Member, Site, Upstream};
 use crate::watch::Tick;
 use crate::worker::Worker;
+use elsewhere::Elsewhere;
 use failure::{Failed, Failure};
 use logged::LoggedRequest;
 use outgoing::Outgoing;
@@ -196,8 +198,15 @@ impl<'a> Exchange<'a> {
             let member = &upstream.members[index];
             self.member = Some(member);
             self.attempts += 1;
+            let attempts_left = (upstream.retries + 1).saturating_sub(self.attempts);
+            let elsewhere = Elsewhere {
+                upstream,
+                tried: &tried,
+                method: outgoing.method(),
+                attempts_left,
+            };
             let failed = match self
-                .attempt(member, fresh.is_some(), client, outgoing)
+                .attempt((member, elsewhere), fresh.is_some(), client, outgoing)
                 .await
             {
                 Ok(()) => return Ok(()),
@@ -211,9 +220,10 @@ impl<'a> Exchange<'a> {
                 method: outgoing.method(),
                 replayable: self.progress.replay.has_all(self.progress.received),
                 disconnected: failed.disconnected,
+                backend_out: failed.backend_out,
                 dial_timed_out: failed.dial_timed_out,
                 reused: failed.reused,
-                attempts_left: (upstream.retries + 1).saturating_sub(self.attempts),
+                attempts_left,
                 others: upstream.has_others(&tried),
                 blameless: failed.failure.reason.is_client(),
             });
@@ -245,7 +255,7 @@ impl<'a> Exchange<'a> {
     /// One attempt on one backend.
     async fn attempt(
         &mut self,
-        member: &'a Member,
+        (member, elsewhere): (&'a Member, Elsewhere<'_>),
         fresh: bool,
         client: &mut ClientConn,
         outgoing: &Outgoing,
@@ -281,12 +291,18 @@ impl<'a> Exchange<'a> {
             self.report(member, failed.failure, &error);
             return Err(failed);
         }
-        let terms = self.terms(outgoing, settings);
+        let terms = self.terms(outgoing, settings, elsewhere);
         let relayed = Relay::new(client, &mut lease, terms, &mut self.progress)
             .run()
             .await;
         let Err(error) = relayed else {
             let now = clock(self.worker, client);
+            if self.progress.status == Some(StatusCode::FORBIDDEN)
+                && !lease.is_reused()
+                && !lease.is_reusable()
+            {
+                backend.note_refusal();
+            }
             lease.finish(now);
             self.ended = Some(now);
             return Ok(());
@@ -299,13 +315,22 @@ impl<'a> Exchange<'a> {
             lease.abort();
         }
         if failed.failure.reason.culprit() == Culprit::Backend {
-            backend.suspect();
+            backend.verify();
         }
         Err(failed)
     }
 
-    fn terms(&self, outgoing: &Outgoing, backend: &'a BackendConfig) -> Terms<'a> {
+    fn terms<'t>(
+        &self,
+        outgoing: &Outgoing,
+        backend: &'t BackendConfig,
+        elsewhere: Elsewhere<'t>,
+    ) -> Terms<'t>
+    where
+        'a: 't,
+    {
         Terms {
+            elsewhere,
             listener: self.listener,
             backend,
             version: outgoing.version(),

@@ -238,6 +238,26 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
     ),
     (
         &Family {
+            name: "catamaran_backend_suspect",
+            kind: Kind::Gauge,
+            help: "1 while others are preferred because nothing is heard of the backend although \
+                   requests await its answer.",
+            labels: OF_BACKEND,
+        },
+        |status| u64::from(status.counts.suspect),
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_unwell",
+            kind: Kind::Gauge,
+            help: "1 while the backend is left out because it does not answer CPING; 0 if it cannot \
+                   be connected to, or is not left out.",
+            labels: OF_BACKEND,
+        },
+        |status| u64::from(status.counts.unwell),
+    ),
+    (
+        &Family {
             name: "catamaran_backend_in_flight",
             kind: Kind::Gauge,
             help: "Exchanges in flight, those waiting for a connection and those abandoned included.",
@@ -327,6 +347,15 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
             labels: OF_BACKEND,
         },
         |status| status.counts.ejections,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_suspicions_total",
+            kind: Kind::Counter,
+            help: "Times the backend became suspect.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.suspicions,
     ),
 ];
 

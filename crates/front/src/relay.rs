@@ -23,6 +23,7 @@ use tokio::time::Instant;
 
 use crate::client::{BodyPart, ClientConn, ClientError, ResponseError};
 use crate::config::{BackendConfig, ListenerConfig};
+use crate::exchange::elsewhere::Elsewhere;
 use crate::pace::{Demand, Pace};
 use crate::replay::Replay;
 use crate::watch::Tick;
@@ -42,6 +43,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) expect_continue: bool,
     /// When the exchange must be over.
     pub(crate) deadline: Tick,
+    /// Whether another backend may serve the request if this one is put out.
+    pub(crate) elsewhere: Elsewhere<'a>,
     /// Whether somebody wants to know when the response began.
     pub(crate) timed: bool,
 }
@@ -70,6 +73,8 @@ pub(crate) enum RelayError {
     Upstream(UpstreamError),
     #[error("the backend sent no response in time")]
     FirstByteTimeout,
+    #[error("the backend was put out while its answer was awaited")]
+    BackendOut,
     #[error("the backend fell silent within the response")]
     IdleBodyTimeout,
     #[error("the exchange took too long")]
@@ -316,6 +321,9 @@ impl<'a> Relay<'a> {
             };
             moved = true;
             self.backend_moved = self.now();
+            if event.is_ok() {
+                self.lease.note_heard(self.backend_moved.into());
+            }
             // Asks for the request's body are collected: their answers leave in one write.
             let flush = matches!(event, Ok(Event::Flush));
             self.handle(event.map_err(RelayError::Upstream)?)?;
@@ -416,10 +424,36 @@ impl<'a> Relay<'a> {
         if self.now() >= deadline {
             return Poll::Ready(Err(error));
         }
+        let deadline = deadline.min(self.check_silence()?);
         let sooner = |next: Tick, other: Option<Tick>| other.map_or(next, |at| at.min(next));
         let next = sooner(sooner(deadline, self.head_held), look_again);
         self.client.watched().set(next);
         Poll::Pending
+    }
+
+    /// Makes the backend suspect if nothing was heard of it for too long while its answer is awaited,
+    /// and gives the exchange up if the backend is out and another may serve it. Says when to look
+    /// again.
+    fn check_silence(&self) -> Result<Tick, RelayError> {
+        let limit = self.terms.backend.suspect_after;
+        let (Some(limit), Download::Head) = (limit, self.download) else {
+            return Ok(Tick::NEVER);
+        };
+        if self.wants_body() {
+            return Ok(Tick::NEVER);
+        }
+        let now = self.now();
+        let due = self.backend_moved.max(self.lease.last_heard().into()) + limit;
+        if now < due {
+            return Ok(due);
+        }
+        let backend = self.lease.backend();
+        backend.note_silence();
+        let gives_up = backend.share() == 0 && !self.lease.is_answered();
+        if gives_up && self.terms.elsewhere.may_serve(self.progress) {
+            return Err(RelayError::BackendOut);
+        }
+        Ok(now + SILENCE_CHECK)
     }
 
     /// Whether only a head waits to be written, and its body may come any moment. Tomcat writes
@@ -432,12 +466,17 @@ impl<'a> Relay<'a> {
         self.client.watched().now()
     }
 
+    /// Whether the client's next bytes are waited for.
+    fn wants_body(&self) -> bool {
+        matches!(self.upload, Upload::Streaming)
+            && self.held.is_empty()
+            && self.lease.body_credit() > 0
+    }
+
     fn first_deadline(&mut self) -> (Tick, RelayError) {
         let now = self.now();
         let client_blocks = self.client.unwritten() > 0;
-        let wants_body = matches!(self.upload, Upload::Streaming)
-            && self.held.is_empty()
-            && self.lease.body_credit() > 0;
+        let wants_body = self.wants_body();
         let Terms {
             listener, backend, ..
         } = self.terms;
@@ -485,6 +524,9 @@ impl From<io::Error> for RelayError {
         Self::Client(ClientError::Io(error))
     }
 }
+
+/// How often is looked whether a suspect backend was put out.
+const SILENCE_CHECK: Duration = Duration::from_millis(100);
 
 /// How long a head may wait for its body: one tick of the watch.
 const HEAD_HOLD: Duration = Duration::from_millis(20);

@@ -1,8 +1,9 @@
 //! Whether a failed attempt may be repeated, and whether a POST may: one pure function.
 //!
 //! The rule: a request is sent again only if the failed attempt cannot have been served (whatever
-//! its method), or if serving it twice does no harm. Nothing is repeated once a byte of a response arrived, nor after
-//! a timeout (the backend may still be at it), nor if the body is no longer at hand.
+//! its method), or if serving it twice does no harm. Nothing is repeated once a byte of a response
+//! arrived, nor after a timeout (the backend may still be at it) unless the backend was put out, nor if
+//! the body is no longer at hand.
 //!
 //! A POST is repeated in two cases only. No connection was had for it ([`Stage::NotSent`]), or it is
 //! proved that no byte of it reached the backend ([`Stage::Undelivered`]); `upstream::conn` has what
@@ -33,6 +34,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) replayable: bool,
     /// The connection broke. (Not: it was silent for too long, or wrong on the wire.)
     pub(crate) disconnected: bool,
+    /// The backend was put out while nothing was heard of it.
+    pub(crate) backend_out: bool,
     /// The connection was not established in time: a SYN was lost, or a backlog full.
     pub(crate) dial_timed_out: bool,
     /// The connection had carried an exchange before.
@@ -71,6 +74,8 @@ pub(crate) fn decide(attempt: &Attempt<'_>) -> Retry {
         // A dropped idle connection says nothing about the backend.
         Stage::Undelivered if attempt.reused => Retry::Fresh,
         Stage::Undelivered => other,
+        // It will hardly answer; whether it ever works on the request is not known.
+        Stage::Sent if attempt.backend_out && attempt.method.is_idempotent() => other,
         Stage::Sent if !attempt.disconnected || !attempt.method.is_idempotent() => Retry::No,
         // It was most likely closed for being idle, just as we wrote.
         Stage::Sent if attempt.reused => Retry::Fresh,
@@ -88,6 +93,7 @@ mod tests {
         method: &Method::GET,
         replayable: true,
         disconnected: true,
+        backend_out: false,
         dial_timed_out: false,
         reused: true,
         attempts_left: 2,
@@ -214,6 +220,44 @@ mod tests {
                 "timeout",
                 Attempt {
                     disconnected: false,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "the backend was put out",
+                Attempt {
+                    disconnected: false,
+                    backend_out: true,
+                    ..BASE
+                },
+                Retry::Other,
+            ),
+            (
+                "the backend was put out, nobody else",
+                Attempt {
+                    disconnected: false,
+                    backend_out: true,
+                    others: false,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "the backend was put out, a POST",
+                Attempt {
+                    method: &Method::POST,
+                    disconnected: false,
+                    backend_out: true,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "the backend was put out, response begun",
+                Attempt {
+                    stage: Answered,
+                    backend_out: true,
                     ..BASE
                 },
                 Retry::No,

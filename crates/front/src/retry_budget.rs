@@ -3,7 +3,7 @@
 //! The rule is [`catamaran_balance::RetryBudget`]'s. Each worker counts its requests for itself; the
 //! lock is taken, and the counts are summed up, only when something is to be retried.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use catamaran_balance::RetryBudget;
@@ -31,10 +31,19 @@ impl SharedRetryBudget {
         self.requests[worker].increment();
     }
 
+    /// Whether there is a retry to take.
+    pub(crate) fn has_retry(&self) -> bool {
+        let mut budget = self.budget().clone();
+        budget.spend(self.origin.elapsed(), self.requests.sum())
+    }
+
     /// Takes one retry, if there is one.
     pub(crate) fn retry(&self) -> bool {
-        let requests = self.requests.sum();
-        let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
-        budget.spend(self.origin.elapsed(), requests)
+        self.budget()
+            .spend(self.origin.elapsed(), self.requests.sum())
+    }
+
+    fn budget(&self) -> MutexGuard<'_, RetryBudget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

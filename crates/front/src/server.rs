@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use thiserror::Error;
 use tokio::runtime::{self, Handle, Runtime};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::access_log::{AccessLog, Opened};
 use crate::admin::Admin;
@@ -101,7 +102,9 @@ pub fn start_inheriting(
         }
         None => None,
     };
+    site.configure();
     let shared = Arc::new(Shared {
+        began: Instant::now(),
         site: ArcSwap::from_pointee(site),
         access_log: AccessLog::new(count),
         counters: Counters::new(count),

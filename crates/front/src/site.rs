@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_balance::{Balancer, Candidate};
-use catamaran_upstream::{Backend, BackendCounts, Settings};
+use catamaran_upstream::{Backend, BackendCounts, Group, Settings};
 
 use crate::config::{BackendConfig, Config, Protocol, ServerConfig, UpstreamConfig};
 use crate::forwarded::Via;
@@ -28,6 +28,8 @@ pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) members: Vec<Member>,
     pub(crate) retries: u32,
+    /// How much of the weight silence may put out, in percent.
+    unwell_max: u8,
     pub(crate) retry_budget: SharedRetryBudget,
     /// One for each worker. The mutex is never contended: a worker is one thread.
     turns: Box<[Mutex<Turns>]>,
@@ -95,9 +97,7 @@ impl Site {
 
     /// Puts the site's settings of all backends in force.
     pub(crate) fn configure(&self) {
-        for Member { backend, settings } in self.members() {
-            backend.configure(Arc::clone(settings));
-        }
+        self.upstreams.iter().for_each(Upstream::configure);
     }
 
     pub(crate) fn status(&self) -> Vec<BackendStatus> {
@@ -139,8 +139,18 @@ impl Upstream {
                 .map(|it| Member::new(&config.name, it, workers, reusable))
                 .collect(),
             retries: config.retries,
+            unwell_max: config.unwell_max,
             retry_budget: SharedRetryBudget::new(workers),
             turns: (0..workers).map(turns).collect(),
+        }
+    }
+
+    /// Puts the settings of its backends in force.
+    fn configure(&self) {
+        let weighed = |member: &Member| (Arc::clone(&member.backend), member.settings.weight);
+        let group = Group::new(self.members.iter().map(weighed), self.unwell_max);
+        for Member { backend, settings } in &self.members {
+            backend.configure(Arc::clone(settings), Arc::clone(&group));
         }
     }
 
@@ -177,6 +187,12 @@ impl Upstream {
             balancer,
             candidates,
         } = &mut *turns;
+        let untried =
+            |index: usize, member: &Member| !tried.contains(&index) && member.backend.share() > 0;
+        let mut members = self.members.iter().enumerate();
+        // Those that are suspect are for want of others.
+        let suspects_too =
+            members.all(|(index, it)| it.backend.is_suspect() || !untried(index, it));
         candidates.clear();
         candidates.extend(self.members.iter().enumerate().map(|(index, member)| {
             let share = member.backend.share();
@@ -184,7 +200,7 @@ impl Upstream {
                 weight: member.settings.weight,
                 share,
                 in_flight: member.backend.in_flight(),
-                eligible: share > 0 && !tried.contains(&index),
+                eligible: untried(index, member) && (suspects_too || !member.backend.is_suspect()),
             }
         }));
         balancer.pick(candidates)

@@ -23,7 +23,8 @@ use std::time::Duration;
 use slab::Slab;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
-/// A moment of the coarse clock, in milliseconds since the watch began.
+/// A moment of the coarse clock, in milliseconds since the front began: the clocks of all workers are
+/// about alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tick(u64);
 
@@ -48,6 +49,12 @@ impl Tick {
     /// The moment so long before, or the first one.
     pub(crate) fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))
+    }
+}
+
+impl From<u64> for Tick {
+    fn from(millis: u64) -> Self {
+        Self(millis)
     }
 }
 
@@ -114,9 +121,10 @@ pub(crate) struct Watched {
 }
 
 impl Watch {
-    pub(crate) fn new() -> Arc<Self> {
+    /// A watch whose clock counts from `began`.
+    pub(crate) fn new(began: Instant) -> Arc<Self> {
         Arc::new(Self {
-            began: Instant::now(),
+            began,
             now: AtomicU64::new(0),
             places: Mutex::new(Places::default()),
         })
@@ -320,7 +328,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_those_whose_time_has_come_are_woken() {
-        let watch = Watch::new();
+        let watch = Watch::new(Instant::now());
         let counts: [Arc<Count>; 3] = Default::default();
         let watched = counts.clone().map(|count| joined(&watch, count));
         watched[0].set(watched[0].now() + ms(100));
@@ -343,7 +351,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_deadline_may_be_brought_forward_and_put_off() {
-        let watch = Watch::new();
+        let watch = Watch::new(Instant::now());
         let count = Arc::new(Count::default());
         let watched = joined(&watch, Arc::clone(&count));
         let woken = |at| {
@@ -365,7 +373,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_at_once_are_woken_in_portions() {
-        let watch = Watch::new();
+        let watch = Watch::new(Instant::now());
         let count = Arc::new(Count::default());
         let mut watched = Vec::new();
         for _ in 0..100 {
@@ -387,7 +395,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_left_is_not_woken() {
-        let watch = Watch::new();
+        let watch = Watch::new(Instant::now());
         let count = Arc::new(Count::default());
         let watched = joined(&watch, Arc::clone(&count));
         watched.set(watched.now());

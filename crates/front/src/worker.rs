@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use tokio::time::Instant;
 
 use crate::access_log::AccessLog;
 use crate::admission::{Admission, Shedding};
@@ -18,6 +19,8 @@ use crate::watch::{Tick, Watch};
 /// What all workers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// When all workers' coarse clocks began.
+    pub(crate) began: Instant,
     pub(crate) site: ArcSwap<Site>,
     pub(crate) access_log: AccessLog,
     pub(crate) counters: Counters,
@@ -40,7 +43,7 @@ impl Worker {
         Self {
             index,
             ids: RequestIds::new(),
-            watch: Watch::new(),
+            watch: Watch::new(shared.began),
             shedding: Shedding::default(),
             shared,
         }

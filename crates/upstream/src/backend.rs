@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use catamaran_balance::health::{Cause, Standing};
 use tokio::time::{Instant, timeout};
 
 use crate::cap::{Cap, Grant, Permit, Place, QueueFull};
-use crate::config::BackendConfig;
+use crate::config::{BackendConfig, Protocol};
 use crate::conn::Conn;
 use crate::dial::dial;
 use crate::drops::Drops;
 use crate::error::LeaseError;
+use crate::group::Group;
 use crate::health::SharedHealth;
 use crate::lease::Lease;
 use crate::pool::Pool;
@@ -24,6 +26,8 @@ pub struct Backend {
     upstream: String,
     /// Read where a connection is opened or probed. An exchange brings the settings of its site.
     settings: ArcSwap<Settings>,
+    /// The other members; read by the keeper.
+    group: ArcSwapOption<Group>,
     /// The generation of `settings`, for the end of each exchange.
     generation: AtomicU32,
     cap: Arc<Cap<Box<Conn>>>,
@@ -36,6 +40,8 @@ pub struct Backend {
     stale: AtomicU64,
     drops: Drops,
     health: SharedHealth,
+    /// That its secret may be wrong was said.
+    refusal_told: AtomicBool,
     /// No configuration names it any more.
     retired: AtomicBool,
 }
@@ -76,6 +82,12 @@ pub struct BackendCounts {
     pub stale: u64,
     /// The share of its weight it gets now, in percent; 0 while it is left out.
     pub share: u8,
+    /// Whether others are preferred, because nothing is heard of it.
+    pub suspect: bool,
+    /// Whether it is left out because it does not answer CPING.
+    pub unwell: bool,
+    /// Times it became suspect since the start.
+    pub suspicions: u64,
     /// Times it was left out since the start.
     pub ejections: u64,
     /// Probes it answered since the start.
@@ -108,6 +120,8 @@ impl Backend {
             retired: AtomicBool::new(false),
             generation: AtomicU32::new(0),
             settings: ArcSwap::new(Settings::new(config)),
+            group: ArcSwapOption::empty(),
+            refusal_told: AtomicBool::new(false),
         })
     }
 
@@ -138,16 +152,18 @@ impl Backend {
         self.settings.load().followed_by(config.clone())
     }
 
-    /// Puts settings of [`Self::plan`] in force. Pools, health and counters stay. Connections are
+    /// Puts settings of [`Self::plan`] in force, and the group of its upstream. Pools, health and counters stay. Connections are
     /// closed when they are unused only where the packet size or the secret changed, or the cap
     /// was lowered.
-    pub fn configure(&self, settings: Arc<Settings>) {
+    pub fn configure(&self, settings: Arc<Settings>, group: Arc<Group>) {
+        self.group.store(Some(group));
         self.cap
             .resize(settings.connections_max, settings.queue_max);
         self.health.set_slow_start(settings.slow_start);
         let generation = settings.generation();
         self.settings.store(settings);
         if self.generation.swap(generation, Ordering::SeqCst) != generation {
+            self.refusal_told.store(false, Ordering::Relaxed);
             self.close_unused();
         }
         self.close_excess();
@@ -174,6 +190,9 @@ impl Backend {
             reused: self.reused.load(Ordering::Relaxed),
             stale: self.stale.load(Ordering::Relaxed),
             share: self.share(),
+            suspect: self.is_suspect(),
+            unwell: self.health.standing() == Standing::Out(Cause::Unwell),
+            suspicions: health.suspicions,
             ejections: health.ejections,
             probes_answered: health.probes_answered,
             probes_failed: health.probes_failed,
@@ -182,6 +201,36 @@ impl Backend {
 
     pub(crate) fn health(&self) -> &SharedHealth {
         &self.health
+    }
+
+    pub(crate) fn group(&self) -> Option<Arc<Group>> {
+        self.group.load_full()
+    }
+
+    /// Whether its exchanges fill its cap of connections.
+    pub(crate) fn is_saturated(&self) -> bool {
+        self.in_flight() >= self.settings.load().connections_max
+    }
+
+    /// Takes note of a 403 that was the answer to the first request of a connection, which the
+    /// backend then closed: so Tomcat refuses a request with a wrong secret. Says so once for each
+    /// secret, since an application may answer so, too.
+    pub fn note_refusal(&self) {
+        let settings = self.settings.load();
+        if settings.protocol != Protocol::Ajp || self.refusal_told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (upstream, backend) = (&self.upstream, &settings.name);
+        let secret = match settings.ajp.secret {
+            Some(_) => "`secret` may be wrong",
+            None => "it may want a `secret`, and none is configured",
+        };
+        tracing::warn!(
+            upstream,
+            backend,
+            "403 was the answer to the first request of a connection, and the backend closed it: \
+             {secret} (or the connector refuses a request attribute, or the application answered so)"
+        );
     }
 
     /// A connection for one exchange on `worker`: a pooled one that is still quiet, if `reuse` lets
@@ -226,7 +275,7 @@ impl Backend {
             }
             self.stale.fetch_add(1, Ordering::Relaxed);
             // The others are hardly better, and to ask each would take a `ping_timeout` each.
-            self.suspect();
+            self.verify();
         }
         self.lease_fresh(settings, in_flight, worker).await
     }
@@ -328,7 +377,11 @@ impl Backend {
         let stream = dial(&settings.address, settings.connect_timeout).await?;
         self.dialled.fetch_add(1, Ordering::Relaxed);
         let conn = Conn::new(stream, settings, Some(permit));
-        Ok(Box::new(conn.of_generation(settings.generation())))
+        let mut conn = Box::new(conn.of_generation(settings.generation()));
+        if settings.ajp.ping_fresh && !ping(&mut conn, settings).await {
+            return Err(LeaseError::Ping);
+        }
+        Ok(conn)
     }
 
     /// Whether the connection is bound to settings that are no longer in force.
@@ -375,7 +428,7 @@ impl Backend {
     /// To be called now and then, so that a backend is not left with half-closed connections nor,
     /// when it is out, without its keeper.
     pub fn sweep(self: &Arc<Self>, worker: usize) {
-        if self.share() == 0 {
+        if self.share() == 0 || self.is_suspect() {
             self.keep();
         }
         self.close_excess();

@@ -83,6 +83,10 @@ pub struct BackendConfig {
     /// Whether the backend is left out while it cannot be connected to. Default on; off lets each
     /// request try. nginx: `max_fails` (0 is off).
     pub eject: bool,
+    /// The backend is suspect when no byte was heard on any of its connections for so long while an
+    /// exchange awaits the first byte of its answer: others are preferred, and over AJP13 it is
+    /// asked CPING. Default 2 s; `None` never suspects.
+    pub suspect_after: Option<Duration>,
     /// How long its share grows after it was left out, from a tenth to all of its weight; 0 gives
     /// all at once. Default 10 s. nginx: `slow_start`; HAProxy: `slowstart`.
     pub slow_start: Duration,
@@ -101,6 +105,9 @@ pub struct AjpConfig {
     /// A pooled connection idle for longer is asked CPING before its next use. Default 10 s; `None`
     /// never asks. mod_jk: `connection_ping_interval`, `ping_mode`.
     pub ping_after_idle: Option<Duration>,
+    /// Each new connection is asked CPING before its first request; no answer counts like a failed
+    /// dial. Default off. mod_jk: `ping_mode` C, `connect_timeout`.
+    pub ping_fresh: bool,
     /// How long CPONG may take. Default 1 s. mod_jk: `ping_timeout`.
     pub ping_timeout: Duration,
     /// Say `Transfer-Encoding: chunked` for a body of unknown length. Without it Tomcat gives the
@@ -137,6 +144,7 @@ impl Default for AjpConfig {
             packet_size: PacketSize::DEFAULT,
             secret: None,
             ping_after_idle: Some(Duration::from_secs(10)),
+            ping_fresh: false,
             ping_timeout: Duration::from_secs(1),
             announce_chunked: true,
         }
@@ -167,6 +175,7 @@ impl BackendConfig {
             idle_body_timeout: Duration::from_secs(60),
             exchange_timeout: None,
             eject: true,
+            suspect_after: Some(Duration::from_secs(2)),
             slow_start: Duration::from_secs(10),
             ajp: AjpConfig::default(),
         }

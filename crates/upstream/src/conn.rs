@@ -203,6 +203,11 @@ impl Conn {
         (!may_come).then_some(read)
     }
 
+    /// Whether the exchange has ended so that another may follow.
+    pub(crate) fn is_reusable(&self) -> bool {
+        self.wire.can_reuse()
+    }
+
     /// Whether the connection is as good as new. Lets go of all buffers if so.
     pub(crate) fn settle(&mut self) -> bool {
         let clean = self.input.is_empty() && self.output.is_empty();

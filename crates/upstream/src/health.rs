@@ -13,8 +13,12 @@ use tokio::time::Instant;
 
 #[derive(Debug)]
 pub(crate) struct SharedHealth {
-    /// [`WELL`], [`OUT`], or one more than the milliseconds at which the backend came back.
+    /// [`WELL`], [`SUSPECT`], [`OUT`], or one more than the milliseconds at which the backend came back.
     view: AtomicU64,
+    /// When a byte was last heard on any connection, by the clock of those who listen.
+    heard: AtomicU64,
+    /// What `heard` was when the backend became suspect.
+    heard_before: AtomicU64,
     state: Mutex<Health>,
     /// What moments are counted from.
     origin: Instant,
@@ -23,6 +27,7 @@ pub(crate) struct SharedHealth {
     /// Requests found no other backend since the last probe.
     wanted: AtomicBool,
     ejections: AtomicU64,
+    suspicions: AtomicU64,
     probes_answered: AtomicU64,
     probes_failed: AtomicU64,
 }
@@ -31,6 +36,7 @@ pub(crate) struct SharedHealth {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HealthCounts {
     pub(crate) ejections: u64,
+    pub(crate) suspicions: u64,
     pub(crate) probes_answered: u64,
     pub(crate) probes_failed: u64,
 }
@@ -39,11 +45,14 @@ impl SharedHealth {
     pub(crate) fn new(slow_start: Duration) -> Self {
         Self {
             view: AtomicU64::new(WELL),
+            heard: AtomicU64::new(0),
+            heard_before: AtomicU64::new(0),
             state: Mutex::default(),
             origin: Instant::now(),
             slow_start: AtomicU64::new(millis(slow_start)),
             wanted: AtomicBool::new(false),
             ejections: AtomicU64::new(0),
+            suspicions: AtomicU64::new(0),
             probes_answered: AtomicU64::new(0),
             probes_failed: AtomicU64::new(0),
         }
@@ -56,10 +65,36 @@ impl SharedHealth {
     /// The share of its weight in percent; 0 while the backend is out.
     pub(crate) fn share(&self) -> u8 {
         match self.view.load(Ordering::Relaxed) {
-            WELL => SHARE_FULL,
+            WELL | SUSPECT => SHARE_FULL,
             OUT => 0,
             returned => self.ramping(returned),
         }
+    }
+
+    /// Whether others are to be preferred: it is suspect, and no byte was heard since.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.view.load(Ordering::Relaxed) == SUSPECT && !self.is_heard()
+    }
+
+    fn is_heard(&self) -> bool {
+        self.heard() != self.heard_before.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of bytes that were read at `at`, by a coarse clock that all workers share. Each
+    /// read says so: that is a load, and one store for each step of the clock.
+    pub(crate) fn note_heard(&self, at: u64) {
+        if at > self.heard() {
+            self.heard.store(at, Ordering::Relaxed);
+        }
+    }
+
+    /// When a byte was last heard.
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        self.lock().standing()
     }
 
     /// Says that requests find no backend but this one, which is out.
@@ -78,9 +113,18 @@ impl SharedHealth {
     }
 
     /// An exchange failed after its request was sent.
-    pub(crate) fn suspect(&self) -> bool {
+    pub(crate) fn verify(&self) -> bool {
         let now = self.now();
-        self.change(|health| health.suspect(now))
+        self.change(|health| health.verify(now))
+    }
+
+    /// No byte was heard for too long while an exchange awaits its answer; `true` if that is news.
+    pub(crate) fn silent(&self) -> bool {
+        self.change(|health| {
+            // Those who have heard something since are of no account any more.
+            self.heard_before.store(self.heard(), Ordering::Relaxed);
+            health.silent()
+        })
     }
 
     /// See [`Health::needs_keeper`].
@@ -93,11 +137,16 @@ impl SharedHealth {
         self.change(Health::resign);
     }
 
-    /// What the keeper has to do.
-    pub(crate) fn next(&self) -> Task {
+    /// What the keeper has to do; `in_use` says that the backend has exchanges.
+    pub(crate) fn next(&self, in_use: bool) -> Task {
         let wanted = self.wanted.load(Ordering::Relaxed);
         let now = self.now();
-        let task = self.change(|health| health.next(now, wanted));
+        let task = self.change(|health| {
+            if self.is_heard() {
+                health.heard();
+            }
+            health.next(now, wanted, in_use)
+        });
         if task == Task::Probe {
             self.wanted.store(false, Ordering::Relaxed);
         }
@@ -107,8 +156,12 @@ impl SharedHealth {
     /// A probe ended.
     pub(crate) fn probed(&self, outcome: Outcome) {
         match outcome {
-            Outcome::Answered => self.probes_answered.fetch_add(1, Ordering::Relaxed),
-            Outcome::Failed => self.probes_failed.fetch_add(1, Ordering::Relaxed),
+            Outcome::Answered | Outcome::Connected => {
+                self.probes_answered.fetch_add(1, Ordering::Relaxed)
+            }
+            Outcome::Failed | Outcome::Silent { .. } => {
+                self.probes_failed.fetch_add(1, Ordering::Relaxed)
+            }
             Outcome::NotMade => 0,
         };
         let now = self.now();
@@ -118,6 +171,7 @@ impl SharedHealth {
     pub(crate) fn counts(&self) -> HealthCounts {
         HealthCounts {
             ejections: self.ejections.load(Ordering::Relaxed),
+            suspicions: self.suspicions.load(Ordering::Relaxed),
             probes_answered: self.probes_answered.load(Ordering::Relaxed),
             probes_failed: self.probes_failed.load(Ordering::Relaxed),
         }
@@ -142,12 +196,21 @@ impl SharedHealth {
         let before = health.standing();
         let value = change(&mut health);
         let after = health.standing();
-        if before != after {
-            self.view.store(view_of(after), Ordering::Relaxed);
-            if after == Standing::Out {
+        if before == after {
+            return value;
+        }
+        match (before, after) {
+            (Standing::Out(_), Standing::Out(_)) => {}
+            (_, Standing::Out(_)) => {
                 self.ejections.fetch_add(1, Ordering::Relaxed);
             }
+            (_, Standing::Suspect) => {
+                self.suspicions.fetch_add(1, Ordering::Relaxed);
+                self.heard_before.store(self.heard(), Ordering::Relaxed);
+            }
+            (_, Standing::Up(_)) => {}
         }
+        self.view.store(view_of(after), Ordering::Relaxed);
         value
     }
 
@@ -163,8 +226,9 @@ impl SharedHealth {
 fn view_of(standing: Standing) -> u64 {
     match standing {
         Standing::Up(None) => WELL,
-        Standing::Up(Some(returned)) => millis(returned).saturating_add(1).min(OUT - 1),
-        Standing::Out => OUT,
+        Standing::Up(Some(returned)) => millis(returned).saturating_add(1).min(SUSPECT - 1),
+        Standing::Suspect => SUSPECT,
+        Standing::Out(_) => OUT,
     }
 }
 
@@ -174,6 +238,9 @@ fn millis(duration: Duration) -> u64 {
 
 /// Up, and not ramping.
 const WELL: u64 = 0;
+
+/// To be picked where no other can, unless something was heard since.
+const SUSPECT: u64 = OUT - 1;
 
 /// Not to be picked.
 const OUT: u64 = u64::MAX;

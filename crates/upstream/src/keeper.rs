@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, Weak};
 
-use catamaran_balance::health::{Outcome, Task};
+use catamaran_balance::health::{Cause, Outcome, Standing, Task};
 use tokio::time::{Instant, sleep};
 
 use crate::backend::{Backend, ping};
@@ -30,11 +30,32 @@ impl Backend {
         self.health().want();
     }
 
+    /// Whether others are to be preferred to it, because nothing is heard of it.
+    #[must_use]
+    pub fn is_suspect(&self) -> bool {
+        self.health().is_suspect()
+    }
+
     /// Says that an exchange with this backend failed after its request was sent. That may be the
     /// doing of the request, so it does not put the backend out; one probe finds out whether it
     /// should be. To be called within an event loop.
-    pub fn suspect(self: &Arc<Self>) {
-        if self.settings().eject && self.health().suspect() {
+    pub fn verify(self: &Arc<Self>) {
+        if self.settings().eject && self.health().verify() {
+            self.keep();
+        }
+    }
+
+    /// Says that no byte was heard of the backend for `suspect_after` while an exchange awaits its
+    /// answer: it becomes suspect, and is asked CPING if it can be. To be called within an event
+    /// loop.
+    pub fn note_silence(self: &Arc<Self>) {
+        if !self.is_suspect() && self.settings().eject && self.health().silent() {
+            let (upstream, backend) = (self.upstream(), &self.settings().name);
+            tracing::debug!(
+                upstream,
+                backend,
+                "backend is suspect: nothing is heard of it"
+            );
             self.keep();
         }
     }
@@ -44,12 +65,13 @@ impl Backend {
         if !self.settings().eject || error.culprit() != Culprit::Backend {
             return;
         }
-        if let LeaseError::DialTimeout { .. } = error {
-            // A burst of clients can fill a backlog, and a SYN can get lost: a probe tells.
-            return self.suspect();
+        if let LeaseError::DialTimeout { .. } | LeaseError::Ping = error {
+            // A burst of clients can fill a backlog or occupy all threads, and a SYN can get lost: a
+            // probe tells.
+            return self.verify();
         }
         if self.health().connect_failed(began) {
-            self.note_ejection();
+            self.note_ejection(Cause::Unreachable);
         }
         self.keep();
     }
@@ -61,15 +83,14 @@ impl Backend {
         }
     }
 
-    fn note_ejection(&self) {
+    fn note_ejection(&self, cause: Cause) {
         let closed = self.close_unused();
         let (upstream, backend) = (self.upstream(), &self.settings().name);
-        tracing::warn!(
-            upstream,
-            backend,
-            closed,
-            "backend is out: it cannot be connected to"
-        );
+        let cause = match cause {
+            Cause::Unreachable => "it cannot be connected to",
+            Cause::Unwell => "it does not answer CPING",
+        };
+        tracing::warn!(upstream, backend, closed, "backend is out: {cause}");
     }
 
     async fn probe(&self) -> Outcome {
@@ -84,15 +105,69 @@ impl Backend {
             }
         };
         // Who never wants to be asked CPING may not know it.
-        if config.protocol == Protocol::Http || config.ajp.ping_after_idle.is_none() {
-            return Outcome::Answered;
+        let may_ask = config.ajp.ping_after_idle.is_some() || config.ajp.ping_fresh;
+        if config.protocol == Protocol::Http || !may_ask {
+            return Outcome::Connected;
         }
         // Beyond the cap, by this one connection: a backend may be silent because all are in use.
         let mut conn = Conn::new(stream, config, None);
         match ping(&mut conn, config).await {
             true => Outcome::Answered,
-            false => Outcome::Failed,
+            false => Outcome::Silent { excused: true },
         }
+    }
+
+    /// Lets a probe's outcome count. Silence is excused where the backend is alone.
+    fn conclude(&self, outcome: Outcome) -> Outcome {
+        let group = self.group();
+        let _deciding = group.as_ref().map(|group| group.decide());
+        let outcome = match outcome {
+            Outcome::Silent { .. } => Outcome::Silent {
+                excused: group
+                    .as_ref()
+                    .is_none_or(|it| it.excuses(self, self.is_saturated())),
+            },
+            other => other,
+        };
+        self.health().probed(outcome);
+        outcome
+    }
+
+    /// Tells what a probe changed. `told` is whether it was said that the backend is suspect, and
+    /// whether it has been said afterwards is the result.
+    fn tell(&self, before: Standing, outcome: Outcome, told: bool) -> bool {
+        let (upstream, backend) = (self.upstream(), &self.settings().name);
+        match (before, self.health().standing()) {
+            (Standing::Out(_), Standing::Out(_)) => {}
+            (_, Standing::Out(cause)) => self.note_ejection(cause),
+            (Standing::Out(_), Standing::Up(_)) => {
+                tracing::info!(upstream, backend, "backend is back");
+            }
+            (_, Standing::Suspect) if told => return true,
+            (_, Standing::Suspect) if outcome == Outcome::Connected => {
+                tracing::info!(
+                    upstream,
+                    backend,
+                    "backend is suspect: a request awaits its answer and nothing is heard; others \
+                     are preferred"
+                );
+                return true;
+            }
+            (_, Standing::Suspect) => {
+                tracing::warn!(
+                    upstream,
+                    backend,
+                    "backend is suspect: it does not answer CPING; others are preferred. It is not \
+                     out, since its requests fill `connections_max` or `unwell_max` would be exceeded"
+                );
+                return true;
+            }
+            (_, Standing::Up(_)) if told => {
+                tracing::info!(upstream, backend, "backend is not suspect any more");
+            }
+            (_, Standing::Up(_)) => tracing::debug!(upstream, backend, ?outcome, "probed"),
+        }
+        false
     }
 }
 
@@ -108,29 +183,29 @@ impl Drop for Keeper {
 }
 
 async fn keep(mut keeper: Keeper) {
+    let mut told = false;
     loop {
         let Some(backend) = keeper.0.upgrade() else {
             return;
         };
-        match backend.health().next() {
+        match backend.health().next(backend.in_flight() > 0) {
             Task::Wait(time) => {
                 drop(backend);
                 sleep(time).await;
             }
             Task::Probe => {
-                let before = backend.share();
+                let before = backend.health().standing();
                 let outcome = backend.probe().await;
-                backend.health().probed(outcome);
-                let (upstream, name) = (backend.upstream(), &backend.settings().name);
-                match (before, backend.share()) {
-                    (1.., 0) => backend.note_ejection(),
-                    (0, 1..) => tracing::info!(upstream, backend = name, "backend is back"),
-                    _ => tracing::debug!(upstream, backend = name, ?outcome, "probed"),
-                }
+                let outcome = backend.conclude(outcome);
+                told = backend.tell(before, outcome, told);
             }
             Task::Rest => {
                 // Released already; by now there may be another keeper, who must not be deposed.
                 keeper.0 = Weak::new();
+                if told {
+                    let (upstream, backend) = (backend.upstream(), &backend.settings().name);
+                    tracing::info!(upstream, backend, "backend is not suspect any more");
+                }
                 return;
             }
         }

@@ -47,6 +47,23 @@ impl Lease {
         self.reused
     }
 
+    /// Says that bytes were read at `at`, in milliseconds of a clock that all workers share.
+    pub fn note_heard(&self, at: u64) {
+        self.backend().health().note_heard(at);
+    }
+
+    /// When a byte was last read on any connection to the backend, by the same clock.
+    #[must_use]
+    pub fn last_heard(&self) -> u64 {
+        self.backend().health().heard()
+    }
+
+    /// Whether the connection may carry another exchange.
+    #[must_use]
+    pub fn is_reusable(&self) -> bool {
+        self.conn.is_reusable()
+    }
+
     /// Whether any byte of a response arrived.
     #[must_use]
     pub fn is_answered(&self) -> bool {

@@ -17,7 +17,13 @@ enum Step {
         ejects: bool,
     },
     /// An exchange fails; whether that asks for a probe.
-    Suspect(bool),
+    Fault(bool),
+    /// Nothing is heard for too long; whether that is news.
+    Quiet(bool),
+    /// A byte is heard.
+    Heard,
+    /// The keeper asks while the backend has no exchanges.
+    Unused(Task),
     /// The keeper asks.
     Next(Task),
     /// The keeper asks while requests find no other backend.
@@ -25,8 +31,8 @@ enum Step {
     Probed(Outcome),
 }
 
-use Outcome::{Answered, Failed, NotMade};
-use Step::{Fails, Next, Probed, Suspect, Wanted};
+use Outcome::{Answered, Connected, Failed, NotMade};
+use Step::{Fails, Fault, Heard, Next, Probed, Quiet, Unused, Wanted};
 use Task::{Probe, Rest, Wait};
 
 fn check(name: &str, steps: &[(u64, Step, bool)]) {
@@ -38,16 +44,25 @@ fn check(name: &str, steps: &[(u64, Step, bool)]) {
                 let ejected = health.connect_failed(ms(began), now);
                 assert_eq!(ejected, ejects, "{name}, step {index}");
             }
-            Suspect(verifies) => {
-                assert_eq!(health.suspect(now), verifies, "{name}, step {index}");
+            Fault(verifies) => {
+                assert_eq!(health.verify(now), verifies, "{name}, step {index}");
             }
-            Next(task) => assert_eq!(health.next(now, false), task, "{name}, step {index}"),
-            Wanted(task) => assert_eq!(health.next(now, true), task, "{name}, step {index}"),
+            Quiet(news) => assert_eq!(health.silent(), news, "{name}, step {index}"),
+            Heard => assert!(health.heard(), "{name}, step {index}"),
+            Next(task) => assert_eq!(health.next(now, false, true), task, "{name}, step {index}"),
+            Unused(task) => {
+                assert_eq!(health.next(now, false, false), task, "{name}, step {index}");
+            }
+            Wanted(task) => assert_eq!(health.next(now, true, true), task, "{name}, step {index}"),
             Probed(outcome) => health.probed(now, outcome),
         }
-        let is_up = health.standing() != Standing::Out;
+        let is_up = !is_out(&health);
         assert_eq!(is_up, up, "{name}, step {index}: {health:?}");
     }
+}
+
+fn is_out(health: &Health) -> bool {
+    matches!(health.standing(), Standing::Out(_))
 }
 
 fn ejects(began: u64) -> Step {
@@ -67,7 +82,7 @@ fn a_refused_connection_ejects_for_a_second_and_a_probe_brings_back() {
         &[
             (0, ejects(0), false),
             (1, ignored(0), false),
-            (1, Suspect(false), false),
+            (1, Fault(false), false),
             (400, Next(Wait(ms(600))), false),
             (1000, Next(Probe), false),
             (1010, Probed(Failed), false),
@@ -85,14 +100,14 @@ fn a_poison_request_costs_a_probe_a_second_and_no_backend() {
     check(
         "poison",
         &[
-            (0, Suspect(true), true),
+            (0, Fault(true), true),
             (0, Next(Probe), true),
-            (0, Suspect(false), true),
+            (0, Fault(false), true),
             (5, Probed(Answered), true),
             (5, Next(Rest), true),
-            (10, Suspect(false), true),
-            (1004, Suspect(false), true),
-            (1005, Suspect(true), true),
+            (10, Fault(false), true),
+            (1004, Fault(false), true),
+            (1005, Fault(true), true),
         ],
     );
 }
@@ -102,7 +117,7 @@ fn two_probes_keep_their_distance_even_when_one_was_begun_for_another_reason() {
     check(
         "distance",
         &[
-            (0, Suspect(true), true),
+            (0, Fault(true), true),
             (0, Next(Probe), true),
             (1, ejects(1), false),
             (1400, Probed(Failed), false),
@@ -117,7 +132,7 @@ fn a_failed_verification_ejects() {
     check(
         "verified",
         &[
-            (0, Suspect(true), true),
+            (0, Fault(true), true),
             (0, Next(Probe), true),
             (2000, Probed(Failed), false),
             (2000, Next(Wait(ms(1000))), false),
@@ -127,11 +142,108 @@ fn a_failed_verification_ejects() {
 }
 
 #[test]
+fn a_suspect_is_asked_until_a_byte_is_heard() {
+    let excused = Outcome::Silent { excused: true };
+    check(
+        "saturated",
+        &[
+            (0, Quiet(true), true),
+            (0, Quiet(false), true),
+            (0, Fault(false), true),
+            (0, Next(Probe), true),
+            (900, Probed(excused), true),
+            (900, Next(Wait(ms(1000))), true),
+            (1500, Unused(Wait(ms(400))), true),
+            (1900, Next(Probe), true),
+            (2800, Probed(excused), true),
+            (2900, Heard, true),
+            (2900, Next(Rest), true),
+        ],
+    );
+}
+
+#[test]
+fn silence_puts_out_what_is_not_excused() {
+    let [excused, silent] = [true, false].map(|excused| Outcome::Silent { excused });
+    for first in [Quiet(true), Fault(true)] {
+        check(
+            "hung",
+            &[
+                (0, first, true),
+                (0, Next(Probe), true),
+                (1000, Probed(silent), false),
+                (1000, Quiet(false), false),
+                (2000, Next(Probe), false),
+                (2500, Probed(silent), false),
+                (3500, Next(Probe), false),
+                // The others have gone.
+                (4000, Probed(excused), true),
+                (5000, Next(Probe), true),
+                (5001, Probed(Answered), true),
+                (5001, Next(Rest), true),
+            ],
+        );
+    }
+    let mut health = Health::default();
+    health.connect_failed(ms(0), ms(0));
+    assert_eq!(health.standing(), Standing::Out(Cause::Unreachable));
+    assert_eq!(health.next(ms(1000), false, true), Probe);
+    health.probed(ms(1000), excused);
+    assert_eq!(
+        health.standing(),
+        Standing::Out(Cause::Unreachable),
+        "who could not be reached comes back with an answer"
+    );
+}
+
+#[test]
+fn a_suspect_that_cannot_be_asked_comes_back_slowly_when_it_is_unused() {
+    let mut health = Health::default();
+    assert!(health.silent());
+    assert_eq!(health.standing(), Standing::Suspect);
+    assert_eq!(health.next(ms(0), false, true), Probe);
+    health.probed(ms(5), Connected);
+    assert_eq!(
+        health.standing(),
+        Standing::Suspect,
+        "a dial proves nothing"
+    );
+    assert_eq!(health.next(ms(5000), false, true), Wait(PROBE_PERIOD));
+    assert_eq!(health.next(ms(6000), false, false), Wait(PROBE_PERIOD));
+    assert_eq!(health.next(ms(7000), false, false), Rest);
+    assert_eq!(health.standing(), Standing::Up(Some(ms(7000))));
+    // The next time it takes twice as long.
+    assert!(health.silent());
+    assert_eq!(health.next(ms(9000), false, true), Probe);
+    health.probed(ms(9000), Connected);
+    assert_eq!(health.next(ms(10_000), false, false), Wait(PROBE_PERIOD));
+    assert_eq!(health.next(ms(11_000), false, false), Wait(PROBE_PERIOD));
+    assert_eq!(health.next(ms(12_000), false, false), Rest);
+}
+
+#[test]
+fn silence_is_excused_by_saturation_and_by_the_weight_that_would_be_out() {
+    for (saturated, weights, unwell_max, excused) in [
+        (false, (1, 2), 50, false),
+        (true, (1, 2), 100, true),
+        (false, (1, 1), 50, true),
+        (false, (2, 3), 50, true),
+        (false, (1, 3), 50, false),
+        (false, (3, 3), 100, false),
+        (false, (1, 100), 0, true),
+        (false, (2_000_000, 4_000_000), 50, false),
+    ] {
+        let case = (saturated, weights, unwell_max);
+        assert_eq!(excuses(saturated, weights, unwell_max), excused, "{case:?}");
+    }
+}
+
+#[test]
 fn a_probe_that_could_not_be_made_proves_nothing() {
     check(
         "out of files",
         &[
-            (0, Suspect(true), true),
+            (0, Fault(true), true),
             (0, Next(Probe), true),
             (1, Probed(NotMade), true),
             (1, ejects(1), false),
@@ -148,7 +260,7 @@ fn ejected_while_being_verified() {
         check(
             "both",
             &[
-                (0, Suspect(true), true),
+                (0, Fault(true), true),
                 (0, Next(Probe), true),
                 (100, ejects(50), false),
                 (200, Probed(outcome), false),
@@ -166,7 +278,7 @@ fn flapping_doubles_the_back_off_and_calm_resets_it() {
     for expected in [1, 2, 4, 8, 16, 30, 30] {
         let ejected = now;
         assert!(health.connect_failed(now, now));
-        while let Wait(left) = health.next(now, false) {
+        while let Wait(left) = health.next(now, false, true) {
             now += left;
         }
         assert_eq!(now - ejected, Duration::from_secs(expected));
@@ -175,7 +287,7 @@ fn flapping_doubles_the_back_off_and_calm_resets_it() {
     }
     now += FLAP_WINDOW;
     assert!(health.connect_failed(now, now));
-    assert_eq!(health.next(now + BACK_OFF_MIN, false), Probe);
+    assert_eq!(health.next(now + BACK_OFF_MIN, false, true), Probe);
 }
 
 #[test]
@@ -204,9 +316,9 @@ fn one_keeper_at_a_time() {
     assert!(!health.needs_keeper(), "it has one");
     health.resign();
     assert!(health.needs_keeper(), "the next");
-    assert_eq!(health.next(ms(1000), false), Probe);
+    assert_eq!(health.next(ms(1000), false, true), Probe);
     health.probed(ms(1000), Answered);
-    assert_eq!(health.next(ms(1000), false), Rest);
+    assert_eq!(health.next(ms(1000), false, true), Rest);
     health.connect_failed(ms(1001), ms(1001));
     assert!(health.needs_keeper(), "the last one rests");
 }
@@ -233,8 +345,19 @@ fn the_share_ramps_up() {
 enum Event {
     Fails,
     Suspect,
+    Silent,
+    Heard,
     Keep { wanted: bool },
-    ProbeEnds { answered: bool },
+    ProbeEnds(Outcome),
+}
+
+fn any_outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        Just(Answered),
+        Just(Connected),
+        Just(Failed),
+        any::<bool>().prop_map(|excused| Outcome::Silent { excused }),
+    ]
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
@@ -242,7 +365,9 @@ fn any_event() -> impl Strategy<Value = Event> {
         Just(Event::Fails),
         Just(Event::Suspect),
         any::<bool>().prop_map(|wanted| Event::Keep { wanted }),
-        any::<bool>().prop_map(|answered| Event::ProbeEnds { answered }),
+        Just(Event::Silent),
+        Just(Event::Heard),
+        any_outcome().prop_map(Event::ProbeEnds),
     ]
 }
 
@@ -258,23 +383,32 @@ proptest! {
         for (step, event) in events {
             now += ms(step);
             let before = health.standing();
-            let out_before = before == Standing::Out;
+            let out_before = is_out(&health);
             match event {
                 Event::Fails => {
                     let ejects = health.connect_failed(now, now);
                     prop_assert_eq!(ejects, !out_before);
-                    prop_assert_eq!(health.standing(), Standing::Out);
+                    prop_assert!(is_out(&health));
                 }
                 Event::Suspect => {
-                    health.suspect(now);
+                    health.verify(now);
                     prop_assert_eq!(health.standing(), before, "a client puts nobody out");
+                }
+                Event::Silent => {
+                    health.silent();
+                    prop_assert_eq!(is_out(&health), out_before, "silence alone puts nobody out");
+                }
+                Event::Heard => {
+                    health.heard();
+                    prop_assert_ne!(health.standing(), Standing::Suspect);
+                    prop_assert_eq!(is_out(&health), out_before);
                 }
                 Event::Keep { wanted } if !probing => {
                     kept |= health.needs_keeper();
                     if !kept {
                         continue;
                     }
-                    match health.next(now, wanted) {
+                    match health.next(now, wanted, true) {
                         Probe => {
                             probing = true;
                             if let (true, Some(ended)) = (out_before, ended) {
@@ -286,7 +420,7 @@ proptest! {
                         }
                         Wait(left) => {
                             prop_assert!(!left.is_zero() && left <= PROBE_PERIOD);
-                            prop_assert_eq!(health.standing(), Standing::Out);
+                            prop_assert!(!matches!(health.standing(), Standing::Up(_)));
                         }
                         Rest => {
                             kept = false;
@@ -294,19 +428,28 @@ proptest! {
                         }
                     }
                 }
-                Event::ProbeEnds { answered } if probing => {
+                Event::ProbeEnds(outcome) if probing => {
                     probing = false;
                     ended = Some(now);
-                    health.probed(now, if answered { Answered } else { Failed });
-                    if !answered {
-                        prop_assert_eq!(health.standing(), Standing::Out);
-                    } else if !out_before {
-                        prop_assert_eq!(health.standing(), before, "verified");
+                    health.probed(now, outcome);
+                    match outcome {
+                        Failed => {
+                            // Somebody else's news came first.
+                            let settled = matches!(before, Standing::Up(_)) && !is_out(&health);
+                            prop_assert!(is_out(&health) || settled);
+                        }
+                        Outcome::Silent { excused: true } => {
+                            prop_assert!(out_before || !is_out(&health), "excused");
+                        }
+                        Answered | Connected => {
+                            prop_assert!(out_before || !is_out(&health));
+                        }
+                        _ => {}
                     }
                 }
-                Event::Keep { .. } | Event::ProbeEnds { .. } => {}
+                Event::Keep { .. } | Event::ProbeEnds(_) => {}
             }
-            let out = health.standing() == Standing::Out;
+            let out = is_out(&health);
             if out && !out_before {
                 ejected = Some(now);
             }
@@ -318,13 +461,13 @@ proptest! {
         }
         kept |= health.needs_keeper();
         while kept {
-            match health.next(now, false) {
+            match health.next(now, false, false) {
                 Probe => health.probed(now, Answered),
                 Wait(left) => now += left,
                 Rest => kept = false,
             }
             prop_assert!(now <= well + BACK_OFF_MAX);
         }
-        prop_assert_ne!(health.standing(), Standing::Out);
+        prop_assert!(!is_out(&health));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use catamaran_front::config::{Address, BackendConfig, PacketSize, Protocol, Secret};
 use toml::de::DeTable;
 
-use super::upstream::{POLICY, RETRIES};
+use super::upstream::{POLICY, RETRIES, UNWELL_MAX};
 use super::{Backend, Surroundings};
 use crate::key::{Described, Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
@@ -64,6 +64,7 @@ pub(super) fn settings(
     table.set(&IDLE_BODY_TIMEOUT, &mut backend.idle_body_timeout);
     table.set(&EXCHANGE_TIMEOUT, &mut backend.exchange_timeout);
     table.set(&EJECT, &mut backend.eject);
+    table.set(&SUSPECT_AFTER, &mut backend.suspect_after);
     table.set(&SLOW_START, &mut backend.slow_start);
     let ajp = &mut backend.ajp;
     let packet_size = table
@@ -71,6 +72,7 @@ pub(super) fn settings(
         .and_then(|bytes| PacketSize::new(bytes).ok());
     ajp.packet_size = packet_size.unwrap_or(ajp.packet_size);
     table.set(&PING_AFTER_IDLE, &mut ajp.ping_after_idle);
+    table.set(&PING_FRESH, &mut ajp.ping_fresh);
     table.set(&PING_TIMEOUT, &mut ajp.ping_timeout);
     table.set(&ANNOUNCE_CHUNKED, &mut ajp.announce_chunked);
     if let Some(secret) = secret(table, surroundings) {
@@ -169,6 +171,11 @@ fn ajp_keys(table: &Table<'_>) -> Vec<(&'static str, Range<usize>)> {
             table.place_of(&PING_AFTER_IDLE),
         ),
         (
+            PING_FRESH.name,
+            table.has(&PING_FRESH),
+            table.place_of(&PING_FRESH),
+        ),
+        (
             PING_TIMEOUT.name,
             table.has(&PING_TIMEOUT),
             table.place_of(&PING_TIMEOUT),
@@ -188,7 +195,7 @@ fn ajp_keys(table: &Table<'_>) -> Vec<(&'static str, Range<usize>)> {
 pub(crate) static SECTION: Section = Section {
     header: "[[upstream.NAME.backend]]",
     intro: "One backend of a group; at least one per upstream. All keys but `url`, `name` and \
-            `weight` may stand in `[upstream.NAME]` instead. The last six are for AJP only.",
+            `weight` may stand in `[upstream.NAME]` instead. The last seven are for AJP only.",
     keys: &[
         &URL,
         &NAME,
@@ -202,11 +209,13 @@ pub(crate) static SECTION: Section = Section {
         &IDLE_BODY_TIMEOUT,
         &EXCHANGE_TIMEOUT,
         &EJECT,
+        &SUSPECT_AFTER,
         &SLOW_START,
         &PACKET_SIZE,
         &SECRET,
         &SECRET_FILE,
         &PING_AFTER_IDLE,
+        &PING_FRESH,
         &PING_TIMEOUT,
         &ANNOUNCE_CHUNKED,
     ],
@@ -224,6 +233,7 @@ pub(crate) static SECTION: Section = Section {
 pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &POLICY,
     &RETRIES,
+    &UNWELL_MAX,
     &CONNECTIONS_MAX,
     &QUEUE_MAX,
     &QUEUE_TIMEOUT,
@@ -233,11 +243,13 @@ pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &IDLE_BODY_TIMEOUT,
     &EXCHANGE_TIMEOUT,
     &EJECT,
+    &SUSPECT_AFTER,
     &SLOW_START,
     &PACKET_SIZE,
     &SECRET,
     &SECRET_FILE,
     &PING_AFTER_IDLE,
+    &PING_FRESH,
     &PING_TIMEOUT,
     &ANNOUNCE_CHUNKED,
 ];
@@ -411,13 +423,34 @@ static EJECT: Key<Switch> = Key {
     doc: Doc {
         preset: Preset::Value("true"),
         sample: "false",
-        effect: "Leave the backend out when it cannot be connected to or does not answer CPING: for \
+        effect: "Leave the backend out when it cannot be connected to or does not answer CPING (see \
+                 `suspect_after` and `unwell_max`): for \
                  a second at first, for up to half a minute when it keeps coming and going. The \
                  front probes it by itself, one connection at a time. What fails after a request was \
                  sent only leads to such a probe, so that no request can put a backend out.",
         extremes: "With all backends left out, requests are answered 503 at once. Off, each request \
                    tries the dead backend first and waits as long as `connect_timeout`.",
         elsewhere: "nginx `max_fails`, `fail_timeout`; httpd `retry`; mod_jk `recover_time`",
+    },
+};
+
+static SUSPECT_AFTER: Key<OrOff<Durations>> = Key {
+    name: "suspect_after",
+    values: OrOff(WAIT),
+    doc: Doc {
+        preset: Preset::Value("\"2s\""),
+        sample: "\"5s\"",
+        effect: "A backend is suspect when no byte came on any of its connections for so long while a \
+                 request awaits the first byte of its answer. Other backends are preferred until a \
+                 byte comes. Over AJP it is asked CPING; without an answer it is left out, unless its \
+                 requests fill `connections_max` or `unwell_max` would be exceeded. Requests that \
+                 may run twice and have no byte of an answer are then tried elsewhere. Over HTTP \
+                 there is no such question: a suspect without requests gets some again, few at first.",
+        extremes: "Too short, a slow page on a quiet backend makes others preferred for a moment. Too \
+                   long or off, requests wait for a hung backend until `first_byte_timeout`. For CPING \
+                   to tell a busy Tomcat from a hung one, `connections_max` must not exceed its \
+                   `maxThreads`.",
+        elsewhere: "mod_jk `reply_timeout` with `max_reply_timeouts` comes near",
     },
 };
 
@@ -504,6 +537,21 @@ static PING_AFTER_IDLE: Key<OrOff<Durations>> = Key {
         extremes: "`\"0s\"` asks before every request and costs each a round trip. Off leaves stale \
                    connections to the retry, which not every request can have.",
         elsewhere: "httpd `ping`; mod_jk `ping_mode`, `connection_ping_interval`",
+    },
+};
+
+static PING_FRESH: Key<Switch> = Key {
+    name: "ping_fresh",
+    values: Switch,
+    doc: Doc {
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Each new connection is asked CPING before its first request. Without an answer it \
+                 counts as not established, so that a request of any method is tried elsewhere.",
+        extremes: "On, each new connection costs a round trip more, and a backend whose threads are \
+                   all busy takes no new connection. Off, a backend that accepts connections and does \
+                   nothing is noticed by its first request.",
+        elsewhere: "mod_jk `ping_mode` C, `connect_timeout`; httpd `ping`",
     },
 };
 

@@ -11,7 +11,7 @@ use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table, tables};
 use crate::value::text::parse_name;
-use crate::value::{Choices, Counts};
+use crate::value::{Choices, Counts, OrOff, Percents};
 
 /// An upstream, placed by its header. It is there even when its backends are at fault, so that the
 /// routes that lead to it are not blamed as well.
@@ -21,6 +21,7 @@ pub(crate) struct Upstream {
     pub(crate) place: Range<usize>,
     pub(crate) policy: Policy,
     pub(crate) retries: u32,
+    pub(crate) unwell_max: u8,
     pub(crate) backends: Vec<Backend>,
 }
 
@@ -61,6 +62,9 @@ fn one(
     let mut settings = UpstreamConfig::new(name, Vec::new());
     table.set(&POLICY, &mut settings.policy);
     table.set(&RETRIES, &mut settings.retries);
+    if let Some(unwell_max) = table.take(&UNWELL_MAX) {
+        settings.unwell_max = unwell_max.unwrap_or(100);
+    }
     // Settings of the group: every backend starts from them.
     let unplaced = Address::Unix(std::path::PathBuf::new());
     let mut shared = BackendConfig::new(Protocol::Ajp, unplaced);
@@ -89,6 +93,7 @@ fn one(
         place,
         policy: settings.policy,
         retries: settings.retries,
+        unwell_max: settings.unwell_max,
         backends,
     }
 }
@@ -139,5 +144,20 @@ pub(super) static RETRIES: Key<Counts<u32>> = Key {
         extremes: "0 lets every backend that goes away be seen by a client. High values multiply the \
                    load when all backends are failing.",
         elsewhere: "nginx `proxy_next_upstream_tries` less one; mod_jk `lb_retries`, `retries`",
+    },
+};
+
+pub(super) static UNWELL_MAX: Key<OrOff<Percents>> = Key {
+    name: "unwell_max",
+    values: OrOff(Percents),
+    doc: Doc {
+        preset: Preset::Value("\"50%\""),
+        sample: "\"off\"",
+        effect: "How much of the upstream's weight may be left out when a backend is left out because \
+                 it does not answer CPING. Beyond that it stays suspect: others are preferred. A \
+                 backend that cannot be connected to is left out in any case.",
+        extremes: "`\"0%\"` leaves nobody out for silence. Off, a network that is slow for all can \
+                   leave all backends out, and requests are answered 503.",
+        elsewhere: "Envoy `healthy_panic_threshold`",
     },
 };

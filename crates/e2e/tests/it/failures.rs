@@ -49,6 +49,13 @@ fn a_wrong_or_missing_secret_is_refused_by_tomcat() {
         for _ in 0..3 {
             assert_eq!(front.get("/page.html").unwrap().status, 403, "{keys}");
         }
+        let hint = match keys {
+            "" => "it may want a `secret`, and none is configured",
+            _ => "`secret` may be wrong",
+        };
+        let line = front.wait_for_log(hint).unwrap();
+        assert!(line.contains("upstream=\"app\" backend=\"ajp://"), "{line}");
+        assert_eq!(front.log().matches("403 was the answer").count(), 1);
     }
 }
 

@@ -28,6 +28,7 @@ mod lifecycle;
 mod pages;
 mod reload;
 mod routes;
+mod silence;
 mod through;
 mod tomcat;
 mod upgrade;

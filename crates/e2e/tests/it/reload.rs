@@ -128,23 +128,10 @@ fn a_reload_does_not_bring_dead_backends_back() {
                 [admin]\naddress = \"127.0.0.1:0\"\n";
     let url = "ajp+unix:{directory}/a.sock";
     let mut front = Front::with_config(&file(url, more)).unwrap();
-    let admin = front.wait_for_log("admin on ").unwrap();
-    let (_, admin) = admin.rsplit_once('/').unwrap();
-    let admin: std::net::SocketAddr = admin.trim().parse().unwrap();
-    let up = || {
-        let mut client = HttpClient::connect(admin).unwrap();
-        client
-            .send(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
-            .unwrap();
-        let text = client.receive().unwrap().text();
-        let ups = text
-            .lines()
-            .filter(|line| line.starts_with("catamaran_backend_up{"));
-        ups.map(|line| line.ends_with(" 1")).collect::<Vec<_>>()
-    };
-    assert_eq!(up(), [true, true], "nobody has tried them yet");
+    let up = |front: &Front| front.metric("catamaran_backend_up").unwrap();
+    assert_eq!(up(&front), [1.0, 1.0], "nobody has tried them yet");
     assert_eq!(front.get("/").unwrap().status, 503);
-    assert_eq!(up(), [false, false]);
+    assert_eq!(up(&front), [0.0, 0.0]);
     let text = fs::read_to_string(front.directory().join("catamaran.toml")).unwrap();
     rewrite(
         &front,
@@ -152,7 +139,7 @@ fn a_reload_does_not_bring_dead_backends_back() {
     );
     let said = reload(&mut front, "reloaded;", 1);
     assert!(said.contains("backends: 2 kept, changed "), "{said}");
-    assert_eq!(up(), [false, false]);
+    assert_eq!(up(&front), [0.0, 0.0]);
 }
 
 #[test]

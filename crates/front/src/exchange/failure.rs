@@ -27,6 +27,7 @@ pub(super) struct Failed {
     pub(super) failure: Failure,
     pub(super) stage: Stage,
     pub(super) disconnected: bool,
+    pub(super) backend_out: bool,
     pub(super) dial_timed_out: bool,
     pub(super) reused: bool,
 }
@@ -59,6 +60,7 @@ impl Failure {
             RelayError::FirstByteTimeout => {
                 (Backend, StatusCode::GATEWAY_TIMEOUT, "first-byte-timeout")
             }
+            RelayError::BackendOut => (Backend, StatusCode::GATEWAY_TIMEOUT, "backend-out"),
             RelayError::IdleBodyTimeout => {
                 (Backend, StatusCode::GATEWAY_TIMEOUT, "idle-body-timeout")
             }
@@ -111,6 +113,7 @@ impl Failed {
             failure,
             stage: Stage::NotSent,
             disconnected: false,
+            backend_out: false,
             dial_timed_out: false,
             reused: false,
         }
@@ -130,6 +133,7 @@ impl Failed {
                 Stage::Sent
             },
             disconnected,
+            backend_out: matches!(error, RelayError::BackendOut),
             dial_timed_out: false,
             reused: lease.is_reused(),
         }

@@ -159,7 +159,9 @@ fn after_a_failed_exchange(probe: Script) -> BackendCounts {
         ..to(&peer)
     };
     backend.ajp.ping_timeout = Duration::from_millis(200);
-    let running = start(config(&[loopback()], vec![backend])).unwrap();
+    let mut config = config(&[loopback()], vec![backend]);
+    config.upstreams[0].unwell_max = 100;
+    let running = start(config).unwrap();
     assert_eq!(get(tcp(&running, 0)).status, 502);
     let counts = until("the probe", || {
         let counts = first(&running);

@@ -15,6 +15,7 @@ mod limits;
 mod reload;
 mod retry;
 mod settings;
+mod silence;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -41,6 +42,7 @@ fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
             policy: catamaran_front::config::Policy::default(),
             backends,
             retries: 2,
+            unwell_max: 50,
         }],
         routes: vec![RouteConfig {
             hosts: Vec::new(),

@@ -1,0 +1,38 @@
+//! Whether an exchange whose backend was put out can be had from another: asked before it is given
+//! up, because one that cannot be repeated had better go on waiting.
+
+use http::Method;
+
+use crate::relay::Progress;
+use crate::retry::{self, Attempt, Retry, Stage};
+use crate::site::Upstream;
+
+/// What another attempt of an exchange depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Elsewhere<'a> {
+    pub(super) upstream: &'a Upstream,
+    /// Backends that were tried before the present one.
+    pub(super) tried: &'a [usize],
+    pub(super) method: &'a Method,
+    pub(super) attempts_left: u32,
+}
+
+impl Elsewhere<'_> {
+    /// Whether a request of which no byte of a response arrived may be sent to another backend,
+    /// and the budget allows it. The present backend is out.
+    pub(crate) fn may_serve(&self, progress: &Progress) -> bool {
+        let decision = retry::decide(&Attempt {
+            stage: Stage::Sent,
+            method: self.method,
+            replayable: progress.replay.has_all(progress.received),
+            disconnected: false,
+            backend_out: true,
+            dial_timed_out: false,
+            reused: false,
+            attempts_left: self.attempts_left,
+            others: self.upstream.has_others(self.tried),
+            blameless: false,
+        });
+        decision == Retry::Other && self.upstream.retry_budget.has_retry()
+    }
+}

@@ -1,0 +1,185 @@
+//! Backends that accept connections and say nothing: who is suspect, who is put out, and where
+//! requests go.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use catamaran_front::config::{Address, BackendConfig, Config, Protocol};
+use catamaran_front::{BackendCounts, Running, start};
+use catamaran_testkit::{Deadline, HttpClient, Peer, Script, ajp};
+
+use crate::{REQUEST, backend, config, get, loopback, stop, tcp, to};
+
+/// Suspected soon, and asked for an answer in a short time.
+fn impatient(mut backend: BackendConfig, protocol: Protocol) -> BackendConfig {
+    backend.protocol = protocol;
+    backend.suspect_after = Some(Duration::from_millis(100));
+    backend.ajp.ping_timeout = Duration::from_millis(100);
+    backend
+}
+
+/// `None` is no limit.
+fn fronted(backends: Vec<BackendConfig>, unwell_max: u8) -> Running {
+    let mut config: Config = config(&[loopback()], backends);
+    config.upstreams[0].unwell_max = unwell_max;
+    start(config).unwrap()
+}
+
+/// Reads what comes, and answers nothing.
+fn mute() -> Peer {
+    Peer::start(Script::new().expect_packet().stall())
+}
+
+/// Answers each request of AJP13; nobody asks it CPING.
+fn sound() -> Peer {
+    let answer = [ajp::send_headers(200, &[]), ajp::end_response(1)].concat();
+    let turn = Script::new().expect_packet().send(&answer);
+    Peer::start(
+        (0..100)
+            .fold(Script::new(), |script, _| script.then(turn.clone()))
+            .stall(),
+    )
+}
+
+fn counts(running: &Running, index: usize) -> BackendCounts {
+    running.backends()[index].counts
+}
+
+fn until<T>(what: &str, ready: impl FnMut() -> Option<T>) -> T {
+    Deadline::default().poll(what, ready).unwrap()
+}
+
+fn send(running: &Running, request: &[u8]) -> HttpClient {
+    let mut client = HttpClient::connect(tcp(running, 0)).unwrap();
+    client.send(request).unwrap();
+    client
+}
+
+#[test]
+fn others_are_preferred_to_a_suspect_until_it_is_heard() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let at = listener.local_addr().unwrap();
+    let host = at.ip().to_string();
+    let port = at.port();
+    let quiet = BackendConfig::new(Protocol::Http, Address::Tcp { host, port });
+    let steady = backend("steady");
+    let backends = vec![impatient(quiet, Protocol::Http), to(&steady)];
+    let running = fronted(backends, 100);
+    let mut clients = Vec::new();
+    let (mut socket, _) = until("a request of the quiet backend", || {
+        clients.push(send(&running, REQUEST));
+        listener.accept().ok()
+    });
+    socket.set_nonblocking(false).unwrap();
+    socket.read_exact(&mut [0; REQUEST.len()]).unwrap();
+    until("suspicion", || counts(&running, 0).suspect.then_some(()));
+    for _ in 0..20 {
+        assert_eq!(get(tcp(&running, 0)).text(), "steady");
+    }
+    let before = counts(&running, 0);
+    assert_eq!(
+        (before.share, before.ejections, before.unwell),
+        (100, 0, false)
+    );
+
+    socket
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nquiet")
+        .unwrap();
+    until("the end of suspicion", || {
+        (!counts(&running, 0).suspect).then_some(())
+    });
+    let mut answers = clients.iter_mut().map(|it| it.receive().unwrap().text());
+    assert!(answers.any(|text| text == "quiet"), "it is waited for");
+    stop(running);
+}
+
+#[test]
+fn an_ajp_backend_that_does_not_answer_is_out_and_what_may_run_twice_goes_elsewhere() {
+    let (hung, other) = (mute(), sound());
+    let backends = [&hung, &other].map(|peer| impatient(to(peer), Protocol::Ajp));
+    let running = fronted(backends.to_vec(), 50);
+    let mut clients: Vec<_> = (0..10).map(|_| send(&running, REQUEST)).collect();
+    for client in &mut clients {
+        assert_eq!(client.receive().unwrap().status, 200);
+    }
+    let (first, front) = (counts(&running, 0), running.counters());
+    assert_eq!((first.ejections, first.unwell, first.share), (1, true, 0));
+    assert_eq!(counts(&running, 1).ejections, 0);
+    let out = front
+        .reasons
+        .iter()
+        .find(|(it, _)| it.to_string() == "backend:backend-out");
+    let out = out.map_or(0, |(_, count)| *count);
+    assert!(out > 0 && out == front.retries, "{front:?}");
+    stop(running);
+}
+
+#[test]
+fn neither_a_saturated_backend_nor_the_last_half_is_put_out_by_silence() {
+    // How many connections it may have, beside the one in use.
+    let rows = [
+        ("saturated", 0, 100, false),
+        ("room left", 1, 100, true),
+        ("alone", 1, 50, false),
+        ("never", 1, 0, false),
+    ];
+    for (name, room, unwell_max, puts_out) in rows {
+        let hung = mute();
+        let mut backend = impatient(to(&hung), Protocol::Ajp);
+        backend.connections_max = 1 + room;
+        let running = fronted(vec![backend], unwell_max);
+        let _waiting = send(&running, REQUEST);
+        let counts = until(name, || {
+            let counts = counts(&running, 0);
+            (counts.probes_failed >= 2).then_some(counts)
+        });
+        assert_eq!(counts.unwell, puts_out, "{name}: {counts:?}");
+        assert_eq!(
+            (counts.ejections > 0, counts.suspect),
+            (puts_out, !puts_out),
+            "{name}"
+        );
+        drop(hung);
+        stop(running);
+    }
+}
+
+#[test]
+fn a_fresh_connection_without_cpong_counts_as_none() {
+    let (hung, other) = (mute(), pingable());
+    let backends = [&hung, &other].map(|peer| {
+        let mut backend = impatient(to(peer), Protocol::Ajp);
+        backend.ajp.ping_fresh = true;
+        backend
+    });
+    let running = fronted(backends.to_vec(), 50);
+    let post = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
+    until("a request that begins with the hung backend", || {
+        assert_eq!(send(&running, post).receive().unwrap().status, 200);
+        (running.counters().retries > 0).then_some(())
+    });
+    for index in 0..hung.connections() {
+        assert_eq!(
+            hung.received(index),
+            ajp::to_container(&[10]),
+            "CPING alone"
+        );
+    }
+    stop(running);
+}
+
+/// Answers one CPING, then requests.
+fn pingable() -> Peer {
+    let cpong = Script::new()
+        .expect_packet()
+        .send(&ajp::to_web_server(&[9]));
+    let answer = [ajp::send_headers(200, &[]), ajp::end_response(1)].concat();
+    let turn = Script::new().expect_packet().send(&answer);
+    Peer::start(
+        (0..100)
+            .fold(cpong, |script, _| script.then(turn.clone()))
+            .stall(),
+    )
+}
