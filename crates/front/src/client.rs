@@ -446,23 +446,6 @@ impl ClientConn {
         }
     }
 
-    /// Reads and forgets the rest of a request's body, up to `limit` bytes and for so long. `true`
-    /// if it ended.
-    pub(crate) async fn discard_body(&mut self, limit: usize, time: Duration) -> bool {
-        let mut discarded = 0;
-        let ended = self.within(time, |client, cx| {
-            while discarded < limit {
-                match ready!(client.poll_body(cx)) {
-                    Ok(BodyPart::Data(data)) => discarded += data.len(),
-                    Ok(BodyPart::End) => return Poll::Ready(true),
-                    Err(_) => return Poll::Ready(false),
-                }
-            }
-            Poll::Ready(false)
-        });
-        ended.await.unwrap_or(false)
-    }
-
     /// Lets go of all memory that an idle connection does not need.
     pub(crate) fn release_buffers(&mut self) {
         if let Some(talk) = self.talk.take() {
@@ -470,28 +453,17 @@ impl ClientConn {
         }
     }
 
-    /// Closes the sending side, then reads what is still on its way, up to `limit` bytes and for so
-    /// long, so that the last response is not lost to a reset (RFC 9112, section 9.6).
-    pub(crate) async fn linger(&mut self, limit: usize, time: Duration) {
-        let mut shut = false;
-        let mut drained = 0;
-        let gone = self.within(time, |client, cx| {
-            if !shut {
-                if ready!(Pin::new(&mut client.stream).poll_shutdown(cx)).is_err() {
-                    return Poll::Ready(());
-                }
-                shut = true;
-            }
-            while drained < limit {
-                client.talk().input.clear();
-                match ready!(client.poll_read(cx)) {
-                    Ok(read @ 1..) => drained += read,
-                    _ => break,
-                }
-            }
-            Poll::Ready(())
-        });
-        gone.await;
+    /// Closes the sending side; the client sees the end of its last response.
+    pub(crate) async fn finish_sending(&mut self) {
+        // A connection that is broken already is found to be so by the next read.
+        std::future::poll_fn(|cx| Pin::new(&mut self.stream).poll_shutdown(cx))
+            .await
+            .ok();
+    }
+
+    /// Forgets what was received and not looked at.
+    pub(crate) fn discard_input(&mut self) {
+        self.talk().input.clear();
     }
 }
 

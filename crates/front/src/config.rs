@@ -127,6 +127,12 @@ pub struct ListenerConfig {
     pub serve_half_closed: bool,
     /// How queries are passed on. Default: as received, as nginx, httpd and mod_jk do.
     pub query: QueryForm,
+    /// Bytes of a request's body that are read after its response was sent, so that clients that
+    /// write first and read later get it. Default 10 MiB.
+    pub linger_max: u64,
+    /// How long such bytes are read; [`Self::body_timeout`] and [`Self::body_rate_min`] hold
+    /// meanwhile. Default 30 s. nginx: `lingering_time`; httpd: `MAX_SECS_TO_LINGER`, 30 s.
+    pub linger_timeout: Duration,
     /// Limits of a request's head and of chunked framing.
     pub limits: Limits,
 }
@@ -147,6 +153,8 @@ impl ListenerConfig {
             body_max: None,
             serve_half_closed: false,
             query: QueryForm::AsReceived,
+            linger_max: 10 << 20,
+            linger_timeout: Duration::from_secs(30),
             limits: Limits::request(),
         }
     }

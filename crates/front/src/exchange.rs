@@ -46,6 +46,8 @@ pub(crate) enum After {
     /// The response was sent. The next request may follow if framing allows it; part of this
     /// one's body may have to be discarded first.
     Done,
+    /// As [`After::Done`], but the client was too slow: it is not waited for much longer.
+    Late,
     /// It is closed at once, so that the client notices that something is missing.
     Cut,
 }
@@ -389,10 +391,12 @@ impl<'a> Exchange<'a> {
         self.progress.status = Some(failure.status);
         client.send_data(page.into());
         let ended = client.send_end();
-        if client.flush(self.listener.write_timeout).await && ended.is_ok() {
-            After::Done
-        } else {
+        if !client.flush(self.listener.write_timeout).await || ended.is_err() {
             After::Cut
+        } else if failure.status == StatusCode::REQUEST_TIMEOUT {
+            After::Late
+        } else {
+            After::Done
         }
     }
 

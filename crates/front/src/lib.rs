@@ -57,6 +57,7 @@ mod forwarded;
 mod handover;
 mod header;
 mod id;
+mod linger;
 mod listener;
 mod metrics;
 mod pace;

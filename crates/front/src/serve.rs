@@ -19,6 +19,7 @@ use crate::client::ClientConn;
 use crate::config::ListenerConfig;
 use crate::exchange::failure::Failure;
 use crate::exchange::{self, After};
+use crate::linger;
 use crate::worker::Worker;
 
 /// What waiting for a request led to.
@@ -56,11 +57,13 @@ pub(crate) fn serve(
                 client.close_after();
             }
             let after = Box::pin(exchange::serve(&worker, &listener, &mut client, head)).await;
-            if after == After::Cut {
-                return Box::pin(cut(worker, client)).await;
+            match after {
+                After::Cut => return Box::pin(cut(worker, client)).await,
+                After::Late => return Box::pin(linger::close(&worker, &mut client)).await,
+                After::Done => {}
             }
-            if !client.can_reuse() && !Box::pin(discard_body(&mut client)).await {
-                return Box::pin(linger(&mut client)).await;
+            if !client.can_reuse() && !Box::pin(linger::settle(&worker, &mut client)).await {
+                return;
             }
             if !client.has_input() {
                 client.release_buffers();
@@ -77,8 +80,10 @@ async fn refuse(
     client: &mut ClientConn,
     failure: Failure,
 ) {
-    if exchange::refuse(worker, listener, client, failure).await == After::Done {
-        linger(client).await;
+    match exchange::refuse(worker, listener, client, failure).await {
+        After::Done => linger::refused(worker, client).await,
+        After::Late => linger::close(worker, client).await,
+        After::Cut => {}
     }
 }
 
@@ -151,33 +156,6 @@ fn next(decoded: Result<Option<ServerEvent>, Fault>) -> Next {
         Err(fault) => Next::Refused(Failure::new(Culprit::Client, fault.status(), fault.token())),
     }
 }
-
-/// Discards the rest of a request's body that nobody wanted, if it is small and comes soon, so
-/// that the connection need not be closed. `true` if another request may follow.
-async fn discard_body(client: &mut ClientConn) -> bool {
-    if client.request_body_done() || client.is_last() {
-        return false;
-    }
-    client.discard_body(DISCARD_BYTES, DISCARD_TIME).await && client.can_reuse()
-}
-
-/// Closes so that the client can still read its response (RFC 9112, section 9.6).
-async fn linger(client: &mut ClientConn) {
-    // Whoever does not read in this time has lost the right to the response.
-    client.linger(LINGER_BYTES, LINGER_TIME).await;
-}
-
-/// A rest of a body that is cheaper to read than a new connection.
-const DISCARD_BYTES: usize = 256 * 1024;
-
-/// How long such a rest may take.
-const DISCARD_TIME: Duration = Duration::from_secs(2);
-
-/// Bytes read before a connection is closed for good.
-const LINGER_BYTES: usize = 256 * 1024;
-
-/// How long a closing connection is read. nginx: `lingering_timeout`, 5 s.
-const LINGER_TIME: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {

@@ -48,6 +48,8 @@ fn settings(table: &mut Table<'_>, listener: &mut ListenerConfig) {
     table.set(&BODY_MAX, &mut listener.body_max);
     table.set(&SERVE_HALF_CLOSED, &mut listener.serve_half_closed);
     table.set(&QUERY, &mut listener.query);
+    table.set(&LINGER_MAX, &mut listener.linger_max);
+    table.set(&LINGER_TIMEOUT, &mut listener.linger_timeout);
 }
 
 fn limits(table: &mut Table<'_>, listener: &mut ListenerConfig) {
@@ -85,6 +87,8 @@ pub(crate) static SECTION: Section = Section {
         &BODY_MAX,
         &SERVE_HALF_CLOSED,
         &QUERY,
+        &LINGER_MAX,
+        &LINGER_TIMEOUT,
         &HEAD_MAX,
         &TARGET_MAX,
         &LINE_MAX,
@@ -282,6 +286,40 @@ static QUERY: Key<Choices<QueryForm>> = Key {
         extremes: "As received, a Tomcat behind HTTP answers 400 to `\"<>[\\]^`{|}` in a query, \
                    unless its `relaxedQueryChars` lists them; over AJP it takes them.",
         elsewhere: "Tomcat `relaxedQueryChars`; nginx, httpd and mod_jk pass a query on as received",
+    },
+};
+
+static LINGER_MAX: Key<Sizes<u64>> = Key {
+    name: "linger_max",
+    values: Sizes {
+        min: 0,
+        max: 1 << 50,
+    },
+    doc: Doc {
+        preset: Preset::Value("\"10MiB\""),
+        sample: "\"100MiB\"",
+        effect: "How much of a request's body is read after its response, when the application \
+                 answers before it has read the body, such as with 401 or 413. Many clients write \
+                 all of a request before they read; they get the answer only if all of it is read. \
+                 If the response said `Connection: close`, the connection is half-closed meanwhile.",
+        extremes: "Below the size of common uploads, clients report a reset instead of the answer. \
+                   The bytes are received for nothing, so without a limit a client could send for \
+                   ever.",
+        elsewhere: "mod_jk and httpd read all of it; Tomcat `maxSwallowSize`",
+    },
+};
+
+static LINGER_TIMEOUT: Key<Durations> = Key {
+    name: "linger_timeout",
+    values: WAIT,
+    doc: Doc {
+        preset: Preset::Value("\"30s\""),
+        sample: "\"2m\"",
+        effect: "How long a request's body is read after its response; see `linger_max`. Within \
+                 this time `body_timeout` and `body_rate_min` hold as before the response.",
+        extremes: "Too short loses answers to uploads over slow lines. Too long lets clients hold \
+                   connections that nobody serves.",
+        elsewhere: "nginx `lingering_time`; httpd lingers 30 s",
     },
 };
 

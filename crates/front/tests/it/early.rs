@@ -1,9 +1,12 @@
 //! Backends that answer before they have read the request's body, and then close or reset.
 
-use catamaran_front::start;
-use catamaran_testkit::{Failure, HttpClient, Peer, Script};
+use std::time::Duration;
 
-use crate::{config, loopback, stop, tcp, to};
+use catamaran_front::config::ListenerConfig;
+use catamaran_front::{Running, start};
+use catamaran_testkit::{Deadline, Failure, HttpClient, Peer, Script};
+
+use crate::{ask, config, loopback, stop, tcp, to};
 
 const BODY: usize = 200_000;
 
@@ -58,4 +61,113 @@ fn a_reset_is_not_the_end_of_a_response_without_a_length() {
         }
     }
     stop(running);
+}
+
+const UNAUTHORIZED: &[u8] = b"HTTP/1.1 401 Who\r\nContent-Length: 2\r\n\r\nno";
+
+const MEBIBYTE: usize = 1 << 20;
+
+/// A front to `peer` whose listener is changed by `set`.
+fn front(peer: &Peer, set: impl FnOnce(&mut ListenerConfig)) -> Running {
+    let mut config = config(&[loopback()], vec![to(peer)]);
+    set(&mut config.listeners[0]);
+    start(config).unwrap()
+}
+
+/// Sends the head of an upload of so many bytes.
+fn begin(running: &Running, length: usize) -> HttpClient {
+    let mut client = HttpClient::connect(tcp(running, 0)).unwrap();
+    let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+    client.send(head.as_bytes()).unwrap();
+    client
+}
+
+#[test]
+fn a_client_that_writes_all_before_it_reads_gets_the_answer() {
+    for resets in [true, false] {
+        let peer = answering(UNAUTHORIZED, resets);
+        let running = front(&peer, |_| ());
+        let mut client = begin(&running, 9 * MEBIBYTE);
+        client.send(&vec![b'x'; 9 * MEBIBYTE]).unwrap();
+        let answer = client.receive().unwrap();
+        assert_eq!(
+            (answer.status, answer.header("connection")),
+            (401, Some("close"))
+        );
+        assert_eq!(client.receive_to_end().unwrap(), b"");
+        stop(running);
+    }
+}
+
+#[test]
+fn so_does_one_whose_body_the_front_refuses() {
+    let peer = answering(UNAUTHORIZED, false);
+    let running = front(&peer, |listener| listener.body_max = Some(1000));
+    let mut client = begin(&running, 9 * MEBIBYTE);
+    client.send(&vec![b'x'; 9 * MEBIBYTE]).unwrap();
+    assert_eq!(client.receive().unwrap().status, 413);
+    stop(running);
+}
+
+#[test]
+fn so_does_one_whose_head_the_front_refuses() {
+    let peer = answering(UNAUTHORIZED, false);
+    let running = front(&peer, |_| ());
+    let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+    client.send(b"POST / HTTP/1.1\r\nHost : a\r\n\r\n").unwrap();
+    client.send(&vec![b'x'; 9 * MEBIBYTE]).unwrap();
+    assert_eq!(client.receive().unwrap().status, 400);
+    stop(running);
+}
+
+#[test]
+fn an_early_success_leaves_the_connection_usable() {
+    let peer = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", true);
+    let running = front(&peer, |_| ());
+    let mut client = begin(&running, 9 * MEBIBYTE);
+    client.send(&vec![b'x'; 9 * MEBIBYTE]).unwrap();
+    let answer = client.receive().unwrap();
+    assert_eq!((answer.status, answer.header("connection")), (200, None));
+    assert_eq!(ask(&mut client).status, 200);
+    stop(running);
+}
+
+#[test]
+fn the_sending_side_is_closed_before_the_rest_of_the_body_has_come() {
+    let peer = answering(UNAUTHORIZED, false);
+    let running = front(&peer, |_| ());
+    let mut client = begin(&running, 9 * MEBIBYTE);
+    assert_eq!(client.receive().unwrap().status, 401);
+    assert_eq!(client.receive_to_end().unwrap(), b"");
+    // Far more than the sockets hold: it is read.
+    client.send(&vec![b'x'; 9 * MEBIBYTE]).unwrap();
+    stop(running);
+}
+
+#[test]
+fn there_is_an_end_to_it() {
+    const FAR: Duration = Duration::from_secs(24 * 3600);
+    const SOON: Duration = Duration::from_secs(1);
+    // What is read at most, for how long, and with which pauses.
+    let limits = [
+        (10_000, FAR, FAR),
+        (1 << 40, SOON, FAR),
+        (1 << 40, FAR, SOON),
+    ];
+    for (max, time, pause) in limits {
+        let peer = answering(UNAUTHORIZED, false);
+        let running = front(&peer, |listener| {
+            listener.linger_max = max;
+            listener.linger_timeout = time;
+            listener.body_timeout = pause;
+            listener.body_rate_min = 0;
+        });
+        let mut client = begin(&running, 9 * MEBIBYTE);
+        assert_eq!(client.receive().unwrap().status, 401);
+        assert_eq!(client.receive_to_end().unwrap(), b"");
+        client.send(&[b'x'; 20_000]).unwrap();
+        let closed = || (running.counters().open == 0).then_some(());
+        Deadline::default().poll("a close", closed).unwrap();
+        stop(running);
+    }
 }

@@ -4,7 +4,7 @@
 //! A backend that closes at every byte of its answer (C32) is in `crate::failures`.
 
 use catamaran_e2e::Front;
-use catamaran_testkit::{Deadline, Failure, Response};
+use catamaran_testkit::{Deadline, Failure, HttpClient, Response};
 
 use super::ajp_response_rows::{chunk, end, head, hi};
 use super::backend::{Answer, Backend, Id, Protocol, Then};
@@ -92,32 +92,17 @@ fn row_002_and_035_end_without_an_answer_on_a_reused_connection() {
     }
 }
 
-/// The answer comes while most of the request's body is missing; the client goes on sending for a
-/// while (31), or waits (32).
+/// The answer comes while most of the request's body is missing; the client waits (32), or goes on
+/// sending for a while or all of it before it reads (31).
 #[test]
 fn row_031_and_032_answer_before_the_body_is_read() {
     for protocol in Protocol::ALL {
-        for more in [0, 100_000] {
+        for (length, more) in [(1_000_000, 0), (1_000_000, 100_000), (9_010_000, 9_000_000)] {
             let backend = Backend::start(protocol).unwrap();
             let front = front(&backend, "");
-            let id = Id::new();
-            backend.answer(
-                &id,
-                Answer {
-                    is_early: true,
-                    ..Answer::whole(&response(protocol, 413), Then::Serve)
-                },
-            );
-            let mut client = front.connect().unwrap();
-            let head = front.head(
-                "POST",
-                &format!("/{}", id.as_str()),
-                "Content-Length: 1000000\r\n",
-            );
-            client.send(head.as_bytes()).unwrap();
-            client.send(&[b'x'; 10_000]).unwrap();
-            // After its answer the front reads on for a while, or it would not be received.
-            let _ = client.send(&vec![b'x'; more]);
+            let id = refused_early(&backend, protocol);
+            let mut client = upload(&front, &id, length);
+            client.send(&vec![b'x'; more]).unwrap();
             let answer = client.receive().unwrap();
             let got = (answer.status, answer.text(), answer.header("connection"));
             let required = (413, "hi".to_owned(), Some("close"));
@@ -127,6 +112,50 @@ fn row_031_and_032_answer_before_the_body_is_read() {
             honest(&front);
         }
     }
+}
+
+#[test]
+fn row_031_a_body_is_not_read_for_ever_after_its_answer() {
+    for limit in [
+        "linger_max = \"1KiB\"\nlinger_timeout = \"1h\"\n",
+        "linger_max = \"1GiB\"\nlinger_timeout = \"100ms\"\n",
+    ] {
+        let backend = Backend::start(Protocol::Http).unwrap();
+        let front = Front::with_config(&format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n{limit}\
+             [[route]]\nupstream = \"app\"\n[[upstream.app.backend]]\nurl = \"{}\"\n",
+            backend.url()
+        ))
+        .unwrap();
+        let id = refused_early(&backend, Protocol::Http);
+        let mut client = upload(&front, &id, 1 << 30);
+        assert_eq!(client.receive().unwrap().status, 413);
+        assert_eq!(client.receive_to_end().unwrap(), b"");
+        let cut = || client.send(b"x").err();
+        Deadline::default().poll("a reset", cut).unwrap();
+        honest(&front);
+    }
+}
+
+/// A request that `backend` will answer 413 when it has its head.
+fn refused_early(backend: &Backend, protocol: Protocol) -> Id {
+    let id = Id::new();
+    let answer = Answer {
+        is_early: true,
+        ..Answer::whole(&response(protocol, 413), Then::Serve)
+    };
+    backend.answer(&id, answer);
+    id
+}
+
+/// The beginning of an upload of so many bytes.
+fn upload(front: &Front, id: &Id, length: usize) -> HttpClient {
+    let mut client = front.connect().unwrap();
+    let fields = format!("Content-Length: {length}\r\n");
+    let head = front.head("POST", &format!("/{}", id.as_str()), &fields);
+    client.send(head.as_bytes()).unwrap();
+    client.send(&[b'x'; 10_000]).unwrap();
+    client
 }
 
 #[test]

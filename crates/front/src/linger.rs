@@ -1,0 +1,150 @@
+//! What is read of a client after its response: the rest of a request's body, which nobody wants.
+//!
+//! Many clients write a whole request before they read anything. If the connection is closed while
+//! bytes are on their way, the kernel answers them with a reset, and the client loses the response
+//! (RFC 9112, section 9.6). So the rest is read and forgotten, up to the listener's `linger_max` and
+//! `linger_timeout`. Where the response was the last, the sending side is closed first.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::task::coop::poll_proceed;
+
+use crate::client::{BodyPart, ClientConn};
+use crate::config::ListenerConfig;
+use crate::pace::{Demand, Pace};
+use crate::worker::Worker;
+
+/// How much is read of a client at most, and for how long.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    bytes: u64,
+    time: Duration,
+    demand: Demand,
+}
+
+/// Reads the rest of the request's body after a response. `true` if another request may follow on
+/// the connection; otherwise it is to be closed now.
+pub(crate) async fn settle(worker: &Worker, client: &mut ClientConn) -> bool {
+    if client.request_body_done() {
+        close(worker, client).await;
+        return false;
+    }
+    let said_last = client.is_last();
+    if said_last {
+        client.finish_sending().await;
+    }
+    let patience = Patience::with_body(client.config());
+    let ended = read(worker, client, patience, poll_body).await;
+    if ended && client.can_reuse() {
+        return true;
+    }
+    if ended || !said_last {
+        close(worker, client).await;
+    }
+    false
+}
+
+/// Ends a connection whose last request's head was refused. Where its body would end is not known.
+pub(crate) async fn refused(worker: &Worker, client: &mut ClientConn) {
+    let patience = Patience::with_unknown(client.config());
+    client.finish_sending().await;
+    read(worker, client, patience, poll_bytes).await;
+}
+
+/// Ends a connection of which nothing more is expected, or whose client was too slow already.
+pub(crate) async fn close(worker: &Worker, client: &mut ClientConn) {
+    client.finish_sending().await;
+    read(worker, client, Patience::SHORT, poll_bytes).await;
+}
+
+/// Reads until `next` yields no more, or the patience ends. `true` if there is no more.
+async fn read(
+    worker: &Worker,
+    client: &mut ClientConn,
+    patience: Patience,
+    mut next: impl FnMut(&mut ClientConn, &mut Context<'_>) -> Poll<Option<usize>>,
+) -> bool {
+    let since = client.watched().now();
+    let end = since + patience.time;
+    let mut pace = Pace::default();
+    let mut left = patience.bytes;
+    std::future::poll_fn(|cx| {
+        loop {
+            let now = client.watched().now();
+            let deadline = pace.wait(now, patience.demand).min(end);
+            if now >= deadline || worker.sheds(since) {
+                return Poll::Ready(false);
+            }
+            client.watched().set(deadline);
+            // A client that sends as fast as we read must not keep other tasks from running.
+            let progress = ready!(poll_proceed(cx));
+            let Some(len) = ready!(next(client, cx)) else {
+                return Poll::Ready(true);
+            };
+            progress.made_progress();
+            pace.moved(now, len as u64);
+            match left.checked_sub(len as u64) {
+                Some(rest) => left = rest,
+                None => return Poll::Ready(false),
+            }
+        }
+    })
+    .await
+}
+
+/// The length of the body's next piece; `None` at its end, and if the client broke off.
+fn poll_body(client: &mut ClientConn, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+    let part = ready!(client.poll_body(cx));
+    Poll::Ready(match part {
+        Ok(BodyPart::Data(data)) => Some(data.len()),
+        Ok(BodyPart::End) | Err(_) => None,
+    })
+}
+
+/// The number of bytes read, whatever they mean; `None` when the client has closed.
+fn poll_bytes(client: &mut ClientConn, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+    client.discard_input();
+    let read = ready!(client.poll_read(cx));
+    Poll::Ready(read.ok().filter(|read| *read > 0))
+}
+
+impl Patience {
+    /// For a client that needs time to read the response and to close.
+    const SHORT: Self = Self {
+        bytes: 256 * 1024,
+        time: SHORT_TIME,
+        demand: Demand {
+            idle: SHORT_TIME,
+            rate_min: 0,
+        },
+    };
+
+    /// For a client that is sending a body.
+    fn with_body(listener: &Arc<ListenerConfig>) -> Self {
+        Self {
+            bytes: listener.linger_max,
+            time: listener.linger_timeout,
+            demand: Demand {
+                idle: listener.body_timeout,
+                rate_min: listener.body_rate_min,
+            },
+        }
+    }
+
+    /// For a client that may be sending one.
+    fn with_unknown(listener: &Arc<ListenerConfig>) -> Self {
+        let patience = Self::with_body(listener);
+        Self {
+            demand: Demand {
+                idle: SHORT_TIME,
+                ..patience.demand
+            },
+            ..patience
+        }
+    }
+}
+
+/// httpd: `SECONDS_TO_LINGER`, 2 s; nginx: `lingering_timeout`, 5 s.
+const SHORT_TIME: Duration = Duration::from_secs(2);
