@@ -202,8 +202,8 @@ fn not_utf8(error: &std::string::FromUtf8Error) -> io::Error {
     )
 }
 
-/// A configuration of a million bytes is another kind of file.
-const FILE_BYTES_MAX: usize = 1 << 20;
+/// A hundred thousand routes and their upstreams; a larger file is hardly a configuration.
+const FILE_BYTES_MAX: usize = 16 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -1,32 +1,31 @@
-//! Which request goes where: a table sorted once, searched for the first match.
+//! Which request goes where: the most specific route, whatever the number of routes.
 //!
-//! Order in the file decides only between routes that are equally specific. No match is no match:
-//! there is no default backend. What a path is compared with has been normalised by
-//! [`crate::path`].
+//! A host is looked up in a hash map, its path in a [`tree`] of segments. Order in the file decides
+//! only between routes that are equally specific. No match is no match: there is no default
+//! backend. What a path is compared with has been normalised by [`crate::path`].
 
-use std::cmp::Reverse;
+mod tree;
+
+use std::collections::HashMap;
 use std::net::Ipv6Addr;
 
-use bytes::Bytes;
 use http::StatusCode;
 
 use crate::config::{RouteConfig, RouteTarget};
 use crate::path::{NormalPath, PathFault};
+use tree::Tree;
 
-/// The routes, most specific first.
-#[derive(Debug)]
+/// The routes by host, and those for any host.
+#[derive(Debug, Default)]
 pub(crate) struct RouteTable {
-    routes: Vec<Route>,
-}
-
-#[derive(Debug)]
-struct Route {
-    /// `None` matches any host, and none.
-    host: Option<HostPattern>,
-    path: Bytes,
-    exact: bool,
-    suffix: Option<Bytes>,
-    action: Action,
+    names: HashMap<Box<[u8]>, Tree>,
+    addresses: HashMap<Ipv6Addr, Tree>,
+    /// `.example.org`, for every name below it.
+    domains: HashMap<Box<[u8]>, Tree>,
+    /// How many labels the domains have; each number once, the greatest first.
+    domain_labels: Vec<usize>,
+    /// For any host, and for none.
+    any: Tree,
 }
 
 /// What becomes of a request.
@@ -38,21 +37,14 @@ pub(crate) enum Action {
     Status(StatusCode),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum HostPattern {
-    Exact(Box<[u8]>),
-    Ipv6(Ipv6Addr),
-    /// `.example.org`, for every name below it.
-    Below(Box<[u8]>),
-}
-
 impl RouteTable {
-    /// Builds the table. `upstream` gives the index of a named upstream.
+    /// Builds the table. `upstream` gives the index of a named upstream; the error is a name that
+    /// has none.
     pub(crate) fn new(
         configs: &[RouteConfig],
         upstream: impl Fn(&str) -> Option<usize>,
     ) -> Result<Self, String> {
-        let mut routes = Vec::new();
+        let mut table = Self::default();
         for config in configs {
             let action = match &config.target {
                 RouteTarget::Status(status) => Action::Status(*status),
@@ -60,26 +52,29 @@ impl RouteTable {
                     Action::Upstream(upstream(name).ok_or_else(|| name.clone())?)
                 }
             };
-            let route = |host| Route {
-                host,
-                path: config.compared_path(),
-                exact: config.exact,
-                suffix: config.compared_suffix(),
-                action,
-            };
             if config.hosts.is_empty() {
-                routes.push(route(None));
+                table.any.insert(config, action);
             }
-            // One entry a host, so that each sorts by its own host.
-            routes.extend(
-                config
-                    .hosts
-                    .iter()
-                    .map(|host| route(Some(HostPattern::new(host)))),
-            );
+            for host in &config.hosts {
+                table.of_host(host).insert(config, action);
+            }
         }
-        routes.sort_by_key(Route::rank);
-        Ok(Self { routes })
+        let labels = |domain: &[u8]| domain.iter().filter(|&&byte| byte == b'.').count();
+        table.domain_labels = table.domains.keys().map(|it| labels(it)).collect();
+        table.domain_labels.sort_unstable_by(|a, b| b.cmp(a));
+        table.domain_labels.dedup();
+        Ok(table)
+    }
+
+    /// The tree of a host as a route names it.
+    fn of_host(&mut self, host: &str) -> &mut Tree {
+        if let Some(domain) = host.strip_prefix('*') {
+            return self.domains.entry(domain.as_bytes().into()).or_default();
+        }
+        match Host::new(host.as_bytes()) {
+            Host::Ipv6(address) => self.addresses.entry(address).or_default(),
+            Host::Name(name) => self.names.entry(name.into()).or_default(),
+        }
     }
 
     /// The action of the most specific route for a host (lower case, without port) and a path.
@@ -102,71 +97,33 @@ impl RouteTable {
 
     /// The action for one reading of a path.
     fn find(&self, host: Option<&[u8]>, path: &[u8]) -> Option<Action> {
-        let host = host.map(Host::new);
-        self.routes
-            .iter()
-            .find(|route| route.matches(host, path))
-            .map(|route| route.action)
-    }
-}
-
-impl Route {
-    /// Sorts the most specific first.
-    fn rank(&self) -> impl Ord + use<> {
-        let host = match &self.host {
-            Some(HostPattern::Exact(_) | HostPattern::Ipv6(_)) => (2, 0),
-            Some(HostPattern::Below(domain)) => (1, domain.len()),
-            None => (0, 0),
+        let of_host = match host.map(Host::new) {
+            Some(Host::Name(name)) => self.find_by_name(name, path),
+            Some(Host::Ipv6(address)) => self.addresses.get(&address).and_then(|it| it.find(path)),
+            None => None,
         };
-        Reverse((
-            host,
-            self.exact,
-            self.path.len(),
-            self.suffix.as_ref().map(|it| it.len()),
-        ))
+        of_host.or_else(|| self.any.find(path))
     }
 
-    fn matches(&self, host: Option<Host<'_>>, path: &[u8]) -> bool {
-        let host_matches = |pattern: &HostPattern| host.is_some_and(|host| pattern.matches(host));
-        self.host.as_ref().is_none_or(host_matches)
-            && self.path_matches(path)
-            && self
-                .suffix
-                .as_ref()
-                .is_none_or(|suffix| path.ends_with(suffix))
-    }
-
-    fn path_matches(&self, path: &[u8]) -> bool {
-        match path.strip_prefix(&*self.path) {
-            Some(rest) if self.exact => rest.is_empty(),
-            // A prefix of whole segments; `/` itself was stored as nothing and matches `*` too.
-            Some(rest) => rest.is_empty() || rest.starts_with(b"/") || self.path.is_empty(),
-            None => false,
-        }
+    fn find_by_name(&self, name: &[u8], path: &[u8]) -> Option<Action> {
+        let find = |tree: &Tree| tree.find(path);
+        self.names.get(name).and_then(find).or_else(|| {
+            // The longest domain first.
+            let mut domains = self
+                .domain_labels
+                .iter()
+                .filter_map(|&labels| above(name, labels));
+            domains.find_map(|domain| self.domains.get(domain).and_then(find))
+        })
     }
 }
 
-impl HostPattern {
-    fn new(host: &str) -> Self {
-        match host.strip_prefix('*') {
-            Some(domain) => Self::Below(domain.as_bytes().into()),
-            None => match Host::new(host.as_bytes()) {
-                Host::Ipv6(address) => Self::Ipv6(address),
-                Host::Name(name) => Self::Exact(name.into()),
-            },
-        }
-    }
-
-    fn matches(&self, host: Host<'_>) -> bool {
-        match (self, host) {
-            (Self::Exact(name), Host::Name(host)) => host == &**name,
-            (Self::Ipv6(address), Host::Ipv6(host)) => host == *address,
-            (Self::Below(domain), Host::Name(host)) => {
-                host.len() > domain.len() && host.ends_with(domain)
-            }
-            _ => false,
-        }
-    }
+/// The last so many labels of a name, with the dot before them; `None` if nothing stands there.
+fn above(name: &[u8], labels: usize) -> Option<&[u8]> {
+    let dots = (1..name.len()).rev().filter(|&at| name[at] == b'.');
+    dots.take(labels)
+        .nth(labels.checked_sub(1)?)
+        .map(|at| &name[at..])
 }
 
 /// A host, compared by meaning: an IPv6 address has many spellings.

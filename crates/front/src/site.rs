@@ -4,6 +4,7 @@
 //! flight keeps the site it began with when a reload puts another in its place. Only the
 //! turn-keeping of each upstream is mutable, and that is a worker's own.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_balance::{Balancer, Candidate};
@@ -72,9 +73,10 @@ impl Site {
         workers: usize,
         reusable: &mut Vec<Arc<Backend>>,
     ) -> Result<Self, String> {
-        let index = |name: &str| config.upstreams.iter().position(|it| it.name == name);
+        let names = config.upstreams.iter().map(|it| it.name.as_str());
+        let indices: HashMap<&str, usize> = names.zip(0..).collect();
         Ok(Self {
-            routes: RouteTable::new(&config.routes, index)?,
+            routes: RouteTable::new(&config.routes, |name| indices.get(name).copied())?,
             upstreams: config
                 .upstreams
                 .iter()

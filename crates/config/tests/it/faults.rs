@@ -86,15 +86,32 @@ fn a_file_that_cannot_be_read_is_named() {
             .to_string()
             .ends_with("line 2 is not UTF-8")
     );
-    std::fs::write(&path, "#".repeat(2 << 20)).unwrap();
+    std::fs::write(&path, "#".repeat((16 << 20) + 1)).unwrap();
     assert!(
         load(&path)
             .unwrap_err()
             .to_string()
-            .ends_with("it is larger than 1048576 bytes")
+            .ends_with("it is larger than 16777216 bytes")
     );
     assert!(matches!(
         load(directory.path()),
         Err(LoadError::Read { .. })
     ));
+}
+
+#[test]
+fn a_file_of_many_routes_is_read() {
+    let mut text = String::from(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[[upstream.app.backend]]\nurl = \"http://127.0.0.1:1\"\n",
+    );
+    for number in 0..20_000 {
+        text += &format!(
+            "[[route]]\nhost = \"h{number}.example.org\"\nupstream = \"app\"\n# {number:040}\n"
+        );
+    }
+    assert!(text.len() > 1 << 20);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("many.toml");
+    std::fs::write(&path, text).unwrap();
+    assert_eq!(load(&path).unwrap().config.routes.len(), 20_000);
 }

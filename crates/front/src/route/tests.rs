@@ -1,5 +1,10 @@
 //! The most specific route wins, and nothing else is guessed.
 
+mod linear;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
 use super::*;
 use crate::path;
 
@@ -226,4 +231,69 @@ fn an_unknown_upstream_is_named() {
             .as_deref(),
         Some("nine")
     );
+}
+
+#[test]
+fn wildcards_are_looked_up_by_label() {
+    let name = b"a.b.example.org";
+    for (labels, expected) in [
+        (0, None),
+        (1, Some(".org")),
+        (2, Some(".example.org")),
+        (3, Some(".b.example.org")),
+        (4, None),
+    ] {
+        assert_eq!(above(name, labels), expected.map(str::as_bytes));
+    }
+    assert_eq!(above(b"", 1), None);
+}
+
+#[test]
+fn a_path_of_many_segments_needs_no_stack() {
+    let deep = "/a".repeat(200_000);
+    let table = table(&[route(&[], &deep, "1"), route(&[], "/a", "2")]);
+    assert_eq!(find(&table, "h", &format!("{deep}/x")), Some(1));
+    assert_eq!(find(&table, "h", &deep[2..]), Some(2));
+}
+
+/// Routes of few hosts, segments and suffixes, so that many of them match one request.
+fn routes() -> impl Strategy<Value = Vec<RouteConfig>> {
+    let hosts = prop::sample::subsequence(
+        vec!["a.org", "b.a.org", "*.a.org", "*.b.a.org", "*.org", "[::1]"],
+        0..3,
+    );
+    let path = "(/(a|b|a%40|%2F|b%25)){0,3}/?";
+    let suffix = prop::option::weighted(0.3, "(\\.x|b|@|%40|5|%2F)");
+    let route = (hosts, path, any::<bool>(), suffix, 0usize..9);
+    let route = route.prop_map(|(hosts, path, exact, suffix, upstream)| RouteConfig {
+        hosts: hosts.into_iter().map(str::to_owned).collect(),
+        path: if path.is_empty() {
+            "/".to_owned()
+        } else {
+            path
+        },
+        exact,
+        suffix,
+        target: RouteTarget::Upstream(upstream.to_string()),
+    });
+    prop::collection::vec(route, 0..12)
+}
+
+proptest! {
+    /// The tables find what a look at each route finds.
+    #[test]
+    fn the_tree_decides_as_the_rules_say(
+        routes in routes(),
+        host in "(([ab]\\.){0,3}(a\\.)?org|\\[(::1|0:0::1|::2)\\]|a)",
+        path in "((/(a|b|a@|a%40|%2F|b%25|a\\.x|b;x|c)){0,4}/?|\\*)",
+    ) {
+        let table = table(&routes);
+        let path = if path.is_empty() { "/".to_owned() } else { path };
+        let path = path::normalise(&Bytes::from(path)).unwrap();
+        let host = host.as_bytes();
+        for path in std::iter::once(path.route().to_vec()).chain(path.readings()) {
+            let expected = linear::find(&routes, host, &path);
+            prop_assert_eq!(table.find(Some(host), &path), expected, "{:?}", path);
+        }
+    }
 }
