@@ -193,7 +193,8 @@ impl<'a> Exchange<'a> {
         let mut tried = Vec::new();
         let mut fresh = None;
         loop {
-            let Some(index) = fresh.or_else(|| upstream.pick(self.worker.index(), &tried)) else {
+            let pick = || upstream.pick(self.worker.index(), &tried, self.now());
+            let Some(index) = fresh.or_else(pick) else {
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 return Err(Failure::new(Culprit::Front, status, "no-backend"));
             };
@@ -243,6 +244,15 @@ impl<'a> Exchange<'a> {
         }
     }
 
+    /// When an attempt begins. The first follows at once upon the head.
+    fn now(&self) -> Instant {
+        if self.attempts <= 1 {
+            self.began
+        } else {
+            Instant::now()
+        }
+    }
+
     fn account_retry(&self, failed: &Failed, decision: Retry) {
         let (stage, reason) = (failed.stage, failed.failure.reason);
         let counters = self.worker.counters();
@@ -263,12 +273,7 @@ impl<'a> Exchange<'a> {
         outgoing: &Outgoing,
     ) -> Result<(), Failed> {
         let worker = self.worker.index();
-        // The first attempt follows at once upon the head.
-        let now = if self.attempts == 1 {
-            self.began
-        } else {
-            Instant::now()
-        };
+        let now = self.now();
         let reuse = match outgoing.method().is_idempotent() {
             _ if fresh => Reuse::Never,
             true => Reuse::Any,

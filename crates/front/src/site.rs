@@ -7,8 +7,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use catamaran_balance::{Balancer, Candidate};
+use catamaran_balance::{Members, Schedule};
 use catamaran_upstream::{Backend, BackendCounts, Group, Settings};
+use tokio::time::Instant;
 
 use crate::config::{BackendConfig, Config, Protocol, ServerConfig, UpstreamConfig};
 use crate::forwarded::Via;
@@ -32,8 +33,12 @@ pub(crate) struct Upstream {
     /// How much of the weight silence may put out, in percent.
     unwell_max: u8,
     pub(crate) retry_budget: SharedRetryBudget,
+    /// Whether there is an HTTP backend.
+    has_http: bool,
     /// One for each worker. The mutex is never contended: a worker is one thread.
-    turns: Box<[Mutex<Turns>]>,
+    schedules: Box<[Mutex<Schedule>]>,
+    /// What the schedules count time from.
+    built: Instant,
 }
 
 /// A backend as a member of an upstream: what this site says of it.
@@ -53,13 +58,6 @@ pub struct BackendStatus {
     pub backend: String,
     /// What its connections did and are doing, and how it fares.
     pub counts: BackendCounts,
-}
-
-#[derive(Debug)]
-struct Turns {
-    balancer: Balancer,
-    /// Kept between picks so that a pick allocates nothing.
-    candidates: Vec<Candidate>,
 }
 
 impl Site {
@@ -125,14 +123,8 @@ impl Site {
 
 impl Upstream {
     fn new(config: &UpstreamConfig, workers: usize, reusable: &mut Vec<Arc<Backend>>) -> Self {
-        let count = config.backends.len();
-        let turns = |worker| {
-            let balancer = Balancer::new(config.policy, count).starting_at(worker);
-            Mutex::new(Turns {
-                balancer,
-                candidates: Vec::with_capacity(count),
-            })
-        };
+        let weights = || config.backends.iter().map(|it| it.weight);
+        let schedule = |_| Mutex::new(Schedule::new(config.policy, weights(), fastrand::u64(..)));
         Self {
             name: config.name.clone(),
             members: config
@@ -143,7 +135,12 @@ impl Upstream {
             retries: config.retries,
             unwell_max: config.unwell_max,
             retry_budget: SharedRetryBudget::new(workers),
-            turns: (0..workers).map(turns).collect(),
+            has_http: config
+                .backends
+                .iter()
+                .any(|it| it.protocol == Protocol::Http),
+            schedules: (0..workers).map(schedule).collect(),
+            built: Instant::now(),
         }
     }
 
@@ -158,9 +155,7 @@ impl Upstream {
 
     /// Whether a backend is told about the client in header fields; AJP13 has its own.
     pub(crate) fn wants_forwarded_fields(&self) -> bool {
-        self.members
-            .iter()
-            .any(|member| member.settings.protocol == Protocol::Http)
+        self.has_http
     }
 
     /// Whether there is a backend that may be picked and was not tried yet.
@@ -169,43 +164,45 @@ impl Upstream {
         members.any(|(index, member)| !tried.contains(&index) && member.backend.share() > 0)
     }
 
-    /// Picks a backend that was not tried yet, by its share of the load.
-    pub(crate) fn pick(&self, worker: usize, tried: &[usize]) -> Option<usize> {
+    /// Picks a backend that was not tried yet, by its share of the load. `now` may be coarse.
+    pub(crate) fn pick(&self, worker: usize, tried: &[usize], now: Instant) -> Option<usize> {
         let picked = match &self.members[..] {
             [only] => (tried.is_empty() && only.backend.share() > 0).then_some(0),
-            _ => self.pick_by_turns(worker, tried),
+            members => {
+                let mut schedule = self.schedules[worker]
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                let now = now.saturating_duration_since(self.built);
+                let mut pick = |suspects| schedule.pick(&Asked { members, suspects }, tried, now);
+                // Those that are suspect are for want of others.
+                pick(false).or_else(|| pick(true))
+            }
         };
         if picked.is_none() && tried.is_empty() {
             self.members.iter().for_each(|member| member.backend.want());
         }
         picked
     }
+}
 
-    fn pick_by_turns(&self, worker: usize, tried: &[usize]) -> Option<usize> {
-        let mut turns = self.turns[worker]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let Turns {
-            balancer,
-            candidates,
-        } = &mut *turns;
-        let untried =
-            |index: usize, member: &Member| !tried.contains(&index) && member.backend.share() > 0;
-        let mut members = self.members.iter().enumerate();
-        // Those that are suspect are for want of others.
-        let suspects_too =
-            members.all(|(index, it)| it.backend.is_suspect() || !untried(index, it));
-        candidates.clear();
-        candidates.extend(self.members.iter().enumerate().map(|(index, member)| {
-            let share = member.backend.share();
-            Candidate {
-                weight: member.settings.weight,
-                share,
-                in_flight: member.backend.in_flight(),
-                eligible: untried(index, member) && (suspects_too || !member.backend.is_suspect()),
-            }
-        }));
-        balancer.pick(candidates)
+/// Members as a schedule asks about them.
+struct Asked<'a> {
+    members: &'a [Member],
+    /// Whether suspects may be picked.
+    suspects: bool,
+}
+
+impl Members for Asked<'_> {
+    fn share(&self, member: usize) -> u8 {
+        let backend = &self.members[member].backend;
+        if backend.is_suspect() && !self.suspects {
+            return 0;
+        }
+        backend.share()
+    }
+
+    fn in_flight(&self, member: usize) -> usize {
+        self.members[member].backend.in_flight()
     }
 }
 

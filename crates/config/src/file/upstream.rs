@@ -126,7 +126,7 @@ pub(super) static POLICY: Key<Choices<Policy>> = Key {
         preset: Preset::Value("\"round-robin\""),
         sample: "\"least-in-flight\"",
         effect: "How a backend is picked: in turn by weight, or the one with the fewest exchanges in \
-                 flight per weight.",
+                 flight per weight; among more than 32, the better of two random ones.",
         extremes: "In turn suits equal backends and equal requests. The fewest in flight suits \
                    requests of very different cost; a backend that fails fast attracts load.",
         elsewhere: "nginx `least_conn`; httpd `lbmethod`; mod_jk `method`",

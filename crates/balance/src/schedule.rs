@@ -1,0 +1,368 @@
+//! Whose turn it is: the members of one upstream, ordered by deadlines.
+//!
+//! The member with the earliest deadline is next. Each pick moves its deadline on by a step in
+//! inverse proportion to its weight, so that members are picked in proportion to their weights and
+//! heavy members are spread out. The order is kept in a heap: a pick costs the logarithm of the
+//! number of members. Members that may not be picked are taken out of the heap when a pick meets
+//! them; each pick looks at a few of them again, so that no pick looks at all members while there
+//! is one that may be picked.
+
+use std::collections::VecDeque;
+
+use fastrand::Rng;
+
+use crate::Policy;
+use crate::health::{Moment, SHARE_FULL};
+
+/// What a pick asks of an upstream's members, each named by its index. Nothing is asked of a member
+/// that is not considered.
+pub trait Members {
+    /// How much of its weight the member gets at present, in percent: less than 100 while it ramps
+    /// up ([`crate::health::share`]), 0 if it must not be picked. It is relative to the other
+    /// members: a member that is alone gets everything.
+    fn share(&self, member: usize) -> u8;
+
+    /// Exchanges in flight over all workers. Asked by [`Policy::LeastInFlight`] only.
+    fn in_flight(&self, member: usize) -> usize;
+}
+
+/// The order among the members of one upstream, on one worker.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    policy: Policy,
+    members: Vec<Member>,
+    /// The members that may be picked as far as is known: a heap, the earliest deadline first.
+    heap: Vec<usize>,
+    /// The members found out, the one looked at longest ago first.
+    out: VecDeque<usize>,
+    /// The sums of the weights up to each member, itself included.
+    sums: Vec<u64>,
+    rng: Rng,
+    /// When debts were last halved.
+    settled: Moment,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    weight: u32,
+    deadline: u64,
+    /// Where it is in the heap; [`OUT`] if it is not.
+    place: usize,
+}
+
+impl Schedule {
+    /// A schedule for members of these weights; 0 is treated as 1. `seed` gives the order that
+    /// turns begin in: workers with different seeds do not all begin with the same member.
+    #[must_use]
+    pub fn new(policy: Policy, weights: impl IntoIterator<Item = u32>, seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let mut sum = 0;
+        let mut sums = Vec::new();
+        let mut members = Vec::new();
+        for (place, weight) in weights.into_iter().enumerate() {
+            let weight = weight.max(1);
+            sum += u64::from(weight);
+            sums.push(sum);
+            members.push(Member {
+                weight,
+                deadline: rng.u64(0..step(weight, SHARE_FULL)),
+                place,
+            });
+        }
+        let mut schedule = Self {
+            policy,
+            heap: (0..members.len()).collect(),
+            out: VecDeque::with_capacity(members.len()),
+            members,
+            sums,
+            rng,
+            settled: Moment::ZERO,
+        };
+        schedule.order();
+        schedule
+    }
+
+    /// Picks a member that is not out and not in `tried`; `None` if there is none.
+    pub fn pick(&mut self, members: &impl Members, tried: &[usize], now: Moment) -> Option<usize> {
+        self.settle(members, now);
+        self.readmit(members, LOOKS);
+        if let Some(member) = self.choose(members, tried) {
+            return Some(member);
+        }
+        // Nobody is left: whoever has come back meanwhile must be found now.
+        self.readmit(members, self.out.len());
+        self.choose(members, tried)
+    }
+
+    fn choose(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
+        match self.policy {
+            Policy::RoundRobin => self.earliest(members, tried),
+            Policy::LeastInFlight if self.heap.len() > EXACT_MAX => {
+                let sampled = self.less_loaded_of_two(members, tried);
+                sampled.or_else(|| self.earliest(members, tried))
+            }
+            Policy::LeastInFlight => self.least_loaded(members, tried),
+        }
+    }
+
+    /// The member whose turn it is.
+    fn earliest(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
+        let mut skipped = Vec::new();
+        let found = loop {
+            let Some(&member) = self.heap.first() else {
+                break None;
+            };
+            match members.share(member) {
+                0 => self.put_out(member),
+                _ if tried.contains(&member) => {
+                    self.remove(member);
+                    skipped.push(member);
+                }
+                share => break Some((member, share)),
+            }
+        };
+        for member in skipped {
+            self.insert(member);
+        }
+        let (member, share) = found?;
+        self.charge(member, share);
+        Some(member)
+    }
+
+    /// The member with the fewest exchanges in flight for its weight, whose turn it is among equals.
+    fn least_loaded(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
+        let is_out = |member: &usize| members.share(*member) == 0;
+        let out: Vec<usize> = self.heap.iter().copied().filter(is_out).collect();
+        for member in out {
+            self.put_out(member);
+        }
+        let candidates = self.heap.iter().filter(|member| !tried.contains(member));
+        let loads = candidates.map(|&member| self.load(members, member));
+        let least = loads.min_by(|a, b| {
+            let deadline = |load: &Load| self.members[load.member].deadline;
+            a.compare(b).then_with(|| deadline(a).cmp(&deadline(b)))
+        })?;
+        self.charge(least.member, least.share);
+        Some(least.member)
+    }
+
+    /// The better of two random members, by weight; `None` if chance met too few that may be picked.
+    fn less_loaded_of_two(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
+        let one = self.sample(members, tried)?;
+        let other = self.sample(members, tried)?;
+        let (one, other) = (self.load(members, one), self.load(members, other));
+        let better = if other.compare(&one).is_lt() {
+            other
+        } else {
+            one
+        };
+        Some(better.member)
+    }
+
+    /// A random member, by its weight and share.
+    fn sample(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
+        let total = *self.sums.last()?;
+        for _ in 0..SAMPLES_MAX {
+            let point = self.rng.u64(0..total);
+            let member = self.sums.partition_point(|&sum| sum <= point);
+            match members.share(member) {
+                0 => self.put_out(member),
+                _ if tried.contains(&member) => {}
+                SHARE_FULL => return Some(member),
+                share if self.rng.u8(0..SHARE_FULL) < share => return Some(member),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn load(&self, members: &impl Members, member: usize) -> Load {
+        let share = members.share(member).max(1);
+        Load {
+            member,
+            share,
+            weight: u64::from(self.members[member].weight) * u64::from(share),
+            in_flight: members.in_flight(member),
+        }
+    }
+
+    /// Moves the member's next turn on.
+    fn charge(&mut self, member: usize, share: u8) {
+        let Member { weight, place, .. } = self.members[member];
+        self.members[member].deadline += step(weight, share);
+        if place != OUT {
+            self.sink(place);
+        }
+    }
+
+    /// Lets those that are no longer out among the next so many be picked again.
+    fn readmit(&mut self, members: &impl Members, looks: usize) {
+        for _ in 0..looks.min(self.out.len()) {
+            let Some(member) = self.out.pop_front() else {
+                return;
+            };
+            if members.share(member) == 0 {
+                self.out.push_back(member);
+                continue;
+            }
+            // What it did not get while it was out is not made up for.
+            let earliest = self.earliest_deadline();
+            let deadline = &mut self.members[member].deadline;
+            *deadline = (*deadline).max(earliest);
+            self.insert(member);
+        }
+    }
+
+    /// Once a second halves whatever a deadline is beyond one step from the earliest, as after a
+    /// time of a small share. Of a member that was just picked it is one step, which is no debt:
+    /// weights count however few requests there are.
+    fn settle(&mut self, members: &impl Members, now: Moment) {
+        let seconds = now.saturating_sub(self.settled).as_secs();
+        if seconds == 0 {
+            return;
+        }
+        self.settled = now;
+        let halvings = u32::try_from(seconds)
+            .unwrap_or(u32::MAX)
+            .min(u64::BITS - 1);
+        let earliest = self.earliest_deadline();
+        for (index, member) in self.members.iter_mut().enumerate() {
+            let turn = match members.share(index) {
+                0 => step(member.weight, SHARE_FULL),
+                share => step(member.weight, share),
+            };
+            // Counted from the earliest, so that no deadline ever grows too large.
+            let ahead = member.deadline.saturating_sub(earliest);
+            let debt = ahead.saturating_sub(turn);
+            member.deadline = ahead - debt + (debt >> halvings);
+        }
+        self.order();
+    }
+
+    /// The earliest deadline of those that may be picked.
+    fn earliest_deadline(&self) -> u64 {
+        self.heap
+            .first()
+            .map_or(0, |&member| self.members[member].deadline)
+    }
+
+    fn put_out(&mut self, member: usize) {
+        if self.members[member].place != OUT {
+            self.remove(member);
+            self.out.push_back(member);
+        }
+    }
+}
+
+/// The heap: each member's place is known, and no parent is later than its children.
+impl Schedule {
+    /// Makes a heap of whatever order there is.
+    fn order(&mut self) {
+        for place in (0..self.heap.len()).rev() {
+            self.members[self.heap[place]].place = place;
+            self.sink(place);
+        }
+    }
+
+    fn insert(&mut self, member: usize) {
+        let place = self.heap.len();
+        self.heap.push(member);
+        self.members[member].place = place;
+        self.rise(place);
+    }
+
+    fn remove(&mut self, member: usize) {
+        let place = std::mem::replace(&mut self.members[member].place, OUT);
+        self.heap.swap_remove(place);
+        if let Some(&moved) = self.heap.get(place) {
+            self.members[moved].place = place;
+            self.rise(place);
+            self.sink(self.members[moved].place);
+        }
+    }
+
+    fn rise(&mut self, mut place: usize) {
+        while place > 0 {
+            let parent = (place - 1) / 2;
+            if self.deadline(parent) <= self.deadline(place) {
+                return;
+            }
+            self.swap(place, parent);
+            place = parent;
+        }
+    }
+
+    fn sink(&mut self, mut place: usize) {
+        loop {
+            let left = 2 * place + 1;
+            let right = left + 1;
+            if left >= self.heap.len() {
+                return;
+            }
+            let earlier = if right < self.heap.len() && self.deadline(right) < self.deadline(left) {
+                right
+            } else {
+                left
+            };
+            if self.deadline(place) <= self.deadline(earlier) {
+                return;
+            }
+            self.swap(place, earlier);
+            place = earlier;
+        }
+    }
+
+    fn deadline(&self, place: usize) -> u64 {
+        self.members[self.heap[place]].deadline
+    }
+
+    fn swap(&mut self, one: usize, other: usize) {
+        self.heap.swap(one, other);
+        self.members[self.heap[one]].place = one;
+        self.members[self.heap[other]].place = other;
+    }
+}
+
+/// How loaded a member is.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    member: usize,
+    share: u8,
+    /// Its weight times its share.
+    weight: u64,
+    in_flight: usize,
+}
+
+impl Load {
+    /// Compares in flight per weight without division; the exchange to come counts as in flight,
+    /// so that among idle members the heavier is less loaded.
+    fn compare(&self, other: &Self) -> std::cmp::Ordering {
+        let scaled =
+            |own: &Self, other: &Self| (own.in_flight as u128 + 1) * u128::from(other.weight);
+        scaled(self, other).cmp(&scaled(other, self))
+    }
+}
+
+/// How far one pick moves a deadline.
+fn step(weight: u32, share: u8) -> u64 {
+    let effective = u64::from(weight) * u64::from(share.max(1));
+    (STEP * u64::from(SHARE_FULL) / effective).max(1)
+}
+
+/// The step of a member of weight 1.
+const STEP: u64 = 1 << 20;
+
+/// The place of a member that is not in the heap.
+const OUT: usize = usize::MAX;
+
+/// How many members that are out each pick looks at.
+const LOOKS: usize = 4;
+
+/// Up to so many members, the least loaded is found exactly.
+const EXACT_MAX: usize = 32;
+
+/// How often chance may meet members that may not be picked.
+const SAMPLES_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests;

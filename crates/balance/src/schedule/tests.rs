@@ -1,0 +1,299 @@
+//! Order, shares, what is out and what is tried, under any order of events.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Members as they are at one moment.
+#[derive(Clone, Debug, Default)]
+struct Now {
+    share: Vec<u8>,
+    in_flight: Vec<usize>,
+}
+
+impl Now {
+    fn all_up(count: usize) -> Self {
+        Self {
+            share: vec![SHARE_FULL; count],
+            in_flight: vec![0; count],
+        }
+    }
+}
+
+impl Members for Now {
+    fn share(&self, member: usize) -> u8 {
+        self.share[member]
+    }
+
+    fn in_flight(&self, member: usize) -> usize {
+        self.in_flight[member]
+    }
+}
+
+const START: Moment = Duration::ZERO;
+
+/// The heap is one, and each member is in it or out, at the place it believes.
+fn check(schedule: &Schedule) {
+    for (place, &member) in schedule.heap.iter().enumerate() {
+        assert_eq!(schedule.members[member].place, place);
+        let parent = place.saturating_sub(1) / 2;
+        assert!(schedule.deadline(parent) <= schedule.deadline(place));
+    }
+    for &member in &schedule.out {
+        assert_eq!(schedule.members[member].place, OUT);
+    }
+    let known = schedule.heap.len() + schedule.out.len();
+    assert_eq!(known, schedule.members.len());
+}
+
+/// How often each member is picked of `count` times, exchanges taking no time.
+fn counts(schedule: &mut Schedule, members: &Now, count: usize) -> Vec<usize> {
+    let mut counts = vec![0; members.share.len()];
+    for _ in 0..count {
+        let picked = schedule.pick(members, &[], START);
+        counts[picked.expect("somebody is up")] += 1;
+    }
+    check(schedule);
+    counts
+}
+
+fn round_robin(weights: &[u32], seed: u64) -> Schedule {
+    Schedule::new(Policy::RoundRobin, weights.iter().copied(), seed)
+}
+
+fn least(weights: &[u32], seed: u64) -> Schedule {
+    Schedule::new(Policy::LeastInFlight, weights.iter().copied(), seed)
+}
+
+#[test]
+fn equals_take_turns_and_workers_begin_anywhere() {
+    let members = Now::all_up(5);
+    let mut begun = [false; 5];
+    for seed in 0..64 {
+        let mut schedule = round_robin(&[1; 5], seed);
+        let order: Vec<_> = (0..10)
+            .filter_map(|_| schedule.pick(&members, &[], START))
+            .collect();
+        begun[order[0]] = true;
+        assert_eq!(order[..5], order[5..], "turns repeat");
+        assert_eq!(counts(&mut schedule, &members, 50), [10; 5]);
+    }
+    assert_eq!(begun, [true; 5]);
+}
+
+#[test]
+fn a_heavy_member_is_spread_out() {
+    let members = Now::all_up(3);
+    for seed in 0..64 {
+        let mut schedule = round_robin(&[5, 1, 1], seed);
+        let order: Vec<_> = (0..70)
+            .filter_map(|_| schedule.pick(&members, &[], START))
+            .collect();
+        let burst = order.split(|&member| member != 0).map(<[_]>::len).max();
+        assert!(burst <= Some(5), "{order:?}");
+    }
+}
+
+#[test]
+fn nobody_to_pick_is_none() {
+    for policy in [Policy::RoundRobin, Policy::LeastInFlight] {
+        let mut nobody = Schedule::new(policy, [], 1);
+        assert_eq!(nobody.pick(&Now::default(), &[], START), None);
+        let mut all_out = Schedule::new(policy, [1, 1], 1);
+        let mut members = Now {
+            share: vec![0, 0],
+            in_flight: vec![0, 0],
+        };
+        assert_eq!(all_out.pick(&members, &[], START), None);
+        assert_eq!(all_out.pick(&members, &[], START), None);
+        // Who comes back is picked at once when nobody else is there.
+        members.share[1] = 10;
+        assert_eq!(all_out.pick(&members, &[], START), Some(1));
+        assert_eq!(all_out.pick(&members, &[1], START), None);
+        members.share[0] = 10;
+        assert_eq!(all_out.pick(&members, &[1], START), Some(0));
+        check(&all_out);
+    }
+}
+
+#[test]
+fn what_was_tried_keeps_its_turn() {
+    let members = Now::all_up(3);
+    let mut schedule = round_robin(&[1; 3], 7);
+    let first = schedule.pick(&members, &[], START).unwrap();
+    let second = schedule.pick(&members, &[first], START).unwrap();
+    let third = schedule.pick(&members, &[first, second], START).unwrap();
+    assert_eq!(first + second + third, 3);
+    assert_eq!(schedule.pick(&members, &[0, 1, 2], START), None);
+    assert_eq!(counts(&mut schedule, &members, 30), [10; 3]);
+}
+
+#[test]
+fn a_share_scales_the_weight_and_who_is_alone_gets_all() {
+    let mut members = Now::all_up(2);
+    members.share[1] = 10;
+    let mut schedule = round_robin(&[1, 1], 3);
+    let counted = counts(&mut schedule, &members, 1100);
+    assert!(counted[1].abs_diff(100) <= 1, "{counted:?}");
+    members.share[0] = 0;
+    assert_eq!(counts(&mut schedule, &members, 5), [0, 5]);
+    // Nothing is made up for after a time out.
+    members.share = vec![100, 100];
+    let counted = counts(&mut schedule, &members, 100);
+    assert!(counted[0] >= 50 && counted[0] <= 70, "{counted:?}");
+}
+
+#[test]
+fn debt_of_a_small_share_is_forgotten_and_a_turn_is_not() {
+    let mut members = Now::all_up(2);
+    members.share[1] = 1;
+    let mut schedule = round_robin(&[1, 1], 3);
+    let in_debt = counts(&mut schedule, &members, 10);
+    assert_eq!(in_debt, [9, 1]);
+    // A hundred steps ahead, of which seven seconds leave less than one beyond its turn.
+    members.share[1] = 100;
+    let later = Duration::from_secs(7);
+    let mut counted = [0, 0];
+    for _ in 0..100 {
+        counted[schedule.pick(&members, &[], later).unwrap()] += 1;
+    }
+    assert!(counted[1] >= 48, "{counted:?}");
+    // One request each three seconds: weights count all the same.
+    let mut schedule = round_robin(&[3, 1], 5);
+    let mut counted = [0, 0];
+    for request in 0..400 {
+        let now = Duration::from_secs(3 * request);
+        counted[schedule.pick(&members, &[], now).unwrap()] += 1;
+    }
+    assert!(counted[1] >= 99 && counted[1] <= 101, "{counted:?}");
+}
+
+#[test]
+fn least_in_flight_weighs_the_load() {
+    let mut members = Now::all_up(3);
+    for (in_flight, expected) in [
+        ([1, 3, 2], 1),
+        ([0, 0, 0], 1),
+        ([0, 4, 1], 0),
+        ([1, 8, 0], 2),
+    ] {
+        members.in_flight = in_flight.to_vec();
+        let picked = least(&[1, 4, 1], 9).pick(&members, &[], START);
+        assert_eq!(picked, Some(expected), "{in_flight:?}");
+    }
+    // Nine of ten is less than one of a tenth.
+    members.in_flight = vec![8, 100, 0];
+    members.share = vec![100, 0, 10];
+    assert_eq!(least(&[1; 3], 9).pick(&members, &[], START), Some(0));
+}
+
+#[test]
+fn least_in_flight_takes_turns_among_equals() {
+    let members = Now::all_up(4);
+    assert_eq!(counts(&mut least(&[1; 4], 2), &members, 40), [10; 4]);
+}
+
+#[test]
+fn among_many_the_less_loaded_is_preferred() {
+    let count = 100;
+    let mut members = Now::all_up(count);
+    let mut schedule = least(&vec![1; count], 4);
+    // Nothing ends: after ten a member, two choices leave nobody far from ten.
+    for _ in 0..10 * count {
+        let picked = schedule.pick(&members, &[], START).unwrap();
+        members.in_flight[picked] += 1;
+    }
+    let extremes = (
+        members.in_flight.iter().min(),
+        members.in_flight.iter().max(),
+    );
+    assert!(
+        extremes.0 >= Some(&6) && extremes.1 <= Some(&13),
+        "{extremes:?}"
+    );
+}
+
+#[test]
+fn few_that_are_up_among_many_are_found() {
+    let mut members = Now::all_up(1000);
+    members.share = vec![0; 1000];
+    for policy in [Policy::RoundRobin, Policy::LeastInFlight] {
+        let mut schedule = Schedule::new(policy, vec![1; 1000], 8);
+        members.share[123] = 100;
+        assert_eq!(schedule.pick(&members, &[], START), Some(123));
+        members.share[456] = 100;
+        // A few of those that are out are looked at with each pick.
+        let picked = (0..1000 / LOOKS + 2).filter_map(|_| schedule.pick(&members, &[], START));
+        assert!(picked.collect::<Vec<_>>().contains(&456));
+        check(&schedule);
+        members.share[456] = 0;
+    }
+}
+
+proptest! {
+    /// Each member gets its weight of the picks, within 1 % of the weight or a single pick.
+    #[test]
+    fn round_robin_gives_each_its_weight(
+        weights in prop::collection::vec(1u32..=1000, 1..50),
+        seed in any::<u64>(),
+    ) {
+        let members = Now::all_up(weights.len());
+        let round: u32 = weights.iter().sum();
+        let mut schedule = round_robin(&weights, seed);
+        let counted = counts(&mut schedule, &members, 2 * round as usize);
+        for (count, weight) in counted.iter().zip(&weights) {
+            let wanted = 2 * *weight as usize;
+            let allowed = 1 + wanted.div_ceil(100);
+            prop_assert!(count.abs_diff(wanted) <= allowed, "{counted:?} for {weights:?}");
+        }
+    }
+
+    /// Two choices among many that are equally loaded are proportional to the weights.
+    #[test]
+    fn random_choices_are_weighted(seed in any::<u64>()) {
+        let weights: Vec<u32> = (0..40).map(|index| 1 + index % 4).collect();
+        let members = Now::all_up(40);
+        let mut schedule = least(&weights, seed);
+        let mut by_weight = [0; 4];
+        for _ in 0..20_000 {
+            let member = schedule.sample(&members, &[]).unwrap();
+            by_weight[member % 4] += 1;
+        }
+        for (index, count) in by_weight.iter().enumerate() {
+            // Six standard deviations.
+            let wanted = 2000 * (index + 1);
+            prop_assert!(wanted.abs_diff(*count) < 420, "{by_weight:?}");
+        }
+    }
+
+    /// Whatever happens: who is picked may be picked, and if anybody may be, somebody is.
+    #[test]
+    fn a_pick_may_be_picked(
+        rounds in prop::collection::vec(
+            (prop::collection::vec((0u8..4, 0usize..5), 40), 0u64..4000, 0usize..40),
+            1..60,
+        ),
+        count in 1usize..40,
+        least in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let policy = if least { Policy::LeastInFlight } else { Policy::RoundRobin };
+        let mut schedule = Schedule::new(policy, (0..count as u32).map(|it| it % 7), seed);
+        let mut now = START;
+        for (states, passed, tried) in rounds {
+            let members = Now {
+                share: states.iter().map(|(share, _)| [0, 10, 55, 100][usize::from(*share)]).collect(),
+                in_flight: states.iter().map(|(_, in_flight)| *in_flight).collect(),
+            };
+            now += Duration::from_millis(passed);
+            let may = |member: usize| members.share[member] > 0 && member != tried;
+            match schedule.pick(&members, &[tried], now) {
+                Some(member) => prop_assert!(may(member)),
+                None => prop_assert!(!(0..count).any(may)),
+            }
+            check(&schedule);
+        }
+    }
+}
