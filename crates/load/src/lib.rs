@@ -22,6 +22,7 @@ mod stop;
 mod stream;
 pub mod timeline;
 mod tls;
+pub mod versus;
 mod worker;
 
 pub use catamaran_stats::Histogram;

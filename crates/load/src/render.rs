@@ -13,6 +13,7 @@ mod page;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod text;
+pub mod versus;
 mod warning;
 
 use std::time::Duration;
@@ -84,6 +85,11 @@ pub fn hdr_log(report: &Report) -> Vec<u8> {
 /// What happened, and what it means or what to do.
 pub(crate) fn warning_text(warning: &Warning) -> String {
     warning::text(warning)
+}
+
+/// Its name in files: kebab-case, never changed.
+pub(crate) fn warning_token(warning: &Warning) -> &'static str {
+    warning::token(warning)
 }
 
 /// A count per second, zero in no time.

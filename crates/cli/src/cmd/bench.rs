@@ -16,6 +16,7 @@ mod refusal;
 mod target;
 mod typed;
 mod url;
+mod versus;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -116,6 +117,7 @@ fn mode_and_line(arguments: Vec<OsString>) -> Result<(Mode, Vec<String>), Failur
 /// Does what the line asks for. `name` is what ab calls itself.
 fn bench(name: &str, mode: Mode, line: &[String]) -> Result<ExitCode, Failure> {
     match typed::read(line, mode) {
+        Ok(Asked::Run(typed)) if typed.versus.is_some() => versus::run(name, *typed),
         Ok(Asked::Run(typed)) => load(name, &typed),
         Ok(Asked::Help) if mode == Mode::Ab => {
             write!(io::stderr(), "{}", help::ab_usage(name))?;

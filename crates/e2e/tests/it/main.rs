@@ -14,6 +14,7 @@ mod application;
 mod bench;
 mod bench_gate;
 mod bench_report;
+mod bench_versus;
 mod bodies;
 mod commands;
 mod concurrency;

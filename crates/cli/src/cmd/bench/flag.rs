@@ -69,6 +69,7 @@ pub(super) enum Id {
     Spacing,
     Urls,
     Seed,
+    Versus,
     Method,
     Head,
     Post,
@@ -174,7 +175,7 @@ use Group::{Checks, Connection, Load, Output, Request, Tls};
 use Value::{Attached, Needed, No};
 
 #[rustfmt::skip]
-pub(super) static FLAGS: [Flag; 62] = [
+pub(super) static FLAGS: [Flag; 63] = [
     flag(Id::Requests, Some('n'), "requests", Needed("N"),
         (Load, "Requests in all, such as 1000 or 100k [default: 1, unless a duration is given]")),
     flag(Id::Concurrency, Some('c'), "concurrency", Needed("N"),
@@ -209,6 +210,9 @@ pub(super) static FLAGS: [Flag; 62] = [
         (Load, "More URLs, one a line, asked for in turn; - is standard input")),
     flag(Id::Seed, None, "seed", Needed("N"),
         (Load, "What the schedule's random numbers start from [default: 1]")),
+    flag(Id::Versus, None, "versus", Needed("URL"),
+        (Load, "Compare with this URL: both take turns in short blocks, and the ratios within pairs \
+                of blocks are judged [duration: 12s]")),
 
     flag(Id::Method, Some('m'), "method", Needed("METHOD"),
         (Request, "The method, any word")),

@@ -312,7 +312,7 @@ fn write_our_files(
     let (output, subject) = (&typed.output, &prepared.subject);
     if let Some(Sink::File(path)) = &output.json {
         let text = json_of(prepared, report, gate);
-        fs::write(path, text).map_err(|error| cannot_write(path, &error))?;
+        write(path, &text)?;
     }
     if let Some(Sink::File(path)) = &output.csv {
         let row = render::csv::row(report, subject);
@@ -323,6 +323,11 @@ fn write_our_files(
         fs::write(path, log).map_err(|error| cannot_write(path, &error))?;
     }
     Ok(())
+}
+
+/// Writes a file of ours.
+pub(super) fn write(path: &str, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| cannot_write(path, &error))
 }
 
 /// Runs add up in one file, below one header.

@@ -51,6 +51,8 @@ pub(super) enum Refusal {
     NeedsRate(&'static str),
     #[error("--fail-if {text:?} is no condition: {fault}")]
     Condition { text: String, fault: ConditionFault },
+    #[error("--versus compares for a --duration with -c or --rate: it does not go with {0}")]
+    NotWithVersus(&'static str),
     #[error("--waive goes with --fail-if only")]
     NeedsCondition,
     #[error("--warmup-max goes with --warmup auto only")]

@@ -37,6 +37,8 @@ pub(super) struct Typed {
     pub(super) variable_length: bool,
     pub(super) receive_errors: bool,
     pub(super) gate: Gate,
+    /// The URL to compare with.
+    pub(super) versus: Option<String>,
     pub(super) output: Output,
 }
 
@@ -194,6 +196,7 @@ impl Typed {
             variable_length: false,
             receive_errors: false,
             gate: Gate::default(),
+            versus: None,
             output: Output::default(),
         }
     }
@@ -313,6 +316,7 @@ impl Typed {
             Id::CaCert => self.tls.roots = Some(file(text)?),
             Id::VariableLength => self.variable_length = true,
             Id::ReceiveErrors => self.receive_errors = true,
+            Id::Versus => self.versus = owned(),
             Id::FailIf => self.gate.conditions.push(condition(text)?),
             Id::Waive => {
                 for each in text.split(',') {

@@ -1,0 +1,141 @@
+//! `--versus`: runs the blocks of a comparison in turn and says what came of it.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use catamaran_load::plan::{Plan, WarmUp};
+use catamaran_load::render::versus;
+use catamaran_load::report::{Ending, Report};
+use catamaran_load::versus::{Duel, TOO_FEW};
+use indicatif::ProgressBar;
+
+use super::output;
+use super::plan;
+use super::refusal::Refusal;
+use super::typed::{Sink, Typed};
+use super::{TICK, catch_interrupts, refuse};
+use crate::descriptors;
+use crate::failure::Failure;
+
+/// Compares the URLs that were typed with the one of `--versus`.
+pub(super) fn run(name: &str, mut typed: Typed) -> Result<ExitCode, Failure> {
+    let mode = typed.mode;
+    let duel = match duel(&mut typed) {
+        Ok(duel) => duel,
+        Err(refusal) => return refuse(name, mode, &refusal),
+    };
+    output::check_files(&typed)?;
+    let interrupted = catch_interrupts(mode)?;
+    descriptors::raise_limit();
+    let is_shown = !typed.output.quiet && io::stderr().is_terminal();
+    let duel = match fight(duel, is_shown, &interrupted) {
+        Ok(duel) => duel,
+        Err(End::Refused(refusal)) => return refuse(name, mode, &refusal),
+        Err(End::Failed(message)) => return Err(Failure::Fault(message)),
+    };
+    let result = duel.finish();
+    let json = versus::json(&result);
+    let text = match typed.output.json {
+        Some(Sink::Stdout) => &json,
+        _ => &versus::text(&result),
+    };
+    io::stdout().lock().write_all(text.as_bytes())?;
+    if let Some(Sink::File(path)) = &typed.output.json {
+        output::write(path, &json)?;
+    }
+    let has_verdict = result
+        .measures
+        .iter()
+        .any(|measure| measure.verdict != TOO_FEW);
+    let is_whole = !interrupted.load(Ordering::Relaxed);
+    Ok(ExitCode::from(match (is_whole, has_verdict) {
+        (false, _) => INTERRUPTED,
+        (true, true) => 0,
+        (true, false) => UNDECIDED,
+    }))
+}
+
+/// Why a comparison ends before its time.
+#[derive(Debug)]
+enum End {
+    Refused(Refusal),
+    /// A block could not be run, in words.
+    Failed(String),
+}
+
+/// Both plans, and how long.
+fn duel(typed: &mut Typed) -> Result<Duel, Refusal> {
+    refuse_what_does_not_go_with(typed)?;
+    let span = typed.load.duration.get_or_insert(DURATION).to_owned();
+    let other = typed.versus.take().unwrap_or_default();
+    let one = plan::prepare(typed)?;
+    typed.urls = vec![other];
+    let other = plan::prepare(typed)?;
+    let urls = [one.subject.url, other.subject.url];
+    Ok(Duel::new(urls, [one.plan, other.plan], span))
+}
+
+fn refuse_what_does_not_go_with(typed: &Typed) -> Result<(), Refusal> {
+    let load = &typed.load;
+    let output = &typed.output;
+    for (is_there, flag) in [
+        (load.requests.is_some(), "-n"),
+        (!load.stages.is_empty(), "--stage"),
+        (load.ramp.is_some(), "--ramp"),
+        (load.warm_up != WarmUp::None, "--warmup"),
+        (!typed.gate.conditions.is_empty(), "--fail-if"),
+        (output.csv.is_some(), "--csv"),
+        (output.hdr.is_some(), "--hdr"),
+        (output.gnuplot.is_some(), "-g"),
+        (output.percentiles.is_some(), "-e"),
+    ] {
+        if is_there {
+            return Err(Refusal::NotWithVersus(flag));
+        }
+    }
+    Ok(())
+}
+
+/// Runs all blocks, or those up to the interrupt.
+fn fight(mut duel: Duel, is_shown: bool, interrupted: &AtomicBool) -> Result<Duel, End> {
+    let mut bar = None;
+    while let Some(plan) = duel.next_plan() {
+        let report = block(plan, interrupted).map_err(End::Refused)?;
+        if let Ending::Failure(error) = &report.ending {
+            return Err(End::Failed(error.message.clone()));
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
+        duel.add(&report);
+        if is_shown {
+            let bar = bar.get_or_insert_with(|| ProgressBar::new(duel.blocks() as u64));
+            bar.set_position(duel.done() as u64);
+        }
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    Ok(duel)
+}
+
+fn block(plan: Plan, interrupted: &AtomicBool) -> Result<Report, Refusal> {
+    let mut running = catamaran_load::start(plan)?;
+    let stopper = running.stopper();
+    while !running.wait(TICK) {
+        if interrupted.load(Ordering::Relaxed) {
+            stopper.stop();
+        }
+    }
+    Ok(running.finish())
+}
+
+/// How long a comparison is, if nobody says: twelve pairs of half a second each.
+const DURATION: Duration = Duration::from_secs(12);
+
+/// Ended by a signal, as a shell says it of SIGINT.
+const INTERRUPTED: u8 = 130;
+
+const UNDECIDED: u8 = 3;

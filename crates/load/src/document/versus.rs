@@ -1,0 +1,94 @@
+//! Two targets compared in one run, as `bench --versus --json` has it.
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the keys' meanings.
+pub const SCHEMA: &str = "catamaran-bench-versus/1";
+
+/// A comparison of two targets, `a` and `b`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Versus {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The URL of `a`.
+    pub a: String,
+    /// The URL of `b`.
+    pub b: String,
+    /// When the first block began, in Unix time.
+    pub started_at_s: f64,
+    /// How long a block is, its lead included.
+    pub block_s: f64,
+    /// How long of it is left out, so that connections are there.
+    pub lead_s: f64,
+    /// Pairs of blocks that were measured.
+    pub pairs: usize,
+    /// What was compared.
+    pub measures: Vec<Measure>,
+    /// Every block, in the order of the run.
+    pub blocks: Vec<Block>,
+    /// What would fool a reader who is not told.
+    pub warnings: Vec<Warning>,
+    /// All in one sentence.
+    pub sentence: String,
+}
+
+/// One measure of both.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measure {
+    /// `rate`, `p50`, `p99` or `errors`.
+    pub measure: String,
+    /// `requests/s`, `ms` or `share`.
+    pub unit: String,
+    /// The median of the blocks of `a`; `None`: there was nothing to measure.
+    pub a: Option<f64>,
+    /// The same of `b`.
+    pub b: Option<f64>,
+    /// Pairs that have a ratio.
+    pub pairs: usize,
+    /// The median of the pairs' ratios, `a` by `b`; `None`: too few pairs, or infinite.
+    pub ratio: Option<f64>,
+    /// The lower end of its interval.
+    pub low: Option<f64>,
+    /// The upper end; `None`: infinite, or too few pairs.
+    pub high: Option<f64>,
+    /// How surely the interval holds the true ratio, exactly.
+    pub level: Option<f64>,
+    /// The probability of such ratios without a difference (two-sided sign test).
+    pub p: f64,
+    /// `differs`, `suggests` (but not beside the other measures), `none-shown`, `too-few`.
+    pub verdict: String,
+    /// Why there is no verdict.
+    pub reason: Option<String>,
+}
+
+/// One block of one target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Block {
+    /// The pair's number, from 0.
+    pub pair: usize,
+    /// `a` or `b`.
+    pub target: String,
+    /// Requests that were begun or due.
+    pub requests: u64,
+    /// Complete answers per second.
+    pub requests_per_s: f64,
+    /// The median latency, corrected where there is a schedule; `None` without answers.
+    pub p50_ms: Option<f64>,
+    /// The 99th percentile.
+    pub p99_ms: Option<f64>,
+    /// The share of requests that failed, had no answer or were not answered 2xx.
+    pub errors: f64,
+}
+
+/// A warning, and in how many blocks it came.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Its token.
+    pub kind: String,
+    /// Its text in the first block that has it.
+    pub text: String,
+    /// Blocks of `a` that have it.
+    pub a: usize,
+    /// Blocks of `b` that have it.
+    pub b: usize,
+}

@@ -1,0 +1,81 @@
+//! A comparison of two targets, for people and for programs.
+
+use super::page::Page;
+use crate::document::versus::{Measure, Versus};
+
+/// The text: what was found first, then the figures.
+pub fn text(versus: &Versus) -> String {
+    let mut page = Page::default();
+    page.line(&versus.sentence);
+    page.gap();
+    page.line(format_args!("A: {}", versus.a));
+    page.line(format_args!("B: {}", versus.b));
+    page.line(format_args!(
+        "{} pairs of blocks of {:.0} ms, in mirrored order; medians of blocks, and of the ratios \
+         within pairs",
+        versus.pairs,
+        versus.block_s * 1000.0
+    ));
+    page.gap();
+    page.line(format!(
+        "{:8}{:>14}{:>14}{:>9}  {:20}{}",
+        "", "A", "B", "A / B", "interval", "verdict"
+    ));
+    for measure in &versus.measures {
+        row(&mut page, measure);
+    }
+    if !versus.warnings.is_empty() {
+        page.gap();
+    }
+    for warning in &versus.warnings {
+        page.line(format_args!(
+            "WARNING: in {} blocks of A and {} of B: {}",
+            warning.a, warning.b, warning.text
+        ));
+    }
+    page.into_text()
+}
+
+/// One object, indented, with a line end.
+pub fn json(versus: &Versus) -> String {
+    let mut text = serde_json::to_string_pretty(versus).expect("all keys are strings");
+    text.push('\n');
+    text
+}
+
+fn row(page: &mut Page, measure: &Measure) {
+    let value = |value: Option<f64>| {
+        value.map_or_else(
+            || "-".to_owned(),
+            |value| match measure.unit.as_str() {
+                "ms" => format!("{value:.3} ms"),
+                "share" => format!("{:.4} %", value * 100.0),
+                _ => format!("{value:.1}/s"),
+            },
+        )
+    };
+    let number = |value: Option<f64>| value.map_or_else(|| "∞".to_owned(), |it| format!("{it:.3}"));
+    let has_interval = measure.level.is_some();
+    let (ratio, interval) = if has_interval {
+        let interval = format!("[{} .. {}]", number(measure.low), number(measure.high));
+        (number(measure.ratio), interval)
+    } else {
+        ("-".to_owned(), String::new())
+    };
+    let verdict = match measure.verdict.as_str() {
+        "differs" => "differs",
+        "suggests" => "suggested, but not beside the other measures",
+        "none-shown" => "no difference shown",
+        _ => "no verdict",
+    };
+    let line = format!(
+        "{:8}{:>14}{:>14}{ratio:>9}  {interval:20}{verdict}",
+        measure.measure,
+        value(measure.a),
+        value(measure.b)
+    );
+    page.line(line);
+    if let Some(reason) = &measure.reason {
+        page.line(format_args!("{:8}{reason}", ""));
+    }
+}

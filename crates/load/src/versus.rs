@@ -1,0 +1,332 @@
+//! Two targets compared fairly in one run.
+//!
+//! Runs one after the other differ by what else the machine does. So both targets take turns in
+//! short blocks: a pair of blocks has both, in random order, and the next pair is its mirror.
+//! The ratios within the pairs are compared, whose median has an interval by order statistics. Of
+//! a single run each, a difference is nothing.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use catamaran_stats::{blocks::mirrored, is_quotable, order};
+
+use crate::{
+    document::versus::{Block, Measure, SCHEMA, Versus, Warning as WarningFacts},
+    plan::{Plan, Stop, WarmUp},
+    render::{warning_text, warning_token},
+    report::{Report, Warning},
+};
+
+/// A comparison under way: what is to be run next, and what came of the blocks so far.
+#[derive(Debug)]
+pub struct Duel {
+    urls: [String; 2],
+    plans: [Plan; 2],
+    span: Duration,
+    /// The targets in the order in which they are run, two for each pair.
+    order: Vec<usize>,
+    blocks: Vec<Block>,
+    warnings: Vec<WarningFacts>,
+    started_at_s: Option<f64>,
+}
+
+/// How long a block is in a run of `span`.
+#[must_use]
+pub fn block(span: Duration) -> Duration {
+    (span / BLOCKS).clamp(BLOCK_MIN, BLOCK_MAX)
+}
+
+/// Whole pairs of blocks in a run of `span`.
+#[must_use]
+pub fn pairs(span: Duration) -> usize {
+    let pair = 2 * block(span).as_nanos();
+    usize::try_from(span.as_nanos() / pair)
+        .unwrap_or(PAIRS_MAX)
+        .min(PAIRS_MAX)
+}
+
+impl Duel {
+    /// Of two targets with their URLs and plans, in a run of `span`. Of the plans, when they end
+    /// and what they leave out is set here.
+    #[must_use]
+    pub fn new(urls: [String; 2], plans: [Plan; 2], span: Duration) -> Self {
+        let order = mirrored(2, pairs(span), plans[0].seed);
+        Self {
+            urls,
+            plans,
+            span,
+            order: order.concat(),
+            blocks: Vec::new(),
+            warnings: Vec::new(),
+            started_at_s: None,
+        }
+    }
+
+    /// The plan of the next block; `None`: all are done.
+    pub fn next_plan(&self) -> Option<Plan> {
+        let target = *self.order.get(self.blocks.len())?;
+        let (block, lead) = (block(self.span), lead(self.span));
+        let plan = self.plans[target].clone();
+        Some(Plan {
+            warm_up: WarmUp::For(lead),
+            stop: Stop {
+                requests: None,
+                duration: Some(block.saturating_sub(lead)),
+                ..plan.stop
+            },
+            // Both of a pair meet the same schedule.
+            seed: plan.seed.wrapping_add((self.blocks.len() / 2) as u64),
+            ..plan
+        })
+    }
+
+    /// How many blocks there are in all.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.order.len()
+    }
+
+    /// How many blocks are done.
+    #[must_use]
+    pub fn done(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Takes the report of the block whose plan was given last.
+    pub fn add(&mut self, report: &Report) {
+        let Some(&target) = self.order.get(self.blocks.len()) else {
+            return;
+        };
+        let started = report
+            .started_at
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        self.started_at_s.get_or_insert(started.as_secs_f64());
+        for warning in report.warnings.iter().filter(|warning| matters(warning)) {
+            self.warn(target, warning);
+        }
+        self.blocks
+            .push(block_of(report, self.blocks.len() / 2, target));
+    }
+
+    /// What came of it.
+    #[must_use]
+    pub fn finish(self) -> Versus {
+        let measures = judge(&self.blocks);
+        let sentence = sentence(&measures, self.blocks.len() / 2);
+        let [a, b] = self.urls;
+        Versus {
+            schema: SCHEMA.to_owned(),
+            a,
+            b,
+            started_at_s: self.started_at_s.unwrap_or(0.0),
+            block_s: block(self.span).as_secs_f64(),
+            lead_s: lead(self.span).as_secs_f64(),
+            pairs: self.blocks.len() / 2,
+            measures,
+            blocks: self.blocks,
+            warnings: self.warnings,
+            sentence,
+        }
+    }
+
+    fn warn(&mut self, target: usize, warning: &Warning) {
+        let kind = warning_token(warning);
+        let known = self.warnings.iter().position(|known| known.kind == kind);
+        let at = known.unwrap_or_else(|| {
+            self.warnings.push(WarningFacts {
+                kind: kind.to_owned(),
+                text: warning_text(warning),
+                a: 0,
+                b: 0,
+            });
+            self.warnings.len() - 1
+        });
+        let [first, second] = [usize::from(target == 0), usize::from(target == 1)];
+        self.warnings[at].a += first;
+        self.warnings[at].b += second;
+    }
+}
+
+/// Whether a warning of a block says something of the comparison: that a block is short is known.
+fn matters(warning: &Warning) -> bool {
+    !matches!(
+        warning,
+        Warning::Short
+            | Warning::FewSamples { .. }
+            | Warning::LittlesLaw { .. }
+            | Warning::NotSteady(_)
+    )
+}
+
+/// What is left out of each block, so that its connections are there.
+fn lead(span: Duration) -> Duration {
+    block(span) / 10
+}
+
+fn block_of(report: &Report, pair: usize, target: usize) -> Block {
+    let counts = &report.counts;
+    let errors = counts.failed + counts.non_2xx + report.unfinished.total();
+    let percentile = |percent: f64| {
+        let latency = match &report.latency.corrected {
+            Some(corrected) => corrected.percentile(percent).at_least,
+            None => report.latency.total.percentile(percent),
+        };
+        (counts.completed > 0).then_some(latency.as_secs_f64() * 1000.0)
+    };
+    Block {
+        pair,
+        target: ["a", "b"][target].to_owned(),
+        requests: counts.started,
+        requests_per_s: report.in_span.completed as f64 / report.elapsed.as_secs_f64().max(1e-9),
+        p50_ms: percentile(50.0),
+        p99_ms: percentile(99.0),
+        errors: errors as f64 / counts.started.max(1) as f64,
+    }
+}
+
+/// A measure of a block, if the block has it.
+type Value = fn(&Block) -> Option<f64>;
+
+const MEASURES: [(&str, &str, Value); 4] = [
+    ("rate", "requests/s", |block| Some(block.requests_per_s)),
+    ("p50", "ms", |block| block.p50_ms),
+    ("p99", "ms", |block| {
+        block.p99_ms.filter(|_| is_quotable(99.0, block.requests))
+    }),
+    ("errors", "share", |block| Some(block.errors)),
+];
+
+/// Compares the blocks, of which each two are a pair.
+fn judge(blocks: &[Block]) -> Vec<Measure> {
+    let mut measures: Vec<Measure> = MEASURES.iter().map(|it| measure(it, blocks)).collect();
+    // Among several measures one looks different by chance soon.
+    let claims: Vec<usize> = (0..measures.len())
+        .filter(|&at| measures[at].p < 1.0)
+        .collect();
+    let probabilities: Vec<f64> = claims.iter().map(|&at| measures[at].p).collect();
+    let holds = order::holm(&probabilities, LEVEL);
+    for (&at, holds) in claims.iter().zip(holds) {
+        if measures[at].verdict == DIFFERS && !holds {
+            measures[at].verdict = SUGGESTS.to_owned();
+        }
+    }
+    measures
+}
+
+fn measure(&(name, unit, value): &(&str, &str, Value), blocks: &[Block]) -> Measure {
+    let of = |target: &str| {
+        let blocks = blocks.iter().filter(|block| block.target == target);
+        let values: Vec<f64> = blocks.filter_map(value).collect();
+        catamaran_stats::Spread::of(&values).map(|spread| spread.median)
+    };
+    let ratios: Vec<f64> = blocks
+        .chunks_exact(2)
+        .filter_map(|pair| ratio(pair, value))
+        .collect();
+    let interval = order::median_interval(&ratios, LEVEL);
+    let pairs = blocks.len() / 2;
+    let (verdict, reason) = match interval {
+        None => (TOO_FEW, Some(too_few(name, pairs, ratios.len()))),
+        Some(interval) if interval.excludes(1.0) => (DIFFERS, None),
+        Some(_) => (NONE_SHOWN, None),
+    };
+    let finite = |value: f64| value.is_finite().then_some(value);
+    Measure {
+        measure: name.to_owned(),
+        unit: unit.to_owned(),
+        a: of("a"),
+        b: of("b"),
+        pairs: ratios.len(),
+        ratio: interval.and_then(|it| finite(it.median)),
+        low: interval.and_then(|it| finite(it.low)),
+        high: interval.and_then(|it| finite(it.high)),
+        level: interval.map(|it| it.level),
+        p: order::sign_test(&ratios),
+        verdict: verdict.to_owned(),
+        reason,
+    }
+}
+
+/// `a` by `b`; `None` if one of them has no value. Nothing by nothing is 1: they do not differ.
+fn ratio(pair: &[Block], value: Value) -> Option<f64> {
+    let of = |target: &str| {
+        pair.iter()
+            .find(|block| block.target == target)
+            .and_then(value)
+    };
+    let (a, b) = (of("a")?, of("b")?);
+    Some(if a == b { 1.0 } else { a / b })
+}
+
+fn too_few(name: &str, pairs: usize, found: usize) -> String {
+    let wanted = order::count_min(LEVEL);
+    if pairs < wanted {
+        return format!(
+            "{pairs} pairs of blocks say nothing, {wanted} are needed: --duration {:.1}s or more",
+            (2 * BLOCK_MIN).as_secs_f64() * wanted as f64
+        );
+    }
+    let what = match name {
+        "p99" => "1,000 requests in both blocks, which a longer --duration or more clients give",
+        _ => "answers in both blocks",
+    };
+    format!("{found} of {pairs} pairs have {what}; {wanted} are needed")
+}
+
+fn sentence(measures: &[Measure], pairs: usize) -> String {
+    let of = |verdict: &str| {
+        let found = measures.iter().filter(|measure| measure.verdict == verdict);
+        found.map(claim).collect::<Vec<_>>().join("; ")
+    };
+    let (differs, suggests) = (of(DIFFERS), of(SUGGESTS));
+    if !differs.is_empty() {
+        format!("A has {differs}.")
+    } else if !suggests.is_empty() {
+        format!(
+            "No difference shown. Suggested, but not beside the other measures: A has {suggests}."
+        )
+    } else if measures.iter().all(|measure| measure.verdict == TOO_FEW) {
+        let reason = measures.first().and_then(|measure| measure.reason.clone());
+        format!("No verdict: {}.", reason.unwrap_or_default())
+    } else {
+        format!("No difference shown in {pairs} pairs of blocks.")
+    }
+}
+
+fn claim(measure: &Measure) -> String {
+    let number = |value: Option<f64>| value.map_or_else(|| "∞".to_owned(), |it| format!("{it:.3}"));
+    format!(
+        "{} times the {} of B [{} .. {}]",
+        number(measure.ratio),
+        measure.measure,
+        number(measure.low),
+        number(measure.high)
+    )
+}
+
+/// A difference that holds beside the other measures.
+pub const DIFFERS: &str = "differs";
+
+/// A difference that does not.
+pub const SUGGESTS: &str = "suggests";
+
+/// The interval has 1 in it.
+pub const NONE_SHOWN: &str = "none-shown";
+
+/// There are not enough pairs.
+pub const TOO_FEW: &str = "too-few";
+
+const LEVEL: f64 = 0.95;
+
+/// So many blocks make a run, if they are neither too short nor too long then.
+const BLOCKS: u32 = 24;
+
+const BLOCK_MIN: Duration = Duration::from_millis(100);
+
+const BLOCK_MAX: Duration = Duration::from_secs(2);
+
+/// A run of days.
+const PAIRS_MAX: usize = 100_000;
+
+#[cfg(test)]
+mod tests;
