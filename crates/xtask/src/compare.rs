@@ -101,6 +101,7 @@ fn compare_fronts(
         programs,
         access_log: options.access_log,
         connections: options.idle_connections,
+        scale: options.scale,
     };
     let start = |contender: &Contender| contender.start(setting, backend);
     // What moves pages only says nothing of the rest.

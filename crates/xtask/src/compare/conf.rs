@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use super::contender::{Backend, Setting};
+use super::contender::{Backend, Scale, Setting};
 use super::server::write;
 
 /// What a configuration is made of.
@@ -43,6 +43,42 @@ pub(super) fn ours(place: Place<'_>, upstream: &str) -> Vec<String> {
         &access_log,
     ];
     command.map(str::to_owned).to_vec()
+}
+
+/// Our front with many routes, backends and workers. Half of the routes have a host of their own, the
+/// others a path; none of them but the last matches the page.
+pub(super) fn scaled(place: Place<'_>, upstream: &str) -> anyhow::Result<Vec<String>> {
+    let Place {
+        address, setting, ..
+    } = place;
+    let access_log = match setting.access_log {
+        true => "access.log",
+        false => "off",
+    };
+    let Scale {
+        routes,
+        backends,
+        workers,
+    } = setting.scale;
+    let mut text = format!(
+        "[server]\nworkers = {workers}\n[log]\naccess = \"{access_log}\"\n\
+         [[listen]]\naddress = \"{address}\"\n[upstream.app]\nconnections_max = 256\n"
+    );
+    for number in 0..backends {
+        text += &format!("[[upstream.app.backend]]\nname = \"b{number}\"\nurl = \"{upstream}\"\n");
+    }
+    for number in 1..routes {
+        let matched = match number % 2 {
+            0 => format!("host = \"h{number}.example.org\""),
+            _ => format!("path = \"/a{number}/b\""),
+        };
+        text += &format!("[[route]]\n{matched}\nstatus = 404\n");
+    }
+    text += "[[route]]\nupstream = \"app\"\n";
+    let file = write(place.root, "catamaran.toml", &text)?;
+    let binary = setting.programs.ours.to_string_lossy();
+    let command = [&binary, "serve", "--config", &file];
+    Ok(command.map(str::to_owned).to_vec())
 }
 
 /// Without `keepalive`, HTTP/1.1 and an empty `Connection`, nginx dials the backend for each

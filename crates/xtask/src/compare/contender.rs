@@ -25,6 +25,30 @@ pub(super) enum Contender {
     ModProxyHttp,
     /// No front at all, but what any front costs at least.
     Bare,
+    /// Ours, with as many routes, backends and workers as are asked for.
+    ScaledAjp,
+    ScaledHttp,
+}
+
+/// How many of what a scaled front has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Scale {
+    /// Routes, of which the last serves every path.
+    pub(super) routes: u32,
+    /// Backends of that route's upstream, all of them the one application.
+    pub(super) backends: u32,
+    /// Workers, on the front's one core.
+    pub(super) workers: u32,
+}
+
+impl Default for Scale {
+    fn default() -> Self {
+        Self {
+            routes: 1,
+            backends: 1,
+            workers: 1,
+        }
+    }
 }
 
 /// What was built here, in release mode.
@@ -44,6 +68,7 @@ pub(super) struct Setting<'a> {
     pub(super) access_log: bool,
     /// How many client connections it must be able to hold.
     pub(super) connections: usize,
+    pub(super) scale: Scale,
 }
 
 /// How the backend asks for an upload over AJP13, which is half of what the upload costs.
@@ -82,6 +107,14 @@ impl Contender {
         Self::Bare,
     ];
 
+    /// Those of [`Scale`], each behind the one it is measured by.
+    pub(super) const SCALED: [Self; 4] = [
+        Self::OursAjp,
+        Self::ScaledAjp,
+        Self::OursHttp,
+        Self::ScaledHttp,
+    ];
+
     /// As it is written on the command line and in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -93,6 +126,8 @@ impl Contender {
             Self::ModProxyAjp => "mod_proxy_ajp",
             Self::ModProxyHttp => "mod_proxy_http",
             Self::Bare => "bare-relay",
+            Self::ScaledAjp => "scaled-ajp",
+            Self::ScaledHttp => "scaled-http",
         }
     }
 
@@ -123,6 +158,8 @@ impl Contender {
             Self::ModJk => conf::mod_jk(place)?,
             Self::ModProxyAjp => conf::mod_proxy(place, "ajp")?,
             Self::ModProxyHttp => conf::mod_proxy(place, "http")?,
+            Self::ScaledAjp => conf::scaled(place, &format!("ajp://{}", backend.ajp))?,
+            Self::ScaledHttp => conf::scaled(place, &format!("http://{}", backend.http))?,
             Self::Bare => bare::relay(setting.programs.bare, address, backend.http),
         };
         let command: Vec<&str> = command.iter().map(String::as_str).collect();

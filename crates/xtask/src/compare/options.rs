@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use super::connector::{Kind, Load, ToolKind};
-use super::contender::Contender;
+use super::contender::{Contender, Scale};
 
 /// How it is called, for the usage text.
 pub(crate) const USAGE: &str = "\
@@ -17,6 +17,9 @@ pub(crate) const USAGE: &str = "\
       --seconds S     how long one measurement of the page takes (3), of idleness (10)
       --connections N idle connections (10000)
       --mebibytes N   size of a bulk body (1024)
+      --routes N, --backends N, --workers N
+                      also measure our front with so many, as scaled-ajp and scaled-http (page);
+                      unless --only says otherwise, beside our own front alone
       --only A,B      ours-ajp ours-http nginx haproxy mod_jk mod_proxy_ajp mod_proxy_http,
                       and bare-relay, which looks at nothing it moves (for the page)
       --servers A,B   threads epoll uring tomcat nginx, for connector and crowd, and bare-answer,
@@ -42,6 +45,8 @@ pub(super) struct Options {
     /// Our own program; `None` to build it.
     pub(super) binary: Option<PathBuf>,
     pub(super) access_log: bool,
+    /// What the scaled contenders have.
+    pub(super) scale: Scale,
     pub(super) page_rounds: usize,
     pub(super) page_seconds: u32,
     pub(super) idle_connections: usize,
@@ -75,6 +80,7 @@ impl Default for Options {
             tool: ToolKind::Bench,
             binary: None,
             access_log: false,
+            scale: Scale::default(),
             page_rounds: 10,
             page_seconds: 3,
             idle_connections: 10_000,
@@ -106,6 +112,9 @@ impl Options {
                     options.set(word, value)?;
                 }
             }
+        }
+        if options.scale != Scale::default() && options.contenders == Contender::ALL {
+            options.contenders = Contender::SCALED.to_vec();
         }
         Ok(options)
     }
@@ -171,6 +180,9 @@ impl Options {
                 self.page_seconds = number;
                 self.idle_seconds = number;
             }
+            "--routes" => self.scale.routes = number,
+            "--backends" => self.scale.backends = number,
+            "--workers" => self.scale.workers = number,
             "--connections" => self.idle_connections = number as usize,
             "--mebibytes" => self.bulk_bytes = u64::from(number) << 20,
             _ => bail!("compare: unknown option {name}\n{USAGE}"),
@@ -192,7 +204,7 @@ fn choose<T: Copy>(list: &str, all: &[T], key: impl Fn(&T) -> String) -> anyhow:
 }
 
 fn contender(name: &str) -> anyhow::Result<Contender> {
-    let mut all = Contender::ALL.into_iter();
+    let mut all = Contender::ALL.into_iter().chain(Contender::SCALED);
     all.find(|contender| contender.name() == name)
         .with_context(|| {
             let names = Contender::ALL.map(Contender::name).join(" ");
@@ -223,6 +235,21 @@ mod tests {
         assert_eq!((options.page_rounds, options.page_seconds), (1, 1));
         assert_eq!(options.contenders, [Contender::Nginx, Contender::OursAjp]);
         assert_eq!(options.modes, [Mode::Page, Mode::Idle, Mode::Bulk]);
+    }
+
+    #[test]
+    fn a_scale_is_measured_beside_our_own_front() {
+        let options = Options::parse(&["--routes", "10000", "--workers", "2"]).unwrap();
+        let scale = options.scale;
+        assert_eq!(
+            (scale.routes, scale.backends, scale.workers),
+            (10_000, 1, 2)
+        );
+        assert_eq!(options.contenders, Contender::SCALED);
+        let words = ["--backends", "1000", "--only", "ours-ajp,scaled-ajp"];
+        let options = Options::parse(&words).unwrap();
+        let expected = [Contender::OursAjp, Contender::ScaledAjp];
+        assert_eq!(options.contenders, expected);
     }
 
     #[test]
