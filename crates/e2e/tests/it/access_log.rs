@@ -38,7 +38,7 @@ fn a_file_of_json_lines() {
     let tomcat = Tomcat::shared().unwrap();
     let front = Front::to_app(&format!(
         "{}[log]\naccess = \"access.log\"\nformat = \"json\"\n",
-        tomcat.backend_table("app", Connector::Http)
+        tomcat.backend_table("app", Connector::Ajp)
     ))
     .unwrap();
     let upload = front.head("POST", "/upload.jsp?a=\"b\"", "Content-Length: 5\r\n") + "hello";
