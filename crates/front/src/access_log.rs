@@ -10,11 +10,16 @@ mod line;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 
 use crate::config::{AccessLogFormat, AccessLogTarget, LogConfig};
 use line::Stamp;
@@ -61,7 +66,7 @@ impl Opened {
         let sink: Option<Sink> = match &config.access {
             AccessLogTarget::Off => None,
             AccessLogTarget::Stdout => Some(Box::new(io::stdout())),
-            AccessLogTarget::File(path) => Some(Box::new(append_to(path)?)),
+            AccessLogTarget::File(path) => Some(append_to(path)?),
         };
         Ok(Self {
             sink,
@@ -164,8 +169,46 @@ fn stuck() -> io::Error {
     io::Error::other("writing to the target before this one has been stuck for long")
 }
 
-fn append_to(path: &std::path::Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+fn append_to(path: &Path) -> io::Result<Sink> {
+    if path.metadata().is_ok_and(|is| is.file_type().is_fifo()) {
+        return Ok(Box::new(Fifo::open(path)?));
+    }
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    Ok(Box::new(file))
+}
+
+/// A FIFO, for which nobody may have to wait: opening one without a reader blocks otherwise, and so
+/// does writing to one that is full.
+struct Fifo(File);
+
+impl Fifo {
+    /// Opens it for reading, too, which needs no reader (fifo(7)).
+    fn open(path: &Path) -> io::Result<Self> {
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(flags);
+        options.open(path).map(Self)
+    }
+}
+
+impl Write for Fifo {
+    /// Waits for a reader for [`FIFO_PATIENCE`] at most.
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        match self.0.write(lines) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            written => return written,
+        }
+        let mut fifo = [PollFd::new(&self.0, PollFlags::OUT)];
+        if poll(&mut fifo, Some(&FIFO_PATIENCE))? == 0 {
+            let nobody = "nobody reads from the FIFO";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, nobody));
+        }
+        self.0.write(lines)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn write_lines(buffers: &[Mutex<Buffer>], mut sink: Sink, next: &Receiver<Sink>) {
@@ -198,6 +241,12 @@ fn write_lines(buffers: &[Mutex<Buffer>], mut sink: Sink, next: &Receiver<Sink>)
 fn lock(buffer: &Mutex<Buffer>) -> MutexGuard<'_, Buffer> {
     buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// How long a full FIFO is waited for before its lines are dropped.
+const FIFO_PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 500_000_000,
+};
 
 /// Reloads that may come while the thread is busy writing.
 const SINKS_MAX: usize = 16;

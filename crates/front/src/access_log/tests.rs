@@ -156,3 +156,33 @@ fn lines_go_to_the_target_of_their_time() {
         assert_eq!(text.lines().count(), 1, "{name}");
     }
 }
+
+/// Opening the FIFO blocked, and so did writing the rest at the end.
+#[test]
+fn a_fifo_without_a_reader_holds_up_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0)
+        .expect("a FIFO");
+    let config = LogConfig {
+        access: AccessLogTarget::File(path.clone()),
+        ..LogConfig::default()
+    };
+    let log = opened(&config, 1);
+    with_record(|record| {
+        // More than a pipe holds.
+        for _ in 0..1000 {
+            log.write(0, record);
+        }
+    });
+    log.finish();
+
+    let log = opened(&config, 1);
+    let reader = File::open(&path).expect("the FIFO");
+    with_record(|record| log.write(0, record));
+    let mut line = String::new();
+    io::BufRead::read_line(&mut io::BufReader::new(reader), &mut line).expect("a line");
+    assert!(line.contains("upstream=default"), "{line}");
+    log.finish();
+}
