@@ -286,6 +286,7 @@ fn code(text: &str) -> String {
 
 fn required(required: &Required) -> String {
     match required {
+        Required::Refused { status: 404, .. } => "404".to_owned(),
         Required::Refused { status, .. } => format!("{status}, close"),
         Required::CutOff { status, .. } => format!("{status}, close, abort"),
         Required::Served { requests, closes } => {
@@ -340,7 +341,7 @@ fn request_cell(subject: &Subject, case: &Case) -> String {
     let fine = match &case.required {
         Required::Refused {
             status: required, ..
-        } => status == required.to_string() && closes && !reached,
+        } => status == required.to_string() && (closes || *required == 404) && !reached,
         Required::CutOff {
             status: required, ..
         } => status == required.to_string() && closes && seen.is_empty(),

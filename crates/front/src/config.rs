@@ -50,6 +50,9 @@ pub struct ServerConfig {
     /// Peers whose `Forwarded` and `X-Forwarded-*` fields are believed. Default: none. nginx:
     /// `set_real_ip_from`; httpd: `RemoteIPTrustedProxy`.
     pub trusted_proxies: Vec<IpNet>,
+    /// Names, in lower case, of fields with an underscore that are passed on; all other such fields
+    /// are dropped. Default: none. nginx: `underscores_in_headers`.
+    pub underscore_fields: Vec<String>,
     /// Connections of clients over all workers; one more is closed at once. Default 20000. nginx:
     /// `worker_connections`.
     pub connections_max: usize,
@@ -67,6 +70,7 @@ impl Default for ServerConfig {
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             drain_timeout: Duration::from_secs(30),
             trusted_proxies: Vec::new(),
+            underscore_fields: Vec::new(),
             connections_max: 20_000,
             connections_per_address: None,
             via: Some("catamaran".to_owned()),
@@ -155,7 +159,11 @@ impl ListenerConfig {
             query: QueryForm::AsReceived,
             linger_max: 10 << 20,
             linger_timeout: Duration::from_secs(30),
-            limits: Limits::request(),
+            // With up to four fields of our own a container gets 100, the limit of Tomcat.
+            limits: Limits {
+                fields: 96,
+                ..Limits::request()
+            },
         }
     }
 }

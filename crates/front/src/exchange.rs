@@ -19,13 +19,14 @@ use std::time::{Duration, SystemTime};
 
 use catamaran_message::{BodyLength, RequestHead, Response, Scheme};
 use catamaran_upstream::{Culprit, Lease, LeaseError, Reuse};
-use http::StatusCode;
+use http::{Method, StatusCode};
 use tokio::time::Instant;
 
 use crate::access_log::Record;
 use crate::client::{ClientConn, ClientError};
 use crate::config::{BackendConfig, ListenerConfig, QueryForm};
 use crate::counters::Reason;
+use crate::header;
 use crate::id::RequestId;
 use crate::path::{self, NormalPath, PathFault};
 use crate::relay::{Progress, Relay, Terms};
@@ -139,6 +140,16 @@ impl<'a> Exchange<'a> {
         client: &mut ClientConn,
         mut head: Box<RequestHead>,
     ) -> Result<(), Failure> {
+        if head.method == Method::TRACE {
+            // It would send the fields of the request back to a script (RFC 9110, section 9.3.8).
+            return Err(Failure::answer(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method-trace",
+            ));
+        }
+        if head.method == Method::OPTIONS && !header::count_forwards(&mut head.headers) {
+            return Err(Failure::answer(StatusCode::NO_CONTENT, "max-forwards"));
+        }
         let (upstream, path) = self.route(site, &head)?;
         self.upstream = Some(upstream);
         upstream.retry_budget.request(self.worker.index());
@@ -178,8 +189,8 @@ impl<'a> Exchange<'a> {
         let host = head.authority.as_ref().map(|authority| &authority.host[..]);
         match site.routes.decide(host, &path).map_err(refused)? {
             Some(Action::Upstream(index)) => Ok((&site.upstreams[index], path)),
-            Some(Action::Status(status)) => Err(Failure::client(status, "route-status")),
-            None => Err(Failure::client(StatusCode::NOT_FOUND, "no-route")),
+            Some(Action::Status(status)) => Err(Failure::answer(status, "route-status")),
+            None => Err(Failure::answer(StatusCode::NOT_FOUND, "no-route")),
         }
     }
 
@@ -378,7 +389,8 @@ impl<'a> Exchange<'a> {
             self.unsent = failure.is_gone().then_some(failure.status);
             return After::Cut;
         }
-        if failure.reason.is_client() || !self.progress.body_complete {
+        let is_fault = failure.reason.is_client() && !failure.is_answer;
+        if is_fault || !self.progress.body_complete {
             client.close_after();
         }
         let page = respond::page(failure.status, self.id);

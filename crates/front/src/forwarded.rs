@@ -6,6 +6,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use bytes::Bytes;
+use catamaran_message::Authority;
 use catamaran_upstream::IpText;
 use http::HeaderMap;
 use http::header::{Entry, FORWARDED, HeaderName, HeaderValue, VIA};
@@ -14,6 +16,17 @@ use ipnet::IpNet;
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
+
+/// Fields by which proxies and CDNs tell the client's address, besides `X-Forwarded-*`.
+const CLAIMS: [&str; 6] = [
+    "forwarded",
+    "x-forwarded",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "true-client-ip",
+];
 
 /// The client as the application should see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,14 +76,7 @@ pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &mut HeaderMap) 
         remove_claims(headers);
         return direct;
     }
-    let secure = headers.get(X_FORWARDED_PROTO).is_some_and(|value| {
-        value
-            .as_bytes()
-            .rsplit(|&byte| byte == b',')
-            .next()
-            .map(<[u8]>::trim_ascii)
-            == Some(b"https")
-    });
+    let secure = last_element(headers, &X_FORWARDED_PROTO) == Some(b"https");
     match client_address(networks, headers) {
         Some(ip) => Identity {
             ip,
@@ -79,6 +85,35 @@ pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &mut HeaderMap) 
         },
         None => Identity { secure, ..direct },
     }
+}
+
+/// The host and port for which a trusted proxy was asked, by its `X-Forwarded-Host` and `-Port`;
+/// what only one of them says is completed from `own`, the proxy's own request. `None` if neither
+/// field says anything.
+pub(crate) fn asked_of_proxy(
+    headers: &HeaderMap,
+    own: Option<&Authority>,
+    secure: bool,
+) -> Option<Authority> {
+    let host = last_element(headers, &X_FORWARDED_HOST)
+        .and_then(|text| Authority::parse(&Bytes::copy_from_slice(text)).ok());
+    let port = last_element(headers, &X_FORWARDED_PORT)
+        .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
+        .filter(|&port: &u16| port != 0);
+    if host.is_none() && port.is_none() {
+        return None;
+    }
+    let mut asked = host.or_else(|| own.cloned())?;
+    let default = if secure { 443 } else { 80 };
+    asked.port = port.or(asked.port).filter(|&port| port != default);
+    Some(asked)
+}
+
+/// What the nearest proxy wrote: the last element of the last line. The others may be a client's.
+fn last_element<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
+    let line = headers.get_all(name).iter().next_back()?.as_bytes();
+    let element = line.rsplit(|&byte| byte == b',').next()?.trim_ascii();
+    (!element.is_empty()).then_some(element)
 }
 
 /// The last address in `X-Forwarded-For` that is not a trusted proxy's own, else the first.
@@ -133,7 +168,8 @@ fn remove_claims(headers: &mut HeaderMap) {
 
 /// Whether a field says who the client is.
 fn is_claim(name: &HeaderName) -> bool {
-    *name == FORWARDED || name.as_str().starts_with("x-forwarded-") || name.as_str() == "x-real-ip"
+    let name = name.as_str();
+    name.starts_with("x-forwarded-") || CLAIMS.contains(&name)
 }
 
 /// Writes our own `X-Forwarded-*` and extends a trusted `Forwarded`, for a backend that speaks
@@ -212,7 +248,7 @@ fn append_to_list(headers: &mut HeaderMap, name: HeaderName, element: &HeaderVal
     }
     list.extend_from_slice(element.as_bytes());
     // Bytes of valid values are valid.
-    if let Ok(value) = HeaderValue::from_maybe_shared(bytes::Bytes::from(list)) {
+    if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(list)) {
         field.insert_mult(value).for_each(drop);
     }
 }

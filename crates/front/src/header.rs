@@ -6,15 +6,21 @@
 
 use catamaran_message::field;
 use http::HeaderMap;
-use http::header::{AUTHORIZATION, CONNECTION, COOKIE, HOST, HeaderName, HeaderValue};
+use http::header::{
+    AUTHORIZATION, CONNECTION, COOKIE, HOST, HeaderName, HeaderValue, MAX_FORWARDS,
+};
 
 /// Removes what is only between the client and us, and what a backend could misread. Returns how
-/// many fields were dropped because of an underscore in their name.
-pub(crate) fn clean_request(headers: &mut HeaderMap) -> usize {
+/// many fields were dropped because of an underscore in their name; those of `underscored_names`,
+/// in lower case, stay.
+pub(crate) fn clean_request(headers: &mut HeaderMap, underscored_names: &[String]) -> usize {
     // Most requests have little of this kind, and are looked through only once.
     if headers.keys().any(|name| *name == CONNECTION) {
         remove_nominated(headers);
     }
+    let has_underscore = |name: &HeaderName| {
+        has_underscore(name) && !underscored_names.iter().any(|it| it == name.as_str())
+    };
     let is_doomed = |name: &&HeaderName| stays_here(name) || has_underscore(name);
     let mut underscored = 0;
     if headers.keys().any(|name| is_doomed(&name)) {
@@ -59,6 +65,23 @@ fn stays_here(name: &HeaderName) -> bool {
 /// Containers and CGI fold `_` and `-` together, so `X_Real_IP` could pass for `X-Real-IP`.
 fn has_underscore(name: &HeaderName) -> bool {
     name.as_str().contains('_')
+}
+
+/// Counts `Max-Forwards` down (RFC 9110, section 7.6.2); `false` if the request may go no further.
+/// A value that is no number is left as it is.
+pub(crate) fn count_forwards(headers: &mut HeaderMap) -> bool {
+    let Some(value) = headers.get(MAX_FORWARDS).map(HeaderValue::as_bytes) else {
+        return true;
+    };
+    let is_number = value.iter().all(u8::is_ascii_digit);
+    let number = std::str::from_utf8(value).ok().filter(|_| is_number);
+    let Some(forwards) = number.and_then(|digits| digits.parse::<u64>().ok()) else {
+        return true;
+    };
+    if let Some(left) = forwards.checked_sub(1) {
+        headers.insert(MAX_FORWARDS, left.into());
+    }
+    forwards > 0
 }
 
 /// One `Cookie` field, as servlet containers expect (RFC 6265, section 5.4).

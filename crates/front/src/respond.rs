@@ -27,7 +27,7 @@ pub(crate) fn fields(status: StatusCode, id: RequestId) -> HeaderMap {
         StatusCode::SERVICE_UNAVAILABLE => {
             fields.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        StatusCode::METHOD_NOT_ALLOWED => {
+        StatusCode::METHOD_NOT_ALLOWED | StatusCode::NO_CONTENT => {
             fields.insert(ALLOW, HeaderValue::from_static(METHODS));
         }
         _ => {}
@@ -68,5 +68,5 @@ fn explain(status: StatusCode) -> &'static str {
     }
 }
 
-/// What 405 names: the only method refused is CONNECT.
-const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE";
+/// What 405 names, and the answer to an OPTIONS that goes no further. CONNECT and TRACE are refused.
+const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";

@@ -375,10 +375,12 @@ static FIELDS_MAX: Key<Counts<usize>> = Key {
     name: "fields_max",
     values: Counts { min: 1, max: 1000 },
     doc: Doc {
-        preset: Preset::Value("100"),
+        preset: Preset::Value("96"),
         sample: "50",
-        effect: "How many fields a head may have; more are answered 431.",
-        extremes: "Above the container's own limit (Tomcat: 100) the container refuses instead.",
+        effect: "How many fields a head may have; more are answered 431. The front adds up to four: \
+                 `Via`, and for HTTP `X-Forwarded-For`, `-Proto` and `-Host`.",
+        extremes: "Above the container's own limit (Tomcat: 100), less four, the container refuses \
+                   instead.",
         elsewhere: "httpd `LimitRequestFields`; Tomcat `maxHeaderCount`",
     },
 };

@@ -11,7 +11,7 @@ use toml::de::DeValue;
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
-use crate::value::text::{TextError, parse_network, parse_pseudonym};
+use crate::value::text::{TextError, parse_network, parse_pseudonym, parse_underscored};
 use crate::value::{Counts, Durations, OneOrMore, OrOff, Parsed};
 
 /// Reads the table.
@@ -30,6 +30,7 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, server: &mut ServerConfig, repo
     }
     table.set(&VIA, &mut server.via);
     table.set(&TRUSTED_PROXIES, &mut server.trusted_proxies);
+    table.set(&UNDERSCORE_FIELDS, &mut server.underscore_fields);
     if server
         .trusted_proxies
         .iter()
@@ -51,6 +52,7 @@ pub(crate) static SECTION: Section = Section {
         &CONNECTIONS_PER_ADDRESS,
         &DRAIN_TIMEOUT,
         &TRUSTED_PROXIES,
+        &UNDERSCORE_FIELDS,
         &VIA,
     ],
     later: &[],
@@ -138,11 +140,31 @@ static TRUSTED_PROXIES: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
         preset: Preset::Value("[]"),
         sample: "[\"10.0.0.0/8\", \"fd00::/8\"]",
         effect: "Peers whose `Forwarded` and `X-Forwarded-*` fields are believed; from all others \
-                 these fields are dropped and written anew.",
+                 these fields are dropped and written anew. Of several lines or elements the \
+                 last counts, which the nearest proxy wrote. Over AJP, `X-Forwarded-Host` and \
+                 `-Port` become the server's name and port, and `Host`; for an upstream with a \
+                 backend that speaks HTTP they are passed on as they are.",
         extremes: "Left out behind a load balancer, every request seems to come from it. Too wide, \
                    any client can claim any address.",
         elsewhere: "nginx `set_real_ip_from`; httpd `RemoteIPTrustedProxy`; Tomcat \
                     `RemoteIpValve internalProxies`",
+    },
+};
+
+static UNDERSCORE_FIELDS: Key<OneOrMore<Parsed<String, TextError>>> = Key {
+    name: "underscore_fields",
+    values: OneOrMore(Parsed {
+        what: "the name of a field with an underscore, such as \"SM_USER\"",
+        parse: parse_underscored,
+    }),
+    doc: Doc {
+        preset: Preset::Value("[]"),
+        sample: "[\"SM_USER\"]",
+        effect: "Fields that are passed on although their names have an underscore. All others are \
+                 dropped, since CGI and some containers take `X_Real_IP` for `X-Real-IP`.",
+        extremes: "Clients can send a listed field, too: list only what a trusted agent in front of \
+                   this listener sets or removes.",
+        elsewhere: "nginx `underscores_in_headers` (all or none)",
     },
 };
 

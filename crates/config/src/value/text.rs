@@ -17,6 +17,9 @@ pub(crate) enum TextError {
     /// Not a pseudonym.
     #[error("must be a token (RFC 9110, section 5.6.2) of 1 to {NAME_MAX} characters")]
     Pseudonym,
+    /// Not a field name with an underscore.
+    #[error("must be a field's name (RFC 9110, section 5.1) with an underscore in it")]
+    Underscored,
     /// An empty secret.
     #[error("is empty; leave it out when the connector has no secret")]
     SecretEmpty,
@@ -50,6 +53,13 @@ pub(crate) fn parse_label(text: &str) -> Result<String, TextError> {
 pub(crate) fn parse_pseudonym(text: &str) -> Result<String, TextError> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     check(text, NAME_MAX, good, TextError::Pseudonym)
+}
+
+/// The name of a field with an underscore, in lower case.
+pub(crate) fn parse_underscored(text: &str) -> Result<String, TextError> {
+    let name = parse_pseudonym(text).map_err(|_| TextError::Underscored)?;
+    let name = Some(name.to_ascii_lowercase()).filter(|name| name.contains('_'));
+    name.ok_or(TextError::Underscored)
 }
 
 /// The secret of an AJP connector.
@@ -148,6 +158,14 @@ mod tests {
             "{message}"
         );
         assert!(parse_network("10.0.0.0/33").is_err() && parse_network("").is_err());
+    }
+
+    #[test]
+    fn takes_field_names_with_underscores() {
+        assert_eq!(parse_underscored("SM_USER"), Ok("sm_user".to_owned()));
+        for bad in ["", "SM-USER", "SM_USER:", "S M_"] {
+            assert_eq!(parse_underscored(bad), Err(TextError::Underscored), "{bad}");
+        }
     }
 
     #[test]

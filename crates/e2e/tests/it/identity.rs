@@ -90,7 +90,14 @@ fn a_trusted_proxy_is_believed() {
             "Host: shop.example\r\nX-Forwarded-For: 6.6.6.6, 203.0.113.7\r\n\
              X-Forwarded-Proto: https\r\n",
         );
+        let (asked, _) = snoop(
+            &front,
+            "Host: inner\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Proto: https\r\n\
+             X-Forwarded-Host: evil, www.shop.example\r\nX-Forwarded-Port: 8443\r\n",
+        );
         if connector.is_ajp() {
+            let url = "https://www.shop.example:8443/snoop.jsp";
+            assert_eq!(value(&asked, "url"), url);
             assert_eq!(value(&text, "remote_addr"), "203.0.113.7");
             assert_eq!(value(&text, "secure"), "true");
             assert_eq!(value(&text, "scheme"), "https");

@@ -10,6 +10,7 @@
 )]
 
 mod access_log;
+mod answers;
 mod application;
 mod bench;
 mod bench_gate;

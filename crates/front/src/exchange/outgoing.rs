@@ -37,10 +37,8 @@ impl Outgoing {
         mut head: Box<RequestHead>,
         path: NormalPath,
     ) -> Result<Self, Failure> {
-        let host = settle_host(&mut head, client)
-            .ok_or_else(|| Failure::client(StatusCode::BAD_REQUEST, "host-syntax"))?;
         let headers = &mut head.headers;
-        let underscored = header::clean_request(headers);
+        let underscored = header::clean_request(headers, &site.server.underscore_fields);
         if underscored > 0 {
             worker
                 .counters()
@@ -48,7 +46,18 @@ impl Outgoing {
         }
         let peer = Peer::new(client.remote(), &site.server.trusted_proxies);
         let identity = forwarded::identify(peer, &site.server.trusted_proxies, headers);
-        if upstream.wants_forwarded_fields() {
+        let over_http = upstream.wants_forwarded_fields();
+        let own = head.authority.as_ref();
+        if peer.trusted
+            && !over_http
+            && let Some(asked) = forwarded::asked_of_proxy(headers, own, identity.secure)
+        {
+            head.authority = Some(asked);
+        }
+        let host = settle_host(&mut head, client)
+            .ok_or_else(|| Failure::client(StatusCode::BAD_REQUEST, "host-syntax"))?;
+        let headers = &mut head.headers;
+        if over_http {
             forwarded::announce(headers, peer, &identity, Some(&host));
         }
         if let Some(via) = &site.via {
@@ -118,6 +127,7 @@ impl Outgoing {
     fn server_name(&self) -> Cow<'_, [u8]> {
         match &self.head.authority {
             Some(authority) => Cow::Borrowed(&authority.host),
+            None if self.local.port() == 0 => Cow::Borrowed(UNIX_HOST.as_bytes()),
             None => Cow::Owned(self.local.ip().to_string().into()),
         }
     }
@@ -127,10 +137,14 @@ impl Outgoing {
         let default = if self.identity.secure { 443 } else { 80 };
         match &self.head.authority {
             Some(authority) => authority.port.unwrap_or(default),
+            None if self.local.port() == 0 => default,
             None => self.local.port(),
         }
     }
 }
+
+/// The host of a request that names none on a Unix socket, which has no address.
+const UNIX_HOST: &str = "localhost";
 
 /// Makes `Host` what the client asked for, or where it connected to if it did not say.
 fn settle_host(head: &mut RequestHead, client: &ClientConn) -> Option<HeaderValue> {
@@ -144,6 +158,7 @@ fn settle_host(head: &mut RequestHead, client: &ClientConn) -> Option<HeaderValu
     }
     let host = match &head.authority {
         Some(authority) => HeaderValue::from_maybe_shared(authority.to_bytes()).ok()?,
+        None if client.local().port() == 0 => HeaderValue::from_static(UNIX_HOST),
         None => HeaderValue::from_str(&client.local().to_string()).ok()?,
     };
     head.headers.insert(HOST, host.clone());

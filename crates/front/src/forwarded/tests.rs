@@ -43,6 +43,10 @@ fn a_stranger_is_not_believed() {
         ("x-forwarded-port", "1"),
         ("forwarded", "for=1.2.3.4"),
         ("x-real-ip", "1.2.3.4"),
+        ("x-client-ip", "1.2.3.4"),
+        ("true-client-ip", "1.2.3.4"),
+        ("x-cluster-client-ip", "1.2.3.4"),
+        ("x-forwarded", "for=1.2.3.4"),
         ("x-own", "1"),
     ]);
     let identity = identify(peer(STRANGER), &networks(), &mut fields);
@@ -59,6 +63,51 @@ fn a_stranger_is_not_believed() {
         fields.keys().map(HeaderName::as_str).collect::<Vec<_>>(),
         ["x-own"]
     );
+}
+
+#[test]
+fn the_last_protocol_counts() {
+    let secure = |fields: &[_]| identify(peer(PROXY), &networks(), &mut headers(fields)).secure;
+    let proto = "x-forwarded-proto";
+    assert!(secure(&[(proto, "http"), (proto, "https")]));
+    assert!(!secure(&[(proto, "https"), (proto, "http")]));
+    assert!(!secure(&[(proto, "https, http")]));
+    assert!(secure(&[(proto, "http"), (proto, "http, https")]));
+}
+
+#[test]
+fn the_nearest_proxy_says_which_host_and_port() {
+    let own = Authority::parse(&Bytes::from_static(b"inner:8080")).expect("an authority");
+    let asked = |fields: &[_], secure| {
+        let asked = asked_of_proxy(&headers(fields), Some(&own), secure)?;
+        Some(String::from_utf8(asked.to_bytes().to_vec()).expect("text"))
+    };
+    let (host, port) = ("x-forwarded-host", "x-forwarded-port");
+    for (fields, secure, expected) in [
+        (&[][..], true, None),
+        (&[(host, "shop.example")], true, Some("shop.example")),
+        (&[(host, "shop.example:443")], true, Some("shop.example")),
+        (
+            &[(host, "shop.example:443")],
+            false,
+            Some("shop.example:443"),
+        ),
+        (&[(host, "evil, shop.example")], true, Some("shop.example")),
+        (
+            &[(host, "evil"), (host, "shop.example")],
+            true,
+            Some("shop.example"),
+        ),
+        (&[(host, "a:1"), (port, "8443")], true, Some("a:8443")),
+        (&[(host, "a:1"), (port, "443")], true, Some("a")),
+        (&[(port, "443")], true, Some("inner")),
+        (&[(port, "99, 81")], false, Some("inner:81")),
+        // Neither is a host, nor a port.
+        (&[(host, "a/b"), (port, "0")], true, None),
+        (&[(host, ""), (port, "65536")], true, None),
+    ] {
+        assert_eq!(asked(fields, secure).as_deref(), expected, "{fields:?}");
+    }
 }
 
 #[test]

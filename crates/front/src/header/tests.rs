@@ -8,7 +8,7 @@ fn cleaned(fields: &[(&'static str, &'static str)]) -> (Vec<(String, String)>, u
         let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
         headers.append(name, HeaderValue::from_static(value));
     }
-    let underscored = clean_request(&mut headers);
+    let underscored = clean_request(&mut headers, &["sm_user".to_owned()]);
     let mut left: Vec<_> = headers
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_str().expect("text").to_owned()))
@@ -44,6 +44,34 @@ fn underscores_are_dropped_and_counted_53() {
         ("x-a", "1"),
     ];
     assert_eq!(cleaned(&fields), (vec![("x-a".into(), "1".into())], 2));
+}
+
+#[test]
+fn listed_underscores_stay() {
+    let fields = [("SM_USER", "jo"), ("sm-user", "x"), ("sm_users", "y")];
+    let left = vec![
+        ("sm-user".into(), "x".into()),
+        ("sm_user".into(), "jo".into()),
+    ];
+    assert_eq!(cleaned(&fields), (left, 1));
+}
+
+#[test]
+fn forwards_are_counted_down() {
+    for (value, left, goes_on) in [
+        ("0", "0", false),
+        ("1", "0", true),
+        ("10", "9", true),
+        ("", "", true),
+        ("+1", "+1", true),
+        ("x", "x", true),
+    ] {
+        let mut headers = HeaderMap::new();
+        headers.insert(MAX_FORWARDS, HeaderValue::from_static(value));
+        assert_eq!(count_forwards(&mut headers), goes_on, "{value}");
+        assert_eq!(headers[MAX_FORWARDS], left);
+    }
+    assert!(count_forwards(&mut HeaderMap::new()));
 }
 
 #[test]

@@ -127,7 +127,11 @@ impl Run<'_> {
         self.cut.send(&mut client, &bytes);
         match &self.case.required {
             Required::Refused { status, reason } => {
-                let answer = self.refusal(&mut client, *status);
+                let answer = if *reason == "route-status" {
+                    self.page_of_a_route(&mut client, *status)
+                } else {
+                    self.refusal(&mut client, *status)
+                };
                 let places = self.site.backend.connections_of(&self.id);
                 assert_eq!(places, [0; 0], "{}: it reached the backend", self.what());
                 Some(self.logged(&answer, &[" backend=- ", &client_reason(reason)]))
@@ -160,6 +164,15 @@ impl Run<'_> {
             self.what()
         );
         self.expect_end(client);
+        answer
+    }
+
+    /// The answer to a request that is in order, after which the connection is kept.
+    fn page_of_a_route(&self, client: &mut HttpClient, status: u16) -> Response {
+        let answer = self.receive(client);
+        let got = (answer.status, answer.header("connection"));
+        assert_eq!(got, (status, None), "{}", self.what());
+        self.another(client);
         answer
     }
 
@@ -223,8 +236,8 @@ impl Run<'_> {
     fn spelled_out(&self, text: &str) -> String {
         let listener = match self.transport {
             Transport::Tcp => self.site.front.address().to_string(),
-            // A Unix socket has no name that could be a host.
-            Transport::Unix => "127.0.0.1:0".to_owned(),
+            // A Unix socket has no name of its own that could be a host.
+            Transport::Unix => "localhost".to_owned(),
         };
         let text = spelled_out(text).replace("LISTENER", &listener);
         text.replace('$', self.id.as_str())

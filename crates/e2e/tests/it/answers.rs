@@ -1,0 +1,81 @@
+//! What the front answers by itself, and what of a request's head it settles on the way.
+
+use catamaran_e2e::{Connector, Front, Tomcat};
+use catamaran_testkit::HttpClient;
+
+use crate::through::{has, value};
+
+#[test]
+fn an_answer_of_the_front_keeps_the_connection() {
+    let front = Front::with_tables("[[route]]\npath = \"/gone\"\nstatus = 410\n").unwrap();
+    let mut client = front.connect().unwrap();
+    for (method, target, fields, status) in [
+        ("GET", "/gone", "", 410),
+        ("GET", "/no-route", "", 404),
+        ("TRACE", "/gone", "", 405),
+        ("TRACE", "/gone", "Max-Forwards: 0\r\n", 405),
+        ("OPTIONS", "/gone", "Max-Forwards: 1\r\n", 410),
+        ("OPTIONS", "/gone", "Max-Forwards: 0\r\n", 204),
+        ("OPTIONS", "*", "Max-Forwards: 0\r\n", 204),
+        ("GET", "/gone", "Max-Forwards: 0\r\n", 410),
+    ] {
+        client
+            .send(front.head(method, target, fields).as_bytes())
+            .unwrap();
+        let answer = client.receive().unwrap();
+        assert_eq!(answer.status, status, "{method} {target} {fields}");
+        assert_eq!(answer.header("connection"), None, "{method} {target}");
+        let allow = answer.header("allow").unwrap_or_default();
+        assert_eq!(allow.contains("OPTIONS"), matches!(status, 204 | 405));
+        assert!(!allow.contains("TRACE"));
+    }
+}
+
+#[test]
+fn a_request_without_host_on_a_unix_socket_is_for_localhost() {
+    let tomcat = Tomcat::shared().unwrap();
+    for connector in [Connector::Ajp, Connector::Http] {
+        let front = Front::with_config(&format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+             [[listen]]\naddress = \"unix:{{directory}}/front.sock\"\n\
+             [[route]]\nupstream = \"app\"\n{}",
+            tomcat.backend_table("app", connector)
+        ))
+        .unwrap();
+        let socket = front.directory().join("front.sock");
+        let mut client = HttpClient::connect(socket).unwrap();
+        client.send(b"GET /snoop.jsp HTTP/1.0\r\n\r\n").unwrap();
+        let text = client.receive().unwrap().text();
+        assert_eq!(value(&text, "header.host"), "localhost", "{connector:?}");
+        assert_eq!(value(&text, "url"), "http://localhost/snoop.jsp");
+    }
+}
+
+#[test]
+fn as_many_fields_as_are_allowed_reach_the_container() {
+    let tomcat = Tomcat::shared().unwrap();
+    for connector in [Connector::Ajp, Connector::Http] {
+        let front = Front::to_app(&tomcat.backend_table("app", connector)).unwrap();
+        let with = |count: usize| {
+            // `Host` is one of them.
+            let fields: String = (1..count).map(|at| format!("X-{at}: y\r\n")).collect();
+            front.ask(front.head("GET", "/page.html", &fields)).unwrap()
+        };
+        assert_eq!(with(96).status, 200, "{connector:?}");
+        assert_eq!(with(97).status, 431, "{connector:?}");
+    }
+}
+
+#[test]
+fn listed_fields_with_an_underscore_pass() {
+    let tomcat = Tomcat::shared().unwrap();
+    let front = Front::with_tables(&format!(
+        "[server]\nunderscore_fields = [\"SM_USER\"]\n[[route]]\nupstream = \"app\"\n{}",
+        tomcat.backend_table("app", Connector::Ajp)
+    ))
+    .unwrap();
+    let head = front.head("GET", "/snoop.jsp", "SM_USER: jo\r\nX_Real_IP: 6.6.6.6\r\n");
+    let text = front.ask(head).unwrap().text();
+    assert_eq!(value(&text, "header.sm_user"), "jo");
+    assert!(!has(&text, "header.x_real_ip"), "{text}");
+}
