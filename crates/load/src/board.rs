@@ -54,6 +54,12 @@ pub(crate) struct Line {
     pub(crate) received: AtomicU64,
     pub(crate) latency_sum: AtomicU64,
     pub(crate) latency_max: AtomicU64,
+    /// Requests that are due and wait for a connection.
+    pub(crate) waiting: AtomicU64,
+    /// Answers by the first digit of their status, from 1 on.
+    pub(crate) statuses: [AtomicU64; 5],
+    /// Latencies of about the last second. A lock, because it is taken once a second.
+    pub(crate) recent: Mutex<catamaran_stats::Slice>,
     /// When an event last came.
     pub(crate) active_at: AtomicU64,
 }

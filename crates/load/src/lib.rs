@@ -25,5 +25,5 @@ mod tls;
 pub mod versus;
 mod worker;
 
-pub use catamaran_stats::Histogram;
+pub use catamaran_stats::{Bound, Histogram};
 pub use run::{Progress, Running, Stopper, start};

@@ -150,6 +150,14 @@ impl Feed {
         now < self.until && matches!(&self.mode, Mode::Open(open) if !open.backlog.is_empty())
     }
 
+    /// How many requests wait for somebody to send them.
+    pub(crate) fn waiting(&self) -> usize {
+        match &self.mode {
+            Mode::Open(open) => open.backlog.len(),
+            Mode::Closed { .. } => 0,
+        }
+    }
+
     /// Whether no request will begin any more.
     pub(crate) fn is_exhausted(&self, now: u64) -> bool {
         if now >= self.until {

@@ -245,6 +245,15 @@ impl Record {
         }
     }
 
+    /// Answers by the first digit of their status, from 1 on.
+    pub(crate) fn status_classes(&self) -> [u64; 5] {
+        let mut classes = [0; 5];
+        for (class, statuses) in classes.iter_mut().zip(self.statuses.chunks(100)) {
+            *class = statuses.iter().sum();
+        }
+        classes
+    }
+
     /// A connection was made.
     pub(crate) fn connected(&mut self, duration: u64) {
         record(&mut self.connect, duration);

@@ -13,6 +13,7 @@ mod page;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod text;
+pub mod verdict;
 pub mod versus;
 mod warning;
 

@@ -7,13 +7,15 @@ use std::{
     io,
     net::{SocketAddr, ToSocketAddrs},
     sync::{
-        Arc,
+        Arc, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread,
     time::{Duration, SystemTime},
 };
+
+use catamaran_stats::Slice;
 
 use crate::{
     board::Board,
@@ -50,6 +52,13 @@ pub struct Progress {
     pub latency_sum: u64,
     /// The longest of them so far, in nanoseconds.
     pub latency_max: u64,
+    /// Requests that are due and wait for a connection.
+    pub waiting: u64,
+    /// Answers by the first digit of their status, from 1 on; up to a second old.
+    pub statuses: [u64; 5],
+    /// The median and the 99th percentile of about the last second, corrected where there is a
+    /// schedule; `None` without answers, and while warming up.
+    pub recent: Option<[Duration; 2]>,
 }
 
 /// Ends a run from elsewhere, as on ctrl-C.
@@ -154,6 +163,7 @@ impl Running {
             is_warm_up,
             ..Progress::default()
         };
+        let mut recent = Slice::default();
         for line in &self.board.lines {
             progress.started += line.started.load(Relaxed);
             progress.completed += line.completed.load(Relaxed);
@@ -162,6 +172,15 @@ impl Running {
             progress.received += line.received.load(Relaxed);
             progress.latency_sum += line.latency_sum.load(Relaxed);
             progress.latency_max = progress.latency_max.max(line.latency_max.load(Relaxed));
+            progress.waiting += line.waiting.load(Relaxed);
+            for (sum, count) in progress.statuses.iter_mut().zip(&line.statuses) {
+                *sum += count.load(Relaxed);
+            }
+            recent.add(&line.recent.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        if recent.count() > 0 {
+            let at = |percent| Duration::from_micros(recent.percentile_micros(percent));
+            progress.recent = Some([at(50.0), at(99.0)]);
         }
         progress
     }

@@ -140,6 +140,21 @@ impl TimelineRecorder {
         self.failed += 1;
     }
 
+    /// The latencies of the slices that ended within the last second.
+    pub(crate) fn recent(&self) -> Slice {
+        let count = (nanos(RECENT) / nanos(self.done.length)).max(1);
+        let slices = self.done.slices.iter().rev();
+        let mut recent = Slice::default();
+        for slice in slices.take(usize::try_from(count).unwrap_or(1)) {
+            recent.add(if self.corrected.is_some() {
+                &slice.corrected
+            } else {
+                &slice.total
+            });
+        }
+        recent
+    }
+
     /// All slices up to now.
     pub(crate) fn finish(mut self) -> Timeline {
         self.put_down();
@@ -194,6 +209,8 @@ impl TimelineRecorder {
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
+
+const RECENT: Duration = Duration::from_secs(1);
 
 const LENGTH_MIN: Duration = Duration::from_millis(100);
 

@@ -272,7 +272,9 @@ impl Worker {
                 }
             }
         }
-        self.lent.publish(self.line(), self.is_measuring);
+        let board = self.lent.board.clone();
+        let line = &board.lines[self.part.index];
+        self.lent.publish(line, self.is_measuring);
     }
 
     fn begin_to_measure(&mut self) {
@@ -406,7 +408,9 @@ impl Worker {
             self.lent.record.abandon(age);
         }
         self.lent.in_flight = 0;
-        self.lent.publish(self.line(), self.is_measuring);
+        let board = self.lent.board.clone();
+        let line = &board.lines[self.part.index];
+        self.lent.publish(line, self.is_measuring);
         let (from, cpu) = self.usage_from;
         Outcome {
             record: self.lent.record,

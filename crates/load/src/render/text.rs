@@ -1,6 +1,6 @@
-//! The report for people: what `ab` says, corrected, and then what it hides.
+//! The report for people: a verdict in five lines, what `ab` says, corrected, and then what it hides.
 //!
-//! Up to the percentiles the labels are ab's, so that the eye and scripts find what they know; the
+//! From there to the percentiles the labels are ab's, so that the eye and scripts find what they know; the
 //! figures are in microseconds' digits, and each failed request is counted once. What follows has
 //! no counterpart there. Doubts come last, where they are read.
 
@@ -16,6 +16,9 @@ use crate::report::{Ending, Report};
 /// The whole report.
 pub fn text(report: &Report, subject: &Subject) -> String {
     let mut page = Page::default();
+    super::verdict::verdict(report, subject)
+        .iter()
+        .for_each(|line| page.line(line));
     page.gap();
     super::ab::heading(&mut page, report, subject);
     page.gap();

@@ -5,7 +5,7 @@ use std::{
     collections::{BinaryHeap, VecDeque},
     io,
     net::IpAddr,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{Arc, PoisonError, atomic::Ordering::Relaxed},
 };
 
 use mio::Registry;
@@ -48,6 +48,8 @@ pub(super) struct Lent {
     /// Which source address is next.
     source: usize,
     has_answered: bool,
+    /// When the latencies of the last second are told next.
+    next_recent: u64,
 }
 
 /// What happened in the warm-up, for those who watch.
@@ -60,6 +62,9 @@ pub(super) struct Tally {
     latency_sum: u64,
     latency_max: u64,
 }
+
+/// How often the latencies of the last second are told, so that a look once a second finds new ones.
+const RECENT: u64 = 500_000_000;
 
 /// Read at once at most.
 const READ_MAX: usize = 64 * 1024;
@@ -97,6 +102,7 @@ impl Lent {
             lingering: Lingering::new(LINGERING_MAX),
             source: index,
             has_answered: false,
+            next_recent: 0,
             board,
         }
     }
@@ -202,7 +208,7 @@ impl Lent {
     }
 
     /// Says what has happened so far.
-    pub(super) fn publish(&self, line: &Line, is_measuring: bool) {
+    pub(super) fn publish(&mut self, line: &Line, is_measuring: bool) {
         let counts = &self.record.counts;
         let tally = match is_measuring {
             false => self.warm_up,
@@ -223,8 +229,17 @@ impl Lent {
             (&line.latency_sum, tally.latency_sum),
             (&line.latency_max, tally.latency_max),
             (&line.in_flight, self.in_flight),
+            (&line.waiting, self.feed.waiting() as u64),
         ] {
             place.store(value, Relaxed);
+        }
+        if is_measuring && self.now >= self.next_recent {
+            self.next_recent = self.now + RECENT;
+            for (place, count) in line.statuses.iter().zip(self.record.status_classes()) {
+                place.store(count, Relaxed);
+            }
+            let mut recent = line.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            *recent = self.record.timeline.recent();
         }
     }
 

@@ -1,14 +1,16 @@
-//! What is shown while a run lasts: a bar for people, ab's lines, counters every few seconds.
+//! What is shown while a run lasts: five lines for people, ab's lines, counters every few seconds.
 //!
-//! Everything goes to standard error. The bar is only there when that is a terminal. ab's lines
+//! Everything goes to standard error. The lines are only there when that is a terminal. ab's lines
 //! come when so many requests are complete, which is looked at a few times a second, so that
 //! several may come at once; after the last one nothing is missing.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use catamaran_load::Progress;
-use catamaran_load::plan::Plan;
+use catamaran_load::plan::{Pace, Plan};
+use catamaran_load::render::verdict::{self, Facts};
+use catamaran_load::{Bound, Progress};
+
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::getopt::Mode;
@@ -17,7 +19,7 @@ use super::typed::Typed;
 /// Shows a run.
 #[derive(Debug)]
 pub(super) struct Display {
-    bar: Option<Bar>,
+    lines: Option<Lines>,
     /// ab's "Completed N requests" at multiples of so many; 0 is never.
     heartbeat: u64,
     said: u64,
@@ -31,7 +33,7 @@ impl Display {
         let wanted = ours && !typed.output.quiet && io::stderr().is_terminal();
         let requests = plan.stop.requests.map_or(0, std::num::NonZero::get);
         Self {
-            bar: wanted.then(|| Bar::new(plan)),
+            lines: wanted.then(|| Lines::new(plan)),
             heartbeat: match typed.mode {
                 Mode::Ab if !typed.output.quiet => heartbeat(requests),
                 _ => 0,
@@ -48,8 +50,8 @@ impl Display {
 
     /// Shows how far it is.
     pub(super) fn show(&mut self, progress: &Progress) {
-        if let Some(bar) = &mut self.bar {
-            bar.show(progress);
+        if let Some(lines) = &mut self.lines {
+            lines.show(progress);
         }
         self.beat(progress.completed);
         if let Some(due) = self.watchdog
@@ -60,10 +62,10 @@ impl Display {
         }
     }
 
-    /// Says what is still to be said of `done` requests, and takes the bar away.
+    /// Says what is still to be said of `done` requests, and takes the lines away.
     pub(super) fn finish(mut self, done: u64) {
-        if let Some(bar) = self.bar.take() {
-            bar.bar.finish_and_clear();
+        if let Some(lines) = self.lines.take() {
+            lines.bar.finish_and_clear();
         }
         self.beat(done);
         if self.has_heartbeat() {
@@ -108,78 +110,97 @@ fn counters(progress: &Progress) -> String {
     )
 }
 
-/// A bar that knows what it measures.
+/// Five lines that are written anew once a second, as the report begins.
 #[derive(Debug)]
-struct Bar {
+struct Lines {
     bar: ProgressBar,
-    by_requests: bool,
+    duration: Option<Duration>,
+    requests: Option<u64>,
+    rate: Option<f64>,
+    is_open: bool,
     before: Progress,
 }
 
-impl Bar {
+impl Lines {
     fn new(plan: &Plan) -> Self {
-        let requests = plan.stop.requests.map(std::num::NonZero::get);
-        let stages = plan.stages.iter().map(|stage| stage.duration).sum();
-        let duration = plan.stop.duration.unwrap_or(stages);
-        let by_requests = requests.is_some() && plan.stop.duration.is_none();
-        let length = match requests {
-            Some(requests) if by_requests => requests,
-            _ => millis(duration),
-        };
-        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{bar:30} {percent:>3}% {msg}");
+        let stages: Duration = plan.stages.iter().map(|stage| stage.duration).sum();
+        let by_stages = Some(stages).filter(|stages| !stages.is_zero());
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let (rate, is_open) = match plan.pace {
+            Pace::Open { per_second, .. } => (Some(per_second), true),
+            Pace::Closed { .. } => (None, false),
+        };
         Self {
             bar,
-            by_requests,
+            duration: [plan.stop.duration, by_stages].into_iter().flatten().min(),
+            requests: plan.stop.requests.map(std::num::NonZero::get),
+            rate: rate.filter(|_| plan.stages.is_empty()),
+            is_open,
             before: Progress::default(),
         }
     }
 
     fn show(&mut self, progress: &Progress) {
-        if !progress.is_warm_up {
-            let position = if self.by_requests {
-                progress.completed + progress.failed
-            } else {
-                millis(progress.elapsed)
-            };
-            self.bar.set_position(position);
-        }
-        self.bar.set_message(message(progress, &self.before));
         // A warm-up's counters are its own: the run begins anew.
-        let longer = progress.elapsed.saturating_sub(self.before.elapsed) >= SMOOTHING;
-        if longer || progress.completed < self.before.completed {
-            self.before = *progress;
+        if progress.completed < self.before.completed || progress.elapsed < self.before.elapsed {
+            self.before = Progress::default();
+        }
+        if progress.elapsed.saturating_sub(self.before.elapsed) < INTERVAL {
+            return;
+        }
+        self.bar.set_message(self.lines(progress).join("\n"));
+        self.before = *progress;
+    }
+
+    /// The rate is that since the last time.
+    fn lines(&self, progress: &Progress) -> [String; 5] {
+        let elapsed = progress.elapsed.saturating_sub(self.before.elapsed);
+        let completed = progress.completed.saturating_sub(self.before.completed);
+        let latency = progress.recent.map(|times| {
+            times.map(|at_least| Bound {
+                at_least,
+                is_exact: true,
+            })
+        });
+        verdict::lines(&Facts {
+            per_second: completed as f64 / elapsed.as_secs_f64().max(1e-3),
+            asked_per_second: self.rate,
+            latency,
+            is_corrected: self.is_open,
+            failed: progress.failed,
+            unanswered: vec![("waiting", progress.waiting)],
+            requests: progress.started,
+            statuses: progress.statuses,
+            last: if progress.is_warm_up {
+                let seconds = progress.elapsed.as_secs();
+                ("Warm-up", format!("for {seconds} s so far"))
+            } else {
+                ("Left", self.left(progress))
+            },
+        })
+    }
+
+    /// How long it will last, by its time or by its requests, whatever is sooner.
+    fn left(&self, progress: &Progress) -> String {
+        let by_time = self.duration.map(|it| it.saturating_sub(progress.elapsed));
+        let done = progress.completed + progress.failed;
+        let by_requests = self.requests.filter(|_| done > 0).map(|requests| {
+            let left = requests.saturating_sub(done) as f64;
+            progress.elapsed.mul_f64(left / done as f64)
+        });
+        match [by_time, by_requests].into_iter().flatten().min() {
+            Some(left) => format!("{} s", left.as_secs_f64().ceil()),
+            None => "unknown".to_owned(),
         }
     }
 }
 
-/// Rate and mean latency since `before`, and what failed so far.
-fn message(progress: &Progress, before: &Progress) -> String {
-    let elapsed = progress
-        .elapsed
-        .saturating_sub(before.elapsed)
-        .as_secs_f64();
-    let completed = progress.completed.saturating_sub(before.completed) as f64;
-    let rate = completed / elapsed.max(1e-3);
-    let latency = progress.latency_sum.saturating_sub(before.latency_sum) as f64;
-    let mean = latency / completed.max(1.0) / 1e6;
-    let warm_up = if progress.is_warm_up { "warm-up, " } else { "" };
-    format!(
-        "{warm_up}{rate:.0}/s, mean {mean:.3} ms, longest {:.3} ms, {} failed",
-        progress.latency_max as f64 / 1e6,
-        progress.failed
-    )
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
 const WATCHDOG_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The rate shown is that of about so long.
-const SMOOTHING: Duration = Duration::from_secs(1);
+/// How often the lines are written.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -193,24 +214,61 @@ mod tests {
     }
 
     #[test]
-    fn the_message_is_of_the_last_interval() {
-        let before = Progress {
-            elapsed: Duration::from_secs(1),
-            completed: 1000,
-            latency_sum: 9_000_000_000,
-            ..Progress::default()
+    fn the_lines_are_of_the_last_second() {
+        let lines = Lines {
+            bar: ProgressBar::hidden(),
+            duration: Some(Duration::from_secs(10)),
+            requests: None,
+            rate: Some(2000.0),
+            is_open: true,
+            before: Progress {
+                elapsed: Duration::from_secs(1),
+                completed: 1000,
+                ..Progress::default()
+            },
         };
-        let now = Progress {
+        let progress = Progress {
             elapsed: Duration::from_secs(2),
+            started: 3020,
             completed: 3000,
             failed: 7,
-            latency_sum: 13_000_000_000,
-            latency_max: 5_000_000,
+            waiting: 13,
+            statuses: [0, 2990, 0, 0, 10],
+            recent: Some([2, 9].map(Duration::from_millis)),
             ..Progress::default()
         };
         assert_eq!(
-            message(&now, &before),
-            "2000/s, mean 2.000 ms, longest 5.000 ms, 7 failed"
+            lines.lines(&progress),
+            [
+                "Rate      2000.0/s, 2000.0/s were asked for",
+                "Latency   p50 2.000 ms, p99 9.000 ms, corrected",
+                "Failed    7, waiting 13, of 3020 requests",
+                "Statuses  2xx 2990, 5xx 10",
+                "Left      8 s",
+            ]
         );
+    }
+
+    #[test]
+    fn what_is_left_goes_by_time_and_requests() {
+        let left = |duration: Option<u64>, requests, completed| {
+            let lines = Lines {
+                bar: ProgressBar::hidden(),
+                duration: duration.map(Duration::from_secs),
+                requests,
+                rate: None,
+                is_open: false,
+                before: Progress::default(),
+            };
+            lines.left(&Progress {
+                elapsed: Duration::from_secs(5),
+                completed,
+                ..Progress::default()
+            })
+        };
+        assert_eq!(left(Some(12), None, 100), "7 s");
+        assert_eq!(left(None, Some(300), 100), "10 s");
+        assert_eq!(left(Some(12), Some(150), 100), "3 s");
+        assert_eq!(left(None, Some(150), 0), "unknown");
     }
 }

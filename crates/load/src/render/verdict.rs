@@ -1,0 +1,218 @@
+//! The five lines that come before everything else, and that a terminal shows while a run lasts.
+//!
+//! How fast, how slow, what failed, what was answered, and whether that is to be believed. Each
+//! fits 60 columns unless there are many doubts.
+
+use std::time::Duration;
+
+use catamaran_stats::Bound;
+
+use super::{Subject, per_second, warning};
+use crate::gate::invalid;
+use crate::report::{Report, Warning};
+
+/// What the lines say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Complete answers per second.
+    pub per_second: f64,
+    /// What was asked for.
+    pub asked_per_second: Option<f64>,
+    /// The median latency and the 99th percentile; `None` without answers.
+    pub latency: Option<[Bound; 2]>,
+    /// Whether latency counts from when a request was due.
+    pub is_corrected: bool,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Requests that were never sent, hung or were cut; of a run that lasts: that wait.
+    pub unanswered: Vec<(&'static str, u64)>,
+    /// All requests so far.
+    pub requests: u64,
+    /// Answers by the first digit of their status, from 1 on.
+    pub statuses: [u64; 5],
+    /// The last line: its label and its text.
+    pub last: (&'static str, String),
+}
+
+/// The lines of a run that has ended.
+pub fn verdict(report: &Report, subject: &Subject) -> [String; 5] {
+    lines(&facts(report, subject))
+}
+
+/// The lines.
+pub fn lines(facts: &Facts) -> [String; 5] {
+    let asked = facts.asked_per_second;
+    let asked = asked.map_or_else(String::new, |asked| {
+        format!(", {asked:.1}/s were asked for")
+    });
+    let latency = facts.latency.map_or_else(
+        || "no answers".to_owned(),
+        |[median, p99]| {
+            let note = if facts.is_corrected {
+                ", corrected"
+            } else {
+                ""
+            };
+            format!("p50 {}, p99 {}{note}", time(median), time(p99))
+        },
+    );
+    let unanswered = facts.unanswered.iter().filter(|(_, count)| *count > 0);
+    let unanswered: String = unanswered
+        .map(|(word, count)| format!(", {word} {count}"))
+        .collect();
+    let (label, last) = &facts.last;
+    [
+        line("Rate", &format!("{:.1}/s{asked}", facts.per_second)),
+        line("Latency", &latency),
+        line(
+            "Failed",
+            &format!(
+                "{}{unanswered}, of {} requests",
+                facts.failed, facts.requests
+            ),
+        ),
+        line("Statuses", &statuses(facts.statuses)),
+        line(label, last),
+    ]
+}
+
+fn facts(report: &Report, subject: &Subject) -> Facts {
+    let latency = &report.latency;
+    let percentiles = match &latency.corrected {
+        Some(corrected) => corrected.percentiles([50.0, 99.0]),
+        None => [50.0, 99.0].map(|percent| Bound {
+            at_least: latency.total.percentile(percent),
+            is_exact: true,
+        }),
+    };
+    let mut statuses = [0; 5];
+    for (status, count) in &report.statuses {
+        if let Some(class) = statuses.get_mut(usize::from(status / 100).wrapping_sub(1)) {
+            *class += count;
+        }
+    }
+    let unfinished = &report.unfinished;
+    Facts {
+        per_second: per_second(report.in_span.completed, report.elapsed),
+        asked_per_second: subject.rate,
+        latency: (report.counts.completed > 0).then_some(percentiles),
+        is_corrected: latency.corrected.is_some(),
+        failed: report.counts.failed,
+        unanswered: vec![
+            ("unsent", unfinished.unsent),
+            ("hung", unfinished.hung),
+            ("cut", unfinished.cut),
+        ],
+        requests: report.counts.started,
+        statuses,
+        last: ("Verdict", judgement(report)),
+    }
+}
+
+fn judgement(report: &Report) -> String {
+    if let Some(reason) = invalid(report) {
+        // What to do about it is in the warning.
+        let what = reason.split(": the run is invalid").next();
+        return format!("invalid: {}", what.unwrap_or_default());
+    }
+    let doubts = report.warnings.iter().filter(|warning| is_doubt(warning));
+    let doubts: Vec<&str> = doubts.map(warning::token).collect();
+    match doubts.as_slice() {
+        [] => "valid".to_owned(),
+        doubts => format!("doubtful: {}", doubts.join(", ")),
+    }
+}
+
+/// Whether a warning is a reason to doubt the figures: that lengths vary is none.
+fn is_doubt(warning: &Warning) -> bool {
+    !matches!(warning, Warning::BodyLengthChanged { .. })
+}
+
+fn statuses(classes: [u64; 5]) -> String {
+    let classes = (1..).zip(classes).filter(|(_, count)| *count > 0);
+    let found: Vec<String> = classes
+        .map(|(class, count)| format!("{class}xx {count}"))
+        .collect();
+    if found.is_empty() {
+        "none".to_owned()
+    } else {
+        found.join(", ")
+    }
+}
+
+fn time(bound: Bound) -> String {
+    let sign = if bound.is_exact { "" } else { "> " };
+    let time = bound.at_least;
+    if time >= Duration::from_secs(10) {
+        format!("{sign}{:.2} s", time.as_secs_f64())
+    } else {
+        format!("{sign}{:.3} ms", time.as_secs_f64() * 1000.0)
+    }
+}
+
+fn line(label: &str, text: &str) -> String {
+    format!("{label:<10}{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_too_short_is_doubtful() {
+        let mut report = sample::report();
+        report.warnings = vec![
+            Warning::Short,
+            Warning::BodyLengthChanged { count: 1, of: 3 },
+        ];
+        assert_eq!(
+            verdict(&report, &sample::subject()),
+            [
+                "Rate      250.0/s",
+                "Latency   p50 4.403 ms, p99 5.200 ms",
+                "Failed    0, of 3 requests",
+                "Statuses  2xx 3",
+                "Verdict   doubtful: short",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_invalid_run_says_why() {
+        let mut report = sample::report();
+        report.warnings = vec![Warning::GeneratorLate {
+            p99: Duration::from_millis(7),
+        }];
+        let [.., last] = verdict(&report, &sample::subject());
+        assert!(
+            last.starts_with("Verdict   invalid: the generator sent its requests late"),
+            "{last}"
+        );
+        report.warnings.clear();
+        let [.., last] = verdict(&report, &sample::subject());
+        assert_eq!(last, "Verdict   valid");
+    }
+
+    #[test]
+    fn large_figures_fit_sixty_columns() {
+        let bound = Bound {
+            at_least: Duration::from_micros(9_999_999),
+            is_exact: false,
+        };
+        let facts = Facts {
+            per_second: 1_234_567.8,
+            asked_per_second: Some(1_234_567.8),
+            latency: Some([bound; 2]),
+            is_corrected: true,
+            failed: 123_456,
+            unanswered: vec![("waiting", 12_345)],
+            requests: 123_456_789,
+            statuses: [0, 123_456_789, 123, 4567, 8901],
+            last: ("Left", "1234 s".to_owned()),
+        };
+        for line in lines(&facts) {
+            assert!(line.len() <= 60, "{line}");
+        }
+    }
+}
