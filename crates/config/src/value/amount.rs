@@ -1,7 +1,8 @@
 //! Durations and sizes with their units.
 //!
-//! One whole number and one unit: `90s` rather than `1m30s`, `1536KiB` rather than `1.5MiB`. One
-//! way to write a value keeps files comparable by eye.
+//! One number and one unit: `90s` or `1.5m` rather than `1m30s`. Numbers of durations may have a
+//! point; those of sizes are whole (`1536KiB` rather than `1.5MiB`). This is the grammar of the
+//! whole program: files, and the command lines of `app` and `bench`.
 
 use std::time::Duration;
 
@@ -13,31 +14,40 @@ pub enum DurationError {
     Unit(String),
     /// Something else.
     #[error(
-        "is not a duration; write a whole number and its unit (ms, s, m, h) without a space, such \
-         as \"90s\""
+        "is not a duration; write a number and its unit (ms, s, m, h) without a space, such as \
+         \"90s\" or \"1.5m\""
     )]
     Syntax,
+    /// Parts of a millisecond.
+    #[error("has parts of a millisecond; write whole milliseconds, such as \"2ms\"")]
+    Fine,
     /// More than 64 bits of milliseconds.
     #[error("is too long a duration")]
     Range,
 }
 
-/// Reads a duration such as `200ms`, `5s`, `1m`, `2h`.
+/// Reads a duration such as `200ms`, `5s`, `1.5m`, `2h`.
 ///
 /// # Errors
-/// When the unit is missing or unknown, or the number is not whole or too large.
+/// When the unit is missing or unknown, or the number is too large or ends within a millisecond.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
-    let (digits, unit) = split(text).ok_or(DurationError::Syntax)?;
+    let (whole, rest) = split(text).ok_or(DurationError::Syntax)?;
+    let (decimals, unit) = match rest.strip_prefix('.') {
+        Some(rest) => split(rest).ok_or(DurationError::Syntax)?,
+        None => ("", rest),
+    };
     if unit.is_empty() {
-        return Err(DurationError::Unit(digits.to_owned()));
+        return Err(DurationError::Unit(text.to_owned()));
     }
     let (_, millis) = DURATION_UNITS
         .iter()
         .find(|(name, _)| *name == unit)
         .ok_or(DurationError::Syntax)?;
-    let number: u64 = digits.parse().map_err(|_| DurationError::Range)?;
-    number
+    let whole: u64 = whole.parse().map_err(|_| DurationError::Range)?;
+    let part = part_of(*millis, decimals).ok_or(DurationError::Fine)?;
+    whole
         .checked_mul(*millis)
+        .and_then(|whole| whole.checked_add(part))
         .map(Duration::from_millis)
         .ok_or(DurationError::Range)
 }
@@ -95,6 +105,20 @@ pub(crate) fn show_size(bytes: u64) -> String {
     format!("{}{name}", bytes / unit)
 }
 
+/// So many decimals of a unit of `millis`; `None`: no whole number of milliseconds.
+fn part_of(millis: u64, decimals: &str) -> Option<u64> {
+    let decimals = decimals.trim_end_matches('0');
+    let count = u32::try_from(decimals.len()).ok()?;
+    let scale = 10_u64.checked_pow(count)?;
+    let digits = match count {
+        0 => 0,
+        _ => decimals.parse::<u64>().ok()?,
+    };
+    let scaled = digits.checked_mul(millis)?;
+    scaled.is_multiple_of(scale).then(|| scaled / scale)
+}
+
+/// The digits at the beginning, of which there is at least one, and the rest.
 fn split(text: &str) -> Option<(&str, &str)> {
     let end = text
         .find(|c: char| !c.is_ascii_digit())
@@ -128,6 +152,10 @@ mod tests {
             ("5s", 5000),
             ("1m", 60_000),
             ("2h", 7_200_000),
+            ("1.5m", 90_000),
+            ("0.25s", 250),
+            ("1.50s", 1500),
+            ("2.0ms", 2),
         ] {
             assert_eq!(
                 parse_duration(text),
@@ -135,12 +163,19 @@ mod tests {
                 "{text}"
             );
         }
-        assert_eq!(
-            parse_duration("5"),
-            Err(DurationError::Unit("5".to_owned()))
-        );
-        for text in ["", "s", "5 s", "-5s", "1.5s", "5S", "1m30s", "5sec", "٥s"] {
+        for text in ["5", "1.5"] {
+            assert_eq!(
+                parse_duration(text),
+                Err(DurationError::Unit(text.to_owned()))
+            );
+        }
+        for text in [
+            "", "s", "5 s", "-5s", "5S", "1m30s", "5sec", "٥s", "1.s", ".5s", "1.5.5s", "1,5s", "1e3s",
+        ] {
             assert_eq!(parse_duration(text), Err(DurationError::Syntax), "{text}");
+        }
+        for text in ["1.5ms", "0.0001s", "1.00000000000000000000001s"] {
+            assert_eq!(parse_duration(text), Err(DurationError::Fine), "{text}");
         }
         for text in ["18446744073709551615h", "99999999999999999999s"] {
             assert_eq!(parse_duration(text), Err(DurationError::Range), "{text}");

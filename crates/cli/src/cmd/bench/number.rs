@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use catamaran_config::{DurationError, parse_duration};
 use catamaran_load::plan::Stage;
 
 /// C's `atoi`: blanks, a sign, digits, and whatever follows is ignored; no digits are 0.
@@ -46,20 +47,13 @@ pub(super) fn amount(text: &str) -> Option<f64> {
     (value > 0.0).then_some(value)
 }
 
-/// A duration: a number with `ms`, `s`, `m` or `h`, or of seconds.
+/// A duration as in configuration files, or a bare number of seconds, as ab's flags take it.
 pub(super) fn duration(text: &str) -> Option<Duration> {
-    let units = [
-        ("ms", 1e-3),
-        ("s", 1.0),
-        ("m", 60.0),
-        ("h", 3600.0),
-        ("", 1.0),
-    ];
-    let (number, seconds) = units
-        .into_iter()
-        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
-    let seconds = decimal(number)? * seconds;
-    (seconds <= DURATION_MAX.as_secs_f64()).then(|| Duration::from_secs_f64(seconds))
+    let duration = match parse_duration(text) {
+        Err(DurationError::Unit(seconds)) => parse_duration(&format!("{seconds}s")),
+        read => read,
+    };
+    duration.ok().filter(|duration| *duration <= DURATION_MAX)
 }
 
 /// `30s=100` or `30s..100`.
@@ -143,12 +137,14 @@ mod tests {
             ("10", Some(10_000)),
             ("10s", Some(10_000)),
             ("1.5m", Some(90_000)),
+            ("0.5", Some(500)),
             ("500ms", Some(500)),
             ("1h", Some(3_600_000)),
             ("s", None),
             ("", None),
             ("-1s", None),
             ("1d", None),
+            ("0.5ms", None),
             ("99999999h", None),
         ] {
             let duration = duration(text);
