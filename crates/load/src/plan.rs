@@ -171,6 +171,9 @@ pub enum Resend {
 pub enum ConnectPatience {
     /// Any number: each is a failed request. The default.
     Unlimited,
+    /// The run ends at the first connect that is refused, or finds no such socket or no route,
+    /// before any connection was made: nobody is there. The command line's default for one server.
+    UntilConnected,
     /// The run ends at the first failed connect beyond so many failures of any kind, whether
     /// others succeed or not (ab 2.4 with 10).
     Failures(u32),

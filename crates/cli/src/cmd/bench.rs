@@ -6,6 +6,7 @@
 
 mod flag;
 mod getopt;
+mod habit;
 mod help;
 mod number;
 mod operand;

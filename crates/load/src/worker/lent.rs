@@ -180,7 +180,7 @@ impl Lent {
             self.warm_up.failed += 1;
         }
         let failures = self.board.failures.fetch_add(1, Relaxed) + 1;
-        if self.is_final(kind, failures) {
+        if self.is_final(kind, failures, error) {
             let fatal = FatalError {
                 kind,
                 errno: error.and_then(io::Error::raw_os_error),
@@ -191,13 +191,18 @@ impl Lent {
     }
 
     /// Whether a failure ends the run, as the number `failures` of it.
-    fn is_final(&self, kind: FailureKind, failures: u64) -> bool {
+    fn is_final(&self, kind: FailureKind, failures: u64, error: Option<&io::Error>) -> bool {
         let plan = &self.board.plan;
         match kind {
             FailureKind::Reset | FailureKind::Receive => plan.checks.stop_at_receive_error,
             FailureKind::Descriptors if plan.checks.stop_without_descriptors => true,
             kind if kind.is_connect() => match plan.connections.patience {
                 ConnectPatience::Unlimited => false,
+                ConnectPatience::UntilConnected => {
+                    let was_connected =
+                        self.connections.opened > 0 || self.board.answers.load(Relaxed);
+                    error.is_some_and(is_nobody_there) && !was_connected
+                }
                 ConnectPatience::Failures(max) => failures > u64::from(max),
                 ConnectPatience::BeforeFirstAnswer(max) => {
                     failures > u64::from(max) && !self.board.answers.load(Relaxed)
@@ -265,6 +270,15 @@ impl Tally {
         self.latency_sum += total;
         self.latency_max = self.latency_max.max(total);
     }
+}
+
+/// Whether a connect's error says that nothing listens. A full queue is no such error.
+fn is_nobody_there(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable, NotFound};
+    matches!(
+        error.kind(),
+        ConnectionRefused | NotFound | HostUnreachable | NetworkUnreachable
+    )
 }
 
 fn saturating_nanos(duration: std::time::Duration) -> u64 {

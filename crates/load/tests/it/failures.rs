@@ -4,12 +4,16 @@
 use std::time::Duration;
 
 use catamaran_load::{
-    plan::{LengthCheck, Plan, Resend, Transport},
+    plan::{ConnectPatience, LengthCheck, Plan, Resend, Transport},
     report::{AbCounts, Ending, FailureKind, Warning},
+    start,
 };
 use catamaran_testkit::{Address, Peer, Script, address};
 
-use crate::bench::{closed, plan, requests, run};
+use crate::{
+    bench::{closed, plan, requests, run},
+    server::Server,
+};
 
 fn asked() -> Script {
     Script::new().expect_until(b"\r\n\r\n")
@@ -139,6 +143,51 @@ fn nobody_there() {
     assert_eq!(report.ab.connect, 10);
     assert_eq!(report.connections.opened, 0);
     assert_eq!(report.bytes.sent, 0);
+}
+
+/// Whoever waits for a connection that was never made learns at once that nobody is there.
+#[test]
+fn nobody_there_ends_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let addresses = [
+        Address::Tcp(address::refusing().unwrap()),
+        Address::Unix(folder.path().join("nobody")),
+    ];
+    for address in addresses {
+        let mut plan = Plan {
+            stop: requests(1000),
+            pace: closed(3),
+            ..plan(&address)
+        };
+        plan.connections.patience = ConnectPatience::UntilConnected;
+        let report = run(plan);
+        let Ending::Failure(fatal) = &report.ending else {
+            panic!("{:?}", report.ending);
+        };
+        assert_eq!(fatal.kind, FailureKind::Refused);
+        assert!(report.counts.started <= 3, "{:?}", report.counts);
+    }
+}
+
+/// A server that stops listening amid the run does not end it: that is what the run is about.
+#[test]
+fn a_server_that_goes_away_does_not_end_the_run() {
+    let server = Server::start(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", 1);
+    let mut plan = Plan {
+        stop: requests(1_000_000_000),
+        ..plan(&server.address())
+    };
+    plan.connections.patience = ConnectPatience::UntilConnected;
+    let mut running = start(plan).unwrap();
+    while server.requests() == 0 {
+        std::thread::yield_now();
+    }
+    drop(server);
+    while running.progress().failed < 3 && !running.wait(Duration::from_millis(5)) {}
+    running.stopper().stop();
+    let report = running.finish();
+    assert_eq!(report.ending, Ending::Stopped);
+    assert!(report.failures.of(FailureKind::Refused) >= 3);
 }
 
 #[test]

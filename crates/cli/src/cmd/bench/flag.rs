@@ -177,14 +177,14 @@ use Value::{Attached, Needed, No};
 #[rustfmt::skip]
 pub(super) static FLAGS: [Flag; 63] = [
     flag(Id::Requests, Some('n'), "requests", Needed("N"),
-        (Load, "Requests in all, such as 1000 or 100k [default: 1, unless a duration is given]")),
+        (Load, "Requests in all, such as 1000 or 100k [default: as many as 10 s take]")),
     flag(Id::Concurrency, Some('c'), "concurrency", Needed("N"),
         (Load, "Clients that each send their next request when the last is answered; with --rate, \
-                connections [default: 1; with --rate 100]")),
+                connections [default: 10; with -n 1; with --rate 100]")),
     flag(Id::TimeLimit, Some('t'), "time-limit", Needed("SECONDS"),
         (Load, "As --duration; as ab it also sets -n to 50000, at this point of the line")),
     flag(Id::Duration, None, "duration", Needed("TIME"),
-        (Load, "How long, such as 10s, 1.5m or 500ms")),
+        (Load, "How long, such as 10s, 1.5m or 500ms [default: 10s, unless -n or --stage is given]")),
     flag(Id::Rate, None, "rate", Needed("N"),
         (Load, "Requests per second, sent by a schedule whatever the answers do: the open loop")),
     flag(Id::Arrivals, None, "arrivals", Needed("KIND"),

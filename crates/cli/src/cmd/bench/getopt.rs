@@ -5,7 +5,8 @@
 //! parsing. Ours takes flags behind the URL too, and refuses what it does not know. Both take our
 //! long names, which ab has none of.
 
-use super::flag::{self, Flag, Value};
+use super::flag::{self, Flag, Id, Value};
+use super::habit;
 use super::refusal::Refusal;
 
 /// Whose rules hold.
@@ -33,6 +34,8 @@ pub(super) struct Line<'a> {
     rest: &'a [String],
     /// What is left of joined letters.
     letters: &'a str,
+    /// The flag before them, of the same word.
+    joined_to: Option<Id>,
     /// Whether only operands can follow.
     ended: bool,
 }
@@ -43,6 +46,7 @@ impl<'a> Line<'a> {
             mode,
             rest: arguments,
             letters: "",
+            joined_to: None,
             ended: false,
         }
     }
@@ -65,7 +69,7 @@ impl<'a> Line<'a> {
                     self.ended = true;
                     Ok(Part::Complaint(String::new()))
                 }
-                Mode::Ours => Err(Refusal::UnknownFlag(format!("--{name}"))),
+                Mode::Ours => Err(habit::unknown(format!("--{name}"))),
             };
         };
         let value = match (flag.value, value) {
@@ -80,14 +84,17 @@ impl<'a> Line<'a> {
     }
 
     fn letter(&mut self, letter: char) -> Result<Part<'a>, Refusal> {
+        let letters = self.letters;
+        let joined_to = self.joined_to.take();
         self.letters = &self.letters[letter.len_utf8()..];
         let Some(flag) = flag::short(letter) else {
             return match self.mode {
                 Mode::Ab => Ok(self.complaint(format!("illegal option -- {letter}"))),
-                Mode::Ours => Err(Refusal::UnknownFlag(format!("-{letter}"))),
+                Mode::Ours => Err(unknown_letter(letter, letters, joined_to)),
             };
         };
         if !matches!(flag.value, Value::Needed(_)) {
+            self.joined_to = Some(flag.id);
             return Ok(Part::Flag(flag, None));
         }
         let joined = std::mem::take(&mut self.letters);
@@ -106,6 +113,18 @@ impl<'a> Line<'a> {
     fn complaint(&mut self, text: String) -> Part<'a> {
         self.ended = true;
         Part::Complaint(text)
+    }
+}
+
+/// `letters` begin with a letter that is no flag, such as the 1 of `-d10s`.
+fn unknown_letter(letter: char, letters: &str, joined_to: Option<Id>) -> Refusal {
+    let hint = joined_to.and_then(|flag| habit::value_hint(flag, letters, true));
+    match hint {
+        Some(hint) => Refusal::Stray {
+            word: letters.to_owned(),
+            hint,
+        },
+        None => habit::unknown(format!("-{letter}")),
     }
 }
 
@@ -132,6 +151,11 @@ impl<'a> Iterator for Line<'a> {
             }
             Some(text) => Some(self.long(text)),
             None => {
+                let is_habit = argument.len() > 2 && habit::hint(argument).is_some();
+                if is_habit && self.mode == Mode::Ours {
+                    return Some(Err(habit::unknown(argument.to_owned())));
+                }
+                self.joined_to = None;
                 self.letters = &argument[1..];
                 self.next()
             }

@@ -6,7 +6,7 @@
 //! is sent; in ab mode ab's own rules hold instead.
 
 use super::flag::Id;
-use super::number;
+use super::habit;
 use super::refusal::Refusal;
 
 /// A word that is no flag and no flag's value.
@@ -40,7 +40,10 @@ pub(super) fn check(operands: &[Operand]) -> Result<(), Refusal> {
         if has_scheme(text) {
             continue;
         }
-        if let Some(hint) = hint(operand, is_only) {
+        let hint = operand
+            .behind
+            .and_then(|flag| habit::value_hint(flag, text, is_only));
+        if let Some(hint) = hint {
             return stray(hint);
         }
         if !is_only {
@@ -84,28 +87,6 @@ pub(super) fn check_bare(text: &str) -> Result<(), Refusal> {
 
 fn has_scheme(text: &str) -> bool {
     text.contains("://") || text.starts_with("http+unix:") || text.starts_with("ajp+unix:")
-}
-
-/// What was probably meant by a value behind a flag that takes none.
-fn hint(operand: &Operand, is_only: bool) -> Option<String> {
-    let text = &operand.text;
-    let is_number = number::amount(text).is_some();
-    let is_time = number::duration(text).is_some();
-    match operand.behind? {
-        Id::Quiet if is_number || !is_only => Some(format!(
-            "-q is ab's --quiet and takes no value; for a rate give --rate {text}"
-        )),
-        Id::NoPercentiles if is_time => Some(format!(
-            "-d is ab's --no-percentiles and takes no value; for a duration give --duration {text}"
-        )),
-        Id::NoPercentiles if !is_only => Some(format!(
-            "-d is ab's --no-percentiles and takes no value; for a body give --data {text}"
-        )),
-        Id::Watchdog if !is_only => Some(format!(
-            "-D is ab's --watchdog and takes no value; for a body from a file give --data @{text}"
-        )),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -39,13 +39,13 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
     let requests = requests(typed);
     let pace = pace(typed, requests, urls.len())?;
     let threads = threads(typed, pace.connections());
+    let targets = targets(typed, &urls)?;
     let plan = Plan {
-        targets: targets(typed, &urls)?,
         stages: stages(typed, &pace)?,
-        stop: stop(typed, requests)?,
+        stop: stop(typed, requests),
         warm_up: warm_up(typed)?,
         threads,
-        connections: connections(typed),
+        connections: connections(typed, targets.len()),
         timeouts: timeouts(typed),
         checks: Checks {
             body_length: match typed.mode {
@@ -59,6 +59,7 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
         samples: samples(typed, requests),
         seed: typed.load.seed,
         pace,
+        targets,
     };
     Ok(Prepared {
         subject: subject(typed, &urls, &plan),
@@ -97,7 +98,16 @@ fn urls(typed: &Typed) -> Result<Vec<Url>, Refusal> {
 fn requests(typed: &Typed) -> Option<u64> {
     let load = &typed.load;
     let timed = load.duration.is_some() || !load.stages.is_empty() || load.rate.is_some();
-    load.requests.or_else(|| (!timed).then_some(1))
+    let is_one = typed.mode == Mode::Ab && !timed;
+    load.requests.or_else(|| is_one.then_some(1))
+}
+
+/// How long, if that is to end the run. Outside ab mode every run ends without being told.
+fn duration(typed: &Typed, requests: Option<u64>) -> Option<Duration> {
+    let load = &typed.load;
+    let is_ended = requests.is_some() || !load.stages.is_empty();
+    let default = (!is_ended).then(|| DURATION + load.ramp.unwrap_or_default());
+    load.duration.or(default)
 }
 
 fn pace(typed: &Typed, requests: Option<u64>, urls: usize) -> Result<Pace, Refusal> {
@@ -120,7 +130,11 @@ fn pace(typed: &Typed, requests: Option<u64>, urls: usize) -> Result<Pace, Refus
         // As trunk does: one per thread.
         Some(0) => threads_asked(typed).get() as u64,
         Some(clients) => clients,
-        None => highest.max(urls as u64),
+        None => match typed.mode {
+            Mode::Ours if requests.is_none() && load.stages.is_empty() => CLIENTS,
+            _ => highest,
+        }
+        .max(urls as u64),
     };
     match requests {
         Some(requests) if concurrency > requests && load.concurrency.is_some() => {
@@ -178,22 +192,18 @@ fn stages(typed: &Typed, pace: &Pace) -> Result<Vec<Stage>, Refusal> {
     Ok(vec![rise, hold])
 }
 
-fn stop(typed: &Typed, requests: Option<u64>) -> Result<Stop, Refusal> {
-    let load = &typed.load;
-    if requests.is_none() && load.duration.is_none() && load.stages.is_empty() {
-        return Err(Refusal::Endless);
-    }
-    Ok(Stop {
+fn stop(typed: &Typed, requests: Option<u64>) -> Stop {
+    Stop {
         requests: requests.and_then(NonZeroU64::new),
-        duration: load.duration,
+        duration: duration(typed, requests),
         grace: match typed.mode {
             Mode::Ab => Duration::ZERO,
             Mode::Ours => GRACE,
         },
-    })
+    }
 }
 
-fn connections(typed: &Typed) -> Connections {
+fn connections(typed: &Typed, targets: usize) -> Connections {
     let asked = &typed.connection;
     let pipeline = asked.pipeline.unwrap_or(1).clamp(1, u64::from(u32::MAX));
     Connections {
@@ -208,6 +218,8 @@ fn connections(typed: &Typed) -> Connections {
         receive_buffer: asked.buffer,
         patience: match typed.mode {
             Mode::Ab => ConnectPatience::Failures(AB_PATIENCE),
+            Mode::Ours if targets == 1 => ConnectPatience::UntilConnected,
+            // Of several servers the others may answer.
             Mode::Ours => ConnectPatience::Unlimited,
         },
         resend: match typed.mode {
@@ -288,6 +300,12 @@ fn non_zero(number: u64) -> NonZeroUsize {
     let number = usize::try_from(number).unwrap_or(usize::MAX);
     NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN)
 }
+
+/// How long a run is, if nobody says.
+const DURATION: Duration = Duration::from_secs(10);
+
+/// Clients of a run that has no number of requests, if nobody says.
+const CLIENTS: u64 = 10;
 
 /// Connections of an open loop, if nobody says.
 const OPEN_CONNECTIONS: u64 = 100;

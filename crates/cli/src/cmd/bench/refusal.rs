@@ -12,6 +12,12 @@ use thiserror::Error;
 pub(super) enum Refusal {
     #[error("{0} is no flag of bench")]
     UnknownFlag(String),
+    #[error("{word} is no flag of bench: {hint}")]
+    Habit { word: String, hint: &'static str },
+    #[error(
+        "-t is ab's time limit and so the same as --duration: choose one; for threads give -W N"
+    )]
+    TwoDurations,
     #[error("{0} needs a value")]
     MissingValue(String),
     #[error("{0} takes no value")]
@@ -57,8 +63,6 @@ pub(super) enum Refusal {
     NeedsCondition,
     #[error("--warmup-max goes with --warmup auto only")]
     NeedsAutoWarmUp,
-    #[error("nothing says when to end: give --duration, --stage or -n")]
-    Endless,
     #[error("--stage and --ramp are two ways to say the same: choose one")]
     RampAndStage,
     #[error("a proxy (-X) is asked for http URLs only")]

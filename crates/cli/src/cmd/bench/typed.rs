@@ -48,6 +48,8 @@ pub(super) struct Load {
     pub(super) requests: Option<u64>,
     pub(super) concurrency: Option<u64>,
     pub(super) duration: Option<Duration>,
+    /// Which flag gave it: `-t` or `--duration`.
+    duration_by: Option<Id>,
     pub(super) rate: Option<f64>,
     pub(super) arrivals: Option<Arrivals>,
     pub(super) ramp: Option<Duration>,
@@ -179,6 +181,7 @@ impl Typed {
                 requests: None,
                 concurrency: None,
                 duration: None,
+                duration_by: None,
                 rate: None,
                 arrivals: None,
                 ramp: None,
@@ -233,6 +236,10 @@ impl Typed {
             }
             Id::TimeLimit | Id::Duration => {
                 let asked = time()?;
+                if load.duration_by.is_some_and(|it| it != flag.id) {
+                    return Err(Refusal::TwoDurations);
+                }
+                load.duration_by = Some(flag.id);
                 load.duration = Some(asked).filter(|time| !time.is_zero());
             }
             Id::Rate => {

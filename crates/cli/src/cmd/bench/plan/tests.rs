@@ -63,11 +63,13 @@ fn abs_defaults() {
 
 #[test]
 fn our_defaults() {
-    let plan = ours("http://h/").plan;
-    assert_eq!(plan.stop.requests.map(NonZeroU64::get), Some(1));
+    let plan = ours("-n 3 http://h/").plan;
+    assert_eq!(plan.stop.requests.map(NonZeroU64::get), Some(3));
+    assert_eq!(plan.stop.duration, None);
+    assert_eq!(plan.pace.connections().get(), 1);
     assert_eq!(plan.timeouts.request, Some(Duration::from_secs(30)));
     assert_eq!(plan.timeouts.idle, None);
-    assert_eq!(plan.connections.patience, ConnectPatience::Unlimited);
+    assert_eq!(plan.connections.patience, ConnectPatience::UntilConnected);
     assert!(!plan.checks.stop_at_receive_error && !plan.checks.stop_without_descriptors);
     assert_eq!(plan.targets[0].requests[0].version, HttpVersion::Http11);
     let plan = ours("--duration 5s -c 8 --threads 3 http://h/").plan;
@@ -75,6 +77,35 @@ fn our_defaults() {
     assert_eq!(plan.threads.get(), 3);
     let plan = ours("--threads 9 -c 2 -n 2 http://h/").plan;
     assert_eq!(plan.threads.get(), 2);
+}
+
+#[test]
+fn nobody_has_to_say_how_long() {
+    for (line, clients, seconds) in [
+        ("http://h/", 10, 10),
+        ("-c 50 http://h/", 50, 10),
+        ("--ramp 5s http://h/", 10, 15),
+        ("--duration 3s http://h/", 10, 3),
+        ("-t 3 -c 2 http://h/", 2, 3),
+        ("--rate 5 http://h/", 100, 10),
+    ] {
+        let plan = ours(line).plan;
+        assert_eq!(plan.stop.requests, None, "{line}");
+        assert_eq!(
+            plan.stop.duration.map(|time| time.as_secs()),
+            Some(seconds),
+            "{line}"
+        );
+        assert_eq!(plan.pace.connections().get(), clients, "{line}");
+    }
+}
+
+#[test]
+fn one_dead_server_ends_the_run_and_one_of_several_does_not() {
+    let several = ours("-c 2 http://a/ http://b/").plan;
+    assert_eq!(several.connections.patience, ConnectPatience::Unlimited);
+    let one = ours("-c 2 http://a/1 http://a/2").plan;
+    assert_eq!(one.connections.patience, ConnectPatience::UntilConnected);
 }
 
 #[test]
@@ -188,7 +219,7 @@ fn urls_of_one_server_are_one_target() {
         "http://a/1\nhttp://b/\nhttp://a/2\najp://a:80/\n",
     )
     .unwrap();
-    let plan = ours(&format!("--urls {}", file.path().display())).plan;
+    let plan = ours(&format!("-n 9 --urls {}", file.path().display())).plan;
     let requests: Vec<usize> = plan
         .targets
         .iter()
@@ -247,8 +278,8 @@ fn what_cannot_be_is_refused() {
             "--arrivals goes with --rate only",
         ),
         (
-            "--rate 5 http://h/",
-            "nothing says when to end: give --duration, --stage or -n",
+            "-t 4 --duration 10s http://h/",
+            "-t is ab's time limit and so the same as --duration: choose one; for threads give -W N",
         ),
         (
             "--stage 1s=1 --ramp 1s http://h/",
