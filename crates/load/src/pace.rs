@@ -109,6 +109,11 @@ impl Feed {
         }
     }
 
+    /// Whether the number of requests was reached, so that none is left to begin.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.spent
+    }
+
     /// Takes from the schedule what has become due; returns how many counted requests found no
     /// place to wait.
     pub(crate) fn collect_due(&mut self, now: u64) -> u64 {

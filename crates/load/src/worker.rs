@@ -47,8 +47,10 @@ pub(crate) struct Outcome {
     pub(crate) usage: ThreadUse,
     pub(crate) warm_up_requests: u64,
     pub(crate) open_max: u64,
-    /// Sum over the measured time of requests under way, times nanoseconds.
-    pub(crate) in_flight_area: u128,
+    /// How long its clients had a request under way within the span, and how long they should have,
+    /// in nanoseconds.
+    pub(crate) busy: u128,
+    pub(crate) expected_busy: u128,
     /// When it ended, on the run's clock.
     pub(crate) ended: u64,
     /// When the planned time was over, if there was such a time.
@@ -75,9 +77,6 @@ pub(crate) struct Worker {
     tick: u64,
     sweep: u64,
     timeout: u64,
-    area: u128,
-    /// Up to when `area` was counted.
-    area_at: u64,
     /// When measuring began here, and the CPU time used by then.
     usage_from: (u64, Duration),
 }
@@ -142,8 +141,6 @@ impl Worker {
             tick,
             sweep: (timeout / 10).clamp(SWEEP_MIN, SWEEP_MAX),
             timeout,
-            area: 0,
-            area_at: 0,
             usage_from: (0, Duration::ZERO),
         })
     }
@@ -161,7 +158,6 @@ impl Worker {
                 debug_assert!(false, "poll failed: {error}");
                 break;
             }
-            self.count_area();
             for event in &events {
                 let slot = self.slots.get_mut(slot::key_of(event.token()));
                 match slot {
@@ -304,12 +300,12 @@ impl Worker {
             }
             _ => self.until,
         };
+        self.lent.busy = 0;
+        self.lent.span = (now, self.until);
         let is_open = self.timer.is_some();
         let from = board.measure_from();
         self.lent.record = Record::new(is_open, samples, from, self.span_end);
         self.usage_from = (now, cpu_time());
-        self.area = 0;
-        self.area_at = now;
         self.next_tick = 0;
     }
 
@@ -367,19 +363,12 @@ impl Worker {
         self.timeout != NEVER || !self.lent.lingering.is_empty()
     }
 
-    fn count_area(&mut self) {
-        let passed = self.lent.now.saturating_sub(self.area_at);
-        self.area += u128::from(self.lent.in_flight) * u128::from(passed);
-        self.area_at = self.lent.now;
-    }
-
     fn line(&self) -> &crate::board::Line {
         &self.lent.board.lines[self.part.index]
     }
 
     fn end(mut self) -> Outcome {
         self.lent.look_at_the_clock();
-        self.count_area();
         let now = self.lent.now;
         let timed_out = !self.lent.board.is_stopped();
         let mut unfinished = Unfinished {
@@ -388,8 +377,15 @@ impl Worker {
             unsent: 0,
             ages: Histogram::new(),
         };
-        let flights = self.slots.iter_mut().flat_map(Slot::abandon);
-        for flight in flights.filter(|flight| flight.counted) {
+        let (span_from, span_to) = (self.lent.span.0, self.lent.span.1.min(now));
+        let expected = self.slots.iter();
+        let expected = expected.map(|slot| u128::from(slot.expected_busy(span_from, span_to)));
+        let expected_busy = expected.sum();
+        let flights: Vec<_> = self.slots.iter_mut().flat_map(Slot::abandon).collect();
+        for flight in &flights {
+            self.lent.add_busy(flight);
+        }
+        for flight in flights.iter().filter(|flight| flight.counted) {
             match timed_out {
                 true => unfinished.hung += 1,
                 false => unfinished.cut += 1,
@@ -422,7 +418,8 @@ impl Worker {
             },
             warm_up_requests: self.lent.warm_up.started,
             open_max: self.lent.open_max,
-            in_flight_area: self.area,
+            busy: self.lent.busy,
+            expected_busy,
             ended: now,
             span_end: Some(self.span_end).filter(|end| *end != NEVER),
         }

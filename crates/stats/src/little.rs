@@ -1,30 +1,34 @@
 //! Little's law as a check of a run's own figures: on average, rate × latency requests are under
 //! way. A run whose figures contradict it lost requests, or counted some twice.
 
-/// Whether the requests found under way are those that rate and latency predict.
+/// Whether clients were busy for as long as they should have been.
+///
+/// Little's law says that the requests under way are rate times latency. In a closed loop those under
+/// way are known without looking at latencies: one for each client, all the time. So the sum of the
+/// latencies must be clients times time; less means that clients idled, or that requests are missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LittlesLaw {
-    /// Requests under way on average, as found or as set.
-    pub in_flight: f64,
-    /// Rate × mean latency.
-    pub predicted: f64,
+    /// Clients times seconds: how long clients had a request to send or to wait for.
+    pub expected_s: f64,
+    /// Sum of the latencies, in seconds.
+    pub busy_s: f64,
 }
 
 impl LittlesLaw {
-    /// Of a run with `rate` requests per second of `mean_latency_s` seconds each, with `in_flight`
-    /// of them under way on average.
-    #[must_use]
-    pub fn of(in_flight: f64, rate: f64, mean_latency_s: f64) -> Self {
-        Self {
-            in_flight,
-            predicted: rate * mean_latency_s,
-        }
-    }
-
     /// Whether both agree to 5 %.
     #[must_use]
     pub fn holds(&self) -> bool {
-        (self.in_flight - self.predicted).abs() <= MARGIN * self.in_flight.max(self.predicted)
+        (self.expected_s - self.busy_s).abs() <= MARGIN * self.expected_s.max(self.busy_s)
+    }
+
+    /// The share of the time in which clients had no request under way, 0 to 1.
+    #[must_use]
+    pub fn idle(&self) -> f64 {
+        if self.expected_s > 0.0 {
+            (1.0 - self.busy_s / self.expected_s).clamp(0.0, 1.0)
+        } else {
+            0.0
+        }
     }
 }
 
@@ -34,12 +38,23 @@ const MARGIN: f64 = 0.05;
 mod tests {
     use super::*;
 
+    fn law(expected_s: f64, busy_s: f64) -> LittlesLaw {
+        LittlesLaw { expected_s, busy_s }
+    }
+
     #[test]
     fn agrees_within_five_percent() {
-        assert!(LittlesLaw::of(100.0, 10_000.0, 0.01).holds());
-        assert!(LittlesLaw::of(100.0, 9600.0, 0.01).holds());
-        assert!(!LittlesLaw::of(100.0, 9400.0, 0.01).holds());
-        assert!(!LittlesLaw::of(100.0, 10_600.0, 0.01).holds());
-        assert!(LittlesLaw::of(0.0, 0.0, 0.0).holds());
+        assert!(law(100.0, 100.0).holds());
+        assert!(law(100.0, 96.0).holds());
+        assert!(!law(100.0, 94.0).holds());
+        assert!(!law(100.0, 106.0).holds());
+        assert!(law(0.0, 0.0).holds());
+    }
+
+    #[test]
+    fn clients_that_idle_are_seen() {
+        let idling = law(100.0, 2.0);
+        assert!(!idling.holds() && (idling.idle() - 0.98).abs() < 1e-9);
+        assert!(law(100.0, 101.0).idle() < 1e-9 && law(0.0, 0.0).idle() < 1e-9);
     }
 }

@@ -87,12 +87,10 @@ pub(super) fn text(warning: &Warning) -> String {
             "{samples} answers are too few for percentiles above {percentile_max}: ten must lie \
              beyond a percentile"
         ),
-        Warning::LittlesLaw {
-            in_flight,
-            expected,
-        } => format!(
-            "{in_flight:.1} requests were under way on average, but rate times latency is \
-             {expected:.1}: something was idle, or is missing in the counts"
+        Warning::LittlesLaw { clients, idle } => format!(
+            "{clients} clients had no request under way for {:.1} % of the time, although there were \
+             requests to send: the latencies do not add up to the time that has passed",
+            idle * 100.0
         ),
         Warning::DescriptorLimit { limit, needed } => format!(
             "{limit} files may be open, but {needed} are needed: raise the hard limit \

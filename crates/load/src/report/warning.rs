@@ -84,13 +84,13 @@ pub enum Warning {
         /// The highest percentile that they carry, 0 to 100.
         percentile_max: f64,
     },
-    /// Little's law does not hold within 5 %: requests in flight are not rate times latency, so
-    /// something is counted wrongly or idle.
+    /// Little's law does not hold within 5 %: in a closed loop the latencies do not add up to clients
+    /// times time, so clients idled or something is counted wrongly.
     LittlesLaw {
-        /// Requests in flight on average: asked clients, or measured.
-        in_flight: f64,
-        /// Throughput times mean latency.
-        expected: f64,
+        /// Clients.
+        clients: usize,
+        /// The share of their time without a request under way, 0 to 1.
+        idle: f64,
     },
     /// Fewer descriptors than connections asked for, even at the hard limit.
     DescriptorLimit {

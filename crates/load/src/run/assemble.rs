@@ -91,8 +91,11 @@ pub(super) fn assemble(
         descriptors,
         warnings: Vec::new(),
     };
-    let in_flight = whole.area as f64 / end.saturating_sub(from).max(1) as f64;
-    report.warnings = warnings(&report, plan, in_flight);
+    let law = LittlesLaw {
+        expected_s: whole.expected_busy as f64 / 1e9,
+        busy_s: whole.busy as f64 / 1e9,
+    };
+    report.warnings = warnings(&report, plan, law);
     report
 }
 
@@ -104,7 +107,8 @@ struct Whole {
     unfinished: Unfinished,
     warm_up_requests: u64,
     open_max: u64,
-    area: u128,
+    busy: u128,
+    expected_busy: u128,
     ended: u64,
     /// When the planned time was over; 0: nothing was planned.
     span_end: u64,
@@ -124,7 +128,8 @@ impl Whole {
             },
             warm_up_requests: 0,
             open_max: 0,
-            area: 0,
+            busy: 0,
+            expected_busy: 0,
             ended: 0,
             span_end: 0,
         }
@@ -140,7 +145,8 @@ impl Whole {
         self.unfinished.ages.merge(&outcome.unfinished.ages);
         self.warm_up_requests += outcome.warm_up_requests;
         self.open_max += outcome.open_max;
-        self.area += outcome.in_flight_area;
+        self.busy += outcome.busy;
+        self.expected_busy += outcome.expected_busy;
         self.ended = self.ended.max(outcome.ended);
         self.span_end = self.span_end.max(outcome.span_end.unwrap_or(0));
     }
@@ -211,11 +217,12 @@ fn statuses(counts: &[u64]) -> std::collections::BTreeMap<u16, u64> {
 }
 
 /// What would fool a reader who is not told.
-fn warnings(report: &Report, plan: &Plan, in_flight: f64) -> Vec<Warning> {
+fn warnings(report: &Report, plan: &Plan, law: LittlesLaw) -> Vec<Warning> {
     let mut found = Vec::new();
     warn_of_answers(report, plan, &mut found);
     warn_of_generator(report, plan, &mut found);
-    warn_of_statistics(report, in_flight, &mut found);
+    warn_of_statistics(report, &mut found);
+    warn_of_idle_clients(report, plan, law, &mut found);
     found
 }
 
@@ -292,7 +299,7 @@ fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
 }
 
 /// What the numbers carry.
-fn warn_of_statistics(report: &Report, in_flight: f64, found: &mut Vec<Warning>) {
+fn warn_of_statistics(report: &Report, found: &mut Vec<Warning>) {
     let samples = report.latency.total.count();
     let quotable = PERCENTILES.iter().rev();
     let mut quotable = quotable.filter(|percentile| is_quotable(**percentile, samples));
@@ -303,17 +310,6 @@ fn warn_of_statistics(report: &Report, in_flight: f64, found: &mut Vec<Warning>)
             percentile_max,
         });
     }
-    let seconds = (report.elapsed + report.drain).as_secs_f64();
-    let rate = samples as f64 / seconds.max(f64::MIN_POSITIVE);
-    let law = LittlesLaw::of(in_flight, rate, report.latency.total.mean().as_secs_f64());
-    // Failures and requests without an end are in flight without a latency.
-    let is_clean = report.counts.failed == 0 && report.unfinished.total() == 0;
-    if is_clean && samples >= LAW_SAMPLES_MIN && !law.holds() {
-        found.push(Warning::LittlesLaw {
-            in_flight: law.in_flight,
-            expected: law.predicted,
-        });
-    }
     if let Some(verdict) = report.warm_up.verdict
         && verdict != Verdict::Steady
     {
@@ -321,6 +317,22 @@ fn warn_of_statistics(report: &Report, in_flight: f64, found: &mut Vec<Warning>)
     }
     if samples > 0 && report.elapsed < Duration::from_secs(1) {
         found.push(Warning::Short);
+    }
+}
+
+/// Whether clients of a closed loop sent nothing while they could have. With one request at a time,
+/// since only then a client is busy or not, and without pauses and levels of ours.
+fn warn_of_idle_clients(report: &Report, plan: &Plan, law: LittlesLaw, found: &mut Vec<Warning>) {
+    let is_closed = matches!(plan.pace, Pace::Closed { .. });
+    let is_plain = plan.stages.is_empty() && plan.connections.pipeline.get() == 1;
+    // After a connect that failed a client pauses.
+    let has_paused = report.failures.iter().any(|(kind, _)| kind.is_connect());
+    let has_enough = report.latency.total.count() >= LAW_SAMPLES_MIN;
+    if is_closed && is_plain && !has_paused && has_enough && !law.holds() {
+        found.push(Warning::LittlesLaw {
+            clients: report.concurrency,
+            idle: law.idle(),
+        });
     }
 }
 

@@ -14,6 +14,7 @@ use super::lingering::Lingering;
 use crate::{
     board::{Board, Line},
     client::Known,
+    clock::NEVER,
     pace::Feed,
     plan::{ConnectPatience, LengthCheck},
     record::{Flight, Record},
@@ -38,6 +39,10 @@ pub(super) struct Lent {
     pub(super) idle: VecDeque<usize>,
     /// Slots that wait, by when they stop.
     pub(super) pauses: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Clients' time with a request under way within the measured span, in nanoseconds.
+    pub(super) busy: u128,
+    /// The measured span: it ends early when there is no request left to begin.
+    pub(super) span: (u64, u64),
     /// Requests under way, counted or not.
     pub(super) in_flight: u64,
     /// Connections that exist, now and at most.
@@ -96,6 +101,8 @@ impl Lent {
             scratch: vec![0; READ_MAX].into_boxed_slice(),
             idle: VecDeque::new(),
             pauses: BinaryHeap::new(),
+            busy: 0,
+            span: (NEVER, NEVER),
             in_flight: 0,
             open: 0,
             open_max: 0,
@@ -142,9 +149,17 @@ impl Lent {
         }
     }
 
+    /// A request ends, just now: adds the part of its time that is in the span.
+    pub(super) fn add_busy(&mut self, flight: &Flight) {
+        let (from, to) = self.span;
+        let begun = flight.begun.max(from);
+        self.busy += u128::from(self.now.min(to).saturating_sub(begun));
+    }
+
     /// A request was answered in full, just now.
     pub(super) fn answer(&mut self, flight: &Flight, can_reuse: bool, target: usize) {
         self.in_flight -= 1;
+        self.add_busy(flight);
         if !self.has_answered {
             self.has_answered = true;
             self.board.answers.store(true, Relaxed);
@@ -172,6 +187,7 @@ impl Lent {
     /// A request failed, just now.
     pub(super) fn fail(&mut self, flight: &Flight, kind: FailureKind, error: Option<&io::Error>) {
         self.in_flight -= 1;
+        self.add_busy(flight);
         if flight.counted {
             let differs = self.board.plan.checks.body_length == LengthCheck::Failed
                 && self.board.differs(flight.place, flight.body);

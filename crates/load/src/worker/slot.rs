@@ -51,6 +51,8 @@ pub(super) struct Slot {
     peer_closed: bool,
     /// When the state began.
     since: u64,
+    /// When its first request began.
+    first_begun: Option<u64>,
     /// When it was free last.
     free_at: u64,
     /// How long the last pause was.
@@ -96,6 +98,7 @@ impl Slot {
             served: 0,
             peer_closed: false,
             since: 0,
+            first_begun: None,
             free_at: 0,
             pause: 0,
             is_resting: false,
@@ -177,6 +180,12 @@ impl Slot {
         }
     }
 
+    /// How long it should have been busy from `from` to `to`: all the time since it began.
+    pub(super) fn expected_busy(&self, from: u64, to: u64) -> u64 {
+        let begun = self.first_begun.map(|begun| begun.max(from));
+        begun.map_or(0, |begun| to.saturating_sub(begun))
+    }
+
     /// The run is over: hands over what is under way.
     pub(super) fn abandon(&mut self) -> impl Iterator<Item = Flight> + '_ {
         self.flights.drain(..)
@@ -212,8 +221,12 @@ impl Slot {
         };
         while (self.flights.len() as u64) < room {
             let Some(ticket) = lent.feed.claim(self.client_number, lent.now) else {
+                if lent.feed.is_spent() {
+                    lent.span.1 = lent.span.1.min(lent.now);
+                }
                 return;
             };
+            self.first_begun.get_or_insert(lent.now);
             let requests = &lent.board.targets[self.target].requests;
             let flight = Flight {
                 place: requests[self.turn].number as u32,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use catamaran_load::{
-    plan::{Arrivals, Pace, Plan, Stage, Stop},
+    plan::{Arrivals, Pace, Plan, Stage, Stop, WarmUp},
     report::{Ending, FailureKind, Warning},
 };
 use catamaran_testkit::{Address, Peer, Script, address};
@@ -205,4 +205,29 @@ fn a_pause_of_ours_is_no_lateness() {
         lateness.median() < Duration::from_millis(50),
         "{lateness:?}"
     );
+}
+
+/// Clients that still wait for answers of the warm-up when measuring begins are not idle, and those
+/// for whom no request is left are not, either.
+#[test]
+fn clients_with_long_answers_are_not_called_idle() {
+    let slow = asked().pause(Duration::from_millis(100)).send(KEPT);
+    let peer = Peer::start(slow.repeat(1000));
+    let warmed = Plan {
+        pace: closed(300),
+        warm_up: WarmUp::For(Duration::from_millis(250)),
+        stop: lasting(450, 20_000),
+        ..plan(peer.address())
+    };
+    let numbered = Plan {
+        pace: closed(300),
+        stop: requests(1000),
+        ..plan(peer.address())
+    };
+    for plan in [warmed, numbered] {
+        let report = run(plan);
+        assert!(report.latency.total.count() >= 1000, "{:?}", report.counts);
+        let idle = |warning: &Warning| matches!(warning, Warning::LittlesLaw { .. });
+        assert!(!report.warnings.iter().any(idle), "{:?}", report.warnings);
+    }
 }
