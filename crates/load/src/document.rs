@@ -323,6 +323,10 @@ pub struct Thread {
     pub cpu_s: f64,
     /// Its CPU time by its wall time.
     pub busy: f64,
+    /// How long it was ready to run without a CPU; `None` where the system does not say.
+    pub starved_s: Option<f64>,
+    /// Of its CPU time: waiting for the next intended start without sleeping.
+    pub spun_s: f64,
 }
 
 /// What happened in one second.

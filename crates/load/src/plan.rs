@@ -50,7 +50,13 @@ pub struct Plan {
     /// What random numbers (Poisson gaps, phases) start from: the same seed gives the same
     /// schedule.
     pub seed: u64,
+    /// Asked by each thread of itself, when measuring begins and ends.
+    pub starved_time: StarvedTime,
 }
+
+/// How long the calling thread has been ready to run without a CPU since it began; `None` where the
+/// system does not say. Linux has it in `/proc/thread-self/schedstat`, and a library reads no files.
+pub type StarvedTime = fn() -> Option<Duration>;
 
 /// Who decides when a request is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -329,12 +329,32 @@ pub struct ThreadUse {
     pub wall: Duration,
     /// CPU time, in user mode and in the kernel together.
     pub cpu: Duration,
+    /// How long it could have run, but no CPU was free for it (the scheduler's account, in
+    /// `/proc/thread-self/schedstat`); `None` where the system does not say.
+    pub starved: Option<Duration>,
+    /// Of `cpu`: waiting for the next intended start without sleeping, since that was too near for a
+    /// timer.
+    pub spun: Duration,
 }
 
 impl ThreadUse {
     /// Share of the wall time on a CPU, 0 to 1.
     pub fn busy(&self) -> f64 {
-        self.cpu.as_secs_f64() / self.wall.as_secs_f64().max(f64::MIN_POSITIVE)
+        self.share(self.cpu)
+    }
+
+    /// Share of the wall time in which it was ready to run and had no CPU, 0 to 1.
+    pub fn starved(&self) -> f64 {
+        self.share(self.starved.unwrap_or_default())
+    }
+
+    /// Share of the wall time spent waiting without sleeping, 0 to 1.
+    pub fn spun(&self) -> f64 {
+        self.share(self.spun)
+    }
+
+    fn share(&self, time: Duration) -> f64 {
+        time.as_secs_f64() / self.wall.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 }
 

@@ -9,6 +9,7 @@ mod controller;
 mod lent;
 mod lingering;
 mod outgoing;
+mod scheduling;
 mod slot;
 mod timer;
 
@@ -17,7 +18,7 @@ use std::{cmp::Reverse, io, sync::Arc, sync::atomic::Ordering::Relaxed, time::Du
 use catamaran_stats::Histogram;
 use mio::{Events, Poll, Token};
 
-use self::{controller::Controller, lent::Lent, slot::Slot, timer::Timer};
+use self::{controller::Controller, lent::Lent, scheduling::Scheduling, slot::Slot, timer::Timer};
 use crate::{
     board::Board,
     clock::{NEVER, after, nanos},
@@ -77,8 +78,10 @@ pub(crate) struct Worker {
     tick: u64,
     sweep: u64,
     timeout: u64,
-    /// When measuring began here, and the CPU time used by then.
-    usage_from: (u64, Duration),
+    /// When measuring began here, and what the thread had used by then.
+    usage_from: (u64, Scheduling),
+    /// How long it waited without sleeping since then, in nanoseconds.
+    spun: u64,
 }
 
 /// The timer's token; those of slots have their number in the lower half.
@@ -141,7 +144,8 @@ impl Worker {
             tick,
             sweep: (timeout / 10).clamp(SWEEP_MIN, SWEEP_MAX),
             timeout,
-            usage_from: (0, Duration::ZERO),
+            usage_from: (0, Scheduling::default()),
+            spun: 0,
         })
     }
 
@@ -149,7 +153,10 @@ impl Worker {
     pub(crate) fn run(mut self) -> Outcome {
         let mut events = Events::with_capacity(EVENTS_MAX);
         self.lent.look_at_the_clock();
-        self.usage_from = (self.lent.now, cpu_time());
+        self.usage_from = (
+            self.lent.now,
+            Scheduling::now(self.lent.board.plan.starved_time),
+        );
         self.tend();
         self.begin();
         while !self.is_over() {
@@ -305,7 +312,8 @@ impl Worker {
         let is_open = self.timer.is_some();
         let from = board.measure_from();
         self.lent.record = Record::new(is_open, samples, from, self.span_end);
-        self.usage_from = (now, cpu_time());
+        self.usage_from = (now, Scheduling::now(plan.starved_time));
+        self.spun = 0;
         self.next_tick = 0;
     }
 
@@ -342,11 +350,15 @@ impl Worker {
         ];
         let mut wait = next.into_iter().min().unwrap_or(now).saturating_sub(now);
         let due = self.lent.feed.next_due();
+        let mut spins = false;
         if let Some(timer) = &mut self.timer
             && due != NEVER
         {
             match due.saturating_sub(now) {
-                0..=SPIN => wait = 0,
+                0..=SPIN => {
+                    wait = 0;
+                    spins = true;
+                }
                 left => timer.set(due, left)?,
             }
         }
@@ -355,6 +367,9 @@ impl Worker {
             polled => polled?,
         }
         self.lent.look_at_the_clock();
+        if spins && events.is_empty() {
+            self.spun += self.lent.now.saturating_sub(now);
+        }
         Ok(())
     }
 
@@ -407,14 +422,17 @@ impl Worker {
         let board = self.lent.board.clone();
         let line = &board.lines[self.part.index];
         self.lent.publish(line, self.is_measuring);
-        let (from, cpu) = self.usage_from;
+        let (from, before) = self.usage_from;
+        let used = Scheduling::now(board.plan.starved_time).since(&before);
         Outcome {
             record: self.lent.record,
             connections: self.lent.connections,
             unfinished,
             usage: ThreadUse {
                 wall: Duration::from_nanos(now.saturating_sub(from)),
-                cpu: cpu_time().saturating_sub(cpu),
+                cpu: used.cpu,
+                starved: used.starved,
+                spun: Duration::from_nanos(self.spun).min(used.cpu),
             },
             warm_up_requests: self.lent.warm_up.started,
             open_max: self.lent.open_max,
@@ -448,11 +466,4 @@ fn schedule(plan: &Plan, part: Part, level: &Level, origin: u64) -> Schedule {
     let share = part.connections as f64 / plan.pace.connections().get() as f64;
     let seed = plan.seed.wrapping_add(part.index as u64);
     Schedule::new(level.clone(), share, arrivals, seed, origin)
-}
-
-/// CPU time of this thread.
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
-    Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
 }

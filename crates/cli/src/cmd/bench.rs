@@ -14,6 +14,7 @@ mod output;
 mod plan;
 mod progress;
 mod refusal;
+mod schedstat;
 mod target;
 mod typed;
 mod url;

@@ -309,6 +309,8 @@ impl Generator {
                     wall_s: thread.wall.as_secs_f64(),
                     cpu_s: thread.cpu.as_secs_f64(),
                     busy: thread.busy(),
+                    starved_s: thread.starved.map(|time| time.as_secs_f64()),
+                    spun_s: thread.spun.as_secs_f64(),
                 })
                 .collect(),
             open_files_max: report.descriptors,

@@ -91,6 +91,8 @@ pub(crate) fn report() -> Report {
         generator: vec![ThreadUse {
             wall: Duration::from_millis(12),
             cpu: Duration::from_micros(90),
+            starved: None,
+            spun: Duration::ZERO,
         }],
         samples: vec![sample(5_200_000), sample(2_400_000), sample(4_403_000)],
         descriptors: Some(1024),

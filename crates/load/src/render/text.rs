@@ -11,7 +11,7 @@ use catamaran_stats::{Bound, Censored, Spread, is_quotable};
 
 use super::page::Page;
 use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
-use crate::report::{Ending, Report};
+use crate::report::{Ending, Report, ThreadUse};
 
 /// The whole report.
 pub fn text(report: &Report, subject: &Subject) -> String {
@@ -323,6 +323,21 @@ fn generator(page: &mut Page, report: &Report) {
         report.threads,
         cpu.as_secs_f64()
     ));
+    let most = |share: fn(&ThreadUse) -> f64| {
+        let shares = report.generator.iter().map(share);
+        shares.fold(0.0, f64::max) * 100.0
+    };
+    let (starved, spun) = (most(ThreadUse::starved), most(ThreadUse::spun));
+    if starved >= 0.5 {
+        page.line(format_args!(
+            "  ready to run without a CPU for {starved:.0} % of the time"
+        ));
+    }
+    if spun >= 0.5 {
+        page.line(format_args!(
+            "  waiting without sleep for {spun:.0} % of the time: starts were too near for a timer"
+        ));
+    }
     if let Some(lateness) = &report.latency.lateness {
         let [median, p99, max] =
             [lateness.median(), lateness.percentile(99.0), lateness.max()].map(millis);

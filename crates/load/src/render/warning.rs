@@ -15,6 +15,7 @@ pub(super) fn token(warning: &Warning) -> &'static str {
         Warning::Resent { .. } => "resent",
         Warning::Unsent { .. } => "unsent",
         Warning::GeneratorSaturated { .. } => "generator-saturated",
+        Warning::GeneratorStarved { .. } => "generator-starved",
         Warning::GeneratorLate { .. } => "generator-late",
         Warning::RateMissed { .. } => "rate-missed",
         Warning::FewSamples { .. } => "few-samples",
@@ -71,6 +72,11 @@ pub(super) fn text(warning: &Warning) -> String {
             "thread {thread} of the generator was busy for {:.0} % of the time: this is as much its \
              speed as the server's; give it more --threads, or another machine",
             busy * 100.0
+        ),
+        Warning::GeneratorStarved { thread, starved } => format!(
+            "thread {thread} of the generator was ready to run for {:.0} % of the time, but had no CPU: \
+             the latencies have that in them; leave it a core of its own",
+            starved * 100.0
         ),
         Warning::GeneratorLate { p99 } => format!(
             "the generator sent its requests late, by {:.3} ms at the 99th percentile: the run is \

@@ -63,6 +63,14 @@ pub enum Warning {
         /// Its share, 0 to 1.
         busy: f64,
     },
+    /// A thread of ours was ready to run for more than 10 % of the time, but had no CPU: whatever
+    /// waited meanwhile is in the latencies.
+    GeneratorStarved {
+        /// The thread's number, from 0.
+        thread: usize,
+        /// Its share, 0 to 1.
+        starved: f64,
+    },
     /// Requests were sent late by us: the 99th percentile of lateness is above 1 ms or above 5 %
     /// of the median latency, whichever is more. The run is invalid.
     GeneratorLate {

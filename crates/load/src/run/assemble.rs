@@ -268,9 +268,14 @@ fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
 /// What we did ourselves.
 fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     for (thread, usage) in report.generator.iter().enumerate() {
-        let busy = usage.busy();
+        // A thread that spins has time left.
+        let busy = usage.busy() - usage.spun();
         if busy > BUSY_MAX {
             found.push(Warning::GeneratorSaturated { thread, busy });
+        }
+        let starved = usage.starved();
+        if starved > STARVED_MAX {
+            found.push(Warning::GeneratorStarved { thread, starved });
         }
     }
     if let Some(lateness) = &report.latency.lateness {
@@ -338,6 +343,9 @@ fn warn_of_idle_clients(report: &Report, plan: &Plan, law: LittlesLaw, found: &m
 
 /// A thread that is busier than this share of its time has no time to be exact.
 const BUSY_MAX: f64 = 0.95;
+
+/// For so large a part of its time a thread may be without a CPU.
+const STARVED_MAX: f64 = 0.1;
 
 /// So late may a request be sent in any case.
 const LATE_MAX: Duration = Duration::from_millis(1);

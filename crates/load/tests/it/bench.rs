@@ -43,6 +43,7 @@ pub(crate) fn plan(address: &Address) -> Plan {
         },
         samples: Samples::None,
         seed: 1,
+        starved_time,
     }
 }
 
@@ -85,6 +86,13 @@ pub(crate) fn pipelined(depth: u32) -> Connections {
         pipeline: NonZeroU32::new(depth).unwrap(),
         ..Connections::default()
     }
+}
+
+/// As the command line reads it.
+fn starved_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let waiting = text.split_ascii_whitespace().nth(1)?;
+    waiting.parse().ok().map(Duration::from_nanos)
 }
 
 /// Runs to the end and looks at the books.

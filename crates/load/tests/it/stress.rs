@@ -1,6 +1,12 @@
 //! Servers under stress: what a report must not hide of them.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use catamaran_load::{
     plan::{Arrivals, Pace, Plan, Stage, Stop, WarmUp},
@@ -230,4 +236,41 @@ fn clients_with_long_answers_are_not_called_idle() {
         let idle = |warning: &Warning| matches!(warning, Warning::LittlesLaw { .. });
         assert!(!report.warnings.iter().any(idle), "{:?}", report.warnings);
     }
+}
+
+/// Four threads of the generator and two that only compute, on one CPU: nobody had one to itself.
+#[test]
+fn a_starved_generator_is_told() {
+    let peer = Peer::start(answer().repeat(100_000));
+    let plan = Plan {
+        pace: closed(4),
+        threads: 4.try_into().unwrap(),
+        stop: lasting(500, 20_000),
+        ..plan(peer.address())
+    };
+    // Threads inherit the CPU of the one that starts them.
+    let test = std::thread::spawn(move || {
+        let mut one = rustix::thread::CpuSet::new();
+        let mine = rustix::thread::sched_getcpu();
+        one.set(mine);
+        rustix::thread::sched_setaffinity(None, &one).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let hogs: Vec<_> = (0..2)
+            .map(|_| {
+                let stop = stop.clone();
+                std::thread::spawn(move || while !stop.load(Relaxed) {})
+            })
+            .collect();
+        let report = run(plan);
+        stop.store(true, Relaxed);
+        hogs.into_iter().for_each(|hog| hog.join().unwrap());
+        report
+    });
+    let report = test.join().unwrap();
+    let starved = |warning: &Warning| matches!(warning, Warning::GeneratorStarved { .. });
+    assert!(
+        report.warnings.iter().any(starved),
+        "{:?}",
+        report.generator
+    );
 }

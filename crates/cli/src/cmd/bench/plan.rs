@@ -17,6 +17,7 @@ use super::getopt::Mode;
 use super::number::DURATION_MAX;
 use super::operand;
 use super::refusal::Refusal;
+use super::schedstat;
 use super::target;
 use super::typed::Typed;
 use super::url::{self, Url};
@@ -58,6 +59,7 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
         },
         samples: samples(typed, requests),
         seed: typed.load.seed,
+        starved_time: schedstat::starved_time,
         pace,
         targets,
     };

@@ -1,0 +1,33 @@
+//! The scheduler's account of the calling thread, as Linux keeps it.
+
+use std::fs;
+use std::time::Duration;
+
+/// How long the calling thread was ready to run, but had no CPU.
+pub(super) fn starved_time() -> Option<Duration> {
+    starved(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+}
+
+/// The second figure of a `schedstat` (the kernel's sched-stats.rst): nanoseconds in a run queue. The
+/// first two are zero where the kernel does not account for them.
+fn starved(schedstat: &str) -> Option<Duration> {
+    let mut figures = schedstat.split_ascii_whitespace().map(str::parse::<u64>);
+    let (Ok(running), Ok(waiting)) = (figures.next()?, figures.next()?) else {
+        return None;
+    };
+    (running > 0).then(|| Duration::from_nanos(waiting))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_figure_is_read() {
+        let expected = Some(Duration::from_nanos(27_000));
+        assert_eq!(starved("15000 27000 3\n"), expected);
+        for text in ["", "0 0 0", "1", "a b c"] {
+            assert_eq!(starved(text), None, "{text}");
+        }
+    }
+}

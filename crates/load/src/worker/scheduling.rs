@@ -1,0 +1,54 @@
+//! What the scheduler gave this thread: time on a CPU, and time without one although it was ready.
+
+use std::time::Duration;
+
+use crate::plan::StarvedTime;
+
+/// Since the thread began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Scheduling {
+    /// On a CPU, in user mode and in the kernel.
+    pub(super) cpu: Duration,
+    /// Ready to run, but not running; `None` where the kernel keeps no such account.
+    pub(super) starved: Option<Duration>,
+}
+
+impl Scheduling {
+    /// Of the calling thread.
+    pub(super) fn now(starved: StarvedTime) -> Self {
+        Self {
+            cpu: cpu_time(),
+            starved: starved(),
+        }
+    }
+
+    /// What was added since `before`.
+    pub(super) fn since(&self, before: &Self) -> Self {
+        let starved = self.starved.zip(before.starved);
+        Self {
+            cpu: self.cpu.saturating_sub(before.cpu),
+            starved: starved.map(|(now, before)| now.saturating_sub(before)),
+        }
+    }
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_thread_has_run() {
+        let now = Scheduling::now(|| Some(Duration::from_secs(2)));
+        assert!(now.cpu > Duration::ZERO);
+        let later = Scheduling::now(|| Some(Duration::from_secs(5))).since(&now);
+        assert_eq!(later.starved, Some(Duration::from_secs(3)));
+        assert_eq!(Scheduling::now(|| None).since(&now).starved, None);
+    }
+}
