@@ -11,7 +11,7 @@ mod schedule;
 use std::collections::VecDeque;
 
 pub(crate) use level::Level;
-pub(crate) use schedule::Schedule;
+pub(crate) use schedule::{Schedule, random};
 
 use crate::{clock::NEVER, stop::Share};
 

@@ -22,7 +22,7 @@ use self::{controller::Controller, lent::Lent, scheduling::Scheduling, slot::Slo
 use crate::{
     board::Board,
     clock::{NEVER, after, nanos},
-    pace::{Feed, Level, Mode, Open, Schedule},
+    pace::{self, Feed, Level, Mode, Open, Schedule},
     plan::{Pace, Plan},
     record::Record,
     report::{ConnectionCounts, Ending, ThreadUse, Unfinished},
@@ -264,7 +264,10 @@ impl Worker {
         {
             self.lent.board.end(Ending::Idle);
         }
-        if let (Mode::Closed { clients }, true) = (&mut self.lent.feed.mode, self.level.changes()) {
+        if let (Mode::Closed { clients }, true) = (
+            &mut self.lent.feed.mode,
+            self.level.changes() && self.is_measuring,
+        ) {
             let since = self.lent.now.saturating_sub(self.usage_from.0) as f64 / 1e9;
             *clients = self.level.at(since).round() as usize;
         }
@@ -464,6 +467,6 @@ fn schedule(plan: &Plan, part: Part, level: &Level, origin: u64) -> Schedule {
         Pace::Closed { .. } => crate::plan::Arrivals::Constant,
     };
     let share = part.connections as f64 / plan.pace.connections().get() as f64;
-    let seed = plan.seed.wrapping_add(part.index as u64);
-    Schedule::new(level.clone(), share, arrivals, seed, origin)
+    let random = pace::random(plan.seed, part.index);
+    Schedule::new(level.clone(), share, arrivals, random, origin)
 }

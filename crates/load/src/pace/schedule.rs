@@ -21,19 +21,33 @@ pub(crate) struct Schedule {
     at: Option<f64>,
 }
 
+/// The random numbers of a thread: a stream of its own for each seed and thread. With `seed + thread`
+/// the second thread of one seed would do what the first one of the next seed does.
+pub(crate) fn random(seed: u64, thread: usize) -> fastrand::Rng {
+    fastrand::Rng::with_seed(mixed(mixed(seed) ^ thread as u64))
+}
+
+/// The finalizer of SplitMix64, a bijection in which each bit depends on all.
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ (number >> 31)
+}
+
 impl Schedule {
     pub(crate) fn new(
         level: Level,
         share: f64,
         arrivals: Arrivals,
-        seed: u64,
+        random: fastrand::Rng,
         origin: u64,
     ) -> Self {
         let mut schedule = Self {
             level,
             share,
             arrivals,
-            random: fastrand::Rng::with_seed(seed),
+            random,
             origin,
             at: Some(0.0),
         };

@@ -15,7 +15,13 @@ fn share(requests: Option<u64>) -> Share {
 }
 
 fn schedule(per_second: f64, arrivals: Arrivals, seed: u64) -> Schedule {
-    Schedule::new(Level::new(per_second, &[]), 1.0, arrivals, seed, 0)
+    Schedule::new(
+        Level::new(per_second, &[]),
+        1.0,
+        arrivals,
+        random(seed, 0),
+        0,
+    )
 }
 
 fn open(schedule: Schedule, backlog_max: usize, requests: Option<u64>) -> Feed {
@@ -66,13 +72,25 @@ fn poisson_arrivals_have_exponential_gaps() {
 #[test]
 fn threads_share_the_rate() {
     let level = Level::new(1000.0, &[]);
-    let count = |seed| {
-        let mut part = Schedule::new(level.clone(), 0.25, Arrivals::Poisson, seed, 0);
+    let count = |thread| {
+        let mut part = Schedule::new(level.clone(), 0.25, Arrivals::Poisson, random(1, thread), 0);
         let due = take(&mut part, 3000);
         due.iter().filter(|due| **due < 10 * SECOND).count()
     };
     let all: usize = (0..4).map(count).sum();
     assert!((9700..10_300).contains(&all), "{all}");
+}
+
+/// Neither threads of one run nor those of runs with neighbouring seeds do the same.
+#[test]
+fn each_thread_of_each_seed_has_its_own_stream() {
+    let mut firsts = std::collections::BTreeSet::new();
+    for seed in 0..50 {
+        for thread in 0..50 {
+            firsts.insert(random(seed, thread).u64(..));
+        }
+    }
+    assert_eq!(firsts.len(), 50 * 50);
 }
 
 #[test]
@@ -86,7 +104,7 @@ fn a_schedule_ends_with_its_stages() {
         Level::new(1.0, &[stage]),
         1.0,
         Arrivals::Constant,
-        3,
+        random(3, 0),
         5 * SECOND,
     );
     let due: Vec<u64> = std::iter::from_fn(|| {

@@ -1,6 +1,7 @@
 //! Servers under stress: what a report must not hide of them.
 
 use std::{
+    num::NonZeroU64,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -273,4 +274,24 @@ fn a_starved_generator_is_told() {
         "{:?}",
         report.generator
     );
+}
+
+/// While it warms up, a closed loop has the clients of its first stage.
+#[test]
+fn a_warm_up_keeps_the_level_of_the_first_stage() {
+    let slow = asked().pause(Duration::from_millis(5)).send(KEPT);
+    let peer = Peer::start(slow.repeat(10_000));
+    let report = run(Plan {
+        pace: closed(8),
+        stages: vec![stage(400, 1.0), stage(5000, 8.0)],
+        warm_up: WarmUp::For(Duration::from_millis(1000)),
+        stop: Stop {
+            requests: NonZeroU64::new(2),
+            duration: None,
+            grace: Duration::from_secs(20),
+        },
+        ..plan(peer.address())
+    });
+    assert_eq!(report.counts.ok, 2);
+    assert_eq!(report.concurrency_reached, 1);
 }

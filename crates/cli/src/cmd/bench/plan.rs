@@ -38,9 +38,9 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
     }
     let urls = urls(typed)?;
     let requests = requests(typed);
-    let pace = pace(typed, requests, urls.len())?;
-    let threads = threads(typed, pace.connections());
     let targets = targets(typed, &urls)?;
+    let pace = pace(typed, requests, targets.len())?;
+    let threads = threads(typed, pace.connections());
     let plan = Plan {
         stages: stages(typed, &pace)?,
         stop: stop(typed, requests),
@@ -112,14 +112,15 @@ fn duration(typed: &Typed, requests: Option<u64>) -> Option<Duration> {
     load.duration.or(default)
 }
 
-fn pace(typed: &Typed, requests: Option<u64>, urls: usize) -> Result<Pace, Refusal> {
+/// Each of so many servers needs a connection.
+fn pace(typed: &Typed, requests: Option<u64>, servers: usize) -> Result<Pace, Refusal> {
     let load = &typed.load;
     if let Some(per_second) = load.rate {
         let connections = load.concurrency.unwrap_or(OPEN_CONNECTIONS).max(1);
         return Ok(Pace::Open {
             per_second,
             arrivals: load.arrivals.unwrap_or(Arrivals::Poisson),
-            connections: non_zero(connections.max(urls as u64)),
+            connections: non_zero(connections.max(servers as u64)),
             backlog: non_zero(BACKLOG),
         });
     }
@@ -136,7 +137,7 @@ fn pace(typed: &Typed, requests: Option<u64>, urls: usize) -> Result<Pace, Refus
             Mode::Ours if requests.is_none() && load.stages.is_empty() => CLIENTS,
             _ => highest,
         }
-        .max(urls as u64),
+        .max(servers as u64),
     };
     match requests {
         Some(requests) if concurrency > requests && load.concurrency.is_some() => {

@@ -227,7 +227,7 @@ fn urls_of_one_server_are_one_target() {
         .collect();
     assert_eq!(requests, [2, 1, 1]);
     // Each target has a connection, if nobody says how many there are.
-    assert_eq!(plan.pace.connections().get(), 4);
+    assert_eq!(plan.pace.connections().get(), 3);
 }
 
 #[test]
