@@ -33,9 +33,12 @@ pub(super) fn token(warning: &Warning) -> &'static str {
 )]
 pub(super) fn text(warning: &Warning) -> String {
     match *warning {
-        Warning::NonSuccess { count, of } => format!(
+        Warning::NonSuccess { count, of } if count * 2 > of => format!(
             "{count} of {of} answers were not 2xx: this is the speed of error pages or redirects"
         ),
+        Warning::NonSuccess { count, of } => {
+            format!("{count} of {of} answers were not 2xx; their latencies count, too")
+        }
         Warning::KeepAliveRefused { kept, of } => {
             // A limit of requests per connection costs a few; a server that never keeps any, all.
             let meaning = if kept < of / 2 {

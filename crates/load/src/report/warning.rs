@@ -13,7 +13,7 @@ pub enum Warning {
         /// Of so many complete answers.
         of: u64,
     },
-    /// Keep-alive was asked for, and (some) answers closed the connection.
+    /// Keep-alive was asked for, and more than 1 % of the answers closed the connection.
     KeepAliveRefused {
         /// Answers after which the connection was kept.
         kept: u64,
@@ -71,8 +71,8 @@ pub enum Warning {
         /// Its share, 0 to 1.
         starved: f64,
     },
-    /// Requests were sent late by us: the 99th percentile of lateness is above 1 ms or above 5 %
-    /// of the median latency, whichever is more. The run is invalid.
+    /// Requests were sent late by us: the 99th percentile of lateness is above 1 ms and above 5 % of
+    /// the 99th percentile of corrected latency. The run is invalid.
     GeneratorLate {
         /// The 99th percentile of lateness.
         p99: Duration,

@@ -238,7 +238,8 @@ fn warn_of_answers(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
         found.push(Warning::NonSuccess { count: non_2xx, of });
     }
     // The last answer of each connection with a limit of ours is not the server's doing.
-    if plan.connections.keep_alive && kept < of {
+    let closed = (of - kept) as f64;
+    if plan.connections.keep_alive && closed > of as f64 * CLOSED_MAX {
         found.push(Warning::KeepAliveRefused { kept, of });
     }
     let changed = report.counts.other_length;
@@ -280,7 +281,10 @@ fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     }
     if let Some(lateness) = &report.latency.lateness {
         let p99 = lateness.percentile(99.0);
-        let tolerated = LATE_MAX.max(report.latency.total.median() / 20);
+        // The percentile that is quoted has the lateness in it.
+        let corrected = report.latency.corrected.as_ref();
+        let quoted = corrected.map(|times| times.percentile(99.0).at_least);
+        let tolerated = LATE_MAX.max(quoted.unwrap_or_default() / 20);
         if p99 > tolerated {
             found.push(Warning::GeneratorLate { p99 });
         }
@@ -346,6 +350,10 @@ const BUSY_MAX: f64 = 0.95;
 
 /// For so large a part of its time a thread may be without a CPU.
 const STARVED_MAX: f64 = 0.1;
+
+/// Servers close kept connections after so many requests, one in a hundred at most, or do not keep
+/// them.
+const CLOSED_MAX: f64 = 0.01;
 
 /// So late may a request be sent in any case.
 const LATE_MAX: Duration = Duration::from_millis(1);

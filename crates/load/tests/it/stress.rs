@@ -295,3 +295,21 @@ fn a_warm_up_keeps_the_level_of_the_first_stage() {
     assert_eq!(report.counts.ok, 2);
     assert_eq!(report.concurrency_reached, 1);
 }
+
+/// A server that closes a connection after many requests keeps it alive all the same.
+#[test]
+fn a_limit_of_requests_per_connection_refuses_no_keep_alive() {
+    let last = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+    let peer = Peer::start(answer().repeat(499).then(asked().send(last)));
+    let report = run(Plan {
+        stop: requests(1000),
+        ..plan(peer.address())
+    });
+    assert_eq!((report.counts.ok, report.counts.kept_alive), (1000, 998));
+    let refused = |warning: &Warning| matches!(warning, Warning::KeepAliveRefused { .. });
+    assert!(
+        !report.warnings.iter().any(refused),
+        "{:?}",
+        report.warnings
+    );
+}

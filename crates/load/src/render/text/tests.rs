@@ -169,6 +169,18 @@ WARNING: keep-alive was asked for, but only 0 of 5000 answers kept their connect
 }
 
 #[test]
+fn a_few_error_pages_are_not_called_the_speed_of_all() {
+    let mut report = sample::report();
+    report.warnings = vec![Warning::NonSuccess {
+        count: 2,
+        of: 10_000,
+    }];
+    let text = text(&report, &sample::subject());
+    let expected = "WARNING: 2 of 10000 answers were not 2xx; their latencies count, too\n";
+    assert!(text.ends_with(expected), "{text}");
+}
+
+#[test]
 fn whole_seconds_have_a_spread() {
     let mut report = sample::report();
     report.elapsed = Duration::from_millis(3500);
