@@ -5,6 +5,9 @@
 //! [`Admin::join`]; after a handover to another process it accepts nothing more. Each connection
 //! gets one answer, in a bounded time, and there is a limit to their number.
 
+pub(crate) mod exposition;
+pub(crate) mod metrics;
+
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
@@ -22,11 +25,11 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::admin::metrics::Observed;
 use crate::config::{ListenAddress, ListenerConfig};
-use crate::counters::{Culprit, Reason};
 use crate::listener::{Acceptor, Bound, BoundAddress, Listener};
-use crate::metrics::{self, Observed};
 use crate::worker::Shared;
+use crate::worker::counters::{Culprit, Reason};
 
 /// The admin listener of a running front.
 #[derive(Debug)]

@@ -1,7 +1,11 @@
 //! One client's connection: the socket, HTTP/1.1's state, and what is buffered.
 //!
-//! HTTP/1.1 is confined to this module and [`crate::serve`]; the relay sees a request's body
+//! HTTP/1.1 is confined to this module and [`crate::client::serve`]; the relay sees a request's body
 //! coming in and a response going out. An idle connection holds no buffers.
+
+pub(crate) mod linger;
+pub(crate) mod pace;
+pub(crate) mod serve;
 
 use std::cell::RefCell;
 use std::io;
@@ -21,10 +25,10 @@ use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;
 use tokio::io::AsyncWrite;
 
-use crate::admission::Admitted;
 use crate::config::ListenerConfig;
+use crate::listener::admission::Admitted;
 use crate::listener::{Incoming, Listener};
-use crate::watch::{Tick, Watch, Watched};
+use crate::worker::deadlines::{Tick, Watch, Watched};
 
 #[derive(Debug)]
 pub(crate) struct ClientConn {

@@ -19,7 +19,7 @@ pub use catamaran_upstream::config::{
     Address, AjpConfig, BackendConfig, PacketSize, Protocol, Secret,
 };
 
-use crate::path;
+use crate::site::path;
 
 /// The whole front.
 #[derive(Clone, Debug)]

@@ -1,14 +1,21 @@
 //! The life of a request, from its head to its log line.
 //!
 //! route → clean → (pick → lease → send → relay) → account. All branching on what may go wrong is
-//! here; each step is straight-line elsewhere. A failed attempt asks [`crate::retry`] what may be
+//! here; each step is straight-line elsewhere. A failed attempt asks [`crate::exchange::retry`] what may be
 //! done; a failed exchange is answered with a page of our own if no response was begun, and cut
 //! visibly if one was.
 
 pub(crate) mod elsewhere;
 pub(crate) mod failure;
+pub(crate) mod forwarded;
+pub(crate) mod header;
+pub(crate) mod id;
 mod logged;
 mod outgoing;
+pub(crate) mod relay;
+pub(crate) mod replay;
+pub(crate) mod respond;
+pub(crate) mod retry;
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -25,17 +32,15 @@ use tokio::time::Instant;
 use crate::access_log::Record;
 use crate::client::{ClientConn, ClientError};
 use crate::config::{BackendConfig, ListenerConfig, QueryForm};
-use crate::counters::Reason;
-use crate::header;
-use crate::id::RequestId;
-use crate::path::{self, NormalPath, PathFault};
-use crate::relay::{Progress, Relay, Terms};
-use crate::respond;
-use crate::retry::{self, Attempt, Retry, Stage};
-use crate::route::Action;
+use crate::exchange::id::RequestId;
+use crate::exchange::relay::{Progress, Relay, Terms};
+use crate::exchange::retry::{Attempt, Retry, Stage};
+use crate::site::path::{self, NormalPath, PathFault};
+use crate::site::route::Action;
 use crate::site::{Member, Site, Upstream};
-use crate::watch::Tick;
 use crate::worker::Worker;
+use crate::worker::counters::Reason;
+use crate::worker::deadlines::Tick;
 use elsewhere::Elsewhere;
 use failure::{Failed, Failure};
 use logged::LoggedRequest;

@@ -39,47 +39,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod accept;
 mod access_log;
-mod addresses;
 mod admin;
-mod admission;
 mod client;
 pub mod config;
-mod counters;
 mod date;
-mod descriptors;
-mod drain;
-mod event_loop;
 mod exchange;
-mod exposition;
-mod forwarded;
-mod handover;
-mod header;
-mod id;
-mod linger;
 mod listener;
-mod metrics;
-mod pace;
-mod path;
-mod relay;
-mod reload;
-mod replay;
-mod respond;
-mod retry;
-mod retry_budget;
-mod route;
-mod serve;
-mod server;
+mod running;
 mod site;
-mod watch;
 mod worker;
 
+pub use admin::metrics::metrics_reference;
 pub use catamaran_upstream::BackendCounts;
-pub use counters::{CountersSnapshot, Culprit, Reason};
-pub use handover::{Inheritance, NotTaken, Offer, Taken};
+pub use listener::handover::{Inheritance, NotTaken, Offer, Taken};
 pub use listener::{BindError, BoundAddress};
-pub use metrics::metrics_reference;
-pub use reload::{ReloadError, ReloadReport};
-pub use server::{Running, StartError, start, start_inheriting};
+pub use running::{Running, StartError, start, start_inheriting};
 pub use site::BackendStatus;
+pub use site::reload::{ReloadError, ReloadReport};
+pub use worker::counters::{CountersSnapshot, Culprit, Reason};

@@ -4,8 +4,14 @@
 //! settings are replaced, which then hold for the connections accepted from then on. It ends by its
 //! [`Drain`]: with the front, when a reload removes it, or when another process took it over.
 
+pub(crate) mod accept;
 mod acceptor;
+pub(crate) mod addresses;
+pub(crate) mod admission;
 mod bind;
+pub(crate) mod descriptors;
+pub(crate) mod drain;
+pub(crate) mod handover;
 
 use std::fmt;
 use std::io;
@@ -18,7 +24,7 @@ use catamaran_transport::SocketFile;
 use thiserror::Error;
 
 use crate::config::{ListenAddress, ListenerConfig};
-use crate::drain::Drain;
+use crate::listener::drain::Drain;
 pub(crate) use acceptor::{Acceptor, Incoming};
 pub(crate) use bind::{Bound, bind, inherit};
 

@@ -4,6 +4,11 @@
 //! flight keeps the site it began with when a reload puts another in its place. Only the
 //! turn-keeping of each upstream is mutable, and that is a worker's own.
 
+pub(crate) mod path;
+pub(crate) mod reload;
+pub(crate) mod retry_budget;
+pub(crate) mod route;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,9 +17,9 @@ use catamaran_upstream::{Backend, BackendCounts, Group, Settings};
 use tokio::time::Instant;
 
 use crate::config::{BackendConfig, Config, Protocol, ServerConfig, UpstreamConfig};
-use crate::forwarded::Via;
-use crate::retry_budget::SharedRetryBudget;
-use crate::route::RouteTable;
+use crate::exchange::forwarded::Via;
+use crate::site::retry_budget::SharedRetryBudget;
+use crate::site::route::RouteTable;
 
 #[derive(Debug)]
 pub(crate) struct Site {

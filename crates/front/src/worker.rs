@@ -3,18 +3,22 @@
 //! Workers share nothing on the hot path but atomics and the immutable site. Each is one thread with
 //! one event loop (`event_loop`); which connections it may have is decided in `admission`.
 
+pub(crate) mod counters;
+pub(crate) mod deadlines;
+pub(crate) mod event_loop;
+
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
 use crate::access_log::AccessLog;
-use crate::admission::{Admission, Shedding};
-use crate::counters::{Counters, Reason, WorkerCounters};
-use crate::drain::Drain;
-use crate::id::{RequestId, RequestIds};
+use crate::exchange::id::{RequestId, RequestIds};
+use crate::listener::admission::{Admission, Shedding};
+use crate::listener::drain::Drain;
 use crate::site::Site;
-use crate::watch::{Tick, Watch};
+use crate::worker::counters::{Counters, Reason, WorkerCounters};
+use crate::worker::deadlines::{Tick, Watch};
 
 /// What all workers share.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::config::AccessLogFormat;
-use crate::counters::Reason;
-use crate::id::RequestId;
+use crate::exchange::id::RequestId;
+use crate::worker::counters::Reason;
 
 /// What is known of an exchange once it is over.
 #[derive(Debug)]

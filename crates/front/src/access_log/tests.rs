@@ -7,8 +7,8 @@ use http::{HeaderValue, Method, Version};
 
 use super::line::RequestLine;
 use super::*;
-use crate::counters::{Culprit, Reason};
-use crate::id::RequestIds;
+use crate::exchange::id::RequestIds;
+use crate::worker::counters::{Culprit, Reason};
 
 fn with_record(check: impl FnOnce(&Record<'_>)) {
     let agent = HeaderValue::from_bytes(b"a \"b\" \\ \xe9").expect("a value");

@@ -3,8 +3,8 @@
 
 use http::Method;
 
-use crate::relay::Progress;
-use crate::retry::{self, Attempt, Retry, Stage};
+use crate::exchange::relay::Progress;
+use crate::exchange::retry::{self, Attempt, Retry, Stage};
 use crate::site::Upstream;
 
 /// What another attempt of an exchange depends on.

@@ -7,9 +7,9 @@ use catamaran_upstream::{Culprit, Error as UpstreamError, Lease, LeaseError, Req
 use http::StatusCode;
 
 use crate::client::ClientError;
-use crate::counters::Reason;
-use crate::relay::{Progress, RelayError};
-use crate::retry::Stage;
+use crate::exchange::relay::{Progress, RelayError};
+use crate::exchange::retry::Stage;
+use crate::worker::counters::Reason;
 
 /// Why an exchange failed, as the client and the log are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,12 +11,12 @@ use http::{HeaderValue, Method, StatusCode, Version};
 use super::failure::Failure;
 use crate::client::ClientConn;
 use crate::config::BackendConfig;
-use crate::counters::{Culprit, Reason};
-use crate::forwarded::{self, Identity, Peer};
-use crate::header;
-use crate::path::NormalPath;
+use crate::exchange::forwarded::{self, Identity, Peer};
+use crate::exchange::header;
+use crate::site::path::NormalPath;
 use crate::site::{Site, Upstream};
 use crate::worker::Worker;
+use crate::worker::counters::{Culprit, Reason};
 
 pub(super) struct Outgoing {
     /// Its fields have been cleaned.

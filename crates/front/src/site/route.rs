@@ -2,7 +2,7 @@
 //!
 //! A host is looked up in a hash map, its path in a [`tree`] of segments. Order in the file decides
 //! only between routes that are equally specific. No match is no match: there is no default
-//! backend. What a path is compared with has been normalised by [`crate::path`].
+//! backend. What a path is compared with has been normalised by [`crate::site::path`].
 
 mod tree;
 
@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 use http::StatusCode;
 
 use crate::config::{RouteConfig, RouteTarget};
-use crate::path::{NormalPath, PathFault};
+use crate::site::path::{NormalPath, PathFault};
 use tree::Tree;
 
 /// The routes by host, and those for any host.

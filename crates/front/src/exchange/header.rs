@@ -1,7 +1,7 @@
 //! Which of a request's fields go on to the backend.
 //!
 //! Responses are cleaned by the codecs that read them. Our own fields are added after this
-//! cleaning (see [`crate::forwarded`]), so that nothing a client nominates in `Connection` can
+//! cleaning (see [`crate::exchange::forwarded`]), so that nothing a client nominates in `Connection` can
 //! remove them.
 
 use catamaran_message::field;

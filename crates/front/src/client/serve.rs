@@ -16,10 +16,10 @@ use catamaran_upstream::Culprit;
 use http::StatusCode;
 
 use crate::client::ClientConn;
+use crate::client::linger;
 use crate::config::ListenerConfig;
 use crate::exchange::failure::Failure;
 use crate::exchange::{self, After};
-use crate::linger;
 use crate::worker::Worker;
 
 /// What waiting for a request led to.

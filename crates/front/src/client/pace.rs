@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::watch::Tick;
+use crate::worker::deadlines::Tick;
 
 /// What is demanded of a client.
 #[derive(Clone, Copy, Debug)]

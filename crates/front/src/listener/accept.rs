@@ -16,12 +16,12 @@ use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::client::ClientConn;
-use crate::counters::{Culprit, Reason};
-use crate::descriptors::{Shortage, shortage};
-use crate::drain::Ending;
+use crate::client::serve;
+use crate::listener::descriptors::{Shortage, shortage};
+use crate::listener::drain::Ending;
 use crate::listener::{Acceptor, Incoming, Listener};
-use crate::serve;
 use crate::worker::Worker;
+use crate::worker::counters::{Culprit, Reason};
 
 pub(crate) struct Accepting {
     worker: Arc<Worker>,

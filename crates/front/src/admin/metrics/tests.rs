@@ -6,7 +6,7 @@ use std::path::Path;
 use catamaran_upstream::BackendCounts;
 
 use super::*;
-use crate::counters::{Culprit, Reason};
+use crate::worker::counters::{Culprit, Reason};
 
 /// One sample: its labels and its value.
 type Sample = (Vec<(String, String)>, f64);

@@ -1,6 +1,6 @@
 //! Prometheus' text format, version 0.0.4: how metrics are written down.
 //!
-//! What is written is [`crate::metrics`]' business. The format is a line for the help, one for the
+//! What is written is [`crate::admin::metrics`]' business. The format is a line for the help, one for the
 //! type, and one for each sample; backslashes and line feeds are escaped everywhere, quotes within
 //! the values of labels.
 

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::accept::Accepting;
 use crate::client;
+use crate::listener::accept::Accepting;
 use crate::listener::{Acceptor, Listener};
 use crate::worker::Worker;
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::path;
+use crate::site::path;
 
 fn route(hosts: &[&str], path: &str, name: &str) -> RouteConfig {
     RouteConfig {

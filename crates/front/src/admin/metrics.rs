@@ -5,9 +5,9 @@
 
 use std::fmt::Write as _;
 
-use crate::counters::CountersSnapshot;
-use crate::exposition::{Exposition, Family, Kind};
+use crate::admin::exposition::{Exposition, Family, Kind};
 use crate::site::BackendStatus;
+use crate::worker::counters::CountersSnapshot;
 
 /// All there is to tell at one moment.
 #[derive(Clone, Debug, Default)]

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::addresses::{Addresses, Counted};
 use crate::config::ServerConfig;
-use crate::descriptors::Reserve;
-use crate::forwarded::is_trusted;
+use crate::exchange::forwarded::is_trusted;
 use crate::listener::Incoming;
-use crate::watch::Tick;
+use crate::listener::addresses::{Addresses, Counted};
+use crate::listener::descriptors::Reserve;
+use crate::worker::deadlines::Tick;
 
 /// What all workers' connections have in common.
 #[derive(Debug)]

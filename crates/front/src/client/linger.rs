@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use tokio::task::coop::poll_proceed;
 
+use crate::client::pace::{Demand, Pace};
 use crate::client::{BodyPart, ClientConn};
 use crate::config::ListenerConfig;
-use crate::pace::{Demand, Pace};
 use crate::worker::Worker;
 
 /// How much is read of a client at most, and for how long.

@@ -21,12 +21,12 @@ use http::{StatusCode, Version};
 use thiserror::Error;
 use tokio::time::Instant;
 
+use crate::client::pace::{Demand, Pace};
 use crate::client::{BodyPart, ClientConn, ClientError, ResponseError};
 use crate::config::{BackendConfig, ListenerConfig};
 use crate::exchange::elsewhere::Elsewhere;
-use crate::pace::{Demand, Pace};
-use crate::replay::Replay;
-use crate::watch::Tick;
+use crate::exchange::replay::Replay;
+use crate::worker::deadlines::Tick;
 
 /// What the relay must know of the exchange, apart from the two connections.
 #[derive(Clone, Copy, Debug)]

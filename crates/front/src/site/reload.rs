@@ -16,9 +16,9 @@ use tokio::time::Instant;
 
 use crate::access_log::Opened;
 use crate::config::{Config, ListenAddress, ListenerConfig};
-use crate::drain::Ending;
+use crate::listener::drain::Ending;
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Listener};
-use crate::server::Running;
+use crate::running::Running;
 use crate::site::Site;
 
 /// Why a configuration was not put in force. Nothing changed.

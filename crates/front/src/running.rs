@@ -12,14 +12,14 @@ use tokio::time::Instant;
 
 use crate::access_log::{AccessLog, Opened};
 use crate::admin::Admin;
-use crate::admission::Admission;
 use crate::config::{Config, ListenAddress};
-use crate::counters::{Counters, CountersSnapshot};
-use crate::drain::{Drain, Ending};
-use crate::event_loop::{self, Assignment};
-use crate::handover::{Inheritance, Taken};
+use crate::listener::admission::Admission;
+use crate::listener::drain::{Drain, Ending};
+use crate::listener::handover::{Inheritance, Taken};
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Listener};
 use crate::site::{BackendStatus, Site};
+use crate::worker::counters::{Counters, CountersSnapshot};
+use crate::worker::event_loop::{self, Assignment};
 use crate::worker::{Shared, Worker};
 
 /// Why the front did not start.

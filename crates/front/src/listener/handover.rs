@@ -28,7 +28,7 @@ use thiserror::Error;
 
 use crate::config::ListenAddress;
 use crate::listener::Listener;
-use crate::server::Running;
+use crate::running::Running;
 
 /// The old process's side of a handover that has not succeeded yet.
 #[derive(Debug)]
