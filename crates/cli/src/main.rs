@@ -14,6 +14,7 @@
 //! | [`catamaran_balance`](../catamaran_balance/index.html) | pure decisions: which backend next, which is fit, how often to retry |
 //! | [`catamaran_connector`] | the application's hull: AJP13 and HTTP/1.1 served to a handler |
 //! | [`catamaran_load`] | the load generator: plan in, report out, and its renderers |
+//! | [`catamaran_chart`](../catamaran_chart/index.html) | line charts as SVG |
 //! | [`catamaran_stats`](../catamaran_stats/index.html) | histograms, and what a run's numbers allow to conclude |
 //! | [`catamaran_ajp`](../catamaran_ajp/index.html) | AJP13 on the wire, both roles, without I/O |
 //! | [`catamaran_http1`](../catamaran_http1/index.html) | HTTP/1.1 on the wire, both roles, without I/O |

@@ -66,6 +66,8 @@ pub struct Document {
     pub generator: Generator,
     /// One entry for each second since measuring began; the last one may be shorter.
     pub seconds: Vec<SecondFacts>,
+    /// Latencies by percentile, to draw them.
+    pub curves: Curves,
     /// What would fool a reader who is not told.
     pub warnings: Vec<WarningText>,
     /// What the conditions of `--fail-if` came to; `None`: there were none.
@@ -342,6 +344,15 @@ pub struct SecondFacts {
     pub latency_mean_us: f64,
     /// The longest of them.
     pub latency_max_us: f64,
+    /// Answers outside 200 to 299; 0 where seconds are not told apart.
+    pub non_2xx: u64,
+    /// The median of this second's latencies, corrected where there is a schedule; `None`: no
+    /// answers, or the run is so long that seconds are not told apart.
+    pub p50_us: Option<u64>,
+    /// The 99th percentile.
+    pub p99_us: Option<u64>,
+    /// The longest, as the percentiles are.
+    pub max_us: Option<u64>,
 }
 
 /// What would fool a reader who is not told.
@@ -351,6 +362,25 @@ pub struct WarningText {
     pub kind: String,
     /// What happened, and what it means or what to do.
     pub text: String,
+}
+
+/// Latencies by percentile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curves {
+    /// Raw.
+    pub total: Vec<CurvePoint>,
+    /// From when requests were due; where requests had no answer, lower bounds. `None` in a closed
+    /// loop.
+    pub corrected: Option<Vec<CurvePoint>>,
+}
+
+/// A percentile; only such as have ten values beyond them are there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// 0 to 100.
+    pub percent: f64,
+    /// In milliseconds.
+    pub ms: f64,
 }
 
 /// What a gate decided.

@@ -8,6 +8,7 @@
 pub mod ab;
 pub mod csv;
 pub mod gate;
+pub mod html;
 pub mod json;
 mod page;
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub(crate) struct Need {
 }
 
 /// For the tests.
-pub(crate) const TESTS: &[Need] = &[TOMCAT, JDK, MAVEN, APACHE, MOD_JK, NGINX, AB];
+pub(crate) const TESTS: &[Need] = &[TOMCAT, JDK, MAVEN, APACHE, MOD_JK, NGINX, AB, CHROMIUM];
 
 /// For `compare`; Apache's own package brings `mod_proxy_ajp` and `mod_proxy_http`.
 pub(crate) const COMPARED: &[Need] = &[APACHE, MOD_JK, NGINX, HAPROXY, TOMCAT, WRK];
@@ -63,6 +63,12 @@ const NGINX: Need = Need {
 const AB: Need = Need {
     package: "apache2-utils",
     proof: "/usr/bin/ab",
+};
+
+/// Looks at the pages of `bench report`.
+const CHROMIUM: Need = Need {
+    package: "chromium",
+    proof: "/usr/bin/chromium",
 };
 
 const HAPROXY: Need = Need {

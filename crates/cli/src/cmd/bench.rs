@@ -11,6 +11,7 @@ mod help;
 mod number;
 mod operand;
 mod output;
+mod page;
 mod plan;
 mod progress;
 mod refusal;
@@ -118,6 +119,9 @@ fn mode_and_line(arguments: Vec<OsString>) -> Result<(Mode, Vec<String>), Failur
 
 /// Does what the line asks for. `name` is what ab calls itself.
 fn bench(name: &str, mode: Mode, line: &[String]) -> Result<ExitCode, Failure> {
+    if mode == Mode::Ours && line.first().is_some_and(|word| word == page::WORD) {
+        return page::run(&line[1..]);
+    }
     match typed::read(line, mode) {
         Ok(Asked::Run(typed)) if typed.versus.is_some() => versus::run(name, *typed),
         Ok(Asked::Run(typed)) => load(name, &typed),

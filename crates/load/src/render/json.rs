@@ -2,15 +2,18 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use catamaran_stats::{Censored, Histogram, PERCENTILES, Spread, WarmUp as Verdict, is_quotable};
+use catamaran_stats::{
+    Censored, Histogram, PERCENTILES, Slice, Spread, WarmUp as Verdict, is_quotable,
+};
 
 use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
 use crate::document::{
-    Bytes, Connections, CorrectedTimes, Document, ErrorFacts, Generator, Latencies, Requests,
-    SCHEMA, SecondFacts, Server, SpreadFacts, Thread, Throughput, Times, Tls, Unfinished, WarmUp,
-    WarningText,
+    Bytes, Connections, CorrectedTimes, CurvePoint, Curves, Document, ErrorFacts, Generator,
+    Latencies, Requests, SCHEMA, SecondFacts, Server, SpreadFacts, Thread, Throughput, Times, Tls,
+    Unfinished, WarmUp, WarningText,
 };
 use crate::report::{Ending, Report, Second, TlsFacts};
+use crate::timeline::TimeSlice;
 
 /// One object, indented, with a line end.
 pub fn json(report: &Report, subject: &Subject) -> String {
@@ -69,7 +72,8 @@ impl Document {
             throughput: Throughput::of(report),
             latency: Latencies::of(report),
             generator: Generator::of(report),
-            seconds: report.seconds.iter().map(SecondFacts::of).collect(),
+            seconds: seconds(report),
+            curves: curves(report),
             warnings: warnings(report),
             gate: None,
         }
@@ -108,6 +112,36 @@ fn movement(verdict: Verdict) -> Option<f64> {
         Verdict::Moving(share) | Verdict::Unclear(share) => Some(share).filter(|it| it.is_finite()),
     }
 }
+
+fn seconds(report: &Report) -> Vec<SecondFacts> {
+    let timeline = report.timeline.coarser(SECOND);
+    let slices = Some(&timeline.slices).filter(|_| timeline.length == SECOND);
+    let slice = |at: usize| slices.and_then(|slices| slices.get(at));
+    let seconds = report.seconds.iter().enumerate();
+    seconds
+        .map(|(at, second)| SecondFacts::of(second, slice(at)))
+        .collect()
+}
+
+/// Percentiles up to the last that can be quoted, each decade of the rest in eight steps.
+fn curves(report: &Report) -> Curves {
+    let curve = |times: &Histogram| {
+        let percents = (0..=40).map(|step| 100.0 * (1.0 - 10_f64.powf(-f64::from(step) / 8.0)));
+        let quotable = percents.filter(|percent| is_quotable(*percent, times.count()));
+        let point = |percent| CurvePoint {
+            percent,
+            ms: times.percentile(percent).as_secs_f64() * 1000.0,
+        };
+        quotable.map(point).collect()
+    };
+    let corrected = report.latency.corrected.as_ref();
+    Curves {
+        total: curve(&report.latency.total),
+        corrected: corrected.map(|corrected| curve(&corrected.lower_bounds())),
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
 
 fn warnings(report: &Report) -> Vec<WarningText> {
     let warnings = report.warnings.iter();
@@ -319,13 +353,22 @@ impl Generator {
 }
 
 impl SecondFacts {
-    fn of(second: &Second) -> Self {
+    fn of(second: &Second, slice: Option<&TimeSlice>) -> Self {
+        let latency = slice.map(|slice| match slice.corrected.count() {
+            0 => &slice.total,
+            _ => &slice.corrected,
+        });
+        let latency = latency.filter(|latency| latency.count() > 0);
         Self {
             completed: second.completed,
             failed: second.failed,
             received_bytes: second.received,
             latency_mean_us: ratio(second.latency_sum as f64 / 1e3, second.completed as f64),
             latency_max_us: second.latency_max as f64 / 1e3,
+            non_2xx: slice.map_or(0, |slice| slice.non_2xx),
+            p50_us: latency.map(|latency| latency.percentile_micros(50.0)),
+            p99_us: latency.map(|latency| latency.percentile_micros(99.0)),
+            max_us: latency.map(Slice::max_micros),
         }
     }
 }

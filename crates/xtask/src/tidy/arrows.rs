@@ -13,7 +13,7 @@ struct Row {
     may_use: &'static [&'static str],
 }
 
-const LEAVES: [&str; 5] = ["message", "ajp", "http1", "balance", "stats"];
+const LEAVES: [&str; 6] = ["message", "ajp", "http1", "balance", "stats", "chart"];
 
 /// Packages that bring sockets, timers or threads.
 const WORLD: [&str; 8] = [
@@ -30,12 +30,13 @@ const ARROWS: &[Row] = &[
     Row { folder: "http1", may_use: &["message"] },
     Row { folder: "balance", may_use: &[] },
     Row { folder: "stats", may_use: &[] },
+    Row { folder: "chart", may_use: &[] },
     Row { folder: "transport", may_use: &[] },
     Row { folder: "upstream", may_use: &["ajp", "http1", "balance", "message", "transport"] },
     Row { folder: "front", may_use: &["upstream", "http1", "balance", "message", "transport"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
-    Row { folder: "load", may_use: &["ajp", "http1", "stats"] },
-    Row { folder: "lab", may_use: &["stats", "load"] },
+    Row { folder: "load", may_use: &["ajp", "http1", "stats", "chart"] },
+    Row { folder: "lab", may_use: &["stats", "chart", "load"] },
     Row { folder: "config", may_use: &["front", "connector"] },
     Row { folder: "cli", may_use: &["config", "front", "connector", "load", "lab"] },
     Row { folder: "testkit", may_use: &[] },

@@ -1,0 +1,192 @@
+//! Axes: which values they reach, where a value lies, and which are written beside them.
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// What it shows, with its unit.
+    pub label: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    /// From zero up.
+    Linear,
+    /// Whole decades.
+    Log,
+    /// Values in this order at these places of 0 to 1, with their labels.
+    Places(Vec<(f64, String)>),
+}
+
+/// An axis in pixels.
+#[derive(Clone, Debug)]
+pub(crate) struct Scale<'a> {
+    kind: &'a Kind,
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Axis {
+    /// From zero up, evenly.
+    #[must_use]
+    pub fn linear(label: &str) -> Self {
+        Self::new(label, Kind::Linear)
+    }
+
+    /// By powers of ten.
+    #[must_use]
+    pub fn log(label: &str) -> Self {
+        Self::new(label, Kind::Log)
+    }
+
+    /// From 0 to 1, with these labels only.
+    #[must_use]
+    pub fn places(label: &str, ticks: Vec<(f64, String)>) -> Self {
+        Self::new(label, Kind::Places(ticks))
+    }
+
+    fn new(label: &str, kind: Kind) -> Self {
+        Self {
+            label: label.to_owned(),
+            kind,
+        }
+    }
+
+    /// The axis for these values, between two places in pixels.
+    pub(crate) fn scale(&self, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale<'_> {
+        let is_log = self.kind == Kind::Log;
+        let usable = values.filter(|value| value.is_finite() && (!is_log || *value > 0.0));
+        let (low, high) = usable.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        let high = if high > 0.0 { high } else { 1.0 };
+        let (low, high) = match self.kind {
+            Kind::Linear => (0.0, high),
+            Kind::Places(_) => (0.0, 1.0),
+            Kind::Log => {
+                let low = low.min(high).log10().floor();
+                (low, high.log10().ceil().max(low + 1.0))
+            }
+        };
+        Scale {
+            kind: &self.kind,
+            low,
+            high,
+            from,
+            to,
+        }
+    }
+}
+
+impl Scale<'_> {
+    /// Where a value lies; `None` if nowhere.
+    pub(crate) fn at(&self, value: f64) -> Option<f64> {
+        let value = match self.kind {
+            Kind::Log if value > 0.0 => value.log10(),
+            Kind::Log => return None,
+            Kind::Linear | Kind::Places(_) => value,
+        };
+        value.is_finite().then(|| self.place(value))
+    }
+
+    /// Places and labels, about `count` of them at most.
+    pub(crate) fn ticks(&self, count: usize) -> Vec<(f64, String)> {
+        let count = count.max(1);
+        match self.kind {
+            Kind::Linear => {
+                let step = step(self.high / count as f64);
+                let last = (self.high / step + 1e-9).floor() as u32;
+                let values = (0..=last).map(|number| f64::from(number) * step);
+                values
+                    .map(|value| (self.place(value), number(value)))
+                    .collect()
+            }
+            Kind::Log => {
+                let decades = (self.high - self.low).round() as usize;
+                let step = decades.div_ceil(count).max(1);
+                let powers = (0..=decades)
+                    .step_by(step)
+                    .map(|power| self.low + power as f64);
+                powers
+                    .map(|power| (self.place(power), number(10_f64.powf(power))))
+                    .collect()
+            }
+            Kind::Places(ticks) => {
+                let step = ticks.len().div_ceil(count).max(1);
+                let ticks = ticks.iter().step_by(step);
+                ticks
+                    .map(|(at, label)| (self.place(*at), label.clone()))
+                    .collect()
+            }
+        }
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)
+    }
+}
+
+/// The smallest of 1, 2 and 5 times a power of ten that is `least` or more.
+fn step(least: f64) -> f64 {
+    let power = 10_f64.powf(least.log10().floor());
+    let found = [1.0, 2.0, 5.0]
+        .into_iter()
+        .find(|factor| factor * power >= least * 0.999);
+    found.unwrap_or(10.0) * power
+}
+
+/// A label of few letters.
+fn number(value: f64) -> String {
+    match value {
+        value if value >= 1e9 => format!("{}G", short(value / 1e9)),
+        value if value >= 1e6 => format!("{}M", short(value / 1e6)),
+        value if value >= 1e4 => format!("{}k", short(value / 1e3)),
+        value => short(value),
+    }
+}
+
+fn short(value: f64) -> String {
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(axis: &Axis, values: &[f64], count: usize) -> Vec<String> {
+        let scale = axis.scale(values.iter().copied(), 0.0, 100.0);
+        scale
+            .ticks(count)
+            .into_iter()
+            .map(|(_, label)| label)
+            .collect()
+    }
+
+    #[test]
+    fn labels_are_round_and_few() {
+        let linear = Axis::linear("s");
+        assert_eq!(labels(&linear, &[9.3], 5), ["0", "2", "4", "6", "8"]);
+        assert_eq!(labels(&linear, &[48_000.0], 3), ["0", "20k", "40k"]);
+        assert_eq!(labels(&linear, &[], 2), ["0", "0.5", "1"]);
+        let log = Axis::log("ms");
+        assert_eq!(
+            labels(&log, &[0.3, 250.0], 5),
+            ["0.1", "1", "10", "100", "1000"]
+        );
+        assert_eq!(labels(&log, &[0.3, 250.0], 2), ["0.1", "10", "1000"]);
+    }
+
+    #[test]
+    fn a_value_has_its_place() {
+        let log = Axis::log("ms");
+        let scale = log.scale([1.0, 100.0].into_iter(), 0.0, 100.0);
+        assert_eq!(scale.at(10.0), Some(50.0));
+        assert_eq!(scale.at(0.0), None);
+        let linear = Axis::linear("s");
+        let scale = linear.scale([8.0].into_iter(), 100.0, 0.0);
+        assert_eq!(scale.at(2.0), Some(75.0));
+    }
+}

@@ -1,0 +1,268 @@
+//! Line charts as SVG: data in, text out.
+//!
+//! A chart has a fixed size in pixels, because text of a picture that is scaled is either too small
+//! or too large. Colours are variables of [`STYLE`], which knows light and dark. What is drawn, and
+//! how a page arranges charts, is the caller's business.
+//!
+//! ```
+//! use catamaran_chart::{Axis, Chart, Series};
+//!
+//! let chart = Chart {
+//!     title: "Rate".to_owned(),
+//!     x: Axis::linear("time (s)"),
+//!     y: Axis::linear("requests/s"),
+//!     series: vec![Series::new("answers", vec![(0.0, 10.0), (1.0, 12.0)])],
+//! };
+//! assert!(chart.svg(640, 240).starts_with("<svg "));
+//! ```
+#![forbid(unsafe_code)]
+
+mod axis;
+
+use std::fmt::Write as _;
+
+pub use axis::Axis;
+use axis::Scale;
+
+/// A chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// What it shows; read by screen readers.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The lines, at most [`SERIES_MAX`] with a colour of their own.
+    pub series: Vec<Series>,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points, from left to right. Those that are not finite, and on a logarithmic axis those
+    /// that are not above zero, are left out.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Lines with a colour of their own.
+pub const SERIES_MAX: usize = 4;
+
+/// What a page has to have once for all charts.
+pub const STYLE: &str = "\
+svg.chart { font: 12px system-ui, sans-serif; max-width: 100%; display: block }
+svg.chart text { fill: light-dark(#444, #bbb) }
+svg.chart .grid { stroke: light-dark(#e4e4e4, #383838) }
+svg.chart .axis { stroke: light-dark(#999, #777) }
+svg.chart .line { fill: none; stroke-width: 1.75; stroke-linejoin: round }
+svg.chart .s0 { stroke: light-dark(#1f6fb4, #6cb4ee) }
+svg.chart .s1 { stroke: light-dark(#c2570c, #f0a060) }
+svg.chart .s2 { stroke: light-dark(#7a7a7a, #9a9a9a) }
+svg.chart .s3 { stroke: light-dark(#2e7d32, #7fc983) }
+";
+
+impl Series {
+    /// A line of these points.
+    #[must_use]
+    pub fn new(name: &str, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: name.to_owned(),
+            points,
+        }
+    }
+}
+
+impl Chart {
+    /// The chart as an `svg` element of so many pixels; below 240 by 140 nothing fits.
+    #[must_use]
+    pub fn svg(&self, width: u32, height: u32) -> String {
+        let frame = Frame {
+            left: MARGIN_LEFT,
+            top: MARGIN_TOP,
+            right: f64::from(width.max(240)) - MARGIN_RIGHT,
+            bottom: f64::from(height.max(140)) - MARGIN_BOTTOM,
+        };
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        let x = self
+            .x
+            .scale(points().map(|point| point.0), frame.left, frame.right);
+        let y = self
+            .y
+            .scale(points().map(|point| point.1), frame.bottom, frame.top);
+        let mut svg = format!(
+            "<svg class=\"chart\" role=\"img\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\"><title>{}</title>",
+            escaped(&self.title)
+        );
+        self.axes(&mut svg, &frame, &x, &y);
+        for (number, series) in self.series.iter().enumerate() {
+            line(&mut svg, number, series, &x, &y);
+        }
+        self.legend(&mut svg, &frame);
+        svg.push_str("</svg>");
+        svg
+    }
+
+    fn axes(&self, svg: &mut String, frame: &Frame, x: &Scale<'_>, y: &Scale<'_>) {
+        let Frame {
+            left,
+            top,
+            right,
+            bottom,
+        } = *frame;
+        for (at, label) in y.ticks(((bottom - top) / TICK_ROOM_Y) as usize) {
+            push(
+                svg,
+                format_args!(
+                    "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+                    left - 6.0,
+                    at + 4.0
+                ),
+            );
+        }
+        for (at, label) in x.ticks(((right - left) / TICK_ROOM_X) as usize) {
+            push(
+                svg,
+                format_args!(
+                    "<line class=\"axis\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{bottom}\" y2=\"{:.1}\"/>\
+                 <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
+                    bottom + 4.0,
+                    bottom + 18.0
+                ),
+            );
+        }
+        push(
+            svg,
+            format_args!(
+                "<line class=\"axis\" x1=\"{left}\" x2=\"{right}\" y1=\"{bottom}\" y2=\"{bottom}\"/>\
+             <text class=\"unit\" x=\"2\" y=\"12\">{}</text>\
+             <text class=\"unit\" x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                escaped(&self.y.label),
+                bottom + 36.0,
+                escaped(&self.x.label)
+            ),
+        );
+    }
+
+    /// Names beside samples of the lines, right of the vertical axis' unit.
+    fn legend(&self, svg: &mut String, frame: &Frame) {
+        if self.series.len() < 2 {
+            return;
+        }
+        let mut at = frame.right;
+        for (number, series) in self.series.iter().enumerate().rev() {
+            at -= series.name.chars().count() as f64 * LETTER + 26.0;
+            push(
+                svg,
+                format_args!(
+                    "<line class=\"line s{}\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"8\" y2=\"8\"/>\
+                 <text x=\"{:.1}\" y=\"12\">{}</text>",
+                    number % SERIES_MAX,
+                    at,
+                    at + 14.0,
+                    at + 18.0,
+                    escaped(&series.name)
+                ),
+            );
+        }
+    }
+}
+
+fn line(svg: &mut String, number: usize, series: &Series, x: &Scale<'_>, y: &Scale<'_>) {
+    let points = series.points.iter();
+    let points = points.filter_map(|&(one, other)| Some((x.at(one)?, y.at(other)?)));
+    let mut path = String::new();
+    for (place, (x, y)) in points.enumerate() {
+        let verb = if place == 0 { 'M' } else { 'L' };
+        push(&mut path, format_args!("{verb}{x:.1} {y:.1}"));
+    }
+    if !path.is_empty() {
+        let class = number % SERIES_MAX;
+        push(
+            svg,
+            format_args!("<path class=\"line s{class}\" d=\"{path}\"/>"),
+        );
+    }
+}
+
+/// Where lines are drawn, in pixels.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    left: f64,
+    top: f64,
+    right: f64,
+    bottom: f64,
+}
+
+/// `text` as it stands in markup.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("a string takes all");
+}
+
+/// Room for the labels of the vertical axis.
+const MARGIN_LEFT: f64 = 58.0;
+/// Room for the unit and the legend.
+const MARGIN_TOP: f64 = 26.0;
+/// Room for half of the last label.
+const MARGIN_RIGHT: f64 = 22.0;
+/// Room for the labels and the unit of the horizontal axis.
+const MARGIN_BOTTOM: f64 = 42.0;
+/// The distance of labels, at least.
+const TICK_ROOM_X: f64 = 70.0;
+const TICK_ROOM_Y: f64 = 34.0;
+/// The width of a letter, at most on average.
+const LETTER: f64 = 7.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(points: Vec<(f64, f64)>) -> Chart {
+        Chart {
+            title: "a < b".to_owned(),
+            x: Axis::linear("time (s)"),
+            y: Axis::log("latency (ms)"),
+            series: vec![
+                Series::new("p50", points),
+                Series::new("p99", vec![(0.0, 100.0)]),
+            ],
+        }
+    }
+
+    #[test]
+    fn has_its_lines_units_and_legend() {
+        let svg = chart(vec![(0.0, 1.0), (10.0, 10.0)]).svg(640, 240);
+        for part in [
+            "<title>a &lt; b</title>",
+            ">time (s)</text>",
+            ">latency (ms)</text>",
+            ">p99</text>",
+        ] {
+            assert!(svg.contains(part), "{part} {svg}");
+        }
+        // From one corner to the middle of the decades 1 to 100.
+        assert!(svg.contains("d=\"M58.0 198.0L618.0 112.0\""), "{svg}");
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_left_out() {
+        let svg = chart(vec![(0.0, 0.0), (1.0, f64::NAN), (2.0, f64::INFINITY)]).svg(640, 240);
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        let empty = Chart {
+            series: Vec::new(),
+            ..chart(Vec::new())
+        };
+        assert!(empty.svg(0, 0).ends_with("</svg>"));
+    }
+}

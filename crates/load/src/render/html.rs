@@ -1,0 +1,230 @@
+//! A run as one page of HTML that needs nothing else: no script, no network.
+//!
+//! It is made of the JSON report alone, so that a run can be looked at on any day. Each chart is
+//! there twice, wide and narrow, because the text of a picture that is scaled cannot be read; the
+//! page's style shows the one that fits. Colours follow the reader's choice of light or dark.
+
+use std::fmt::Write as _;
+
+use catamaran_chart::{Axis, Chart, STYLE, Series, escaped};
+
+use crate::document::{CurvePoint, Document, SecondFacts};
+
+/// The page.
+pub fn page(run: &Document) -> String {
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
+         name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{url}</title>\n\
+         <style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n<h1>{url}</h1>\n",
+        url = escaped(&run.url)
+    );
+    summary(&mut page, run);
+    percentiles(&mut page, run);
+    // The last part of a second, and the drain, would look like a drop.
+    let whole = (run.elapsed_s as usize).min(run.seconds.len());
+    over_time(&mut page, &run.seconds[..whole]);
+    warnings(&mut page, run);
+    page.push_str("</body>\n</html>\n");
+    page
+}
+
+/// The figures that come first.
+fn summary(page: &mut String, run: &Document) {
+    let corrected = run.latency.corrected.as_ref();
+    let best = corrected.map_or(&run.latency.total, |corrected| &corrected.times);
+    let kind = if corrected.is_some() {
+        "corrected"
+    } else {
+        "raw"
+    };
+    let time = |key: &str, micros: u64| {
+        let is_bound = corrected.is_some_and(|it| it.lower_bounds.iter().any(|name| name == key));
+        let sign = if is_bound { "> " } else { "" };
+        format!("{sign}{:.3} ms, {kind}", micros as f64 / 1000.0)
+    };
+    let asked = run.rate_asked_per_s;
+    let asked = asked.map_or_else(String::new, |rate| format!(" of {rate:.1} asked for"));
+    let unanswered = run.requests.unfinished;
+    let figures = [
+        (
+            "Rate",
+            format!("{:.1}/s{asked}", run.throughput.requests_per_s),
+        ),
+        ("p50", time("p50_us", best.p50_us)),
+        ("p99", time("p99_us", best.p99_us)),
+        (
+            "Failed",
+            format!("{} of {}", run.requests.failed, run.requests.started),
+        ),
+        (
+            "Unanswered",
+            format!("{unanswered}, of which unsent {}", run.unfinished.unsent),
+        ),
+        (
+            "Not 2xx",
+            format!("{} of {}", run.requests.non_2xx, run.requests.completed),
+        ),
+        ("Clients", run.concurrency.to_string()),
+        ("Measured", format!("{:.1} s", run.elapsed_s)),
+    ];
+    page.push_str("<dl>\n");
+    for (name, value) in figures {
+        push(
+            page,
+            format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escaped(&value)),
+        );
+    }
+    page.push_str("</dl>\n");
+}
+
+/// Raw against corrected.
+fn percentiles(page: &mut String, run: &Document) {
+    let line = |name: &str, curve: &[CurvePoint]| {
+        let points = curve.iter();
+        Series::new(name, points.map(|it| (place(it.percent), it.ms)).collect())
+    };
+    let mut series = vec![line("raw", &run.curves.total)];
+    if let Some(corrected) = &run.curves.corrected {
+        series.push(line("corrected", corrected));
+    }
+    let ticks = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
+    let ticks = ticks.map(|percent| (place(percent), percent.to_string()));
+    chart(
+        page,
+        "Latency by percentile",
+        &Chart {
+            title: "Latency by percentile".to_owned(),
+            x: Axis::places("requests not slower (%)", ticks.to_vec()),
+            y: Axis::log("latency (ms)"),
+            series,
+        },
+    );
+}
+
+/// Where a percentile lies between 0 and 1: each nine takes as much room.
+fn place(percent: f64) -> f64 {
+    -(1.0 - percent / 100.0).max(1e-5).log10() / 5.0
+}
+
+fn over_time(page: &mut String, seconds: &[SecondFacts]) {
+    let line = |name: &str, of: &dyn Fn(&SecondFacts) -> Option<f64>| {
+        let seconds = (1_u32..).zip(seconds);
+        let points = seconds.filter_map(|(at, second)| Some((f64::from(at), of(second)?)));
+        Series::new(name, points.collect())
+    };
+    let micros = |value: Option<u64>| value.map(|micros| micros as f64 / 1000.0);
+    let time = || Axis::linear("time since measuring began (s)");
+    for (title, y, series) in [
+        (
+            "Answers per second",
+            Axis::linear("answers/s"),
+            vec![line("answers", &|second| Some(second.completed as f64))],
+        ),
+        (
+            "Latency over time",
+            Axis::log("latency (ms)"),
+            vec![
+                line("p50", &|second| micros(second.p50_us)),
+                line("p99", &|second| micros(second.p99_us)),
+                line("max", &|second| micros(second.max_us)),
+            ],
+        ),
+        (
+            "Errors over time",
+            Axis::linear("requests/s"),
+            vec![
+                line("failed", &|second| Some(second.failed as f64)),
+                line("not 2xx", &|second| Some(second.non_2xx as f64)),
+            ],
+        ),
+    ] {
+        let found = Chart {
+            title: title.to_owned(),
+            x: time(),
+            y,
+            series,
+        };
+        chart(page, title, &found);
+    }
+}
+
+fn chart(page: &mut String, title: &str, chart: &Chart) {
+    push(
+        page,
+        format_args!(
+            "<section>\n<h2>{title}</h2>\n<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n</section>\n",
+            chart.svg(880, 260),
+            chart.svg(320, 220)
+        ),
+    );
+}
+
+fn warnings(page: &mut String, run: &Document) {
+    if run.warnings.is_empty() {
+        return;
+    }
+    page.push_str("<section>\n<h2>Warnings</h2>\n<ul>\n");
+    for warning in &run.warnings {
+        push(page, format_args!("<li>{}</li>\n", escaped(&warning.text)));
+    }
+    page.push_str("</ul>\n</section>\n");
+}
+
+fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("a string takes all");
+}
+
+const PAGE_STYLE: &str = "\
+:root { color-scheme: light dark }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; padding: 16px 20px; max-width: 880px;
+  background: light-dark(#fff, #161616); color: light-dark(#1b1b1b, #e6e6e6) }
+h1 { font-size: 20px; overflow-wrap: anywhere }
+h2 { font-size: 15px; margin: 26px 0 8px }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: 14px; margin: 0 }
+dt { color: light-dark(#666, #9a9a9a); font-size: 12px }
+dd { margin: 0; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }
+li { overflow-wrap: anywhere }
+section { break-inside: avoid }
+.narrow { display: none }
+@media (max-width: 919px) { .wide { display: none } .narrow { display: block } }
+@media print { body { max-width: none } .wide { display: none } .narrow { display: block } }
+";
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn has_its_figures_and_charts_and_nothing_from_elsewhere() {
+        let mut run = Document::of(&sample::report(), &sample::subject());
+        run.url = "http://h/?a=<b>&c".to_owned();
+        let page = page(&run);
+        for part in [
+            "<h1>http://h/?a=&lt;b&gt;&amp;c</h1>",
+            "<dt>Rate</dt><dd>250.0/s</dd>",
+            "<dt>p50</dt><dd>4.403 ms, raw</dd>",
+            ">answers/s</text>",
+            ">latency (ms)</text>",
+        ] {
+            assert!(page.contains(part), "{part} {page}");
+        }
+        assert_eq!(page.matches("<svg ").count(), 8);
+        for part in ["<script", "src=", "href=", "@import", "url("] {
+            assert!(!page.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn each_nine_takes_as_much_room() {
+        for (percent, expected) in [
+            (0.0, 0.0),
+            (90.0, 0.2),
+            (99.0, 0.4),
+            (99.999, 1.0),
+            (100.0, 1.0),
+        ] {
+            assert!((place(percent) - expected).abs() < 1e-6, "{percent}");
+        }
+    }
+}
