@@ -5,6 +5,7 @@
 //! [`Document::parse`]. A key may be added at any time; none changes its meaning without a new
 //! [`SCHEMA`]. Unknown keys are ignored, so that an older reader takes a newer file.
 
+pub mod knee;
 pub mod versus;
 
 use std::collections::BTreeMap;

@@ -11,6 +11,7 @@ mod client;
 mod clock;
 pub mod document;
 pub mod gate;
+pub mod knee;
 mod pace;
 pub mod plan;
 mod prepare;

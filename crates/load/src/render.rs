@@ -10,6 +10,7 @@ pub mod csv;
 pub mod gate;
 pub mod html;
 pub mod json;
+pub mod knee;
 mod page;
 #[cfg(test)]
 pub(crate) mod sample;

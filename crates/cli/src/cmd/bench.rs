@@ -8,6 +8,7 @@ mod flag;
 mod getopt;
 mod habit;
 mod help;
+mod knee;
 mod number;
 mod operand;
 mod output;
@@ -30,6 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use catamaran_load::Running;
+use catamaran_load::plan::Plan;
 use catamaran_load::render::ab;
 use catamaran_load::report::{Ending, Report};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -122,7 +124,12 @@ fn bench(name: &str, mode: Mode, line: &[String]) -> Result<ExitCode, Failure> {
     if mode == Mode::Ours && line.first().is_some_and(|word| word == page::WORD) {
         return page::run(&line[1..]);
     }
+    let (is_knee, line) = match line.split_first() {
+        Some((first, rest)) if mode == Mode::Ours && first == "knee" => (true, rest),
+        _ => (false, line),
+    };
     match typed::read(line, mode) {
+        Ok(Asked::Run(typed)) if is_knee => knee::run(name, *typed),
         Ok(Asked::Run(typed)) if typed.versus.is_some() => versus::run(name, *typed),
         Ok(Asked::Run(typed)) => load(name, &typed),
         Ok(Asked::Help) if mode == Mode::Ab => {
@@ -225,6 +232,18 @@ fn watch(mut running: Running, display: &mut Display, interrupted: &AtomicBool) 
         display.show(&running.progress());
     }
     running.finish()
+}
+
+/// Runs a part of something larger to its end, or to the interrupt.
+fn run_part(plan: Plan, interrupted: &AtomicBool) -> Result<Report, Refusal> {
+    let mut running = catamaran_load::start(plan)?;
+    let stopper = running.stopper();
+    while !running.wait(TICK) {
+        if interrupted.load(Ordering::Relaxed) {
+            stopper.stop();
+        }
+    }
+    Ok(running.finish())
 }
 
 /// A first signal ends the run with its report, a second one the process.

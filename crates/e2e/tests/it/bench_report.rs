@@ -280,8 +280,8 @@ fn a_line_that_makes_no_sense_is_one_line_and_exit_code_2() {
         ),
         ("--whatever http://h/", "--whatever is no flag of bench"),
         (
-            "--rate 5 http://h/",
-            "nothing says when to end: give --duration, --stage or -n",
+            "--latency http://h/",
+            "--latency is no flag of bench: percentiles are in every report",
         ),
         (
             "--pipeline 2 ajp://h/",

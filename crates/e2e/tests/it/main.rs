@@ -14,6 +14,7 @@ mod answers;
 mod application;
 mod bench;
 mod bench_gate;
+mod bench_knee;
 mod bench_page;
 mod bench_report;
 mod bench_versus;

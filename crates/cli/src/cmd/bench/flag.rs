@@ -59,6 +59,7 @@ pub(super) enum Id {
     TimeLimit,
     Duration,
     Rate,
+    RateMax,
     Arrivals,
     Ramp,
     Stage,
@@ -175,7 +176,7 @@ use Group::{Checks, Connection, Load, Output, Request, Tls};
 use Value::{Attached, Needed, No};
 
 #[rustfmt::skip]
-pub(super) static FLAGS: [Flag; 63] = [
+pub(super) static FLAGS: [Flag; 64] = [
     flag(Id::Requests, Some('n'), "requests", Needed("N"),
         (Load, "Requests in all, such as 1000 or 100k [default: as many as 10 s take]")),
     flag(Id::Concurrency, Some('c'), "concurrency", Needed("N"),
@@ -187,6 +188,8 @@ pub(super) static FLAGS: [Flag; 63] = [
         (Load, "How long, such as 10s, 1.5m or 500ms [default: 10s, unless -n or --stage is given]")),
     flag(Id::Rate, None, "rate", Needed("N"),
         (Load, "Requests per second, sent by a schedule whatever the answers do: the open loop")),
+    flag(Id::RateMax, None, "rate-max", Needed("N"),
+        (Load, "As knee: the highest rate to try [default: none]")),
     flag(Id::Arrivals, None, "arrivals", Needed("KIND"),
         (Load, "poisson, as of many users, or constant [default: poisson]")),
     flag(Id::Ramp, None, "ramp", Needed("TIME"),

@@ -70,6 +70,7 @@ const INTRODUCTION: &str = "\
 Load an HTTP or AJP13 server and say how it did: an ApacheBench that hides nothing
 
 Usage: catamaran bench [FLAGS] URL
+       catamaran bench knee [FLAGS] URL     the highest rate that keeps within --fail-if
 
 A URL is http://, https://, ajp://, http+unix:/SOCKET:/PATH or ajp+unix:/SOCKET:/PATH. ab's command
 lines work as they are; a TIME is such as 10s, 500ms or 1.5m, a number may end in k or M.";

@@ -351,7 +351,7 @@ fn cannot_write(path: &str, error: &io::Error) -> Failure {
 }
 
 /// The exit code of a gate that the run did not decide.
-const UNDECIDED: u8 = 3;
+pub(super) const UNDECIDED: u8 = 3;
 
 /// As a shell says of a command that SIGINT ended: 128 and the signal's number.
 pub(super) const INTERRUPTED: u8 = 130;

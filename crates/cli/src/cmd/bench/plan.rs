@@ -36,6 +36,9 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
     if typed.gate.conditions.is_empty() && !typed.gate.waived.is_empty() {
         return Err(Refusal::NeedsCondition);
     }
+    if typed.load.rate_max.is_some() {
+        return Err(Refusal::NeedsKnee);
+    }
     let urls = urls(typed)?;
     let requests = requests(typed);
     let targets = targets(typed, &urls)?;

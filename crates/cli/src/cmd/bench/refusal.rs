@@ -57,6 +57,10 @@ pub(super) enum Refusal {
     NeedsRate(&'static str),
     #[error("--fail-if {text:?} is no condition: {fault}")]
     Condition { text: String, fault: ConditionFault },
+    #[error("bench knee chooses the rates by itself: it does not go with {0}")]
+    NotWithKnee(&'static str),
+    #[error("--rate-max goes with bench knee only")]
+    NeedsKnee,
     #[error("--versus compares for a --duration with -c or --rate: it does not go with {0}")]
     NotWithVersus(&'static str),
     #[error("--waive goes with --fail-if only")]

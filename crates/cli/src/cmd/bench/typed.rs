@@ -51,6 +51,7 @@ pub(super) struct Load {
     /// Which flag gave it: `-t` or `--duration`.
     duration_by: Option<Id>,
     pub(super) rate: Option<f64>,
+    pub(super) rate_max: Option<f64>,
     pub(super) arrivals: Option<Arrivals>,
     pub(super) ramp: Option<Duration>,
     pub(super) stages: Vec<Stage>,
@@ -183,6 +184,7 @@ impl Typed {
                 duration: None,
                 duration_by: None,
                 rate: None,
+                rate_max: None,
                 arrivals: None,
                 ramp: None,
                 stages: Vec::new(),
@@ -244,6 +246,10 @@ impl Typed {
             }
             Id::Rate => {
                 load.rate = Some(number::amount(text).ok_or_else(|| bad("requests per second"))?);
+            }
+            Id::RateMax => {
+                let max = number::amount(text).ok_or_else(|| bad("requests per second"))?;
+                load.rate_max = Some(max);
             }
             Id::Arrivals => {
                 load.arrivals = Some(match text {

@@ -5,17 +5,17 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use catamaran_load::plan::{Plan, WarmUp};
+use catamaran_load::plan::WarmUp;
 use catamaran_load::render::versus;
-use catamaran_load::report::{Ending, Report};
+use catamaran_load::report::Ending;
 use catamaran_load::versus::{Duel, TOO_FEW};
 use indicatif::ProgressBar;
 
-use super::output;
+use super::output::{self, INTERRUPTED, UNDECIDED};
 use super::plan;
 use super::refusal::Refusal;
 use super::typed::{Sink, Typed};
-use super::{TICK, catch_interrupts, refuse};
+use super::{catch_interrupts, refuse, run_part};
 use crate::descriptors;
 use crate::failure::Failure;
 
@@ -102,7 +102,7 @@ fn refuse_what_does_not_go_with(typed: &Typed) -> Result<(), Refusal> {
 fn fight(mut duel: Duel, is_shown: bool, interrupted: &AtomicBool) -> Result<Duel, End> {
     let mut bar = None;
     while let Some(plan) = duel.next_plan() {
-        let report = block(plan, interrupted).map_err(End::Refused)?;
+        let report = run_part(plan, interrupted).map_err(End::Refused)?;
         if let Ending::Failure(error) = &report.ending {
             return Err(End::Failed(error.message.clone()));
         }
@@ -121,21 +121,5 @@ fn fight(mut duel: Duel, is_shown: bool, interrupted: &AtomicBool) -> Result<Due
     Ok(duel)
 }
 
-fn block(plan: Plan, interrupted: &AtomicBool) -> Result<Report, Refusal> {
-    let mut running = catamaran_load::start(plan)?;
-    let stopper = running.stopper();
-    while !running.wait(TICK) {
-        if interrupted.load(Ordering::Relaxed) {
-            stopper.stop();
-        }
-    }
-    Ok(running.finish())
-}
-
 /// How long a comparison is, if nobody says: twelve pairs of half a second each.
 const DURATION: Duration = Duration::from_secs(12);
-
-/// Ended by a signal, as a shell says it of SIGINT.
-const INTERRUPTED: u8 = 130;
-
-const UNDECIDED: u8 = 3;

@@ -1,0 +1,237 @@
+//! `bench knee`: runs the steps of a search for the highest rate that is sustained.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use catamaran_load::document::knee::{Knee, SCHEMA};
+use catamaran_load::gate::{Condition, Gate, Verdict};
+use catamaran_load::knee::{self, Search};
+use catamaran_load::plan::{Pace, Plan, WarmUp};
+use catamaran_load::render;
+use catamaran_load::report::Ending;
+
+use super::output::{self, INTERRUPTED, UNDECIDED};
+use super::plan::{self, Prepared};
+use super::refusal::Refusal;
+use super::typed::{Sink, Typed};
+use super::{catch_interrupts, refuse, run_part};
+use crate::descriptors;
+use crate::failure::Failure;
+
+/// Searches for the knee of the server that was typed.
+pub(super) fn run(name: &str, mut typed: Typed) -> Result<ExitCode, Failure> {
+    let mode = typed.mode;
+    let (prepared, search) = match prepare(&mut typed) {
+        Ok(prepared) => prepared,
+        Err(refusal) => return refuse(name, mode, &refusal),
+    };
+    output::check_files(&typed)?;
+    let interrupted = catch_interrupts(mode)?;
+    descriptors::raise_limit();
+    let is_text = typed.output.json != Some(Sink::Stdout);
+    let knee = match climb(&prepared, search, &typed.gate, is_text, &interrupted) {
+        Ok(knee) => knee,
+        Err(End::Refused(refusal)) => return refuse(name, mode, &refusal),
+        Err(End::Failed(failure)) => return Err(failure),
+    };
+    let json = render::knee::json(&knee);
+    let text = match is_text {
+        true => &render::knee::conclusion(&knee),
+        false => &json,
+    };
+    io::stdout().lock().write_all(text.as_bytes())?;
+    if let Some(Sink::File(path)) = &typed.output.json {
+        output::write(path, &json)?;
+    }
+    let is_whole = !interrupted.load(Ordering::Relaxed);
+    Ok(ExitCode::from(match render::knee::verdict(&knee) {
+        _ if !is_whole => INTERRUPTED,
+        Verdict::Passed => 0,
+        Verdict::Failed => 1,
+        Verdict::Undecided => UNDECIDED,
+    }))
+}
+
+/// Why a search ends before its time.
+#[derive(Debug)]
+enum End {
+    Refused(Refusal),
+    Failed(Failure),
+}
+
+/// The plan of the first step, and where the search begins.
+fn prepare(typed: &mut Typed) -> Result<(Prepared, Search), Refusal> {
+    refuse_what_does_not_go_with(typed)?;
+    if typed.gate.conditions.is_empty() {
+        let condition = Condition::parse(LIMIT).expect("the default is a condition");
+        typed.gate.conditions.push(condition);
+    }
+    let load = &mut typed.load;
+    let first = *load.rate.get_or_insert(FIRST_RATE);
+    let max = load.rate_max.take().unwrap_or(f64::INFINITY);
+    load.duration.get_or_insert(STEP);
+    if load.warm_up == WarmUp::None {
+        load.warm_up = WarmUp::For(WARM_UP);
+    }
+    Ok((plan::prepare(typed)?, Search::new(first, max)))
+}
+
+fn refuse_what_does_not_go_with(typed: &Typed) -> Result<(), Refusal> {
+    let load = &typed.load;
+    let output = &typed.output;
+    for (is_there, flag) in [
+        (load.requests.is_some(), "-n"),
+        (!load.stages.is_empty(), "--stage"),
+        (load.ramp.is_some(), "--ramp"),
+        (typed.versus.is_some(), "--versus"),
+        (output.csv.is_some(), "--csv"),
+        (output.hdr.is_some(), "--hdr"),
+        (output.gnuplot.is_some(), "-g"),
+        (output.percentiles.is_some(), "-e"),
+    ] {
+        if is_there {
+            return Err(Refusal::NotWithKnee(flag));
+        }
+    }
+    Ok(())
+}
+
+/// Runs all steps, or those up to the interrupt, and says each.
+fn climb(
+    prepared: &Prepared,
+    mut search: Search,
+    gate: &Gate,
+    is_text: bool,
+    interrupted: &AtomicBool,
+) -> Result<Knee, End> {
+    let limits = gate.conditions.iter();
+    let mut knee = Knee {
+        schema: SCHEMA.to_owned(),
+        url: prepared.subject.url.clone(),
+        limits: limits.map(|condition| condition.text.clone()).collect(),
+        steps: Vec::new(),
+        sustained_per_s: None,
+        broken_per_s: None,
+        is_generator: false,
+    };
+    if is_text {
+        let limits = knee.limits.join(", ");
+        say(&format!("Limits: {limits}\n\n{}", render::knee::header()))?;
+    }
+    while let Some((rate, is_repeat)) = search.next() {
+        let plan = step_plan(&prepared.plan, rate, is_repeat);
+        let report = run_part(plan, interrupted).map_err(End::Refused)?;
+        if let Ending::Failure(error) = &report.ending {
+            return Err(End::Failed(Failure::Fault(error.message.clone())));
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
+        let step = knee::step(rate, &report, gate);
+        if is_text {
+            say(&render::knee::step(&step))?;
+        }
+        search.note(Verdict::named(&step.verdict).unwrap_or(Verdict::Undecided));
+        knee.steps.push(step);
+    }
+    knee.sustained_per_s = search.sustained();
+    knee.broken_per_s = search.broken();
+    knee.is_generator = knee
+        .steps
+        .iter()
+        .any(|step| Some(step.rate_per_s) == knee.broken_per_s && step.is_generator);
+    Ok(knee)
+}
+
+fn say(text: &str) -> Result<(), End> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
+    written.map_err(|error| End::Failed(error.into()))
+}
+
+/// The plan of a step: long enough for a 99th percentile, and twice as long if it did not tell.
+fn step_plan(plan: &Plan, rate: f64, is_repeat: bool) -> Plan {
+    let mut plan = plan.clone();
+    if let Pace::Open { per_second, .. } = &mut plan.pace {
+        *per_second = rate;
+    }
+    let needed = Duration::from_secs_f64((REQUESTS_MIN / rate).min(STEP_MAX.as_secs_f64()));
+    let length = plan.stop.duration.unwrap_or(STEP).max(needed);
+    plan.stop.duration = Some(length * if is_repeat { 2 } else { 1 });
+    plan
+}
+
+/// The condition that breaks a step, if nobody says.
+const LIMIT: &str = "p99>100ms";
+
+/// Where the search begins, if nobody says: requests per second.
+const FIRST_RATE: f64 = 250.0;
+
+/// How long a step is, if nobody says.
+const STEP: Duration = Duration::from_secs(5);
+
+/// No step is made longer than this by a low rate.
+const STEP_MAX: Duration = Duration::from_secs(60);
+
+/// Left out at the beginning of each step, in which what the last one left behind is answered.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// Ten requests beyond the 99th percentile, and what the schedule's chance takes.
+const REQUESTS_MIN: f64 = 1150.0;
+
+#[cfg(test)]
+mod tests {
+    use super::super::getopt::Mode;
+    use super::super::typed::{Asked, read};
+    use super::*;
+
+    fn prepared(line: &str) -> Result<(Prepared, Search), Refusal> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        match read(&words, Mode::Ours)? {
+            Asked::Run(mut typed) => prepare(&mut typed),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn steps_are_long_enough_for_their_percentile() {
+        let (plan, search) = prepared("http://h/").unwrap();
+        assert_eq!(search.next(), Some((FIRST_RATE, false)));
+        let seconds = |rate, is_repeat| {
+            let duration = step_plan(&plan.plan, rate, is_repeat).stop.duration;
+            duration.map(|duration| duration.as_secs())
+        };
+        assert_eq!(seconds(1000.0, false), Some(5));
+        assert_eq!(seconds(1000.0, true), Some(10));
+        assert_eq!(seconds(115.0, false), Some(10));
+        assert_eq!(seconds(0.1, false), Some(60));
+        let (plan, search) = prepared("--rate 50 --rate-max 40 --duration 1s http://h/").unwrap();
+        assert_eq!(search.next(), Some((40.0, false)));
+        let plan = step_plan(&plan.plan, 5000.0, false);
+        assert_eq!(plan.stop.duration, Some(Duration::from_secs(1)));
+        assert!(matches!(
+            plan.pace,
+            Pace::Open {
+                per_second: 5000.0,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn what_chooses_the_rate_otherwise_is_refused() {
+        for (line, expected) in [
+            ("-n 5 http://h/", "does not go with -n"),
+            ("--stage 1s=5 http://h/", "does not go with --stage"),
+            ("--versus http://a/ http://h/", "does not go with --versus"),
+            ("", "there is no URL"),
+        ] {
+            let refusal = prepared(line).unwrap_err().to_string();
+            assert!(refusal.contains(expected), "{line}: {refusal}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `bench knee`: where the search goes, what it says of it, and its exit codes.
+//!
+//! The limits are such that every server meets them, or none, so that no time decides.
+
+use catamaran_e2e::{Nginx, catamaran};
+use catamaran_testkit::{Deadline, address};
+use serde_json::Value;
+
+fn knee(words: &str) -> (Option<i32>, String, String) {
+    let words = format!("bench knee --duration 200ms --warmup 50ms -k {words}");
+    let mut process = catamaran(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
+    let status = process.wait(Deadline::default()).unwrap();
+    (status.code(), process.stdout(), process.stderr())
+}
+
+fn rates(knee: &Value) -> Vec<f64> {
+    let steps = knee["steps"].as_array().unwrap().iter();
+    steps
+        .filter_map(|step| step["rate_per_s"].as_f64())
+        .collect()
+}
+
+/// Error pages break the limit at any rate: the search goes down, and says that nothing is
+/// sustained.
+#[test]
+fn a_server_that_sustains_nothing() {
+    let nginx = Nginx::with_pages().unwrap();
+    let url = format!("http://{}/missing", nginx.address());
+    let flags = "--rate 25600 --fail-if p50>10m --waive unsent,failed,invalid";
+    let (code, stdout, stderr) = knee(&format!("--json {flags} {url}"));
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    let knee: Value = serde_json::from_str(&stdout).unwrap();
+    let expected = [25600.0, 12800.0, 6400.0, 3200.0, 1600.0, 800.0, 400.0];
+    assert_eq!(rates(&knee), expected);
+    assert_eq!(knee["schema"], "catamaran-bench-knee/1");
+    assert_eq!(knee["sustained_per_s"], Value::Null);
+    assert_eq!(knee["broken_per_s"], 400.0);
+    assert_eq!(knee["limits"][0], "p50>10m");
+}
+
+/// What never breaks goes up to the highest rate that is allowed, and is not called the knee.
+#[test]
+fn a_limit_that_nothing_breaks() {
+    let nginx = Nginx::with_pages().unwrap();
+    let url = format!("http://{}/", nginx.address());
+    // Errors up to any share pass, whatever a busy machine does to the connections.
+    let flags =
+        "--rate 600 --rate-max 1500 --fail-if p50>60m --waive non-2xx,unsent,failed,invalid";
+    let (code, stdout, stderr) = knee(&format!("{flags} {url}"));
+    assert_eq!(code, Some(3), "{stdout}{stderr}");
+    let rows: Vec<&str> = stdout
+        .lines()
+        .filter(|line| line.ends_with("  passed"))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert_eq!(rows, ["600.0", "1200.0", "1500.0"], "{stdout}");
+    let last = "Sustained: 1500.0/s at least. No rate that was tried broke a limit";
+    assert!(stdout.trim_end().ends_with(last), "{stdout}");
+}
+
+#[test]
+fn a_port_where_nobody_listens_ends_the_search() {
+    let refusing = address::refusing().unwrap();
+    let (code, _, stderr) = knee(&format!("http://{refusing}/"));
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("Connection refused"), "{stderr}");
+    let (code, _, stderr) = knee(&format!("-n 5 http://{refusing}/"));
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("does not go with -n"), "{stderr}");
+}

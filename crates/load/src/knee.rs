@@ -1,0 +1,239 @@
+//! The search for the highest rate that a server sustains: its knee.
+//!
+//! Each step of the search is a run of its own at one rate, judged by a [`gate`](crate::gate). The
+//! rate doubles until a step is not sustained (or halves until one is), and then the interval between
+//! the highest rate that passed and the lowest that did not is halved by ratio. A step that does not
+//! tell is repeated once for twice as long.
+
+use crate::{
+    document::{self, knee::Step},
+    gate::{Gate, Verdict, Waiver},
+    report::{Report, Warning},
+};
+
+/// The state of a search. Rates are in requests per second.
+#[derive(Clone, Debug)]
+pub struct Search {
+    next: Option<f64>,
+    /// The highest rate that passed.
+    passed: Option<f64>,
+    /// The lowest rate that failed.
+    failed: Option<f64>,
+    /// The lowest rate that did not pass.
+    unproven: Option<f64>,
+    /// The highest rate that neither passed, as those below it did, nor failed.
+    undecided: Option<f64>,
+    /// The last step did not tell, and is done again.
+    is_repeat: bool,
+    max: f64,
+    halvings: u32,
+    /// Steps above `unproven`, where it did not fail but was undecided.
+    upper_steps: u32,
+}
+
+impl Search {
+    /// Begins at `first`, and tries no rate above `max`.
+    pub fn new(first: f64, max: f64) -> Self {
+        Self {
+            next: Some(first.min(max)),
+            passed: None,
+            failed: None,
+            unproven: None,
+            undecided: None,
+            is_repeat: false,
+            max,
+            halvings: 0,
+            upper_steps: 0,
+        }
+    }
+
+    /// The rate to try next, and whether the last step at it is to be repeated for longer.
+    pub fn next(&self) -> Option<(f64, bool)> {
+        self.next.map(|rate| (rate, self.is_repeat))
+    }
+
+    /// The highest rate that was sustained.
+    pub fn sustained(&self) -> Option<f64> {
+        self.passed
+    }
+
+    /// The lowest rate that was not.
+    pub fn broken(&self) -> Option<f64> {
+        self.failed
+    }
+
+    /// The step at the next rate came to this.
+    pub fn note(&mut self, verdict: Verdict) {
+        let Some(rate) = self.next else { return };
+        if verdict == Verdict::Undecided && !self.is_repeat {
+            self.is_repeat = true;
+            return;
+        }
+        self.is_repeat = false;
+        let is_upper = self.unproven.is_some_and(|unproven| rate > unproven);
+        match verdict {
+            Verdict::Passed if !is_upper => self.passed = Some(rate),
+            Verdict::Failed => self.failed = Some(lower(self.failed, rate)),
+            // A rate that passes above one that did not proves nothing either.
+            Verdict::Passed | Verdict::Undecided => {
+                self.undecided = Some(self.undecided.map_or(rate, |known| known.max(rate)));
+            }
+        }
+        if verdict != Verdict::Passed && !is_upper {
+            self.unproven = Some(lower(self.unproven, rate));
+        }
+        self.next = self.choose();
+    }
+
+    fn choose(&mut self) -> Option<f64> {
+        match (self.passed, self.unproven) {
+            (Some(passed), None) => (passed < self.max).then(|| (passed * 2.0).min(self.max)),
+            (None, Some(unproven)) => {
+                self.halvings += 1;
+                (self.halvings <= HALVINGS_MAX).then_some(unproven / 2.0)
+            }
+            (Some(passed), Some(unproven)) if unproven > passed * RATIO => {
+                Some((passed * unproven).sqrt())
+            }
+            _ => self.choose_above(),
+        }
+    }
+
+    /// What is sustained is known; now what surely is not.
+    fn choose_above(&mut self) -> Option<f64> {
+        let highest = self.undecided?;
+        self.upper_steps += 1;
+        let is_done = self.upper_steps > UPPER_STEPS_MAX || highest >= self.max;
+        match self.failed {
+            _ if is_done => None,
+            None => Some((highest * 1.5).min(self.max)),
+            Some(failed) if failed > highest * RATIO => Some((highest * failed).sqrt()),
+            Some(_) => None,
+        }
+    }
+}
+
+/// A step as the document has it, of a run that `gate` judges.
+pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
+    let judged = gate.judge(report);
+    let seconds = report.elapsed.as_secs_f64();
+    let percentile = |percent| {
+        let corrected = report.latency.corrected.as_ref();
+        let value = corrected.map(|corrected| corrected.percentile(percent).at_least);
+        value.unwrap_or_default().as_secs_f64() * 1e3
+    };
+    let broken = judged.conditions.iter().filter(|it| it.verdict != "passed");
+    let broken = broken.map(|it| match &it.reason {
+        Some(reason) => format!("{} ({reason})", it.condition),
+        None => it.condition.clone(),
+    });
+    Step {
+        rate_per_s: rate,
+        elapsed_s: seconds,
+        sent_per_s: report.in_span.sent as f64 / seconds.max(f64::MIN_POSITIVE),
+        p50_ms: percentile(50.0),
+        p99_ms: percentile(99.0),
+        unsent: report.unfinished.unsent,
+        verdict: judged.verdict.clone(),
+        is_generator: is_generator(report, &judged),
+        broken: broken.collect(),
+    }
+}
+
+/// Whether nothing but the generator's own lateness keeps the step from passing.
+fn is_generator(report: &Report, judged: &document::Gate) -> bool {
+    let is_late = |warning: &Warning| matches!(warning, Warning::GeneratorLate { .. });
+    let mut broken = judged.conditions.iter().filter(|it| it.verdict == "failed");
+    report.warnings.iter().any(is_late) && broken.all(|it| it.condition == Waiver::Invalid.word())
+}
+
+fn lower(known: Option<f64>, rate: f64) -> f64 {
+    known.map_or(rate, |known| known.min(rate))
+}
+
+/// The knee is known when the rates on both sides of it differ by no more than this.
+const RATIO: f64 = 1.05;
+
+/// From a first rate that is not sustained, down to a 64th of it.
+const HALVINGS_MAX: u32 = 6;
+
+const UPPER_STEPS_MAX: u32 = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Searches where `judge` says what a step at a rate and its repetition come to.
+    fn search(first: f64, max: f64, judge: impl Fn(f64) -> Verdict) -> (Search, Vec<f64>) {
+        let mut search = Search::new(first, max);
+        let mut tried = Vec::new();
+        while let Some((rate, _)) = search.next() {
+            tried.push(rate);
+            assert!(tried.len() < 60, "{tried:?}");
+            search.note(judge(rate));
+        }
+        (search, tried)
+    }
+
+    fn limit(limit: f64) -> impl Fn(f64) -> Verdict {
+        move |rate| match rate <= limit {
+            true => Verdict::Passed,
+            false => Verdict::Failed,
+        }
+    }
+
+    #[test]
+    fn the_knee_lies_between_what_is_sustained_and_what_is_not() {
+        for knee in [3.5, 99.0, 100.0, 101.0, 777.0, 123_456.0] {
+            let (search, tried) = search(100.0, f64::INFINITY, limit(knee));
+            let (low, high) = (search.sustained().unwrap(), search.broken().unwrap());
+            assert!(low <= knee && knee < high, "{low} {knee} {high}");
+            assert!(high / low <= RATIO + 1e-9, "{low} {high}");
+            assert!(tried.len() <= 20, "{tried:?}");
+        }
+    }
+
+    #[test]
+    fn rates_that_do_not_tell_widen_the_interval() {
+        let judge = |rate: f64| match rate {
+            ..800.0 => Verdict::Passed,
+            ..=1000.0 => Verdict::Undecided,
+            _ => Verdict::Failed,
+        };
+        for first in [50.0, 100.0, 900.0, 3000.0] {
+            let (search, tried) = search(first, f64::INFINITY, judge);
+            let (low, high) = (search.sustained().unwrap(), search.broken().unwrap());
+            assert!((760.0..800.0).contains(&low), "{first}: {low}");
+            assert!((1000.0..1060.0).contains(&high), "{first}: {high}");
+            // Each that does not tell is tried again, once.
+            let twice = tried.windows(2).filter(|pair| pair[0] == pair[1]).count();
+            let undecided = tried
+                .iter()
+                .filter(|rate| judge(**rate) == Verdict::Undecided);
+            assert_eq!(twice * 2, undecided.count(), "{tried:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_sustains_nothing_ends_the_search() {
+        let (search, tried) = search(64.0, f64::INFINITY, |_| Verdict::Failed);
+        assert_eq!(tried, [64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0]);
+        assert_eq!((search.sustained(), search.broken()), (None, Some(1.0)));
+        let (search, tried) = search_undecided();
+        assert!(tried.len() < 40, "{tried:?}");
+        assert_eq!((search.sustained(), search.broken()), (None, None));
+    }
+
+    fn search_undecided() -> (Search, Vec<f64>) {
+        search(64.0, f64::INFINITY, |_| Verdict::Undecided)
+    }
+
+    #[test]
+    fn no_rate_is_above_the_highest_allowed() {
+        let (search, tried) = search(100.0, 300.0, |_| Verdict::Passed);
+        assert_eq!(tried, [100.0, 200.0, 300.0]);
+        assert_eq!((search.sustained(), search.broken()), (Some(300.0), None));
+        let (_, tried) = self::search(500.0, 300.0, |_| Verdict::Passed);
+        assert_eq!(tried, [300.0]);
+    }
+}
