@@ -1,9 +1,10 @@
 //! Choosing a backend: pure decisions, no connections.
 //!
 //! A [`Schedule`] belongs to one upstream on one worker. It asks what it needs of the upstream's
-//! [`Members`] and answers with an index. [`health`] says who may be picked, [`RetryBudget`] how
-//! often a failed request may be tried again. Nothing here knows addresses, opens connections or
-//! reads a clock, so that each decision is tested by asking for it.
+//! [`Members`] and answers with an index. [`affinity`] says whose session a request belongs to,
+//! [`health`] who may be picked, [`RetryBudget`] how often a failed request may be tried again.
+//! Nothing here knows addresses, opens connections or reads a clock, so that each decision is tested
+//! by asking for it.
 //!
 //! ```
 //! use std::time::Duration;
@@ -27,6 +28,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod affinity;
 mod budget;
 pub mod health;
 mod policy;

@@ -94,6 +94,31 @@ impl Schedule {
         self.choose(members, tried)
     }
 
+    /// Picks among these members only, by looking at each of them: whose turn it is, or who has the
+    /// fewest exchanges in flight. `None` if all of them are out or in `tried`.
+    pub fn pick_among(
+        &mut self,
+        members: &impl Members,
+        among: &[usize],
+        tried: &[usize],
+    ) -> Option<usize> {
+        self.readmit(members, LOOKS);
+        let fits = |member: &&usize| members.share(**member) > 0 && !tried.contains(member);
+        let fitting = among.iter().filter(fits).copied();
+        let picked = match self.policy {
+            Policy::RoundRobin => fitting.min_by_key(|&member| self.members[member].deadline),
+            Policy::LeastInFlight => self.least(members, fitting),
+        }?;
+        self.charge(picked, members.share(picked));
+        Some(picked)
+    }
+
+    /// Counts a request that a member got without having been picked here, so that the turns of the
+    /// others make up for it.
+    pub fn note(&mut self, members: &impl Members, member: usize) {
+        self.charge(member, members.share(member));
+    }
+
     fn choose(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
         match self.policy {
             Policy::RoundRobin => self.earliest(members, tried),
@@ -137,12 +162,22 @@ impl Schedule {
             self.put_out(member);
         }
         let candidates = self.heap.iter().filter(|member| !tried.contains(member));
-        let loads = candidates.map(|&member| self.load(members, member));
+        let least = self.least(members, candidates.copied())?;
+        self.charge(least, members.share(least));
+        Some(least)
+    }
+
+    /// The least loaded of these, whose turn it is among equals.
+    fn least(
+        &self,
+        members: &impl Members,
+        candidates: impl Iterator<Item = usize>,
+    ) -> Option<usize> {
+        let loads = candidates.map(|member| self.load(members, member));
         let least = loads.min_by(|a, b| {
             let deadline = |load: &Load| self.members[load.member].deadline;
             a.compare(b).then_with(|| deadline(a).cmp(&deadline(b)))
         })?;
-        self.charge(least.member, least.share);
         Some(least.member)
     }
 
@@ -180,7 +215,6 @@ impl Schedule {
         let share = members.share(member).max(1);
         Load {
             member,
-            share,
             weight: u64::from(self.members[member].weight) * u64::from(share),
             in_flight: members.in_flight(member),
         }
@@ -327,7 +361,6 @@ impl Schedule {
 #[derive(Clone, Copy, Debug)]
 struct Load {
     member: usize,
-    share: u8,
     /// Its weight times its share.
     weight: u64,
     in_flight: usize,

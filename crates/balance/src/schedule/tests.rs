@@ -97,6 +97,45 @@ fn a_heavy_member_is_spread_out() {
 }
 
 #[test]
+fn what_others_gave_counts() {
+    let members = Now::all_up(3);
+    for seed in 0..64 {
+        let mut schedule = round_robin(&[1; 3], seed);
+        // Member 0 has sessions that come every time; the others get what is free.
+        let mut free = [0_usize; 3];
+        for _ in 0..300 {
+            schedule.note(&members, 0);
+            free[schedule.pick(&members, &[], START).expect("somebody is up")] += 1;
+        }
+        assert!(free[0] <= 1 && free[1].abs_diff(free[2]) <= 1, "{free:?}");
+        check(&schedule);
+    }
+}
+
+#[test]
+fn a_few_are_picked_among_in_turn() {
+    let mut members = Now::all_up(5);
+    for policy in [Policy::RoundRobin, Policy::LeastInFlight] {
+        let mut schedule = Schedule::new(policy, [1; 5], 3);
+        let mut counts = [0; 5];
+        for _ in 0..30 {
+            counts[schedule
+                .pick_among(&members, &[1, 3, 4], &[4])
+                .expect("two are up")] += 1;
+        }
+        assert_eq!(counts, [0, 15, 0, 15, 0], "{policy:?}");
+        assert_eq!(schedule.pick_among(&members, &[1, 3], &[1, 3]), None);
+        assert_eq!(schedule.pick_among(&members, &[], &[]), None);
+        check(&schedule);
+    }
+    members.in_flight[1] = 5;
+    members.share[4] = 0;
+    let mut schedule = least(&[1; 5], 3);
+    assert_eq!(schedule.pick_among(&members, &[1, 3, 4], &[]), Some(3));
+    assert_eq!(schedule.pick_among(&members, &[4], &[]), None);
+}
+
+#[test]
 fn nobody_to_pick_is_none() {
     for policy in [Policy::RoundRobin, Policy::LeastInFlight] {
         let mut nobody = Schedule::new(policy, [], 1);

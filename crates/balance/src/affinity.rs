@@ -1,0 +1,315 @@
+//! Whose request it is: the member that a session id names, and where the session goes when that
+//! member is out.
+//!
+//! A session id ends in a route (Tomcat's `jvmRoute`): `3F2A.a` belongs to the member with the route
+//! `a`. [`values`] finds the ids in a request, [`Affinity::decide`] reads one after the other until
+//! one leads to a member. Nothing of an id is trusted: one that names nobody costs a few lookups in
+//! a hash map, however long it is, and only the first [`IDS_MAX`] are read.
+
+pub mod values;
+
+use std::collections::HashMap;
+
+/// The routes, domains and fallbacks of an upstream's members. Built once per configuration.
+#[derive(Clone, Debug)]
+pub struct Affinity {
+    rules: Rules,
+    /// Routes, each with its member.
+    routes: HashMap<Box<[u8]>, usize>,
+    /// Bytes in the longest route: what is longer is no route.
+    route_max: usize,
+    /// Domains, each with its members in their order.
+    domains: HashMap<Box<[u8]>, Box<[usize]>>,
+    homes: Box<[Home]>,
+}
+
+/// What holds for all members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// What parts a session id from its route. `None`: the whole value is the route.
+    pub separator: Option<u8>,
+    /// A request whose session belongs to a known member is served by that one or by nobody.
+    pub force: bool,
+}
+
+/// Where one member stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Home {
+    /// What the ids of its sessions end in. Unique among the members.
+    pub route: String,
+    /// The replication group: its sessions are at all members with this domain.
+    pub domain: Option<String>,
+    /// The member that gets its sessions first when it is out.
+    pub fallback: Option<usize>,
+}
+
+/// What a decision asks of the members, each named by its index.
+pub trait Standing {
+    /// Whether the member may be given requests of its own sessions.
+    fn is_usable(&self, member: usize) -> bool;
+
+    /// Whether the member may be given sessions of others, and nothing speaks against it.
+    fn is_eligible(&self, member: usize) -> bool;
+
+    /// Picks by policy among these members, those with the lowest distance first; `None` if none of
+    /// them may be given sessions of others.
+    fn pick_among(&mut self, members: &[usize]) -> Option<usize>;
+}
+
+/// What became of a request's session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// It goes to the member that it names.
+    Kept,
+    /// The member that it names is out; it goes to another one.
+    Moved,
+    /// It names a route that no member has.
+    Unknown,
+    /// There is none: the request has no session id.
+    New,
+    /// It was not heeded: the session id has no route. The `jvmRoute` is not set, as a rule.
+    Ignored,
+}
+
+impl Outcome {
+    /// All outcomes.
+    pub const ALL: [Self; 5] = [
+        Self::Kept,
+        Self::Moved,
+        Self::Unknown,
+        Self::New,
+        Self::Ignored,
+    ];
+
+    /// The outcome in one word, for logs and counters.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Moved => "moved",
+            Self::Unknown => "unknown",
+            Self::New => "new",
+            Self::Ignored => "ignored",
+        }
+    }
+}
+
+/// Where a request goes as far as its session says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision<'a> {
+    /// What became of the session.
+    pub outcome: Outcome,
+    /// The member chosen; `None` leaves it to the policy.
+    pub member: Option<usize>,
+    /// The route of the session id that decided, as received: text behind the separator.
+    pub route: Option<&'a [u8]>,
+    /// The member was chosen because it is of the session's domain.
+    pub by_domain: bool,
+    /// The request must not be served by another member ([`Rules::force`]).
+    pub held: bool,
+    /// There were more ids than are read, and none of those read led to a member.
+    pub excess: bool,
+}
+
+/// The session belongs to a member that is out, and must not go elsewhere ([`Rules::force`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendOut<'a> {
+    /// The route of the session id, as received.
+    pub route: &'a [u8],
+}
+
+impl Affinity {
+    /// The affinity of members in this order. A fallback that is no member's index is left out; of
+    /// two equal routes the first counts.
+    #[must_use]
+    pub fn new(rules: Rules, homes: impl IntoIterator<Item = Home>) -> Self {
+        let mut homes: Box<[Home]> = homes.into_iter().collect();
+        let count = homes.len();
+        let mut routes: HashMap<Box<[u8]>, usize> = HashMap::new();
+        let mut domains: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (member, home) in homes.iter().enumerate() {
+            routes.entry(home.route.as_bytes().into()).or_insert(member);
+            if let Some(domain) = &home.domain {
+                domains.entry(domain).or_default().push(member);
+            }
+        }
+        let bytes =
+            |(domain, members): (&str, Vec<usize>)| (domain.as_bytes().into(), members.into());
+        let domains = domains.into_iter().map(bytes).collect();
+        for home in &mut homes {
+            home.fallback = home.fallback.filter(|&member| member < count);
+        }
+        Self {
+            rules,
+            route_max: routes.keys().map(|route| route.len()).max().unwrap_or(0),
+            routes,
+            domains,
+            homes,
+        }
+    }
+
+    /// Decides by the session ids `ids` in their order, the first [`IDS_MAX`] of them, then by `own`: the member that a cookie of
+    /// the front's own names, or `None` in it if that cookie names nobody.
+    ///
+    /// # Errors
+    /// The member that an id names is out, and sessions must not move.
+    pub fn decide<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a [u8]>,
+        own: Option<Option<usize>>,
+        standing: &mut impl Standing,
+    ) -> Result<Decision<'a>, BackendOut<'a>> {
+        let mut seen = Decision::new(Outcome::New);
+        for (count, id) in ids.into_iter().enumerate() {
+            if count == IDS_MAX {
+                seen.excess = true;
+                break;
+            }
+            let Some(route) = self.route_of(id) else {
+                seen.note(Outcome::Ignored, None);
+                continue;
+            };
+            if let Some(member) = self.first(route, |member| standing.is_usable(member)) {
+                return Ok(self.kept(member, Some(route)));
+            }
+            let named = self.first(route, |_| true);
+            if self.rules.force && named.is_some() {
+                return Err(BackendOut { route });
+            }
+            let outcome = match named {
+                Some(_) => Outcome::Moved,
+                None => Outcome::Unknown,
+            };
+            if let Some((member, by_domain)) = self.kin(route, named, standing) {
+                return Ok(Decision {
+                    outcome: Outcome::Moved,
+                    member: Some(member),
+                    route: Some(route),
+                    by_domain,
+                    ..seen
+                });
+            }
+            seen.note(outcome, Some(route));
+        }
+        match own {
+            Some(Some(member)) if standing.is_usable(member) => {
+                let excess = seen.excess;
+                return Ok(Decision {
+                    excess,
+                    ..self.kept(member, None)
+                });
+            }
+            Some(Some(_)) => seen.note(Outcome::Moved, None),
+            Some(None) => seen.note(Outcome::Unknown, None),
+            None => {}
+        }
+        Ok(seen)
+    }
+
+    /// The route of a member.
+    #[must_use]
+    pub fn home(&self, member: usize) -> Option<&Home> {
+        self.homes.get(member)
+    }
+
+    fn kept<'a>(&self, member: usize, route: Option<&'a [u8]>) -> Decision<'a> {
+        Decision {
+            member: Some(member),
+            route,
+            held: self.rules.force && route.is_some(),
+            ..Decision::new(Outcome::Kept)
+        }
+    }
+
+    /// What follows the first separator, if that is anything.
+    fn route_of<'a>(&self, id: &'a [u8]) -> Option<&'a [u8]> {
+        let route = match self.rules.separator {
+            Some(separator) => {
+                let at = id.iter().position(|&byte| byte == separator)?;
+                &id[at + 1..]
+            }
+            None => id,
+        };
+        (!route.is_empty()).then_some(route)
+    }
+
+    /// The first member that `route` names and `fits`: all of it may be a route, or each of its
+    /// pieces, as in an id with dots or with several routes (Undertow's ranked ones).
+    fn first(&self, route: &[u8], fits: impl Fn(usize) -> bool) -> Option<usize> {
+        let fitting = |text: &[u8]| {
+            let known = text.len() <= self.route_max;
+            let member = *known.then(|| self.routes.get(text)).flatten()?;
+            fits(member).then_some(member)
+        };
+        fitting(route).or_else(|| {
+            let separator = self.rules.separator.filter(|it| route.contains(it))?;
+            let pieces = route.split(|&byte| byte == separator);
+            pieces.take(PIECES_MAX).find_map(fitting)
+        })
+    }
+
+    /// A member that may have a copy of the session: the fallback of the one named, or one of its
+    /// domain; of a route that nobody has, one of the domain it begins with. And whether it is of
+    /// the domain.
+    fn kin(
+        &self,
+        route: &[u8],
+        named: Option<usize>,
+        standing: &mut impl Standing,
+    ) -> Option<(usize, bool)> {
+        let home = named.map(|member| &self.homes[member]);
+        let fallback = home.and_then(|home| home.fallback);
+        if let Some(member) = fallback.filter(|&member| standing.is_eligible(member)) {
+            return Some((member, false));
+        }
+        let domain = match home {
+            Some(home) => home.domain.as_ref().map(String::as_bytes),
+            None => route
+                .split(|byte| Some(*byte) == self.rules.separator)
+                .next(),
+        };
+        let members = domain.and_then(|domain| self.domains.get(domain));
+        if let Some(member) = members.and_then(|members| standing.pick_among(members)) {
+            return Some((member, true));
+        }
+        // Last, a fallback that others would be preferred to.
+        let member = standing.pick_among(&[fallback?])?;
+        Some((member, false))
+    }
+}
+
+impl<'a> Decision<'a> {
+    fn new(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            member: None,
+            route: None,
+            by_domain: false,
+            held: false,
+            excess: false,
+        }
+    }
+
+    /// Notes an id that leads nowhere. The one that says most is told of: a member's, then a route,
+    /// then any.
+    fn note(&mut self, outcome: Outcome, route: Option<&'a [u8]>) {
+        let weight = |outcome| match outcome {
+            Outcome::New => 0,
+            Outcome::Ignored => 1,
+            Outcome::Unknown => 2,
+            Outcome::Moved | Outcome::Kept => 3,
+        };
+        if weight(outcome) > weight(self.outcome) {
+            (self.outcome, self.route) = (outcome, route);
+        }
+    }
+}
+
+/// How many session ids of one request are read.
+pub const IDS_MAX: usize = 8;
+
+/// How many pieces of a route are looked up: more than any server ranks.
+const PIECES_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! The session ids in a request: values of cookies and of path parameters.
+//!
+//! Both iterators read no further than they are asked to, copy nothing, and look at each byte once.
+
+/// The values of the cookies with one of these names in a `Cookie` field, in their order. Names are
+/// compared exactly; blanks and quotes around a value are removed. Empty values are left out.
+pub fn cookies<'a>(field: &'a [u8], names: &'a [String]) -> impl Iterator<Item = &'a [u8]> {
+    pairs(field, names).map(|(_, value)| value)
+}
+
+/// The values of the path parameters (`;NAME=VALUE`) with one of these names, in any segment of a
+/// path as received, in their order. Empty values are left out.
+pub fn parameters<'a>(path: &'a [u8], names: &'a [String]) -> impl Iterator<Item = &'a [u8]> {
+    let segments = path.split(|&byte| byte == b'/');
+    segments.flat_map(|segment| {
+        let at = segment.iter().position(|&byte| byte == b';');
+        let parameters = at.map_or(&[][..], |at| &segment[at + 1..]);
+        pairs(parameters, names).map(|(_, value)| value)
+    })
+}
+
+/// A `Cookie` field without the cookies of that name; `None` if there is no such cookie. Empty if
+/// nothing is left. What is left stays as it was received.
+#[must_use]
+pub fn without(field: &[u8], name: &str) -> Option<Vec<u8>> {
+    let is_named = |piece: &&[u8]| split(piece).is_some_and(|(it, _)| it == name.as_bytes());
+    let mut pieces = field.split(|&byte| byte == b';');
+    pieces.find(is_named)?;
+    let mut kept = Vec::with_capacity(field.len());
+    for piece in field.split(|&byte| byte == b';').filter(|it| !is_named(it)) {
+        if !kept.is_empty() {
+            kept.push(b';');
+        }
+        kept.extend_from_slice(if kept.is_empty() {
+            piece.trim_ascii_start()
+        } else {
+            piece
+        });
+    }
+    Some(kept)
+}
+
+/// The pairs `NAME=VALUE` with one of these names.
+fn pairs<'a>(text: &'a [u8], names: &'a [String]) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+    let is_named = |name: &[u8]| names.iter().any(|it| it.as_bytes() == name);
+    let pieces = text.split(|&byte| byte == b';').filter_map(split);
+    pieces.filter(move |(name, value)| is_named(name) && !value.is_empty())
+}
+
+/// A piece's name and value, without what is around them.
+fn split(piece: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = piece.iter().position(|&byte| byte == b'=')?;
+    let (name, value) = (piece[..at].trim_ascii(), piece[at + 1..].trim_ascii());
+    let unquoted = value
+        .strip_prefix(b"\"")
+        .and_then(|it| it.strip_suffix(b"\""));
+    Some((name, unquoted.unwrap_or(value)))
+}
