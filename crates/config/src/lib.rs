@@ -40,5 +40,4 @@ pub use value::address::{
     AdminAddressError, ListenError, UnixPathError, UrlError, parse_admin_address,
     parse_listen_address, parse_upstream_url,
 };
-pub use value::amount::{DurationError, SizeError, parse_duration, parse_size};
 pub use value::text::{AccessLogError, parse_access_log};

@@ -91,9 +91,10 @@ The file is [TOML](https://toml.io). `catamaran check --config FILE` prints ever
 once; `catamaran serve --config FILE` refuses a file that has any. Unknown keys are faults.
 [`examples/tomcat.toml`](examples/tomcat.toml) is a file to start from.
 
-- **Durations** are texts of a whole number and a unit: `\"200ms\"`, `\"5s\"`, `\"1m\"`, `\"2h\"`.
+- **Durations** are texts of a number and a unit: `\"200ms\"`, `\"5s\"`, `\"1.5m\"`, `\"2h\"`.
 - **Sizes** are bytes, as a number (`8192`) or as a text with a unit: `\"64KiB\"` (1024), `\"64kB\"`
-  (1000), likewise `MiB`, `GiB`, `MB`, `GB`.
+  (1000), likewise `MiB`, `GiB`, `MB`, `GB`; `\"1.5MiB\"` is a size, too.
+- Flags of the command line take durations and sizes in the same form.
 - `\"off\"` turns a limit off where that is possible.
 - Relative paths start from the directory of the file.
 - **Upstream URLs** are `ajp://host:port`, `http://host:port`, `ajp+unix:/path`, `http+unix:/path`.

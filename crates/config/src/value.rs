@@ -5,17 +5,15 @@
 //! predicates ("has no unit"), because the name of the key or flag is put before them.
 
 pub(crate) mod address;
-pub(crate) mod amount;
 pub(crate) mod route;
 pub(crate) mod text;
 
 use std::fmt::Display;
 use std::ops::Range;
 
+use catamaran_units::{parse_duration, parse_size, show_duration, show_size};
 use toml::Spanned;
 use toml::de::DeValue;
-
-use amount::{parse_duration, parse_size, show_duration, show_size};
 
 /// What is wrong with a value, and where in it.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use catamaran_config::load;
+use catamaran_config::{load, parse};
 use catamaran_front::config::{
     AccessLogFormat, AccessLogTarget, Address, Config, ListenAddress, Policy, Protocol,
     RouteTarget, Secret,
@@ -153,4 +153,15 @@ fn routes() {
         "/reports*.jsp reports",
     ];
     assert_eq!(routes, expected);
+}
+
+/// `catamaran bench` and `catamaran app` read the same texts with the same code.
+#[test]
+fn durations_and_sizes_may_have_fractions() {
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\nhead_timeout = \"1.5m\"\nbody_max = \"1.5KiB\"\n\
+                [[route]]\npath = \"/\"\nstatus = 404\n";
+    let loaded = parse("catamaran.toml", text).unwrap_or_else(|report| panic!("{report}"));
+    let listener = &loaded.config.listeners[0];
+    assert_eq!(listener.head_timeout, secs(90));
+    assert_eq!(listener.body_max, Some(1536));
 }

@@ -1,5 +1,6 @@
 //! Conditions as users write them: `p99>20ms`, `errors>0.1%`, `rate<5000`.
 
+use catamaran_units::parse_duration;
 use thiserror::Error;
 
 /// When the gate fails.
@@ -98,7 +99,7 @@ impl Condition {
 
 impl Measure {
     fn parse(text: &str) -> Result<Self, ConditionFault> {
-        let percent = text.strip_prefix('p').and_then(number);
+        let percent = text.strip_prefix('p').and_then(decimal);
         match (text, percent) {
             ("rate", _) => Ok(Self::Rate),
             ("errors", _) => Ok(Self::Errors),
@@ -125,21 +126,25 @@ impl Measure {
     }
 
     fn limit(self, text: &str) -> Option<f64> {
-        let units: &[(&str, f64)] = match self {
-            Self::Rate => &[("k", 1e3), ("M", 1e6), ("", 1.0)],
-            Self::Errors => &[("%", 0.01)],
-            Self::Percentile(_) => &[("us", 1e-3), ("ms", 1.0), ("s", 1e3), ("m", 6e4)],
-        };
         if text == "0" {
             return Some(0.0);
         }
-        let text = match self {
-            Self::Rate => text.strip_suffix("/s").unwrap_or(text),
-            _ => text,
+        let (number, factor) = match self {
+            Self::Percentile(_) => {
+                let time = parse_duration(text).ok()?;
+                return Some(time.as_secs_f64() * 1e3);
+            }
+            Self::Errors => (text.strip_suffix('%')?, 0.01),
+            Self::Rate => {
+                let text = text.strip_suffix("/s").unwrap_or(text);
+                match (text.strip_suffix('k'), text.strip_suffix('M')) {
+                    (Some(thousands), _) => (thousands, 1e3),
+                    (_, Some(millions)) => (millions, 1e6),
+                    _ => (text, 1.0),
+                }
+            }
         };
-        units
-            .iter()
-            .find_map(|(unit, factor)| Some(number(text.strip_suffix(unit)?.trim())? * factor))
+        Some(decimal(number.trim())? * factor)
     }
 }
 
@@ -159,7 +164,7 @@ impl Waiver {
 }
 
 /// Digits with at most one point among them.
-fn number(text: &str) -> Option<f64> {
+fn decimal(text: &str) -> Option<f64> {
     let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     text.parse().ok().filter(|_| text.bytes().all(plain))
 }
@@ -178,6 +183,7 @@ mod tests {
                 Side::Above,
                 1500.0,
             ),
+            ("p99>0.5h", Measure::Percentile(99.0), Side::Above, 1.8e6),
             ("p50>=800us", Measure::Percentile(50.0), Side::Above, 0.8),
             ("errors>0.1%", Measure::Errors, Side::Above, 0.001),
             ("errors>0", Measure::Errors, Side::Above, 0.0),
@@ -207,6 +213,10 @@ mod tests {
             (
                 "p99>20",
                 "\"20\" is not a time with its unit such as 20ms, 800us or 1.5s",
+            ),
+            (
+                "p99>20 ms",
+                "\"20 ms\" is not a time with its unit such as 20ms, 800us or 1.5s",
             ),
             (
                 "errors>0.1",

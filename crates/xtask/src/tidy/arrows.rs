@@ -13,7 +13,9 @@ struct Row {
     may_use: &'static [&'static str],
 }
 
-const LEAVES: [&str; 6] = ["message", "ajp", "http1", "balance", "stats", "chart"];
+const LEAVES: [&str; 7] = [
+    "message", "ajp", "http1", "balance", "stats", "chart", "units",
+];
 
 /// Packages that bring sockets, timers or threads.
 const WORLD: [&str; 8] = [
@@ -31,14 +33,15 @@ const ARROWS: &[Row] = &[
     Row { folder: "balance", may_use: &[] },
     Row { folder: "stats", may_use: &[] },
     Row { folder: "chart", may_use: &[] },
+    Row { folder: "units", may_use: &[] },
     Row { folder: "transport", may_use: &[] },
     Row { folder: "upstream", may_use: &["ajp", "http1", "balance", "message", "transport"] },
     Row { folder: "front", may_use: &["upstream", "http1", "balance", "message", "transport"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
-    Row { folder: "load", may_use: &["ajp", "http1", "stats", "chart"] },
+    Row { folder: "load", may_use: &["ajp", "http1", "stats", "chart", "units"] },
     Row { folder: "lab", may_use: &["stats", "chart", "load"] },
-    Row { folder: "config", may_use: &["front", "connector"] },
-    Row { folder: "cli", may_use: &["config", "front", "connector", "load", "lab"] },
+    Row { folder: "config", may_use: &["front", "connector", "units"] },
+    Row { folder: "cli", may_use: &["config", "front", "connector", "load", "lab", "units"] },
     Row { folder: "testkit", may_use: &[] },
     Row { folder: "e2e", may_use: &["testkit"] },
     Row { folder: "xtask", may_use: &[] },

@@ -12,7 +12,9 @@ const MAY_BE_UNSAFE: &[&str] = &[
 ];
 
 /// Crates whose root must forbid `unsafe`.
-const FORBIDS_UNSAFE: &[&str] = &["message", "ajp", "http1", "balance", "stats", "chart"];
+const FORBIDS_UNSAFE: &[&str] = &[
+    "message", "ajp", "http1", "balance", "stats", "chart", "units",
+];
 
 /// Crates that may look at the environment, the command line and files of configuration.
 const READS_THE_WORLD: &[&str] = &["config", "cli", "xtask", "testkit", "e2e", "lab", "fuzz"];

@@ -5,10 +5,10 @@
 use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
-use catamaran_config::{parse_duration, parse_size};
 use catamaran_connector::{
     AllowedAttributes, ConfidentialPaths, Config, PacketSize, TrustedPeers, UnixSocketMode, UriForm,
 };
+use catamaran_units::{parse_duration, parse_size};
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "As Tomcat's <Connector>")]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use catamaran_config::{DurationError, parse_duration};
 use catamaran_load::plan::Stage;
+use catamaran_units::{DurationError, parse_duration};
 
 /// C's `atoi`: blanks, a sign, digits, and whatever follows is ignored; no digits are 0.
 pub(super) fn atoi(text: &str) -> i64 {
@@ -47,11 +47,11 @@ pub(super) fn amount(text: &str) -> Option<f64> {
     (value > 0.0).then_some(value)
 }
 
-/// A duration as in configuration files, or a bare number of seconds, as ab's flags take it.
+/// A duration as everywhere, or a bare number of seconds, since ab's times are seconds.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let duration = match parse_duration(text) {
         Err(DurationError::Unit(seconds)) => parse_duration(&format!("{seconds}s")),
-        read => read,
+        other => other,
     };
     duration.ok().filter(|duration| *duration <= DURATION_MAX)
 }
@@ -136,6 +136,7 @@ mod tests {
         for (text, millis) in [
             ("10", Some(10_000)),
             ("10s", Some(10_000)),
+            ("1.5", Some(1500)),
             ("1.5m", Some(90_000)),
             ("0.5", Some(500)),
             ("500ms", Some(500)),
@@ -144,7 +145,7 @@ mod tests {
             ("", None),
             ("-1s", None),
             ("1d", None),
-            ("0.5ms", None),
+            (".5", None),
             ("99999999h", None),
         ] {
             let duration = duration(text);
