@@ -43,6 +43,11 @@ fn it_says_what_was_counted() {
     for _ in 0..3 {
         assert_eq!(get(tcp(&running, 0)).status, 200);
     }
+    // A client can have its response before it is counted.
+    let counted = || (running.counters().responses[2] == 3).then_some(());
+    Deadline::default()
+        .poll("all responses to be counted", counted)
+        .unwrap();
     let front = admin(&running);
     assert_eq!(page(front, "/healthz"), (200, "alive\n".to_owned()));
     assert_eq!(page(front, "/readyz"), (200, "ready\n".to_owned()));

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::path::Path;
 use std::time::Duration;
 
 use catamaran_front::config::{Address, BackendConfig, Config, Protocol};
@@ -149,15 +150,19 @@ fn neither_a_saturated_backend_nor_the_last_half_is_put_out_by_silence() {
 #[test]
 fn a_fresh_connection_without_cpong_counts_as_none() {
     let (hung, other) = (mute(), pingable());
-    let backends = [&hung, &other].map(|peer| {
+    let mut backends = [&hung, &other].map(|peer| {
         let mut backend = impatient(to(peer), Protocol::Ajp);
         backend.ajp.ping_fresh = true;
         backend
     });
+    // However slow the machine is.
+    backends[1].ajp.ping_timeout = Duration::from_secs(30);
+    backends[1].suspect_after = None;
     let running = fronted(backends.to_vec(), 50);
     let post = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
     until("a request that begins with the hung backend", || {
-        assert_eq!(send(&running, post).receive().unwrap().status, 200);
+        let answer = send(&running, post).receive().unwrap();
+        assert_eq!(answer.status, 200, "{:?}", running.counters());
         (running.counters().retries > 0).then_some(())
     });
     for index in 0..hung.connections() {
@@ -168,6 +173,57 @@ fn a_fresh_connection_without_cpong_counts_as_none() {
         );
     }
     stop(running);
+}
+
+#[test]
+fn a_backend_that_dies_of_cping_is_never_asked_if_the_key_is_off() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("fragile.sock");
+    let mut fragile = BackendConfig::new(Protocol::Ajp, Address::Unix(path.clone()));
+    fragile.ajp.ping_after_idle = None;
+    let running = fronted(vec![impatient(fragile, Protocol::Ajp)], 100);
+    assert_eq!(get(tcp(&running, 0)).status, 503, "nothing listens there");
+    until("it to be out", || {
+        (counts(&running, 0).share == 0).then_some(())
+    });
+
+    let peer = fragile_at(&path);
+    // The probe of a backend that is out, the first request of a connection, a pooled one.
+    until("a first answer", || {
+        (get(tcp(&running, 0)).status == 200).then_some(())
+    });
+    until("a connection to be used again", || {
+        assert_eq!(get(tcp(&running, 0)).status, 200);
+        (counts(&running, 0).reused > 0).then_some(())
+    });
+    // The probe of a suspect.
+    let probed = counts(&running, 0).probes_answered;
+    let mut waiting = Vec::new();
+    until("suspicion", || {
+        waiting.push(send(&running, REQUEST));
+        counts(&running, 0).suspect.then_some(())
+    });
+    let after = until("the probe of a suspect", || {
+        let counts = counts(&running, 0);
+        (counts.probes_answered > probed).then_some(counts)
+    });
+    assert_eq!((after.ejections, after.unwell), (1, false), "{after:?}");
+
+    let cping = ajp::to_container(&[10]);
+    for index in 0..peer.connections() {
+        let received = peer.received(index);
+        let asked = received.windows(cping.len()).any(|it| it == cping);
+        assert!(!asked, "CPING on connection {index}");
+    }
+    stop(running);
+}
+
+/// Answers two requests of each connection and is silent to the third; CPING would count as one.
+fn fragile_at(path: &Path) -> Peer {
+    let answer = [ajp::send_headers(200, &[]), ajp::end_response(1)].concat();
+    let turn = Script::new().expect_packet().send(&answer);
+    let script = turn.repeat(2).expect_packet().stall();
+    Peer::start_unix(path, move |_| script.clone())
 }
 
 /// Answers one CPING, then requests.
