@@ -4,7 +4,8 @@
 use std::fs;
 
 use catamaran_e2e::{Connector, Front, Tomcat};
-use catamaran_testkit::{Deadline, Peer, Script, address};
+use catamaran_testkit::{Deadline, Peer, Script, Signal, address};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 
 use crate::through::front;
@@ -121,4 +122,27 @@ fn a_request_that_was_not_understood_has_a_line_too() {
     assert!(line.contains("\"-\" 400 "), "{line}");
     let id = line.split_once(" id=").unwrap().1;
     assert!(answer.text().contains(id), "{line}");
+}
+
+#[test]
+fn a_fifo_without_a_reader_holds_up_neither_the_start_nor_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("access.log");
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, &fifo, FileType::Fifo, mode, 0).unwrap();
+    let mut front = Front::with_tables(&format!(
+        "[[route]]\nstatus = 404\n[log]\naccess = {:?}\n",
+        fifo.to_str().unwrap()
+    ))
+    .unwrap();
+    // Lines of 400 KB: more than the FIFO holds.
+    let mut client = front.connect().unwrap();
+    let request = front.head("GET", &format!("/{}", "x".repeat(4000)), "");
+    for _ in 0..100 {
+        client.send(request.as_bytes()).unwrap();
+        assert_eq!(client.receive().unwrap().status, 404);
+    }
+    front.process().signal(Signal::Terminate).unwrap();
+    let status = front.process().wait(Deadline::default()).unwrap();
+    assert!(status.success(), "{status}");
 }
