@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use catamaran_testkit::usage::{Memory, memory};
+use catamaran_gauge::memory::{self, Memory};
 use catamaran_testkit::{HttpClient, Process, Response};
 use tempfile::TempDir;
 
@@ -114,7 +114,7 @@ impl Front {
     /// # Errors
     /// The front has ended.
     pub fn memory(&self) -> anyhow::Result<Memory> {
-        Ok(memory(self.process.id())?)
+        Ok(memory::of_process(self.process.id())?)
     }
 
     /// What the admin listener says of a metric: the values of its samples, in their order. The

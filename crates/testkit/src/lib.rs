@@ -10,7 +10,7 @@
 //! - [`Process`]: a child with captured output that cannot outlive the test binary;
 //! - [`Pattern`] and [`Sha256`]: bodies of any length without holding them;
 //! - [`ajp`]: AJP13 packets byte by byte, and the table of what a container does with bad ones;
-//! - [`usage`]: memory and descriptors of a process; [`address`]: addresses nobody else uses.
+//! - [`address`]: addresses nobody else uses.
 //!
 //! ```
 //! use catamaran_testkit::{HttpClient, Peer, Script};
@@ -33,7 +33,6 @@ mod deadline;
 mod http;
 mod peer;
 mod process;
-pub mod usage;
 
 pub use address::Address;
 pub use body::{Pattern, Sha256, sha256_hex};

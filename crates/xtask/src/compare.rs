@@ -14,7 +14,6 @@ mod contender;
 mod idle;
 pub(crate) mod options;
 mod page;
-mod procfs;
 mod series;
 mod server;
 mod table;
@@ -25,6 +24,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use cargo_metadata::MetadataCommand;
+use catamaran_gauge::system;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::contender::{Asking, Contender, Front, LOAD_CORE, Programs, Setting};
@@ -63,7 +63,7 @@ fn build(root: &Path, package: &str) -> anyhow::Result<PathBuf> {
 
 fn compare(options: &Options, programs: Programs<'_>) -> anyhow::Result<()> {
     ensure!(
-        procfs::cores()?.len() > LOAD_CORE,
+        system::cores()?.len() > LOAD_CORE,
         "this needs two cores: one for the front, one for load and backend"
     );
     raise_limit();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
-use catamaran_testkit::usage::open_files;
+use catamaran_gauge::process::open_files;
 use catamaran_testkit::{Deadline, HttpClient};
 use tokio::time::Instant;
 
@@ -40,7 +40,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
     let tally = Arc::new(Tally::default());
     let before = front.usage()?;
     let ((), took) = knocking.during(&tally, || wait(Duration::from_secs(15)))?;
-    let busy = (front.usage()?.cpu - before.cpu) / took.as_secs_f64();
+    let busy = (front.usage()?.cpu - before.cpu).div_duration_f64(took);
     println!("{} clients held, then knocked: {tally}", held.len());
     drop(held);
     let began = Instant::now();

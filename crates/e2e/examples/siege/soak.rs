@@ -80,7 +80,7 @@ async fn watch(front: &Besieged, length: Duration, honest: &Tally) -> anyhow::Re
             mib(usage.resident),
             mib(usage.proportional),
             usage.open_files,
-            usage.cpu,
+            usage.cpu.as_secs_f64(),
             millis(honest.percentile(0.99)),
         );
         samples.push(usage);

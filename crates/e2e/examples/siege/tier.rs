@@ -2,13 +2,12 @@
 //! tell of the front.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use catamaran_e2e::{Front, catamaran};
-use catamaran_testkit::usage::{memory, open_files};
+use catamaran_gauge::{cpu, memory, process};
 use catamaran_testkit::{HttpClient, Process};
 
 /// Our application, listening on one address.
@@ -31,8 +30,8 @@ pub(crate) struct Besieged {
 /// What a process uses at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
-    /// Seconds of CPU time since it started.
-    pub(crate) cpu: f64,
+    /// CPU time since it started.
+    pub(crate) cpu: Duration,
     /// Bytes that the process itself allocated and that are resident: its heap and stacks.
     pub(crate) private: u64,
     /// All resident bytes.
@@ -114,33 +113,14 @@ pub(crate) fn upstream(urls: &[&str], keys: &str) -> String {
 
 /// What the process `id` uses.
 pub(crate) fn usage(id: u32) -> anyhow::Result<Usage> {
-    let memory = memory(id)?;
+    let memory = memory::of_process(id)?;
     Ok(Usage {
-        cpu: cpu(id)?,
+        cpu: cpu::of_process(id)?.total(),
         private: memory.private,
         resident: memory.resident,
-        proportional: proportional(id)?,
-        open_files: open_files(id)?,
+        proportional: memory::shares(&[id])?.proportional,
+        open_files: process::open_files(id)?,
     })
-}
-
-fn proportional(id: u32) -> anyhow::Result<u64> {
-    let text = fs::read_to_string(format!("/proc/{id}/smaps_rollup"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    let kib: u64 = kib.context("a Pss line")?.trim().parse()?;
-    Ok(kib * 1024)
-}
-
-/// User and system time, from fields 14 and 15 of `/proc/PID/stat`.
-fn cpu(id: u32) -> anyhow::Result<f64> {
-    let text = fs::read_to_string(format!("/proc/{id}/stat"))?;
-    let (_, fields) = text.rsplit_once(')').context("a name in brackets")?;
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    let ticks = |index: usize| -> anyhow::Result<f64> {
-        Ok(fields.get(index).context("a field")?.parse::<f64>()?)
-    };
-    Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
 
 /// Bytes as mebibytes.
@@ -165,6 +145,3 @@ pub(crate) fn wait(time: Duration) -> anyhow::Result<()> {
 pub(crate) async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }
-
-/// `USER_HZ`, which Linux has fixed for what it tells users.
-const TICKS_PER_SECOND: f64 = 100.0;

@@ -2,7 +2,7 @@
 //! each I/O model.
 
 use catamaran_e2e::App;
-use catamaran_testkit::usage::{memory, open_files};
+use catamaran_gauge::{memory, process::open_files};
 use catamaran_testkit::{Deadline, HttpClient};
 
 const MODELS: [&str; 2] = ["epoll", "uring"];
@@ -32,7 +32,7 @@ fn settled(id: u32, idle: usize) -> u64 {
         (open_files(id).unwrap() == idle).then_some(())
     });
     closed.unwrap();
-    memory(id).unwrap().private
+    memory::of_process(id).unwrap().private
 }
 
 /// Connections that end in every way there is: by either side, orderly, idle and by a reset.

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use catamaran_e2e::{App, Httpd, Module};
-use catamaran_testkit::usage::{cpu_time, open_files};
+use catamaran_gauge::{cpu, process::open_files};
 use catamaran_testkit::{Address, Deadline, HttpClient, Pattern, Sha256};
 
 use self::way::{Server, Way};
@@ -293,9 +293,9 @@ fn descriptors_may_run_out(model: &str) {
     assert_eq!(get(&mut first, "/").len(), 347);
     let mut clients: Vec<HttpClient> = (0..FILES).map(|_| connect()).collect();
     app.wait_for_log("cannot accept connections").unwrap();
-    let before = cpu_time(app.id()).unwrap();
+    let before = cpu::of_process(app.id()).unwrap();
     assert_eq!(get(&mut first, "/delay/1000"), b"waited 1000 ms\n");
-    let used = cpu_time(app.id()).unwrap() - before;
+    let used = (cpu::of_process(app.id()).unwrap() - before).total();
     assert!(used < Duration::from_millis(500), "{used:?} of a second");
     let mut last = clients.pop().unwrap();
     last.send(&head("GET", "/", "")).unwrap();

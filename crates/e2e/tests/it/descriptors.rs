@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use catamaran_e2e::Front;
-use catamaran_testkit::usage::open_files;
+use catamaran_gauge::process::open_files;
 use catamaran_testkit::{Deadline, HttpClient};
 
 use crate::reload::{application, file};

@@ -6,10 +6,10 @@
 //! every 8 KiB of an upload a round trip, so there is a second table for that.
 
 use anyhow::{Context, ensure};
+use catamaran_gauge::cpu;
 
 use super::client::Client;
 use super::contender::{Asking, Front};
-use super::procfs;
 use super::series::Spread;
 use super::table::Table;
 use crate::step::{now, say};
@@ -83,7 +83,7 @@ pub(super) fn run(
 
 fn measure(front: &Front, direction: Direction, bytes: u64) -> anyhow::Result<Transfer> {
     let mut client = Client::connect(front.address)?;
-    let (cpu, start) = (procfs::cpu(front.server.pid())?, now());
+    let (cpu, start) = (cpu::of_tree(front.server.pid())?, now());
     match direction {
         Direction::Down => {
             let got = client.get(&format!("/bytes/{bytes}"))?;
@@ -94,7 +94,9 @@ fn measure(front: &Front, direction: Direction, bytes: u64) -> anyhow::Result<Tr
         }
     }
     let took = now().duration_since(start).as_secs_f64();
-    let cpu = (procfs::cpu(front.server.pid())? - cpu).total();
+    let cpu = (cpu::of_tree(front.server.pid())? - cpu)
+        .total()
+        .as_secs_f64();
     Ok(Transfer { cpu, took })
 }
 

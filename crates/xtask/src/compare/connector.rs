@@ -12,6 +12,7 @@ mod served;
 use std::time::Duration;
 
 use anyhow::Context;
+use catamaran_gauge::cpu::{self, Cpu};
 
 use self::crowd::Crowd;
 use self::load::Tool;
@@ -20,7 +21,6 @@ use super::contender::Programs;
 use super::options::Options;
 use super::page::order;
 use super::pause;
-use super::procfs::{self, Cpu};
 use super::series::{Spread, ratios};
 use crate::step::say;
 
@@ -42,7 +42,7 @@ struct Sample {
     cpu: Cpu,
     threads: usize,
     /// Private memory in the middle of the load, in bytes.
-    memory: f64,
+    memory: u64,
 }
 
 /// Measures every load, and prints the table.
@@ -105,15 +105,12 @@ fn measure(
 ) -> anyhow::Result<Sample> {
     let server = &servers[target.server];
     let crowd = Crowd::gather(server, target.protocol, load.idle())?;
-    let before = procfs::cpu(server.pid())?;
+    let before = cpu::of_tree(server.pid())?;
     let running = tool.start(server, target.protocol, load, seconds)?;
     pause(Duration::from_secs(u64::from(seconds)) / 2);
-    let (threads, memory) = (
-        procfs::threads(server.pid())?,
-        procfs::memory(server.pid())?,
-    );
+    let (threads, memory) = (server.threads()?, server.memory()?);
     let report = running.finish()?;
-    let cpu = procfs::cpu(server.pid())? - before;
+    let cpu = cpu::of_tree(server.pid())? - before;
     crowd.check()?;
     Ok(Sample {
         report,
@@ -165,12 +162,12 @@ impl Sample {
     /// Microseconds of CPU for each request.
     #[expect(clippy::cast_precision_loss, reason = "requests of some seconds")]
     fn cost(&self) -> f64 {
-        self.cpu.total() * 1e6 / self.report.requests.max(1) as f64
+        self.cpu.total().as_secs_f64() * 1e6 / self.report.requests.max(1) as f64
     }
 
     /// The part of it that is the server's own and not the kernel's.
     fn user_cost(&self) -> f64 {
-        self.cost() * self.cpu.user / self.cpu.total()
+        self.cost() * self.cpu.user.div_duration_f64(self.cpu.total())
     }
 }
 
@@ -199,8 +196,8 @@ fn rows(load: Load, servers: &[Server], targets: &[Target]) -> String {
             target.median(Sample::user_cost, 1),
             beside(target, of(Kind::Nginx, Protocol::Http)),
             beside(target, of(Kind::Tomcat, target.protocol)),
-            target.median(|sample| count(sample.threads), 0),
-            target.median(|sample| sample.memory / f64::from(1 << 20), 1),
+            target.median(|sample| count(sample.threads as u64), 0),
+            target.median(|sample| count(sample.memory) / f64::from(1 << 20), 1),
         ];
         text.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
@@ -233,28 +230,31 @@ fn crowd_row(
 ) -> anyhow::Result<String> {
     // Whatever is allotted once, at the first connections, is none of the others' cost.
     drop(Crowd::gather(server, protocol, WARM_UP_CONNECTIONS)?);
-    let before = procfs::memory(server.pid())?;
+    let before = server.memory()?;
     let crowd = Crowd::gather(server, protocol, connections)?;
     pause(SETTLE);
-    let (after, cpu) = (procfs::memory(server.pid())?, procfs::cpu(server.pid())?);
+    let (after, cpu) = (server.memory()?, cpu::of_tree(server.pid())?);
     pause(Duration::from_secs(u64::from(seconds)));
-    let busy = (procfs::cpu(server.pid())? - cpu).total() / f64::from(seconds);
-    let threads = procfs::threads(server.pid())?;
+    let busy = (cpu::of_tree(server.pid())? - cpu).total().as_secs_f64() / f64::from(seconds);
+    let threads = server.threads()?;
     crowd.check()?;
-    let each = |gained: f64| format!("{:.0}", gained / count(connections));
+    let each = |before: u64, after: u64| {
+        let gained = count(after) - count(before);
+        format!("{:.0}", gained / count(connections as u64))
+    };
     let cells = [
         format!("{}, {protocol}", server.name()),
-        each(after.anonymous - before.anonymous),
-        each(after.private_dirty - before.private_dirty),
-        format!("{:.1}", after.private_dirty / f64::from(1 << 20)),
+        each(before.anonymous, after.anonymous),
+        each(before.private_dirty, after.private_dirty),
+        format!("{:.1}", count(after.private_dirty) / f64::from(1 << 20)),
         threads.to_string(),
         format!("{:.2}", busy * 100.0),
     ];
     Ok(format!("| {} |", cells.join(" | ")))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "some thousand")]
-fn count(number: usize) -> f64 {
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn count(number: u64) -> f64 {
     number as f64
 }
 

@@ -7,11 +7,12 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use catamaran_gauge::cpu;
+use catamaran_gauge::memory::Shares;
 
 use super::client::Client;
 use super::contender::Front;
 use super::pause;
-use super::procfs::{self, Memory};
 use super::table::Table;
 use crate::step::{now, say};
 
@@ -40,8 +41,8 @@ pub(super) fn run(fronts: &[Front], connections: usize, seconds: u32) -> anyhow:
 /// What one front's idle connections have cost.
 #[derive(Debug)]
 struct Cost {
-    before: Memory,
-    after: Memory,
+    before: Shares,
+    after: Shares,
     /// CPU time while idle as a share of one core.
     busy: f64,
     /// Connections that did not answer a second time.
@@ -56,7 +57,7 @@ fn measure(front: &Front, connections: usize, seconds: u32) -> anyhow::Result<Co
         first.get("/")?;
     }
     drop(first);
-    let before = procfs::memory(pid)?;
+    let before = front.server.memory()?;
     let mut clients = Vec::with_capacity(connections);
     for number in 0..connections {
         let mut client =
@@ -66,11 +67,11 @@ fn measure(front: &Front, connections: usize, seconds: u32) -> anyhow::Result<Co
         clients.push(client);
     }
     pause(SETTLE);
-    let after = procfs::memory(pid)?;
-    let (cpu, start) = (procfs::cpu(pid)?, now());
+    let after = front.server.memory()?;
+    let (cpu, start) = (cpu::of_tree(pid)?, now());
     pause(Duration::from_secs(u64::from(seconds)));
-    let used = (procfs::cpu(pid)? - cpu).total();
-    let busy = used / now().duration_since(start).as_secs_f64();
+    let used = (cpu::of_tree(pid)? - cpu).total();
+    let busy = used.div_duration_f64(now().duration_since(start));
     let again = clients.iter_mut().map(|client| client.get("/"));
     let lost = again.filter(Result::is_err).count();
     Ok(Cost {
@@ -85,12 +86,15 @@ impl Cost {
     #[expect(clippy::cast_precision_loss, reason = "thousands of connections")]
     fn row(&self, front: &Front, connections: usize) -> Vec<String> {
         let Self { before, after, .. } = self;
-        let each = |gained: f64| format!("{:.0}", gained / connections as f64);
+        let each = |before: u64, after: u64| {
+            let gained = after as f64 - before as f64;
+            format!("{:.0}", gained / connections as f64)
+        };
         vec![
             front.contender.name().to_owned(),
-            each(after.anonymous - before.anonymous),
-            each(after.private_dirty - before.private_dirty),
-            format!("{:.1}", after.private_dirty / f64::from(1 << 20)),
+            each(before.anonymous, after.anonymous),
+            each(before.private_dirty, after.private_dirty),
+            format!("{:.1}", after.private_dirty as f64 / f64::from(1 << 20)),
             format!("{:.2}", self.busy * 100.0),
             self.lost.to_string(),
         ]

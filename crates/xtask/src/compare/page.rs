@@ -6,8 +6,10 @@
 
 use std::time::Duration;
 
+use catamaran_gauge::cpu::{self, Cpu};
+use catamaran_gauge::system::{self, Core};
+
 use super::contender::{Contender, FRONT_CORE, Front, LOAD_CORE};
-use super::procfs::{self, Core, Cpu};
 use super::series::{Spread, ratios};
 use super::table::Table;
 use super::wrk;
@@ -71,25 +73,24 @@ pub(super) fn order(fronts: usize, round: usize) -> Vec<usize> {
 
 fn measure(front: &Front, seconds: u32) -> anyhow::Result<Sample> {
     let now = || -> anyhow::Result<(Cpu, Cpu, Vec<Core>)> {
-        let all = procfs::cpu(std::process::id())?;
-        Ok((procfs::cpu(front.server.pid())?, all, procfs::cores()?))
+        let all = cpu::of_tree(std::process::id())?;
+        Ok((cpu::of_tree(front.server.pid())?, all, system::cores()?))
     };
     let (cpu_before, all_before, cores_before) = now()?;
     let load = wrk::run(front.address, seconds)?;
     let (cpu_after, all_after, cores_after) = now()?;
-    let passed = |core: usize| Core {
-        busy: cores_after[core].busy - cores_before[core].busy,
-        total: cores_after[core].total - cores_before[core].total,
-    };
+    let passed = |core: usize| cores_after[core] - cores_before[core];
     let (front_core, load_core) = (passed(FRONT_CORE), passed(LOAD_CORE));
     let cpu = cpu_after - cpu_before;
     let ours = (all_after - all_before).total();
+    let taken = |core: Core| core.busy + core.steal;
+    let foreign = (taken(front_core) + taken(load_core)).saturating_sub(ours);
     Ok(Sample {
         load,
         cpu,
-        front_busy: cpu.total() / front_core.total,
-        load_busy: load_core.busy / load_core.total,
-        foreign: (front_core.busy + load_core.busy - ours) / (front_core.total + load_core.total),
+        front_busy: cpu.total().div_duration_f64(front_core.total),
+        load_busy: load_core.busy.div_duration_f64(load_core.total),
+        foreign: foreign.div_duration_f64(front_core.total + load_core.total),
     })
 }
 
@@ -104,8 +105,8 @@ impl Sample {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "requests of some seconds")]
-    fn per_request(&self, seconds: f64) -> f64 {
-        seconds * 1e6 / self.load.requests.max(1) as f64
+    fn per_request(&self, used: Duration) -> f64 {
+        used.as_secs_f64() * 1e6 / self.load.requests.max(1) as f64
     }
 }
 
@@ -280,8 +281,8 @@ mod tests {
                 bad_statuses: 0,
             },
             cpu: Cpu {
-                user: cpu / 2.0,
-                system: cpu / 2.0,
+                user: Duration::from_secs_f64(cpu / 2.0),
+                system: Duration::from_secs_f64(cpu / 2.0),
             },
             front_busy: 0.5,
             load_busy: 0.99,

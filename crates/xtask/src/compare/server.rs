@@ -10,11 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use catamaran_gauge::memory::{self, Shares};
+use catamaran_gauge::process;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::pause;
-use super::procfs;
 
 /// A running server, which may be several processes.
 #[derive(Debug)]
@@ -55,6 +56,11 @@ impl Server {
     /// The root of its processes.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The memory of all its processes together.
+    pub(super) fn memory(&self) -> anyhow::Result<Shares> {
+        Ok(memory::shares(&process::tree(self.pid())?)?)
     }
 
     /// What it has printed.
@@ -109,7 +115,7 @@ impl Drop for Server {
         if self.ends_on(Signal::TERM) || self.ends_on(Signal::TERM) {
             return;
         }
-        for pid in procfs::pids(self.child.id()).unwrap_or_default() {
+        for pid in process::tree(self.child.id()).unwrap_or_default() {
             if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
                 let _ = kill_process(pid, Signal::KILL);
             }
@@ -169,6 +175,6 @@ mod tests {
         let (pid, directory) = (server.pid(), server.directory.path().to_owned());
         drop(server);
         assert!(!directory.exists());
-        assert!(procfs::pids(pid).unwrap().is_empty());
+        assert!(process::tree(pid).unwrap().is_empty());
     }
 }

@@ -39,12 +39,13 @@ const ARROWS: &[Row] = &[
     Row { folder: "front", may_use: &["upstream", "http1", "balance", "message", "transport"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
     Row { folder: "load", may_use: &["ajp", "http1", "stats", "chart", "units"] },
-    Row { folder: "lab", may_use: &["stats", "chart", "load"] },
+    Row { folder: "gauge", may_use: &[] },
+    Row { folder: "lab", may_use: &["gauge", "stats", "chart", "load"] },
     Row { folder: "config", may_use: &["front", "connector", "units"] },
     Row { folder: "cli", may_use: &["config", "front", "connector", "load", "lab", "units"] },
     Row { folder: "testkit", may_use: &[] },
-    Row { folder: "e2e", may_use: &["testkit"] },
-    Row { folder: "xtask", may_use: &[] },
+    Row { folder: "e2e", may_use: &["gauge", "testkit"] },
+    Row { folder: "xtask", may_use: &["gauge"] },
 ];
 
 pub(super) fn check(graph: &Graph) -> Vec<Problem> {

@@ -16,8 +16,11 @@ const FORBIDS_UNSAFE: &[&str] = &[
     "message", "ajp", "http1", "balance", "stats", "chart", "units",
 ];
 
-/// Crates that may look at the environment, the command line and files of configuration.
-const READS_THE_WORLD: &[&str] = &["config", "cli", "xtask", "testkit", "e2e", "lab", "fuzz"];
+/// Crates that may look at the environment, the command line and files: of configuration, or of
+/// the kernel about processes.
+const READS_THE_WORLD: &[&str] = &[
+    "config", "cli", "xtask", "testkit", "e2e", "gauge", "lab", "fuzz",
+];
 
 pub(super) fn check(source: &Source) -> Vec<Problem> {
     let mut problems = Vec::new();

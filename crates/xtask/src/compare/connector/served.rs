@@ -10,6 +10,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use catamaran_gauge::memory::Shares;
+use catamaran_gauge::process;
 
 use super::super::bare;
 use super::super::client::Client;
@@ -122,6 +124,16 @@ impl Server {
 
     pub(super) fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// Of all its processes together.
+    pub(super) fn memory(&self) -> anyhow::Result<Shares> {
+        self.process.memory()
+    }
+
+    /// Of all its processes together.
+    pub(super) fn threads(&self) -> anyhow::Result<usize> {
+        Ok(process::threads(&process::tree(self.pid())?))
     }
 
     pub(super) fn protocols(&self) -> Vec<Protocol> {

@@ -1,0 +1,76 @@
+//! CPU time of processes.
+//!
+//! `/proc` counts in ticks of 10 ms. Time of children that have ended is part of the sum over a tree
+//! only if their parent has waited for them.
+
+use std::io;
+use std::ops::Sub;
+use std::time::Duration;
+
+use crate::process;
+
+/// CPU time that was used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cpu {
+    /// Outside the kernel.
+    pub user: Duration,
+    /// In the kernel.
+    pub system: Duration,
+}
+
+impl Cpu {
+    /// User and system time.
+    #[must_use]
+    pub fn total(self) -> Duration {
+        self.user + self.system
+    }
+}
+
+/// What was used since `earlier`; zero where the sum fell because a process is gone.
+impl Sub for Cpu {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+        }
+    }
+}
+
+/// What the process `id` and its threads have used so far, without its children.
+///
+/// # Errors
+/// The process is gone, or `/proc` cannot be read.
+pub fn of_process(id: u32) -> io::Result<Cpu> {
+    let stat = process::stat(id)?;
+    Ok(Cpu {
+        user: ticks(stat.utime),
+        system: ticks(stat.stime),
+    })
+}
+
+/// What `root` and all below it have used so far, children that have ended included.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub fn of_tree(root: u32) -> io::Result<Cpu> {
+    let mut cpu = Cpu::default();
+    for stat in process::stats_of_tree(root)? {
+        cpu.user += ticks(stat.utime + stat.cutime.max(0).cast_unsigned());
+        cpu.system += ticks(stat.stime + stat.cstime.max(0).cast_unsigned());
+    }
+    Ok(cpu)
+}
+
+/// What the calling thread has used so far, to the nanosecond.
+#[must_use]
+pub fn of_this_thread() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(used).unwrap_or_default()
+}
+
+pub(crate) fn ticks(count: u64) -> Duration {
+    let per_second = procfs::ticks_per_second().max(1);
+    Duration::from_nanos(count.saturating_mul(1_000_000_000 / per_second))
+}

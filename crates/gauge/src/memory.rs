@@ -1,0 +1,114 @@
+//! Memory of processes, in bytes.
+//!
+//! [`of_process`] reads counters and is cheap (0.03 ms a process). [`shares`] makes the kernel walk
+//! all pages (5 ms for 100 processes), so it is for the start, the middle and the end of a run.
+
+use std::io;
+
+use crate::process::{fault, open};
+
+/// Memory of one process at one moment, from `/proc/PID/status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// All resident pages (`VmRSS`).
+    pub resident: u64,
+    /// The most that was ever resident (`VmHWM`): the figure to assert "constant memory" on,
+    /// because no moment escapes it.
+    pub resident_peak: u64,
+    /// Resident anonymous pages (`RssAnon`): what the process itself allocated, such as heaps and
+    /// stacks, without the program text and libraries that every process maps.
+    pub private: u64,
+}
+
+/// Memory of several processes, each page counted by who else has it, from `smaps_rollup`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shares {
+    /// `Pss`: a page that n processes have counts as 1/n. The figure to compare servers by whose
+    /// number of processes differs.
+    pub proportional: u64,
+    /// `Private_Dirty`: written pages that no other process has.
+    pub private_dirty: u64,
+    /// `Anonymous`: pages of no file, those shared since a fork included in each process.
+    pub anonymous: u64,
+}
+
+/// The memory of the process `id` alone.
+///
+/// # Errors
+/// The process is gone or has no memory any more (then the kind is `InvalidData`).
+pub fn of_process(id: u32) -> io::Result<Memory> {
+    let status = open(id)?.status().map_err(fault)?;
+    let bytes = |kib: Option<u64>| kib.map(|kib| kib * 1024).ok_or(io::ErrorKind::InvalidData);
+    Ok(Memory {
+        resident: bytes(status.vmrss)?,
+        resident_peak: bytes(status.vmhwm)?,
+        private: bytes(status.rssanon)?,
+    })
+}
+
+/// The memory of the processes `ids` together. Those that have ended have none.
+///
+/// # Errors
+/// A process belongs to somebody else, or all have ended.
+pub fn shares(ids: &[u32]) -> io::Result<Shares> {
+    let mut sum = Shares::default();
+    let mut found = false;
+    for id in ids {
+        match shares_of(*id) {
+            Ok(shares) => {
+                found = true;
+                sum.proportional += shares.proportional;
+                sum.private_dirty += shares.private_dirty;
+                sum.anonymous += shares.anonymous;
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+            Err(_) => {}
+        }
+    }
+    if found {
+        Ok(sum)
+    } else {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+fn shares_of(id: u32) -> io::Result<Shares> {
+    let rollup = open(id)?.smaps_rollup().map_err(fault)?;
+    let first = rollup.memory_map_rollup.into_iter().next();
+    // Without an entry the process has ended: its memory is gone before its number is.
+    let map = first.ok_or(io::ErrorKind::NotFound)?.extension.map;
+    let bytes = |name: &str| map.get(name).copied().ok_or(io::ErrorKind::InvalidData);
+    Ok(Shares {
+        proportional: bytes("Pss")?,
+        private_dirty: bytes("Private_Dirty")?,
+        anonymous: bytes("Anonymous")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_memory() {
+        let own = std::process::id();
+        let memory = of_process(own).unwrap();
+        assert!(memory.private > 0 && memory.private <= memory.resident);
+        assert!(memory.resident <= memory.resident_peak);
+        let shares = shares(&[own, NONE]).unwrap();
+        assert!(shares.private_dirty > 0 && shares.anonymous > 0);
+        assert!(shares.proportional >= shares.private_dirty);
+    }
+
+    #[test]
+    fn processes_that_are_gone_have_none() {
+        assert_eq!(shares(&[NONE]).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            of_process(NONE).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+    }
+
+    /// Above the largest process id that Linux gives (2^22).
+    const NONE: u32 = 5_000_000;
+}

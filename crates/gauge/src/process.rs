@@ -1,0 +1,93 @@
+//! Which processes there are, and what they hold: threads and open files.
+
+use std::collections::HashMap;
+use std::io;
+
+use procfs::ProcError;
+use procfs::process::{Process, Stat, all_processes};
+
+/// The process `root` and all below it; empty when `root` is gone.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub fn tree(root: u32) -> io::Result<Vec<u32>> {
+    let tree = stats_of_tree(root)?;
+    Ok(tree.iter().map(|stat| stat.pid.cast_unsigned()).collect())
+}
+
+/// How many threads the processes `ids` have now.
+#[must_use]
+pub fn threads(ids: &[u32]) -> usize {
+    let of = |id: &u32| stat(*id).map_or(0, |stat| stat.num_threads.max(0).cast_unsigned());
+    usize::try_from(ids.iter().map(of).sum::<u64>()).unwrap_or(usize::MAX)
+}
+
+/// How many file descriptors the process `id` has open.
+///
+/// # Errors
+/// The process is gone or belongs to somebody else.
+pub fn open_files(id: u32) -> io::Result<usize> {
+    open(id)?.fd_count().map_err(fault)
+}
+
+pub(crate) fn stats_of_tree(root: u32) -> io::Result<Vec<Stat>> {
+    let mut all = HashMap::new();
+    // A process may end between being listed and being read.
+    for stat in all_processes()
+        .map_err(fault)?
+        .flatten()
+        .flat_map(|it| it.stat())
+    {
+        all.insert(stat.pid.cast_unsigned(), stat);
+    }
+    let above = |id: &u32| all.get(id).map(|stat: &Stat| stat.ppid.cast_unsigned());
+    let belongs = |id: u32| std::iter::successors(Some(id), above).any(|id| id == root);
+    let ids: Vec<u32> = all.keys().copied().filter(|id| belongs(*id)).collect();
+    Ok(ids.iter().filter_map(|id| all.remove(id)).collect())
+}
+
+pub(crate) fn stat(id: u32) -> io::Result<Stat> {
+    open(id)?.stat().map_err(fault)
+}
+
+pub(crate) fn open(id: u32) -> io::Result<Process> {
+    let none = |_| io::Error::from(io::ErrorKind::NotFound);
+    Process::new(i32::try_from(id).map_err(none)?).map_err(fault)
+}
+
+/// The system's own fault where there is one.
+pub(crate) fn fault(error: ProcError) -> io::Error {
+    let kind = match error {
+        ProcError::PermissionDenied(_) => io::ErrorKind::PermissionDenied,
+        ProcError::NotFound(_) => io::ErrorKind::NotFound,
+        ProcError::Io(ref io, _) => io.kind(),
+        _ => io::ErrorKind::InvalidData,
+    };
+    io::Error::new(kind, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_itself_in_its_tree() {
+        let own = std::process::id();
+        let tree = tree(own).unwrap();
+        assert!(tree.contains(&own));
+        assert!(threads(&tree) >= 1);
+        assert!(open_files(own).unwrap() >= 3);
+    }
+
+    #[test]
+    fn a_process_that_never_was_is_not_found() {
+        // Above the largest that Linux gives (2^22).
+        let none = 5_000_000;
+        assert_eq!(
+            open_files(none).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        assert_eq!(tree(none).unwrap(), Vec::<u32>::new());
+        assert_eq!(threads(&[none]), 0);
+    }
+}
