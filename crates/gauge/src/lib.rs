@@ -1,8 +1,15 @@
-//! What the kernel says of processes and of the machine: CPU time, memory, threads, open files.
+//! What the kernel and a JVM say of a group of processes, and what asking costs.
 //!
-//! Nothing here starts a process or draws a conclusion: experiments do. A server is several
-//! processes as a rule, so figures are sums over all of them; [`process::tree`] lists those below
-//! a root. A process that ends between being listed and being asked counts as nothing.
+//! Nothing here draws a conclusion: experiments do. A server is several processes as a rule, so
+//! figures are sums over all of them. A [`Group`] (cgroup) holds a server's processes, however they
+//! were started; [`process::tree`] lists those below a root where there are no cgroups. A process
+//! that ends between being listed and being asked counts as nothing.
+//!
+//! - [`Group`]: CPU time to the microsecond, time spent waiting for a core, freeze and kill;
+//! - [`cpu`], [`memory`], [`process`], [`system`]: what `/proc` says;
+//! - [`Syscalls`] and [`Bytes`]: counted by the kernel through BPF; [`Strace`] without it;
+//! - [`jvm`]: heap, collections and compilation of a JVM;
+//! - [`Cost`]: what asking costs; [`probe`]: which of these ways are open here.
 //!
 //! ```
 //! use catamaran_gauge::{cpu, memory, process};
@@ -16,7 +23,22 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod bpf;
+mod bytes;
+mod cost;
 pub mod cpu;
+mod group;
+pub mod jvm;
 pub mod memory;
+pub mod probe;
 pub mod process;
+mod strace;
+mod syscalls;
 pub mod system;
+
+pub use bpf::BpfFault;
+pub use bytes::{Bytes, Hop, Traffic};
+pub use cost::{Cost, Spent};
+pub use group::{Group, GroupFault, PATIENCE};
+pub use strace::Strace;
+pub use syscalls::{Counts, Syscalls};

@@ -19,7 +19,9 @@ pub(crate) struct Need {
 }
 
 /// For the tests.
-pub(crate) const TESTS: &[Need] = &[TOMCAT, JDK, MAVEN, APACHE, MOD_JK, NGINX, AB, CHROMIUM];
+pub(crate) const TESTS: &[Need] = &[
+    TOMCAT, JDK, MAVEN, APACHE, MOD_JK, NGINX, AB, CHROMIUM, STRACE,
+];
 
 /// For `compare`; Apache's own package brings `mod_proxy_ajp` and `mod_proxy_http`.
 pub(crate) const COMPARED: &[Need] = &[APACHE, MOD_JK, NGINX, HAPROXY, TOMCAT, WRK];
@@ -69,6 +71,12 @@ const AB: Need = Need {
 const CHROMIUM: Need = Need {
     package: "chromium",
     proof: "/usr/bin/chromium",
+};
+
+/// Counts system calls, for `gauge` to be held against.
+const STRACE: Need = Need {
+    package: "strace",
+    proof: "/usr/bin/strace",
 };
 
 const HAPROXY: Need = Need {

@@ -9,6 +9,7 @@ use super::source::Source;
 const MAY_BE_UNSAFE: &[&str] = &[
     "crates/connector/src/io/uring.rs",
     "crates/connector/src/io/uring/",
+    "crates/gauge/src/bpf.rs",
 ];
 
 /// Crates whose root must forbid `unsafe`.

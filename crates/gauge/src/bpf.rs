@@ -1,0 +1,337 @@
+//! The kernel's BPF: maps, programs, and what programs are attached to.
+//!
+//! One system call does everything, and its argument has addresses of our memory in it: this file
+//! is the only one of the crate with `unsafe`. A program that was attached runs as long as its
+//! [`Attached`] lives, and ends with this process however that ends.
+
+#![expect(
+    unsafe_code,
+    reason = "bpf(2) has no safe wrapper; ARCHITECTURE.md lists this place"
+)]
+
+pub(crate) mod instruction;
+
+use std::ffi::{CStr, c_long};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+
+pub(crate) use self::instruction::Instruction;
+
+/// What the kernel refused.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the kernel refuses {what}: {source}{said}; counting needs root (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN) and a kernel with BPF"
+)]
+pub struct BpfFault {
+    what: &'static str,
+    source: io::Error,
+    /// What its verifier says of a program, on lines of its own.
+    said: String,
+}
+
+impl BpfFault {
+    pub(crate) fn new(what: &'static str, source: io::Error) -> Self {
+        let said = String::new();
+        Self { what, source, said }
+    }
+}
+
+/// A table that programs and this process share.
+#[derive(Debug)]
+pub(crate) struct Map {
+    file: OwnedFd,
+    key_bytes: usize,
+    /// Of a buffer for one entry, as the kernel reads and writes it.
+    value_bytes: usize,
+}
+
+/// What a map is made as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MapKind {
+    Hash,
+    /// Each core has values of its own, so that programs need no atomic operations.
+    HashPerCore,
+}
+
+/// A program that the kernel has taken.
+#[derive(Debug)]
+pub(crate) struct Program(OwnedFd);
+
+/// What a program is called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProgramKind {
+    RawTracepoint,
+    /// Packets of a cgroup's sockets.
+    CgroupPackets,
+}
+
+/// Which packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Received,
+    Sent,
+}
+
+/// A program that runs; dropping this detaches it.
+#[derive(Debug)]
+pub(crate) struct Attached(#[expect(dead_code, reason = "closing it detaches")] OwnedFd);
+
+impl Map {
+    pub(crate) fn create(
+        kind: MapKind,
+        key_bytes: usize,
+        value_bytes: usize,
+        entries: usize,
+    ) -> Result<Self, BpfFault> {
+        let (kind, buffer) = match kind {
+            MapKind::Hash => (1, value_bytes),
+            MapKind::HashPerCore => (5, value_bytes.next_multiple_of(8) * cores_max()?),
+        };
+        let mut attributes = Create {
+            kind,
+            key_bytes: narrow(key_bytes),
+            value_bytes: narrow(value_bytes),
+            entries: narrow(entries),
+            flags: 0,
+        };
+        // SAFETY: these attributes have no addresses.
+        let file = unsafe { open(MAP_CREATE, &mut attributes) };
+        let file = file.map_err(|source| refused("a map", source))?;
+        Ok(Self {
+            file,
+            key_bytes,
+            value_bytes: buffer,
+        })
+    }
+
+    /// Puts an entry of zeros into it.
+    pub(crate) fn insert_zero(&self, key: &[u8]) -> Result<(), BpfFault> {
+        let mut value = vec![0; self.value_bytes];
+        self.access(MAP_UPDATE, key, &mut value)
+            .map_err(|source| refused("an entry of a map", source))
+    }
+
+    /// The words of an entry, those of all cores after each other; `None` if there is no such entry.
+    pub(crate) fn read(&self, key: &[u8]) -> Result<Option<Vec<u64>>, BpfFault> {
+        let mut value = vec![0; self.value_bytes];
+        match self.access(MAP_LOOKUP, key, &mut value) {
+            Ok(()) => {
+                let words = value
+                    .chunks_exact(8)
+                    .map(|word| word.try_into().unwrap_or_default());
+                Ok(Some(words.map(u64::from_ne_bytes).collect()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(refused("reading a map", source)),
+        }
+    }
+
+    fn access(&self, command: c_long, key: &[u8], value: &mut [u8]) -> io::Result<()> {
+        assert_eq!(key.len(), self.key_bytes, "a key of the map's size");
+        assert_eq!(value.len(), self.value_bytes, "a value of the map's size");
+        let mut attributes = Access {
+            map: self.file.as_raw_fd().cast_unsigned(),
+            _unused: 0,
+            key: address(key.as_ptr()),
+            value: address(value.as_mut_ptr()),
+            flags: 0,
+        };
+        // SAFETY: the kernel reads `key_bytes` at `key`, and reads or writes `value_bytes` at `value`;
+        // both slices have these lengths, as was just asserted, and outlive the call.
+        unsafe { bpf(command, &mut attributes) }.map(drop)
+    }
+}
+
+impl AsFd for Map {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Program {
+    /// Has the kernel verify and take a program. On refusal, the verifier's words are in the fault.
+    pub(crate) fn load(kind: ProgramKind, program: &[Instruction]) -> Result<Self, BpfFault> {
+        let mut log = vec![0_u8; 1 << 16];
+        let (number, what) = match kind {
+            ProgramKind::RawTracepoint => (17, "a program for a raw tracepoint"),
+            ProgramKind::CgroupPackets => (8, "a program for packets"),
+        };
+        let mut attributes = Load {
+            kind: number,
+            count: narrow(program.len()),
+            instructions: address(program.as_ptr()),
+            license: address(c"Dual MIT/GPL".as_ptr()),
+            log_level: 0,
+            log_bytes: 0,
+            log: 0,
+        };
+        // SAFETY: the kernel reads `count` instructions of a slice of that length, and a text that
+        // ends in zero; there is no log.
+        let loaded = unsafe { open(PROG_LOAD, &mut attributes) };
+        let Err(source) = loaded else {
+            return loaded.map(Self).map_err(|source| refused(what, source));
+        };
+        (attributes.log_level, attributes.log_bytes) = (1, narrow(log.len()));
+        attributes.log = address(log.as_mut_ptr());
+        // SAFETY: as above; the kernel writes at most `log_bytes` into the log, which has as many.
+        let again = unsafe { open(PROG_LOAD, &mut attributes) };
+        let said = CStr::from_bytes_until_nul(&log)
+            .unwrap_or_default()
+            .to_string_lossy();
+        let said = if said.is_empty() {
+            String::new()
+        } else {
+            format!("\n{said}")
+        };
+        again.map(Self).map_err(|_| BpfFault { what, source, said })
+    }
+
+    /// Runs it whenever the tracepoint `name` is passed, by whatever process.
+    pub(crate) fn attach_to_tracepoint(&self, name: &CStr) -> Result<Attached, BpfFault> {
+        let mut attributes = OpenTracepoint {
+            name: address(name.as_ptr()),
+            program: self.0.as_raw_fd().cast_unsigned(),
+            _unused: 0,
+        };
+        // SAFETY: the kernel reads a text that ends in zero.
+        let attached = unsafe { open(RAW_TRACEPOINT_OPEN, &mut attributes) };
+        attached
+            .map(Attached)
+            .map_err(|source| refused("a raw tracepoint", source))
+    }
+
+    /// Runs it for packets of sockets that were made in `cgroup` or below.
+    pub(crate) fn attach_to_cgroup(
+        &self,
+        cgroup: BorrowedFd<'_>,
+        direction: Direction,
+    ) -> Result<Attached, BpfFault> {
+        let mut attributes = CreateLink {
+            program: self.0.as_raw_fd().cast_unsigned(),
+            target: cgroup.as_raw_fd().cast_unsigned(),
+            event: match direction {
+                Direction::Received => 0,
+                Direction::Sent => 1,
+            },
+            flags: 0,
+        };
+        // SAFETY: these attributes have no addresses.
+        let attached = unsafe { open(LINK_CREATE, &mut attributes) };
+        attached
+            .map(Attached)
+            .map_err(|source| refused("a program on a cgroup", source))
+    }
+}
+
+fn refused(what: &'static str, source: io::Error) -> BpfFault {
+    BpfFault::new(what, source)
+}
+
+/// At least as many cores as the kernel keeps values for: it writes one for each that is possible,
+/// whether present or not.
+fn cores_max() -> Result<usize, BpfFault> {
+    const FILE: &str = "/sys/devices/system/cpu/possible";
+    let text = std::fs::read_to_string(FILE).map_err(|source| refused(FILE, source))?;
+    let last = text.trim().rsplit(['-', ',']).next().unwrap_or_default();
+    let last: usize = last
+        .parse()
+        .map_err(|_| refused(FILE, io::ErrorKind::InvalidData.into()))?;
+    Ok(last + 1)
+}
+
+fn narrow(number: usize) -> u32 {
+    u32::try_from(number).expect("sizes here are small constants")
+}
+
+fn address<T>(pointer: *const T) -> u64 {
+    pointer.expose_provenance() as u64
+}
+
+/// bpf(2) for commands that return a file descriptor.
+///
+/// # Safety
+/// As [`bpf`], and `command` returns a descriptor of its own.
+unsafe fn open<T>(command: c_long, attributes: &mut T) -> io::Result<OwnedFd> {
+    // SAFETY: the caller answers for the attributes.
+    let number = unsafe { bpf(command, attributes) }?;
+    let number = i32::try_from(number).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just opened it for us, nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// bpf(2).
+///
+/// # Safety
+/// `T` is the part of `union bpf_attr` that `command` reads, all its bytes initialised. Every address
+/// in it is good for what `command` reads or writes there, until the call returns.
+unsafe fn bpf<T>(command: c_long, attributes: &mut T) -> io::Result<c_long> {
+    let bytes = size_of::<T>();
+    // SAFETY: the kernel reads and writes at most `bytes` at the address of a live exclusive reference;
+    // the caller answers for what it means.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            std::ptr::from_mut(attributes),
+            bytes,
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+// Parts of `union bpf_attr` (linux/bpf.h). What the kernel knows beyond them it takes for zero.
+
+#[repr(C)]
+struct Create {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct Access {
+    map: u32,
+    _unused: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+struct Load {
+    kind: u32,
+    count: u32,
+    instructions: u64,
+    license: u64,
+    log_level: u32,
+    log_bytes: u32,
+    log: u64,
+}
+
+#[repr(C)]
+struct OpenTracepoint {
+    name: u64,
+    program: u32,
+    _unused: u32,
+}
+
+#[repr(C)]
+struct CreateLink {
+    program: u32,
+    target: u32,
+    event: u32,
+    flags: u32,
+}
+
+const MAP_CREATE: c_long = 0;
+const MAP_LOOKUP: c_long = 1;
+const MAP_UPDATE: c_long = 2;
+const PROG_LOAD: c_long = 5;
+const RAW_TRACEPOINT_OPEN: c_long = 17;
+const LINK_CREATE: c_long = 28;

@@ -1,0 +1,122 @@
+//! Instructions of BPF programs, as RFC 9669 has them: only those that ours need.
+//!
+//! Registers: r0 is the result of a call and of the program, r1 to r5 are arguments and lost in a
+//! call, r6 to r9 are kept, r10 is the end of the stack.
+
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+/// One instruction, as the kernel reads it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Instruction {
+    code: u8,
+    /// The target in the low half, the source in the high one.
+    registers: u8,
+    offset: i16,
+    immediate: i32,
+}
+
+/// A register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Register(u8);
+
+pub(crate) const R0: Register = Register(0);
+pub(crate) const R1: Register = Register(1);
+pub(crate) const R2: Register = Register(2);
+pub(crate) const R6: Register = Register(6);
+pub(crate) const R7: Register = Register(7);
+pub(crate) const R10: Register = Register(10);
+
+/// How much a load or store moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Size {
+    Four = 0x00,
+    Eight = 0x18,
+}
+
+/// Functions of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    /// r0 = address of the value in the map r1 for the key at r2, 0 if there is none.
+    MapLookup = 1,
+    /// r0 = number of the cgroup that the process is in.
+    CurrentCgroup = 80,
+}
+
+/// target = source
+pub(crate) fn copy(target: Register, source: Register) -> Instruction {
+    instruction(0xbf, (target, source), 0, 0)
+}
+
+/// target = number
+pub(crate) fn set(target: Register, number: i32) -> Instruction {
+    instruction(0xb7, (target, R0), 0, number)
+}
+
+/// target += number
+pub(crate) fn add(target: Register, number: i32) -> Instruction {
+    instruction(0x07, (target, R0), 0, number)
+}
+
+/// The low 32 bits of target from the machine's order of bytes to big-endian.
+pub(crate) fn to_big_endian(target: Register) -> Instruction {
+    instruction(0xdc, (target, R0), 0, 32)
+}
+
+/// target = memory at base + offset
+pub(crate) fn load(size: Size, target: Register, base: Register, offset: i16) -> Instruction {
+    instruction(0x61 | size as u8, (target, base), offset, 0)
+}
+
+/// memory at base + offset = source
+pub(crate) fn store(size: Size, base: Register, offset: i16, source: Register) -> Instruction {
+    instruction(0x63 | size as u8, (base, source), offset, 0)
+}
+
+/// memory at base + offset += source, eight bytes, in one step for all cores
+pub(crate) fn atomic_add(base: Register, offset: i16, source: Register) -> Instruction {
+    instruction(0xdb, (base, source), offset, 0)
+}
+
+/// target = the map; two instructions long
+pub(crate) fn load_map(target: Register, map: BorrowedFd<'_>) -> [Instruction; 2] {
+    const MAP_BY_DESCRIPTOR: Register = Register(1);
+    [
+        instruction(0x18, (target, MAP_BY_DESCRIPTOR), 0, map.as_raw_fd()),
+        instruction(0x00, (R0, R0), 0, 0),
+    ]
+}
+
+/// r0 = function(r1, r2, …)
+pub(crate) fn call(function: Function) -> Instruction {
+    instruction(0x85, (R0, R0), 0, function as i32)
+}
+
+/// Skips `count` instructions if the register is 0.
+pub(crate) fn skip_if_zero(register: Register, count: i16) -> Instruction {
+    instruction(0x15, (register, R0), count, 0)
+}
+
+/// Skips `count` instructions unless the register is 0.
+pub(crate) fn skip_unless_zero(register: Register, count: i16) -> Instruction {
+    instruction(0x55, (register, R0), count, 0)
+}
+
+/// Ends the program with r0 as its result.
+pub(crate) fn exit() -> Instruction {
+    instruction(0x95, (R0, R0), 0, 0)
+}
+
+fn instruction(
+    code: u8,
+    (target, source): (Register, Register),
+    offset: i16,
+    immediate: i32,
+) -> Instruction {
+    Instruction {
+        code,
+        registers: target.0 | source.0 << 4,
+        offset,
+        immediate,
+    }
+}

@@ -1,0 +1,269 @@
+//! A group of processes: a cgroup of its own (version 2, no controller needed).
+//!
+//! What a group's processes start belongs to it, whatever becomes of their parents. So its CPU time
+//! misses nothing, and killing it leaves nothing running. Dropping a [`Group`] kills what is in it
+//! and removes it. A process that is killed itself drops nothing: whoever must be sure has a guard.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use procfs::process::Process;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::cpu::Cpu;
+use crate::process::fault;
+
+/// A cgroup that this process has made.
+#[derive(Debug)]
+pub struct Group {
+    path: PathBuf,
+    id: u64,
+}
+
+/// Why there is no group, or it does not obey.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupFault {
+    /// Linux has the file system since 4.5.
+    #[error("no cgroup2 file system is mounted: `mount -t cgroup2 none /sys/fs/cgroup/unified`")]
+    NotMounted,
+    /// Without root, or delegation by systemd (`Delegate=yes`), groups cannot be made.
+    #[error("cannot {what} {}: {source}; processes are looked up by their parents instead", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The kernel took longer than [`PATIENCE`].
+    #[error("{} still has {what} after {} s", path.display(), PATIENCE.as_secs())]
+    Late {
+        /// The state that should have ended.
+        what: &'static str,
+        /// The group.
+        path: PathBuf,
+    },
+}
+
+/// How long the kernel has for freezing or killing a group.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Group {
+    /// Makes a group below the one that this process is in.
+    ///
+    /// # Errors
+    /// No cgroup2 file system, no permission, or there is a group of that name.
+    pub fn create(name: &str) -> Result<Self, GroupFault> {
+        Self::create_in(&own()?, name)
+    }
+
+    /// Makes a group below this one.
+    ///
+    /// # Errors
+    /// As [`Group::create`].
+    pub fn child(&self, name: &str) -> Result<Self, GroupFault> {
+        Self::create_in(&self.path, name)
+    }
+
+    fn create_in(parent: &Path, name: &str) -> Result<Self, GroupFault> {
+        let path = parent.join(name);
+        let file = |source| failed("make the cgroup", &path, source);
+        fs::create_dir(&path).map_err(file)?;
+        let id = fs::metadata(&path).map_err(file)?.ino();
+        Ok(Self { path, id })
+    }
+
+    /// Where it is in the file system.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its number, as BPF programs know it.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// A command that runs `program` in this group from its first instruction on. Arguments may be
+    /// added to it.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", "echo 0 >\"$0\" && exec \"$@\""])
+            .arg(self.path.join("cgroup.procs"))
+            .arg(program);
+        command
+    }
+
+    /// Takes a process that runs already, without its children.
+    ///
+    /// # Errors
+    /// The process is gone, or no permission.
+    pub fn enter(&self, id: u32) -> Result<(), GroupFault> {
+        self.write("cgroup.procs", &id.to_string())
+    }
+
+    /// The processes in it and in the groups below it.
+    ///
+    /// # Errors
+    /// The group is gone.
+    pub fn processes(&self) -> Result<Vec<u32>, GroupFault> {
+        let mut processes = Vec::new();
+        for path in groups(&self.path)? {
+            let text = read(&path.join("cgroup.procs"))?;
+            processes.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+        }
+        Ok(processes)
+    }
+
+    /// What its processes have used so far, those that have ended included. The total is exact to
+    /// the microsecond; how it is divided is a sample's estimate.
+    ///
+    /// # Errors
+    /// The group is gone.
+    pub fn cpu(&self) -> Result<Cpu, GroupFault> {
+        let text = read(&self.path.join("cpu.stat"))?;
+        let time = |name| value(&text, name).map_or(Duration::ZERO, Duration::from_micros);
+        let (total, user) = (time("usage_usec"), time("user_usec"));
+        Ok(Cpu {
+            user: user.min(total),
+            system: total.saturating_sub(user),
+        })
+    }
+
+    /// For how long any of its processes was runnable and had no core (`cpu.pressure`, `some`).
+    /// `None` where the kernel keeps no account of pressure.
+    ///
+    /// # Errors
+    /// The group is gone.
+    pub fn waited(&self) -> Result<Option<Duration>, GroupFault> {
+        if !self.path.join("cpu.pressure").exists() {
+            return Ok(None);
+        }
+        let text = read(&self.path.join("cpu.pressure"))?;
+        let line = text.lines().find(|line| line.starts_with("some "));
+        let total = line.and_then(|line| line.rsplit_once("total="));
+        let micros = total.and_then(|(_, micros)| micros.trim().parse().ok());
+        Ok(micros.map(Duration::from_micros))
+    }
+
+    /// Halts all its processes until [`Group::thaw`]; returns when they stand still.
+    ///
+    /// # Errors
+    /// The group is gone, or they do not stop within [`PATIENCE`].
+    pub fn freeze(&self) -> Result<(), GroupFault> {
+        self.write("cgroup.freeze", "1")?;
+        self.wait_for("frozen", 1, "running processes")
+    }
+
+    /// Lets its processes go on.
+    ///
+    /// # Errors
+    /// As [`Group::freeze`].
+    pub fn thaw(&self) -> Result<(), GroupFault> {
+        self.write("cgroup.freeze", "0")?;
+        self.wait_for("frozen", 0, "frozen processes")
+    }
+
+    /// Kills all its processes and those below at once (SIGKILL); returns when none is left.
+    ///
+    /// # Errors
+    /// The group is gone, or some live on after [`PATIENCE`]. Linux has `cgroup.kill` since 5.14.
+    pub fn kill(&self) -> Result<(), GroupFault> {
+        self.write("cgroup.kill", "1")?;
+        self.wait_for("populated", 0, "processes")
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), GroupFault> {
+        let path = self.path.join(name);
+        fs::write(&path, text).map_err(|source| failed("write", &path, source))
+    }
+
+    /// The kernel makes `cgroup.events` ready for poll(2) when it differs from what this very file
+    /// was read as last.
+    fn wait_for(&self, name: &str, wanted: u64, what: &'static str) -> Result<(), GroupFault> {
+        let path = self.path.join("cgroup.events");
+        let file = |source| failed("read", &path, source);
+        let events = File::open(&path).map_err(file)?;
+        for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
+            let mut text = [0; 256];
+            let length = events.read_at(&mut text, 0).map_err(file)?;
+            let text = String::from_utf8_lossy(&text[..length]);
+            if value(&text, name) == Some(wanted) {
+                return Ok(());
+            }
+            let timeout = Timespec::try_from(PAUSE).ok();
+            // Interrupted or not, the file is read again.
+            let _ = poll(
+                &mut [PollFd::new(&events, PollFlags::PRI)],
+                timeout.as_ref(),
+            );
+        }
+        let path = self.path.clone();
+        Err(GroupFault::Late { what, path })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Nobody is left to be told; what cannot be killed keeps its group.
+        let _ = self.kill();
+        for group in groups(&self.path).unwrap_or_default().iter().rev() {
+            let _ = fs::remove_dir(group);
+        }
+    }
+}
+
+/// A group and all below it, outer ones first.
+fn groups(path: &Path) -> Result<Vec<PathBuf>, GroupFault> {
+    let mut groups = vec![path.to_owned()];
+    let mut next = 0;
+    while let Some(group) = groups.get(next).cloned() {
+        let entries = fs::read_dir(&group).map_err(|source| failed("list", &group, source))?;
+        let below = entries
+            .flatten()
+            .filter(|it| it.file_type().is_ok_and(|kind| kind.is_dir()));
+        groups.extend(below.map(|entry| entry.path()));
+        next += 1;
+    }
+    Ok(groups)
+}
+
+/// The group of this process.
+fn own() -> Result<PathBuf, GroupFault> {
+    let of_proc = |error| failed("read", Path::new("/proc/self"), fault(error));
+    let process = Process::myself().map_err(of_proc)?;
+    let mounts = process.mountinfo().map_err(of_proc)?;
+    let mount = mounts.into_iter().find(|mount| mount.fs_type == "cgroup2");
+    let mount = mount.ok_or(GroupFault::NotMounted)?.mount_point;
+    let groups = process.cgroups().map_err(of_proc)?;
+    let own = groups.into_iter().find(|group| group.hierarchy == 0);
+    let below = own.map(|own| own.pathname).unwrap_or_default();
+    Ok(mount.join(below.trim_start_matches('/')))
+}
+
+/// The number behind `name` in a file of lines `name number`.
+fn value(text: &str, name: &str) -> Option<u64> {
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    let found = lines.into_iter().find(|(key, _)| *key == name)?;
+    found.1.trim().parse().ok()
+}
+
+fn read(path: &Path) -> Result<String, GroupFault> {
+    fs::read_to_string(path).map_err(|source| failed("read", path, source))
+}
+
+fn failed(what: &'static str, path: &Path, source: io::Error) -> GroupFault {
+    let path = path.to_owned();
+    GroupFault::File { what, path, source }
+}
+
+const PAUSE: Duration = Duration::from_millis(50);

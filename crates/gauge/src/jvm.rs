@@ -1,0 +1,204 @@
+//! What a HotSpot JVM says of itself in its performance data: heap, garbage collection, compilation.
+//!
+//! The JVM keeps a file mapped, `hsperfdata_USER/PID` in the system's directory of temporary files, and
+//! `jstat` reads the same. Reading it costs the JVM nothing. Eden is brought up to date by a sampler
+//! every 50 ms with the serial and the parallel collector, and at collections with G1. There is no
+//! file with `-XX:-UsePerfData`; then `jcmd PID GC.heap_info` is what remains.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A JVM at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Jvm {
+    /// Bytes of the heap that hold objects, dead ones included.
+    pub heap_used: u64,
+    /// Bytes of the heap that are allotted.
+    pub heap_committed: u64,
+    /// Its garbage collectors.
+    pub collectors: Vec<Collector>,
+    /// What the just-in-time compilers have taken so far; `None` if it was not counted.
+    pub compiling: Option<Duration>,
+}
+
+/// A garbage collector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collector {
+    /// As the JVM names it, such as `G1 young collection pauses`.
+    pub name: String,
+    /// Collections so far.
+    pub collections: u64,
+    /// The time they took.
+    pub took: Duration,
+}
+
+/// Why a JVM's performance data cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum JvmFault {
+    /// Not a HotSpot JVM, not yet started, or started with `-XX:-UsePerfData`.
+    #[error("no performance data of process {0}: a JVM that runs with -XX:-UsePerfData has none")]
+    NoFile(u32),
+    /// The file may be read by its owner and by root.
+    #[error("cannot read {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The JVM has not filled it yet, or it is damaged.
+    #[error("performance data is not complete: {0}")]
+    Data(&'static str),
+}
+
+/// What the JVM with process id `id` says now.
+///
+/// # Errors
+/// There is no performance data, or it cannot be read or understood.
+pub fn read(id: u32) -> Result<Jvm, JvmFault> {
+    let path = find(id).ok_or(JvmFault::NoFile(id))?;
+    let file = fs::read(&path).map_err(|source| JvmFault::File { path, source })?;
+    interpret(&parse(&file)?)
+}
+
+/// A JVM has its file in `/tmp` whatever `java.io.tmpdir` says, as its own root directory has it.
+fn find(id: u32) -> Option<PathBuf> {
+    let root = format!("/proc/{id}/root/tmp");
+    let root = if Path::new(&root).exists() {
+        root
+    } else {
+        "/tmp".to_owned()
+    };
+    let folders = fs::read_dir(root).ok()?.flatten().filter(|entry| {
+        let name = entry.file_name();
+        name.to_string_lossy().starts_with("hsperfdata_")
+    });
+    folders
+        .map(|folder| folder.path().join(id.to_string()))
+        .find(|path| path.exists())
+}
+
+/// A counter. Other kinds of data are left out.
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    Number(u64),
+    Text(String),
+}
+
+type Values = BTreeMap<String, Value>;
+
+fn interpret(values: &Values) -> Result<Jvm, JvmFault> {
+    let number = |name: &str| match values.get(name) {
+        Some(Value::Number(number)) => Some(*number),
+        _ => None,
+    };
+    let frequency = number("sun.os.hrt.frequency").filter(|ticks| *ticks > 0);
+    let frequency = frequency.ok_or(JvmFault::Data("no sun.os.hrt.frequency"))?;
+    let time = |ticks: u64| {
+        let nanos = u128::from(ticks) * 1_000_000_000 / u128::from(frequency);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    };
+    // Generation 2 of old JVMs is the permanent one, which is no part of the heap.
+    let heap = |what: &str| {
+        let spaces = (0..2).flat_map(|generation| (0..3).map(move |space| (generation, space)));
+        let names = spaces.map(|(generation, space)| {
+            format!("sun.gc.generation.{generation}.space.{space}.{what}")
+        });
+        names.filter_map(|name| number(&name)).sum::<u64>()
+    };
+    let collectors = (0..8).map_while(|place| {
+        let of = |what: &str| format!("sun.gc.collector.{place}.{what}");
+        Some(Collector {
+            name: match values.get(&of("name")) {
+                Some(Value::Text(name)) => name.clone(),
+                _ => String::new(),
+            },
+            collections: number(&of("invocations"))?,
+            took: time(number(&of("time"))?),
+        })
+    });
+    let heap_committed = heap("capacity");
+    if heap_committed == 0 {
+        return Err(JvmFault::Data("no generation has a capacity"));
+    }
+    Ok(Jvm {
+        heap_used: heap("used"),
+        heap_committed,
+        collectors: collectors.collect(),
+        compiling: number("java.ci.totalTime").map(time),
+    })
+}
+
+/// `perfMemory.hpp`: a header of 32 bytes, then entries, each with its length, a name that ends in
+/// zero, and data: one long (`J`), or text (`B`, an array of bytes).
+fn parse(file: &[u8]) -> Result<Values, JvmFault> {
+    if file.get(..4) != Some(&MAGIC) {
+        return Err(JvmFault::Data(
+            "it begins with other bytes than performance data",
+        ));
+    }
+    let little = file.get(4) == Some(&1);
+    if file.get(5) != Some(&2) {
+        return Err(JvmFault::Data("its version is not 2"));
+    }
+    let word = |at: usize| {
+        let bytes: [u8; 4] = file.get(at..at.checked_add(4)?)?.try_into().ok()?;
+        let word = if little {
+            u32::from_le_bytes(bytes)
+        } else {
+            u32::from_be_bytes(bytes)
+        };
+        usize::try_from(word).ok()
+    };
+    let cut = || JvmFault::Data("it is shorter than it says");
+    let mut entry = word(24).ok_or_else(cut)?;
+    let count = word(28).ok_or_else(cut)?;
+    let mut values = Values::new();
+    // An entry has 20 bytes at least, so the file bounds how many there are.
+    for _ in 0..count.min(file.len() / ENTRY_BYTES_MIN) {
+        let length = word(entry)
+            .filter(|it| *it >= ENTRY_BYTES_MIN)
+            .ok_or_else(cut)?;
+        let end = entry.checked_add(length).ok_or_else(cut)?;
+        let bytes = file.get(entry..end).ok_or_else(cut)?;
+        let offset = |at: usize| word(entry + at).filter(|offset| *offset < length);
+        let (name, data) = (offset(4), offset(16));
+        if let (Some(name), Some(data)) = (name, data) {
+            let name = until_zero(&bytes[name..]);
+            if let Some(value) = value(bytes[12], word(entry + 8), &bytes[data..], little) {
+                values.insert(name, value);
+            }
+        }
+        entry = end;
+    }
+    Ok(values)
+}
+
+fn value(kind: u8, length: Option<usize>, data: &[u8], little: bool) -> Option<Value> {
+    match (kind, length) {
+        (b'J', Some(0)) => {
+            let bytes = data.first_chunk::<8>()?;
+            let number = if little {
+                u64::from_le_bytes(*bytes)
+            } else {
+                u64::from_be_bytes(*bytes)
+            };
+            Some(Value::Number(number))
+        }
+        (b'B', Some(length)) => Some(Value::Text(until_zero(data.get(..length)?))),
+        _ => None,
+    }
+}
+
+fn until_zero(bytes: &[u8]) -> String {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
+const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
+const ENTRY_BYTES_MIN: usize = 20;
+
+#[cfg(test)]
+mod tests;

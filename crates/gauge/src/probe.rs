@@ -1,0 +1,69 @@
+//! Which way each figure is taken here, and why not by a better one.
+
+use crate::bytes::Bytes;
+use crate::group::{Group, GroupFault};
+use crate::syscalls::Syscalls;
+
+/// The way one kind of figure is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// What is measured.
+    pub what: &'static str,
+    /// By what.
+    pub by: &'static str,
+    /// Why not by something better; `None` if this is the best.
+    pub why: Option<String>,
+}
+
+/// Tries each collector on an empty group called `name`, which is gone afterwards. Changes nothing.
+#[must_use]
+pub fn ways(name: &str) -> Vec<Way> {
+    let group = Group::create(name);
+    let fault = group.as_ref().err().map(GroupFault::to_string);
+    let cpu = way(
+        "CPU time",
+        fault.clone(),
+        [
+            "cgroup, exact to the microsecond",
+            "/proc of the tree of processes, in ticks of 10 ms",
+        ],
+    );
+    let counted = |count: &dyn Fn(&Group) -> Option<String>| match &group {
+        Ok(group) => count(group),
+        Err(_) => fault.clone(),
+    };
+    let calls = counted(&|group| {
+        Syscalls::count(&[group])
+            .err()
+            .map(|fault| fault.to_string())
+    });
+    let bytes = counted(&|group| {
+        Bytes::count(group, &[])
+            .err()
+            .map(|fault| fault.to_string())
+    });
+    vec![
+        cpu,
+        way(
+            "system calls",
+            calls,
+            [
+                "BPF at sys_enter",
+                "strace -c, in a run of its own whose times are not used",
+            ],
+        ),
+        way(
+            "bytes of each hop",
+            bytes,
+            [
+                "BPF on the packets of the group",
+                "the load generator's own count, for the client's hop only",
+            ],
+        ),
+    ]
+}
+
+fn way(what: &'static str, why: Option<String>, [best, next]: [&'static str; 2]) -> Way {
+    let by = if why.is_none() { best } else { next };
+    Way { what, by, why }
+}

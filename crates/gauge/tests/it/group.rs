@@ -1,0 +1,67 @@
+//! Groups hold what their processes start, and obey.
+
+use catamaran_gauge::{PATIENCE, process};
+use catamaran_testkit::Deadline;
+
+use crate::{Talker, group};
+
+/// Starts a process whose parent ends at once, and says its id.
+const ORPHAN: &str = "(setsid sleep 600 & echo $!); read -r _";
+
+#[test]
+fn killing_a_group_leaves_no_orphan() {
+    let Some(group) = group("kill") else { return };
+    let mut shell = Talker::start(group.command("sh").args(["-c", ORPHAN]));
+    let orphan: u32 = shell.line().parse().unwrap();
+    let found = group.processes().unwrap();
+    assert!(
+        found.contains(&orphan) && found.contains(&shell.child.id()),
+        "{found:?}"
+    );
+    let tree = || process::tree(shell.child.id()).unwrap();
+    let orphaned = || (!tree().contains(&orphan)).then_some(());
+    Deadline::default()
+        .poll("its parent's end", orphaned)
+        .unwrap();
+    group.kill().unwrap();
+    assert!(group.processes().unwrap().is_empty());
+}
+
+#[test]
+fn a_dropped_group_is_gone_with_those_below_it() {
+    let Some(group) = group("drop") else { return };
+    let below = group.child("below").unwrap();
+    let mut shell = Talker::start(below.command("sh").args(["-c", ORPHAN]));
+    let orphan: u32 = shell.line().parse().unwrap();
+    assert!(group.processes().unwrap().contains(&orphan));
+    let paths = [group.path().to_owned(), below.path().to_owned()];
+    drop(group);
+    assert!(paths.iter().all(|path| !path.exists()), "{paths:?}");
+    assert!(below.cpu().is_err());
+    let status = shell.child.wait().unwrap();
+    assert!(!status.success(), "{status}");
+}
+
+#[test]
+fn a_frozen_group_computes_nothing_until_thawed() {
+    let Some(group) = group("freeze") else { return };
+    let busy = "echo; while :; do :; done";
+    let mut shell = Talker::start(group.command("sh").args(["-c", busy]));
+    shell.line();
+    group.freeze().unwrap();
+    let frozen = group.cpu().unwrap();
+    assert_eq!(group.cpu().unwrap(), frozen);
+    group.thaw().unwrap();
+    let went_on = || (group.cpu().unwrap() > frozen).then_some(());
+    Deadline::after(PATIENCE).poll("CPU time", went_on).unwrap();
+}
+
+#[test]
+fn a_running_process_can_be_taken() {
+    let Some(group) = group("enter") else { return };
+    let shell = Talker::start(std::process::Command::new("sh").args(["-c", "read -r _"]));
+    group.enter(shell.child.id()).unwrap();
+    assert_eq!(group.processes().unwrap(), [shell.child.id()]);
+    let fault = group.enter(5_000_000).unwrap_err().to_string();
+    assert!(fault.contains("cgroup.procs"), "{fault}");
+}
