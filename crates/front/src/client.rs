@@ -9,7 +9,6 @@ pub(crate) mod serve;
 
 use std::cell::RefCell;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -26,20 +25,19 @@ use thiserror::Error;
 use tokio::io::AsyncWrite;
 
 use crate::config::ListenerConfig;
+use crate::exchange::scene::PeerFacts;
 use crate::listener::admission::Admitted;
 use crate::listener::{Incoming, Listener};
-use crate::worker::deadlines::{Tick, Watch, Watched};
+use crate::worker::deadlines::{Tick, Watched};
 
 #[derive(Debug)]
 pub(crate) struct ClientConn {
     stream: Stream,
     /// The client closed its sending side.
     half_closed: bool,
-    remote: SocketAddr,
-    local: SocketAddr,
+    peer: PeerFacts,
     listener: Arc<Listener>,
     config: Arc<ListenerConfig>,
-    watched: Watched,
     /// What an exchange needs; an idle connection has none, for there are many of them.
     talk: Option<Box<Talk>>,
     /// Given back last, when the socket is closed.
@@ -143,20 +141,16 @@ impl ClientError {
 
 impl ClientConn {
     /// A connection that a listener accepted.
-    pub(crate) fn new(
-        incoming: Incoming,
-        listener: Arc<Listener>,
-        watch: &Arc<Watch>,
-        admitted: Admitted,
-    ) -> Self {
+    pub(crate) fn new(incoming: Incoming, listener: Arc<Listener>, admitted: Admitted) -> Self {
         Self {
             stream: incoming.stream,
             half_closed: false,
-            remote: incoming.remote,
-            local: incoming.local,
+            peer: PeerFacts {
+                remote: incoming.remote,
+                local: incoming.local,
+            },
             config: listener.config(),
             listener,
-            watched: watch.join(),
             talk: None,
             _admitted: admitted,
         }
@@ -172,24 +166,14 @@ impl ClientConn {
         self.talk.get_or_insert_with(|| Talk::take(&config.limits))
     }
 
-    /// The client's address; for a Unix socket the loopback address and port 0.
-    pub(crate) fn remote(&self) -> SocketAddr {
-        self.remote
+    /// Who the client is, as far as the connection tells.
+    pub(crate) fn peer(&self) -> PeerFacts {
+        self.peer
     }
 
     /// Whether the connection is to be closed instead of waiting for the next request.
     pub(crate) fn must_close(&self) -> bool {
         self.listener.drain().is_grace_over()
-    }
-
-    /// The address the client connected to.
-    pub(crate) fn local(&self) -> SocketAddr {
-        self.local
-    }
-
-    /// The connection's deadline.
-    pub(crate) fn watched(&self) -> &Watched {
-        &self.watched
     }
 
     /// Reads a request's first bytes; 0 is the client's close. No buffer is held while there are
@@ -288,7 +272,11 @@ impl ClientConn {
     /// to be served then. `Ok(None)`: the task of `cx` is woken when that changes. `Ok(Some(_))`:
     /// there are bytes that are not wanted yet, so the event loop has no further news; look again
     /// at that time. Bytes of further requests are taken in, up to a limit.
-    pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Result<Option<Tick>, ClientError> {
+    pub(crate) fn poll_left(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Tick,
+    ) -> Result<Option<Tick>, ClientError> {
         while self.takes_more_requests() {
             match self.poll_read(cx) {
                 Poll::Pending => return Ok(None),
@@ -304,7 +292,7 @@ impl ClientConn {
         if end == Some(PeerEnd::Closed) || (half_closed && !self.config.serve_half_closed) {
             return Err(ClientError::Left);
         }
-        Ok(Some(self.watched.now() + LOOK_PERIOD))
+        Ok(Some(now + LOOK_PERIOD))
     }
 
     /// Whether what the client sends now belongs to further requests, and there is room for it.
@@ -418,33 +406,18 @@ impl ClientConn {
         }
     }
 
-    /// Waits until everything is written, but no longer than `limit`. `true` if it is.
-    pub(crate) async fn flush(&mut self, limit: Duration) -> bool {
-        let written = self.within(limit, Self::poll_write).await;
-        matches!(written, Some(Ok(_)))
-    }
-
-    /// Polls `step` until it is ready, but no longer than `limit` on the coarse clock.
-    async fn within<T>(
-        &mut self,
-        limit: Duration,
-        mut step: impl FnMut(&mut Self, &mut Context<'_>) -> Poll<T>,
-    ) -> Option<T> {
-        let deadline = self.watched.now() + limit;
-        self.watched.set(deadline);
-        std::future::poll_fn(|cx| match step(self, cx) {
-            Poll::Ready(done) => Poll::Ready(Some(done)),
-            Poll::Pending if self.watched.now() >= deadline => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        })
-        .await
-    }
-
     /// Sends what was handed over of a response that will not be completed, and makes its end
     /// visible: by framing, and by a reset where the client knows the end only by the close.
-    pub(crate) async fn give_up(&mut self, limit: Duration) {
-        // Not being able to send it is no worse than what comes next.
-        self.flush(limit).await;
+    pub(crate) async fn give_up(&mut self, deadline: &Watched, limit: Duration) {
+        let end = deadline.now() + limit;
+        deadline.set(end);
+        std::future::poll_fn(|cx| match self.poll_write(cx) {
+            // Not being able to send it is no worse than what comes next.
+            Poll::Ready(_) => Poll::Ready(()),
+            Poll::Pending if deadline.now() >= end => Poll::Ready(()),
+            Poll::Pending => Poll::Pending,
+        })
+        .await;
         if self.talk().close_delimited {
             self.stream.reset_on_close();
         }

@@ -5,6 +5,7 @@
 //! done; a failed exchange is answered with a page of our own if no response was begun, and cut
 //! visibly if one was.
 
+pub(crate) mod downstream;
 pub(crate) mod elsewhere;
 pub(crate) mod failure;
 pub(crate) mod forwarded;
@@ -16,6 +17,8 @@ pub(crate) mod relay;
 pub(crate) mod replay;
 pub(crate) mod respond;
 pub(crate) mod retry;
+pub(crate) mod scene;
+pub(crate) mod source;
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -24,27 +27,29 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
-use catamaran_message::{BodyLength, RequestHead, Response, Scheme};
+use catamaran_message::{BodyLength, RequestHead, Scheme};
 use catamaran_upstream::{Culprit, Lease, LeaseError, Reuse};
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 use tokio::time::Instant;
 
 use crate::access_log::Record;
-use crate::client::{ClientConn, ClientError};
-use crate::config::{BackendConfig, ListenerConfig, QueryForm};
+use crate::client::ClientError;
+use crate::config::{BackendConfig, QueryForm};
 use crate::exchange::id::RequestId;
 use crate::exchange::relay::{Progress, Relay, Terms};
 use crate::exchange::retry::{Attempt, Retry, Stage};
 use crate::site::path::{self, NormalPath, PathFault};
 use crate::site::route::Action;
 use crate::site::{Member, Site, Upstream};
-use crate::worker::Worker;
 use crate::worker::counters::Reason;
 use crate::worker::deadlines::Tick;
+use downstream::Downstream;
 use elsewhere::Elsewhere;
 use failure::{Failed, Failure};
 use logged::LoggedRequest;
 use outgoing::Outgoing;
+use scene::Scene;
+use source::{Answer, Leased, Source};
 
 /// What becomes of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +63,17 @@ pub(crate) enum After {
     Cut,
 }
 
+/// Who answers a request.
+enum Decision<'s> {
+    /// The front itself, with a page of this status, for a reason that the log has.
+    Answer(StatusCode, &'static str),
+    /// A backend of this upstream; the path is the one to be forwarded.
+    Forward(&'s Upstream, NormalPath),
+}
+
 /// One exchange: what its log line will tell.
 struct Exchange<'a> {
-    worker: &'a Worker,
-    listener: &'a ListenerConfig,
+    scene: Scene<'a>,
     id: RequestId,
     began: Instant,
     began_tick: Tick,
@@ -83,50 +95,44 @@ struct Exchange<'a> {
 /// # Cancel safety
 /// The client's connection is left in the middle of messages and must be closed.
 pub(crate) async fn serve(
-    worker: &Worker,
-    listener: &ListenerConfig,
-    client: &mut ClientConn,
+    scene: Scene<'_>,
+    down: &mut Downstream<'_>,
     head: Box<RequestHead>,
 ) -> After {
+    let worker = scene.worker;
     worker.counters().request();
     let site = worker.site();
     let logged = worker
         .access_log()
         .is_on()
         .then(|| Box::new(LoggedRequest::new(&head)));
-    let mut exchange = Exchange::new(worker, listener, client);
+    let mut exchange = Exchange::new(scene);
     exchange.progress.body_complete = head.body == BodyLength::Known(0);
-    let after = match exchange.run(&site, client, head).await {
-        Ok(()) => After::Done,
-        Err(failure) => Box::pin(exchange.fail(client, failure)).await,
+    let after = match exchange.run(&site, down, head).await {
+        Ok(after) => after,
+        Err(failure) => Box::pin(exchange.fail(down, failure)).await,
     };
-    exchange.account(client, logged.as_deref());
+    exchange.account(down, logged.as_deref());
     after
 }
 
 /// Answers a request whose head was refused or did not come in time. The connection is to be
 /// closed.
-pub(crate) async fn refuse(
-    worker: &Worker,
-    listener: &ListenerConfig,
-    client: &mut ClientConn,
-    failure: Failure,
-) -> After {
-    let mut exchange = Exchange::new(worker, listener, client);
-    let after = exchange.fail(client, failure).await;
-    exchange.account(client, None);
+pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure: Failure) -> After {
+    let mut exchange = Exchange::new(scene);
+    let after = exchange.fail(down, failure).await;
+    exchange.account(down, None);
     after
 }
 
 impl<'a> Exchange<'a> {
-    fn new(worker: &'a Worker, listener: &'a ListenerConfig, client: &ClientConn) -> Self {
+    fn new(scene: Scene<'a>) -> Self {
         Self {
-            worker,
-            listener,
-            id: worker.next_id(),
-            began: clock(worker, client),
-            began_tick: client.watched().now(),
-            client_ip: client.remote().ip(),
+            scene,
+            id: scene.worker.next_id(),
+            began: scene.clock(),
+            began_tick: scene.now(),
+            client_ip: scene.peer.remote.ip(),
             progress: Progress::default(),
             upstream: None,
             member: None,
@@ -138,42 +144,43 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Everything up to the last byte of a backend's response.
+    /// Everything up to the last byte of the response.
     async fn run(
         &mut self,
         site: &'a Site,
-        client: &mut ClientConn,
+        down: &mut Downstream<'_>,
         mut head: Box<RequestHead>,
-    ) -> Result<(), Failure> {
-        if head.method == Method::TRACE {
-            // It would send the fields of the request back to a script (RFC 9110, section 9.3.8).
-            return Err(Failure::answer(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "method-trace",
-            ));
-        }
-        if head.method == Method::OPTIONS && !header::count_forwards(&mut head.headers) {
-            return Err(Failure::answer(StatusCode::NO_CONTENT, "max-forwards"));
-        }
-        let (upstream, path) = self.route(site, &head)?;
+    ) -> Result<After, Failure> {
+        let (upstream, path) = match self.decide(site, &mut head)? {
+            Decision::Answer(status, token) => {
+                let version = head.version;
+                return Ok(Box::pin(self.answer_request(down, version, status, token)).await);
+            }
+            Decision::Forward(upstream, path) => (upstream, path),
+        };
         self.upstream = Some(upstream);
-        upstream.retry_budget.request(self.worker.index());
-        if self.listener.query == QueryForm::Escaped {
+        upstream.retry_budget.request(self.scene.worker.index());
+        if self.scene.listener.query == QueryForm::Escaped {
             head.target.escape_query();
         }
-        let outgoing = Outgoing::new(self.worker, (site, upstream), client, head, path)?;
+        let (worker, peer) = (self.scene.worker, self.scene.peer);
+        let outgoing = Outgoing::new(worker, (site, upstream), peer, head, path)?;
         self.client_ip = outgoing.identity.ip;
-        let served = self.try_backends(upstream, client, &outgoing).await;
-        client.recycle(outgoing.into_head());
-        served
+        let served = self.try_backends(upstream, down, &outgoing).await;
+        down.recycle(outgoing.into_head());
+        served.map(|()| After::Done)
     }
 
-    /// Decides where the request goes, or why nowhere.
-    fn route(
-        &self,
-        site: &'a Site,
-        head: &RequestHead,
-    ) -> Result<(&'a Upstream, NormalPath), Failure> {
+    /// Decides who answers the request, or why it is refused.
+    fn decide(&self, site: &'a Site, head: &mut RequestHead) -> Result<Decision<'a>, Failure> {
+        if head.method == Method::TRACE {
+            // It would send the fields of the request back to a script (RFC 9110, section 9.3.8).
+            let status = StatusCode::METHOD_NOT_ALLOWED;
+            return Ok(Decision::Answer(status, "method-trace"));
+        }
+        if head.method == Method::OPTIONS && !header::count_forwards(&mut head.headers) {
+            return Ok(Decision::Answer(StatusCode::NO_CONTENT, "max-forwards"));
+        }
         if head.target.scheme == Some(Scheme::Https) {
             // On a connection without TLS (RFC 9110, section 7.4).
             return Err(Failure::client(
@@ -181,7 +188,7 @@ impl<'a> Exchange<'a> {
                 "scheme-mismatch",
             ));
         }
-        if let (BodyLength::Known(length), Some(max)) = (head.body, self.listener.body_max)
+        if let (BodyLength::Known(length), Some(max)) = (head.body, self.scene.listener.body_max)
             && length > max
         {
             return Err(Failure::client(
@@ -192,24 +199,25 @@ impl<'a> Exchange<'a> {
         let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
         let path = path::normalise(&head.target.path).map_err(refused)?;
         let host = head.authority.as_ref().map(|authority| &authority.host[..]);
-        match site.routes.decide(host, &path).map_err(refused)? {
-            Some(Action::Upstream(index)) => Ok((&site.upstreams[index], path)),
-            Some(Action::Status(status)) => Err(Failure::answer(status, "route-status")),
-            None => Err(Failure::answer(StatusCode::NOT_FOUND, "no-route")),
-        }
+        let action = site.routes.decide(host, &path).map_err(refused)?;
+        Ok(match action {
+            Some(Action::Upstream(index)) => Decision::Forward(&site.upstreams[index], path),
+            Some(Action::Status(status)) => Decision::Answer(status, "route-status"),
+            None => Decision::Answer(StatusCode::NOT_FOUND, "no-route"),
+        })
     }
 
     /// Attempts the exchange on one backend after the other, as far as that is safe.
     async fn try_backends(
         &mut self,
         upstream: &'a Upstream,
-        client: &mut ClientConn,
+        down: &mut Downstream<'_>,
         outgoing: &Outgoing,
     ) -> Result<(), Failure> {
         let mut tried = Vec::new();
         let mut fresh = None;
         loop {
-            let pick = || upstream.pick(self.worker.index(), &tried, self.now());
+            let pick = || upstream.pick(self.scene.worker.index(), &tried, self.now());
             let Some(index) = fresh.or_else(pick) else {
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 return Err(Failure::new(Culprit::Front, status, "no-backend"));
@@ -225,7 +233,7 @@ impl<'a> Exchange<'a> {
                 attempts_left,
             };
             let failed = match self
-                .attempt((member, elsewhere), fresh.is_some(), client, outgoing)
+                .attempt((member, elsewhere), fresh.is_some(), down, outgoing)
                 .await
             {
                 Ok(()) => return Ok(()),
@@ -253,7 +261,7 @@ impl<'a> Exchange<'a> {
             };
             if !upstream.retry_budget.retry() {
                 let reason = Reason::new(Culprit::Front, "retry-budget");
-                self.worker.counters().reason(reason);
+                self.scene.worker.counters().reason(reason);
                 return Err(failed.failure);
             }
             self.account_retry(&failed, decision);
@@ -271,7 +279,7 @@ impl<'a> Exchange<'a> {
 
     fn account_retry(&self, failed: &Failed, decision: Retry) {
         let (stage, reason) = (failed.stage, failed.failure.reason);
-        let counters = self.worker.counters();
+        let counters = self.scene.worker.counters();
         counters.retry();
         counters.reason(reason);
         if stage == Stage::Undelivered {
@@ -285,10 +293,10 @@ impl<'a> Exchange<'a> {
         &mut self,
         (member, elsewhere): (&'a Member, Elsewhere<'_>),
         fresh: bool,
-        client: &mut ClientConn,
+        down: &mut Downstream<'_>,
         outgoing: &Outgoing,
     ) -> Result<(), Failed> {
-        let worker = self.worker.index();
+        let worker = self.scene.worker.index();
         let now = self.now();
         let reuse = match outgoing.method().is_idempotent() {
             _ if fresh => Reuse::Never,
@@ -297,7 +305,8 @@ impl<'a> Exchange<'a> {
         };
         let Member { backend, settings } = member;
         let leasing = backend.lease(settings, worker, reuse, now);
-        let leased = lease_unless_left(leasing, client).await.map_err(|error| {
+        let leased = lease_unless_left(leasing, self.scene, down).await;
+        let leased = leased.map_err(|error| {
             let failed = Failed::unsent(Failure::gone());
             self.report(member, failed.failure, &error);
             failed
@@ -307,19 +316,24 @@ impl<'a> Exchange<'a> {
             self.report(member, failed.failure, &error);
             failed
         })?;
-        self.leased = self.worker.access_log().is_on().then(Instant::now);
+        self.leased = self.scene.worker.access_log().is_on().then(Instant::now);
         if let Err(error) = outgoing.send(&mut lease, settings) {
             lease.finish(now);
             let failed = Failed::unsent(Failure::from_request(&error));
             self.report(member, failed.failure, &error);
             return Err(failed);
         }
-        let terms = self.terms(outgoing, settings, elsewhere);
-        let relayed = Relay::new(client, &mut lease, terms, &mut self.progress)
+        let terms = self.terms(outgoing, settings);
+        let source = Source::Backend(Leased {
+            lease: &mut lease,
+            config: settings,
+            elsewhere,
+        });
+        let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
             .run()
             .await;
         let Err(error) = relayed else {
-            let now = clock(self.worker, client);
+            let now = self.scene.clock();
             if self.progress.status == Some(StatusCode::FORBIDDEN)
                 && !lease.is_reused()
                 && !lease.is_reusable()
@@ -333,7 +347,7 @@ impl<'a> Exchange<'a> {
         let failed = Failed::from_relay(&error, &self.progress, &lease);
         self.report(member, failed.failure, &error);
         if failed.failure.is_gone() {
-            client.leave_behind(lease);
+            down.leave_behind(lease);
         } else {
             lease.abort();
         }
@@ -343,26 +357,15 @@ impl<'a> Exchange<'a> {
         Err(failed)
     }
 
-    fn terms<'t>(
-        &self,
-        outgoing: &Outgoing,
-        backend: &'t BackendConfig,
-        elsewhere: Elsewhere<'t>,
-    ) -> Terms<'t>
-    where
-        'a: 't,
-    {
+    fn terms(&self, outgoing: &Outgoing, backend: &BackendConfig) -> Terms {
         Terms {
-            elsewhere,
-            listener: self.listener,
-            backend,
             version: outgoing.version(),
             body: outgoing.body(),
             expect_continue: outgoing.expect_continue(),
             deadline: backend
                 .exchange_timeout
                 .map_or(Tick::NEVER, |limit| self.began_tick + limit),
-            timed: self.worker.access_log().is_on(),
+            timed: self.scene.worker.access_log().is_on(),
         }
     }
 
@@ -378,47 +381,67 @@ impl<'a> Exchange<'a> {
     }
 
     /// A failed exchange: a page if no response was begun, a visible cut otherwise.
-    async fn fail(&mut self, client: &mut ClientConn, failure: Failure) -> After {
-        self.worker.counters().reason(failure.reason);
+    async fn fail(&mut self, down: &mut Downstream<'_>, failure: Failure) -> After {
+        self.scene.worker.count(failure.reason);
         self.reason = Some(failure.reason);
         if self.progress.status.is_some() {
             // What the backend did send is worth having; the rest is missing, and seen to be.
             let limit = match failure.is_gone() {
                 true => Duration::ZERO,
-                false => self.listener.write_timeout,
+                false => self.scene.listener.write_timeout,
             };
-            client.give_up(limit).await;
+            down.cut(self.scene.deadline, limit).await;
             return After::Cut;
         }
         if failure.client_gone {
             self.unsent = failure.is_gone().then_some(failure.status);
             return After::Cut;
         }
-        let is_fault = failure.reason.is_client() && !failure.is_answer;
-        if is_fault || !self.progress.body_complete {
-            client.close_after();
+        if failure.reason.is_client() {
+            down.abandon_upload();
         }
-        let page = respond::page(failure.status, self.id);
-        let fields = respond::fields(failure.status, self.id);
-        let head = Response {
-            status: failure.status,
-            reason: None,
-            headers: &fields,
-            extra: &[],
-            body: BodyLength::Known(page.len() as u64),
+        self.answer(down, Version::HTTP_11, failure.status).await
+    }
+
+    /// The front's own answer to a request that is in order: the connection may be kept.
+    async fn answer_request(
+        &mut self,
+        down: &mut Downstream<'_>,
+        version: Version,
+        status: StatusCode,
+        token: &'static str,
+    ) -> After {
+        let reason = Reason::new(Culprit::Client, token);
+        self.scene.worker.count(reason);
+        self.reason = Some(reason);
+        self.answer(down, version, status).await
+    }
+
+    /// Sends a page of ours.
+    async fn answer(
+        &mut self,
+        down: &mut Downstream<'_>,
+        version: Version,
+        status: StatusCode,
+    ) -> After {
+        if !self.progress.body_complete {
+            down.abandon_upload();
+        }
+        let source = Source::Answer(Answer::page(status, self.id));
+        let terms = Terms {
+            version,
+            body: BodyLength::Known(0),
+            expect_continue: false,
+            deadline: Tick::NEVER,
+            timed: false,
         };
-        if client.send_head(&head).is_err() {
-            return After::Cut;
-        }
-        self.progress.status = Some(failure.status);
-        client.send_data(page.into());
-        let ended = client.send_end();
-        if !client.flush(self.listener.write_timeout).await || ended.is_err() {
-            After::Cut
-        } else if failure.status == StatusCode::REQUEST_TIMEOUT {
-            After::Late
-        } else {
-            After::Done
+        let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
+            .run()
+            .await;
+        match relayed {
+            Err(_) => After::Cut,
+            Ok(()) if status == StatusCode::REQUEST_TIMEOUT => After::Late,
+            Ok(()) => After::Done,
         }
     }
 
@@ -428,9 +451,9 @@ impl<'a> Exchange<'a> {
     }
 
     /// Counts the exchange and writes its line.
-    fn account(&self, client: &ClientConn, request: Option<&LoggedRequest>) {
-        self.worker.counters().response(self.progress.status);
-        let log = self.worker.access_log();
+    fn account(&self, down: &Downstream<'_>, request: Option<&LoggedRequest>) {
+        self.scene.worker.counters().response(self.progress.status);
+        let log = self.scene.worker.access_log();
         if !log.is_on() {
             return;
         }
@@ -443,7 +466,7 @@ impl<'a> Exchange<'a> {
             status: self.logged_status().map(|status| status.as_u16()),
             received: self.progress.received,
             sent: if self.progress.status.is_some() {
-                client.sent()
+                down.sent()
             } else {
                 0
             },
@@ -455,7 +478,7 @@ impl<'a> Exchange<'a> {
             total: since(self.ended.unwrap_or_else(Instant::now)),
             reason: self.reason,
         };
-        log.write(self.worker.index(), &record);
+        log.write(self.scene.worker.index(), &record);
     }
 }
 
@@ -463,31 +486,23 @@ impl<'a> Exchange<'a> {
 /// left, or the dial given up.
 async fn lease_unless_left(
     leasing: impl Future<Output = Result<Lease, LeaseError>>,
-    client: &mut ClientConn,
+    scene: Scene<'_>,
+    down: &mut Downstream<'_>,
 ) -> Result<Result<Lease, LeaseError>, ClientError> {
     let mut leasing = pin!(leasing);
     poll_fn(|cx| {
         if let Poll::Ready(leased) = leasing.as_mut().poll(cx) {
             return Poll::Ready(Ok(leased));
         }
-        match client.poll_left(cx) {
+        match down.poll_left(cx, scene.now()) {
             Ok(look_again) => {
-                client.watched().set(look_again.unwrap_or(Tick::NEVER));
+                scene.deadline.set(look_again.unwrap_or(Tick::NEVER));
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error)),
         }
     })
     .await
-}
-
-/// The time: to the point if it will be written to the log, else by the coarse clock, which does for
-/// the age of connections and costs nothing.
-fn clock(worker: &Worker, client: &ClientConn) -> Instant {
-    match worker.access_log().is_on() {
-        true => Instant::now(),
-        false => client.watched().instant(),
-    }
 }
 
 /// An error and what caused it, on one line.

@@ -15,6 +15,7 @@ use crate::client::pace::{Demand, Pace};
 use crate::client::{BodyPart, ClientConn};
 use crate::config::ListenerConfig;
 use crate::worker::Worker;
+use crate::worker::deadlines::Watched;
 
 /// How much is read of a client at most, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +27,9 @@ struct Patience {
 
 /// Reads the rest of the request's body after a response. `true` if another request may follow on
 /// the connection; otherwise it is to be closed now.
-pub(crate) async fn settle(worker: &Worker, client: &mut ClientConn) -> bool {
+pub(crate) async fn settle(worker: &Worker, client: &mut ClientConn, deadline: &Watched) -> bool {
     if client.request_body_done() {
-        close(worker, client).await;
+        close(worker, client, deadline).await;
         return false;
     }
     let said_last = client.is_last();
@@ -36,48 +37,48 @@ pub(crate) async fn settle(worker: &Worker, client: &mut ClientConn) -> bool {
         client.finish_sending().await;
     }
     let patience = Patience::with_body(client.config());
-    let ended = read(worker, client, patience, poll_body).await;
+    let ended = read((worker, deadline), client, patience, poll_body).await;
     if ended && client.can_reuse() {
         return true;
     }
     if ended || !said_last {
-        close(worker, client).await;
+        close(worker, client, deadline).await;
     }
     false
 }
 
 /// Ends a connection whose last request's head was refused. Where its body would end is not known.
-pub(crate) async fn refused(worker: &Worker, client: &mut ClientConn) {
+pub(crate) async fn refused(worker: &Worker, client: &mut ClientConn, deadline: &Watched) {
     let patience = Patience::with_unknown(client.config());
     client.finish_sending().await;
-    read(worker, client, patience, poll_bytes).await;
+    read((worker, deadline), client, patience, poll_bytes).await;
 }
 
 /// Ends a connection of which nothing more is expected, or whose client was too slow already.
-pub(crate) async fn close(worker: &Worker, client: &mut ClientConn) {
+pub(crate) async fn close(worker: &Worker, client: &mut ClientConn, deadline: &Watched) {
     client.finish_sending().await;
-    read(worker, client, Patience::SHORT, poll_bytes).await;
+    read((worker, deadline), client, Patience::SHORT, poll_bytes).await;
 }
 
 /// Reads until `next` yields no more, or the patience ends. `true` if there is no more.
 async fn read(
-    worker: &Worker,
+    (worker, watched): (&Worker, &Watched),
     client: &mut ClientConn,
     patience: Patience,
     mut next: impl FnMut(&mut ClientConn, &mut Context<'_>) -> Poll<Option<usize>>,
 ) -> bool {
-    let since = client.watched().now();
+    let since = watched.now();
     let end = since + patience.time;
     let mut pace = Pace::default();
     let mut left = patience.bytes;
     std::future::poll_fn(|cx| {
         loop {
-            let now = client.watched().now();
+            let now = watched.now();
             let deadline = pace.wait(now, patience.demand).min(end);
             if now >= deadline || worker.sheds(since) {
                 return Poll::Ready(false);
             }
-            client.watched().set(deadline);
+            watched.set(deadline);
             // A client that sends as fast as we read must not keep other tasks from running.
             let progress = ready!(poll_proceed(cx));
             let Some(len) = ready!(next(client, cx)) else {

@@ -18,9 +18,12 @@ use http::StatusCode;
 use crate::client::ClientConn;
 use crate::client::linger;
 use crate::config::ListenerConfig;
+use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Failure;
+use crate::exchange::scene::Scene;
 use crate::exchange::{self, After};
 use crate::worker::Worker;
+use crate::worker::deadlines::Watched;
 
 /// What waiting for a request led to.
 enum Next {
@@ -36,18 +39,19 @@ pub(crate) fn serve(
     mut client: ClientConn,
 ) -> impl Future<Output = ()> + Send {
     let listener = Arc::clone(client.config());
+    let deadline = worker.watch().join();
     let mut served = 0;
     async move {
-        client.watched().attach().await;
+        deadline.attach().await;
         let refused = loop {
             let wait = match served {
                 0 => listener.head_timeout,
                 _ => listener.keep_alive_timeout,
             };
-            if !client.has_input() && !idle(&worker, &mut client, wait).await {
+            if !client.has_input() && !idle(&worker, &mut client, &deadline, wait).await {
                 return;
             }
-            let head = match next_request(&listener, &mut client).await {
+            let head = match next_request(&listener, &mut client, &deadline).await {
                 Next::Request(head) => head,
                 Next::Refused(failure) => break failure,
                 Next::Close => return,
@@ -56,33 +60,54 @@ pub(crate) fn serve(
             if served >= listener.keep_alive_requests {
                 client.close_after();
             }
-            let after = Box::pin(exchange::serve(&worker, &listener, &mut client, head)).await;
+            let scene = scene(&worker, &listener, &client, &deadline);
+            let after = Box::pin(exchange_on(scene, &mut client, head)).await;
             match after {
                 After::Cut => return Box::pin(cut(worker, client)).await,
-                After::Late => return Box::pin(linger::close(&worker, &mut client)).await,
+                After::Late => {
+                    return Box::pin(linger::close(&worker, &mut client, &deadline)).await;
+                }
                 After::Done => {}
             }
-            if !client.can_reuse() && !Box::pin(linger::settle(&worker, &mut client)).await {
+            if !client.can_reuse()
+                && !Box::pin(linger::settle(&worker, &mut client, &deadline)).await
+            {
                 return;
             }
             if !client.has_input() {
                 client.release_buffers();
             }
         };
-        Box::pin(refuse(&worker, &listener, &mut client, refused)).await;
+        let scene = scene(&worker, &listener, &client, &deadline);
+        Box::pin(refuse(scene, &mut client, refused)).await;
     }
 }
 
+fn scene<'a>(
+    worker: &'a Worker,
+    listener: &'a ListenerConfig,
+    client: &ClientConn,
+    deadline: &'a Watched,
+) -> Scene<'a> {
+    Scene {
+        worker,
+        listener,
+        deadline,
+        peer: client.peer(),
+    }
+}
+
+/// Serves one request of an HTTP/1.x connection.
+async fn exchange_on(scene: Scene<'_>, client: &mut ClientConn, head: Box<RequestHead>) -> After {
+    exchange::serve(scene, &mut Downstream::Http1(client), head).await
+}
+
 /// Answers what is no request, and closes.
-async fn refuse(
-    worker: &Worker,
-    listener: &ListenerConfig,
-    client: &mut ClientConn,
-    failure: Failure,
-) {
-    match exchange::refuse(worker, listener, client, failure).await {
-        After::Done => linger::refused(worker, client).await,
-        After::Late => linger::close(worker, client).await,
+async fn refuse(scene: Scene<'_>, client: &mut ClientConn, failure: Failure) {
+    let after = exchange::refuse(scene, &mut Downstream::Http1(client), failure).await;
+    match after {
+        After::Done => linger::refused(scene.worker, client, scene.deadline).await,
+        After::Late => linger::close(scene.worker, client, scene.deadline).await,
         After::Cut => {}
     }
 }
@@ -101,15 +126,19 @@ async fn cut(worker: Arc<Worker>, mut client: ClientConn) {
 }
 
 /// Waits for the next request's first bytes. `false` if the connection is to be closed.
-fn idle(worker: &Worker, client: &mut ClientConn, limit: Duration) -> impl Future<Output = bool> {
-    let since = client.watched().now();
-    let deadline = since + limit;
-    client.watched().set(deadline);
+fn idle(
+    worker: &Worker,
+    client: &mut ClientConn,
+    deadline: &Watched,
+    limit: Duration,
+) -> impl Future<Output = bool> {
+    let since = deadline.now();
+    let end = since + limit;
+    deadline.set(end);
     poll_fn(move |cx| match client.poll_first_read(cx) {
         Poll::Ready(read) => Poll::Ready(matches!(read, Ok(1..))),
         Poll::Pending => {
-            let now = client.watched().now();
-            let close = now >= deadline || client.must_close() || worker.sheds(since);
+            let close = deadline.now() >= end || client.must_close() || worker.sheds(since);
             // A request that has just arrived is served: the event loop is about to tell of it.
             if close && client.is_quiet() {
                 Poll::Ready(false)
@@ -121,20 +150,24 @@ fn idle(worker: &Worker, client: &mut ClientConn, limit: Duration) -> impl Futur
 }
 
 /// Reads a head; its deadline is absolute, so that dripping bytes do not extend it.
-fn next_request(listener: &ListenerConfig, client: &mut ClientConn) -> impl Future<Output = Next> {
-    let deadline = client.watched().now() + listener.head_timeout;
+fn next_request(
+    listener: &ListenerConfig,
+    client: &mut ClientConn,
+    deadline: &Watched,
+) -> impl Future<Output = Next> {
+    let end = deadline.now() + listener.head_timeout;
     let mut undecoded = true;
     poll_fn(move |cx| {
         loop {
             if undecoded {
                 match client.decode() {
-                    Ok(None) => client.watched().set(deadline),
+                    Ok(None) => deadline.set(end),
                     decoded => return Poll::Ready(next(decoded)),
                 }
                 undecoded = false;
             }
             let read = client.poll_read(cx);
-            if read.is_pending() && client.watched().now() >= deadline {
+            if read.is_pending() && deadline.now() >= end {
                 let status = StatusCode::REQUEST_TIMEOUT;
                 let failure = Failure::new(Culprit::Client, status, "head-timeout");
                 return Poll::Ready(Next::Refused(failure));

@@ -19,8 +19,6 @@ pub(crate) struct Failure {
     pub(crate) reason: Reason,
     /// The client cannot be answered any more.
     pub(crate) client_gone: bool,
-    /// The front's answer to a request that is in order: the connection may be kept.
-    pub(crate) is_answer: bool,
 }
 
 /// A failed attempt: the failure, and what decides about another attempt.
@@ -40,15 +38,6 @@ impl Failure {
             status,
             reason: Reason::new(culprit, token),
             client_gone: false,
-            is_answer: false,
-        }
-    }
-
-    /// The front's own answer to a request that is in order.
-    pub(super) fn answer(status: StatusCode, token: &'static str) -> Self {
-        Self {
-            is_answer: true,
-            ..Self::client(status, token)
         }
     }
 

@@ -9,10 +9,10 @@ use http::header::HOST;
 use http::{HeaderValue, Method, StatusCode, Version};
 
 use super::failure::Failure;
-use crate::client::ClientConn;
 use crate::config::BackendConfig;
 use crate::exchange::forwarded::{self, Identity, Peer};
 use crate::exchange::header;
+use crate::exchange::scene::PeerFacts;
 use crate::site::path::NormalPath;
 use crate::site::{Site, Upstream};
 use crate::worker::Worker;
@@ -33,7 +33,7 @@ impl Outgoing {
     pub(super) fn new(
         worker: &Worker,
         (site, upstream): (&Site, &Upstream),
-        client: &ClientConn,
+        client: PeerFacts,
         mut head: Box<RequestHead>,
         path: NormalPath,
     ) -> Result<Self, Failure> {
@@ -44,7 +44,7 @@ impl Outgoing {
                 .counters()
                 .reason(Reason::new(Culprit::Client, "underscore-field-dropped"));
         }
-        let peer = Peer::new(client.remote(), &site.server.trusted_proxies);
+        let peer = Peer::new(client.remote, &site.server.trusted_proxies);
         let identity = forwarded::identify(peer, &site.server.trusted_proxies, headers);
         let over_http = upstream.wants_forwarded_fields();
         let own = head.authority.as_ref();
@@ -67,7 +67,7 @@ impl Outgoing {
             head,
             path,
             host,
-            local: client.local(),
+            local: client.local,
             identity,
         })
     }
@@ -147,7 +147,7 @@ impl Outgoing {
 const UNIX_HOST: &str = "localhost";
 
 /// Makes `Host` what the client asked for, or where it connected to if it did not say.
-fn settle_host(head: &mut RequestHead, client: &ClientConn) -> Option<HeaderValue> {
+fn settle_host(head: &mut RequestHead, client: PeerFacts) -> Option<HeaderValue> {
     // Without a hash: it is one of the first.
     let mut fields = head.headers.iter();
     let received = fields.find_map(|(name, value)| (*name == HOST).then_some(value));
@@ -158,8 +158,8 @@ fn settle_host(head: &mut RequestHead, client: &ClientConn) -> Option<HeaderValu
     }
     let host = match &head.authority {
         Some(authority) => HeaderValue::from_maybe_shared(authority.to_bytes()).ok()?,
-        None if client.local().port() == 0 => HeaderValue::from_static(UNIX_HOST),
-        None => HeaderValue::from_str(&client.local().to_string()).ok()?,
+        None if client.local.port() == 0 => HeaderValue::from_static(UNIX_HOST),
+        None => HeaderValue::from_str(&client.local.to_string()).ok()?,
     };
     head.headers.insert(HOST, host.clone());
     Some(host)

@@ -15,26 +15,23 @@ use std::time::Duration;
 use bytes::Bytes;
 use catamaran_message::{BodyLength, Response, ResponseHead};
 use catamaran_transport::ByteQueue;
-use catamaran_upstream::{Error as UpstreamError, Event, Lease};
+use catamaran_upstream::{Error as UpstreamError, Event};
 use http::header::DATE;
 use http::{StatusCode, Version};
 use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::client::pace::{Demand, Pace};
-use crate::client::{BodyPart, ClientConn, ClientError, ResponseError};
-use crate::config::{BackendConfig, ListenerConfig};
-use crate::exchange::elsewhere::Elsewhere;
+use crate::client::{BodyPart, ClientError, ResponseError};
+use crate::exchange::downstream::Downstream;
 use crate::exchange::replay::Replay;
+use crate::exchange::scene::Scene;
+use crate::exchange::source::{Leased, Source};
 use crate::worker::deadlines::Tick;
 
-/// What the relay must know of the exchange, apart from the two connections.
+/// What the relay must know of the request and its exchange.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms<'a> {
-    /// What is demanded of the client.
-    pub(crate) listener: &'a ListenerConfig,
-    /// What is demanded of the backend.
-    pub(crate) backend: &'a BackendConfig,
+pub(crate) struct Terms {
     /// The client's version; interim responses exist from HTTP/1.1 on.
     pub(crate) version: Version,
     /// The body that is to come from the client.
@@ -43,8 +40,6 @@ pub(crate) struct Terms<'a> {
     pub(crate) expect_continue: bool,
     /// When the exchange must be over.
     pub(crate) deadline: Tick,
-    /// Whether another backend may serve the request if this one is put out.
-    pub(crate) elsewhere: Elsewhere<'a>,
     /// Whether somebody wants to know when the response began.
     pub(crate) timed: bool,
 }
@@ -93,11 +88,12 @@ pub(crate) enum RelayError {
     BodyTooLarge,
 }
 
-/// The two connections of one attempt, and where both directions stand.
-pub(crate) struct Relay<'a> {
-    client: &'a mut ClientConn,
-    lease: &'a mut Lease,
-    terms: Terms<'a>,
+/// Both ends of one attempt, and where both directions stand.
+pub(crate) struct Relay<'a, 'c> {
+    scene: Scene<'a>,
+    down: &'a mut Downstream<'c>,
+    source: Source<'a>,
+    terms: Terms,
     progress: &'a mut Progress,
     upload: Upload,
     download: Download,
@@ -133,19 +129,21 @@ enum Download {
     Ended,
 }
 
-impl<'a> Relay<'a> {
+impl<'a, 'c> Relay<'a, 'c> {
     /// A relay for a request whose head has been encoded.
     pub(crate) fn new(
-        client: &'a mut ClientConn,
-        lease: &'a mut Lease,
-        terms: Terms<'a>,
+        scene: Scene<'a>,
+        down: &'a mut Downstream<'c>,
+        source: Source<'a>,
+        terms: Terms,
         progress: &'a mut Progress,
     ) -> Self {
-        let now = client.watched().now();
+        let now = scene.now();
         let invited = !terms.expect_continue || progress.continued;
         Self {
-            upload: match terms.body {
-                BodyLength::Known(0) => Upload::Done,
+            upload: match (&source, terms.body) {
+                // Nobody wants it.
+                (Source::Answer(_), _) | (_, BodyLength::Known(0)) => Upload::Done,
                 _ if invited => Upload::Streaming,
                 _ => Upload::Expected,
             },
@@ -156,8 +154,9 @@ impl<'a> Relay<'a> {
             backend_moved: now,
             reading: Pace::default(),
             writing: Pace::default(),
-            client,
-            lease,
+            scene,
+            down,
+            source,
             terms,
             progress,
         }
@@ -183,7 +182,7 @@ impl<'a> Relay<'a> {
             if !self.holds_head() {
                 moved |= self.poll_client_write(cx)?;
             }
-            if self.download == Download::Ended && self.client.unwritten() == 0 {
+            if self.download == Download::Ended && self.down.unwritten() == 0 {
                 return Poll::Ready(Ok(()));
             }
             if !moved {
@@ -205,7 +204,7 @@ impl<'a> Relay<'a> {
             if self.held.is_empty() || !self.takes_body() {
                 break;
             }
-            self.lease.send_body(&mut self.held);
+            self.source.send_body(&mut self.held);
             self.backend_moved = self.now();
         }
         Ok(())
@@ -213,12 +212,12 @@ impl<'a> Relay<'a> {
 
     /// Whether the backend would take more of the request's body at this moment.
     fn takes_body(&self) -> bool {
-        self.upload != Upload::Done && self.lease.body_credit() > 0
+        self.upload != Upload::Done && self.source.body_credit() > 0
     }
 
     fn finish_upload(&mut self) -> Result<(), RelayError> {
         self.upload = Upload::Done;
-        if !self.lease.finish_body() {
+        if !self.source.finish_body() {
             // The codec that counted the bytes in has counted them to the end.
             let short = ClientError::truncated_body();
             return Err(RelayError::Client(short));
@@ -236,7 +235,7 @@ impl<'a> Relay<'a> {
         // Nothing is read that the backend does not want yet: that is the back-pressure. The end
         // of a body whose last byte is here needs no reading.
         let at_end = self.terms.body == BodyLength::Known(self.progress.received);
-        if self.held.len() >= self.lease.body_credit() && !at_end {
+        if self.held.len() >= self.source.body_credit() && !at_end {
             return Ok(false);
         }
         if let Some(piece) = self.progress.replay.at(self.taken) {
@@ -252,11 +251,11 @@ impl<'a> Relay<'a> {
             self.upload = Upload::Streaming;
             self.progress.continued = true;
             // Whoever has its answer, or is sending already, needs no invitation.
-            if self.download == Download::Head && !self.client.has_input() {
-                self.client.send_continue();
+            if self.download == Download::Head && !self.down.has_input() {
+                self.down.send_continue();
             }
         }
-        let part = match self.client.poll_body(cx) {
+        let part = match self.down.poll_body(cx) {
             Poll::Pending => return Ok(false),
             Poll::Ready(part) => part.map_err(RelayError::Client)?,
         };
@@ -274,7 +273,7 @@ impl<'a> Relay<'a> {
         let bytes = data.len() as u64;
         self.reading.moved(self.now(), bytes);
         self.progress.received += bytes;
-        let max = self.terms.listener.body_max.unwrap_or(u64::MAX);
+        let max = self.scene.listener.body_max.unwrap_or(u64::MAX);
         if self.progress.received > max {
             return Err(RelayError::BodyTooLarge);
         }
@@ -285,11 +284,11 @@ impl<'a> Relay<'a> {
     }
 
     fn poll_backend_write(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
-        let waiting = self.lease.unwritten();
+        let waiting = self.source.unwritten();
         if waiting == 0 {
             return Ok(false);
         }
-        match self.lease.poll_write(cx) {
+        match self.source.poll_write(cx) {
             Poll::Ready(Ok(_)) => {
                 self.backend_moved = self.now();
                 Ok(true)
@@ -298,13 +297,13 @@ impl<'a> Relay<'a> {
                 // A backend may answer and close before it has read everything. What it sent until
                 // then is read before the failure is judged.
                 let moved = self.poll_download(cx)?;
-                if self.lease.is_answered() {
+                if self.source.is_answered() {
                     return Ok(moved);
                 }
                 Err(RelayError::Upstream(error))
             }
             Poll::Pending => {
-                if self.lease.unwritten() < waiting {
+                if self.source.unwritten() < waiting {
                     self.backend_moved = self.now();
                 }
                 Ok(false)
@@ -315,14 +314,16 @@ impl<'a> Relay<'a> {
     /// Takes the response as long as the client's side has room. `true` if anything moved.
     fn poll_download(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         let mut moved = false;
-        while self.download != Download::Ended && !self.client.is_full() {
-            let Poll::Ready(event) = self.lease.poll_event(cx) else {
+        while self.download != Download::Ended && !self.down.is_full() {
+            let Poll::Ready(event) = self.source.poll_event(cx) else {
                 break;
             };
             moved = true;
             self.backend_moved = self.now();
-            if event.is_ok() {
-                self.lease.note_heard(self.backend_moved.into());
+            if event.is_ok()
+                && let Source::Backend(leased) = &self.source
+            {
+                leased.lease.note_heard(self.backend_moved.into());
             }
             // Asks for the request's body are collected: their answers leave in one write.
             let flush = matches!(event, Ok(Event::Flush));
@@ -344,18 +345,18 @@ impl<'a> Relay<'a> {
                 let passed_on =
                     head.status != StatusCode::CONTINUE && self.terms.version != Version::HTTP_10;
                 if passed_on {
-                    self.client.send_interim(head.status, &head.headers);
+                    self.down.send_interim(head.status, &head.headers);
                 }
             }
             Event::Head(head) => {
                 self.handle_head(&head)?;
-                self.lease.recycle(head);
+                self.source.recycle(head);
             }
-            Event::Body(data) => self.client.send_data(data),
+            Event::Body(data) => self.down.send_data(data),
             Event::End => {
-                self.client
-                    .send_end()
-                    .map_err(|_| RelayError::ResponseLength)?;
+                if !self.down.send_end() {
+                    return Err(RelayError::ResponseLength);
+                }
                 self.download = Download::Ended;
             }
             Event::Flush | Event::BodyWanted => {}
@@ -367,7 +368,7 @@ impl<'a> Relay<'a> {
         self.progress.head_at = self.terms.timed.then(Instant::now);
         let gives_up_early = !self.progress.body_complete && !head.status.is_success();
         if gives_up_early {
-            self.client.close_after();
+            self.down.abandon_upload();
         }
         // Without a hash: there are few, and it is one of the first.
         let dated = head.headers.keys().any(|name| *name == DATE);
@@ -383,7 +384,7 @@ impl<'a> Relay<'a> {
                 None => BodyLength::Unknown,
             },
         };
-        self.client.send_head(&head).map_err(RelayError::Response)?;
+        self.down.send_head(&head).map_err(RelayError::Response)?;
         self.progress.status = Some(head.status);
         self.download = Download::Body;
         self.head_held = Some(self.now() + HEAD_HOLD);
@@ -391,13 +392,13 @@ impl<'a> Relay<'a> {
     }
 
     fn poll_client_write(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
-        let waiting = self.client.unwritten();
+        let waiting = self.down.unwritten();
         if waiting == 0 {
             return Ok(false);
         }
-        let was_full = self.client.is_full();
-        let written = self.client.poll_write(cx)?;
-        let taken = waiting - self.client.unwritten();
+        let was_full = self.down.is_full();
+        let written = self.down.poll_write(cx)?;
+        let taken = waiting - self.down.unwritten();
         if taken > 0 {
             self.writing.moved(self.now(), taken as u64);
             if was_full {
@@ -408,13 +409,15 @@ impl<'a> Relay<'a> {
         Ok(written.is_ready())
     }
 
-    /// Fails if the client has left before it had its response; see [`ClientConn::poll_left`].
+    /// Fails if the client has left before it had its response; see [`Downstream::poll_left`].
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Result<Option<Tick>, RelayError> {
-        if self.client.has_response() {
+        if self.down.has_response() {
             // What is missing is the backend's affair. A write tells whether the rest is wanted.
             return Ok(None);
         }
-        self.client.poll_left(cx).map_err(RelayError::Client)
+        self.down
+            .poll_left(cx, self.now())
+            .map_err(RelayError::Client)
     }
 
     /// Nothing moves: waits for the first silence to become too long, or until the client is to be
@@ -427,7 +430,7 @@ impl<'a> Relay<'a> {
         let deadline = deadline.min(self.check_silence()?);
         let sooner = |next: Tick, other: Option<Tick>| other.map_or(next, |at| at.min(next));
         let next = sooner(sooner(deadline, self.head_held), look_again);
-        self.client.watched().set(next);
+        self.scene.deadline.set(next);
         Poll::Pending
     }
 
@@ -435,22 +438,29 @@ impl<'a> Relay<'a> {
     /// and gives the exchange up if the backend is out and another may serve it. Says when to look
     /// again.
     fn check_silence(&self) -> Result<Tick, RelayError> {
-        let limit = self.terms.backend.suspect_after;
-        let (Some(limit), Download::Head) = (limit, self.download) else {
+        let Source::Backend(Leased {
+            lease,
+            config,
+            elsewhere,
+        }) = &self.source
+        else {
+            return Ok(Tick::NEVER);
+        };
+        let (Some(limit), Download::Head) = (config.suspect_after, self.download) else {
             return Ok(Tick::NEVER);
         };
         if self.wants_body() {
             return Ok(Tick::NEVER);
         }
         let now = self.now();
-        let due = self.backend_moved.max(self.lease.last_heard().into()) + limit;
+        let due = self.backend_moved.max(lease.last_heard().into()) + limit;
         if now < due {
             return Ok(due);
         }
-        let backend = self.lease.backend();
+        let backend = lease.backend();
         backend.note_silence();
-        let gives_up = backend.share() == 0 && !self.lease.is_answered();
-        if gives_up && self.terms.elsewhere.may_serve(self.progress) {
+        let gives_up = backend.share() == 0 && !lease.is_answered();
+        if gives_up && elsewhere.may_serve(self.progress) {
             return Err(RelayError::BackendOut);
         }
         Ok(now + SILENCE_CHECK)
@@ -463,23 +473,21 @@ impl<'a> Relay<'a> {
     }
 
     fn now(&self) -> Tick {
-        self.client.watched().now()
+        self.scene.now()
     }
 
     /// Whether the client's next bytes are waited for.
     fn wants_body(&self) -> bool {
         matches!(self.upload, Upload::Streaming)
             && self.held.is_empty()
-            && self.lease.body_credit() > 0
+            && self.source.body_credit() > 0
     }
 
     fn first_deadline(&mut self) -> (Tick, RelayError) {
         let now = self.now();
-        let client_blocks = self.client.unwritten() > 0;
+        let client_blocks = self.down.unwritten() > 0;
         let wants_body = self.wants_body();
-        let Terms {
-            listener, backend, ..
-        } = self.terms;
+        let listener = self.scene.listener;
         let write = Demand {
             idle: listener.write_timeout,
             rate_min: listener.write_rate_min,
@@ -492,13 +500,17 @@ impl<'a> Relay<'a> {
         };
         let body = deadline(&mut self.reading, wants_body, now, body)
             .map(|at| (at, RelayError::BodyTimeout));
-        let silence = match self.download {
-            Download::Head => Some((backend.first_byte_timeout, RelayError::FirstByteTimeout)),
-            Download::Body => Some((backend.idle_body_timeout, RelayError::IdleBodyTimeout)),
-            Download::Ended => None,
+        let silence = match (&self.source, self.download) {
+            (Source::Backend(Leased { config, .. }), Download::Head) => {
+                Some((config.first_byte_timeout, RelayError::FirstByteTimeout))
+            }
+            (Source::Backend(Leased { config, .. }), Download::Body) => {
+                Some((config.idle_body_timeout, RelayError::IdleBodyTimeout))
+            }
+            (Source::Backend(_), Download::Ended) | (Source::Answer(_), _) => None,
         };
         let silence = silence
-            .filter(|_| !self.client.is_full() && !wants_body)
+            .filter(|_| !self.down.is_full() && !wants_body)
             .map(|(limit, error)| (self.backend_moved + limit, error));
         let whole = (self.terms.deadline, RelayError::ExchangeTimeout);
         let sooner =

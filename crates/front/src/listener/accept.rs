@@ -141,7 +141,7 @@ impl Accepting {
             }
         };
         let listener = Arc::clone(&self.listener);
-        let client = ClientConn::new(incoming, listener, worker.watch(), admitted);
+        let client = ClientConn::new(incoming, listener, admitted);
         let serving = serve::serve(Arc::clone(worker), client);
         // tokio rounds a task up to a multiple of 128 bytes, and the allocator that to its next
         // power of two; with a box of its own the future takes no more than it needs.

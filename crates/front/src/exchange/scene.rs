@@ -1,0 +1,46 @@
+//! Where an exchange takes place: the worker, the listener's settings, its deadline, and the client.
+
+use std::net::SocketAddr;
+
+use tokio::time::Instant;
+
+use crate::config::ListenerConfig;
+use crate::worker::Worker;
+use crate::worker::deadlines::{Tick, Watched};
+
+/// What an exchange may know of its surroundings, whichever protocol the request came by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scene<'a> {
+    pub(crate) worker: &'a Worker,
+    /// The listener's settings when it accepted the connection.
+    pub(crate) listener: &'a ListenerConfig,
+    /// Wakes the task that runs the exchange. It belongs to the exchange, since a connection may carry
+    /// several at a time.
+    pub(crate) deadline: &'a Watched,
+    pub(crate) peer: PeerFacts,
+}
+
+/// What is known of the client by its connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerFacts {
+    /// The client's address; for a Unix socket the loopback address and port 0.
+    pub(crate) remote: SocketAddr,
+    /// The address the client connected to; for a Unix socket as `remote`.
+    pub(crate) local: SocketAddr,
+}
+
+impl Scene<'_> {
+    /// The coarse clock's time.
+    pub(crate) fn now(&self) -> Tick {
+        self.deadline.now()
+    }
+
+    /// The time: to the point if it will be written to the log, else by the coarse clock, which does
+    /// for the age of connections and costs nothing.
+    pub(crate) fn clock(&self) -> Instant {
+        match self.worker.access_log().is_on() {
+            true => Instant::now(),
+            false => self.deadline.instant(),
+        }
+    }
+}

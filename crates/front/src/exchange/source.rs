@@ -1,0 +1,142 @@
+//! Where a response comes from: a backend, or the front itself.
+//!
+//! A closed set, so it is an enum: the relay asks for events and offers the request's body, and need
+//! not know which it is but for the patience that a backend deserves.
+
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use catamaran_message::ResponseHead;
+use catamaran_transport::ByteQueue;
+use catamaran_upstream::{Error, Event, Lease};
+use http::StatusCode;
+
+use crate::config::BackendConfig;
+use crate::exchange::elsewhere::Elsewhere;
+use crate::exchange::id::RequestId;
+use crate::exchange::respond;
+
+/// Who answers.
+#[derive(Debug)]
+pub(crate) enum Source<'a> {
+    /// A backend, which has been sent the request's head.
+    Backend(Leased<'a>),
+    /// A page of ours, which wants nothing of the request's body.
+    Answer(Answer),
+}
+
+/// A backend's connection for this exchange, and what is demanded of the backend.
+#[derive(Debug)]
+pub(crate) struct Leased<'a> {
+    pub(crate) lease: &'a mut Lease,
+    pub(crate) config: &'a BackendConfig,
+    /// Whether another backend may serve the request if this one is put out.
+    pub(crate) elsewhere: Elsewhere<'a>,
+}
+
+/// A response of the front's own.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    head: Option<Box<ResponseHead>>,
+    body: Bytes,
+}
+
+impl Answer {
+    /// The page for `status`.
+    pub(crate) fn page(status: StatusCode, id: RequestId) -> Self {
+        let body = Bytes::from(respond::page(status, id));
+        let head = ResponseHead {
+            status,
+            reason: None,
+            headers: respond::fields(status, id),
+            content_length: Some(body.len() as u64),
+        };
+        Self {
+            head: Some(Box::new(head)),
+            body,
+        }
+    }
+
+    fn next(&mut self) -> Event {
+        if let Some(head) = self.head.take() {
+            return Event::Head(head);
+        }
+        match std::mem::take(&mut self.body) {
+            body if body.is_empty() => Event::End,
+            body => Event::Body(body),
+        }
+    }
+}
+
+impl Source<'_> {
+    /// The next event of the response; see [`Lease::poll_event`].
+    ///
+    /// # Errors
+    /// The backend's connection failed, or the backend broke its protocol.
+    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Error>> {
+        match self {
+            Self::Backend(leased) => leased.lease.poll_event(cx),
+            Self::Answer(answer) => Poll::Ready(Ok(answer.next())),
+        }
+    }
+
+    /// How many bytes of the request's body are wanted now.
+    pub(crate) fn body_credit(&self) -> usize {
+        match self {
+            Self::Backend(leased) => leased.lease.body_credit(),
+            Self::Answer(_) => 0,
+        }
+    }
+
+    /// Takes what is wanted of the request's body off its front.
+    pub(crate) fn send_body(&mut self, body: &mut ByteQueue) {
+        match self {
+            Self::Backend(leased) => leased.lease.send_body(body),
+            Self::Answer(_) => {}
+        }
+    }
+
+    /// Says that the request's body is complete. `false` if it is shorter than announced.
+    #[must_use]
+    pub(crate) fn finish_body(&mut self) -> bool {
+        match self {
+            Self::Backend(leased) => leased.lease.finish_body(),
+            Self::Answer(_) => true,
+        }
+    }
+
+    /// Bytes encoded for a backend and not yet written.
+    pub(crate) fn unwritten(&self) -> usize {
+        match self {
+            Self::Backend(leased) => leased.lease.unwritten(),
+            Self::Answer(_) => 0,
+        }
+    }
+
+    /// Writes what was encoded; ready when all of it is written.
+    ///
+    /// # Errors
+    /// The backend's connection failed.
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+        match self {
+            Self::Backend(leased) => leased.lease.poll_write(cx),
+            Self::Answer(_) => Poll::Ready(Ok(0)),
+        }
+    }
+
+    /// Whether any byte of a response arrived.
+    pub(crate) fn is_answered(&self) -> bool {
+        match self {
+            Self::Backend(leased) => leased.lease.is_answered(),
+            Self::Answer(_) => true,
+        }
+    }
+
+    /// Takes back a head that is not needed any more.
+    pub(crate) fn recycle(&mut self, head: Box<ResponseHead>) {
+        match self {
+            Self::Backend(leased) => leased.lease.recycle(head),
+            Self::Answer(_) => {}
+        }
+    }
+}
