@@ -19,10 +19,6 @@ pub(crate) struct Graph {
 #[derive(Debug, Default)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) license: Option<String>,
-    /// Where it comes from; `None` for a package of this repository.
-    pub(crate) source: Option<String>,
     /// The name of its folder below `crates/`, for a member of the workspace.
     pub(crate) folder: Option<String>,
     /// Dependencies of the built crate, and of its build script.
@@ -49,9 +45,6 @@ impl Graph {
                 package.id.repr.clone(),
                 Package {
                     name: package.name.to_string(),
-                    version: package.version.to_string(),
-                    license: package.license.clone(),
-                    source: package.source.as_ref().map(|source| source.repr.clone()),
                     folder: folder.filter(|_| member).map(str::to_owned),
                     ..Package::default()
                 },
@@ -109,16 +102,6 @@ impl Graph {
         }
         seen
     }
-
-    /// Everything that any crate of this repository is built with, tests aside.
-    pub(crate) fn linked(&self) -> BTreeSet<&str> {
-        let mut linked = BTreeSet::new();
-        for (_, id, _) in self.members() {
-            linked.insert(id);
-            linked.extend(self.closure(id));
-        }
-        linked
-    }
 }
 
 #[cfg(test)]
@@ -134,7 +117,6 @@ impl Graph {
                 folder: Some((*folder).to_owned()),
                 normal: owned(normal),
                 dev: owned(dev),
-                ..Package::default()
             };
             graph.packages.insert((*folder).to_owned(), package);
         }
@@ -144,7 +126,6 @@ impl Graph {
         {
             let package = || Package {
                 name: (*name).to_owned(),
-                source: Some("registry+x".to_owned()),
                 ..Package::default()
             };
             graph
@@ -168,7 +149,6 @@ mod tests {
             ("c", &["b"], &[]),
         ]);
         assert_eq!(graph.closure("a"), BTreeSet::from(["b", "c"]));
-        assert_eq!(graph.linked(), BTreeSet::from(["a", "b", "c"]));
     }
 
     #[test]

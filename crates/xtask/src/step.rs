@@ -98,6 +98,16 @@ impl Invocation {
         quiet.status().is_ok_and(|status| status.success())
     }
 
+    /// Runs it and returns its stdout; a status other than 0 is an error.
+    pub(crate) fn output(mut self) -> anyhow::Result<String> {
+        let output = self.0.stderr(Stdio::null()).output();
+        let output = output.with_context(|| self.describe())?;
+        if !output.status.success() {
+            bail!("{} failed: {}", self.describe(), output.status);
+        }
+        String::from_utf8(output.stdout).with_context(|| self.describe())
+    }
+
     /// Runs it and passes its stdout on, line by line, showing each to `watch`; a status other
     /// than 0 is an error.
     pub(crate) fn finish_watched(mut self, mut watch: impl FnMut(&str)) -> anyhow::Result<()> {
