@@ -30,6 +30,16 @@ pub(crate) fn check(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
     })
 }
 
+/// Checks that the lock file fits the manifests of the crates; it reads no sources.
+pub(crate) fn check_lock(root: &Path) -> anyhow::Result<()> {
+    let lock = cargo(root, &["metadata", "--locked", "--format-version", "1"]);
+    let lock = lock.args(&["--manifest-path", "fuzz/Cargo.toml"]).output();
+    lock.map(drop).context(
+        "cannot be used as it is; after a change of dependencies run \
+         `cargo update --workspace --manifest-path fuzz/Cargo.toml`",
+    )
+}
+
 /// Runs every target for `seconds`.
 pub(crate) fn all(steps: &mut Steps, root: &Path, seconds: u32) -> anyhow::Result<()> {
     if !program("cargo", &["+nightly", "fuzz", "--version"]).succeeds() {
@@ -66,4 +76,33 @@ pub(crate) fn targets(root: &Path) -> anyhow::Result<Vec<String>> {
         .flatten()
         .filter_map(|bin| bin.get("name")?.as_str());
     Ok(names.map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_file_that_lacks_a_crate_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let package = |folder: &str, dependencies: &str| {
+            let folder = root.path().join(folder);
+            let text = format!(
+                "[package]\nname = \"{}\"\n[workspace]\n[dependencies]\n{dependencies}",
+                folder.file_name().unwrap().display()
+            );
+            fs::create_dir_all(folder.join("src")).unwrap();
+            fs::write(folder.join("src/lib.rs"), "").unwrap();
+            fs::write(folder.join("Cargo.toml"), text).unwrap();
+        };
+        package("leaf", "");
+        package("fuzz", "");
+        let lock = ["generate-lockfile", "--offline", "--manifest-path"];
+        let lock = cargo(root.path(), &lock).args(&["fuzz/Cargo.toml"]);
+        lock.finish().unwrap();
+        check_lock(root.path()).unwrap();
+        package("fuzz", "leaf = { path = \"../leaf\" }");
+        let error = check_lock(root.path()).unwrap_err().to_string();
+        assert!(error.contains("cargo update --workspace"), "{error}");
+    }
 }

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use anyhow::bail;
 
+use crate::fuzz;
 use crate::graph::Graph;
 use crate::step::say;
 
@@ -55,6 +56,9 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     problems.extend(shape::check_allowances(&sources));
     problems.extend(code::check_forbidden_unsafe(&sources));
     problems.extend(project::check(root)?);
+    if let Err(error) = fuzz::check_lock(root) {
+        problems.push(Problem::new("fuzz/Cargo.lock", format!("{error:#}")));
+    }
     for problem in &problems {
         say(&format!("error: {problem}"));
     }
