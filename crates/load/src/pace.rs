@@ -6,11 +6,13 @@
 //! talk the generator out of sending (coordinated omission). Nothing here reads a clock.
 
 mod level;
+mod listed;
 mod schedule;
 
 use std::collections::VecDeque;
 
 pub(crate) use level::Level;
+pub(crate) use listed::Listed;
 pub(crate) use schedule::{Schedule, random};
 
 use crate::{clock::NEVER, stop::Share};
@@ -22,6 +24,8 @@ pub(crate) struct Ticket {
     pub(crate) due: u64,
     /// It belongs to what is measured, not to the warm-up.
     pub(crate) counted: bool,
+    /// Which of the target's requests it is; `None`: the one whose turn it is.
+    pub(crate) request: Option<u32>,
 }
 
 /// Where one thread's requests come from.
@@ -50,8 +54,8 @@ pub(crate) enum Mode {
 #[derive(Debug)]
 pub(crate) struct Open {
     schedule: Schedule,
-    /// When each of those that wait was due.
-    backlog: VecDeque<u64>,
+    /// When each of those that wait was due, and which it is.
+    backlog: VecDeque<(u64, Option<u32>)>,
     backlog_max: usize,
 }
 
@@ -100,11 +104,16 @@ impl Feed {
                     self.spent = true;
                     return None;
                 }
-                Some(Ticket { due: now, counted })
+                Some(Ticket {
+                    due: now,
+                    counted,
+                    request: None,
+                })
             }
-            Mode::Open(open) => open.backlog.pop_front().map(|due| Ticket {
+            Mode::Open(open) => open.backlog.pop_front().map(|(due, request)| Ticket {
                 due,
                 counted: due >= self.measure_from,
+                request,
             }),
         }
     }
@@ -132,7 +141,7 @@ impl Feed {
                 return refused;
             }
             if open.backlog.len() < open.backlog_max {
-                open.backlog.push_back(due);
+                open.backlog.push_back((due, open.schedule.request()));
             } else {
                 refused += u64::from(counted);
             }
@@ -183,7 +192,8 @@ impl Feed {
             return Vec::new();
         };
         let from = self.measure_from;
-        open.backlog.drain(..).filter(|due| *due >= from).collect()
+        let due = open.backlog.drain(..).map(|(due, _)| due);
+        due.filter(|due| *due >= from).collect()
     }
 }
 

@@ -11,6 +11,7 @@ mod target;
 use std::{
     net::IpAddr,
     num::{NonZeroU32, NonZeroU64, NonZeroUsize},
+    sync::Arc,
     time::Duration,
 };
 
@@ -29,6 +30,10 @@ pub struct Plan {
     pub targets: Vec<Target>,
     /// Who decides when a request is sent.
     pub pace: Pace,
+    /// Start times of an open loop that are given one by one, instead of drawn from its rate, which
+    /// only the warm-up has then. For one target without stages and without a number of requests;
+    /// the run ends with the last one.
+    pub replay: Option<Replay>,
     /// How the level of the pace changes during the run; empty: it stays. Without
     /// [`Stop::duration`] the run ends with its last stage.
     pub stages: Vec<Stage>,
@@ -79,10 +84,28 @@ pub enum Pace {
         /// Connections that carry them. A request that finds all of them busy waits; its latency
         /// counts from when it was due.
         connections: NonZeroUsize,
-        /// How many requests may wait per thread, at 8 bytes each; those beyond fail as
+        /// How many requests may wait per thread, at 16 bytes each; those beyond fail as
         /// [`Backlog`](crate::report::FailureKind::Backlog). The command line's default is 2^20.
         backlog: NonZeroUsize,
     },
+}
+
+/// Requests at times of their own, such as those of a log.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// By time.
+    pub arrivals: Arc<[Arrival]>,
+    /// How long all of it lasts, from the beginning on: rates are over this.
+    pub span: Duration,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Nanoseconds after the beginning.
+    pub at_ns: u64,
+    /// Which of the target's requests, from 0.
+    pub request: u32,
 }
 
 /// How the requests of an open loop lie in time.
@@ -232,6 +255,14 @@ pub enum Samples {
     None,
     /// The first so many answered requests of the whole run, at 40 bytes each.
     First(NonZeroUsize),
+}
+
+impl Replay {
+    /// How many requests are due within `time` after the beginning.
+    pub(crate) fn due_within(&self, time: Duration) -> usize {
+        let is_due = |arrival: &Arrival| u128::from(arrival.at_ns) < time.as_nanos();
+        self.arrivals.partition_point(is_due)
+    }
 }
 
 impl Pace {

@@ -22,7 +22,7 @@ use self::{controller::Controller, lent::Lent, scheduling::Scheduling, slot::Slo
 use crate::{
     board::Board,
     clock::{NEVER, after, nanos},
-    pace::{self, Feed, Level, Mode, Open, Schedule},
+    pace::{self, Feed, Level, Listed, Mode, Open, Schedule},
     plan::{Pace, Plan},
     record::Record,
     report::{ConnectionCounts, Ending, ThreadUse, Unfinished},
@@ -292,10 +292,17 @@ impl Worker {
             (None, true) => NEVER,
             (None, false) => after(now, Some(plan.stages.iter().map(|s| s.duration).sum())),
         };
-        let schedule = self
-            .timer
-            .is_some()
-            .then(|| schedule(plan, self.part, &self.level, now));
+        let schedule = match &plan.replay {
+            Some(replay) => {
+                let (index, threads) = (self.part.index, board.lines.len());
+                let arrivals = replay.arrivals.clone();
+                Some(Schedule::Listed(Listed::new(arrivals, index, threads, now)))
+            }
+            None => self
+                .timer
+                .is_some()
+                .then(|| schedule(plan, self.part, &self.level, now)),
+        };
         self.lent.feed.measure(now, self.until, schedule);
         let samples = match plan.samples {
             crate::plan::Samples::None => 0,
@@ -308,7 +315,11 @@ impl Worker {
                 self.until
                     .min(planned.map_or(NEVER, |time| after(now, Some(time))))
             }
-            _ => self.until,
+            _ => {
+                let replayed = plan.replay.as_ref();
+                let planned = replayed.map_or(NEVER, |replay| after(now, Some(replay.span)));
+                self.until.min(planned)
+            }
         };
         self.lent.busy = 0;
         self.lent.span = (now, self.until);

@@ -16,6 +16,7 @@ mod page;
 mod plan;
 mod progress;
 mod refusal;
+mod replay;
 mod schedstat;
 mod target;
 mod typed;
@@ -191,6 +192,9 @@ fn load(name: &str, typed: &Typed) -> Result<ExitCode, Failure> {
             output::begin(typed, &prepared, false)?;
         }
         return refuse(name, typed.mode, &Refusal::Source(source.clone()));
+    }
+    if let Some(log) = &prepared.replayed {
+        writeln!(io::stderr(), "{}", log.summary())?;
     }
     output::check_files(typed)?;
     let interrupted = catch_interrupts(typed.mode)?;

@@ -16,6 +16,7 @@ mod bench;
 mod bench_gate;
 mod bench_knee;
 mod bench_page;
+mod bench_replay;
 mod bench_report;
 mod bench_versus;
 mod bodies;

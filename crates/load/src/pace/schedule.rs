@@ -1,15 +1,22 @@
-//! The intended start times of an open loop, one after the other.
+//! The intended start times of an open loop, one after the other: drawn from a rate, or listed.
 //!
 //! Each thread has a schedule of its own with its share of the rate: shares of Poisson arrivals are
 //! Poisson arrivals again, and constant ones begin at a random phase, so that threads do not beat in
 //! time.
 
-use super::Level;
+use super::{Level, Listed};
 use crate::{clock::NEVER, plan::Arrivals};
 
 /// When requests are due.
 #[derive(Debug)]
-pub(crate) struct Schedule {
+pub(crate) enum Schedule {
+    Drawn(Drawn),
+    Listed(Listed),
+}
+
+/// Start times that come of a rate.
+#[derive(Debug)]
+pub(crate) struct Drawn {
     level: Level,
     /// The part of the level that is this thread's, 0 to 1.
     share: f64,
@@ -43,6 +50,42 @@ impl Schedule {
         random: fastrand::Rng,
         origin: u64,
     ) -> Self {
+        Self::Drawn(Drawn::new(level, share, arrivals, random, origin))
+    }
+
+    /// When the next request is due.
+    pub(crate) fn next(&self) -> u64 {
+        match self {
+            Self::Drawn(drawn) => drawn.next(),
+            Self::Listed(listed) => listed.next(),
+        }
+    }
+
+    /// Which of the target's requests is next, where the schedule says so.
+    pub(crate) fn request(&self) -> Option<u32> {
+        match self {
+            Self::Drawn(_) => None,
+            Self::Listed(listed) => Some(listed.request()),
+        }
+    }
+
+    /// Turns to the request after it.
+    pub(crate) fn advance(&mut self) {
+        match self {
+            Self::Drawn(drawn) => drawn.advance(),
+            Self::Listed(listed) => listed.advance(),
+        }
+    }
+}
+
+impl Drawn {
+    fn new(
+        level: Level,
+        share: f64,
+        arrivals: Arrivals,
+        random: fastrand::Rng,
+        origin: u64,
+    ) -> Self {
         let mut schedule = Self {
             level,
             share,
@@ -59,16 +102,14 @@ impl Schedule {
         schedule
     }
 
-    /// When the next request is due.
-    pub(crate) fn next(&self) -> u64 {
+    fn next(&self) -> u64 {
         self.at.map_or(NEVER, |at| {
             // Saturates, like the conversion.
             self.origin.saturating_add((at * 1e9) as u64)
         })
     }
 
-    /// Turns to the request after it.
-    pub(crate) fn advance(&mut self) {
+    fn advance(&mut self) {
         let gap = self.gap();
         self.go_on(gap);
     }

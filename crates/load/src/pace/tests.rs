@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::*;
 use crate::{
-    plan::{Arrivals, Stage},
+    plan::{Arrival, Arrivals, Stage},
     stop::Budget,
 };
 
@@ -38,6 +38,35 @@ fn take(schedule: &mut Schedule, count: usize) -> Vec<u64> {
         due
     };
     std::iter::repeat_with(next).take(count).collect()
+}
+
+/// Every request of a log is sent by one thread, at its time, and is the one of the log.
+#[test]
+fn listed_arrivals_are_divided_among_threads() {
+    let arrivals: Arc<[Arrival]> = (0..7_u32)
+        .map(|place| Arrival {
+            at_ns: u64::from(place / 2) * 10,
+            request: place + 100,
+        })
+        .collect();
+    let mut sent = Vec::new();
+    for thread in 0..3 {
+        let listed = Listed::new(arrivals.clone(), thread, 3, 1000);
+        let mut feed = open(Schedule::Listed(listed), 10, None);
+        assert_eq!(feed.next_due(), 1000 + arrivals[thread].at_ns);
+        assert_eq!(feed.collect_due(2000), 0);
+        assert_eq!(feed.next_due(), NEVER);
+        while let Some(ticket) = feed.claim(0, 2000) {
+            assert!(ticket.counted);
+            sent.push((ticket.due, ticket.request));
+        }
+        assert!(feed.is_exhausted(2000));
+    }
+    sent.sort_unstable();
+    let expected = arrivals
+        .iter()
+        .map(|it| (1000 + it.at_ns, Some(it.request)));
+    assert_eq!(sent, expected.collect::<Vec<_>>());
 }
 
 #[test]
@@ -161,7 +190,8 @@ fn requests_of_the_warm_up_do_not_count() {
         feed.claim(0, 5),
         Some(Ticket {
             due: 5,
-            counted: false
+            counted: false,
+            request: None,
         })
     );
     feed.measure(10, NEVER, None);

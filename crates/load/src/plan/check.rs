@@ -3,7 +3,7 @@
 use catamaran_ajp::PacketSize;
 use thiserror::Error;
 
-use super::{Pace, Plan, Protocol, Request, Stage, Target};
+use super::{Pace, Plan, Protocol, Replay, Request, Stage, Target};
 
 /// Why a plan cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -29,6 +29,9 @@ pub enum PlanFault {
         /// Connections in the plan.
         connections: usize,
     },
+    /// A replay with what it does not go with, or of a request that is not there.
+    #[error("a replay needs an open loop, one target that has its requests, and no stages")]
+    Replay,
     /// Nothing ends the run.
     #[error("nothing ends the run: give a number of requests, a duration or stages")]
     Endless,
@@ -105,7 +108,9 @@ impl Plan {
             return Err(PlanFault::Rate);
         }
         let ends = self.stop.requests.is_some() || self.stop.duration.is_some();
-        if !ends && self.stages.is_empty() {
+        if let Some(replay) = &self.replay {
+            self.check_replay(replay)?;
+        } else if !ends && self.stages.is_empty() {
             return Err(PlanFault::Endless);
         }
         if self.connections.pipeline.get() > 1 && !self.connections.keep_alive {
@@ -118,6 +123,18 @@ impl Plan {
             self.check_target(number, target)?;
         }
         Ok(())
+    }
+
+    fn check_replay(&self, replay: &Replay) -> Result<(), PlanFault> {
+        let is_open = matches!(self.pace, Pace::Open { .. });
+        let requests = self.targets[0].requests.len();
+        let mut arrivals = replay.arrivals.iter();
+        let has_all = arrivals.all(|arrival| (arrival.request as usize) < requests);
+        let is_alone = self.stages.is_empty() && self.stop.requests.is_none();
+        match is_open && has_all && is_alone && self.targets.len() == 1 {
+            true => Ok(()),
+            false => Err(PlanFault::Replay),
+        }
     }
 
     fn check_stage(&self, number: usize, stage: &Stage) -> Result<(), PlanFault> {

@@ -291,7 +291,10 @@ fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     }
     if let Pace::Open { per_second, .. } = plan.pace {
         let seconds = report.elapsed.as_secs_f64();
-        let due = Level::new(per_second, &plan.stages).area(seconds);
+        let due = match &plan.replay {
+            Some(replay) => replay.due_within(report.elapsed) as f64,
+            None => Level::new(per_second, &plan.stages).area(seconds),
+        };
         let sent = report.in_span.sent as f64;
         // Poisson counts vary by their square root.
         if sent < due * RATE_MIN - 3.0 * due.sqrt() {

@@ -228,8 +228,9 @@ impl Slot {
             };
             self.first_begun.get_or_insert(lent.now);
             let requests = &lent.board.targets[self.target].requests;
+            let place = ticket.request.map_or(self.turn, |request| request as usize);
             let flight = Flight {
-                place: requests[self.turn].number as u32,
+                place: requests[place].number as u32,
                 due: ticket.due,
                 begun: lent.now,
                 counted: ticket.counted,

@@ -27,6 +27,7 @@ pub(crate) fn plan(address: &Address) -> Plan {
             requests: vec![Request::get("/", HttpVersion::Http11).header("Host", "test")],
         }],
         pace: closed(1),
+        replay: None,
         stages: Vec::new(),
         stop: requests(1),
         warm_up: WarmUp::None,

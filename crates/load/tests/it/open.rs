@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use catamaran_load::{
-    plan::{Plan, Stop},
+    plan::{Arrival, HttpVersion, Plan, PlanFault, Replay, Request, Stop},
     report::{Ending, FailureKind},
+    start,
 };
 use catamaran_testkit::{Peer, Script};
 
@@ -97,4 +98,44 @@ fn connections_closed_between_requests_are_replaced() {
     let reset = report.failures.of(FailureKind::Reset);
     assert_eq!(report.counts.ok + reset, 40, "{:?}", report.failures);
     assert_eq!(report.counts.ok, server.requests());
+}
+
+/// Ten requests of two kinds, the last one due after 90 ms of 100.
+fn replay() -> Replay {
+    let arrival = |place: u32| Arrival {
+        at_ns: u64::from(place) * 10_000_000,
+        request: u32::from(place > 6),
+    };
+    Replay {
+        arrivals: (0..10).map(arrival).collect(),
+        span: Duration::from_millis(100),
+    }
+}
+
+#[test]
+fn a_replay_sends_each_request_of_its_list() {
+    let peer = Server::start(KEPT, u64::MAX);
+    let mut plan = Plan {
+        pace: open(100.0, 4, 1000),
+        threads: 2.try_into().unwrap(),
+        replay: Some(replay()),
+        ..plan(&peer.address())
+    };
+    plan.stop.requests = None;
+    let other = Request::get("/other", HttpVersion::Http11);
+    let fault = start(plan.clone()).err();
+    assert_eq!(
+        fault,
+        Some(PlanFault::Replay),
+        "the second request is missing"
+    );
+    plan.targets[0].requests.push(other);
+    let report = run(plan);
+    assert_eq!(report.counts.started, 10);
+    assert_eq!(
+        report.latency.corrected.as_ref().map(|it| it.count()),
+        Some(10)
+    );
+    assert!(report.elapsed >= Duration::from_millis(100));
+    assert_eq!(peer.requests(), 10);
 }

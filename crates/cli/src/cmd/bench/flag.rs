@@ -69,6 +69,9 @@ pub(super) enum Id {
     Threads,
     Spacing,
     Urls,
+    Replay,
+    Speed,
+    ReplayMethods,
     Seed,
     Versus,
     Method,
@@ -176,7 +179,7 @@ use Group::{Checks, Connection, Load, Output, Request, Tls};
 use Value::{Attached, Needed, No};
 
 #[rustfmt::skip]
-pub(super) static FLAGS: [Flag; 64] = [
+pub(super) static FLAGS: [Flag; 67] = [
     flag(Id::Requests, Some('n'), "requests", Needed("N"),
         (Load, "Requests in all, such as 1000 or 100k [default: as many as 10 s take]")),
     flag(Id::Concurrency, Some('c'), "concurrency", Needed("N"),
@@ -211,6 +214,13 @@ pub(super) static FLAGS: [Flag; 64] = [
         (Load, "Time between the first connects of two clients")),
     flag(Id::Urls, None, "urls", Needed("FILE"),
         (Load, "More URLs, one a line, asked for in turn; - is standard input")),
+    flag(Id::Replay, None, "replay", Needed("LOG"),
+        (Load, "Send the GET and HEAD requests of an access log (combined or our JSON) to the URL's \
+                server, at the log's own times")),
+    flag(Id::Speed, None, "speed", Needed("FACTOR"),
+        (Load, "With --replay: such as 2x for twice as fast [default: 1x]")),
+    flag(Id::ReplayMethods, None, "replay-methods", Needed("LIST"),
+        (Load, "With --replay: the methods that are sent, without bodies [default: GET,HEAD]")),
     flag(Id::Seed, None, "seed", Needed("N"),
         (Load, "What the schedule's random numbers start from [default: 1]")),
     flag(Id::Versus, None, "versus", Needed("URL"),

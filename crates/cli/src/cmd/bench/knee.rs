@@ -86,6 +86,7 @@ fn refuse_what_does_not_go_with(typed: &Typed) -> Result<(), Refusal> {
         (!load.stages.is_empty(), "--stage"),
         (load.ramp.is_some(), "--ramp"),
         (typed.versus.is_some(), "--versus"),
+        (load.replay.is_some(), "--replay"),
         (output.csv.is_some(), "--csv"),
         (output.hdr.is_some(), "--hdr"),
         (output.gnuplot.is_some(), "-g"),

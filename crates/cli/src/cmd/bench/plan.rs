@@ -8,8 +8,8 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use catamaran_load::plan::{
-    Arrivals, Checks, ConnectPatience, Connections, Endpoint, LengthCheck, Pace, Plan, Request,
-    Resend, Samples, Stage, Stop, Target, Timeouts, WarmUp,
+    Arrivals, Checks, ConnectPatience, Connections, Endpoint, LengthCheck, Pace, Plan, Replay,
+    Request, Resend, Samples, Stage, Stop, Target, Timeouts, WarmUp,
 };
 use catamaran_load::render::Subject;
 
@@ -17,9 +17,10 @@ use super::getopt::Mode;
 use super::number::DURATION_MAX;
 use super::operand;
 use super::refusal::Refusal;
+use super::replay::{self, Log};
 use super::schedstat;
 use super::target;
-use super::typed::Typed;
+use super::typed::{self, Typed};
 use super::url::{self, Url};
 
 /// A run, ready to begin.
@@ -29,6 +30,8 @@ pub(super) struct Prepared {
     pub(super) subject: Subject,
     /// The proxy as ab's first line names it.
     pub(super) proxy: Option<(String, u16)>,
+    /// The log that is replayed.
+    pub(super) replayed: Option<Log>,
 }
 
 /// Puts together what was typed.
@@ -41,10 +44,15 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
     }
     let urls = urls(typed)?;
     let requests = requests(typed);
-    let targets = targets(typed, &urls)?;
-    let pace = pace(typed, requests, targets.len())?;
+    let mut targets = targets(typed, &urls)?;
+    let (replay, log) = replay(typed, &mut targets)?.unzip();
+    let pace = match &replay {
+        Some(replay) => replay_pace(typed, replay),
+        None => pace(typed, requests, targets.len())?,
+    };
     let threads = threads(typed, pace.connections());
     let plan = Plan {
+        replay,
         stages: stages(typed, &pace)?,
         stop: stop(typed, requests),
         warm_up: warm_up(typed)?,
@@ -69,8 +77,54 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
     Ok(Prepared {
         subject: subject(typed, &urls, &plan),
         proxy: typed.request.proxy.clone(),
+        replayed: log,
         plan,
     })
+}
+
+/// The log of `--replay`, whose requests take the place of the target's.
+fn replay(typed: &Typed, targets: &mut [Target]) -> Result<Option<(Replay, Log)>, Refusal> {
+    let load = &typed.load;
+    let Some(path) = &load.replay else {
+        return match (load.speed, &load.replay_methods) {
+            (Some(_), _) => Err(Refusal::NeedsReplay("--speed")),
+            (_, Some(_)) => Err(Refusal::NeedsReplay("--replay-methods")),
+            _ => Ok(None),
+        };
+    };
+    for (is_there, flag) in [
+        (load.requests.is_some(), "-n"),
+        (load.rate.is_some(), "--rate"),
+        (load.arrivals.is_some(), "--arrivals"),
+        (!load.stages.is_empty(), "--stage"),
+        (load.ramp.is_some(), "--ramp"),
+        (typed.request.body.is_some(), "a method or body"),
+        (typed.request.method.is_some(), "-m"),
+        (typed.urls.len() > 1, "more than one URL"),
+    ] {
+        if is_there {
+            return Err(Refusal::NotWithReplay(flag));
+        }
+    }
+    let default = || REPLAY_METHODS.map(str::to_owned).to_vec();
+    let methods = load.replay_methods.clone().unwrap_or_else(default);
+    let log = replay::read(&typed::file(path)?, &methods);
+    let target = &mut targets[0];
+    let replayed = log.replay(load.speed.unwrap_or(1.0), &target.requests[0]);
+    let (replay, requests) = replayed.ok_or_else(|| Refusal::EmptyReplay(path.clone()))?;
+    target.requests = requests;
+    Ok(Some((replay, log)))
+}
+
+/// The rate is the mean of the log, which the warm-up has.
+fn replay_pace(typed: &Typed, replay: &Replay) -> Pace {
+    let connections = typed.load.concurrency.unwrap_or(OPEN_CONNECTIONS).max(1);
+    Pace::Open {
+        per_second: replay.arrivals.len() as f64 / replay.span.as_secs_f64(),
+        arrivals: Arrivals::Poisson,
+        connections: non_zero(connections),
+        backlog: non_zero(BACKLOG),
+    }
 }
 
 fn warm_up(typed: &Typed) -> Result<WarmUp, Refusal> {
@@ -110,7 +164,7 @@ fn requests(typed: &Typed) -> Option<u64> {
 /// How long, if that is to end the run. Outside ab mode every run ends without being told.
 fn duration(typed: &Typed, requests: Option<u64>) -> Option<Duration> {
     let load = &typed.load;
-    let is_ended = requests.is_some() || !load.stages.is_empty();
+    let is_ended = requests.is_some() || !load.stages.is_empty() || load.replay.is_some();
     let default = (!is_ended).then(|| DURATION + load.ramp.unwrap_or_default());
     load.duration.or(default)
 }
@@ -306,6 +360,9 @@ fn non_zero(number: u64) -> NonZeroUsize {
     let number = usize::try_from(number).unwrap_or(usize::MAX);
     NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN)
 }
+
+/// What is replayed, if nobody says: what changes nothing.
+const REPLAY_METHODS: [&str; 2] = ["GET", "HEAD"];
 
 /// How long a run is, if nobody says.
 const DURATION: Duration = Duration::from_secs(10);

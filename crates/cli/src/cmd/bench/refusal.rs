@@ -59,6 +59,12 @@ pub(super) enum Refusal {
     Condition { text: String, fault: ConditionFault },
     #[error("bench knee chooses the rates by itself: it does not go with {0}")]
     NotWithKnee(&'static str),
+    #[error("--replay takes its requests and times from the log: it does not go with {0}")]
+    NotWithReplay(&'static str),
+    #[error("{0} goes with --replay only")]
+    NeedsReplay(&'static str),
+    #[error("{0} has no request to send: it has no line with one of the methods asked for")]
+    EmptyReplay(String),
     #[error("--rate-max goes with bench knee only")]
     NeedsKnee,
     #[error("--versus compares for a --duration with -c or --rate: it does not go with {0}")]

@@ -20,6 +20,7 @@ use super::getopt::{Line, Mode, Part};
 use super::number;
 use super::operand::Operand;
 use super::refusal::{Body, CONCURRENCY_MAX, Refusal};
+use super::replay;
 
 /// A command line, read.
 #[derive(Debug)]
@@ -52,6 +53,9 @@ pub(super) struct Load {
     duration_by: Option<Id>,
     pub(super) rate: Option<f64>,
     pub(super) rate_max: Option<f64>,
+    pub(super) replay: Option<String>,
+    pub(super) speed: Option<f64>,
+    pub(super) replay_methods: Option<Vec<String>>,
     pub(super) arrivals: Option<Arrivals>,
     pub(super) ramp: Option<Duration>,
     pub(super) stages: Vec<Stage>,
@@ -185,6 +189,9 @@ impl Typed {
                 duration_by: None,
                 rate: None,
                 rate_max: None,
+                replay: None,
+                speed: None,
+                replay_methods: None,
                 arrivals: None,
                 ramp: None,
                 stages: Vec::new(),
@@ -276,6 +283,14 @@ impl Typed {
             Id::Threads => load.threads = Some(number("a number of threads")?),
             Id::Spacing => load.spacing = Duration::from_millis(number("milliseconds")?),
             Id::Urls => self.urls.extend(urls_in(text)?),
+            Id::Replay => load.replay = owned(),
+            Id::Speed => {
+                let speed = replay::speed(text);
+                load.speed = Some(speed.ok_or_else(|| bad("a factor such as 2x or 0.5x"))?);
+            }
+            Id::ReplayMethods => {
+                load.replay_methods = Some(text.split(',').map(str::to_owned).collect());
+            }
             Id::Seed => load.seed = number("a number")?,
             Id::Method => request.method = owned(),
             Id::Head => request.choose(Body::Head, mode)?,
@@ -429,7 +444,7 @@ fn number_of(mode: Mode, text: &str) -> Option<u64> {
     }
 }
 
-fn file(path: &str) -> Result<Vec<u8>, Refusal> {
+pub(super) fn file(path: &str) -> Result<Vec<u8>, Refusal> {
     fs::read(path).map_err(|error| Refusal::File {
         path: path.to_owned(),
         reason: reason(&error),

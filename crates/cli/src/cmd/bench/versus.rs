@@ -84,6 +84,7 @@ fn refuse_what_does_not_go_with(typed: &Typed) -> Result<(), Refusal> {
         (load.requests.is_some(), "-n"),
         (!load.stages.is_empty(), "--stage"),
         (load.ramp.is_some(), "--ramp"),
+        (load.replay.is_some(), "--replay"),
         (load.warm_up != WarmUp::None, "--warmup"),
         (!typed.gate.conditions.is_empty(), "--fail-if"),
         (output.csv.is_some(), "--csv"),
