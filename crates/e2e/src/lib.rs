@@ -11,6 +11,7 @@ mod container;
 mod front;
 mod httpd;
 mod nginx;
+mod server;
 mod tomcat;
 
 pub use app::App;

@@ -40,11 +40,12 @@ const ARROWS: &[Row] = &[
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
     Row { folder: "load", may_use: &["ajp", "http1", "stats", "chart", "units"] },
     Row { folder: "gauge", may_use: &[] },
-    Row { folder: "lab", may_use: &["gauge", "stats", "chart", "load"] },
+    Row { folder: "tier", may_use: &["gauge", "units"] },
+    Row { folder: "lab", may_use: &["gauge", "tier", "stats", "chart", "load"] },
     Row { folder: "config", may_use: &["front", "connector", "units"] },
     Row { folder: "cli", may_use: &["config", "front", "connector", "load", "lab", "units"] },
     Row { folder: "testkit", may_use: &[] },
-    Row { folder: "e2e", may_use: &["gauge", "testkit"] },
+    Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },
     Row { folder: "xtask", may_use: &["gauge"] },
 ];
 

@@ -1,0 +1,50 @@
+//! Starts servers that `tier` describes.
+//!
+//! They must be told a port, so each gets one on an address that only this process uses.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use catamaran_testkit::{Address, Deadline, Process, address};
+use catamaran_tier::{Place, builtin};
+
+/// Starts the target `name` with these settings, and waits until it accepts connections on its port
+/// `http`.
+///
+/// # Errors
+/// It is not installed, settings are wrong, or it did not start; the message has its log.
+pub(crate) fn start(name: &str, set: &[(&str, &str)]) -> anyhow::Result<(Process, SocketAddr)> {
+    let target = builtin(name).with_context(|| format!("there is no target {name}"))?;
+    let directory = tempfile::tempdir()?;
+    let address = address::unused()?;
+    let place = Place {
+        directory: directory.path(),
+        ports: &[("http", address)],
+    };
+    let server = target.render(&target.settings(set)?, &place)?;
+    for need in &server.needs {
+        let proof = need.proof.display();
+        ensure!(
+            need.proof.exists(),
+            "{proof} is missing: `cargo xtask test` installs {}",
+            need.package
+        );
+    }
+    for file in &server.files {
+        let path = directory.path().join(&file.path);
+        fs::create_dir_all(path.parent().unwrap_or_else(|| directory.path()))?;
+        fs::write(path, &file.text)?;
+    }
+    let (program, arguments) = server.command.split_first().context("an empty command")?;
+    let mut process = Process::spawn_in(Command::new(program).args(arguments), directory)?;
+    let listens = Address::from(address);
+    let ended = Deadline::default().poll(format!("{name} on {address}"), || {
+        let connected = listens.connect(Deadline::DEFAULT).is_ok();
+        let ended = !connected && !matches!(process.try_wait(), Ok(None));
+        (connected || ended).then_some(ended)
+    })?;
+    ensure!(!ended, "{name} did not start: {}", process.stderr());
+    Ok((process, address))
+}
