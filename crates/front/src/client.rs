@@ -28,10 +28,10 @@ use crate::config::ListenerConfig;
 use crate::exchange::scene::PeerFacts;
 use crate::listener::admission::Admitted;
 use crate::listener::{Incoming, Listener};
-use crate::worker::deadlines::{Tick, Watched};
+use crate::worker::deadlines::{Deadline, Tick};
 
 #[derive(Debug)]
-pub(crate) struct ClientConn {
+pub(crate) struct ClientConnection {
     stream: Stream,
     /// The client closed its sending side.
     half_closed: bool,
@@ -39,14 +39,14 @@ pub(crate) struct ClientConn {
     listener: Arc<Listener>,
     config: Arc<ListenerConfig>,
     /// What an exchange needs; an idle connection has none, for there are many of them.
-    talk: Option<Box<Talk>>,
+    active: Option<Box<Active>>,
     /// Given back last, when the socket is closed.
     _admitted: Admitted,
 }
 
 /// A connection on which something was received.
 #[derive(Debug)]
-struct Talk {
+struct Active {
     codec: Server,
     input: BytesMut,
     output: Output,
@@ -64,16 +64,16 @@ struct Talk {
 
 thread_local! {
     /// What connections that turned idle left for others.
-    static FREE: RefCell<FreeList<Box<Talk>>> = const { RefCell::new(FreeList::new()) };
+    static FREE: RefCell<FreeList<Box<Active>>> = const { RefCell::new(FreeList::new()) };
 }
 
-impl Talk {
+impl Active {
     /// A fresh one, in used memory if there is any.
     fn take(limits: &Limits) -> Box<Self> {
         match FREE.with_borrow_mut(FreeList::take) {
-            Some(mut talk) => {
-                talk.codec.reset(limits);
-                talk
+            Some(mut active) => {
+                active.codec.reset(limits);
+                active
             }
             None => Box::new(Self {
                 codec: Server::new(*limits),
@@ -139,7 +139,7 @@ impl ClientError {
     }
 }
 
-impl ClientConn {
+impl ClientConnection {
     /// A connection that a listener accepted.
     pub(crate) fn new(incoming: Incoming, listener: Arc<Listener>, admitted: Admitted) -> Self {
         Self {
@@ -151,7 +151,7 @@ impl ClientConn {
             },
             config: listener.config(),
             listener,
-            talk: None,
+            active: None,
             _admitted: admitted,
         }
     }
@@ -161,9 +161,10 @@ impl ClientConn {
         &self.config
     }
 
-    fn talk(&mut self) -> &mut Talk {
+    fn active(&mut self) -> &mut Active {
         let config = &self.config;
-        self.talk.get_or_insert_with(|| Talk::take(&config.limits))
+        self.active
+            .get_or_insert_with(|| Active::take(&config.limits))
     }
 
     /// Who the client is, as far as the connection tells.
@@ -197,32 +198,32 @@ impl ClientConn {
 
     /// Whether bytes were received that have not been looked at.
     pub(crate) fn has_input(&self) -> bool {
-        self.talk
+        self.active
             .as_ref()
-            .is_some_and(|talk| !talk.input.is_empty())
+            .is_some_and(|active| !active.input.is_empty())
     }
 
     /// The next thing the client said, from what was received so far.
     pub(crate) fn decode(&mut self) -> Result<Option<ServerEvent>, Fault> {
-        let talk = self.talk();
-        let event = talk.codec.receive(&mut talk.input)?;
+        let active = self.active();
+        let event = active.codec.receive(&mut active.input)?;
         if let Some(ServerEvent::Head(head)) = &event {
-            talk.is_http10 = head.version == Version::HTTP_10;
+            active.is_http10 = head.version == Version::HTTP_10;
         }
         Ok(event)
     }
 
     /// Takes back a request's head, for the next one to use its memory.
     pub(crate) fn recycle(&mut self, head: Box<RequestHead>) {
-        if let Some(talk) = &mut self.talk {
-            talk.codec.recycle(head);
+        if let Some(active) = &mut self.active {
+            active.codec.recycle(head);
         }
     }
 
     /// What the client's close means now: fine between requests, a fault within one.
     pub(crate) fn decode_eof(&mut self) -> Result<(), Fault> {
-        let talk = self.talk();
-        talk.codec.receive_eof(&talk.input)
+        let active = self.active();
+        active.codec.receive_eof(&active.input)
     }
 
     /// Reads once; 0 is the client's close.
@@ -231,14 +232,16 @@ impl ClientConn {
             return Poll::Ready(Ok(0));
         }
         let config = &self.config;
-        let talk = self.talk.get_or_insert_with(|| Talk::take(&config.limits));
-        buffers::make_room(&mut talk.input, talk.read_size);
-        let room = talk.input.capacity() - talk.input.len();
-        let read = ready!(self.stream.poll_read(cx, &mut talk.input))?;
+        let active = self
+            .active
+            .get_or_insert_with(|| Active::take(&config.limits));
+        buffers::make_room(&mut active.input, active.read_size);
+        let room = active.input.capacity() - active.input.len();
+        let read = ready!(self.stream.poll_read(cx, &mut active.input))?;
         if read == 0 {
             self.half_closed = true;
         } else if read == room {
-            talk.read_size = (talk.read_size * 2).min(READ_MAX);
+            active.read_size = (active.read_size * 2).min(READ_MAX);
         }
         Poll::Ready(Ok(read))
     }
@@ -249,8 +252,8 @@ impl ClientConn {
         cx: &mut Context<'_>,
     ) -> Poll<Result<BodyPart, ClientError>> {
         loop {
-            let talk = self.talk();
-            let received = talk.codec.receive(&mut talk.input);
+            let active = self.active();
+            let received = active.codec.receive(&mut active.input);
             match received.map_err(ClientError::Fault)? {
                 Some(ServerEvent::Body(data)) => return Poll::Ready(Ok(BodyPart::Data(data))),
                 Some(ServerEvent::BodyEnd) => return Poll::Ready(Ok(BodyPart::End)),
@@ -298,117 +301,124 @@ impl ClientConn {
     /// Whether what the client sends now belongs to further requests, and there is room for it.
     fn takes_more_requests(&mut self) -> bool {
         let half_closed = self.half_closed;
-        let talk = self.talk();
-        !half_closed && talk.codec.request_body_done() && talk.input.len() < PIPELINE_MAX
+        let active = self.active();
+        !half_closed && active.codec.request_body_done() && active.input.len() < PIPELINE_MAX
     }
 
     /// Whether the client can tell by itself that it was given the whole response, so that it may
     /// leave now.
     pub(crate) fn has_response(&self) -> bool {
-        self.talk
+        self.active
             .as_ref()
-            .is_some_and(|talk| talk.codec.is_response_whole())
+            .is_some_and(|active| active.codec.is_response_whole())
     }
 
     /// Keeps an exchange that the client did not wait for until its connection is closed.
     pub(crate) fn leave_behind(&mut self, lease: Lease) {
-        self.talk().abandoned = Some(lease);
+        self.active().abandoned = Some(lease);
     }
 
     /// The exchange that the client did not wait for.
     pub(crate) fn take_abandoned(&mut self) -> Option<Lease> {
-        self.talk.as_mut()?.abandoned.take()
+        self.active.as_mut()?.abandoned.take()
     }
 
     /// Says that the body may come (RFC 9110, section 10.1.1).
     pub(crate) fn send_continue(&mut self) {
-        let talk = self.talk();
-        talk.codec.send_continue(talk.output.staging());
+        let active = self.active();
+        active.codec.send_continue(active.output.staging());
     }
 
     /// Passes an interim response on.
     pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &HeaderMap) {
-        let talk = self.talk();
-        talk.codec
-            .send_interim(status, headers, talk.output.staging());
+        let active = self.active();
+        active
+            .codec
+            .send_interim(status, headers, active.output.staging());
     }
 
     pub(crate) fn send_head(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
         // A drain may have begun since the request came: the client must not send another.
         let draining = self.listener.drain().has_begun();
-        let talk = self.talk();
+        let active = self.active();
         if draining {
-            talk.codec.close_after();
+            active.codec.close_after();
         }
-        talk.sent = 0;
-        talk.close_delimited = talk.is_http10 && head.body == BodyLength::Unknown;
-        talk.codec.send_head(head, talk.output.staging())
+        active.sent = 0;
+        active.close_delimited = active.is_http10 && head.body == BodyLength::Unknown;
+        active.codec.send_head(head, active.output.staging())
     }
 
     /// Hands over some of the response's body. What the response may not have (to HEAD, or beyond
     /// its length) is left out.
     pub(crate) fn send_data(&mut self, mut data: Bytes) {
-        let talk = self.talk();
-        let taken = talk.codec.begin_data(data.len(), talk.output.staging());
+        let active = self.active();
+        let taken = active.codec.begin_data(data.len(), active.output.staging());
         data.truncate(taken);
-        talk.sent += taken as u64;
-        talk.output.push(data);
-        talk.codec.finish_data(talk.output.staging());
+        active.sent += taken as u64;
+        active.output.push(data);
+        active.codec.finish_data(active.output.staging());
     }
 
     /// Ends the response. An error means that it is shorter than announced: cut the connection.
     pub(crate) fn send_end(&mut self) -> Result<(), BodyError> {
-        let talk = self.talk();
-        talk.codec.send_end(talk.output.staging())
+        let active = self.active();
+        active.codec.send_end(active.output.staging())
     }
 
     /// Bytes of the current response's body handed over.
     pub(crate) fn sent(&self) -> u64 {
-        self.talk.as_ref().map_or(0, |talk| talk.sent)
+        self.active.as_ref().map_or(0, |active| active.sent)
     }
 
     /// The next response's head says that the connection is closed after it.
     pub(crate) fn close_after(&mut self) {
-        self.talk().codec.close_after();
+        self.active().codec.close_after();
     }
 
     /// Whether another request may follow on this connection.
     pub(crate) fn can_reuse(&self) -> bool {
-        self.talk.as_ref().is_none_or(|talk| talk.codec.can_reuse())
+        self.active
+            .as_ref()
+            .is_none_or(|active| active.codec.can_reuse())
     }
 
     /// Whether no further request can follow, whatever becomes of this one's body.
     pub(crate) fn is_last(&self) -> bool {
-        self.talk.as_ref().is_some_and(|talk| talk.codec.is_last())
+        self.active
+            .as_ref()
+            .is_some_and(|active| active.codec.is_last())
     }
 
     /// Whether the request's body was received to its end.
     pub(crate) fn request_body_done(&self) -> bool {
-        let talk = self.talk.as_ref();
-        talk.is_none_or(|talk| talk.codec.request_body_done())
+        let active = self.active.as_ref();
+        active.is_none_or(|active| active.codec.request_body_done())
     }
 
     /// Whether enough waits to be written that nothing should be added.
     pub(crate) fn is_full(&self) -> bool {
-        self.talk.as_ref().is_some_and(|talk| talk.output.is_full())
+        self.active
+            .as_ref()
+            .is_some_and(|active| active.output.is_full())
     }
 
     /// Bytes not yet written.
     pub(crate) fn unwritten(&self) -> usize {
-        self.talk.as_ref().map_or(0, |talk| talk.output.len())
+        self.active.as_ref().map_or(0, |active| active.output.len())
     }
 
     /// Writes what was handed over; ready when all of it is written.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        match &mut self.talk {
-            Some(talk) => talk.output.poll_write(cx, &mut self.stream),
+        match &mut self.active {
+            Some(active) => active.output.poll_write(cx, &mut self.stream),
             None => Poll::Ready(Ok(0)),
         }
     }
 
     /// Sends what was handed over of a response that will not be completed, and makes its end
     /// visible: by framing, and by a reset where the client knows the end only by the close.
-    pub(crate) async fn give_up(&mut self, deadline: &Watched, limit: Duration) {
+    pub(crate) async fn give_up(&mut self, deadline: &Deadline, limit: Duration) {
         let end = deadline.now() + limit;
         deadline.set(end);
         std::future::poll_fn(|cx| match self.poll_write(cx) {
@@ -418,15 +428,15 @@ impl ClientConn {
             Poll::Pending => Poll::Pending,
         })
         .await;
-        if self.talk().close_delimited {
+        if self.active().close_delimited {
             self.stream.reset_on_close();
         }
     }
 
     /// Lets go of all memory that an idle connection does not need.
     pub(crate) fn release_buffers(&mut self) {
-        if let Some(talk) = self.talk.take() {
-            talk.give();
+        if let Some(active) = self.active.take() {
+            active.give();
         }
     }
 
@@ -440,7 +450,7 @@ impl ClientConn {
 
     /// Forgets what was received and not looked at.
     pub(crate) fn discard_input(&mut self) {
-        self.talk().input.clear();
+        self.active().input.clear();
     }
 }
 

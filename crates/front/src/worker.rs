@@ -18,7 +18,7 @@ use crate::listener::admission::{Admission, Shedding};
 use crate::listener::drain::Drain;
 use crate::site::Site;
 use crate::worker::counters::{Counters, Reason, WorkerCounters};
-use crate::worker::deadlines::{Tick, Watch};
+use crate::worker::deadlines::{Deadlines, Tick};
 
 /// What all workers share.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
 pub(crate) struct Worker {
     index: usize,
     ids: RequestIds,
-    watch: Arc<Watch>,
+    deadlines: Arc<Deadlines>,
     shedding: Shedding,
     shared: Arc<Shared>,
 }
@@ -47,7 +47,7 @@ impl Worker {
         Self {
             index,
             ids: RequestIds::new(),
-            watch: Watch::new(shared.began),
+            deadlines: Deadlines::new(shared.began),
             shedding: Shedding::default(),
             shared,
         }
@@ -90,8 +90,8 @@ impl Worker {
     }
 
     /// The deadlines of its connections.
-    pub(crate) fn watch(&self) -> &Arc<Watch> {
-        &self.watch
+    pub(crate) fn deadlines(&self) -> &Arc<Deadlines> {
+        &self.deadlines
     }
 
     /// Whether a client that has been idle since then must make room for others.
@@ -101,7 +101,7 @@ impl Worker {
 
     /// Closes clients that have been idle for some time.
     pub(crate) fn shed_idle(&self) {
-        self.shedding.begin(self.watch.now());
-        self.watch.wake_all();
+        self.shedding.begin(self.deadlines.now());
+        self.deadlines.wake_all();
     }
 }

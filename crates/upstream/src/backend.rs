@@ -9,12 +9,12 @@ use tokio::time::{Instant, timeout};
 
 use crate::cap::{Cap, Grant, Permit, Place, QueueFull};
 use crate::config::{BackendConfig, Protocol};
-use crate::conn::Conn;
+use crate::connection::Connection;
 use crate::dial::dial;
-use crate::drops::Drops;
 use crate::error::LeaseError;
 use crate::group::Group;
 use crate::health::SharedHealth;
+use crate::idle_closures::IdleClosures;
 use crate::lease::Lease;
 use crate::pool::Pool;
 use crate::settings::Settings;
@@ -30,15 +30,15 @@ pub struct Backend {
     group: ArcSwapOption<Group>,
     /// The generation of `settings`, for the end of each exchange.
     generation: AtomicU32,
-    cap: Arc<Cap<Box<Conn>>>,
-    pools: Box<[Pool<Box<Conn>>]>,
+    cap: Arc<Cap<Box<Connection>>>,
+    pools: Box<[Pool<Box<Connection>>]>,
     in_flight: AtomicUsize,
     abandoned: AtomicUsize,
     abandoned_total: AtomicU64,
     dialled: AtomicU64,
     reused: AtomicU64,
     stale: AtomicU64,
-    drops: Drops,
+    idle_closures: IdleClosures,
     health: SharedHealth,
     /// That its secret may be wrong was said.
     refusal_told: AtomicBool,
@@ -116,7 +116,7 @@ impl Backend {
             dialled: AtomicU64::new(0),
             reused: AtomicU64::new(0),
             stale: AtomicU64::new(0),
-            drops: Drops::default(),
+            idle_closures: IdleClosures::default(),
             retired: AtomicBool::new(false),
             generation: AtomicU32::new(0),
             settings: ArcSwap::new(Settings::new(config)),
@@ -264,7 +264,7 @@ impl Backend {
     async fn lease_slowly(
         self: &Arc<Self>,
         settings: &Settings,
-        unproved: Option<Box<Conn>>,
+        unproved: Option<Box<Connection>>,
         in_flight: InFlight,
         worker: usize,
     ) -> Result<Lease, LeaseError> {
@@ -287,7 +287,7 @@ impl Backend {
         worker: usize,
     ) -> Result<Lease, LeaseError> {
         match self.permit(settings, worker).await? {
-            Grant::Conn(conn) => Ok(Lease::new(conn, in_flight, worker, true)),
+            Grant::Connection(conn) => Ok(Lease::new(conn, in_flight, worker, true)),
             Grant::Permit(permit) => {
                 let began = Instant::now();
                 let dialled = self.dial(settings, permit).await;
@@ -305,7 +305,7 @@ impl Backend {
         worker: usize,
         reuse: Reuse,
         now: Instant,
-    ) -> Option<(Box<Conn>, bool)> {
+    ) -> Option<(Box<Connection>, bool)> {
         if reuse == Reuse::Never {
             return None;
         }
@@ -316,10 +316,10 @@ impl Backend {
             }
             if !conn.is_quiet(reuse) {
                 self.stale.fetch_add(1, Ordering::Relaxed);
-                self.drops.note(idle, now);
+                self.idle_closures.note(idle, now);
                 continue;
             }
-            if reuse == Reuse::Lasting && self.drops.threaten(idle, now) {
+            if reuse == Reuse::Lasting && self.idle_closures.threaten(idle, now) {
                 // A fresh one takes its place, or the pool would grow with each such request.
                 return None;
             }
@@ -337,7 +337,7 @@ impl Backend {
         &self,
         settings: &Settings,
         worker: usize,
-    ) -> Result<Grant<Box<Conn>>, LeaseError> {
+    ) -> Result<Grant<Box<Connection>>, LeaseError> {
         loop {
             if let Some(permit) = self.cap.try_permit() {
                 return Ok(Grant::Permit(permit));
@@ -372,11 +372,11 @@ impl Backend {
     async fn dial(
         &self,
         settings: &Settings,
-        permit: Permit<Box<Conn>>,
-    ) -> Result<Box<Conn>, LeaseError> {
+        permit: Permit<Box<Connection>>,
+    ) -> Result<Box<Connection>, LeaseError> {
         let stream = dial(&settings.address, settings.connect_timeout).await?;
         self.dialled.fetch_add(1, Ordering::Relaxed);
-        let conn = Conn::new(stream, settings, Some(permit));
+        let conn = Connection::new(stream, settings, Some(permit));
         let mut conn = Box::new(conn.of_generation(settings.generation()));
         if settings.ajp.ping_fresh && !ping(&mut conn, settings).await {
             return Err(LeaseError::Ping);
@@ -385,12 +385,12 @@ impl Backend {
     }
 
     /// Whether the connection is bound to settings that are no longer in force.
-    fn is_outdated(&self, conn: &Conn) -> bool {
+    fn is_outdated(&self, conn: &Connection) -> bool {
         conn.generation() != self.generation.load(Ordering::Relaxed)
     }
 
     /// Takes a finished connection back, or closes it.
-    pub(crate) fn restore(&self, mut conn: Box<Conn>, worker: usize, now: Instant) {
+    pub(crate) fn restore(&self, mut conn: Box<Connection>, worker: usize, now: Instant) {
         if !conn.settle() || self.is_outdated(&conn) {
             return;
         }
@@ -479,7 +479,7 @@ impl Drop for InFlight {
 }
 
 /// Asks CPING and waits for the answer as long as the settings allow.
-pub(crate) async fn ping(conn: &mut Conn, config: &BackendConfig) -> bool {
+pub(crate) async fn ping(conn: &mut Connection, config: &BackendConfig) -> bool {
     let limit = config.ajp.ping_timeout;
     timeout(limit, conn.ping()).await.unwrap_or(false)
 }

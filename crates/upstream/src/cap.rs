@@ -47,7 +47,7 @@ pub(crate) enum Grant<C> {
     /// Leave to dial.
     Permit(Permit<C>),
     /// A connection another exchange has just finished with, on the same worker.
-    Conn(C),
+    Connection(C),
 }
 
 /// The right to hold one connection open; dropping it passes the right on.
@@ -174,12 +174,12 @@ impl<C> Cap<C> {
                 drop(conn);
                 return None;
             }
-            match waiter.grant.send(Grant::Conn(conn)) {
+            match waiter.grant.send(Grant::Connection(conn)) {
                 Ok(()) => {
                     self.publish(&state);
                     return None;
                 }
-                Err(Grant::Conn(refused)) => conn = refused,
+                Err(Grant::Connection(refused)) => conn = refused,
                 Err(Grant::Permit(_)) => return None,
             }
         }
@@ -212,7 +212,7 @@ impl<C> Cap<C> {
                 }
                 // That one left the queue; the right stays here.
                 Err(Grant::Permit(mut permit)) => permit.cap = None,
-                Err(Grant::Conn(_)) => {}
+                Err(Grant::Connection(_)) => {}
             }
         }
         state.open -= 1;

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::backend::{Backend, ping};
 use crate::config::Protocol;
-use crate::conn::Conn;
+use crate::connection::Connection;
 use crate::dial::dial;
 use crate::error::{Culprit, LeaseError};
 
@@ -110,7 +110,7 @@ impl Backend {
             return Outcome::Connected;
         }
         // Beyond the cap, by this one connection: a backend may be silent because all are in use.
-        let mut conn = Conn::new(stream, config, None);
+        let mut conn = Connection::new(stream, config, None);
         match ping(&mut conn, config).await {
             true => Outcome::Answered,
             false => Outcome::Silent { excused: true },

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::backend::{Abandoned, Backend, InFlight};
 use crate::config::BackendConfig;
-use crate::conn::Conn;
+use crate::connection::Connection;
 use crate::error::{Error, RequestError};
 use crate::request::Request;
 use crate::wire::Event;
@@ -18,14 +18,19 @@ use catamaran_transport::ByteQueue;
 /// connection back; dropping the lease closes it.
 #[derive(Debug)]
 pub struct Lease {
-    conn: Box<Conn>,
+    conn: Box<Connection>,
     in_flight: InFlight,
     worker: usize,
     reused: bool,
 }
 
 impl Lease {
-    pub(crate) fn new(conn: Box<Conn>, in_flight: InFlight, worker: usize, reused: bool) -> Self {
+    pub(crate) fn new(
+        conn: Box<Connection>,
+        in_flight: InFlight,
+        worker: usize,
+        reused: bool,
+    ) -> Self {
         Self {
             conn,
             in_flight,

@@ -47,12 +47,12 @@
 mod backend;
 mod cap;
 pub mod config;
-mod conn;
+mod connection;
 mod dial;
-mod drops;
 mod error;
 mod group;
 mod health;
+mod idle_closures;
 mod keeper;
 mod lease;
 mod pool;

@@ -22,7 +22,7 @@ const QUEUE: usize = 5;
 const IDLE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-struct Conn {
+struct Connection {
     id: u64,
     worker: usize,
     /// Held for its drop.
@@ -30,11 +30,11 @@ struct Conn {
 }
 
 struct World {
-    cap: Arc<Cap<Conn>>,
-    pools: [Pool<Conn>; WORKERS],
+    cap: Arc<Cap<Connection>>,
+    pools: [Pool<Connection>; WORKERS],
     now: Instant,
     next_id: u64,
-    busy: Vec<Conn>,
+    busy: Vec<Connection>,
     /// In the order in which they joined the queue.
     waiting: VecDeque<Waiting>,
     /// Exchanges by their outcome.
@@ -43,7 +43,7 @@ struct World {
 
 struct Waiting {
     worker: usize,
-    granted: Queued<Conn>,
+    granted: Queued<Connection>,
 }
 
 impl World {
@@ -106,12 +106,12 @@ impl World {
         }
     }
 
-    fn open(&mut self, how: &'static str, worker: usize, permit: Permit<Conn>) {
+    fn open(&mut self, how: &'static str, worker: usize, permit: Permit<Connection>) {
         self.next_id += 1;
         let id = self.next_id;
         self.serve(
             how,
-            Conn {
+            Connection {
                 id,
                 worker,
                 _permit: permit,
@@ -119,7 +119,7 @@ impl World {
         );
     }
 
-    fn serve(&mut self, how: &'static str, conn: Conn) {
+    fn serve(&mut self, how: &'static str, conn: Connection) {
         self.note(how);
         self.busy.push(conn);
     }
@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    fn take_busy(&mut self, rng: &mut Rng) -> Option<Conn> {
+    fn take_busy(&mut self, rng: &mut Rng) -> Option<Connection> {
         (!self.busy.is_empty()).then(|| self.busy.swap_remove(rng.usize(..self.busy.len())))
     }
 
@@ -169,7 +169,7 @@ impl World {
             assert!(still.is_empty(), "somebody was served before his turn");
             match grant {
                 Grant::Permit(permit) => self.open("granted", waiting.worker, permit),
-                Grant::Conn(conn) => {
+                Grant::Connection(conn) => {
                     assert_eq!(
                         conn.worker, waiting.worker,
                         "sockets stay with their worker"

@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::task::coop::poll_proceed;
 
 use crate::client::pace::{Demand, Pace};
-use crate::client::{BodyPart, ClientConn};
+use crate::client::{BodyPart, ClientConnection};
 use crate::config::ListenerConfig;
 use crate::worker::Worker;
-use crate::worker::deadlines::Watched;
+use crate::worker::deadlines::Deadline;
 
 /// How much is read of a client at most, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,11 @@ struct Patience {
 
 /// Reads the rest of the request's body after a response. `true` if another request may follow on
 /// the connection; otherwise it is to be closed now.
-pub(crate) async fn settle(worker: &Worker, client: &mut ClientConn, deadline: &Watched) -> bool {
+pub(crate) async fn settle(
+    worker: &Worker,
+    client: &mut ClientConnection,
+    deadline: &Deadline,
+) -> bool {
     if client.request_body_done() {
         close(worker, client, deadline).await;
         return false;
@@ -48,37 +52,37 @@ pub(crate) async fn settle(worker: &Worker, client: &mut ClientConn, deadline: &
 }
 
 /// Ends a connection whose last request's head was refused. Where its body would end is not known.
-pub(crate) async fn refused(worker: &Worker, client: &mut ClientConn, deadline: &Watched) {
+pub(crate) async fn refused(worker: &Worker, client: &mut ClientConnection, deadline: &Deadline) {
     let patience = Patience::with_unknown(client.config());
     client.finish_sending().await;
     read((worker, deadline), client, patience, poll_bytes).await;
 }
 
 /// Ends a connection of which nothing more is expected, or whose client was too slow already.
-pub(crate) async fn close(worker: &Worker, client: &mut ClientConn, deadline: &Watched) {
+pub(crate) async fn close(worker: &Worker, client: &mut ClientConnection, deadline: &Deadline) {
     client.finish_sending().await;
     read((worker, deadline), client, Patience::SHORT, poll_bytes).await;
 }
 
 /// Reads until `next` yields no more, or the patience ends. `true` if there is no more.
 async fn read(
-    (worker, watched): (&Worker, &Watched),
-    client: &mut ClientConn,
+    (worker, wakes): (&Worker, &Deadline),
+    client: &mut ClientConnection,
     patience: Patience,
-    mut next: impl FnMut(&mut ClientConn, &mut Context<'_>) -> Poll<Option<usize>>,
+    mut next: impl FnMut(&mut ClientConnection, &mut Context<'_>) -> Poll<Option<usize>>,
 ) -> bool {
-    let since = watched.now();
+    let since = wakes.now();
     let end = since + patience.time;
     let mut pace = Pace::default();
     let mut left = patience.bytes;
     std::future::poll_fn(|cx| {
         loop {
-            let now = watched.now();
+            let now = wakes.now();
             let deadline = pace.wait(now, patience.demand).min(end);
             if now >= deadline || worker.sheds(since) {
                 return Poll::Ready(false);
             }
-            watched.set(deadline);
+            wakes.set(deadline);
             // A client that sends as fast as we read must not keep other tasks from running.
             let progress = ready!(poll_proceed(cx));
             let Some(len) = ready!(next(client, cx)) else {
@@ -96,7 +100,7 @@ async fn read(
 }
 
 /// The length of the body's next piece; `None` at its end, and if the client broke off.
-fn poll_body(client: &mut ClientConn, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+fn poll_body(client: &mut ClientConnection, cx: &mut Context<'_>) -> Poll<Option<usize>> {
     let part = ready!(client.poll_body(cx));
     Poll::Ready(match part {
         Ok(BodyPart::Data(data)) => Some(data.len()),
@@ -105,7 +109,7 @@ fn poll_body(client: &mut ClientConn, cx: &mut Context<'_>) -> Poll<Option<usize
 }
 
 /// The number of bytes read, whatever they mean; `None` when the client has closed.
-fn poll_bytes(client: &mut ClientConn, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+fn poll_bytes(client: &mut ClientConnection, cx: &mut Context<'_>) -> Poll<Option<usize>> {
     client.discard_input();
     let read = ready!(client.poll_read(cx));
     Poll::Ready(read.ok().filter(|read| *read > 0))

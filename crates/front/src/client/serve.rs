@@ -15,7 +15,7 @@ use catamaran_message::RequestHead;
 use catamaran_upstream::Culprit;
 use http::StatusCode;
 
-use crate::client::ClientConn;
+use crate::client::ClientConnection;
 use crate::client::linger;
 use crate::config::ListenerConfig;
 use crate::exchange::downstream::Downstream;
@@ -23,7 +23,7 @@ use crate::exchange::failure::Failure;
 use crate::exchange::scene::Scene;
 use crate::exchange::{self, After};
 use crate::worker::Worker;
-use crate::worker::deadlines::Watched;
+use crate::worker::deadlines::Deadline;
 
 /// What waiting for a request led to.
 enum Next {
@@ -36,10 +36,10 @@ enum Next {
 /// Serves a client until its connection is closed.
 pub(crate) fn serve(
     worker: Arc<Worker>,
-    mut client: ClientConn,
+    mut client: ClientConnection,
 ) -> impl Future<Output = ()> + Send {
     let listener = Arc::clone(client.config());
-    let deadline = worker.watch().join();
+    let deadline = worker.deadlines().join();
     let mut served = 0;
     async move {
         deadline.attach().await;
@@ -86,8 +86,8 @@ pub(crate) fn serve(
 fn scene<'a>(
     worker: &'a Worker,
     listener: &'a ListenerConfig,
-    client: &ClientConn,
-    deadline: &'a Watched,
+    client: &ClientConnection,
+    deadline: &'a Deadline,
 ) -> Scene<'a> {
     Scene {
         worker,
@@ -98,12 +98,16 @@ fn scene<'a>(
 }
 
 /// Serves one request of an HTTP/1.x connection.
-async fn exchange_on(scene: Scene<'_>, client: &mut ClientConn, head: Box<RequestHead>) -> After {
+async fn exchange_on(
+    scene: Scene<'_>,
+    client: &mut ClientConnection,
+    head: Box<RequestHead>,
+) -> After {
     exchange::serve(scene, &mut Downstream::Http1(client), head).await
 }
 
 /// Answers what is no request, and closes.
-async fn refuse(scene: Scene<'_>, client: &mut ClientConn, failure: Failure) {
+async fn refuse(scene: Scene<'_>, client: &mut ClientConnection, failure: Failure) {
     let after = exchange::refuse(scene, &mut Downstream::Http1(client), failure).await;
     match after {
         After::Done => linger::refused(scene.worker, client, scene.deadline).await,
@@ -114,7 +118,7 @@ async fn refuse(scene: Scene<'_>, client: &mut ClientConn, failure: Failure) {
 
 /// Closes at once. If the client left while a backend may be at work on its request, waits until
 /// that is done; a drain of the front does not wait for it.
-async fn cut(worker: Arc<Worker>, mut client: ClientConn) {
+async fn cut(worker: Arc<Worker>, mut client: ClientConnection) {
     let abandoned = client.take_abandoned();
     drop(client);
     if let Some(lease) = abandoned {
@@ -128,8 +132,8 @@ async fn cut(worker: Arc<Worker>, mut client: ClientConn) {
 /// Waits for the next request's first bytes. `false` if the connection is to be closed.
 fn idle(
     worker: &Worker,
-    client: &mut ClientConn,
-    deadline: &Watched,
+    client: &mut ClientConnection,
+    deadline: &Deadline,
     limit: Duration,
 ) -> impl Future<Output = bool> {
     let since = deadline.now();
@@ -152,8 +156,8 @@ fn idle(
 /// Reads a head; its deadline is absolute, so that dripping bytes do not extend it.
 fn next_request(
     listener: &ListenerConfig,
-    client: &mut ClientConn,
-    deadline: &Watched,
+    client: &mut ClientConnection,
+    deadline: &Deadline,
 ) -> impl Future<Output = Next> {
     let end = deadline.now() + listener.head_timeout;
     let mut undecoded = true;

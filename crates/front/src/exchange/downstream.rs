@@ -12,14 +12,14 @@ use catamaran_message::{RequestHead, Response};
 use catamaran_upstream::Lease;
 use http::{HeaderMap, StatusCode};
 
-use crate::client::{BodyPart, ClientConn, ClientError, ResponseError};
-use crate::worker::deadlines::{Tick, Watched};
+use crate::client::{BodyPart, ClientConnection, ClientError, ResponseError};
+use crate::worker::deadlines::{Deadline, Tick};
 
 /// Who asked, and is answered.
 #[derive(Debug)]
 pub(crate) enum Downstream<'c> {
     /// An HTTP/1.x connection, which carries one exchange at a time.
-    Http1(&'c mut ClientConn),
+    Http1(&'c mut ClientConnection),
 }
 
 impl Downstream<'_> {
@@ -40,7 +40,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Fails if the client has left; see [`ClientConn::poll_left`].
+    /// Fails if the client has left; see [`ClientConnection::poll_left`].
     pub(crate) fn poll_left(
         &mut self,
         cx: &mut Context<'_>,
@@ -134,7 +134,7 @@ impl Downstream<'_> {
 
     /// Sends what was handed over of a response that will not be completed, for so long, and makes
     /// visible that the rest is missing.
-    pub(crate) async fn cut(&mut self, deadline: &Watched, limit: Duration) {
+    pub(crate) async fn cut(&mut self, deadline: &Deadline, limit: Duration) {
         match self {
             Self::Http1(client) => client.give_up(deadline, limit).await,
         }

@@ -540,5 +540,5 @@ impl From<io::Error> for RelayError {
 /// How often is looked whether a suspect backend was put out.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
 
-/// How long a head may wait for its body: one tick of the watch.
+/// How long a head may wait for its body: one tick of the coarse clock.
 const HEAD_HOLD: Duration = Duration::from_millis(20);

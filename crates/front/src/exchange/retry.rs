@@ -6,7 +6,7 @@
 //! the body is no longer at hand.
 //!
 //! A POST is repeated in two cases only. No connection was had for it ([`Stage::NotSent`]), or it is
-//! proved that no byte of it reached the backend ([`Stage::Undelivered`]); `upstream::conn` has what
+//! proved that no byte of it reached the backend ([`Stage::Undelivered`]); `upstream::connection` has what
 //! counts as proof. That a POST seldom meets a connection that is about to be closed is the work of
 //! `Reuse::Lasting`, before it is sent.
 

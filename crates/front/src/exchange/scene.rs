@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::config::ListenerConfig;
 use crate::worker::Worker;
-use crate::worker::deadlines::{Tick, Watched};
+use crate::worker::deadlines::{Deadline, Tick};
 
 /// What an exchange may know of its surroundings, whichever protocol the request came by.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) listener: &'a ListenerConfig,
     /// Wakes the task that runs the exchange. It belongs to the exchange, since a connection may carry
     /// several at a time.
-    pub(crate) deadline: &'a Watched,
+    pub(crate) deadline: &'a Deadline,
     pub(crate) peer: PeerFacts,
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use crate::client::ClientConn;
+use crate::client::ClientConnection;
 use crate::client::serve;
 use crate::listener::descriptors::{Shortage, shortage};
 use crate::listener::drain::Ending;
@@ -79,7 +79,7 @@ impl Accepting {
             }
         }
         listener.drain().end_grace();
-        self.worker.watch().wake_all();
+        self.worker.deadlines().wake_all();
         if timeout_at(began + limit, self.finish()).await.is_err() {
             tracing::warn!(
                 worker = self.worker.index(),
@@ -141,7 +141,7 @@ impl Accepting {
             }
         };
         let listener = Arc::clone(&self.listener);
-        let client = ClientConn::new(incoming, listener, admitted);
+        let client = ClientConnection::new(incoming, listener, admitted);
         let serving = serve::serve(Arc::clone(worker), client);
         // tokio rounds a task up to a multiple of 128 bytes, and the allocator that to its next
         // power of two; with a box of its own the future takes no more than it needs.

@@ -32,7 +32,7 @@ impl Tick {
     /// A moment that never comes.
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
-    /// The moment the watch began.
+    /// The moment the clock began.
     #[cfg(test)]
     pub(crate) const START: Self = Self(0);
 
@@ -81,7 +81,7 @@ fn millis(duration: Duration) -> u64 {
 
 /// The deadlines of one worker's connections.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct Deadlines {
     began: Instant,
     now: AtomicU64,
     places: Mutex<Places>,
@@ -99,7 +99,7 @@ struct Entry {
     deadline: AtomicU64,
     /// When it is looked at, in units of [`PERIOD`]; never after its deadline's.
     listed: AtomicU32,
-    /// Its place in the watch.
+    /// Its place in the list.
     key: u32,
     /// Known once the task runs.
     waker: OnceLock<Waker>,
@@ -113,15 +113,15 @@ impl Entry {
     }
 }
 
-/// One connection's place in the watch; dropping it leaves.
+/// One connection's place in the list; dropping it leaves.
 #[derive(Debug)]
-pub(crate) struct Watched {
-    watch: Arc<Watch>,
+pub(crate) struct Deadline {
+    deadlines: Arc<Deadlines>,
     entry: Arc<Entry>,
 }
 
-impl Watch {
-    /// A watch whose clock counts from `began`.
+impl Deadlines {
+    /// Deadlines whose clock counts from `began`.
     pub(crate) fn new(began: Instant) -> Arc<Self> {
         Arc::new(Self {
             began,
@@ -130,8 +130,8 @@ impl Watch {
         })
     }
 
-    /// Takes a place, for a task that says who it is by [`Watched::attach`].
-    pub(crate) fn join(self: &Arc<Self>) -> Watched {
+    /// Takes a place, for a task that says who it is by [`Deadline::attach`].
+    pub(crate) fn join(self: &Arc<Self>) -> Deadline {
         let mut places = self.lock();
         let place = places.entries.vacant_entry();
         let key = u32::try_from(place.key()).expect("fewer connections than file descriptors");
@@ -142,8 +142,8 @@ impl Watch {
             waker: OnceLock::new(),
         });
         place.insert(Arc::clone(&entry));
-        Watched {
-            watch: Arc::clone(self),
+        Deadline {
+            deadlines: Arc::clone(self),
             entry,
         }
     }
@@ -239,7 +239,7 @@ impl Places {
     }
 }
 
-impl Watched {
+impl Deadline {
     /// Lets the task that awaits this be woken; it must stay the same.
     pub(crate) async fn attach(&self) {
         std::future::poll_fn(|cx| {
@@ -252,28 +252,28 @@ impl Watched {
 
     /// The coarse clock's time.
     pub(crate) fn now(&self) -> Tick {
-        self.watch.now()
+        self.deadlines.now()
     }
 
     /// The coarse clock's time, for those who know no ticks.
     pub(crate) fn instant(&self) -> Instant {
-        self.watch.began + Duration::from_millis(self.now().0)
+        self.deadlines.began + Duration::from_millis(self.now().0)
     }
 
     /// The task is woken once, at `deadline`, unless another is set before.
     pub(crate) fn set(&self, deadline: Tick) {
         self.entry.deadline.store(deadline.0, Ordering::Relaxed);
         if deadline.period() < self.entry.listed.load(Ordering::Relaxed) {
-            let mut places = self.watch.lock();
+            let mut places = self.deadlines.lock();
             places.unlist(&self.entry);
             places.list(&self.entry, deadline.period());
         }
     }
 }
 
-impl Drop for Watched {
+impl Drop for Deadline {
     fn drop(&mut self) {
-        let mut places = self.watch.lock();
+        let mut places = self.deadlines.lock();
         places.unlist(&self.entry);
         places.entries.try_remove(self.entry.key as usize);
     }
@@ -307,19 +307,19 @@ mod tests {
         }
     }
 
-    fn joined(watch: &Arc<Watch>, count: Arc<Count>) -> Watched {
-        let watched = watch.join();
-        watched
+    fn joined(deadlines: &Arc<Deadlines>, count: Arc<Count>) -> Deadline {
+        let deadline = deadlines.join();
+        deadline
             .entry
             .waker
             .set(count.into())
             .expect("a fresh place");
-        watched
+        deadline
     }
 
-    fn tick(watch: &Watch, at: u64) {
-        let portion = watch.advance(watch.began + ms(at));
-        while watch.look_at(portion) > 0 {}
+    fn tick(deadlines: &Deadlines, at: u64) {
+        let portion = deadlines.advance(deadlines.began + ms(at));
+        while deadlines.look_at(portion) > 0 {}
     }
 
     fn ms(millis: u64) -> Duration {
@@ -328,79 +328,79 @@ mod tests {
 
     #[tokio::test]
     async fn only_those_whose_time_has_come_are_woken() {
-        let watch = Watch::new(Instant::now());
+        let deadlines = Deadlines::new(Instant::now());
         let counts: [Arc<Count>; 3] = Default::default();
-        let watched = counts.clone().map(|count| joined(&watch, count));
-        watched[0].set(watched[0].now() + ms(100));
-        watched[1].set(watched[1].now() + ms(300));
-        tick(&watch, 99);
+        let deadline = counts.clone().map(|count| joined(&deadlines, count));
+        deadline[0].set(deadline[0].now() + ms(100));
+        deadline[1].set(deadline[1].now() + ms(300));
+        tick(&deadlines, 99);
         let woken = || {
             counts
                 .each_ref()
                 .map(|count| count.0.load(Ordering::Relaxed))
         };
         assert_eq!(woken(), [0, 0, 0]);
-        tick(&watch, 100);
+        tick(&deadlines, 100);
         assert_eq!(woken(), [1, 0, 0]);
-        watched[0].set(Tick::NEVER);
-        tick(&watch, 500);
+        deadline[0].set(Tick::NEVER);
+        tick(&deadlines, 500);
         assert_eq!(woken(), [1, 1, 0]);
-        watch.wake_all();
+        deadlines.wake_all();
         assert_eq!(woken(), [2, 2, 1]);
     }
 
     #[tokio::test]
     async fn a_deadline_may_be_brought_forward_and_put_off() {
-        let watch = Watch::new(Instant::now());
+        let deadlines = Deadlines::new(Instant::now());
         let count = Arc::new(Count::default());
-        let watched = joined(&watch, Arc::clone(&count));
+        let deadline = joined(&deadlines, Arc::clone(&count));
         let woken = |at| {
-            tick(&watch, at);
+            tick(&deadlines, at);
             count.0.swap(0, Ordering::Relaxed)
         };
-        watched.set(Tick(100));
-        watched.set(Tick(1000));
+        deadline.set(Tick(100));
+        deadline.set(Tick(1000));
         assert_eq!(woken(100), 0);
-        watched.set(Tick(200));
+        deadline.set(Tick(200));
         assert_eq!([woken(199), woken(200), woken(220)], [0, 1, 0]);
-        watched.set(Tick(300));
+        deadline.set(Tick(300));
         assert_eq!([woken(240), woken(300)], [0, 1]);
-        watched.set(Tick(900));
+        deadline.set(Tick(900));
         assert_eq!(woken(320), 0);
-        watched.set(Tick(400));
+        deadline.set(Tick(400));
         assert_eq!(woken(400), 1);
     }
 
     #[tokio::test]
     async fn many_at_once_are_woken_in_portions() {
-        let watch = Watch::new(Instant::now());
+        let deadlines = Deadlines::new(Instant::now());
         let count = Arc::new(Count::default());
-        let mut watched = Vec::new();
+        let mut deadline = Vec::new();
         for _ in 0..100 {
-            let one = joined(&watch, Arc::clone(&count));
+            let one = joined(&deadlines, Arc::clone(&count));
             one.set(Tick(100));
-            watched.push(one);
+            deadline.push(one);
         }
-        watched[0].set(Tick(5000));
-        let portion = watch.advance(watch.began + ms(105));
+        deadline[0].set(Tick(5000));
+        let portion = deadlines.advance(deadlines.began + ms(105));
         assert_eq!(portion, 13, "an eighth of those listed");
-        assert_eq!(watch.look_at(portion), portion);
+        assert_eq!(deadlines.look_at(portion), portion);
         let woken = || count.0.load(Ordering::Relaxed);
         assert!((12..=13).contains(&woken()), "{}", woken());
-        while watch.look_at(portion) > 0 {}
+        while deadlines.look_at(portion) > 0 {}
         assert_eq!(woken(), 99);
-        tick(&watch, 5000);
+        tick(&deadlines, 5000);
         assert_eq!(woken(), 100);
     }
 
     #[tokio::test]
     async fn whoever_left_is_not_woken() {
-        let watch = Watch::new(Instant::now());
+        let deadlines = Deadlines::new(Instant::now());
         let count = Arc::new(Count::default());
-        let watched = joined(&watch, Arc::clone(&count));
-        watched.set(watched.now());
-        drop(watched);
-        tick(&watch, 1000);
+        let deadline = joined(&deadlines, Arc::clone(&count));
+        deadline.set(deadline.now());
+        drop(deadline);
+        tick(&deadlines, 1000);
         assert_eq!(count.0.load(Ordering::Relaxed), 0);
     }
 }

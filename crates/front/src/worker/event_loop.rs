@@ -21,7 +21,7 @@ pub(crate) type Assignment = (Arc<Listener>, Arc<Acceptor>);
 /// Accepts and serves until the drain is over.
 pub(crate) async fn run(worker: Arc<Worker>, mut assignments: mpsc::Receiver<Vec<Assignment>>) {
     let mut ticking = JoinSet::new();
-    ticking.spawn(Arc::clone(worker.watch()).run());
+    ticking.spawn(Arc::clone(worker.deadlines()).run());
     let mut accepting = JoinSet::new();
     let mut sweep = interval(SWEEP_PERIOD);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -140,7 +140,7 @@ fn a_free_connection_goes_to_a_waiter_of_its_worker() {
     assert!(cap.hand_over(3, conn).is_none());
     assert!(matches!(
         granted(&mut waiter),
-        Some(Grant::Conn(Fake(7, _)))
+        Some(Grant::Connection(Fake(7, _)))
     ));
     assert!(!cap.is_awaited());
 }

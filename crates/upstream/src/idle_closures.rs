@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 #[derive(Debug, Default)]
-pub(crate) struct Drops {
+pub(crate) struct IdleClosures {
     // A std mutex: held for a comparison, and asked for only where a connection was found closed or
     // a request must not run twice.
     youngest: Mutex<Option<Found>>,
@@ -25,7 +25,7 @@ struct Found {
     at: Instant,
 }
 
-impl Drops {
+impl IdleClosures {
     /// Notes that a connection idle for `idle` was found closed.
     pub(crate) fn note(&self, idle: Duration, now: Instant) {
         let mut youngest = self.lock();
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn the_youngest_that_was_found_counts_for_a_minute() {
         let seconds = Duration::from_secs;
-        let (drops, start) = (Drops::default(), Instant::now());
+        let (drops, start) = (IdleClosures::default(), Instant::now());
         assert!(!drops.threaten(seconds(1000), start), "none found");
         drops.note(seconds(10), start);
         drops.note(seconds(20), start);

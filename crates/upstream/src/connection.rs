@@ -21,7 +21,7 @@ use crate::request::Request;
 use crate::wire::{Event, Wire};
 
 #[derive(Debug)]
-pub(crate) struct Conn {
+pub(crate) struct Connection {
     stream: Stream,
     wire: Wire,
     input: BytesMut,
@@ -41,7 +41,7 @@ pub(crate) struct Conn {
     permit: Option<Permit<Box<Self>>>,
 }
 
-impl Conn {
+impl Connection {
     pub(crate) fn new(
         stream: Stream,
         config: &BackendConfig,

@@ -92,7 +92,7 @@ async fn packets_that_were_asked_for_together_leave_together() {
     ours.set_nonblocking(true).unwrap();
     let stream = Stream::Unix(UnixStream::from_std(ours).unwrap());
     let config = BackendConfig::new(Protocol::Ajp, Address::Unix("unused".into()));
-    let mut conn = Conn::new(stream, &config, None);
+    let mut conn = Connection::new(stream, &config, None);
     conn.send_request(&post(&HeaderMap::new(), 1_000_000), &config)
         .unwrap();
     poll_fn(|cx| conn.poll_write(cx)).await.unwrap();
@@ -170,7 +170,7 @@ const CLOSE_DELIMITED: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nparti
 
 /// A request whose body is under way, and a backend that has read nothing and sent `answer`. The
 /// event loop does not learn of that: it is not run until the test ends.
-async fn uploading(answer: &str) -> (Conn, std::net::TcpStream) {
+async fn uploading(answer: &str) -> (Connection, std::net::TcpStream) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap());
     let mut conn = conn(Stream::Tcp(stream.await.unwrap()));
@@ -184,7 +184,7 @@ async fn uploading(answer: &str) -> (Conn, std::net::TcpStream) {
 }
 
 /// Closes with unread bytes, which makes it a reset, and waits until our kernel has that.
-fn reset_unread(peer: std::net::TcpStream, conn: &Conn) {
+fn reset_unread(peer: std::net::TcpStream, conn: &Connection) {
     drop(peer);
     let Stream::Tcp(stream) = &conn.stream else {
         panic!("TCP");
@@ -198,7 +198,7 @@ fn reset_unread(peer: std::net::TcpStream, conn: &Conn) {
     assert_eq!(poll(&mut watched, Some(&limit)).unwrap(), 1, "a hang-up");
 }
 
-fn write_more(conn: &mut Conn) -> Poll<Result<usize, Error>> {
+fn write_more(conn: &mut Connection) -> Poll<Result<usize, Error>> {
     let mut body = ByteQueue::default();
     body.push(vec![b'x'; 1000].into());
     conn.send_body(&mut body);
@@ -206,7 +206,7 @@ fn write_more(conn: &mut Conn) -> Poll<Result<usize, Error>> {
 }
 
 /// Everything that can be read now, up to the response's end or a failure.
-fn all_events(conn: &mut Conn) -> Vec<Result<Event, Error>> {
+fn all_events(conn: &mut Connection) -> Vec<Result<Event, Error>> {
     let mut cx = Context::from_waker(Waker::noop());
     let mut events = Vec::new();
     while let Poll::Ready(event) = conn.poll_event(&mut cx) {
@@ -252,7 +252,7 @@ async fn after(stream: Stream, mut peer: Box<dyn Peer>, backend: Backend, body: 
     broken(conn).await
 }
 
-fn conn(stream: Stream) -> Conn {
+fn conn(stream: Stream) -> Connection {
     let config = BackendConfig::new(
         Protocol::Http,
         Address::Tcp {
@@ -260,7 +260,7 @@ fn conn(stream: Stream) -> Conn {
             port: 0,
         },
     );
-    Conn::new(stream, &config, None)
+    Connection::new(stream, &config, None)
 }
 
 fn post(headers: &HeaderMap, body: u64) -> Request<'_> {
@@ -276,7 +276,7 @@ fn post(headers: &HeaderMap, body: u64) -> Request<'_> {
     }
 }
 
-fn send(conn: &mut Conn, body: usize) {
+fn send(conn: &mut Connection, body: usize) {
     let headers = HeaderMap::new();
     let config = BackendConfig::new(Protocol::Http, Address::Unix("unused".into()));
     conn.send_request(&post(&headers, body as u64), &config)
@@ -290,7 +290,7 @@ fn send(conn: &mut Conn, body: usize) {
 }
 
 /// Drives the connection until it fails, as the relay does.
-async fn broken(mut conn: Conn) -> bool {
+async fn broken(mut conn: Connection) -> bool {
     let failing = poll_fn(|cx| {
         let written = conn.poll_write(cx);
         let event = conn.poll_event(cx);
