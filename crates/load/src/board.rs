@@ -1,16 +1,20 @@
 //! What the threads of a run have in common: everything here is written seldom and read often, but
 //! for each thread's own line of counters.
 
-use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError,
-    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use crate::{
     clock::{Clock, NEVER},
     plan::Plan,
     prepare::{Prepared, PreparedRequest},
-    report::{Ending, FirstResponse, TlsFacts},
+    report::{Ending, FailureKind, FirstResponse, TlsFacts},
     stream::Address,
     tls::TlsTarget,
 };
@@ -36,6 +40,8 @@ pub(crate) struct Board {
     /// Why, if `stop` was not set from outside. A lock, because it is taken once in a run.
     ending: Mutex<Option<Ending>>,
     pub(crate) lines: Vec<Line>,
+    /// The first error of each kind of failure that needs one.
+    reasons: [OnceLock<String>; FailureKind::ALL.len()],
     /// Failures of any kind, and answers, for the patience with connects.
     pub(crate) failures: AtomicU64,
     pub(crate) answers: AtomicBool,
@@ -95,6 +101,7 @@ impl Board {
             lines: std::iter::repeat_with(Line::default)
                 .take(threads)
                 .collect(),
+            reasons: std::array::from_fn(|_| OnceLock::new()),
             failures: AtomicU64::new(0),
             answers: AtomicBool::new(false),
             steady: OnceLock::new(),
@@ -131,6 +138,21 @@ impl Board {
     pub(crate) fn differs(&self, place: u32, len: u64) -> bool {
         let first = self.lengths[place as usize].load(Relaxed);
         first != UNKNOWN && first != len
+    }
+
+    /// Why a request failed, if it is the first of its kind and the kind needs it.
+    pub(crate) fn explain(&self, kind: FailureKind, error: &io::Error) {
+        if kind.has_reason() {
+            self.reasons[kind as usize].get_or_init(|| error.to_string());
+        }
+    }
+
+    /// The reasons that were given.
+    pub(crate) fn reasons(&self) -> BTreeMap<FailureKind, String> {
+        let reasons = FailureKind::ALL.into_iter().zip(&self.reasons);
+        reasons
+            .filter_map(|(kind, reason)| Some((kind, reason.get()?.clone())))
+            .collect()
     }
 
     /// When an event last came on any connection.

@@ -53,6 +53,9 @@ pub struct Document {
     pub statuses: BTreeMap<u16, u64>,
     /// Failed requests by the token of their kind.
     pub failures: BTreeMap<String, u64>,
+    /// The error of the first failed request of a kind, where it says more than the kind.
+    #[serde(default)]
+    pub failure_reasons: BTreeMap<String, String>,
     /// Requests without an answer when the run ended.
     pub unfinished: Unfinished,
     /// Bytes on the wire.

@@ -51,6 +51,8 @@ pub struct Subject {
     pub confidence: bool,
     /// Requests per second that were asked for (`--rate`); `None`: a closed loop.
     pub rate: Option<f64>,
+    /// Whether the rate or the number of clients changes in the run (`--stage`, `--ramp`).
+    pub has_stages: bool,
 }
 
 /// The histograms of a run as a log for HdrHistogram's tools, one line each, tagged `total`,
@@ -93,6 +95,16 @@ pub(crate) fn warning_text(warning: &Warning) -> String {
 /// Its name in files: kebab-case, never changed.
 pub(crate) fn warning_token(warning: &Warning) -> &'static str {
     warning::token(warning)
+}
+
+/// The mean time of a request in milliseconds (ab's first "Time per request"): of a closed loop whose
+/// clients are always as many from the time that all requests took, as ab has it, and otherwise as
+/// measured.
+fn time_per_request(report: &Report, subject: &Subject, across_all: f64) -> f64 {
+    match (subject.rate, subject.has_stages) {
+        (None, false) => report.concurrency as f64 * across_all,
+        _ => report.latency.total.mean().as_secs_f64() * 1000.0,
+    }
 }
 
 /// A count per second, zero in no time.

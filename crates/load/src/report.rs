@@ -54,6 +54,9 @@ pub struct Report {
     pub ab: AbCounts,
     /// Failed requests by kind; their sum is [`Counts::failed`].
     pub failures: Failures,
+    /// The error of the first failed request of a kind, where it
+    /// [says more](FailureKind::has_reason) than the kind: why TLS failed, for one.
+    pub reasons: BTreeMap<FailureKind, String>,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
     /// What came within the span, without the drain.

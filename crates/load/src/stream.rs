@@ -47,24 +47,30 @@ pub(crate) enum Plain {
 }
 
 /// Begins a connect; its end comes as writability.
+///
+/// # Errors
+/// What a request that needs it fails of, and the error of the call.
 pub(crate) fn connect(
     address: &Address,
     tls: Option<&TlsTarget>,
     options: &Connections,
     source: Option<IpAddr>,
-) -> io::Result<Stream> {
-    let plain = connect_plain(address, options, source)?;
+) -> Result<Stream, (FailureKind, io::Error)> {
+    let told = |error| (connect_failure(&error), error);
+    let (socket, peer) = socket(address, options).map_err(told)?;
+    if let (Some(source), Address::Tcp(_)) = (source, address) {
+        let bound = socket.bind(&SocketAddr::new(source, 0).into());
+        bound.map_err(|error| (bind_failure(&error), error))?;
+    }
+    let plain = connect_plain(address, socket, &peer).map_err(told)?;
     Ok(match tls {
         None => Stream::Plain(plain),
-        Some(target) => Stream::Tls(Box::new(TlsStream::new(plain, target)?)),
+        Some(target) => Stream::Tls(Box::new(TlsStream::new(plain, target).map_err(told)?)),
     })
 }
 
-fn connect_plain(
-    address: &Address,
-    options: &Connections,
-    source: Option<IpAddr>,
-) -> io::Result<Plain> {
+/// A socket with the plan's options, and the address of its peer.
+fn socket(address: &Address, options: &Connections) -> io::Result<(Socket, SockAddr)> {
     let (socket, peer) = match address {
         Address::Tcp(address) => {
             let kind = Type::STREAM.nonblocking();
@@ -85,10 +91,11 @@ fn connect_plain(
     if let Some(bytes) = options.receive_buffer {
         socket.set_recv_buffer_size(bytes)?;
     }
-    if let (Some(source), Address::Tcp(_)) = (source, address) {
-        socket.bind(&SocketAddr::new(source, 0).into())?;
-    }
-    match socket.connect(&peer) {
+    Ok((socket, peer))
+}
+
+fn connect_plain(address: &Address, socket: Socket, peer: &SockAddr) -> io::Result<Plain> {
+    match socket.connect(peer) {
         Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(error),
         _ => Ok(match address {
             Address::Tcp(_) => Plain::Tcp(TcpStream::from_std(socket.into())),
@@ -237,6 +244,14 @@ pub(crate) fn dial_failure(stream: &Stream, error: &io::Error) -> FailureKind {
     }
 }
 
+/// What a failed bind to a source address is.
+fn bind_failure(error: &io::Error) -> FailureKind {
+    match Errno::from_io_error(error) {
+        Some(Errno::ADDRINUSE) => FailureKind::Ports,
+        _ => FailureKind::Source,
+    }
+}
+
 /// What a failed connect is.
 pub(crate) fn connect_failure(error: &io::Error) -> FailureKind {
     let Some(errno) = Errno::from_io_error(error) else {
@@ -320,6 +335,8 @@ mod tests {
         ] {
             assert_eq!(connect_failure(&error(errno)), expected);
         }
+        assert_eq!(bind_failure(&error(Errno::ADDRINUSE)), Kind::Ports);
+        assert_eq!(bind_failure(&error(Errno::ADDRNOTAVAIL)), Kind::Source);
         assert_eq!(send_failure(&error(Errno::PIPE)), Kind::Write);
         assert_eq!(send_failure(&error(Errno::CONNRESET)), Kind::Reset);
         assert_eq!(receive_failure(&error(Errno::CONNRESET)), Kind::Reset);

@@ -16,7 +16,7 @@ pub use files::{gnuplot, percentiles_csv};
 pub use html::{HtmlAttributes, html};
 
 use super::page::Page;
-use super::{Subject, per_second, ratio};
+use super::{Subject, per_second, ratio, time_per_request};
 use crate::report::{FailureKind, Report, TlsFacts};
 
 /// The report on standard output, from the empty lines after `..done` on.
@@ -157,7 +157,7 @@ fn rates(page: &mut Page, report: &Report, subject: &Subject) {
     }
     let (done, elapsed) = (done(report), report.elapsed);
     let across_all = ratio(elapsed.as_secs_f64() * 1000.0, done as f64);
-    let each = report.concurrency as f64 * across_all;
+    let each = time_per_request(report, subject, across_all);
     let rate = per_second(done, elapsed);
     page.pair(
         "Requests per second",

@@ -34,6 +34,7 @@ impl Document {
         let (ending, error) = ending(&report.ending);
         let started = report.started_at.duration_since(UNIX_EPOCH);
         let failures = report.failures.iter();
+        let reasons = report.reasons.iter();
         Self {
             schema: SCHEMA.to_owned(),
             url: subject.url.clone(),
@@ -65,6 +66,9 @@ impl Document {
             statuses: report.statuses.clone(),
             failures: failures
                 .map(|(kind, count)| (kind.token().to_owned(), count))
+                .collect(),
+            failure_reasons: reasons
+                .map(|(kind, reason)| (kind.token().to_owned(), reason.clone()))
                 .collect(),
             unfinished: Unfinished::of(report),
             bytes: Bytes::of(report),

@@ -25,6 +25,7 @@ pub(crate) fn subject() -> Subject {
         percentiles: true,
         confidence: true,
         rate: None,
+        has_stages: false,
     }
 }
 
@@ -68,6 +69,7 @@ pub(crate) fn report() -> Report {
         counts,
         ab: AbCounts::default(),
         failures: Failures::default(),
+        reasons: BTreeMap::new(),
         statuses: BTreeMap::from([(200, 3)]),
         in_span: InSpan {
             sent: 3,

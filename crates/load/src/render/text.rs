@@ -10,8 +10,8 @@ use std::time::Duration;
 use catamaran_stats::{Bound, Censored, Spread, is_quotable};
 
 use super::page::Page;
-use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
-use crate::report::{Ending, Report, ThreadUse};
+use super::{Subject, generator_cpu, per_second, ratio, time_per_request, warning, whole_seconds};
+use crate::report::{Ending, FailureKind, Report, ThreadUse};
 
 /// The whole report.
 pub fn text(report: &Report, subject: &Subject) -> String {
@@ -106,11 +106,7 @@ fn rates(page: &mut Page, report: &Report, subject: &Subject) {
         format_args!("{rate:.2} [#/sec] (mean)"),
     );
     let across_all = ratio(report.elapsed.as_secs_f64() * 1000.0, completed as f64);
-    // What ab computes for one request holds for a closed loop only; here it was measured.
-    let each = match subject.rate {
-        None => report.concurrency as f64 * across_all,
-        Some(_) => millis(report.latency.total.mean()),
-    };
+    let each = time_per_request(report, subject, across_all);
     page.pair("Time per request", format_args!("{each:.6} [ms] (mean)"));
     page.pair(
         "Time per request",
@@ -183,12 +179,13 @@ fn percentiles(page: &mut Page, report: &Report) {
         page.line(format_args!("{percent:>7} {raw:11.3}{corrected}{note}"));
     };
     let bounds = corrected.map(|corrected| corrected.percentiles(PERCENTS));
+    let count = corrected.map_or_else(|| total.count(), Censored::count);
+    let mut is_told = false;
     for (place, percent) in PERCENTS.into_iter().enumerate() {
-        let few = !is_quotable(
-            percent,
-            corrected.map_or_else(|| total.count(), Censored::count),
-        );
-        let note = if few { "  (too few requests)" } else { "" };
+        // Those above it have too few, too.
+        let few = !is_quotable(percent, count) && !is_told;
+        is_told |= few;
+        let note = if few { FEW_FROM_HERE } else { "" };
         let bound = bounds.map(|bounds| bounds[place]);
         row(
             page,
@@ -261,7 +258,7 @@ fn statuses(page: &mut Page, report: &Report) {
         report
             .statuses
             .iter()
-            .map(|(status, count)| (status, count, "")),
+            .map(|(status, count)| (status, count, String::new())),
     );
 }
 
@@ -270,15 +267,23 @@ fn failures(page: &mut Page, report: &Report) {
     list(
         page,
         "Failures",
-        kinds.map(|(kind, count)| (kind.token(), count, kind.text())),
+        kinds.map(|(kind, count)| (kind.token(), count, meaning(report, kind))),
     );
+}
+
+/// What failed and, where that is not all that is known, why.
+fn meaning(report: &Report, kind: FailureKind) -> String {
+    match report.reasons.get(&kind) {
+        Some(reason) => format!("{}: {reason}", kind.text()),
+        None => kind.text().to_owned(),
+    }
 }
 
 /// A heading and a line for each, or nothing.
 fn list(
     page: &mut Page,
     heading: &str,
-    lines: impl Iterator<Item = (impl Display, impl Display, &'static str)>,
+    lines: impl Iterator<Item = (impl Display, impl Display, String)>,
 ) {
     let mut lines = lines.peekable();
     if lines.peek().is_none() {
@@ -370,6 +375,8 @@ fn ending(page: &mut Page, report: &Report) {
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
+
+const FEW_FROM_HERE: &str = "  (too few requests from here on)";
 
 const PERCENTS: [f64; 10] = [50.0, 66.0, 75.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9, 99.99];
 

@@ -91,6 +91,12 @@ pub(super) fn text(warning: &Warning) -> String {
         }
         Warning::FewSamples {
             samples,
+            percentile_max: 0.0,
+        } => format!(
+            "{samples} answers are too few for any percentile: ten must lie beyond a percentile"
+        ),
+        Warning::FewSamples {
+            samples,
             percentile_max,
         } => format!(
             "{samples} answers are too few for percentiles above {percentile_max}: ten must lie \

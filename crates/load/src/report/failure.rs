@@ -12,8 +12,11 @@ pub enum FailureKind {
     Unreachable,
     /// No descriptor for a socket (EMFILE, ENFILE): raise the limit or lower the concurrency.
     Descriptors,
-    /// No local port left (EADDRNOTAVAIL): too many connections in TIME_WAIT; keep them alive or
-    /// use more source addresses.
+    /// A source address of the plan cannot be bound: it is not of this machine, or of another
+    /// family than the server's.
+    Source,
+    /// No local port left (EADDRNOTAVAIL of a connect, EADDRINUSE of a bind): too many connections
+    /// in TIME_WAIT; keep them alive or use more source addresses.
     Ports,
     /// Another error of a connect.
     Connect,
@@ -50,11 +53,12 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// All of them, in the order of a connection's life.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Name,
         Self::Refused,
         Self::Unreachable,
         Self::Descriptors,
+        Self::Source,
         Self::Ports,
         Self::Connect,
         Self::Tls,
@@ -80,6 +84,7 @@ impl FailureKind {
             Self::Refused => "refused",
             Self::Unreachable => "unreachable",
             Self::Descriptors => "descriptors",
+            Self::Source => "source",
             Self::Ports => "ports",
             Self::Connect => "connect",
             Self::Tls => "tls",
@@ -106,6 +111,7 @@ impl FailureKind {
             Self::Refused => "the connection was refused",
             Self::Unreachable => "there is no way to the address",
             Self::Descriptors => "no file descriptor was left for a connection",
+            Self::Source => "the local address of -B could not be bound",
             Self::Ports => "no local port was left for a connection",
             Self::Connect => "the connection could not be made",
             Self::Tls => "TLS failed",
@@ -125,6 +131,14 @@ impl FailureKind {
         }
     }
 
+    /// Whether the error that came with it says more than the kind does.
+    pub const fn has_reason(self) -> bool {
+        matches!(
+            self,
+            Self::Source | Self::Connect | Self::Tls | Self::Write | Self::Receive
+        )
+    }
+
     /// Whether it befell a connect, so that nothing was sent.
     pub const fn is_connect(self) -> bool {
         matches!(
@@ -133,6 +147,7 @@ impl FailureKind {
                 | Self::Refused
                 | Self::Unreachable
                 | Self::Descriptors
+                | Self::Source
                 | Self::Ports
                 | Self::Connect
                 | Self::Tls

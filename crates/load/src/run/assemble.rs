@@ -70,6 +70,7 @@ pub(super) fn assemble(
         counts: record.counts,
         ab: record.ab,
         failures: record.failures,
+        reasons: board.reasons(),
         statuses: statuses(&record.statuses[..]),
         in_span: record.in_span,
         bytes: record.bytes,

@@ -192,6 +192,9 @@ impl Lent {
             let differs = self.board.plan.checks.body_length == LengthCheck::Failed
                 && self.board.differs(flight.place, flight.body);
             self.record.fail(flight, kind, self.now, differs);
+            if let Some(error) = error {
+                self.board.explain(kind, error);
+            }
         } else {
             self.warm_up.failed += 1;
         }
@@ -200,7 +203,7 @@ impl Lent {
             let fatal = FatalError {
                 kind,
                 errno: error.and_then(io::Error::raw_os_error),
-                message: error.map_or_else(|| kind.text().to_owned(), ToString::to_string),
+                message: message(kind, error),
             };
             self.board.end(Ending::Failure(fatal));
         }
@@ -217,7 +220,9 @@ impl Lent {
                 ConnectPatience::UntilConnected => {
                     let was_connected =
                         self.connections.opened > 0 || self.board.answers.load(Relaxed);
-                    error.is_some_and(is_nobody_there) && !was_connected
+                    let is_hopeless =
+                        kind == FailureKind::Source || error.is_some_and(is_nobody_there);
+                    is_hopeless && !was_connected
                 }
                 ConnectPatience::Failures(max) => failures > u64::from(max),
                 ConnectPatience::BeforeFirstAnswer(max) => {
@@ -285,6 +290,15 @@ impl Tally {
         self.received += flight.received;
         self.latency_sum += total;
         self.latency_max = self.latency_max.max(total);
+    }
+}
+
+/// What ended the run. The system's words for a bind do not say what was to be bound.
+fn message(kind: FailureKind, error: Option<&io::Error>) -> String {
+    match error {
+        None => kind.text().to_owned(),
+        Some(error) if kind == FailureKind::Source => format!("{}: {error}", kind.text()),
+        Some(error) => error.to_string(),
     }
 }
 

@@ -267,16 +267,19 @@ impl Slot {
         let address = &lent.board.addresses[self.target];
         let tls = lent.board.tls_targets[self.target].as_ref();
         let connected = stream::connect(address, tls, &lent.board.plan.connections, source);
-        let registered = connected.and_then(|mut stream| {
-            stream.register(&lent.registry, self.token())?;
-            Ok(stream)
-        });
+        let registered =
+            connected.and_then(
+                |mut stream| match stream.register(&lent.registry, self.token()) {
+                    Ok(()) => Ok(stream),
+                    Err(error) => Err((stream::connect_failure(&error), error)),
+                },
+            );
         match registered {
             Ok(stream) => {
                 lent.opened(1);
                 self.state = State::Dialling(stream);
             }
-            Err(error) => self.break_off(stream::connect_failure(&error), Some(&error), lent),
+            Err((kind, error)) => self.break_off(kind, Some(&error), lent),
         }
     }
 

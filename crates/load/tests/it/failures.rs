@@ -197,6 +197,26 @@ fn no_such_socket() {
     check_plan(plan(&address), FailureKind::Refused);
 }
 
+/// An address that is no one's (RFC 5737), and one of the other family.
+#[test]
+fn a_source_address_that_cannot_be_bound() {
+    for source in ["192.0.2.1", "::1"] {
+        let peer = Peer::start(asked().stall());
+        let mut plan = plan(peer.address());
+        plan.connections.sources = vec![source.parse().unwrap()];
+        let report = check_plan(plan.clone(), FailureKind::Source);
+        assert_eq!(report.connections.opened, 0);
+        plan.connections.patience = ConnectPatience::UntilConnected;
+        plan.stop = requests(1000);
+        let Ending::Failure(fatal) = run(plan).ending else {
+            panic!("{source} does not end the run");
+        };
+        assert_eq!(fatal.kind, FailureKind::Source);
+        let words = "the local address of -B could not be bound: ";
+        assert!(fatal.message.starts_with(words), "{}", fatal.message);
+    }
+}
+
 #[test]
 fn no_such_name() {
     let mut plan = plan(&Address::Tcp(address::refusing().unwrap()));

@@ -123,16 +123,27 @@ fn certificates_are_verified_when_asked() {
     };
     let report = run(plan_of(&address, other));
     assert_eq!(report.failures.of(FailureKind::Tls), 5);
+    let reason = &report.reasons[&FailureKind::Tls];
+    assert!(
+        reason.contains("certificate not valid for name"),
+        "{reason}"
+    );
 }
 
 #[test]
 fn a_server_without_tls_is_a_failure_of_tls() {
-    for script in [
-        Script::new()
-            .send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-            .stall(),
-        Script::new().expect(1).finish(),
-        Script::new().expect(1).reset(),
+    for (script, expected) in [
+        (
+            Script::new()
+                .send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                .stall(),
+            "corrupt message",
+        ),
+        (
+            Script::new().expect(1).finish(),
+            "the server closed amid the handshake",
+        ),
+        (Script::new().expect(1).reset(), "Connection reset by peer"),
     ] {
         let peer = Peer::start(script);
         let report = run(plan_of(peer.address(), options(Verify::Nothing)));
@@ -142,6 +153,8 @@ fn a_server_without_tls_is_a_failure_of_tls() {
             "{:?}",
             report.failures
         );
+        let reason = &report.reasons[&FailureKind::Tls];
+        assert!(reason.contains(expected), "{reason}");
     }
 }
 

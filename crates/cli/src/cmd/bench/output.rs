@@ -269,6 +269,7 @@ fn fatal(prepared: &Prepared, error: &FatalError) -> (String, u8) {
             apr(&call, "Name or service not known", 670_002)
         }
         FailureKind::Descriptors => apr("socket", &words, number),
+        FailureKind::Source => apr("bind", &words, number),
         FailureKind::Ports if !prepared.plan.connections.sources.is_empty() => {
             apr("bind", &words, number)
         }

@@ -352,6 +352,7 @@ fn subject(typed: &Typed, urls: &[Url], plan: &Plan) -> Subject {
         percentiles: !typed.output.no_percentiles,
         confidence: !typed.output.no_confidence,
         rate: typed.load.rate,
+        has_stages: !plan.stages.is_empty(),
     }
 }
 

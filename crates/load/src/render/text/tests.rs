@@ -42,16 +42,16 @@ Waiting:        1.000     2.667     1.528     3.001     4.000
 Total:          2.400     4.001     1.443     4.403     5.200
 
 Percentage of the requests served within a certain time (ms)
-    50%       4.403  (too few requests)
-    66%       4.403  (too few requests)
-    75%       5.200  (too few requests)
-    80%       5.200  (too few requests)
-    90%       5.200  (too few requests)
-    95%       5.200  (too few requests)
-    98%       5.200  (too few requests)
-    99%       5.200  (too few requests)
-  99.9%       5.200  (too few requests)
- 99.99%       5.200  (too few requests)
+    50%       4.403  (too few requests from here on)
+    66%       4.403
+    75%       5.200
+    80%       5.200
+    90%       5.200
+    95%       5.200
+    98%       5.200
+    99%       5.200
+  99.9%       5.200
+ 99.99%       5.200
    100%       5.200 (longest request)
 
 Bytes per request (heads, bodies, and all with the framing of bodies)
@@ -92,12 +92,51 @@ fn an_open_loop_has_two_columns_and_its_lateness() {
     for line in [
         "Requested rate:         1000.00 [#/sec]\n",
         "\n                raw   corrected\n    50%       0.500       1.000\n",
-        "\n    99%       0.990       1.980\n  99.9%       0.999       1.998  (too few requests)\n",
+        "\n    99%       0.990       1.980\n  99.9%       0.999       1.998  (too few requests from here on)\n",
         "\n   100%       1.000       2.000 (longest request)\n",
         "  sent late by (ms): median 0.020, 99% 0.030, most 0.030\n",
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
+}
+
+/// With stages there are not as many clients all the time, so that only what was measured is known.
+#[test]
+fn the_time_of_a_request_with_stages_is_the_measured_mean() {
+    let mut subject = sample::subject();
+    subject.has_stages = true;
+    let text = text(&sample::report(), &subject);
+    let line = "\nTime per request:       4.001000 [ms] (mean)\n";
+    assert!(text.contains(line), "{text}");
+}
+
+/// What TLS failed of is in the line of the failures; of a refused connect there is no more to say.
+#[test]
+fn failures_have_their_reasons() {
+    let mut report = sample::report();
+    report.failures.add(FailureKind::Refused);
+    report.failures.add(FailureKind::Tls);
+    let reason = "invalid peer certificate: UnknownIssuer".to_owned();
+    report.reasons.insert(FailureKind::Tls, reason);
+    let text = text(&report, &sample::subject());
+    let lines = "  refused                    1  the connection was refused\n  tls                        \
+                 1  TLS failed: invalid peer certificate: UnknownIssuer\n";
+    assert!(text.contains(lines), "{text}");
+}
+
+/// After one request no percentile can be told: that is said once.
+#[test]
+fn too_few_requests_are_told_once() {
+    let mut report = sample::report();
+    report.latency.total = sample::histogram([1000]);
+    report.warnings = vec![Warning::FewSamples {
+        samples: 1,
+        percentile_max: 0.0,
+    }];
+    let text = text(&report, &sample::subject());
+    assert_eq!(text.matches("too few requests").count(), 1, "{text}");
+    let warning = "WARNING: 1 answers are too few for any percentile: ten must lie beyond";
+    assert!(text.contains(warning), "{text}");
 }
 
 /// Two of a hundred were never sent, and a percentile among them is a lower bound.
