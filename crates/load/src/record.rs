@@ -70,6 +70,10 @@ pub(crate) struct Record {
     /// Only in an open loop.
     pub(crate) open: Option<OpenRecord>,
     pub(crate) without_connect: u64,
+    /// How long there was no answer, in a closed loop, where that was a stall. In nanoseconds.
+    pub(crate) silent: u64,
+    /// When the last answer came.
+    last_answer: u64,
     pub(crate) seconds: Seconds,
     pub(crate) timeline: TimelineRecorder,
     pub(crate) samples: Vec<Sample>,
@@ -87,6 +91,8 @@ pub(crate) struct Record {
 pub(crate) struct OpenRecord {
     pub(crate) corrected: Censored,
     pub(crate) lateness: Histogram,
+    /// Of those requests that waited for a connection.
+    pub(crate) waits: Histogram,
 }
 
 /// Counts per second since measuring began.
@@ -100,6 +106,12 @@ pub(crate) struct Seconds {
 
 /// Statuses 100 to 999.
 const STATUSES: usize = 900;
+
+/// A pause between answers that is shorter is no stall.
+const SILENCE_MIN: u64 = 100_000_000;
+
+/// Nor is one that is not so many times the median latency.
+const SILENCE_OF_MEDIAN: u32 = 10;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -123,6 +135,8 @@ impl Record {
             total: Histogram::new(),
             open: is_open.then(OpenRecord::default),
             without_connect: 0,
+            silent: 0,
+            last_answer: origin,
             seconds: Seconds::default(),
             timeline: TimelineRecorder::new(is_open),
             samples: Vec::new(),
@@ -163,6 +177,7 @@ impl Record {
         record(&mut self.processing, total.saturating_sub(flight.connect));
         record(&mut self.first_byte, flight.wait());
         self.without_connect += u64::from(flight.connect == 0);
+        self.note_silence(end);
         if let Some(open) = &mut self.open {
             let since_due = Duration::from_nanos(end.saturating_sub(flight.due));
             open.corrected.record(since_due);
@@ -238,6 +253,13 @@ impl Record {
         }
     }
 
+    /// A request of an open loop waited so long for a connection.
+    pub(crate) fn waited(&mut self, wait: u64) {
+        if let (Some(open), 1..) = (&mut self.open, wait) {
+            record(&mut open.waits, wait);
+        }
+    }
+
     /// A request of an open loop was sent so long after it was due and could have been.
     pub(crate) fn late(&mut self, lateness: u64) {
         if let Some(open) = &mut self.open {
@@ -286,11 +308,26 @@ impl Record {
         if let (Some(mine), Some(theirs)) = (&mut self.open, &other.open) {
             mine.corrected.merge(&theirs.corrected);
             mine.lateness.merge(&theirs.lateness);
+            mine.waits.merge(&theirs.waits);
         }
         self.without_connect += other.without_connect;
+        self.silent += other.silent;
         self.seconds.merge(&other.seconds);
         self.samples.extend_from_slice(&other.samples);
         self.last_end = self.last_end.max(other.last_end);
+    }
+
+    /// An answer came at `end`. If there was none for long before it, and for much longer than answers
+    /// take, the server stalled.
+    fn note_silence(&mut self, end: u64) {
+        let silent = end.min(self.span_end).saturating_sub(self.last_answer);
+        self.last_answer = end;
+        if silent < SILENCE_MIN || self.open.is_some() {
+            return;
+        }
+        if Duration::from_nanos(silent) > self.total.median() * SILENCE_OF_MEDIAN {
+            self.silent += silent;
+        }
     }
 
     fn add_bytes(&mut self, flight: &Flight) {

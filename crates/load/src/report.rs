@@ -306,6 +306,9 @@ pub struct Latency {
     /// From when the request was due, or its connection free if that was later, to when it was
     /// sent: how late we were ourselves. `None` in a closed loop.
     pub lateness: Option<Histogram>,
+    /// From when the request was due to when a connection was free for it, of those requests that
+    /// waited. `None` in a closed loop.
+    pub waits: Option<Histogram>,
     /// Answers that needed no connect of their own: so many zeros would be in ab's Connect row.
     pub per_request_connects: u64,
 }

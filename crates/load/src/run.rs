@@ -2,6 +2,7 @@
 
 mod assemble;
 mod descriptors;
+mod doubt;
 
 use std::{
     io,

@@ -50,6 +50,12 @@ impl Level {
         !self.pieces.is_empty()
     }
 
+    /// The highest level.
+    pub(crate) fn highest(&self) -> f64 {
+        let levels = self.pieces.iter().map(|piece| piece.from.max(piece.to));
+        levels.reduce(f64::max).unwrap_or(self.base)
+    }
+
     /// The level at `time`; the last one after the end.
     pub(crate) fn at(&self, time: f64) -> f64 {
         let Some(last) = self.pieces.last() else {

@@ -111,6 +111,7 @@ fn latency() -> Latency {
         total: histogram([2400, 4403, 5200]),
         corrected: None,
         lateness: None,
+        waits: None,
         per_request_connects: 0,
     }
 }

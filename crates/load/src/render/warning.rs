@@ -14,6 +14,8 @@ pub(super) fn token(warning: &Warning) -> &'static str {
         Warning::Hung { .. } => "hung",
         Warning::Resent { .. } => "resent",
         Warning::Unsent { .. } => "unsent",
+        Warning::Waited { .. } => "waited",
+        Warning::Stalled { .. } => "stalled",
         Warning::GeneratorSaturated { .. } => "generator-saturated",
         Warning::GeneratorStarved { .. } => "generator-starved",
         Warning::GeneratorLate { .. } => "generator-late",
@@ -70,6 +72,22 @@ pub(super) fn text(warning: &Warning) -> String {
         Warning::Unsent { count, of } => format!(
             "{count} of {of} requests were never sent, because no connection was free: the server \
              does not keep up with the rate, or it needs more connections (-c)"
+        ),
+        Warning::Waited { count, of, needed } => format!(
+            "{count} of {of} requests waited for a free connection, which is in the corrected \
+             latency: the rate needs about -c {needed}"
+        ),
+        Warning::Stalled {
+            silent,
+            longest,
+            median,
+        } => format!(
+            "the server stalled: there was no answer for {:.0} % of the time, and the longest took \
+             {:.3} ms, the median {:.3} ms; clients that wait send nothing, so that the percentiles \
+             hide this: --rate shows it",
+            silent * 100.0,
+            longest.as_secs_f64() * 1000.0,
+            median.as_secs_f64() * 1000.0
         ),
         Warning::GeneratorSaturated { thread, busy } => format!(
             "thread {thread} of the generator was busy for {:.0} % of the time: this is as much its \

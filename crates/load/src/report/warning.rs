@@ -55,6 +55,27 @@ pub enum Warning {
         /// Of so many that were due.
         of: u64,
     },
+    /// Requests of an open loop waited for a free connection: the 99th percentile of all requests'
+    /// waits is above 1 ms and above 5 % of the 99th percentile of corrected latency.
+    Waited {
+        /// How many waited.
+        count: u64,
+        /// Of so many that were due.
+        of: u64,
+        /// Connections that the rate needs, about.
+        needed: u64,
+    },
+    /// A closed loop had no answer for 5 % of the time or more, counting what is longer than 100 ms
+    /// and ten times the median, or had one that took 100 ms and a thousand times the median or more.
+    /// It sends nothing meanwhile, so that few latencies have the stall in them.
+    Stalled {
+        /// The share of the time without answers, 0 to 1.
+        silent: f64,
+        /// The longest raw latency.
+        longest: Duration,
+        /// The median.
+        median: Duration,
+    },
     /// A thread of ours was on a CPU for more than 95 % of the time: what was measured is (also)
     /// the generator.
     GeneratorSaturated {

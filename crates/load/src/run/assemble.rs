@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use catamaran_stats::{Histogram, LittlesLaw, PERCENTILES, WarmUp as Verdict, is_quotable};
 
-use super::{descriptors, measured_from};
+use super::{descriptors, doubt, measured_from};
 use crate::{
     board::Board,
     clock::NEVER,
@@ -44,9 +44,11 @@ pub(super) fn assemble(
     whole.count_lookup_failure(&ending);
     let (span_end, end) = whole.ends(&ending);
     let elapsed = span_end.saturating_sub(from);
+    let silent = whole.silent(elapsed, outcomes.len());
+    let law = whole.law();
     let record = whole.record;
-    let (corrected, lateness) = record.open.map_or((None, None), |open| {
-        (Some(open.corrected), Some(open.lateness))
+    let (corrected, lateness, waits) = record.open.map_or((None, None, None), |open| {
+        (Some(open.corrected), Some(open.lateness), Some(open.waits))
     });
     let mut report = Report {
         ending,
@@ -83,6 +85,7 @@ pub(super) fn assemble(
             total: record.total,
             corrected,
             lateness,
+            waits,
             per_request_connects: record.without_connect,
         },
         seconds: record.seconds.into_list(elapsed),
@@ -92,11 +95,7 @@ pub(super) fn assemble(
         descriptors,
         warnings: Vec::new(),
     };
-    let law = LittlesLaw {
-        expected_s: whole.expected_busy as f64 / 1e9,
-        busy_s: whole.busy as f64 / 1e9,
-    };
-    report.warnings = warnings(&report, plan, law);
+    report.warnings = warnings(&report, plan, law, silent);
     report
 }
 
@@ -150,6 +149,18 @@ impl Whole {
         self.expected_busy += outcome.expected_busy;
         self.ended = self.ended.max(outcome.ended);
         self.span_end = self.span_end.max(outcome.span_end.unwrap_or(0));
+    }
+
+    /// The share of the threads' time in which a stalled server gave no answer, 0 to 1.
+    fn silent(&self, elapsed: u64, threads: usize) -> f64 {
+        self.record.silent as f64 / (elapsed.max(1) as f64 * threads.max(1) as f64)
+    }
+
+    fn law(&self) -> LittlesLaw {
+        LittlesLaw {
+            expected_s: self.expected_busy as f64 / 1e9,
+            busy_s: self.busy as f64 / 1e9,
+        }
     }
 
     /// Whether as many requests began as there were to be, and came to an end.
@@ -218,12 +229,15 @@ fn statuses(counts: &[u64]) -> std::collections::BTreeMap<u16, u64> {
 }
 
 /// What would fool a reader who is not told.
-fn warnings(report: &Report, plan: &Plan, law: LittlesLaw) -> Vec<Warning> {
+fn warnings(report: &Report, plan: &Plan, law: LittlesLaw, silent: f64) -> Vec<Warning> {
     let mut found = Vec::new();
     warn_of_answers(report, plan, &mut found);
     warn_of_generator(report, plan, &mut found);
     warn_of_statistics(report, &mut found);
     warn_of_idle_clients(report, plan, law, &mut found);
+    if matches!(plan.pace, Pace::Closed { .. }) && plan.stages.is_empty() {
+        found.extend(doubt::stalled(&report.latency.total, silent));
+    }
     found
 }
 
@@ -281,14 +295,8 @@ fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
         }
     }
     if let Some(lateness) = &report.latency.lateness {
-        let p99 = lateness.percentile(99.0);
-        // The percentile that is quoted has the lateness in it.
-        let corrected = report.latency.corrected.as_ref();
-        let quoted = corrected.map(|times| times.percentile(99.0).at_least);
-        let tolerated = LATE_MAX.max(quoted.unwrap_or_default() / 20);
-        if p99 > tolerated {
-            found.push(Warning::GeneratorLate { p99 });
-        }
+        let late = doubt::late(lateness, report.latency.corrected.as_ref());
+        found.extend(late.map(|p99| Warning::GeneratorLate { p99 }));
     }
     if let Pace::Open { per_second, .. } = plan.pace {
         let seconds = report.elapsed.as_secs_f64();
@@ -305,9 +313,34 @@ fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
             });
         }
     }
+    found.extend(too_few_connections(report, plan));
     let needed = descriptors::needed(report.concurrency);
     if let Some(limit) = report.descriptors.filter(|&limit| limit < needed) {
         found.push(Warning::DescriptorLimit { limit, needed });
+    }
+}
+
+/// Whether requests of an open loop waited for a connection. After a connect that failed it pauses,
+/// and requests wait for that.
+fn too_few_connections(report: &Report, plan: &Plan) -> Option<Warning> {
+    let per_second = open_rate(plan)?;
+    let has_paused = report.failures.iter().any(|(kind, _)| kind.is_connect());
+    let waiting = doubt::Waiting {
+        waits: report.latency.waits.as_ref().filter(|_| !has_paused)?,
+        corrected: report.latency.corrected.as_ref(),
+        total: &report.latency.total,
+        started: report.counts.started,
+        connections: report.concurrency,
+        per_second,
+    };
+    waiting.warning()
+}
+
+/// The highest rate of an open loop.
+fn open_rate(plan: &Plan) -> Option<f64> {
+    match plan.pace {
+        Pace::Open { per_second, .. } => Some(Level::new(per_second, &plan.stages).highest()),
+        Pace::Closed { .. } => None,
     }
 }
 
@@ -358,9 +391,6 @@ const STARVED_MAX: f64 = 0.1;
 /// Servers close kept connections after so many requests, one in a hundred at most, or do not keep
 /// them.
 const CLOSED_MAX: f64 = 0.01;
-
-/// So late may a request be sent in any case.
-const LATE_MAX: Duration = Duration::from_millis(1);
 
 /// The part of the asked rate that has to be reached.
 const RATE_MIN: f64 = 0.98;

@@ -142,6 +142,7 @@ impl Lent {
         self.in_flight += 1;
         if flight.counted {
             self.record.start(flight.begun);
+            self.record.waited(free_at.saturating_sub(flight.due));
             self.record
                 .late(flight.begun.saturating_sub(flight.due.max(free_at)));
         } else {

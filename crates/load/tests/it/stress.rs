@@ -276,6 +276,85 @@ fn a_starved_generator_is_told() {
     );
 }
 
+fn stalls(warning: &Warning) -> bool {
+    matches!(warning, Warning::Stalled { .. })
+}
+
+/// One answer of 201 takes 400 ms: the median and the 99th percentile know nothing of it.
+#[test]
+fn a_stall_of_a_closed_loop_is_told() {
+    let slow = asked().pause(Duration::from_millis(400)).send(KEPT);
+    let script = answer().repeat(100).then(slow).then(answer().repeat(100));
+    let peer = Peer::start(script);
+    let report = run(Plan {
+        stop: requests(201),
+        ..plan(peer.address())
+    });
+    assert_eq!(report.counts.ok, 201);
+    assert!(report.warnings.iter().any(stalls), "{:?}", report.warnings);
+}
+
+/// Where every answer takes long, nothing stalls.
+#[test]
+fn slow_answers_are_no_stall() {
+    let slow = asked().pause(Duration::from_millis(150)).send(KEPT);
+    let peer = Peer::start(slow.repeat(5));
+    let report = run(Plan {
+        stop: requests(5),
+        ..plan(peer.address())
+    });
+    assert!(!report.warnings.iter().any(stalls), "{:?}", report.warnings);
+}
+
+/// 200/s at 20 ms or more are 4 in flight on average, and twice as many for Poisson's sake.
+#[test]
+fn requests_that_wait_for_a_connection_are_told() {
+    let slow = asked().pause(Duration::from_millis(20)).send(KEPT);
+    let peer = Peer::start(slow.repeat(1000));
+    let needed = |connections| {
+        let report = run(Plan {
+            pace: constant(200.0, connections),
+            stop: lasting(300, 20_000),
+            ..plan(peer.address())
+        });
+        report.warnings.iter().find_map(|warning| match warning {
+            Warning::Waited { needed, .. } => Some(*needed),
+            _ => None,
+        })
+    };
+    let found = needed(1);
+    assert!(found.is_some_and(|needed| needed >= 10), "{found:?}");
+    // More than there are requests: none has to wait.
+    assert_eq!(needed(100), None);
+}
+
+/// Starts 10 µs apart are too near for a timer. The server never answers, so that there is nothing
+/// else to do than to wait for them.
+#[test]
+fn a_generator_that_spins_says_so() {
+    let peer = Peer::start(asked().stall());
+    let report = run(Plan {
+        pace: constant(100_000.0, 1),
+        stop: lasting(200, 10),
+        ..plan(peer.address())
+    });
+    let [usage] = report.generator[..] else {
+        panic!("{:?}", report.generator);
+    };
+    assert!(
+        usage.spun > Duration::ZERO && usage.spun <= usage.cpu,
+        "{usage:?}"
+    );
+    let rare = constant(10.0, 1);
+    let report = run(Plan {
+        pace: rare,
+        stop: lasting(200, 10),
+        ..plan(peer.address())
+    });
+    let few = report.generator[0].spun;
+    assert!(few < usage.spun, "{few:?} {usage:?}");
+}
+
 /// While it warms up, a closed loop has the clients of its first stage.
 #[test]
 fn a_warm_up_keeps_the_level_of_the_first_stage() {

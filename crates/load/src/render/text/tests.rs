@@ -139,6 +139,43 @@ fn too_few_requests_are_told_once() {
     assert!(text.contains(warning), "{text}");
 }
 
+/// Time without sleep is told apart, in a line of its own.
+#[test]
+fn a_generator_that_spins_says_for_how_long() {
+    let mut report = sample::report();
+    let before = text(&report, &sample::subject());
+    assert!(!before.contains("waiting without sleep"), "{before}");
+    report.generator[0].spun = Duration::from_millis(3);
+    let text = text(&report, &sample::subject());
+    let line = "\n  waiting without sleep for 25 % of the time: starts were too near for a timer\n";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
+fn stalls_and_waits_say_what_to_do() {
+    let mut report = sample::report();
+    report.warnings = vec![
+        Warning::Waited {
+            count: 12,
+            of: 600,
+            needed: 28,
+        },
+        Warning::Stalled {
+            silent: 0.104,
+            longest: Duration::from_millis(1003),
+            median: Duration::from_millis(1),
+        },
+    ];
+    let text = text(&report, &sample::subject());
+    for line in [
+        "WARNING: 12 of 600 requests waited for a free connection, which is in the corrected \
+         latency: the rate needs about -c 28\n",
+        "no answer for 10 % of the time, and the longest took 1003.000 ms, the median 1.000 ms;",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
 /// Two of a hundred were never sent, and a percentile among them is a lower bound.
 #[test]
 fn percentiles_of_requests_without_an_answer_are_lower_bounds() {

@@ -1,0 +1,181 @@
+//! Doubts that are judged from several figures at once: whether requests were sent late, waited for
+//! a connection, or hid a stall from a closed loop.
+
+use std::time::Duration;
+
+use catamaran_stats::{Censored, Histogram};
+
+use crate::report::Warning;
+
+/// The 99th percentile of lateness, if it is above [`TOLERATED`] and above 5 % of the corrected 99th
+/// percentile, which has it in it.
+pub(super) fn late(lateness: &Histogram, corrected: Option<&Censored>) -> Option<Duration> {
+    let p99 = lateness.percentile(99.0);
+    (p99 > tolerated(corrected)).then_some(p99)
+}
+
+/// An open loop that had too few connections at times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting<'a> {
+    /// How long requests waited for a connection, of those that did.
+    pub(super) waits: &'a Histogram,
+    pub(super) corrected: Option<&'a Censored>,
+    /// Raw latencies.
+    pub(super) total: &'a Histogram,
+    /// Requests that were due.
+    pub(super) started: u64,
+    pub(super) connections: usize,
+    /// The highest rate that was asked for.
+    pub(super) per_second: f64,
+}
+
+impl Waiting<'_> {
+    /// The warning, if the 99th percentile of the waits of all requests is above what lateness may be.
+    pub(super) fn warning(&self) -> Option<Warning> {
+        let waited = self.waits.count();
+        let beyond = self.started as f64 / 100.0;
+        if self.total.is_empty() || waited as f64 <= beyond {
+            return None;
+        }
+        let p99 = self
+            .waits
+            .percentile((1.0 - beyond / waited as f64) * 100.0);
+        (p99 > tolerated(self.corrected)).then(|| Warning::Waited {
+            count: waited,
+            of: self.started,
+            needed: self.needed(),
+        })
+    }
+
+    /// Connections that the rate needs: by Little's law the mean number of requests in flight, and
+    /// three times its square root, by which Poisson arrivals vary. Where there were as many, the
+    /// server stalled: then what is due during the longest answer.
+    fn needed(&self) -> u64 {
+        let in_flight = |latency: Duration| self.per_second * latency.as_secs_f64();
+        let mean = in_flight(self.total.mean());
+        let usual = (mean + 3.0 * mean.sqrt()).ceil() as u64;
+        let most = in_flight(self.total.max()).ceil() as u64;
+        let connections = self.connections as u64;
+        let needed = if usual > connections { usual } else { most };
+        needed.max(connections + 1)
+    }
+}
+
+/// Whether a closed loop hid a stall: no answers for `silent`, a share of the time from 0 to 1, or an
+/// answer that took a thousand times the median.
+pub(super) fn stalled(total: &Histogram, silent: f64) -> Option<Warning> {
+    let (longest, median) = (total.max(), total.median());
+    let is_outlier = longest >= STALL_MIN && longest >= median * OUTLIER;
+    (silent >= SILENT_MAX || is_outlier).then_some(Warning::Stalled {
+        silent,
+        longest,
+        median,
+    })
+}
+
+fn tolerated(corrected: Option<&Censored>) -> Duration {
+    let quoted = corrected.map(|times| times.percentile(99.0).at_least);
+    TOLERATED.max(quoted.unwrap_or_default() / 20)
+}
+
+/// So late may a request be sent in any case.
+const TOLERATED: Duration = Duration::from_millis(1);
+
+/// For so large a part of the time there may be no answer; a stall of one second in ten is well above.
+const SILENT_MAX: f64 = 0.05;
+
+/// So many times the median the longest answer may take.
+const OUTLIER: u32 = 1000;
+
+/// What is shorter is no stall, however short the median is.
+const STALL_MIN: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(millis: impl IntoIterator<Item = u64>) -> Histogram {
+        let mut histogram = Histogram::new();
+        for millis in millis {
+            histogram.record(Duration::from_millis(millis));
+        }
+        histogram
+    }
+
+    fn corrected(millis: u64) -> Censored {
+        let mut corrected = Censored::new();
+        (0..100).for_each(|_| corrected.record(Duration::from_millis(millis)));
+        corrected
+    }
+
+    /// 2 ms are a fifth of 10 ms, and nothing beside 100 ms; below 1 ms is never late.
+    #[test]
+    fn lateness_is_judged_against_the_percentile_that_is_quoted() {
+        let lateness = histogram([2; 100]);
+        assert!(late(&lateness, Some(&corrected(10))).is_some());
+        assert_eq!(late(&lateness, Some(&corrected(100))), None);
+        assert!(late(&histogram([6; 100]), Some(&corrected(100))).is_some());
+        let mut short = Histogram::new();
+        (0..100).for_each(|_| short.record_micros(900));
+        assert_eq!(late(&short, Some(&corrected(1))), None);
+    }
+
+    fn waiting<'a>(waits: &'a Histogram, total: &'a Histogram) -> Waiting<'a> {
+        Waiting {
+            waits,
+            corrected: None,
+            total,
+            started: 1000,
+            connections: 10,
+            per_second: 1000.0,
+        }
+    }
+
+    /// 1,000/s at 16 ms are 16 in flight, and 12 more; ten connections stalled for 2 s need 2,000.
+    #[test]
+    fn waiting_names_the_connections_that_the_rate_needs() {
+        let waits = histogram([5; 100]);
+        for (total, expected) in [
+            (histogram([16; 100]), 28..=29),
+            (histogram([1; 1000].into_iter().chain([2000])), 1999..=2010),
+        ] {
+            let found = waiting(&waits, &total).warning();
+            let Some(Warning::Waited { count, of, needed }) = found else {
+                panic!("{found:?}");
+            };
+            assert_eq!((count, of), (100, 1000));
+            assert!(expected.contains(&needed), "{needed}");
+        }
+    }
+
+    #[test]
+    fn few_waits_and_short_ones_are_no_doubt() {
+        let total = histogram([16; 100]);
+        for waits in [histogram([50; 10]), histogram([1; 1000]), Histogram::new()] {
+            let found = waiting(&waits, &total).warning();
+            assert_eq!(found, None, "{waits:?}");
+        }
+        let long = corrected(1000);
+        let waits = histogram([40; 1000]);
+        let beside = Waiting {
+            corrected: Some(&long),
+            ..waiting(&waits, &total)
+        };
+        assert_eq!(beside.warning(), None);
+    }
+
+    #[test]
+    fn a_stall_is_silence_or_an_answer_far_beyond_the_median() {
+        let even = histogram([1; 1000]);
+        assert_eq!(stalled(&even, 0.04), None);
+        assert!(stalled(&even, 0.1).is_some());
+        let outlier = histogram([1; 1000].into_iter().chain([1100]));
+        assert!(stalled(&outlier, 0.01).is_some());
+        let near = histogram([1; 1000].into_iter().chain([900]));
+        assert_eq!(stalled(&near, 0.01), None);
+        let mut fast = Histogram::new();
+        (0..1000).for_each(|_| fast.record_micros(20));
+        fast.record_micros(50_000);
+        assert_eq!(stalled(&fast, 0.0), None);
+    }
+}
