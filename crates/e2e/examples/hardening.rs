@@ -93,24 +93,34 @@ fn main() -> anyhow::Result<()> {
 
 const INTRODUCTION: &str = "# Hostile bytes: what a front does with them
 
-This page is generated; do not edit it. The rows are those of the end-to-end tests in
-`crates/e2e/tests/it/hardening`, where each also runs over Unix sockets and cut in every way. Here
-each was sent whole over TCP to Catamaran and, for comparison, to the nginx and Apache that Debian
-ships, with their default settings of parsing, in front of the same recording backend. To write it
-anew, with nginx and Apache installed and the binary built (`cargo xtask test` does both):
+Use this page to see which malformed or ambiguous messages Catamaran refuses before they reach your
+application server, which it forwards, and in which form. Such bytes are the means of request smuggling,
+cache poisoning and mix-ups of responses. Section 1 has requests of clients; sections 2a and 2b have
+responses of HTTP/1.1 and AJP13 backends. In each row, compare the column \"Required\" with the column of
+the server that you run today.
+
+Every row is an end-to-end test (`crates/e2e/tests/it/hardening`). The tests also send the bytes over Unix
+sockets and split at every place. For this page each row was sent whole over TCP to Catamaran, nginx and
+Apache, all in front of the same recording backend. nginx and Apache are those that Debian ships, with
+their default settings of parsing.
+
+This page is generated; do not edit it. These commands write it anew:
 
 ```
+cargo xtask test                                                     # installs the servers, builds
 cargo run -p catamaran-e2e --example hardening > docs/hardening.md
 ```
+
+How to read the tables:
 
 - The number in a row's name is that of the catalogue; numbers left out belong to the row before.
 - `$` stands for a name by which the backend knows the request again.
 - A request is written as `METHOD TARGET | field: value | LENGTH:BODY`, as the backend saw it,
-  without what fronts add on their own account (`Via`, `X-Forwarded-*`, `Connection`); `?` is a
-  length that the body's own framing tells, and what begins with `!` should not be there at all.
-- \"as required\" means the same answer, and for a request that is served the same at the backend,
-  but for `Host`, which nginx and Apache replace by default, and for how a body is framed, which
-  may change on the way. `-` stands where a row is about routes, of which only Catamaran had any.
+  without the fields that fronts add (`Via`, `X-Forwarded-*`, `Connection`). `?` stands for a length that
+  only the body's own framing tells. A field that begins with `!` should not be there at all.
+- \"as required\" means the same answer as the one required. A request that is served must also
+  look the same at the backend, except for `Host`, which nginx and Apache replace by default, and for
+  the framing of its body. `-` marks rows about routes; only Catamaran had any.
 - A response is written as `STATUS | field: value | body`, without `Server`. \"cut\" means that the
   client can see that something is missing, \"kept\" that the connection to the backend is still
   open half a second later although it should be closed, \"next wrong\" that the next client gets
