@@ -1,9 +1,10 @@
-//! The two streams of an exchange whose application runs elsewhere: on a thread, in a task.
+//! The two streams of an exchange whose application runs on a thread of a pool or in a task.
 //!
-//! Memory with a bound each way, shared by three handles: [`ConnEnd`] in the connection, [`BodyEnd`]
-//! and [`ResponseEnd`] with the application. No socket, no clock, no thread of its own. The
-//! application waits by leaving a [`Waker`], be it a task's or one that unparks a thread; a driver
-//! is told by its [`Wake`] and then polls the connection.
+//! The request's body goes to the application, the response comes back; each stream buffers up to a
+//! fixed limit. Three handles share the memory: the connection has [`ConnEnd`], the application has
+//! [`BodyEnd`] and [`ResponseEnd`]. The module uses no socket, clock or thread of its own. An
+//! application that has to wait stores a [`Waker`], which wakes a task or unparks a thread. The
+//! driver is told through [`Wake`] and then polls the connection.
 //!
 //! ```text
 //!   peer ─► Conn ─ ConnEnd ══ body, at most BODY_MARK ═══► BodyEnd ──┐
@@ -11,9 +12,11 @@
 //!   peer ◄────────────╘══ head and parts, at most PARTS_MARK ◄═ ResponseEnd
 //! ```
 //!
-//! What is dropped ends safely: without its connection an application reads an error and writes to
-//! nobody; a response whose end was never said is cut, visibly; a body nobody reads is the
-//! connection's to swallow. One short-held lock, since both sides change everything.
+//! Each handle may be dropped at any time. When the connection's end is dropped, the application's
+//! reads fail, and what it writes is thrown away. When the application drops the response before
+//! its end, the client can see that the response was cut. When the application drops the body, the
+//! connection reads the rest and throws it away. One mutex guards everything, since both sides
+//! change all of it; it is held for short times only.
 
 use std::{
     fmt,

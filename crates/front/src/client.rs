@@ -1,7 +1,7 @@
-//! One client's connection: the socket, HTTP/1.1's state, and what is buffered.
+//! One client's connection: its socket, the state of HTTP/1.1, and its buffered bytes.
 //!
-//! HTTP/1.1 is confined to this module and [`crate::client::serve`]; the relay sees a request's body
-//! coming in and a response going out. An idle connection holds no buffers.
+//! Only this module and [`crate::client::serve`] know HTTP/1.1. The relay knows a request body that
+//! comes in and a response that goes out. An idle connection holds no buffers.
 
 pub(crate) mod linger;
 pub(crate) mod pace;

@@ -1,4 +1,5 @@
-//! One backend and its connections: who gets which, and when a new one is opened.
+//! One backend and its connections: which pooled connection an exchange gets, and when a new one
+//! is opened.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

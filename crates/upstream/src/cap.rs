@@ -1,9 +1,10 @@
 //! One hard cap of connections to a backend over all workers, with a bounded queue behind it.
 //!
 //! Every open connection, in use or idle, owns a [`Permit`]. When the cap is reached, an exchange
-//! waits in one queue, first come first served whatever its worker. A connection that becomes free
-//! goes to the first in the queue directly if that one runs on the same worker; otherwise it is
-//! closed and its permit passes on, because a socket is bound to its worker's event loop.
+//! waits in a queue that all workers share; the first to come is served first. A connection that
+//! becomes free is given to the first in the queue if that one runs on the same worker. Otherwise
+//! the connection is closed and its permit is passed on, because a socket is bound to its worker's
+//! event loop.
 //!
 //! The mutex is held for a few instructions and never across an await. A connection on the common
 //! path, leased and given back with nobody waiting, does not take it: [`Cap::is_awaited`] is one

@@ -1,9 +1,10 @@
-//! How soon a backend closes connections that are idle, as far as that was noticed.
+//! Idle closures: after which idle time a backend was seen to close pooled connections.
 //!
-//! A request that must not run twice is lost if its pooled connection is dropped just as it is
-//! sent. A backend whose own limit is shorter than our `idle_timeout`, or that drops connections
-//! for reasons of its own, shows it: pooled connections are found closed. Such requests then keep
-//! away from connections that have been idle for about as long.
+//! A request that must not run twice fails if the backend closes its pooled connection at the
+//! moment when it is sent. This happens with a backend whose own idle limit is shorter than our
+//! `idle_timeout`, or that closes connections for other reasons. It can be noticed, because
+//! pooled connections are found closed. For a minute such requests then use only connections that
+//! have been idle for less than half of that time, or new ones.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,10 +1,11 @@
-//! The keeper of a backend in trouble: a task that probes it until it is well.
+//! The keeper of a backend that failed: a task that probes the backend until it is up again.
 //!
-//! A probe is a dial, and for AJP13 a CPING on top; no client's request is ever used for it. A
-//! backend has at most one keeper and a keeper one probe at a time, so that whatever comes back is
-//! not run down by a herd. The task belongs to the event loop of the worker that noticed the
-//! trouble; it ends when the backend is up, when nobody holds the backend any more, or with its
-//! loop, and then another worker's [`Backend::sweep`] begins a new one.
+//! A probe is a dial, followed by a CPING for AJP13. A client's request is never used as a probe.
+//! A backend has at most one keeper, and a keeper makes one probe at a time, so that a backend
+//! that restarts is not flooded with probes. The task runs on the event loop of the worker that
+//! noticed the failure. It ends when the backend is up, when nothing refers to the backend any
+//! more, or when its event loop ends. In the last case [`Backend::sweep`] of another worker
+//! starts a new one.
 
 use std::sync::{Arc, Weak};
 

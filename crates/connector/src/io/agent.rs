@@ -1,8 +1,9 @@
-//! What both event loops have for each connection: its `Conn`, its buffers, what it waits for.
+//! The state that both event loops, epoll and uring, keep for each connection.
 //!
-//! An agent does what the `Conn` says up to where that has to wait, and knows until when. How bytes
-//! come and go is the business of the driver's task around it, which reads [`Agent::want`], moves
-//! bytes accordingly, and says what has come of it.
+//! It consists of the sans-IO `Conn`, the connection's buffers, what it waits for, and the
+//! deadline of that wait. An agent obeys the actions of `Conn` until one has to wait for the
+//! socket. It does no input or output: the driver's task reads [`Agent::want`], moves bytes
+//! accordingly, and reports the outcome to the agent.
 
 use std::time::Instant;
 

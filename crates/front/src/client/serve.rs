@@ -1,9 +1,10 @@
 //! One client's connection, from accept to close.
 //!
-//! idle → head → exchange → idle, until one side has enough. The future of an idle connection is
-//! kept small, because there are many: what an exchange needs is boxed when it begins, and buffers
-//! are let go of when it ends. For the same reason what is waited for while idle are functions that
-//! return a future: the arguments of an `async fn` take their room twice.
+//! The phases are idle → head → exchange → idle, until one side closes. There are many idle
+//! connections, so the future of an idle connection is kept small. The state of an exchange is
+//! boxed when the exchange begins, and buffers are given back when it ends. Waits of an idle
+//! connection are functions that return a future, because the arguments of an `async fn` are
+//! stored twice.
 
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -1,12 +1,13 @@
-//! One body loop for every protocol: the request goes up, the response comes down.
+//! The relay sends the request body to the backend and the response to the client, for all
+//! protocols.
 //!
-//! Both directions run at once within one task, as readiness allows; neither buffers more than a
-//! few socket writes, so that a slow side holds the other back. The relay ends when the response
-//! is complete and written, or when one side fails. What a failure means is decided elsewhere
-//! (`retry`, `exchange`).
+//! One task runs both directions at the same time and waits for whichever socket is ready. Each
+//! direction buffers no more than a few socket writes, so a slow reader also slows down the
+//! sender. The relay ends when the response is complete and written, or when one side fails.
+//! `retry` and `exchange` decide what follows from a failure.
 //!
-//! Each side's silence is measured only while something is expected of it: the backend's not while
-//! the client is uploading or too slow to read, the client's not while the backend works.
+//! Timeouts of a side run only while something is expected of it. The backend's do not run while the
+//! client uploads or reads too slowly; the client's do not run while the backend works.
 
 use std::io;
 use std::task::{Context, Poll};

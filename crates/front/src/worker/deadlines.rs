@@ -1,18 +1,19 @@
-//! Deadlines of many connections, cheaply.
+//! Deadlines of a worker's connections, in a list that is sorted by time and checked by one
+//! ticker.
 //!
-//! A connection's deadline changes several times with each request and almost never passes. So
-//! setting one is a store, unless it is before the one by which the connection is listed; a ticker
-//! looks some times a second at those listed by now, wakes the tasks whose turn it is, and lists
-//! those whose deadline was put off by the later one. Time is counted in ticks of a coarse clock: a
-//! deadline passes up to [`PERIOD`] late, which does not matter for timeouts, and reading the clock
-//! is a load.
+//! A deadline changes several times with each request and almost never passes, so changing it has
+//! to be cheap. A later deadline is one store; only a deadline that is earlier than the entry in
+//! the list needs a new entry. The ticker runs several times a second and takes the entries whose
+//! time has come. It wakes the task if the deadline has passed, and otherwise lists the
+//! connection again under its later deadline. Time is counted in ticks of a coarse clock, so
+//! reading it is one load, and a deadline passes up to [`PERIOD`] late. Timeouts do not need more
+//! precision.
 //!
-//! Where many deadlines pass at once, as in an attack of slow clients, the ticker wakes a few tasks
-//! at a time and lets the event loop look at its sockets in between: others must not wait until all
-//! of them are done.
+//! Many deadlines may pass at once, for example in an attack of slow clients. The ticker then
+//! wakes a few tasks at a time, and the event loop polls its sockets in between, so that other
+//! connections do not wait for all of them.
 //!
-//! The mutex guards the list; all that touches it happens on one worker's thread, so nobody waits
-//! for it.
+//! The mutex guards the list. Only the worker's own thread locks it, so there is no contention.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
