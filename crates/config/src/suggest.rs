@@ -1,19 +1,16 @@
 //! "Did you mean": the known name nearest to a mistyped one.
 
+use strsim::osa_distance;
+
 /// The nearest of `known`, if it is near enough to be what was meant.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    let word: Vec<char> = word
-        .to_lowercase()
-        .replace('-', "_")
-        .chars()
-        .take(WORD_MAX)
-        .collect();
+    let word = plain(word);
     let score = |name: &'k str| {
-        let letters: Vec<char> = name.to_lowercase().replace('-', "_").chars().collect();
-        let distance = if parts(&word) == parts(&letters) {
+        let plain_name = plain(name);
+        let distance = if parts(&word) == parts(&plain_name) {
             0
         } else {
-            distance(&word, &letters)
+            osa_distance(&word, &plain_name)
         };
         (distance, name)
     };
@@ -21,33 +18,21 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
         .into_iter()
         .map(score)
         .min_by_key(|(distance, _)| *distance)?;
-    (distance <= name.len().min(word.len()) / 3).then_some(name)
+    let limit = name.len().min(word.chars().count()) / 3;
+    (distance <= limit).then_some(name)
+}
+
+/// A name without the differences that do not count.
+fn plain(name: &str) -> String {
+    let name = name.to_lowercase().replace('-', "_");
+    name.chars().take(WORD_MAX).collect()
 }
 
 /// The words of a name in one order: `max_connections` means `connections_max`.
-fn parts(name: &[char]) -> Vec<&[char]> {
-    let mut parts: Vec<&[char]> = name.split(|&c| c == '_').collect();
+fn parts(name: &str) -> Vec<&str> {
+    let mut parts: Vec<&str> = name.split('_').collect();
     parts.sort_unstable();
     parts
-}
-
-/// Insertions, deletions, replacements and swaps of neighbours from one word to the other.
-fn distance(from: &[char], to: &[char]) -> usize {
-    let mut rows = vec![(0..=to.len()).collect::<Vec<_>>()];
-    for (i, a) in from.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in to.iter().enumerate() {
-            let mut least = (rows[i][j] + usize::from(a != b))
-                .min(rows[i][j + 1] + 1)
-                .min(row[j] + 1);
-            if i > 0 && j > 0 && from[i - 1] == *b && to[j - 1] == *a {
-                least = least.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[from.len()][to.len()]
 }
 
 /// Letters compared at most: no name of ours is longer.
