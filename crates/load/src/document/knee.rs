@@ -18,7 +18,7 @@ pub struct Knee {
     /// The lowest rate that was not; `None`: none was found. With `sustained_per_s` it is the
     /// interval in which the knee lies.
     pub broken_per_s: Option<f64>,
-    /// Whether the generator and not the server was the limit at `broken_per_s`.
+    /// Whether no rate broke a limit, but the generator was late at some.
     pub is_generator: bool,
 }
 

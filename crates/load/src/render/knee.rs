@@ -29,10 +29,13 @@ pub fn conclusion(knee: &Knee) -> String {
     let lowest = knee.steps.iter().map(|step| step.rate_per_s);
     let lowest = lowest.fold(f64::INFINITY, f64::min);
     match (knee.sustained_per_s, knee.broken_per_s) {
-        (Some(low), Some(high)) if knee.is_generator => format!(
-            "Sustained: {low:.1}/s at least. At {high:.1}/s the generator was the limit, not the \
-             server\n"
+        (Some(low), None) if knee.is_generator => format!(
+            "Sustained: {low:.1}/s at least. The generator was late at other rates, which says \
+             nothing of the server\n"
         ),
+        (None, None) if knee.is_generator => "Sustained: not decided. The generator was late, \
+                                              which says nothing of the server\n"
+            .to_owned(),
         (Some(low), Some(high)) => {
             format!("Sustained: {low:.1}/s. The knee lies between {low:.1}/s and {high:.1}/s\n")
         }
@@ -54,8 +57,8 @@ pub fn json(knee: &Knee) -> String {
 /// Whether the knee was found; [`Verdict::Failed`]: the lowest rate is not sustained.
 pub fn verdict(knee: &Knee) -> Verdict {
     match (knee.sustained_per_s, knee.broken_per_s) {
-        (Some(_), Some(_)) if !knee.is_generator => Verdict::Passed,
-        (None, Some(_)) if !knee.is_generator => Verdict::Failed,
+        (Some(_), Some(_)) => Verdict::Passed,
+        (None, Some(_)) => Verdict::Failed,
         _ => Verdict::Undecided,
     }
 }
@@ -76,10 +79,10 @@ mod tests {
             ),
             (
                 Some(100.0),
-                Some(104.0),
+                None,
                 true,
-                "Sustained: 100.0/s at least. At 104.0/s the generator was the limit, not the \
-                 server\n",
+                "Sustained: 100.0/s at least. The generator was late at other rates, which says \
+                 nothing of the server\n",
                 Verdict::Undecided,
             ),
             (

@@ -134,15 +134,17 @@ fn climb(
         if is_text {
             say(&render::knee::step(&step))?;
         }
-        search.note(Verdict::named(&step.verdict).unwrap_or(Verdict::Undecided));
+        search.note(match Verdict::named(&step.verdict) {
+            // What the generator is late with says nothing of the server.
+            Some(verdict) if !step.is_generator => verdict,
+            _ => Verdict::Undecided,
+        });
         knee.steps.push(step);
     }
     knee.sustained_per_s = search.sustained();
     knee.broken_per_s = search.broken();
-    knee.is_generator = knee
-        .steps
-        .iter()
-        .any(|step| Some(step.rate_per_s) == knee.broken_per_s && step.is_generator);
+    let has_late = knee.steps.iter().any(|step| step.is_generator);
+    knee.is_generator = knee.broken_per_s.is_none() && has_late;
     Ok(knee)
 }
 
