@@ -3,11 +3,12 @@
 //! Nothing here measures, judges or prints. What is doubtful about a run is decided where its
 //! [`Report`] is made; here it only gets its words. [`ab`] says what `ab` says, in its words and
 //! number formats; [`text`] says it in finer units and goes on to what `ab` hides; [`json`],
-//! [`csv`] and [`hdr_log`] are for programs, and docs/bench.md is their reference.
+//! [`csv`] and [`hdr`] are for programs, and docs/bench.md is their reference.
 
 pub mod ab;
 pub mod csv;
 pub mod gate;
+pub mod hdr;
 pub mod html;
 pub mod json;
 pub mod knee;
@@ -20,9 +21,6 @@ pub mod versus;
 mod warning;
 
 use std::time::Duration;
-
-use catamaran_stats::Censored;
-use catamaran_stats::log::{self, Interval};
 
 use crate::report::{Report, Warning};
 
@@ -53,38 +51,6 @@ pub struct Subject {
     pub rate: Option<f64>,
     /// Whether the rate or the number of clients changes in the run (`--stage`, `--ramp`).
     pub has_stages: bool,
-}
-
-/// The histograms of a run as a log for HdrHistogram's tools, one line each, tagged `total`,
-/// `corrected`, `connect`, `first_byte`, `processing`, `lateness` and `unfinished`; those without
-/// values are left out. `corrected` has requests without an answer, too, with the time that they
-/// were waited for: its format knows no lower bounds.
-pub fn hdr_log(report: &Report) -> Vec<u8> {
-    let latency = &report.latency;
-    let corrected = latency.corrected.as_ref().map(Censored::lower_bounds);
-    let histograms = [
-        ("total", Some(&latency.total)),
-        ("corrected", corrected.as_ref()),
-        ("connect", Some(&latency.connect)),
-        ("first_byte", Some(&latency.first_byte)),
-        ("processing", Some(&latency.processing)),
-        ("lateness", latency.lateness.as_ref()),
-        ("unfinished", Some(&report.unfinished.ages)),
-    ];
-    let intervals: Vec<Interval<'_>> = histograms
-        .into_iter()
-        .filter_map(|(tag, histogram)| Some((tag, histogram?)))
-        .filter(|(_, histogram)| !histogram.is_empty())
-        .map(|(tag, histogram)| Interval {
-            tag,
-            start: Duration::ZERO,
-            length: report.elapsed,
-            histogram,
-        })
-        .collect();
-    let mut bytes = Vec::new();
-    log::write(&mut bytes, report.started_at, &intervals).expect("a vector takes all");
-    bytes
 }
 
 /// What happened, and what it means or what to do.
@@ -133,17 +99,6 @@ fn generator_cpu(report: &Report) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_log_has_a_line_for_each_histogram_with_values() {
-        let text = String::from_utf8(hdr_log(&sample::report())).unwrap();
-        let tags: Vec<&str> = text
-            .lines()
-            .filter_map(|line| line.strip_prefix("Tag="))
-            .filter_map(|line| line.split(',').next())
-            .collect();
-        assert_eq!(tags, ["total", "connect", "first_byte", "processing"]);
-    }
 
     #[test]
     fn a_part_of_a_second_is_no_second() {

@@ -80,9 +80,16 @@ impl Censored {
     #[must_use]
     pub fn lower_bounds(&self) -> Histogram {
         let mut all = self.answered.clone();
-        all.merge(&self.waiting);
-        all.merge_at_least(&self.failed, self.answered.max());
+        all.merge(&self.unanswered_bounds());
         all
+    }
+
+    /// The lower bounds of those that had no answer, alone.
+    #[must_use]
+    pub fn unanswered_bounds(&self) -> Histogram {
+        let mut bounds = self.waiting.clone();
+        bounds.merge_at_least(&self.failed, self.answered.max());
+        bounds
     }
 
     /// The values at these percentiles (0 to 100), each with the time that so many per cent of all

@@ -3,8 +3,12 @@
 //! One line per interval: a tag, when it began, how long it was, its maximum, and the histogram in
 //! the V2 encoding, deflated, in base64; as `HistogramLogProcessor` and the libraries of other
 //! languages read it. Values are microseconds; the maximum, which is there for the eye, is in
-//! milliseconds. Times are arguments, because this crate has no clock.
+//! milliseconds. Times are arguments, because this crate has no clock. [`Log`] is such a file read
+//! again, and several of them merged.
 
+mod read;
+
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
@@ -15,8 +19,10 @@ use hdrhistogram::serialization::interval_log::{
 
 use crate::Histogram;
 
+pub use read::{Log, ReadFault};
+
 /// What was recorded in a part of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Interval<'a> {
     /// What was measured, one word; spaces and commas in it become underscores.
     pub tag: &'a str,
@@ -25,15 +31,20 @@ pub struct Interval<'a> {
     /// How long it was.
     pub length: Duration,
     /// What was recorded.
-    pub histogram: &'a Histogram,
+    pub histogram: Cow<'a, Histogram>,
 }
 
 /// Writes a log of `intervals`, which are in the order of their start, of a run that began at
-/// `start`.
+/// `start`. Each is asked for when the one before it is written, so that the histograms of a long run
+/// need not be in memory at once.
 ///
 /// # Errors
 /// `to` does not take it.
-pub fn write(to: &mut impl Write, start: SystemTime, intervals: &[Interval<'_>]) -> io::Result<()> {
+pub fn write<'a>(
+    to: &mut impl Write,
+    start: SystemTime,
+    intervals: impl IntoIterator<Item = Interval<'a>>,
+) -> io::Result<()> {
     let mut serializer = V2DeflateSerializer::new();
     let mut log = IntervalLogWriterBuilder::new()
         .add_comment("[Histogram log format version 1.3]")
@@ -63,6 +74,8 @@ const TAG_BREAKERS: [char; 5] = [',', ' ', '\n', '\r', '\t'];
 mod tests {
     use std::time::UNIX_EPOCH;
 
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use hdrhistogram::Histogram as Counts;
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
@@ -77,11 +90,11 @@ mod tests {
             tag: "raw, total",
             start: Duration::from_secs(1),
             length: Duration::from_millis(1500),
-            histogram: &histogram,
+            histogram: Cow::Borrowed(&histogram),
         };
         let start = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         let mut bytes = Vec::new();
-        write(&mut bytes, start, &[interval]).unwrap();
+        write(&mut bytes, start, [interval]).unwrap();
         let text = String::from_utf8(bytes.clone()).unwrap();
         assert!(
             text.starts_with("#[Histogram log format version 1.3]\n"),
@@ -96,7 +109,7 @@ mod tests {
         assert_eq!(read.tag().unwrap().as_str(), "raw__total");
         assert_eq!(read.start_timestamp(), Duration::from_secs(1));
         assert_eq!(read.duration(), Duration::from_millis(1500));
-        let encoded = decode_base64(read.encoded_histogram());
+        let encoded = STANDARD.decode(read.encoded_histogram()).unwrap();
         let counts: Counts<u64> = Deserializer::new()
             .deserialize(&mut encoded.as_slice())
             .unwrap();
@@ -105,25 +118,5 @@ mod tests {
             counts.value_at_quantile(0.5),
             histogram.counts().value_at_quantile(0.5)
         );
-    }
-
-    fn decode_base64(text: &str) -> Vec<u8> {
-        let value = |byte: u8| match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            _ => 63,
-        };
-        let digits: Vec<u8> = text.trim_end_matches('=').bytes().map(value).collect();
-        let mut bytes = Vec::new();
-        for group in digits.chunks(4) {
-            let bits = group
-                .iter()
-                .fold(0_u32, |bits, &digit| bits << 6 | u32::from(digit));
-            let bits = bits << (6 * (4 - group.len()));
-            bytes.extend(&bits.to_be_bytes()[1..group.len()]);
-        }
-        bytes
     }
 }

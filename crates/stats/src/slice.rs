@@ -43,14 +43,21 @@ impl SliceRecorder {
 
     /// Counts a value; more than an hour counts as an hour.
     pub fn record_micros(&mut self, micros: u64) {
+        self.record_many(micros, 1);
+    }
+
+    /// Counts a value `times` times, which is at least once.
+    pub(crate) fn record_many(&mut self, micros: u64, times: u32) {
         let micros = micros.min(MICROS_MAX);
         let bucket = bucket_of(micros);
         let count = &mut self.counts[usize::from(bucket)];
         if *count == 0 {
             self.hit.push(bucket);
         }
-        *count = count.saturating_add(1);
-        self.sum = self.sum.saturating_add(micros);
+        *count = count.saturating_add(times);
+        self.sum = self
+            .sum
+            .saturating_add(micros.saturating_mul(u64::from(times)));
         self.min = self.min.min(micros);
         self.max = self.max.max(micros);
     }
@@ -197,7 +204,7 @@ fn highest_of(bucket: u16) -> u64 {
 const SINGLE: u64 = 2048;
 
 /// An hour, as in [`Histogram`].
-const MICROS_MAX: u64 = 3_600_000_000;
+pub(crate) const MICROS_MAX: u64 = 3_600_000_000;
 
 const BUCKETS: usize = 23_222;
 

@@ -9,6 +9,7 @@ mod getopt;
 mod habit;
 mod help;
 mod knee;
+mod merge;
 mod number;
 mod operand;
 mod output;
@@ -124,6 +125,9 @@ fn mode_and_line(arguments: Vec<OsString>) -> Result<(Mode, Vec<String>), Failur
 fn bench(name: &str, mode: Mode, line: &[String]) -> Result<ExitCode, Failure> {
     if mode == Mode::Ours && line.first().is_some_and(|word| word == page::WORD) {
         return page::run(&line[1..]);
+    }
+    if mode == Mode::Ours && line.first().is_some_and(|word| word == merge::WORD) {
+        return merge::run(&line[1..]);
     }
     let (is_knee, line) = match line.split_first() {
         Some((first, rest)) if mode == Mode::Ours && first == "knee" => (true, rest),

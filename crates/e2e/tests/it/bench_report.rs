@@ -207,6 +207,51 @@ fn files_are_written_and_rows_add_up() {
     );
 }
 
+/// The logs of two generators are one, which can be merged again.
+#[test]
+fn logs_of_several_runs_are_merged() {
+    let nginx = Nginx::with_pages().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (one, other, both) = (path("a.hdr"), path("b.hdr"), path("both.hdr"));
+    for (log, requests) in [(&one, 20), (&other, 30)] {
+        let line = format!("-n {requests} --hdr {log} http://{}/", nginx.address());
+        let (code, _, stderr) = bench(&line);
+        assert_eq!(code, Some(0), "{stderr}");
+    }
+    let (code, table, stderr) = bench(&format!("merge {one} {other} --hdr {both}"));
+    assert_eq!(code, Some(0), "{stderr}");
+    let total = table.lines().find(|line| line.starts_with("total "));
+    let count = total.and_then(|line| line.split_whitespace().nth(1));
+    assert_eq!(count, Some("50"), "{table}");
+    let (code, again, stderr) = bench(&format!("merge {both}"));
+    assert_eq!((code, again), (Some(0), table), "{stderr}");
+}
+
+#[test]
+fn what_is_no_log_is_not_merged() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("no.hdr").display().to_string();
+    fs::write(&path, "{}\n").unwrap();
+    for (line, expected) in [
+        ("merge".to_owned(), "bench merge A.hdr B.hdr"),
+        ("merge --hdr".to_owned(), "bench merge A.hdr B.hdr"),
+        (format!("merge -k {path}"), "bench merge A.hdr B.hdr"),
+        (
+            "merge /no/such".to_owned(),
+            "cannot read /no/such: No such file or directory",
+        ),
+        (
+            format!("merge {path}"),
+            "no.hdr: line 1: this is no interval of an HdrHistogram log",
+        ),
+    ] {
+        let (code, stdout, stderr) = bench(&line);
+        assert!(stderr.contains(expected), "{line}: {stderr}");
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{line}");
+    }
+}
+
 /// Without a gate: 1 for runs of which something was not answered or nothing was good.
 #[test]
 fn the_exit_code_judges_what_came() {

@@ -4,8 +4,8 @@
 //! standard output, which is the text, JSON or CSV, and files beside it, which are opened before
 //! the run so that none is lost for a mistyped path.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -320,10 +320,15 @@ fn write_our_files(
         add_row(path, &row).map_err(|error| cannot_write(path, &error))?;
     }
     if let Some(path) = &output.hdr {
-        let log = render::hdr_log(report);
-        fs::write(path, log).map_err(|error| cannot_write(path, &error))?;
+        write_hdr(path, report).map_err(|error| cannot_write(path, &error))?;
     }
     Ok(())
+}
+
+fn write_hdr(path: &str, report: &Report) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    render::hdr::write(report, &mut file)?;
+    file.flush()
 }
 
 /// Writes a file of ours.
@@ -347,7 +352,7 @@ fn ctime(time: SystemTime, zone: &TimeZone) -> String {
     time.strftime("%a %b %d %H:%M:%S %Y").to_string()
 }
 
-fn cannot_write(path: &str, error: &io::Error) -> Failure {
+pub(super) fn cannot_write(path: &str, error: &io::Error) -> Failure {
     Failure::Fault(format!("cannot write {path}: {}", reason(error)))
 }
 

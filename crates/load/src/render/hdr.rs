@@ -1,0 +1,214 @@
+//! The histograms of a run as a log for HdrHistogram's tools.
+//!
+//! `total` and `corrected` have an interval per second, so that a tool can draw them over time or
+//! leave out a part; all intervals of a tag together are the whole run. The others have one line
+//! each. `corrected` has requests without an answer, too, with the time that they were waited for:
+//! the format knows no lower bounds. They are in its last line, since that time is known only at the
+//! end.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::time::Duration;
+
+pub use catamaran_stats::log::Log;
+use catamaran_stats::log::{self, Interval};
+use catamaran_stats::{Censored, Histogram, Slice};
+
+use crate::report::Report;
+use crate::timeline::TimeSlice;
+
+/// Writes the log of a run, an interval at a time.
+///
+/// # Errors
+/// `to` does not take it.
+pub fn write(report: &Report, to: &mut impl Write) -> io::Result<()> {
+    let timeline = report.timeline.coarser(SECOND);
+    let end = report.elapsed + report.drain;
+    let seconds = (0_u32..).zip(&timeline.slices).flat_map(|(place, slice)| {
+        let start = timeline.length.saturating_mul(place);
+        let length = timeline.length.min(end.saturating_sub(start));
+        let corrected = report.latency.corrected.is_some();
+        let corrected = corrected.then(|| interval("corrected", start, length, &slice.corrected));
+        [interval("total", start, length, &slice.total)]
+            .into_iter()
+            .chain(corrected)
+    });
+    let last = last_start(&timeline.slices, timeline.length).max(report.elapsed);
+    let unanswered = report
+        .latency
+        .corrected
+        .as_ref()
+        .map(Censored::unanswered_bounds);
+    let unanswered = unanswered
+        .filter(|bounds| !bounds.is_empty())
+        .map(|bounds| Interval {
+            tag: "corrected",
+            start: last,
+            length: end.saturating_sub(last),
+            histogram: Cow::Owned(bounds),
+        });
+    let intervals = of_whole_run(report).chain(seconds).chain(unanswered);
+    log::write(to, report.started_at, intervals)
+}
+
+/// What a log has of each tag, as a table in milliseconds.
+pub fn totals(log: &Log) -> String {
+    let mut text = format!(
+        "{:<16}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}\n",
+        "", "count", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "max ms"
+    );
+    for (tag, histogram) in log.totals() {
+        let times = [50.0, 90.0, 99.0, 99.9, 100.0].map(|percent| histogram.percentile(percent));
+        write!(text, "{tag:<16}{:>12}", histogram.count()).expect("a string takes all");
+        for time in times {
+            let millis = time.as_secs_f64() * 1000.0;
+            write!(text, "{millis:>12.3}").expect("a string takes all");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// What has no values per second; those without values are left out.
+fn of_whole_run(report: &Report) -> impl Iterator<Item = Interval<'_>> {
+    let latency = &report.latency;
+    let histograms = [
+        ("connect", Some(&latency.connect)),
+        ("first_byte", Some(&latency.first_byte)),
+        ("processing", Some(&latency.processing)),
+        ("lateness", latency.lateness.as_ref()),
+        ("unfinished", Some(&report.unfinished.ages)),
+    ];
+    let histograms = histograms.into_iter();
+    let found = histograms.filter_map(|(tag, histogram)| Some((tag, histogram?)));
+    found
+        .filter(|(_, histogram)| !histogram.is_empty())
+        .map(|(tag, histogram)| Interval {
+            tag,
+            start: Duration::ZERO,
+            length: report.elapsed,
+            histogram: Cow::Borrowed(histogram),
+        })
+}
+
+fn interval(
+    tag: &'static str,
+    start: Duration,
+    length: Duration,
+    slice: &Slice,
+) -> Interval<'static> {
+    Interval {
+        tag,
+        start,
+        length,
+        histogram: Cow::Owned(Histogram::from(slice)),
+    }
+}
+
+fn last_start(slices: &[TimeSlice], length: Duration) -> Duration {
+    let before = slices.len().saturating_sub(1);
+    length.saturating_mul(u32::try_from(before).unwrap_or(u32::MAX))
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+    use crate::timeline::TimelineRecorder;
+
+    const MS: u64 = 1_000_000;
+
+    /// An open loop of 2.4 s: an answer in its first second, none in the second, two in the third,
+    /// and one of them in the drain.
+    fn report() -> Report {
+        let answers = [(500, 3, 4), (2300, 5, 1200), (2600, 9, 1300)];
+        let mut timeline = TimelineRecorder::new(true);
+        let mut corrected = Censored::new();
+        for (at, total, since_due) in answers {
+            timeline.answer(at * MS, true, total * MS, since_due * MS);
+            corrected.record(Duration::from_millis(since_due));
+        }
+        corrected.record_waiting(Duration::from_millis(1700));
+        corrected.record_failed(Duration::from_millis(1));
+        let mut report = sample::report();
+        report.elapsed = Duration::from_millis(2400);
+        report.drain = Duration::from_millis(300);
+        report.timeline = timeline.finish();
+        report.latency.total = sample::histogram([3000, 5000, 9000]);
+        report.latency.corrected = Some(corrected);
+        report
+    }
+
+    fn written(report: &Report) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write(report, &mut bytes).unwrap();
+        bytes
+    }
+
+    /// Tag, start and length of each line.
+    fn lines(text: &[u8]) -> Vec<String> {
+        let text = String::from_utf8(text.to_vec()).unwrap();
+        let lines = text.lines().filter_map(|line| line.strip_prefix("Tag="));
+        let facts = lines.map(|line| line.split(',').take(3).collect::<Vec<_>>().join(" "));
+        facts.collect()
+    }
+
+    #[test]
+    fn each_second_has_its_interval() {
+        let expected = [
+            "connect 0.000 2.400",
+            "first_byte 0.000 2.400",
+            "processing 0.000 2.400",
+            "total 0.000 1.000",
+            "corrected 0.000 1.000",
+            "total 1.000 1.000",
+            "corrected 1.000 1.000",
+            "total 2.000 0.700",
+            "corrected 2.000 0.700",
+            "corrected 2.400 0.300",
+        ];
+        assert_eq!(lines(&written(&report())), expected);
+    }
+
+    #[test]
+    fn a_closed_loop_has_no_corrected_intervals() {
+        let mut report = report();
+        report.latency.corrected = None;
+        let lines = lines(&written(&report));
+        assert!(
+            !lines.iter().any(|line| line.contains("corrected")),
+            "{lines:?}"
+        );
+    }
+
+    #[test]
+    fn intervals_add_up_to_the_run() {
+        let report = report();
+        let log = Log::read(&written(&report)).unwrap();
+        let totals = log.totals();
+        let whole = report.latency.corrected.as_ref().unwrap().lower_bounds();
+        for (tag, expected) in [("total", &report.latency.total), ("corrected", &whole)] {
+            let found = &totals[tag];
+            assert_eq!(found.count(), expected.count(), "{tag}");
+            for percent in [1.0, 50.0, 99.0, 100.0] {
+                let (found, expected) = (found.percentile(percent), expected.percentile(percent));
+                let apart = found.abs_diff(expected).as_secs_f64();
+                assert!(apart <= expected.as_secs_f64() / 500.0, "{tag} {percent}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_has_a_row_for_each_tag() {
+        let log = Log::read(&written(&report())).unwrap();
+        let table = totals(&log);
+        let rows: Vec<&str> = table.lines().collect();
+        assert!(rows[0].ends_with("p99.9 ms      max ms"), "{table}");
+        let expected = "total                      3       5.003       9.007       9.007       9.007       9.007";
+        assert!(rows.contains(&expected), "{table}");
+        assert_eq!(rows.len(), 6, "{table}");
+    }
+}

@@ -1,0 +1,380 @@
+//! A log read again, and logs of several generators as one.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::{Duration, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram as Counts;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogHistogram, IntervalLogIterator, LogEntry,
+};
+use thiserror::Error;
+
+use super::{Interval, write};
+use crate::slice::MICROS_MAX;
+use crate::{Histogram, Slice, SliceRecorder};
+
+/// The histograms of a log, each with its tag and time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    entries: Vec<Entry>,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    /// Empty: the line has none.
+    tag: String,
+    /// Since 1970.
+    start: Duration,
+    length: Duration,
+    /// Sparse, since a log may have thousands.
+    values: Slice,
+}
+
+/// Why a log cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {reason}")]
+pub struct ReadFault {
+    /// The line, from 1 on.
+    pub line: usize,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Log {
+    /// Reads a log of microseconds, such as [`write`] makes. Times are from the log's BaseTime, or
+    /// from its StartTime where it has no BaseTime and they are too small to be dates.
+    ///
+    /// # Errors
+    /// A line is neither a comment, nor a header, nor an interval; its histogram cannot be decoded,
+    /// or has values above an hour, and so is not of microseconds.
+    pub fn read(bytes: &[u8]) -> Result<Self, ReadFault> {
+        let mut log = Self::default();
+        let mut reader = Reader::default();
+        for (line, number) in bytes.split_inclusive(|byte| *byte == b'\n').zip(1..) {
+            let entry = reader.line(line).map_err(|reason| ReadFault {
+                line: number,
+                reason,
+            })?;
+            log.entries.extend(entry);
+        }
+        Ok(log)
+    }
+
+    /// All logs as one. Intervals of the same tag that begin within the same second from the
+    /// earliest beginning of all become one; those longer than a second only with each other.
+    #[must_use]
+    pub fn merge(logs: impl IntoIterator<Item = Self>) -> Self {
+        let entries: Vec<Entry> = logs.into_iter().flat_map(|log| log.entries).collect();
+        let origin = origin(&entries);
+        let mut merged: BTreeMap<(u64, bool, String), Entry> = BTreeMap::new();
+        for entry in entries {
+            let second = (entry.start - origin).as_secs();
+            let key = (second, entry.length <= SECOND, entry.tag.clone());
+            match merged.get_mut(&key) {
+                Some(found) => found.add(&entry),
+                None => drop(merged.insert(key, entry)),
+            }
+        }
+        let mut entries: Vec<Entry> = merged.into_values().collect();
+        entries.sort_by_key(|entry| entry.start);
+        Self { entries }
+    }
+
+    /// Whether there is no interval.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Per tag all that was recorded, in the order of tags.
+    #[must_use]
+    pub fn totals(&self) -> BTreeMap<&str, Histogram> {
+        let mut totals: BTreeMap<&str, Histogram> = BTreeMap::new();
+        for entry in &self.entries {
+            let total = totals.entry(&entry.tag).or_default();
+            total.add_slice(&entry.values);
+        }
+        totals
+    }
+
+    /// Writes it as [`write`] does; intervals without a tag get the tag `untagged`.
+    ///
+    /// # Errors
+    /// `to` does not take it.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        let origin = origin(&self.entries);
+        let intervals = self.entries.iter().map(|entry| Interval {
+            tag: match entry.tag.as_str() {
+                "" => "untagged",
+                tag => tag,
+            },
+            start: entry.start - origin,
+            length: entry.length,
+            histogram: Cow::Owned(Histogram::from(&entry.values)),
+        });
+        write(to, UNIX_EPOCH + origin, intervals)
+    }
+}
+
+impl Entry {
+    fn add(&mut self, other: &Self) {
+        let end = (self.start + self.length).max(other.start + other.length);
+        self.start = self.start.min(other.start);
+        self.length = end - self.start;
+        self.values.add(&other.values);
+    }
+}
+
+/// When the first one began.
+fn origin(entries: &[Entry]) -> Duration {
+    let starts = entries.iter().map(|entry| entry.start);
+    starts.min().unwrap_or_default()
+}
+
+/// What the lines so far have said.
+#[derive(Default)]
+struct Reader {
+    start_time: Duration,
+    base_time: Option<Duration>,
+    recorder: SliceRecorder,
+}
+
+impl Reader {
+    /// Reads a line; `None`: it has no histogram.
+    fn line(&mut self, line: &[u8]) -> Result<Option<Entry>, String> {
+        let text = line.trim_ascii();
+        let is_interval = !matches!(text.first(), None | Some(b'#' | b'"'));
+        // The parser takes nothing without its line end, and skips what it does not understand.
+        let line = [text, b"\n"].concat();
+        match IntervalLogIterator::new(&line).next() {
+            Some(Ok(LogEntry::Interval(interval))) if is_interval => {
+                self.interval(&interval).map(Some)
+            }
+            Some(Ok(LogEntry::StartTime(time))) => {
+                self.start_time = time;
+                Ok(None)
+            }
+            Some(Ok(LogEntry::BaseTime(time))) => {
+                self.base_time = Some(time);
+                Ok(None)
+            }
+            _ if is_interval => Err("this is no interval of an HdrHistogram log".to_owned()),
+            _ => Ok(None),
+        }
+    }
+
+    fn interval(&mut self, interval: &IntervalLogHistogram<'_>) -> Result<Entry, String> {
+        let start = interval.start_timestamp();
+        let base = match self.base_time {
+            Some(base) => base,
+            None if start > YEAR => Duration::ZERO,
+            None => self.start_time,
+        };
+        let start = base.checked_add(start).filter(|start| *start < FAR);
+        let start = start.ok_or("its time is later than the year 9999")?;
+        if interval.duration() > YEAR {
+            return Err("it lasts longer than a year".to_owned());
+        }
+        let tag = interval.tag();
+        Ok(Entry {
+            tag: tag.map_or_else(String::new, |tag| tag.as_str().to_owned()),
+            start,
+            length: interval.duration(),
+            values: self.values(interval.encoded_histogram())?,
+        })
+    }
+
+    fn values(&mut self, encoded: &str) -> Result<Slice, String> {
+        let bytes = STANDARD.decode(encoded);
+        let bytes = bytes.map_err(|error| format!("its histogram is not base64: {error}"))?;
+        let counts: Counts<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|error| format!("its histogram cannot be decoded: {error}"))?;
+        if counts.max() > HIGHEST {
+            return Err("it has values above an hour, so they are not microseconds".to_owned());
+        }
+        for bucket in counts.iter_recorded() {
+            let times = u32::try_from(bucket.count_since_last_iteration()).unwrap_or(u32::MAX);
+            self.recorder.record_many(bucket.value_iterated_to(), times);
+        }
+        Ok(self.recorder.take())
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A time below it is no date.
+const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
+/// The year 9999 begins.
+const FAR: Duration = Duration::from_secs(253_370_764_800);
+
+/// An hour is in the middle of a bucket, whose end is read.
+const HIGHEST: u64 = MICROS_MAX + MICROS_MAX / 500;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(start: u64, intervals: &[(&str, u64, u64, &[u64])]) -> Vec<u8> {
+        let intervals = intervals.iter().map(|(tag, start, length, values)| {
+            let mut histogram = Histogram::new();
+            values
+                .iter()
+                .for_each(|micros| histogram.record_micros(*micros));
+            Interval {
+                tag,
+                start: Duration::from_millis(*start),
+                length: Duration::from_millis(*length),
+                histogram: Cow::Owned(histogram),
+            }
+        });
+        let mut bytes = Vec::new();
+        write(
+            &mut bytes,
+            UNIX_EPOCH + Duration::from_millis(start),
+            intervals,
+        )
+        .unwrap();
+        bytes
+    }
+
+    fn lines(log: &Log) -> Vec<(String, u128, u128, u64)> {
+        let entries = log.entries.iter().map(|entry| {
+            let (start, length) = (entry.start.as_millis(), entry.length.as_millis());
+            (entry.tag.clone(), start, length, entry.values.count())
+        });
+        entries.collect()
+    }
+
+    #[test]
+    fn a_log_is_what_was_written() {
+        let bytes = log(
+            1_700_000_000_250,
+            &[
+                ("connect", 0, 2500, &[80, 90]),
+                ("total", 0, 1000, &[1, 2047, 2048, 123_456, MICROS_MAX]),
+                ("total", 1000, 1000, &[]),
+                ("total", 2000, 500, &[7]),
+            ],
+        );
+        let log = Log::read(&bytes).unwrap();
+        assert_eq!(
+            lines(&log),
+            [
+                ("connect".to_owned(), 1_700_000_000_250, 2500, 2),
+                ("total".to_owned(), 1_700_000_000_250, 1000, 5),
+                ("total".to_owned(), 1_700_000_001_250, 1000, 0),
+                ("total".to_owned(), 1_700_000_002_250, 500, 1),
+            ]
+        );
+        let mut again = Vec::new();
+        log.write(&mut again).unwrap();
+        assert_eq!(
+            String::from_utf8(again).unwrap(),
+            String::from_utf8(bytes).unwrap()
+        );
+    }
+
+    /// Two generators, of which one began 300 ms after the other.
+    #[test]
+    fn merged_seconds_are_those_of_both() {
+        let one = log(
+            5000,
+            &[("total", 0, 1000, &[10, 20]), ("total", 1000, 1000, &[30])],
+        );
+        let other = log(
+            5300,
+            &[
+                ("connect", 0, 2000, &[5]),
+                ("total", 0, 1000, &[40]),
+                ("total", 1000, 1000, &[50, 60]),
+            ],
+        );
+        let logs = [&one, &other].map(|bytes| Log::read(bytes).unwrap());
+        let merged = Log::merge(logs);
+        assert_eq!(
+            lines(&merged),
+            [
+                ("total".to_owned(), 5000, 1300, 3),
+                ("connect".to_owned(), 5300, 2000, 1),
+                ("total".to_owned(), 6000, 1300, 3),
+            ]
+        );
+        let total = &merged.totals()["total"];
+        assert_eq!((total.count(), total.max().as_micros()), (6, 60));
+        assert_eq!(total.median().as_micros(), 30);
+    }
+
+    #[test]
+    fn times_without_a_base_are_from_the_start_unless_they_are_dates() {
+        let written = String::from_utf8(log(5000, &[("t", 1500, 1000, &[1])])).unwrap();
+        let without_base: String = written
+            .split_inclusive('\n')
+            .filter(|line| !line.contains("BaseTime"))
+            .collect();
+        let start = |text: &str| Log::read(text.as_bytes()).unwrap().entries[0].start;
+        assert_eq!(start(&without_base).as_millis(), 6500);
+        let dated = without_base.replace("Tag=t,1.500,", "Tag=t,1700000000.500,");
+        assert_eq!(start(&dated).as_millis(), 1_700_000_000_500);
+    }
+
+    /// The parser of the format skips such lines, and their requests would be missing.
+    #[test]
+    fn a_line_that_cannot_be_read_is_named() {
+        let good = String::from_utf8(log(0, &[("total", 0, 1000, &[10])])).unwrap();
+        let number = good.lines().count();
+        let cut = good.trim_end();
+        let cut = &cut[..cut.len() - 9];
+        for (text, line, expected) in [
+            (
+                format!("{good}Tag=total,1.0,garbage\n"),
+                number + 1,
+                "no interval",
+            ),
+            ("{\"schema\":1}".to_owned(), 1, "no interval"),
+            (
+                format!("{good}Tag=total,1.000,1.000,0.010,????\n"),
+                number + 1,
+                "not base64",
+            ),
+            (
+                format!("{good}Tag=total,1.000,1.000,0.010,AAAA\n"),
+                number + 1,
+                "decoded",
+            ),
+            (cut.to_owned(), number, "its histogram"),
+            (
+                format!("{good}Tag=t,99999999999999.000,1.000,0.010,AAAA\n"),
+                number + 1,
+                "9999",
+            ),
+        ] {
+            let fault = Log::read(text.as_bytes()).unwrap_err();
+            assert!(
+                fault.line == line && fault.reason.contains(expected),
+                "{fault} {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn values_above_an_hour_are_no_microseconds() {
+        use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+        let mut counts = Counts::<u64>::new(3).unwrap();
+        counts.record(MICROS_MAX * 1000).unwrap();
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&counts, &mut bytes)
+            .unwrap();
+        let line = format!("0.000,1.000,1.000,{}\n", STANDARD.encode(bytes));
+        let fault = Log::read(line.as_bytes()).unwrap_err();
+        assert!(fault.reason.contains("above an hour"), "{fault}");
+    }
+}
