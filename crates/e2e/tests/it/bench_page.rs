@@ -15,17 +15,23 @@ fn done(mut process: Process) -> String {
 }
 
 /// Puts the page into a frame of `width` pixels and says what is wrong with it: text that overlaps
-/// or is cut, a page wider than its window, axes without units.
+/// or is cut, a page wider than its window, axes without units, charts that take less
+/// than 60 % of the width. `IS_PRINT`: with its rules for print.
 const CHECK: &str = r#"<!doctype html><body><iframe style="width:WIDTHpx;height:800px;border:0"></iframe>
 <pre id="found">not loaded</pre><script>
 const frame = document.querySelector('iframe');
 frame.onload = () => {
   const page = frame.contentDocument, found = [];
   const root = page.documentElement;
+  if (IS_PRINT)
+    for (const sheet of page.styleSheets)
+      for (const rule of sheet.cssRules)
+        if (rule.media?.mediaText == 'print') rule.media.mediaText = 'all';
   if (root.scrollWidth > root.clientWidth) found.push(`wide: ${root.scrollWidth}`);
   const charts = [...page.querySelectorAll('svg')].filter(it => it.getBoundingClientRect().width > 0);
   for (const chart of charts) {
     const name = chart.querySelector('title').textContent, frame = chart.getBoundingClientRect();
+    if (frame.width < root.clientWidth * 0.6) found.push(`${name} is narrow`);
     const texts = [...chart.querySelectorAll('text')].map(it => [it.textContent, it.getBoundingClientRect()]);
     for (const [text, at] of texts)
       if (at.left < frame.left - 1 || at.right > frame.right + 1 || at.top < frame.top - 1 || at.bottom > frame.bottom + 1)
@@ -42,11 +48,12 @@ frame.onload = () => {
 frame.srcdoc = PAGE;
 </script></body>"#;
 
-fn looked_at(page: &str, width: u32, directory: &Path) -> String {
+fn looked_at(page: &str, width: u32, is_print: bool, directory: &Path) -> String {
     // A string of JSON is one of JavaScript; an end tag in it would end the script.
     let page = serde_json::to_string(page).unwrap().replace("</", "<\\/");
     let check = CHECK
         .replace("WIDTH", &width.to_string())
+        .replace("IS_PRINT", &is_print.to_string())
         .replace("PAGE", &page);
     let file = directory.join(format!("check-{width}.html"));
     fs::write(&file, check).unwrap();
@@ -110,15 +117,16 @@ fn nothing_overlaps_or_is_cut_at_any_width() {
     process.wait(Deadline::default()).unwrap();
     done(catamaran(&["bench", "report", &run]).unwrap());
     let page = fs::read_to_string(page).unwrap();
-    for width in [1280, 360] {
+    // A4 without its margins is 688 pixels wide.
+    for (width, is_print) in [(1280, false), (360, false), (688, true)] {
         assert_eq!(
-            looked_at(&page, width, directory.path()),
+            looked_at(&page, width, is_print, directory.path()),
             "4 charts; ",
-            "{width}"
+            "{width} {is_print}"
         );
     }
     let wide = page.replacen("<h1>", "<h1 style=\"white-space:nowrap\">", 1);
-    assert!(looked_at(&wide, 360, directory.path()).starts_with("4 charts; wide: "));
+    assert!(looked_at(&wide, 360, false, directory.path()).starts_with("4 charts; wide: "));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! It is made of the JSON report alone, so that a run can be looked at on any day. Each chart is
 //! there twice, wide and narrow, because the text of a picture that is scaled cannot be read; the
-//! page's style shows the one that fits. Colours follow the reader's choice of light or dark.
+//! page's style shows the one that fits. Colours follow the reader's choice of light or dark; print
+//! has the wide charts, as wide as the paper, in light colours.
 
 use std::fmt::Write as _;
 
@@ -187,7 +188,15 @@ li { overflow-wrap: anywhere }
 section { break-inside: avoid }
 .narrow { display: none }
 @media (max-width: 919px) { .wide { display: none } .narrow { display: block } }
-@media print { body { max-width: none } .wide { display: none } .narrow { display: block } }
+@page { margin: 14mm }
+@media print {
+  :root { color-scheme: light }
+  body { max-width: none; padding: 0 }
+  h2 { break-after: avoid }
+  .wide { display: block }
+  .narrow { display: none }
+  .wide svg { width: 100%; height: auto }
+}
 ";
 
 #[cfg(test)]
