@@ -445,7 +445,9 @@ static SUSPECT_AFTER: Key<OrOff<Durations>> = Key {
                  byte comes. Over AJP it is asked CPING; without an answer it is left out, unless its \
                  requests fill `connections_max` or `unwell_max` would be exceeded. Requests that \
                  may run twice and have no byte of an answer are then tried elsewhere. Over HTTP \
-                 there is no such question: a suspect without requests gets some again, few at first.",
+                 there is no such question: a backend is never left out for its silence, requests \
+                 that wait for it are not tried elsewhere and wait for up to `first_byte_timeout`, \
+                 and a suspect without requests gets some again, few at first.",
         extremes: "Too short, a slow page on a quiet backend makes others preferred for a moment. Too \
                    long or off, requests wait for a hung backend until `first_byte_timeout`. For CPING \
                    to tell a busy Tomcat from a hung one, `connections_max` must not exceed its \
