@@ -61,7 +61,9 @@ fn nobody_can_claim_to_be_somebody_else() {
         let (text, _) = snoop(
             front,
             "Host: a\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\n\
-             X-Forwarded-Host: evil\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\n",
+             X-Forwarded-Host: evil\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\n\
+             X-Client-IP: 6.6.6.6\r\nTrue-Client-IP: 6.6.6.6\r\n\
+             X-Cluster-Client-IP: 6.6.6.6\r\nX-Forwarded: for=6.6.6.6\r\n",
         );
         assert!(
             !text.contains("6.6.6.6") && !text.contains("evil"),
@@ -107,6 +109,7 @@ fn a_trusted_proxy_is_believed() {
             let chain = format!("6.6.6.6, 203.0.113.7, {CLIENT}");
             assert_eq!(value(&text, "header.x-forwarded-for"), chain);
             assert_eq!(value(&text, "header.x-forwarded-proto"), "https");
+            assert_eq!(value(&asked, "header.x-forwarded-proto"), "https");
         }
     }
 }
