@@ -385,6 +385,12 @@ rows! {
     row_110_escaped_delimiters: [
         served("GET /$/%3f%23%25 HTTP/1.1\r\nHost: a\r\n\r\n", &["GET /$/%3f%23%25 | host: a | 0:"]),
     ];
+    row_111_escaped_slashes_that_decide_the_route: [
+        refused(400, "path-ambiguous", get_of("/forbidden%2F$")),
+        refused(400, "path-ambiguous", get_of("/forbidden%5c$")),
+        refused(400, "path-ambiguous", get_of("/%2fforbidden/$")),
+        served("GET /$/a%2Fb%5cc HTTP/1.1\r\nHost: a\r\n\r\n", &["GET /$/a%2Fb%5cc | host: a | 0:"]),
+    ];
 
     // What AJP13 is never told, and HTTP/1.1 neither. The backend takes any packet that it did
     // not ask for as a stray.
