@@ -7,10 +7,13 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use catamaran_front::config::{BackendConfig, ListenAddress, Protocol, RouteTarget};
+use catamaran_front::config::{BackendConfig, ListenAddress, Protocol, RouteTarget, StickyConfig};
 
-use crate::file::File;
+use crate::file::backend::is_url;
 use crate::file::route::Route;
+use crate::file::sticky::Sticky;
+use crate::file::upstream::Upstream;
+use crate::file::{Backend, File};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
 use crate::value::address::is_local;
@@ -66,6 +69,93 @@ fn backends(file: &File, report: &mut Report) {
                 report.push(Finding::warning(message, backend.place.clone()));
             }
         }
+        sessions(upstream, report);
+    }
+}
+
+/// Whether sessions can stay with the backends of an upstream.
+fn sessions(upstream: &Upstream, report: &mut Report) {
+    routes_of_sessions(upstream, report);
+    fallbacks(upstream, report);
+    let ajp = |backend: &&Backend| backend.value.protocol == Protocol::Ajp;
+    match upstream.sticky {
+        Sticky::Unsaid if upstream.backends.iter().filter(ajp).count() > 1 => {
+            let message = format!(
+                "upstream `{}` has several AJP backends and no `sticky`: sessions break unless they \
+                 are replicated",
+                upstream.name
+            );
+            let hint = format!(
+                "add [upstream.{0}.sticky] and give each backend its `jvm_route`; if there are no \
+                 sessions, write sticky = \"off\" in [upstream.{0}]",
+                upstream.name
+            );
+            report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
+        }
+        // With a cookie of the front's own, ids need no route.
+        Sticky::On(StickyConfig {
+            set_cookie: None, ..
+        }) => upstream.backends.iter().for_each(|backend| {
+            if is_url(&backend.value.jvm_route) {
+                let message = format!(
+                    "no session id ends in `{}`, the name of this backend",
+                    backend.value.jvm_route
+                );
+                let hint = "set `jvm_route` to Tomcat's jvmRoute";
+                report.push(Finding::warning(message, backend.place.clone()).hint(hint));
+            }
+        }),
+        Sticky::Unsaid | Sticky::Off | Sticky::On(_) => {}
+    }
+}
+
+fn routes_of_sessions(upstream: &Upstream, report: &mut Report) {
+    let mut seen: HashMap<&str, &Backend> = HashMap::new();
+    for backend in &upstream.backends {
+        let route = &backend.value.jvm_route;
+        match seen.get(&route[..]) {
+            None => {
+                seen.insert(route, backend);
+            }
+            // Equal names have been complained of.
+            Some(first) if first.value.name == backend.value.name => {}
+            Some(first) => {
+                let line = report.line(first.place.start);
+                let message = format!("the backend of line {line} has the jvmRoute `{route}` too");
+                let hint = "give each its own `jvm_route`, as in its server.xml";
+                report.push(Finding::fault(message, backend.place.clone()).hint(hint));
+            }
+        }
+    }
+}
+
+fn fallbacks(upstream: &Upstream, report: &mut Report) {
+    let routes = || {
+        upstream
+            .backends
+            .iter()
+            .map(|it| it.value.jvm_route.as_str())
+    };
+    for backend in &upstream.backends {
+        let Some(fallback) = &backend.value.fallback else {
+            continue;
+        };
+        let (message, hint) = if *fallback == backend.value.jvm_route {
+            let message = format!("`fallback` names this backend itself, `{fallback}`");
+            (message, "name another, or remove it".to_owned())
+        } else if routes().any(|route| route == fallback) {
+            continue;
+        } else {
+            let hint = match nearest(fallback, routes()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "write the `jvm_route` of a backend of this upstream".to_owned(),
+            };
+            (
+                format!("`fallback` is `{fallback}`, and no backend has that jvmRoute"),
+                hint,
+            )
+        };
+        report.push(Finding::fault(message, backend.place.clone()).hint(hint));
     }
 }
 

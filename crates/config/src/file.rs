@@ -9,6 +9,7 @@ pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod route;
 pub(crate) mod server;
+pub(crate) mod sticky;
 pub(crate) mod upstream;
 
 use std::net::SocketAddr;
@@ -121,6 +122,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &server::SECTION,
     &listen::SECTION,
     &upstream::SECTION,
+    &sticky::SECTION,
     &backend::SECTION,
     &route::SECTION,
     &admin::SECTION,

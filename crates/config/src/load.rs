@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use catamaran_front::config::{Config, UpstreamConfig};
 use toml::de::DeTable;
 
+use crate::file::sticky::Sticky;
 use crate::file::{self, File, Surroundings};
 use crate::report::{Finding, Report};
 use crate::value::text::SECRET_MAX;
@@ -139,6 +140,10 @@ fn typed(file: File) -> Config {
             .collect(),
         retries: upstream.retries,
         unwell_max: upstream.unwell_max,
+        sticky: match upstream.sticky {
+            Sticky::On(sticky) => Some(sticky),
+            Sticky::Off | Sticky::Unsaid => None,
+        },
     };
     Config {
         server: file.server,

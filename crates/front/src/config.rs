@@ -183,6 +183,8 @@ pub struct UpstreamConfig {
     /// How much of the group's weight may be out when a backend is put out because it does not
     /// answer CPING, in percent. Default 50; 100 is no limit. Envoy: `healthy_panic_threshold`.
     pub unwell_max: u8,
+    /// How sessions stay with their backends. Default: they do not.
+    pub sticky: Option<StickyConfig>,
 }
 
 impl UpstreamConfig {
@@ -195,8 +197,87 @@ impl UpstreamConfig {
             backends,
             retries: 2,
             unwell_max: 50,
+            sticky: None,
         }
     }
+}
+
+/// How requests of a session are recognised and where they go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StickyConfig {
+    /// Cookies that hold a session id. Default `JSESSIONID`. mod_jk: `session_cookie`.
+    pub cookies: Vec<String>,
+    /// Path parameters that hold a session id. Default `jsessionid`. mod_jk: `session_path`.
+    pub parameters: Vec<String>,
+    /// Where ids are looked for first. Default: in cookies, as Tomcat does.
+    pub first: IdFirst,
+    /// What parts a session id from its route; `None`: all of it is the route. Default a dot. httpd:
+    /// `stickysessionsep`.
+    pub separator: Option<u8>,
+    /// Whether a session whose backend is out is answered 503 instead of being moved. Default off.
+    /// mod_jk: `sticky_session_force`.
+    pub force: bool,
+    /// A cookie of the front's own. Default: none. HAProxy: `cookie insert`.
+    pub set_cookie: Option<StickyCookie>,
+}
+
+impl Default for StickyConfig {
+    fn default() -> Self {
+        Self {
+            cookies: vec!["JSESSIONID".to_owned()],
+            parameters: vec!["jsessionid".to_owned()],
+            first: IdFirst::Cookie,
+            separator: Some(b'.'),
+            force: false,
+            set_cookie: None,
+        }
+    }
+}
+
+/// Where session ids are looked for first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdFirst {
+    /// In cookies, then in the path.
+    Cookie,
+    /// In the path, then in cookies.
+    Path,
+}
+
+/// A cookie of the front's own that leads a client back to its backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StickyCookie {
+    /// Its name.
+    pub name: String,
+    /// Its `Path`. Default `/`.
+    pub path: String,
+    /// Its `SameSite`. Default `Lax`.
+    pub same_site: SameSite,
+    /// What its values are made with. Default: a fixed key, so that all fronts agree.
+    pub key: Option<Secret>,
+}
+
+impl StickyCookie {
+    /// A cookie of that name with every default.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            path: "/".to_owned(),
+            same_site: SameSite::Lax,
+            key: None,
+        }
+    }
+}
+
+/// Whether browsers send a cookie with requests that other sites cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameSite {
+    /// When the user follows a link.
+    Lax,
+    /// Never.
+    Strict,
+    /// Always; over TLS only.
+    None,
 }
 
 /// Which requests go where. Among the routes that match, the most specific wins: an exact host

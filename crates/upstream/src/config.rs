@@ -54,6 +54,18 @@ pub struct BackendConfig {
     pub address: Address,
     /// Share of the load under weighted policies, 1 or more. Default 1. mod_jk: `lbfactor`.
     pub weight: u32,
+    /// What the ids of its sessions end in: Tomcat's `jvmRoute`. Unique in its upstream. Default: the
+    /// name. mod_jk, httpd: `route`.
+    pub jvm_route: String,
+    /// The replication group: members with an equal one have its sessions, too. Default: the text of
+    /// `jvm_route` before its first dot, if it has one. mod_jk: `domain`.
+    pub domain: Option<String>,
+    /// The `jvm_route` of the backend that its sessions go to when it is out. Default: none. mod_jk,
+    /// httpd: `redirect`.
+    pub fallback: Option<String>,
+    /// Strict preference: a backend serves only if none with a lower distance can. Default 0. mod_jk:
+    /// `distance`; httpd: `lbset`; nginx: `backup`.
+    pub distance: u32,
     /// Hard cap of open connections to this backend over all workers, idle ones included.
     /// Default 200, Tomcat's `maxThreads`: more would wait inside Tomcat unseen. mod_jk:
     /// `connection_pool_size`, but per process there.
@@ -127,7 +139,9 @@ impl Secret {
         Self(text)
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    /// Its bytes, for what is made with it.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 }
@@ -161,8 +175,13 @@ impl BackendConfig {
             (Protocol::Ajp, Address::Unix(_)) => "ajp+unix:",
             (Protocol::Http, Address::Unix(_)) => "http+unix:",
         };
+        let name = format!("{scheme}{address}");
         Self {
-            name: format!("{scheme}{address}"),
+            jvm_route: name.clone(),
+            domain: None,
+            fallback: None,
+            distance: 0,
+            name,
             protocol,
             address,
             weight: 1,

@@ -38,6 +38,7 @@ pub(crate) fn read(
     };
     table.set(&NAME, &mut backend.name);
     table.set(&WEIGHT, &mut backend.weight);
+    membership(&mut table, &mut backend);
     settings(&mut table, surroundings, &mut backend);
     if backend.protocol == Protocol::Http {
         ajp_keys_at_fault(&mut table);
@@ -47,6 +48,27 @@ pub(crate) fn read(
         value: backend,
         place,
     })
+}
+
+/// Reads what places the backend among the others.
+fn membership(table: &mut Table<'_>, backend: &mut BackendConfig) {
+    let route = table.take(&JVM_ROUTE);
+    backend.jvm_route = route.unwrap_or_else(|| backend.name.clone());
+    let domain = table.take(&DOMAIN);
+    let prefix = || {
+        let (domain, _) = backend.jvm_route.split_once('.')?;
+        // A URL is no route that anybody gave.
+        let given = !domain.is_empty() && !is_url(&backend.jvm_route);
+        given.then(|| domain.to_owned())
+    };
+    backend.domain = domain.or_else(prefix);
+    backend.fallback = table.take(&FALLBACK);
+    table.set(&DISTANCE, &mut backend.distance);
+}
+
+/// Whether a route is the URL that stands in for a backend's name.
+pub(crate) fn is_url(route: &str) -> bool {
+    route.contains(":/")
 }
 
 /// Reads the keys that an upstream may set for all its backends.
@@ -194,12 +216,16 @@ fn ajp_keys(table: &Table<'_>) -> Vec<(&'static str, Range<usize>)> {
 
 pub(crate) static SECTION: Section = Section {
     header: "[[upstream.NAME.backend]]",
-    intro: "One backend of a group; at least one per upstream. All keys but `url`, `name` and \
-            `weight` may stand in `[upstream.NAME]` instead. The last seven are for AJP only.",
+    intro: "One backend of a group; at least one per upstream. All keys but the first \
+            seven may stand in `[upstream.NAME]` instead. The last seven are for AJP only.",
     keys: &[
         &URL,
         &NAME,
         &WEIGHT,
+        &JVM_ROUTE,
+        &DOMAIN,
+        &FALLBACK,
+        &DISTANCE,
         &CONNECTIONS_MAX,
         &QUEUE_MAX,
         &QUEUE_TIMEOUT,
@@ -220,12 +246,8 @@ pub(crate) static SECTION: Section = Section {
         &ANNOUNCE_CHUNKED,
     ],
     later: &[
-        (
-            "route",
-            "a backend cannot claim sessions (jvmRoute) so far; remove it",
-        ),
         ("drain", "remove the backend, or give it a small `weight`"),
-        ("standby", "all backends of an upstream are used; remove it"),
+        ("standby", "give it a `distance` above that of the others"),
     ],
 };
 
@@ -298,6 +320,70 @@ static WEIGHT: Key<Counts<u32>> = Key {
         effect: "The backend's share of the load, in proportion to the weights of the others.",
         extremes: "0 is refused: to take a backend out of use, remove it.",
         elsewhere: "nginx `weight`; httpd `loadfactor`; mod_jk `lbfactor`",
+    },
+};
+
+static JVM_ROUTE: Key<Parsed<String, TextError>> = Key {
+    name: "jvm_route",
+    values: Parsed {
+        what: "a route such as \"a\"",
+        parse: parse_label,
+    },
+    doc: Doc {
+        preset: Preset::Unset("the `name`"),
+        sample: "\"a\"",
+        effect: "What the ids of this backend's sessions end in: the `jvmRoute` of `<Engine>` in \
+                 Tomcat's `server.xml`, `instance-id` in WildFly. Unique within its upstream; \
+                 upper and lower case differ. Used with `[upstream.NAME.sticky]`.",
+        extremes: "A route that the backend does not write breaks its sessions: they show as \
+                   `sticky=unknown`, or `sticky=ignored` if it writes none.",
+        elsewhere: "httpd `route`; mod_jk `route`; nginx `srun_id`, `route`",
+    },
+};
+
+static DOMAIN: Key<Parsed<String, TextError>> = Key {
+    name: "domain",
+    values: Parsed {
+        what: "a name such as \"east\"",
+        parse: parse_label,
+    },
+    doc: Doc {
+        preset: Preset::Unset("what `jvm_route` has before its first dot, if it has one"),
+        sample: "\"east\"",
+        effect: "The replication group. When a backend is out, its sessions go to a backend with the \
+                 same domain, which has copies of them.",
+        extremes: "Backends that do not replicate to one another gain nothing from a common domain.",
+        elsewhere: "mod_jk `domain`",
+    },
+};
+
+static FALLBACK: Key<Parsed<String, TextError>> = Key {
+    name: "fallback",
+    values: Parsed {
+        what: "the `jvm_route` of another backend",
+        parse: parse_label,
+    },
+    doc: Doc {
+        preset: Preset::Unset("none"),
+        sample: "\"b\"",
+        effect: "Where the sessions of this backend go first when it is out, before others of its \
+                 `domain`.",
+        extremes: "One fallback for many backends gets the load of all that are out.",
+        elsewhere: "httpd `redirect`; mod_jk `redirect`",
+    },
+};
+
+static DISTANCE: Key<Counts<u32>> = Key {
+    name: "distance",
+    values: Counts { min: 0, max: 1000 },
+    doc: Doc {
+        preset: Preset::Value("0"),
+        sample: "1",
+        effect: "Strict preference: a backend gets requests only while no backend with a lower \
+                 distance can. Sessions stay with their backend whatever its distance.",
+        extremes: "A backend that idles for want of faults finds out late that it does not work. One \
+                   that is suspect (`suspect_after`) serves only if no distance has another.",
+        elsewhere: "nginx `backup`; httpd `lbset`, `status=+H`; mod_jk `distance`",
     },
 };
 

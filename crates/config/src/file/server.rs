@@ -11,7 +11,7 @@ use toml::de::DeValue;
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
-use crate::value::text::{TextError, parse_network, parse_pseudonym, parse_underscored};
+use crate::value::text::{TextError, parse_network, parse_token, parse_underscored};
 use crate::value::{Counts, Durations, OneOrMore, OrOff, Parsed};
 
 /// Reads the table.
@@ -172,7 +172,7 @@ static VIA: Key<OrOff<Parsed<String, TextError>>> = Key {
     name: "via",
     values: OrOff(Parsed {
         what: "a token such as \"front-1\"",
-        parse: parse_pseudonym,
+        parse: parse_token,
     }),
     doc: Doc {
         preset: Preset::Value("\"catamaran\""),

@@ -6,6 +6,7 @@ use catamaran_front::config::{Address, BackendConfig, Policy, Protocol, Upstream
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::sticky::{self, Sticky};
 use super::{Backend, Surroundings, backend};
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
@@ -22,6 +23,7 @@ pub(crate) struct Upstream {
     pub(crate) policy: Policy,
     pub(crate) retries: u32,
     pub(crate) unwell_max: u8,
+    pub(crate) sticky: Sticky,
     pub(crate) backends: Vec<Backend>,
 }
 
@@ -58,7 +60,7 @@ fn one(
     surroundings: &Surroundings<'_>,
     report: &mut Report,
 ) -> Upstream {
-    let mut table = Table::new(&SECTION, place.clone(), entries).except(&["backend"]);
+    let mut table = Table::new(&SECTION, place.clone(), entries).except(&["backend", "sticky"]);
     let mut settings = UpstreamConfig::new(name, Vec::new());
     table.set(&POLICY, &mut settings.policy);
     table.set(&RETRIES, &mut settings.retries);
@@ -69,6 +71,8 @@ fn one(
     let unplaced = Address::Unix(std::path::PathBuf::new());
     let mut shared = BackendConfig::new(Protocol::Ajp, unplaced);
     backend::settings(&mut table, surroundings, &mut shared);
+    let sticky = entries.get("sticky");
+    let sticky = sticky.map(|value| sticky::read(value, surroundings, report));
     let lists = entries
         .get("backend")
         .map(|value| tables(backend::SECTION.header, value, report));
@@ -94,6 +98,7 @@ fn one(
         policy: settings.policy,
         retries: settings.retries,
         unwell_max: settings.unwell_max,
+        sticky: sticky.unwrap_or_default(),
         backends,
     }
 }
@@ -101,17 +106,10 @@ fn one(
 pub(crate) static SECTION: Section = Section {
     header: "[upstream.NAME]",
     intro: "A named group of backends that serve alike. The keys of a backend (next section, all but \
-            `url`, `name` and `weight`) may stand here too; they hold for every backend of the group \
+            `url`, `name`, `weight` and what places it among the others) may stand here too; they hold for every backend of the group \
             that does not say otherwise.",
     keys: backend::UPSTREAM_KEYS,
-    later: &[
-        (
-            "sticky",
-            "sessions are not kept with a backend; use one backend, or replicate sessions",
-        ),
-        ("health", PROBE_ADVICE),
-        ("probe", PROBE_ADVICE),
-    ],
+    later: &[("health", PROBE_ADVICE), ("probe", PROBE_ADVICE)],
 };
 
 const PROBE_ADVICE: &str = "backends are judged by the requests they fail; remove it";

@@ -14,6 +14,7 @@ fn file(header: &str, added: &str) -> String {
         ("[server]", ""),
         ("[[listen]]", "address = \"127.0.0.1:8080\""),
         ("[upstream.NAME]", ""),
+        ("[upstream.NAME.sticky]", "set_cookie = \"OWN\""),
         (
             "[[upstream.NAME.backend]]",
             "url = \"ajp://127.0.0.1:8009\"",
@@ -29,12 +30,13 @@ fn file(header: &str, added: &str) -> String {
         let added = if table == header { added } else { "" };
         text.push_str(&format!("{table}\n{needed}\n{added}\n"));
     }
-    // For the sample of a route's target.
-    text + "[upstream.tomcat]\n[[upstream.tomcat.backend]]\nurl = \"ajp://127.0.0.1:8010\"\n"
+    // For the samples of a fallback and of a route's target.
+    text + "[[upstream.NAME.backend]]\nname = \"b\"\nurl = \"ajp://127.0.0.1:8011\"\n\
+            [upstream.tomcat]\n[[upstream.tomcat.backend]]\nurl = \"ajp://127.0.0.1:8010\"\n"
 }
 
 fn meaning(text: &str) -> String {
-    let secret = |_: &Path| Ok("from a file".to_owned());
+    let secret = |_: &Path| Ok("from a file, long enough for a key".to_owned());
     let surroundings = Surroundings {
         base: Path::new(""),
         read_secret: &secret,
@@ -98,7 +100,7 @@ fn a_key_of_an_upstream_is_the_default_of_its_backends() {
         read_secret: &secret,
     };
     let loaded = parse_within("x.toml", &text, &surroundings).unwrap();
-    let [first, second] = &loaded
+    let [first, second, _] = &loaded
         .config
         .upstreams
         .iter()

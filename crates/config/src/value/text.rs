@@ -14,9 +14,9 @@ pub(crate) enum TextError {
     /// Not a name of a backend.
     #[error("must be 1 to {LABEL_MAX} printable ASCII characters without spaces or quotes")]
     Label,
-    /// Not a pseudonym.
+    /// Not a token.
     #[error("must be a token (RFC 9110, section 5.6.2) of 1 to {NAME_MAX} characters")]
-    Pseudonym,
+    Token,
     /// Not a field name with an underscore.
     #[error("must be a field's name (RFC 9110, section 5.1) with an underscore in it")]
     Underscored,
@@ -32,6 +32,14 @@ pub(crate) enum TextError {
     /// A network with bits set below its prefix.
     #[error("has `{0}`, an address within a network; write {1} for the network")]
     NetworkBits(String, IpNet),
+    /// Not a separator.
+    #[error("must be one printable ASCII character other than a space and any of `\"%,/;=\\`")]
+    Separator,
+    /// Not the path of a cookie.
+    #[error(
+        "must begin with `/` and be at most {COOKIE_PATH_MAX} printable ASCII characters without `;`"
+    )]
+    CookiePath,
     /// Empty path.
     #[error("is empty; write a path")]
     PathEmpty,
@@ -49,15 +57,15 @@ pub(crate) fn parse_label(text: &str) -> Result<String, TextError> {
     check(text, LABEL_MAX, good, TextError::Label)
 }
 
-/// The pseudonym in `Via`.
-pub(crate) fn parse_pseudonym(text: &str) -> Result<String, TextError> {
+/// A token: the pseudonym in `Via`, the name of a cookie or of a path parameter.
+pub(crate) fn parse_token(text: &str) -> Result<String, TextError> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    check(text, NAME_MAX, good, TextError::Pseudonym)
+    check(text, NAME_MAX, good, TextError::Token)
 }
 
 /// The name of a field with an underscore, in lower case.
 pub(crate) fn parse_underscored(text: &str) -> Result<String, TextError> {
-    let name = parse_pseudonym(text).map_err(|_| TextError::Underscored)?;
+    let name = parse_token(text).map_err(|_| TextError::Underscored)?;
     let name = Some(name.to_ascii_lowercase()).filter(|name| name.contains('_'));
     name.ok_or(TextError::Underscored)
 }
@@ -73,6 +81,22 @@ pub(crate) fn parse_secret(text: &str) -> Result<String, TextError> {
         |byte| !byte.is_ascii_control(),
         TextError::Secret,
     )
+}
+
+/// What parts a session id from its route.
+pub(crate) fn parse_separator(text: &str) -> Result<u8, TextError> {
+    match text.as_bytes() {
+        [byte] if byte.is_ascii_graphic() && !b"\"%,/;=\\".contains(byte) => Ok(*byte),
+        _ => Err(TextError::Separator),
+    }
+}
+
+/// The `Path` of a cookie.
+pub(crate) fn parse_cookie_path(text: &str) -> Result<String, TextError> {
+    let good = |byte: u8| byte.is_ascii_graphic() && byte != b';';
+    let path = check(text, COOKIE_PATH_MAX, good, TextError::CookiePath)?;
+    let path = Some(path).filter(|path| path.starts_with('/'));
+    path.ok_or(TextError::CookiePath)
 }
 
 /// The path of a file, relative ones to the directory of the configuration file.
@@ -136,6 +160,9 @@ const NAME_MAX: usize = 64;
 /// Bytes in the name of a backend: room for the URL of the longest socket path.
 const LABEL_MAX: usize = 128;
 
+/// Bytes in the `Path` of a cookie, which each response with the cookie repeats.
+const COOKIE_PATH_MAX: usize = 256;
+
 /// Bytes in a secret: far from filling a packet of 8192, which the request's head needs.
 pub(crate) const SECRET_MAX: usize = 1024;
 
@@ -173,8 +200,17 @@ mod tests {
         assert!(parse_name("tomcat-1.a_b").is_ok() && parse_name("a b").is_err());
         assert!(parse_name("").is_err() && parse_name(&"x".repeat(65)).is_err());
         assert!(parse_label("ajp://127.0.0.1:8009").is_ok() && parse_label("a\"b").is_err());
-        assert!(parse_pseudonym("front-1").is_ok() && parse_pseudonym("a/b").is_err());
+        assert!(parse_token("front-1").is_ok() && parse_token("a/b").is_err());
         assert!(parse_secret("pass wörd").is_ok() && parse_secret("a\nb").is_err());
+        assert_eq!(
+            (parse_separator("."), parse_separator("!")),
+            (Ok(b'.'), Ok(b'!'))
+        );
+        for bad in ["", "..", " ", ";", "=", "/", "\u{e4}", "\t"] {
+            assert_eq!(parse_separator(bad), Err(TextError::Separator), "{bad:?}");
+        }
+        assert!(parse_cookie_path("/app").is_ok() && parse_cookie_path("app").is_err());
+        assert!(parse_cookie_path("/a;b").is_err() && parse_cookie_path("/a\r").is_err());
         assert_eq!(parse_secret(""), Err(TextError::SecretEmpty));
         assert_eq!(parse_secret(&"x".repeat(1025)), Err(TextError::Secret));
     }

@@ -59,6 +59,8 @@ golden!(
     odd_text,
     route,
     shapes,
+    sticky,
+    sticky_warnings,
     syntax,
     unknown,
     upstream,

@@ -1,0 +1,285 @@
+//! `[upstream.NAME.sticky]`: how a session stays with its backend.
+
+use catamaran_front::config::{IdFirst, SameSite, Secret, StickyConfig, StickyCookie};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::Surroundings;
+use crate::key::{Doc, Key, Preset, Section};
+use crate::report::{Finding, Report};
+use crate::table::{Table, table};
+use crate::value::text::{
+    TextError, parse_cookie_path, parse_file_path, parse_separator, parse_token,
+};
+use crate::value::{Choices, OneOrMore, OrOff, Parsed, Switch};
+
+/// What an upstream says of sessions.
+#[derive(Debug, Default)]
+pub(crate) enum Sticky {
+    /// Nothing.
+    #[default]
+    Unsaid,
+    /// `"off"`, or something at fault.
+    Off,
+    On(StickyConfig),
+}
+
+/// Reads the table, or `"off"`.
+pub(crate) fn read(
+    value: &Spanned<DeValue<'_>>,
+    surroundings: &Surroundings<'_>,
+    report: &mut Report,
+) -> Sticky {
+    if value.get_ref().as_str() == Some("off") {
+        return Sticky::Off;
+    }
+    let Some((place, entries)) = table(SECTION.header, value, report) else {
+        return Sticky::Off;
+    };
+    let mut table = Table::new(&SECTION, place, entries);
+    let mut sticky = StickyConfig::default();
+    table.set(&COOKIES, &mut sticky.cookies);
+    table.set(&PARAMETERS, &mut sticky.parameters);
+    table.set(&FIRST, &mut sticky.first);
+    table.set(&SEPARATOR, &mut sticky.separator);
+    table.set(&FORCE, &mut sticky.force);
+    sticky.set_cookie = set_cookie(&mut table, surroundings);
+    let none = sticky.cookies.is_empty() && sticky.parameters.is_empty();
+    if none && !table.has(&SET_COOKIE) {
+        let message = "neither `cookies` nor `parameters` names anything, so no session is found";
+        let hint = "name one, or add `set_cookie`, or write sticky = \"off\" in the upstream";
+        table.push(Finding::fault(message, table.place()).hint(hint));
+    }
+    overwritten(&mut table, &sticky);
+    table.finish(report);
+    Sticky::On(sticky)
+}
+
+/// Reads the cookie of the front's own, if there is to be one.
+fn set_cookie(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<StickyCookie> {
+    let name = table.take(&SET_COOKIE);
+    let mut cookie = StickyCookie::new(name.clone().unwrap_or_default());
+    table.set(&COOKIE_PATH, &mut cookie.path);
+    table.set(&COOKIE_SAME_SITE, &mut cookie.same_site);
+    cookie.key = key(table, surroundings);
+    for (key, has, place) in [
+        (
+            COOKIE_PATH.name,
+            table.has(&COOKIE_PATH),
+            table.place_of(&COOKIE_PATH),
+        ),
+        (
+            COOKIE_SAME_SITE.name,
+            table.has(&COOKIE_SAME_SITE),
+            table.place_of(&COOKIE_SAME_SITE),
+        ),
+        (
+            COOKIE_KEY_FILE.name,
+            table.has(&COOKIE_KEY_FILE),
+            table.place_of(&COOKIE_KEY_FILE),
+        ),
+    ] {
+        if has && !table.has(&SET_COOKIE) {
+            let message = format!("`{key}` has no effect without `set_cookie`");
+            table.push(Finding::warning(message, place).hint("add `set_cookie`, or remove it"));
+        }
+    }
+    name.map(|_| cookie)
+}
+
+fn key(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<Secret> {
+    let path = surroundings.base.join(table.take(&COOKIE_KEY_FILE)?);
+    let long_enough = |key: String| match key.len() {
+        0..KEY_MIN => Err(format!("is shorter than {KEY_MIN} characters")),
+        _ => Ok(key),
+    };
+    match (surroundings.read_secret)(&path).and_then(long_enough) {
+        Ok(key) => Some(Secret::new(key)),
+        Err(error) => {
+            let message = format!("the file {} {error}", path.display());
+            table.push(Finding::fault(message, table.place_of(&COOKIE_KEY_FILE)));
+            None
+        }
+    }
+}
+
+fn overwritten(table: &mut Table<'_>, sticky: &StickyConfig) {
+    let own = sticky.set_cookie.as_ref().map(|cookie| &cookie.name);
+    if own.is_some_and(|own| sticky.cookies.contains(own)) {
+        let message = "`set_cookie` is one of `cookies`: it would overwrite the application's";
+        let hint = "give it a name of its own, such as \"ROUTEID\"";
+        table.push(Finding::warning(message, table.place_of(&SET_COOKIE)).hint(hint));
+    }
+}
+
+pub(crate) static SECTION: Section = Section {
+    header: "[upstream.NAME.sticky]",
+    intro: "Requests of a session go to the backend that has it. Tomcat writes its `jvmRoute` behind \
+            each session id (`3F2A.a`); the backend with that `jvm_route` gets the request. The \
+            header alone turns it on; without it, or with `sticky = \"off\"` in the upstream, each \
+            request goes to any backend. [sessions.md](sessions.md) explains it with examples.",
+    keys: &[
+        &COOKIES,
+        &PARAMETERS,
+        &FIRST,
+        &SEPARATOR,
+        &FORCE,
+        &SET_COOKIE,
+        &COOKIE_PATH,
+        &COOKIE_SAME_SITE,
+        &COOKIE_KEY_FILE,
+    ],
+    later: &[(
+        "session_timeout",
+        "the sessions of a backend are not counted so far; remove it",
+    )],
+};
+
+const TOKEN: Parsed<String, TextError> = Parsed {
+    what: "a name such as \"JSESSIONID\"",
+    parse: parse_token,
+};
+
+static COOKIES: Key<OneOrMore<Parsed<String, TextError>>> = Key {
+    name: "cookies",
+    values: OneOrMore(TOKEN),
+    doc: Doc {
+        preset: Preset::Value("\"JSESSIONID\""),
+        sample: "[\"JSESSIONID\", \"SHOPSESSION\"]",
+        effect: "The cookies that hold a session id. All of them are read, in the order received, \
+                 until one leads to a backend. Upper and lower case differ.",
+        extremes: "A name that is not Tomcat's `sessionCookieName` lets every session break: \
+                   requests show as `sticky=new`. `[]` reads none.",
+        elsewhere: "httpd `stickysession`; mod_jk `session_cookie`; nginx `sticky route`",
+    },
+};
+
+static PARAMETERS: Key<OneOrMore<Parsed<String, TextError>>> = Key {
+    name: "parameters",
+    values: OneOrMore(Parsed {
+        what: "a name such as \"jsessionid\"",
+        parse: parse_token,
+    }),
+    doc: Doc {
+        preset: Preset::Value("\"jsessionid\""),
+        sample: "[]",
+        effect: "The path parameters (`/page;jsessionid=3F2A.a`) that hold a session id, for clients \
+                 without cookies. Read in any segment of the path as received.",
+        extremes: "`[]` reads none. A parameter of the query is not one of these.",
+        elsewhere: "httpd `stickysession` after `|`; mod_jk `session_path`",
+    },
+};
+
+static FIRST: Key<Choices<IdFirst>> = Key {
+    name: "first",
+    values: Choices(&[("cookie", IdFirst::Cookie), ("path", IdFirst::Path)]),
+    doc: Doc {
+        preset: Preset::Value("\"cookie\""),
+        sample: "\"path\"",
+        effect: "Which is read first when a request has a session id in a cookie and one in its path. \
+                 Tomcat lets the cookie win.",
+        extremes: "With `\"path\"` a bookmark with an old `;jsessionid` leads to a backend that does \
+                   not have the session of the cookie.",
+        elsewhere: "httpd and mod_jk read the path first",
+    },
+};
+
+static SEPARATOR: Key<OrOff<Parsed<u8, TextError>>> = Key {
+    name: "separator",
+    values: OrOff(Parsed {
+        what: "one character, such as \".\"",
+        parse: parse_separator,
+    }),
+    doc: Doc {
+        preset: Preset::Value("\".\""),
+        sample: "\"!\"",
+        effect: "What parts a session id from its route: the route is what follows the first one. If \
+                 no backend has that route, its parts between separators are looked up, from left to \
+                 right. Off, the whole value is the route.",
+        extremes: "Tomcat, Jetty and Undertow write a dot; WebLogic writes an exclamation mark.",
+        elsewhere: "httpd `stickysessionsep`",
+    },
+};
+
+static FORCE: Key<Switch> = Key {
+    name: "force",
+    values: Switch,
+    doc: Doc {
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "A session whose backend is out is answered 503 (`front:sticky-backend-out`) instead \
+                 of being moved to another backend, which may not know it.",
+        extremes: "On, nobody of that backend is served until it is back. A route that no backend has \
+                   is balanced all the same.",
+        elsewhere: "httpd `nofailover`; mod_jk `sticky_session_force`",
+    },
+};
+
+static SET_COOKIE: Key<Parsed<String, TextError>> = Key {
+    name: "set_cookie",
+    values: TOKEN,
+    doc: Doc {
+        preset: Preset::Unset("none is set"),
+        sample: "\"ROUTEID\"",
+        effect: "The name of a cookie of the front's own, for backends whose session ids have no \
+                 route. It is set on each response that was not `sticky=kept`, and is read after all \
+                 session ids. It is not passed on to backends. Its value names no backend.",
+        extremes: "Responses with `Cache-Control: public` or `s-maxage`, and 304, do not get it: a \
+                   cache would hand it to others.",
+        elsewhere: "HAProxy `cookie insert`; httpd `Header add Set-Cookie`; mod_jk \
+                    `set_session_cookie`; nginx `sticky cookie`",
+    },
+};
+
+static COOKIE_PATH: Key<Parsed<String, TextError>> = Key {
+    name: "cookie_path",
+    values: Parsed {
+        what: "a path such as \"/app\"",
+        parse: parse_cookie_path,
+    },
+    doc: Doc {
+        preset: Preset::Value("\"/\""),
+        sample: "\"/app\"",
+        effect: "The `Path` of that cookie.",
+        extremes: "Outside of it clients do not send the cookie, and their requests go anywhere.",
+        elsewhere: "mod_jk `session_cookie_path`",
+    },
+};
+
+static COOKIE_SAME_SITE: Key<Choices<SameSite>> = Key {
+    name: "cookie_same_site",
+    values: Choices(&[
+        ("lax", SameSite::Lax),
+        ("strict", SameSite::Strict),
+        ("none", SameSite::None),
+    ]),
+    doc: Doc {
+        preset: Preset::Value("\"lax\""),
+        sample: "\"none\"",
+        effect: "The `SameSite` of that cookie: whether browsers send it with requests that other \
+                 sites cause.",
+        extremes: "`\"none\"` is for applications inside frames of other sites; browsers take it \
+                   over TLS only.",
+        elsewhere: "nginx `sticky cookie samesite=`",
+    },
+};
+
+static COOKIE_KEY_FILE: Key<Parsed<std::path::PathBuf, TextError>> = Key {
+    name: "cookie_key_file",
+    values: Parsed {
+        what: "the path of a file",
+        parse: parse_file_path,
+    },
+    doc: Doc {
+        preset: Preset::Unset("a fixed key"),
+        sample: "\"sticky.key\"",
+        effect: "A file whose first line, 32 characters or more, is the key that the cookie's values \
+                 are made with. Fronts with the same key agree on the values.",
+        extremes: "With the fixed key somebody can find out which value leads to which backend, and \
+                   send many requests to one. Another key lets every such cookie lead nowhere once.",
+        elsewhere: "HAProxy `dynamic-cookie-key`",
+    },
+};
+
+/// Characters in a key: 128 bits of hexadecimal digits.
+const KEY_MIN: usize = 32;
