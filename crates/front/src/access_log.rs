@@ -23,7 +23,7 @@ use rustix::fs::OFlags;
 
 use crate::config::{AccessLogFormat, AccessLogTarget, LogConfig};
 use line::Stamp;
-pub(crate) use line::{Record, RequestLine};
+pub(crate) use line::{Record, RequestLine, SessionLine};
 
 /// The log, shared by all workers.
 #[derive(Debug)]

@@ -27,12 +27,13 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
+use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead, Scheme};
 use catamaran_upstream::{Culprit, Lease, LeaseError, Reuse};
 use http::{Method, StatusCode, Version};
 use tokio::time::Instant;
 
-use crate::access_log::Record;
+use crate::access_log::{Record, SessionLine};
 use crate::client::ClientError;
 use crate::config::{BackendConfig, QueryForm};
 use crate::exchange::id::RequestId;
@@ -40,7 +41,7 @@ use crate::exchange::relay::{Progress, Relay, Terms};
 use crate::exchange::retry::{Attempt, Retry, Stage};
 use crate::site::path::{self, NormalPath, PathFault};
 use crate::site::route::Action;
-use crate::site::{Member, Site, Upstream};
+use crate::site::{Choice, Member, Site, Upstream};
 use crate::worker::counters::Reason;
 use crate::worker::deadlines::Tick;
 use downstream::Downstream;
@@ -82,6 +83,12 @@ struct Exchange<'a> {
     progress: Progress,
     upstream: Option<&'a Upstream>,
     member: Option<&'a Member>,
+    /// The member of the first attempt.
+    first_member: Option<&'a Member>,
+    /// What became of the session, if sessions are kept.
+    sticky: Option<Outcome>,
+    /// The route of the session id that decided, for the log.
+    session_route: Option<Box<[u8]>>,
     attempts: u32,
     leased: Option<Instant>,
     ended: Option<Instant>,
@@ -136,6 +143,9 @@ impl<'a> Exchange<'a> {
             progress: Progress::default(),
             upstream: None,
             member: None,
+            first_member: None,
+            sticky: None,
+            session_route: None,
             attempts: 0,
             leased: None,
             ended: None,
@@ -217,13 +227,15 @@ impl<'a> Exchange<'a> {
         let mut tried = Vec::new();
         let mut fresh = None;
         loop {
-            let pick = || upstream.pick(self.scene.worker.index(), &tried, self.now());
-            let Some(index) = fresh.or_else(pick) else {
-                let status = StatusCode::SERVICE_UNAVAILABLE;
-                return Err(Failure::new(Culprit::Front, status, "no-backend"));
+            let choice = match fresh {
+                Some(choice) => choice,
+                None => self.choose(upstream, &tried, outgoing)?,
             };
+            let index = choice.member;
+            let held = choice.decision.is_some_and(|decision| decision.held);
             let member = &upstream.members[index];
             self.member = Some(member);
+            self.first_member.get_or_insert(member);
             self.attempts += 1;
             let attempts_left = (upstream.retries + 1).saturating_sub(self.attempts);
             let elsewhere = Elsewhere {
@@ -231,9 +243,10 @@ impl<'a> Exchange<'a> {
                 tried: &tried,
                 method: outgoing.method(),
                 attempts_left,
+                held,
             };
             let failed = match self
-                .attempt((member, elsewhere), fresh.is_some(), down, outgoing)
+                .attempt((&choice, elsewhere), fresh.is_some(), down, outgoing)
                 .await
             {
                 Ok(()) => return Ok(()),
@@ -251,12 +264,12 @@ impl<'a> Exchange<'a> {
                 dial_timed_out: failed.dial_timed_out,
                 reused: failed.reused,
                 attempts_left,
-                others: upstream.has_others(&tried),
+                others: !held && upstream.has_others(&tried),
                 blameless: failed.failure.reason.is_client(),
             });
             fresh = match decision {
                 Retry::No => return Err(failed.failure),
-                Retry::Fresh => Some(index),
+                Retry::Fresh => Some(choice),
                 Retry::Other => None,
             };
             if !upstream.retry_budget.retry() {
@@ -266,6 +279,47 @@ impl<'a> Exchange<'a> {
             }
             self.account_retry(&failed, decision);
         }
+    }
+
+    /// Chooses the backend of the next attempt, or says why there is none.
+    fn choose<'o>(
+        &mut self,
+        upstream: &'o Upstream,
+        tried: &[usize],
+        outgoing: &'o Outgoing,
+    ) -> Result<Choice<'o>, Failure> {
+        let nobody = |token| Failure::new(Culprit::Front, StatusCode::SERVICE_UNAVAILABLE, token);
+        let chosen = upstream.choose(
+            self.scene.worker.index(),
+            outgoing.session(),
+            tried,
+            self.now(),
+        );
+        let choice = match chosen {
+            Ok(Some(choice)) => choice,
+            Ok(None) => return Err(nobody("no-backend")),
+            Err(BackendOut { route }) => {
+                self.session_route = self.scene.worker.access_log().is_on().then(|| route.into());
+                return Err(nobody("sticky-backend-out"));
+            }
+        };
+        if let Some(decision) = choice.decision {
+            self.note(&decision);
+        }
+        Ok(choice)
+    }
+
+    /// Notes what became of the session. What the last attempt says is told.
+    fn note(&mut self, decision: &affinity::Decision<'_>) {
+        if decision.excess && self.sticky.is_none() {
+            let reason = Reason::new(Culprit::Client, "sticky-values-max");
+            self.scene.worker.counters().reason(reason);
+        }
+        self.sticky = Some(decision.outcome);
+        let logged = decision
+            .route
+            .filter(|_| self.scene.worker.access_log().is_on());
+        self.session_route = logged.map(Into::into);
     }
 
     /// When an attempt begins. The first follows at once upon the head.
@@ -291,7 +345,7 @@ impl<'a> Exchange<'a> {
     /// One attempt on one backend.
     async fn attempt(
         &mut self,
-        (member, elsewhere): (&'a Member, Elsewhere<'_>),
+        (choice, elsewhere): (&Choice<'_>, Elsewhere<'_>),
         fresh: bool,
         down: &mut Downstream<'_>,
         outgoing: &Outgoing,
@@ -303,6 +357,8 @@ impl<'a> Exchange<'a> {
             true => Reuse::Any,
             false => Reuse::Lasting,
         };
+        let upstream = elsewhere.upstream;
+        let member = &upstream.members[choice.member];
         let Member { backend, settings } = member;
         let leasing = backend.lease(settings, worker, reuse, now);
         let leased = lease_unless_left(leasing, self.scene, down).await;
@@ -317,7 +373,7 @@ impl<'a> Exchange<'a> {
             failed
         })?;
         self.leased = self.scene.worker.access_log().is_on().then(Instant::now);
-        if let Err(error) = outgoing.send(&mut lease, settings) {
+        if let Err(error) = outgoing.send(&mut lease, settings, upstream.told_route(choice)) {
             lease.finish(now);
             let failed = Failed::unsent(Failure::from_request(&error));
             self.report(member, failed.failure, &error);
@@ -328,6 +384,7 @@ impl<'a> Exchange<'a> {
             lease: &mut lease,
             config: settings,
             elsewhere,
+            cookie: upstream.cookie(choice, outgoing.identity.secure),
         });
         let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
             .run()
@@ -453,6 +510,9 @@ impl<'a> Exchange<'a> {
     /// Counts the exchange and writes its line.
     fn account(&self, down: &Downstream<'_>, request: Option<&LoggedRequest>) {
         self.scene.worker.counters().response(self.progress.status);
+        if let Some(outcome) = self.sticky {
+            self.scene.worker.counters().sticky(outcome);
+        }
         let log = self.scene.worker.access_log();
         if !log.is_on() {
             return;
@@ -472,6 +532,11 @@ impl<'a> Exchange<'a> {
             },
             upstream: self.upstream.map(|upstream| upstream.name.as_str()),
             backend: self.member.map(Member::name),
+            session: self.sticky.map(|outcome| SessionLine {
+                outcome,
+                route: self.session_route.as_deref(),
+                first_backend: self.first_member.map(Member::name),
+            }),
             attempts: self.attempts,
             lease: self.leased.map(since),
             first_byte: self.progress.head_at.map(since),

@@ -8,18 +8,24 @@ pub(crate) mod path;
 pub(crate) mod reload;
 pub(crate) mod retry_budget;
 pub(crate) mod route;
+pub(crate) mod sticky;
+mod turns;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use catamaran_balance::{Members, Schedule};
+use catamaran_balance::affinity::{BackendOut, Decision, Outcome, Standing};
+use catamaran_message::RequestHead;
 use catamaran_upstream::{Backend, BackendCounts, Group, Settings};
+use http::HeaderValue;
 use tokio::time::Instant;
 
 use crate::config::{BackendConfig, Config, Protocol, ServerConfig, UpstreamConfig};
 use crate::exchange::forwarded::Via;
 use crate::site::retry_budget::SharedRetryBudget;
 use crate::site::route::RouteTable;
+use crate::site::sticky::{Own, Sticky};
+use crate::site::turns::Turns;
 
 #[derive(Debug)]
 pub(crate) struct Site {
@@ -40,10 +46,9 @@ pub(crate) struct Upstream {
     pub(crate) retry_budget: SharedRetryBudget,
     /// Whether there is an HTTP backend.
     has_http: bool,
-    /// One for each worker. The mutex is never contended: a worker is one thread.
-    schedules: Box<[Mutex<Schedule>]>,
-    /// What the schedules count time from.
-    built: Instant,
+    turns: Turns,
+    /// How sessions stay with their members, if they do.
+    pub(crate) sticky: Option<Sticky>,
 }
 
 /// A backend as a member of an upstream: what this site says of it.
@@ -128,8 +133,6 @@ impl Site {
 
 impl Upstream {
     fn new(config: &UpstreamConfig, workers: usize, reusable: &mut Vec<Arc<Backend>>) -> Self {
-        let weights = || config.backends.iter().map(|it| it.weight);
-        let schedule = |_| Mutex::new(Schedule::new(config.policy, weights(), fastrand::u64(..)));
         Self {
             name: config.name.clone(),
             members: config
@@ -144,8 +147,8 @@ impl Upstream {
                 .backends
                 .iter()
                 .any(|it| it.protocol == Protocol::Http),
-            schedules: (0..workers).map(schedule).collect(),
-            built: Instant::now(),
+            turns: Turns::new(config, workers),
+            sticky: Sticky::new(config),
         }
     }
 
@@ -169,19 +172,61 @@ impl Upstream {
         members.any(|(index, member)| !tried.contains(&index) && member.backend.share() > 0)
     }
 
+    /// Chooses a backend that was not tried yet: the session's, or by policy. `now` may be coarse.
+    ///
+    /// # Errors
+    /// The session's backend is out, and the session must not move.
+    pub(crate) fn choose<'r>(
+        &'r self,
+        worker: usize,
+        (head, own): (&'r RequestHead, Own),
+        tried: &[usize],
+        now: Instant,
+    ) -> Result<Option<Choice<'r>>, BackendOut<'r>> {
+        let Some(sticky) = &self.sticky else {
+            let chosen = |member| Choice {
+                member,
+                decision: None,
+            };
+            return Ok(self.pick(worker, tried, now).map(chosen));
+        };
+        let mut asking = Asking {
+            upstream: self,
+            worker,
+            tried,
+        };
+        let decision = sticky.decide(head, own, &mut asking)?;
+        if let Some(member) = decision.member
+            && decision.outcome == Outcome::Kept
+            && self.members.len() > 1
+        {
+            self.turns.note(worker, &self.members, member);
+        }
+        let member = decision.member.or_else(|| self.pick(worker, tried, now));
+        Ok(member.map(|member| Choice {
+            member,
+            decision: Some(decision),
+        }))
+    }
+
+    /// The route that an AJP backend is told, if sessions are kept.
+    pub(crate) fn told_route(&self, choice: &Choice<'_>) -> Option<&str> {
+        let by_domain = choice.decision.is_some_and(|decision| decision.by_domain);
+        self.sticky.as_ref()?.told_route(choice.member, by_domain)
+    }
+
+    /// The `Set-Cookie` that a response gets, if its session was not kept.
+    pub(crate) fn cookie(&self, choice: &Choice<'_>, secure: bool) -> Option<&HeaderValue> {
+        let kept = choice.decision?.outcome == Outcome::Kept;
+        let sticky = self.sticky.as_ref().filter(|_| !kept)?;
+        sticky.cookie(choice.member, secure)
+    }
+
     /// Picks a backend that was not tried yet, by its share of the load. `now` may be coarse.
     pub(crate) fn pick(&self, worker: usize, tried: &[usize], now: Instant) -> Option<usize> {
         let picked = match &self.members[..] {
             [only] => (tried.is_empty() && only.backend.share() > 0).then_some(0),
-            members => {
-                let mut schedule = self.schedules[worker]
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                let now = now.saturating_duration_since(self.built);
-                let mut pick = |suspects| schedule.pick(&Asked { members, suspects }, tried, now);
-                // Those that are suspect are for want of others.
-                pick(false).or_else(|| pick(true))
-            }
+            members => self.turns.pick(worker, members, tried, now),
         };
         if picked.is_none() && tried.is_empty() {
             self.members.iter().for_each(|member| member.backend.want());
@@ -190,24 +235,37 @@ impl Upstream {
     }
 }
 
-/// Members as a schedule asks about them.
-struct Asked<'a> {
-    members: &'a [Member],
-    /// Whether suspects may be picked.
-    suspects: bool,
+/// A member chosen for a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Choice<'r> {
+    pub(crate) member: usize,
+    /// What its session said, if sessions are kept.
+    pub(crate) decision: Option<Decision<'r>>,
 }
 
-impl Members for Asked<'_> {
-    fn share(&self, member: usize) -> u8 {
-        let backend = &self.members[member].backend;
-        if backend.is_suspect() && !self.suspects {
-            return 0;
-        }
-        backend.share()
+/// The members of an upstream as affinity asks about them.
+struct Asking<'a> {
+    upstream: &'a Upstream,
+    worker: usize,
+    tried: &'a [usize],
+}
+
+impl Standing for Asking<'_> {
+    fn is_usable(&self, member: usize) -> bool {
+        !self.tried.contains(&member) && self.upstream.members[member].backend.share() > 0
     }
 
-    fn in_flight(&self, member: usize) -> usize {
-        self.members[member].backend.in_flight()
+    fn is_eligible(&self, member: usize) -> bool {
+        self.is_usable(member) && !self.upstream.members[member].backend.is_suspect()
+    }
+
+    fn pick_among(&mut self, members: &[usize]) -> Option<usize> {
+        let Upstream {
+            turns,
+            members: all,
+            ..
+        } = self.upstream;
+        turns.pick_among(self.worker, all, members, self.tried)
     }
 }
 

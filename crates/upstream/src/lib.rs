@@ -31,6 +31,7 @@
 //!     host: b"localhost",
 //!     headers: &http::HeaderMap::new(),
 //!     body: BodyLength::Known(0),
+//!     jvm_route: None,
 //!     client: ClientFacts::local(),
 //! }, &settings)?;
 //! loop {

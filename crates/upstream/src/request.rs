@@ -23,6 +23,8 @@ pub struct Request<'a> {
     pub headers: &'a HeaderMap,
     /// How long the body is.
     pub body: BodyLength,
+    /// The route that led to this backend, for AJP13's attribute `jvm_route`.
+    pub jvm_route: Option<&'a str>,
     /// Who asks, for AJP13's own fields.
     pub client: ClientFacts<'a>,
 }

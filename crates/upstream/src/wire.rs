@@ -226,9 +226,11 @@ fn send_ajp(
     let port = facts.remote_port.map(ajp::Attribute::RemotePort);
     let secret = config.ajp.secret.as_ref();
     let secret = secret.map(|secret| ajp::Attribute::Secret(secret.as_bytes()));
-    let mut attributes = [local_addr; 3];
+    let route = request.jvm_route;
+    let route = route.map(|route| ajp::Attribute::JvmRoute(route.as_bytes()));
+    let mut attributes = [local_addr; 4];
     let mut count = 1;
-    for attribute in port.into_iter().chain(secret) {
+    for attribute in port.into_iter().chain(route).chain(secret) {
         attributes[count] = attribute;
         count += 1;
     }

@@ -33,6 +33,7 @@ mod lifecycle;
 mod pages;
 mod reload;
 mod routes;
+mod sessions;
 mod silence;
 mod through;
 mod tomcat;

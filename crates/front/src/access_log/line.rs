@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
+use catamaran_balance::affinity::Outcome;
 use http::{HeaderValue, Method, Version};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -29,6 +30,8 @@ pub(crate) struct Record<'a> {
     pub(crate) sent: u64,
     pub(crate) upstream: Option<&'a str>,
     pub(crate) backend: Option<&'a str>,
+    /// `None` where sessions are not kept.
+    pub(crate) session: Option<SessionLine<'a>>,
     pub(crate) attempts: u32,
     /// From the request's head to the lease.
     pub(crate) lease: Option<Duration>,
@@ -37,6 +40,16 @@ pub(crate) struct Record<'a> {
     /// From the request's head to the response's last byte.
     pub(crate) total: Duration,
     pub(crate) reason: Option<Reason>,
+}
+
+/// What a log line shows of the request's session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionLine<'a> {
+    pub(crate) outcome: Outcome,
+    /// What the session id ended in, as received.
+    pub(crate) route: Option<&'a [u8]>,
+    /// The backend of the first attempt.
+    pub(crate) first_backend: Option<&'a str>,
 }
 
 /// The parts of a request that a log line shows.
@@ -117,6 +130,15 @@ impl Record<'_> {
             Micros(self.first_byte),
             self.total.as_micros(),
         )?;
+        if let Some(session) = &self.session {
+            write!(out, " sticky={} session_route=\"", session.outcome.token())?;
+            match session.route {
+                Some(route) => escape(route, out),
+                None => out.push(b'-'),
+            }
+            let first = session.first_backend.unwrap_or("-");
+            write!(out, "\" first_backend={first}")?;
+        }
         match self.reason {
             Some(reason) => write!(out, " reason={reason}")?,
             None => out.extend_from_slice(b" reason=-"),
@@ -153,6 +175,15 @@ impl Record<'_> {
         )?;
         json_text("upstream", self.upstream.map(str::as_bytes), out);
         json_text("backend", self.backend.map(str::as_bytes), out);
+        if let Some(session) = &self.session {
+            write!(out, ",\"sticky\":\"{}\"", session.outcome.token())?;
+            json_text("session_route", session.route, out);
+            json_text(
+                "first_backend",
+                session.first_backend.map(str::as_bytes),
+                out,
+            );
+        }
         write!(out, ",\"attempts\":{}", self.attempts)?;
         for (name, value) in [("lease_us", self.lease), ("first_byte_us", self.first_byte)] {
             if let Some(value) = value {

@@ -5,10 +5,10 @@ use std::time::SystemTime;
 
 use http::{HeaderValue, Method, Version};
 
-use super::line::RequestLine;
+use super::line::{RequestLine, SessionLine};
 use super::*;
 use crate::exchange::id::RequestIds;
-use crate::worker::counters::{Culprit, Reason};
+use crate::worker::counters::{Culprit, Outcome, Reason};
 
 fn with_record(check: impl FnOnce(&Record<'_>)) {
     let agent = HeaderValue::from_bytes(b"a \"b\" \\ \xe9").expect("a value");
@@ -31,6 +31,11 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
         sent: 347,
         upstream: Some("default"),
         backend: Some("ajp://127.0.0.1:8009"),
+        session: Some(SessionLine {
+            outcome: Outcome::Moved,
+            route: Some(b"a\" b"),
+            first_backend: Some("a"),
+        }),
         attempts: 2,
         lease: Some(Duration::from_micros(12)),
         first_byte: None,
@@ -66,7 +71,7 @@ fn combined() {
     let expected = format!(
         " \"GET /a\\\"b?q=1 HTTP/1.1\" 502 347 \"-\" \"a \\\"b\\\" \\\\ \\xe9\" \
          upstream=default backend=ajp://127.0.0.1:8009 attempts=2 lease_us=12 first_byte_us=- \
-         total_us=4711 reason=backend:closed id={id}\n"
+         total_us=4711 sticky=moved session_route=\"a\\\" b\" first_backend=a reason=backend:closed id={id}\n"
     );
     assert_eq!(after, expected);
 }
@@ -80,6 +85,9 @@ fn json() {
         ("path", serde_json::json!("/a\"b")),
         ("status", serde_json::json!(502)),
         ("sent", serde_json::json!(347)),
+        ("sticky", serde_json::json!("moved")),
+        ("session_route", serde_json::json!("a\" b")),
+        ("first_backend", serde_json::json!("a")),
         ("lease_us", serde_json::json!(12)),
         ("reason", serde_json::json!("backend:closed")),
         ("user_agent", serde_json::json!("a \"b\" \\ \u{fffd}")),

@@ -38,6 +38,10 @@ pub(crate) fn render(observed: &Observed) -> String {
         responses.sample(&[class], counters.responses[digit]);
     }
     page.family(&RETRIES).only(counters.retries);
+    let mut sticky = page.family(&STICKY);
+    for (outcome, count) in &counters.sticky {
+        sticky.sample(&[outcome.token()], count);
+    }
     let mut reasons = page.family(&REASONS);
     for (reason, count) in &counters.reasons {
         let culprit = reason.culprit().to_string();
@@ -98,6 +102,7 @@ fn families() -> impl Iterator<Item = &'static Family> {
         &REQUESTS,
         &RESPONSES,
         &RETRIES,
+        &STICKY,
         &REASONS,
         &LOG_LINES_DROPPED,
     ];
@@ -196,6 +201,18 @@ static RETRIES: Family = Family {
     kind: Kind::Counter,
     help: "Attempts after a first failed one.",
     labels: &[],
+};
+
+static STICKY: Family = Family {
+    name: "catamaran_sticky_requests_total",
+    kind: Kind::Counter,
+    help: "Requests to upstreams with `sticky`, by what became of their sessions.",
+    labels: &[(
+        "outcome",
+        "`kept`: served by the backend of the session; `moved`: that one was out or failed; \
+         `unknown`: no backend has the route; `new`: no session id; `ignored`: a session id without \
+         a route",
+    )],
 };
 
 static REASONS: Family = Family {

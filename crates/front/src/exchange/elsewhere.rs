@@ -15,6 +15,8 @@ pub(crate) struct Elsewhere<'a> {
     pub(super) tried: &'a [usize],
     pub(super) method: &'a Method,
     pub(super) attempts_left: u32,
+    /// The request's session must not move.
+    pub(super) held: bool,
 }
 
 impl Elsewhere<'_> {
@@ -30,7 +32,7 @@ impl Elsewhere<'_> {
             dial_timed_out: false,
             reused: false,
             attempts_left: self.attempts_left,
-            others: self.upstream.has_others(self.tried),
+            others: !self.held && self.upstream.has_others(self.tried),
             blameless: false,
         });
         decision == Retry::Other && self.upstream.retry_budget.has_retry()

@@ -14,6 +14,7 @@ use crate::exchange::forwarded::{self, Identity, Peer};
 use crate::exchange::header;
 use crate::exchange::scene::PeerFacts;
 use crate::site::path::NormalPath;
+use crate::site::sticky::Own;
 use crate::site::{Site, Upstream};
 use crate::worker::Worker;
 use crate::worker::counters::{Culprit, Reason};
@@ -26,6 +27,8 @@ pub(super) struct Outgoing {
     host: HeaderValue,
     local: SocketAddr,
     pub(super) identity: Identity,
+    /// What the front's own cookie said; it is not passed on.
+    own: Own,
 }
 
 impl Outgoing {
@@ -38,6 +41,10 @@ impl Outgoing {
         path: NormalPath,
     ) -> Result<Self, Failure> {
         let headers = &mut head.headers;
+        let own_cookie = upstream
+            .sticky
+            .as_ref()
+            .and_then(|sticky| sticky.take_own(headers));
         let underscored = header::clean_request(headers, &site.server.underscore_fields);
         if underscored > 0 {
             worker
@@ -69,12 +76,18 @@ impl Outgoing {
             host,
             local: client.local,
             identity,
+            own: own_cookie,
         })
     }
 
     /// The head, which nothing else refers to.
     pub(super) fn into_head(self) -> Box<RequestHead> {
         self.head
+    }
+
+    /// What the choice of a backend looks at.
+    pub(super) fn session(&self) -> (&RequestHead, Own) {
+        (&self.head, self.own)
     }
 
     pub(super) fn method(&self) -> &Method {
@@ -98,6 +111,7 @@ impl Outgoing {
         &self,
         lease: &mut Lease,
         backend: &BackendConfig,
+        jvm_route: Option<&str>,
     ) -> Result<(), RequestError> {
         let request = upstream::Request {
             method: &self.head.method,
@@ -111,6 +125,7 @@ impl Outgoing {
             host: self.host.as_bytes(),
             headers: &self.head.headers,
             body: self.head.body,
+            jvm_route,
             client: ClientFacts {
                 remote_ip: self.identity.ip,
                 remote_port: self.identity.port,

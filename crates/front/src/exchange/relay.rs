@@ -17,7 +17,7 @@ use bytes::Bytes;
 use catamaran_message::{BodyLength, Response, ResponseHead};
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Error as UpstreamError, Event};
-use http::header::DATE;
+use http::header::{DATE, SET_COOKIE};
 use http::{StatusCode, Version};
 use thiserror::Error;
 use tokio::time::Instant;
@@ -28,6 +28,7 @@ use crate::exchange::downstream::Downstream;
 use crate::exchange::replay::Replay;
 use crate::exchange::scene::Scene;
 use crate::exchange::source::{Leased, Source};
+use crate::site::sticky::may_carry_cookie;
 use crate::worker::deadlines::Tick;
 
 /// What the relay must know of the request and its exchange.
@@ -374,12 +375,20 @@ impl<'a, 'c> Relay<'a, 'c> {
         // Without a hash: there are few, and it is one of the first.
         let dated = head.headers.keys().any(|name| *name == DATE);
         let date = (!dated).then(crate::date::now);
-        let extra = date.as_ref().map(|date| (&DATE, date));
+        let cookie = self.source.cookie();
+        let cookie = cookie.filter(|_| may_carry_cookie(head.status, &head.headers));
+        let fields = [(&DATE, date.as_ref()), (&SET_COOKIE, cookie)];
+        let extra = match fields {
+            [(date, Some(now)), (_, None)] => &[(date, now)][..],
+            [(_, None), (cookie, Some(value))] => &[(cookie, value)],
+            [(date, Some(now)), (cookie, Some(value))] => &[(date, now), (cookie, value)],
+            [(_, None), (_, None)] => &[],
+        };
         let head = Response {
             status: head.status,
             reason: head.reason.as_deref(),
             headers: &head.headers,
-            extra: extra.as_slice(),
+            extra,
             body: match head.content_length {
                 Some(length) => BodyLength::Known(length),
                 None => BodyLength::Unknown,
@@ -443,6 +452,7 @@ impl<'a, 'c> Relay<'a, 'c> {
             lease,
             config,
             elsewhere,
+            ..
         }) = &self.source
         else {
             return Ok(Tick::NEVER);

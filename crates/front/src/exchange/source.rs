@@ -9,7 +9,7 @@ use bytes::Bytes;
 use catamaran_message::ResponseHead;
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Error, Event, Lease};
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 
 use crate::config::BackendConfig;
 use crate::exchange::elsewhere::Elsewhere;
@@ -32,6 +32,8 @@ pub(crate) struct Leased<'a> {
     pub(crate) config: &'a BackendConfig,
     /// Whether another backend may serve the request if this one is put out.
     pub(crate) elsewhere: Elsewhere<'a>,
+    /// A cookie for the client, unless a cache would hand it to others.
+    pub(crate) cookie: Option<&'a HeaderValue>,
 }
 
 /// A response of the front's own.
@@ -68,7 +70,15 @@ impl Answer {
     }
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// A cookie for the client, if the front has one.
+    pub(crate) fn cookie(&self) -> Option<&'a HeaderValue> {
+        match self {
+            Self::Backend(leased) => leased.cookie,
+            Self::Answer(_) => None,
+        }
+    }
+
     /// The next event of the response; see [`Lease::poll_event`].
     ///
     /// # Errors

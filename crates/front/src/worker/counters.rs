@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use catamaran_balance::affinity::Outcome;
 pub use catamaran_upstream::Culprit;
 use catamaran_upstream::{Count, PerWorker};
 use http::StatusCode;
@@ -66,6 +67,8 @@ pub(crate) struct WorkerCounters {
     /// By the status' first digit; 0 is a response that never got a head.
     responses: [Count; 10],
     retries: Count,
+    /// By [`Outcome`], in the order of [`Outcome::ALL`].
+    sticky: [Count; Outcome::ALL.len()],
     reasons: Reasons,
 }
 
@@ -86,6 +89,8 @@ pub struct CountersSnapshot {
     pub responses: [u64; 10],
     /// Attempts after a first failed one.
     pub retries: u64,
+    /// Requests to upstreams that keep sessions, by what became of the session.
+    pub sticky: BTreeMap<Outcome, u64>,
     /// Configurations put in force in place of another.
     pub reloads_applied: u64,
     /// Configurations that were to be put in force and had faults.
@@ -156,6 +161,13 @@ impl WorkerCounters {
         }
     }
 
+    pub(crate) fn sticky(&self, outcome: Outcome) {
+        let mut counters = Outcome::ALL.iter().zip(&self.sticky);
+        if let Some((_, counter)) = counters.find(|(its, _)| **its == outcome) {
+            counter.increment();
+        }
+    }
+
     pub(crate) fn retry(&self) {
         self.retries.increment();
     }
@@ -171,6 +183,9 @@ impl WorkerCounters {
             *sum += responses.read();
         }
         sum.retries += self.retries.read();
+        for (outcome, count) in Outcome::ALL.iter().zip(&self.sticky) {
+            *sum.sticky.entry(*outcome).or_default() += count.read();
+        }
         for (reason, count) in self.reasons.lock().iter() {
             *sum.reasons.entry(*reason).or_default() += count;
         }

@@ -16,6 +16,7 @@ mod reload;
 mod retry;
 mod settings;
 mod silence;
+mod sticky;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -43,6 +44,7 @@ fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
             backends,
             retries: 2,
             unwell_max: 50,
+            sticky: None,
         }],
         routes: vec![RouteConfig {
             hosts: Vec::new(),

@@ -53,6 +53,7 @@ async fn exchange(backend: &Arc<Backend>, reuse: Reuse, now: Instant, reused: bo
         host: b"a",
         headers: &HeaderMap::new(),
         body: BodyLength::Known(0),
+        jvm_route: None,
         client: ClientFacts::local(),
     };
     lease.send_request(&request, &settings).unwrap();

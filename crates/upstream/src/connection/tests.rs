@@ -272,6 +272,7 @@ fn post(headers: &HeaderMap, body: u64) -> Request<'_> {
         host: b"a",
         headers,
         body: BodyLength::Known(body),
+        jvm_route: None,
         client: ClientFacts::local(),
     }
 }

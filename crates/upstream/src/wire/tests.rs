@@ -41,6 +41,7 @@ impl Transcript {
             host: b"h",
             headers: &HeaderMap::new(),
             body,
+            jvm_route: None,
             client: ClientFacts::local(),
         };
         self.wire

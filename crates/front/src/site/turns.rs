@@ -1,0 +1,149 @@
+//! Whose turn it is among an upstream's members: a schedule for each distance and worker.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use catamaran_balance::{Members, Schedule};
+use tokio::time::Instant;
+
+use super::Member;
+use crate::config::UpstreamConfig;
+
+#[derive(Debug)]
+pub(super) struct Turns {
+    /// The members of each distance in their order, the lowest distance first.
+    tiers: Box<[Box<[usize]>]>,
+    /// Each member's tier, and its place there.
+    places: Box<[(usize, usize)]>,
+    /// For each worker a schedule for each tier. The mutex is never contended: a worker is one
+    /// thread.
+    workers: Box<[Mutex<Box<[Schedule]>>]>,
+    /// What the schedules count time from.
+    built: Instant,
+}
+
+impl Turns {
+    pub(super) fn new(config: &UpstreamConfig, workers: usize) -> Self {
+        let backends = &config.backends;
+        let mut distances: Vec<u32> = backends.iter().map(|it| it.distance).collect();
+        distances.sort_unstable();
+        distances.dedup();
+        let mut tiers = vec![Vec::new(); distances.len()];
+        let mut places = Vec::with_capacity(backends.len());
+        for (member, backend) in backends.iter().enumerate() {
+            let tier = distances.partition_point(|&distance| distance < backend.distance);
+            places.push((tier, tiers[tier].len()));
+            tiers[tier].push(member);
+        }
+        let schedule = |tier: &Vec<usize>| {
+            let weights = tier.iter().map(|&member| backends[member].weight);
+            Schedule::new(config.policy, weights, fastrand::u64(..))
+        };
+        let schedules = |_| Mutex::new(tiers.iter().map(schedule).collect());
+        Self {
+            workers: (0..workers).map(schedules).collect(),
+            tiers: tiers.iter().map(|tier| tier.as_slice().into()).collect(),
+            places: places.into(),
+            built: Instant::now(),
+        }
+    }
+
+    /// Picks by policy, the lowest distance first. Those that are suspect are for want of others,
+    /// whatever their distance.
+    pub(super) fn pick(
+        &self,
+        worker: usize,
+        members: &[Member],
+        tried: &[usize],
+        now: Instant,
+    ) -> Option<usize> {
+        let now = now.saturating_duration_since(self.built);
+        self.first(worker, members, tried, |schedule, asked, tried, _| {
+            schedule.pick(asked, tried, now)
+        })
+    }
+
+    /// Picks likewise, but among these members only.
+    pub(super) fn pick_among(
+        &self,
+        worker: usize,
+        members: &[Member],
+        among: &[usize],
+        tried: &[usize],
+    ) -> Option<usize> {
+        self.first(worker, members, tried, |schedule, asked, tried, tier| {
+            schedule.pick_among(asked, &self.locals(among, tier), tried)
+        })
+    }
+
+    /// Counts a request that a member got by its session.
+    pub(super) fn note(&self, worker: usize, members: &[Member], member: usize) {
+        let (tier, place) = self.places[member];
+        let asked = Asked {
+            members,
+            tier: &self.tiers[tier],
+            suspects: true,
+        };
+        self.lock(worker)[tier].note(&asked, place);
+    }
+
+    fn first(
+        &self,
+        worker: usize,
+        members: &[Member],
+        tried: &[usize],
+        mut pick: impl FnMut(&mut Schedule, &Asked<'_>, &[usize], usize) -> Option<usize>,
+    ) -> Option<usize> {
+        let mut schedules = self.lock(worker);
+        for suspects in [false, true] {
+            for (index, tier) in self.tiers.iter().enumerate() {
+                let asked = Asked {
+                    members,
+                    tier,
+                    suspects,
+                };
+                // In a single tier each member is at its own index.
+                let locals = (self.tiers.len() > 1).then(|| self.locals(tried, index));
+                let tried = locals.as_deref().unwrap_or(tried);
+                if let Some(place) = pick(&mut schedules[index], &asked, tried, index) {
+                    return Some(tier[place]);
+                }
+            }
+        }
+        None
+    }
+
+    /// The places in a tier of those of `members` that are in it.
+    fn locals(&self, members: &[usize], tier: usize) -> Vec<usize> {
+        let places = members.iter().map(|&member| self.places[member]);
+        let inside = places.filter(|(its, _)| *its == tier);
+        inside.map(|(_, place)| place).collect()
+    }
+
+    fn lock(&self, worker: usize) -> MutexGuard<'_, Box<[Schedule]>> {
+        self.workers[worker]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The members of a tier as a schedule asks about them.
+struct Asked<'a> {
+    members: &'a [Member],
+    tier: &'a [usize],
+    /// Whether suspects may be picked.
+    suspects: bool,
+}
+
+impl Members for Asked<'_> {
+    fn share(&self, place: usize) -> u8 {
+        let backend = &self.members[self.tier[place]].backend;
+        if backend.is_suspect() && !self.suspects {
+            return 0;
+        }
+        backend.share()
+    }
+
+    fn in_flight(&self, place: usize) -> usize {
+        self.members[self.tier[place]].backend.in_flight()
+    }
+}
