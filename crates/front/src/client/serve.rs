@@ -61,8 +61,8 @@ pub(crate) fn serve(
             if served >= listener.keep_alive_requests {
                 client.close_after();
             }
-            let scene = scene(&worker, &listener, &client, &deadline);
-            let after = Box::pin(exchange_on(scene, &mut client, head)).await;
+            let exchange = exchange_on(&worker, &listener, &mut client, &deadline, head);
+            let after = Box::pin(exchange).await;
             match after {
                 After::Cut => return Box::pin(cut(worker, client)).await,
                 After::Late => {
@@ -79,40 +79,46 @@ pub(crate) fn serve(
                 client.release_buffers();
             }
         };
-        let scene = scene(&worker, &listener, &client, &deadline);
-        Box::pin(refuse(scene, &mut client, refused)).await;
-    }
-}
-
-fn scene<'a>(
-    worker: &'a Worker,
-    listener: &'a ListenerConfig,
-    client: &ClientConnection,
-    deadline: &'a Deadline,
-) -> Scene<'a> {
-    Scene {
-        worker,
-        listener,
-        deadline,
-        peer: client.peer(),
+        Box::pin(refuse(&worker, &listener, &mut client, &deadline, refused)).await;
     }
 }
 
 /// Serves one request of an HTTP/1.x connection.
 async fn exchange_on(
-    scene: Scene<'_>,
+    worker: &Worker,
+    listener: &ListenerConfig,
     client: &mut ClientConnection,
+    deadline: &Deadline,
     head: Box<RequestHead>,
 ) -> After {
+    let peer = client.peer();
+    let scene = Scene {
+        worker,
+        listener,
+        deadline,
+        peer: &peer,
+    };
     exchange::serve(scene, &mut Downstream::Http1(client), head).await
 }
 
 /// Answers what is no request, and closes.
-async fn refuse(scene: Scene<'_>, client: &mut ClientConnection, failure: Failure) {
-    let after = exchange::refuse(scene, &mut Downstream::Http1(client), failure).await;
-    match after {
-        After::Done => linger::refused(scene.worker, client, scene.deadline).await,
-        After::Late => linger::close(scene.worker, client, scene.deadline).await,
+async fn refuse(
+    worker: &Worker,
+    listener: &ListenerConfig,
+    client: &mut ClientConnection,
+    deadline: &Deadline,
+    failure: Failure,
+) {
+    let peer = client.peer();
+    let scene = Scene {
+        worker,
+        listener,
+        deadline,
+        peer: &peer,
+    };
+    match exchange::refuse(scene, &mut Downstream::Http1(client), failure).await {
+        After::Done => linger::refused(worker, client, deadline).await,
+        After::Late => linger::close(worker, client, deadline).await,
         After::Cut => {}
     }
 }

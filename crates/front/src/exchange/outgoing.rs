@@ -36,7 +36,7 @@ impl Outgoing {
     pub(super) fn new(
         worker: &Worker,
         (site, upstream): (&Site, &Upstream),
-        client: PeerFacts,
+        client: &PeerFacts,
         mut head: Box<RequestHead>,
         path: NormalPath,
     ) -> Result<Self, Failure> {
@@ -162,7 +162,7 @@ impl Outgoing {
 const UNIX_HOST: &str = "localhost";
 
 /// Makes `Host` what the client asked for, or where it connected to if it did not say.
-fn settle_host(head: &mut RequestHead, client: PeerFacts) -> Option<HeaderValue> {
+fn settle_host(head: &mut RequestHead, client: &PeerFacts) -> Option<HeaderValue> {
     // Without a hash: it is one of the first.
     let mut fields = head.headers.iter();
     let received = fields.find_map(|(name, value)| (*name == HOST).then_some(value));

@@ -17,7 +17,7 @@ pub(crate) struct Scene<'a> {
     /// Wakes the task that runs the exchange. It belongs to the exchange, since a connection may carry
     /// several at a time.
     pub(crate) deadline: &'a Deadline,
-    pub(crate) peer: PeerFacts,
+    pub(crate) peer: &'a PeerFacts,
 }
 
 /// What is known of the client by its connection.
