@@ -275,8 +275,8 @@ fn the_exit_code_judges_what_came() {
         ("-n 4", &errors, 1),
         ("-n 4", &some, 0),
         ("-n 4", &redirects, 0),
-        ("-k -c 1 --rate 200 --duration 200ms -s 100ms", &stalls, 1),
-        ("-k -c 1 --rate 1 --stage 200ms=500", &stalls, 1),
+        ("-k -c 1 --rate 20 --duration 2s -s 500ms", &stalls, 1),
+        ("-k -c 1 --rate 1 --stage 2s=50", &stalls, 1),
     ] {
         let line = format!("--json {flags} http://{}/", peer.address());
         let (code, stdout, stderr) = bench(&line);
