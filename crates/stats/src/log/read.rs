@@ -47,7 +47,7 @@ pub struct ReadFault {
 }
 
 impl Log {
-    /// Reads a log of microseconds, such as [`write`] makes. Times are from the log's BaseTime, or
+    /// Reads a log of microseconds, such as [`write()`] makes. Times are from the log's BaseTime, or
     /// from its StartTime where it has no BaseTime and they are too small to be dates.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Log {
         totals
     }
 
-    /// Writes it as [`write`] does; intervals without a tag get the tag `untagged`.
+    /// Writes it as [`write()`] does; intervals without a tag get the tag `untagged`.
     ///
     /// # Errors
     /// `to` does not take it.
