@@ -136,7 +136,6 @@ mod conn;
 mod counters;
 mod handler;
 mod io;
-mod json;
 mod output;
 mod pipe;
 mod played;

@@ -10,9 +10,9 @@ use http::{
     header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, FORWARDED, VIA},
 };
 
-use crate::{
-    Body, IoModel, Listener, Protocol, Request, Response, Snapshot, StatusView, json::push_string,
-};
+use serde_json::Value;
+
+use crate::{Body, IoModel, Listener, Protocol, Request, Response, Snapshot, StatusView};
 
 /// What a connector is doing and has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,10 +152,11 @@ impl Status {
 }
 
 fn push_listener(json: &mut String, listener: &Listener, counts: &Snapshot) {
-    json.push_str("    {\"listener\": ");
-    push_string(json, listener.to_string().as_bytes());
-    json.push_str(",\n     \"connections\": {\"open\": ");
-    push(json, format_args!("{}", counts.open()));
+    let (listener, open) = (Value::from(listener.to_string()), counts.open());
+    push(
+        json,
+        format_args!("    {{\"listener\": {listener},\n     \"connections\": {{\"open\": {open}"),
+    );
     for (state, count) in states(counts) {
         push(json, format_args!(", \"{state}\": {count}"));
     }
@@ -166,9 +167,8 @@ fn push_listener(json: &mut String, listener: &Listener, counts: &Snapshot) {
     json.push_str(",\n     \"errors\": {");
     let mut before = "";
     for (reason, count) in &counts.refused {
-        json.push_str(before);
-        push_string(json, reason.as_bytes());
-        push(json, format_args!(": {count}"));
+        let reason = Value::from(*reason);
+        push(json, format_args!("{before}{reason}: {count}"));
         before = ", ";
     }
     json.push_str("}}");

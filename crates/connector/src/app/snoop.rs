@@ -8,10 +8,11 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
 };
 
+use serde_json::Value;
+
 use crate::{
     config::Protocol,
     handler::{Body, BodyLength, Request, Response},
-    json::push_string,
 };
 
 pub(super) fn answer(request: &Request) -> Response {
@@ -92,7 +93,7 @@ impl Object {
 
     fn text(&mut self, name: &str, value: impl AsRef<[u8]>) {
         self.name(name);
-        push_string(&mut self.0, value.as_ref());
+        self.string(value.as_ref());
     }
 
     fn optional(&mut self, name: &str, value: Option<&[u8]>) {
@@ -115,9 +116,9 @@ impl Object {
         for (key, value) in pairs {
             self.0.push_str(before);
             self.0.push('[');
-            push_string(&mut self.0, key);
+            self.string(key);
             self.0.push_str(", ");
-            push_string(&mut self.0, value);
+            self.string(value);
             self.0.push(']');
             before = ", ";
         }
@@ -127,8 +128,13 @@ impl Object {
     fn name(&mut self, name: &str) {
         self.0
             .push_str(if self.0.is_empty() { "{\n  " } else { ",\n  " });
-        push_string(&mut self.0, name.as_bytes());
+        self.string(name.as_bytes());
         self.0.push_str(": ");
+    }
+
+    fn string(&mut self, value: &[u8]) {
+        let text = Value::from(String::from_utf8_lossy(value));
+        self.0.push_str(&text.to_string());
     }
 
     fn finish(mut self) -> String {
@@ -149,7 +155,7 @@ mod tests {
         json.number("n", Some(7));
         json.pairs("empty", std::iter::empty());
         json.pairs("pairs", [(&b"k"[..], &b"v"[..]), (b"k", b"w")].into_iter());
-        let expected = "{\n  \"a\\\"b\": \"\\\\ \\u0000\\n\u{fffd}\\u007f\",\n  \"none\": null,\n  \
+        let expected = "{\n  \"a\\\"b\": \"\\\\ \\u0000\\n\u{fffd}\u{7f}\",\n  \"none\": null,\n  \
                         \"n\": 7,\n  \"empty\": [],\n  \"pairs\": [[\"k\", \"v\"], [\"k\", \"w\"]]\n}\n";
         assert_eq!(json.finish(), expected);
     }
