@@ -19,6 +19,7 @@ use crate::idle_closures::IdleClosures;
 use crate::lease::Lease;
 use crate::pool::Pool;
 use crate::settings::Settings;
+use crate::worker_local::{Count, PerWorker};
 
 /// A backend: its settings, a pool for each worker, and one cap over all of them. Shared by all
 /// workers. Its upstream, protocol and address never change.
@@ -32,19 +33,25 @@ pub struct Backend {
     /// The generation of `settings`, for the end of each exchange.
     generation: AtomicU32,
     cap: Arc<Cap<Box<Connection>>>,
-    pools: Box<[Pool<Box<Connection>>]>,
+    workers: PerWorker<Local>,
     in_flight: AtomicUsize,
     abandoned: AtomicUsize,
     abandoned_total: AtomicU64,
-    dialled: AtomicU64,
-    reused: AtomicU64,
-    stale: AtomicU64,
     idle_closures: IdleClosures,
     health: SharedHealth,
     /// That its secret may be wrong was said.
     refusal_told: AtomicBool,
     /// No configuration names it any more.
     retired: AtomicBool,
+}
+
+/// What a worker has of a backend for itself.
+#[derive(Debug, Default)]
+struct Local {
+    pool: Pool<Box<Connection>>,
+    dialled: Count,
+    reused: Count,
+    stale: Count,
 }
 
 /// Whether an exchange may have a pooled connection, which the backend may just be closing.
@@ -109,14 +116,11 @@ impl Backend {
         Arc::new(Self {
             upstream: upstream.to_owned(),
             cap: Cap::new(config.connections_max, config.queue_max),
-            pools: (0..workers).map(|_| Pool::default()).collect(),
+            workers: PerWorker::new(workers, |_| Local::default()),
             in_flight: AtomicUsize::new(0),
             abandoned: AtomicUsize::new(0),
             abandoned_total: AtomicU64::new(0),
             health: SharedHealth::new(config.slow_start),
-            dialled: AtomicU64::new(0),
-            reused: AtomicU64::new(0),
-            stale: AtomicU64::new(0),
             idle_closures: IdleClosures::default(),
             retired: AtomicBool::new(false),
             generation: AtomicU32::new(0),
@@ -180,16 +184,18 @@ impl Backend {
     #[must_use]
     pub fn counts(&self) -> BackendCounts {
         let health = self.health.counts();
+        let sum =
+            |count: fn(&Local) -> &Count| self.workers.iter().map(count).map(Count::read).sum();
         BackendCounts {
             in_flight: self.in_flight(),
             abandoned: self.abandoned.load(Ordering::Relaxed),
             abandoned_total: self.abandoned_total.load(Ordering::Relaxed),
             open: self.cap.open(),
-            idle: self.pools.iter().map(Pool::len).sum(),
+            idle: self.pools().map(Pool::len).sum(),
             waiting: self.cap.waiting(),
-            dialled: self.dialled.load(Ordering::Relaxed),
-            reused: self.reused.load(Ordering::Relaxed),
-            stale: self.stale.load(Ordering::Relaxed),
+            dialled: sum(|local| &local.dialled),
+            reused: sum(|local| &local.reused),
+            stale: sum(|local| &local.stale),
             share: self.share(),
             suspect: self.is_suspect(),
             unwell: self.health.standing() == Standing::Out(Cause::Unwell),
@@ -271,10 +277,10 @@ impl Backend {
     ) -> Result<Lease, LeaseError> {
         if let Some(mut conn) = unproved {
             if ping(&mut conn, settings).await {
-                self.reused.fetch_add(1, Ordering::Relaxed);
+                self.workers[worker].reused.increment();
                 return Ok(Lease::new(conn, in_flight, worker, true));
             }
-            self.stale.fetch_add(1, Ordering::Relaxed);
+            self.workers[worker].stale.increment();
             // The others are hardly better, and to ask each would take a `ping_timeout` each.
             self.verify();
         }
@@ -291,7 +297,7 @@ impl Backend {
             Grant::Connection(conn) => Ok(Lease::new(conn, in_flight, worker, true)),
             Grant::Permit(permit) => {
                 let began = Instant::now();
-                let dialled = self.dial(settings, permit).await;
+                let dialled = self.dial(settings, worker, permit).await;
                 let conn = dialled.inspect_err(|error| self.note_failed_dial(error, began))?;
                 Ok(Lease::new(conn, in_flight, worker, false))
             }
@@ -311,12 +317,12 @@ impl Backend {
             return None;
         }
         loop {
-            let (conn, idle) = self.pools[worker].take(now, settings.idle_timeout)?;
+            let (conn, idle) = self.workers[worker].pool.take(now, settings.idle_timeout)?;
             if self.is_outdated(&conn) {
                 continue;
             }
             if !conn.is_quiet(reuse) {
-                self.stale.fetch_add(1, Ordering::Relaxed);
+                self.workers[worker].stale.increment();
                 self.idle_closures.note(idle, now);
                 continue;
             }
@@ -327,7 +333,7 @@ impl Backend {
             let limit = settings.ajp.ping_after_idle;
             let must_prove = conn.can_ping() && limit.is_some_and(|limit| idle >= limit);
             if !must_prove {
-                self.reused.fetch_add(1, Ordering::Relaxed);
+                self.workers[worker].reused.increment();
             }
             return Some((conn, must_prove));
         }
@@ -367,16 +373,17 @@ impl Backend {
     /// Closes an unused connection of any worker, so that its permit is free; `false` if there is
     /// none.
     fn evict_one(&self) -> bool {
-        self.pools.iter().find_map(Pool::evict).is_some()
+        self.pools().find_map(Pool::evict).is_some()
     }
 
     async fn dial(
         &self,
         settings: &Settings,
+        worker: usize,
         permit: Permit<Box<Connection>>,
     ) -> Result<Box<Connection>, LeaseError> {
         let stream = dial(&settings.address, settings.connect_timeout).await?;
-        self.dialled.fetch_add(1, Ordering::Relaxed);
+        self.workers[worker].dialled.increment();
         let conn = Connection::new(stream, settings, Some(permit));
         let mut conn = Box::new(conn.of_generation(settings.generation()));
         if settings.ajp.ping_fresh && !ping(&mut conn, settings).await {
@@ -401,7 +408,7 @@ impl Backend {
                 None => return,
             }
         }
-        self.pools[worker].put(conn, now);
+        self.workers[worker].pool.put(conn, now);
         if self.retired.load(Ordering::SeqCst) {
             self.close_unused();
         }
@@ -417,7 +424,11 @@ impl Backend {
     /// Closes the unused connections of all workers; says how many.
     pub(crate) fn close_unused(&self) -> usize {
         let unused = |pool| std::iter::from_fn(move || Pool::evict(pool));
-        self.pools.iter().flat_map(unused).count()
+        self.pools().flat_map(unused).count()
+    }
+
+    fn pools(&self) -> impl Iterator<Item = &Pool<Box<Connection>>> {
+        self.workers.iter().map(|local| &local.pool)
     }
 
     /// Closes unused connections while there are more than the cap allows, which was lowered.
@@ -434,9 +445,12 @@ impl Backend {
         }
         self.close_excess();
         let settings = self.settings.load();
-        let closed = self.pools[worker].sweep(Instant::now(), settings.idle_timeout, |conn| {
-            conn.is_quiet(Reuse::Lasting) && !self.is_outdated(conn)
-        });
+        let closed =
+            self.workers[worker]
+                .pool
+                .sweep(Instant::now(), settings.idle_timeout, |conn| {
+                    conn.is_quiet(Reuse::Lasting) && !self.is_outdated(conn)
+                });
         if closed > 0 {
             let (upstream, backend) = (&self.upstream, &settings.name);
             tracing::debug!(upstream, backend, closed, "closed unused connections");
