@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use catamaran_upstream::PerWorker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
@@ -32,7 +33,7 @@ pub(crate) struct AccessLog {
     on: AtomicBool,
     json: AtomicBool,
     /// A buffer for each worker.
-    buffers: Arc<[Mutex<Buffer>]>,
+    buffers: Arc<PerWorker<Mutex<Buffer>>>,
     dropped: AtomicU64,
     /// The mutex is for starts, reloads and ends.
     writer: Mutex<Option<Writer>>,
@@ -81,9 +82,7 @@ impl AccessLog {
         Self {
             on: AtomicBool::new(false),
             json: AtomicBool::new(false),
-            buffers: (0..workers)
-                .map(|_| Mutex::new(Buffer::default()))
-                .collect(),
+            buffers: Arc::new(PerWorker::new(workers, |_| Mutex::default())),
             dropped: AtomicU64::new(0),
             writer: Mutex::new(None),
         }
@@ -117,9 +116,10 @@ impl AccessLog {
 
     /// Adds a line from `worker`.
     pub(crate) fn write(&self, worker: usize, record: &Record<'_>) {
-        let Some(buffer) = self.buffers.get(worker).filter(|_| self.is_on()) else {
+        if !self.is_on() {
             return;
-        };
+        }
+        let buffer = &self.buffers[worker];
         let mut buffer = lock(buffer);
         if buffer.lines.len() >= BUFFER_MAX {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -156,7 +156,7 @@ impl AccessLog {
 }
 
 impl Writer {
-    fn start(buffers: Arc<[Mutex<Buffer>]>, sink: Sink) -> io::Result<Self> {
+    fn start(buffers: Arc<PerWorker<Mutex<Buffer>>>, sink: Sink) -> io::Result<Self> {
         let (sinks, next) = sync_channel(SINKS_MAX);
         let thread = std::thread::Builder::new()
             .name("access-log".into())
@@ -211,12 +211,12 @@ impl Write for Fifo {
     }
 }
 
-fn write_lines(buffers: &[Mutex<Buffer>], mut sink: Sink, next: &Receiver<Sink>) {
+fn write_lines(buffers: &PerWorker<Mutex<Buffer>>, mut sink: Sink, next: &Receiver<Sink>) {
     let mut lines = Vec::new();
     let mut failing = false;
     loop {
         let said = next.recv_timeout(PERIOD);
-        for buffer in buffers {
+        for buffer in buffers.iter() {
             std::mem::swap(&mut lock(buffer).lines, &mut lines);
             let written = sink.write_all(&lines).and_then(|()| sink.flush());
             lines.clear();

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use catamaran_balance::{Members, Schedule};
+use catamaran_upstream::PerWorker;
 use tokio::time::Instant;
 
 use super::Member;
@@ -16,7 +17,7 @@ pub(super) struct Turns {
     places: Box<[(usize, usize)]>,
     /// For each worker a schedule for each tier. The mutex is never contended: a worker is one
     /// thread.
-    workers: Box<[Mutex<Box<[Schedule]>>]>,
+    workers: PerWorker<Mutex<Box<[Schedule]>>>,
     /// What the schedules count time from.
     built: Instant,
 }
@@ -40,7 +41,7 @@ impl Turns {
         };
         let schedules = |_| Mutex::new(tiers.iter().map(schedule).collect());
         Self {
-            workers: (0..workers).map(schedules).collect(),
+            workers: PerWorker::new(workers, schedules),
             tiers: tiers.iter().map(|tier| tier.as_slice().into()).collect(),
             places: places.into(),
             built: Instant::now(),
