@@ -41,7 +41,8 @@ pub(crate) fn serve(
 ) -> impl Future<Output = ()> + Send {
     let listener = Arc::clone(client.config());
     let deadline = worker.deadlines().join();
-    let mut served = 0;
+    // Four bytes, because there are many idle clients. More than so many requests count as no limit.
+    let mut served: u32 = 0;
     async move {
         deadline.attach().await;
         let refused = loop {
@@ -57,8 +58,8 @@ pub(crate) fn serve(
                 Next::Refused(failure) => break failure,
                 Next::Close => return,
             };
-            served += 1;
-            if served >= listener.keep_alive_requests {
+            served = served.saturating_add(1);
+            if u64::from(served) >= listener.keep_alive_requests {
                 client.close_after();
             }
             let exchange = exchange_on(&worker, &listener, &mut client, &deadline, head);
