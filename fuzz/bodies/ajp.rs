@@ -9,14 +9,12 @@ mod duel;
 mod entropy;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use catamaran_ajp::message::forward_request::ForwardRequest;
+use catamaran_ajp::message::send_headers::SendHeaders;
+use catamaran_ajp::message::{body_chunk, data, end_response, get_body_chunk, ping};
 use catamaran_ajp::{
     BodyLength, Client, ClientConfig, ClientEvent, Fault, PacketSize, Request, RequestHead, Server,
-    ServerConfig, ServerEvent,
-    message::{
-        body_chunk, data, end_response, forward_request::ForwardRequest, get_body_chunk, ping,
-        send_headers::SendHeaders,
-    },
-    packet,
+    ServerConfig, ServerEvent, packet,
 };
 use http::{HeaderMap, Method, StatusCode};
 

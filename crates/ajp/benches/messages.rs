@@ -8,10 +8,10 @@
 use std::hint::black_box;
 
 use bytes::BytesMut;
+use catamaran_ajp::error::Fault;
+use catamaran_ajp::message::{body_chunk, end_response, send_headers};
 use catamaran_ajp::{
     BodyLength, Client, ClientConfig, ClientEvent, PacketSize, Request, RequestError, Response,
-    error::Fault,
-    message::{body_chunk, end_response, send_headers},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 

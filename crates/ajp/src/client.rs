@@ -13,18 +13,13 @@ use bytes::{Buf, Bytes, BytesMut};
 use catamaran_message::ResponseHead;
 use http::Method;
 
-use crate::{
-    BodyError, Fault, PacketSize, RequestError, code,
-    error::{ResponseFault, Violation},
-    exchange::{Chunk, Exchange},
-    message::{body_chunk, data, end_response, forward_request, get_body_chunk, ping},
-    packet::{self, SERVER_MAGIC},
-};
-
-pub use self::{
-    request::{Attribute, Request},
-    skim::{KnownHead, Outline, Skimmed},
-};
+pub use self::request::{Attribute, Request};
+pub use self::skim::{KnownHead, Outline, Skimmed};
+use crate::error::{ResponseFault, Violation};
+use crate::exchange::{Chunk, Exchange};
+use crate::message::{body_chunk, data, end_response, forward_request, get_body_chunk, ping};
+use crate::packet::{self, SERVER_MAGIC};
+use crate::{BodyError, Fault, PacketSize, RequestError, code};
 
 /// Settings of the client role.
 #[derive(Clone, Copy, Debug)]

@@ -17,7 +17,9 @@
 
 use http::StatusCode;
 
-use crate::{BodyLength, error::Violation, packet::PacketSize};
+use crate::BodyLength;
+use crate::error::Violation;
+use crate::packet::PacketSize;
 
 /// The most body packets asked for and not sent yet. Deployed containers ask for one at a time.
 const ASKS_MAX: u8 = 16;

@@ -11,10 +11,8 @@ pub(crate) use catamaran_message::field::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use crate::{
-    error::FieldFault,
-    message::fields::{Field, FieldName},
-};
+use crate::error::FieldFault;
+use crate::message::fields::{Field, FieldName};
 
 /// The name and value of `field`, which is a view into `payload`. A null value counts as empty.
 #[inline]

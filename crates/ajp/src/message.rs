@@ -14,7 +14,8 @@ pub mod get_body_chunk;
 pub mod ping;
 pub mod send_headers;
 
-use crate::{error::DecodeError, wire::Reader};
+use crate::error::DecodeError;
+use crate::wire::Reader;
 
 /// A reader behind the code byte of `payload`, which must be `code`.
 fn open(payload: &[u8], code: u8) -> Result<Reader<'_>, DecodeError> {

@@ -12,17 +12,13 @@ use bytes::{BufMut, Bytes, BytesMut};
 use catamaran_message::{BodyLength, Response};
 use http::{HeaderMap, Method, StatusCode};
 
-use crate::{
-    Fault, PacketSize, ResponseError, code,
-    error::BodyFault,
-    exchange::Exchange,
-    field,
-    message::{body_chunk, data, end_response, get_body_chunk, ping, send_headers},
-    packet::{self, CLIENT_MAGIC, HEADER_BYTES},
-    wire::TooLarge,
-};
-
 pub use self::head::{Attributes, RequestHead, Ssl};
+use crate::error::BodyFault;
+use crate::exchange::Exchange;
+use crate::message::{body_chunk, data, end_response, get_body_chunk, ping, send_headers};
+use crate::packet::{self, CLIENT_MAGIC, HEADER_BYTES};
+use crate::wire::TooLarge;
+use crate::{Fault, PacketSize, ResponseError, code, field};
 
 /// Settings of the server role.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,8 @@
 use bytes::BytesMut;
 use thiserror::Error;
 
-use crate::{error::DecodeError, packet::HEADER_BYTES};
+use crate::error::DecodeError;
+use crate::packet::HEADER_BYTES;
 
 /// What a string takes besides its bytes: the length and the zero byte.
 const STRING_OVERHEAD: usize = 3;

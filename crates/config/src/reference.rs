@@ -5,8 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::file::SECTIONS;
-use crate::file::upstream;
+use crate::file::{SECTIONS, upstream};
 use crate::key::{Described, Preset, Section};
 
 /// The page, in Markdown.

@@ -4,9 +4,12 @@
 //! ProxyPass "/" "ajp://127.0.0.1:8009/"
 //! ```
 
-use std::{error::Error, time::Duration};
+use std::error::Error;
+use std::time::Duration;
 
-use axum::{Extension, Router, extract::Path, routing::get};
+use axum::extract::Path;
+use axum::routing::get;
+use axum::{Extension, Router};
 use catamaran_connector::{Address, Application, Config, Listener, Origin, Protocol, start};
 
 #[tokio::main(flavor = "current_thread")]

@@ -17,10 +17,8 @@
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use http::{
-    HeaderValue, StatusCode,
-    header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
-};
+use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, StatusCode};
 
 use crate::handler::{Body, BodyLength, Handler, Request, Response};
 

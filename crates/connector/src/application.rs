@@ -4,29 +4,26 @@
 //! a thread to do it on, a service's futures are tasks. Drivers need not know: they hand each
 //! request to [`Runner::serve`] and obey the connection.
 
-use std::{
-    error::Error,
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::error::Error;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use http::{HeaderValue, StatusCode, header::RETRY_AFTER};
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, StatusCode};
 use http_body::Body;
 use tokio::runtime::Handle;
 use tower_service::Service;
 
-use crate::{
-    Config, IoModel, StartError,
-    blocking::{self, BlockingHandler, Sleep},
-    conn::{Action, Conn, Io},
-    counters::Counters,
-    handler::{Handler, Request, Response},
-    pipe::{self, Wake, Wakeup},
-    played::Played,
-    pool::{self, Limits, Pool},
-    service::{self, RequestBody, Spawn, Tasks},
-};
+use crate::blocking::{self, BlockingHandler, Sleep};
+use crate::conn::{Action, Conn, Io};
+use crate::counters::Counters;
+use crate::handler::{Handler, Request, Response};
+use crate::pipe::{self, Wake, Wakeup};
+use crate::played::Played;
+use crate::pool::{self, Limits, Pool};
+use crate::service::{self, RequestBody, Spawn, Tasks};
+use crate::{Config, IoModel, StartError};
 
 /// What answers requests.
 ///
@@ -203,7 +200,7 @@ impl Executor {
         caller: Caller<'_>,
     ) -> Action {
         let (port, body, response) = pipe::pipe(caller.wakeup(), request.body);
-        let handler = self.handler.clone();
+        let handler = Arc::clone(&self.handler);
         let job = Box::new(move || {
             blocking::run(&*handler, &request, (body, response), &Sleep::new());
         });
@@ -220,7 +217,7 @@ impl Executor {
 impl Caller<'_> {
     pub(crate) fn wakeup(&self) -> Wakeup {
         Wakeup {
-            driver: self.driver.clone(),
+            driver: Arc::clone(self.driver),
             key: self.key,
         }
     }

@@ -4,7 +4,8 @@
 //! pretend to be the container's own machinery: the three `*.servlet.include.*` names are what made
 //! Ghostcat (CVE-2020-1938) read any file, and are refused whatever is allowed.
 
-use std::{convert::Infallible, str::FromStr};
+use std::convert::Infallible;
+use std::str::FromStr;
 
 /// Attribute names accepted besides the [built-in ones](AllowedAttributes::allows).
 ///

@@ -4,22 +4,18 @@
 //! its pipe has news, a driver that runs the handler on the connection's own thread moves the
 //! connection's bytes meanwhile. A handler cannot tell the two apart.
 
-use std::{
-    io::{self, BufRead, Read, Write},
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Condvar, Mutex, PoisonError},
-    task::{Poll, Waker},
-    time::{Duration, Instant},
-};
+use std::io::{self, BufRead, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, StatusCode};
 
-use crate::{
-    handler::{BodyLength, Request},
-    io::{FAR, now},
-    pipe::{BodyEnd, Gone, Head, ResponseEnd},
-};
+use crate::handler::{BodyLength, Request};
+use crate::io::{FAR, now};
+use crate::pipe::{BodyEnd, Gone, Head, ResponseEnd};
 
 /// An application that may block: on its reader, its writer, or anything else.
 ///
@@ -296,7 +292,7 @@ fn broken(Gone: Gone) -> io::Error {
 impl Sleep {
     pub(crate) fn new() -> Self {
         let bell = Arc::new(Bell::default());
-        let waker = bell.clone().into();
+        let waker = Arc::clone(&bell).into();
         Self { bell, waker }
     }
 }

@@ -7,10 +7,12 @@
 //! written, so dot segments do not lead out of a listed prefix. A path that could be meant is
 //! redirected.
 
-use std::{num::NonZeroU16, str::FromStr};
+use std::num::NonZeroU16;
+use std::str::FromStr;
 
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode, header::LOCATION};
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
 
 use crate::handler::{Request, Response};
 

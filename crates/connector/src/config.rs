@@ -5,21 +5,20 @@
 //! `cli`. [`Config::check`] is the one place that refuses an unsafe combination (Ghostcat,
 //! CVE-2020-1938).
 
-use std::{
-    fmt,
-    net::SocketAddr,
-    num::{NonZeroU16, NonZeroU64, NonZeroUsize},
-    path::PathBuf,
-    str::FromStr,
-    time::Duration,
-};
+use std::fmt;
+use std::net::SocketAddr;
+use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use subtle::ConstantTimeEq;
 
-use crate::{
-    StartError, attribute::AllowedAttributes, confidential::ConfidentialPaths, trust::TrustedPeers,
-};
+use crate::StartError;
+use crate::attribute::AllowedAttributes;
+use crate::confidential::ConfidentialPaths;
+use crate::trust::TrustedPeers;
 
 /// Everything [`start`](crate::start) needs besides the application.
 #[derive(Clone, Debug)]

@@ -19,7 +19,8 @@
 //! body bytes only to pass them on, so both buffers stay bounded if the driver reads only when told
 //! to.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -30,15 +31,13 @@ mod request;
 mod wire;
 
 pub(crate) use peer::Peer;
-
-use crate::{
-    config::{Config, Protocol},
-    handler::{Body, BodyLength, Request, Response},
-    output::Output,
-    pipe::ConnEnd,
-    source::{Piece, Source},
-};
 use wire::{Event, Leaves, Wire};
+
+use crate::config::{Config, Protocol};
+use crate::handler::{Body, BodyLength, Request, Response};
+use crate::output::Output;
+use crate::pipe::ConnEnd;
+use crate::source::{Piece, Source};
 
 /// The state of one connection.
 #[derive(Debug)]

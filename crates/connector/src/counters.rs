@@ -3,14 +3,11 @@
 //! Each worker owns one [`Counters`] for each listener, so that no cache line is fought over; [`Snapshot`] is their
 //! sum. Relaxed atomics suffice: the numbers say nothing about the order of events.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        OnceLock,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// Counts of one listener on one worker.
 #[derive(Debug)]

@@ -4,7 +4,8 @@
 //! and a body that are *data*) and the connector plays it. That keeps a thousand delayed or
 //! streaming responses at the price of a timer each.
 
-use std::{net::IpAddr, time::Duration};
+use std::net::IpAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 pub use catamaran_message::BodyLength;

@@ -4,14 +4,11 @@
 //! the state that workers and [`Running`](crate::Running) see, and how long each kind of waiting
 //! may last. The clock is read here and nowhere else in the crate.
 
-use std::{
-    fmt,
-    sync::{
-        Arc, Mutex, OnceLock,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    time::{Duration, Instant, SystemTime},
-};
+use std::fmt;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
 
 mod agent;
 pub(crate) mod epoll;
@@ -28,16 +25,14 @@ mod wakeups;
 use http::HeaderValue;
 use socket2::{SockRef, Socket};
 
-use crate::{
-    IoModel, StartError,
-    application::{Caller, Runner},
-    config::{Config, Listener, Protocol},
-    conn::{Action, Awaiting, Conn, Io},
-    counters::{Counters, Snapshot},
-    handler::{Request, Response},
-    pool::Pool,
-    status::{self, Status, Threads},
-};
+use crate::application::{Caller, Runner};
+use crate::config::{Config, Listener, Protocol};
+use crate::conn::{Action, Awaiting, Conn, Io};
+use crate::counters::{Counters, Snapshot};
+use crate::handler::{Request, Response};
+use crate::pool::Pool;
+use crate::status::{self, Status, Threads};
+use crate::{IoModel, StartError};
 
 /// A worker that runs, of whichever driver.
 #[derive(Debug)]

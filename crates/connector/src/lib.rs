@@ -148,24 +148,22 @@ mod trust;
 
 pub use catamaran_ajp::PacketSize;
 
-pub use crate::{
-    app::App,
-    application::Application,
-    attribute::AllowedAttributes,
-    blocking::{BlockingHandler, BodyReader, Responder, ResponseWriter},
-    confidential::{ConfidentialPathError, ConfidentialPaths},
-    config::{
-        Address, Config, IoModel, Listener, Protocol, Secret, StatusView, UnixSocketMode,
-        UnixSocketModeError, UriForm,
-    },
-    counters::{Connections, Snapshot},
-    handler::{
-        Attributes, Body, BodyLength, ClientProtocol, Handler, Identity, Origin, Request, Response,
-        Route, Tls,
-    },
-    pipe::BodyError,
-    running::{NoUring, Running, StartError, start},
-    service::RequestBody,
-    status::{Status, Threads},
-    trust::{TrustedPeers, TrustedPeersError},
+pub use crate::app::App;
+pub use crate::application::Application;
+pub use crate::attribute::AllowedAttributes;
+pub use crate::blocking::{BlockingHandler, BodyReader, Responder, ResponseWriter};
+pub use crate::confidential::{ConfidentialPathError, ConfidentialPaths};
+pub use crate::config::{
+    Address, Config, IoModel, Listener, Protocol, Secret, StatusView, UnixSocketMode,
+    UnixSocketModeError, UriForm,
 };
+pub use crate::counters::{Connections, Snapshot};
+pub use crate::handler::{
+    Attributes, Body, BodyLength, ClientProtocol, Handler, Identity, Origin, Request, Response,
+    Route, Tls,
+};
+pub use crate::pipe::BodyError;
+pub use crate::running::{NoUring, Running, StartError, start};
+pub use crate::service::RequestBody;
+pub use crate::status::{Status, Threads};
+pub use crate::trust::{TrustedPeers, TrustedPeersError};

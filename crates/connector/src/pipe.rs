@@ -18,11 +18,9 @@
 //! connection reads the rest and throws it away. One mutex guards everything, since both sides
 //! change all of it; it is held for short times only.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Poll, Waker},
-};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use catamaran_transport::ByteQueue;
@@ -179,8 +177,8 @@ pub(crate) fn pipe(wakeup: Wakeup, body: BodyLength) -> (ConnEnd, BodyEnd, Respo
         state: Mutex::new(state),
     });
     (
-        ConnEnd(pipe.clone()),
-        BodyEnd(pipe.clone()),
+        ConnEnd(Arc::clone(&pipe)),
+        BodyEnd(Arc::clone(&pipe)),
         ResponseEnd(pipe),
     )
 }

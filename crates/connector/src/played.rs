@@ -5,11 +5,9 @@
 
 use std::io::{self, Write};
 
-use crate::{
-    blocking::{BlockingHandler, BodyReader, Responder},
-    handler::{Handler, Request},
-    source::{Piece, Source},
-};
+use crate::blocking::{BlockingHandler, BodyReader, Responder};
+use crate::handler::{Handler, Request};
+use crate::source::{Piece, Source};
 
 /// A handler whose answers are played.
 #[derive(Debug)]

@@ -5,14 +5,11 @@
 //! a job does is its own matter; when it panics, that is logged and its thread goes on. Closing the
 //! pool ends idle threads at once and others after their job.
 
-use std::{
-    collections::VecDeque,
-    fmt, io,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::Duration,
-};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{fmt, io, thread};
 
 /// How large a pool may grow; the names are those of Tomcat's `<Executor>`.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +134,7 @@ impl Pool {
     fn run_on_new_thread(&self, job: Job) -> Result<(), Job> {
         // A failed `spawn` drops what it was to run, so the job is handed over apart.
         let place = Arc::new(Mutex::new(Some(job)));
-        let Err(error) = self.0.spawn(Some(place.clone())) else {
+        let Err(error) = self.0.spawn(Some(Arc::clone(&place))) else {
             return Ok(());
         };
         let job = take(&place).expect("no thread was started to take it");
@@ -190,7 +187,7 @@ impl Shared {
 
     /// Starts a thread that has been counted already.
     fn spawn(self: &Arc<Self>, first: Option<Handover>) -> io::Result<()> {
-        let shared = self.clone();
+        let shared = Arc::clone(self);
         let work = move || shared.work(first.as_ref().and_then(take));
         let started = thread::Builder::new()
             .name(self.name.to_owned())

@@ -1,15 +1,14 @@
 //! Starting a connector and stopping it again.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::{
-    Application, Config, Listener, Snapshot, Status,
-    application::Runner,
-    io::{
-        self, Shared, Worker,
-        listen::{Bound, SocketFile},
-    },
-};
+use crate::application::Runner;
+use crate::io::listen::{Bound, SocketFile};
+use crate::io::{self, Shared, Worker};
+use crate::{Application, Config, Listener, Snapshot, Status};
 
 /// Why a connector could not be started.
 #[derive(Debug, thiserror::Error)]

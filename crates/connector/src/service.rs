@@ -4,27 +4,24 @@
 //! of the exchange, and what it leaves undone when it ends, fails or panics cuts the response. A
 //! response body that has nothing to give is the moment to send what there is.
 
-use std::{
-    error::Error,
-    fmt,
-    future::poll_fn,
-    pin::{Pin, pin},
-    sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll, ready},
-};
+use std::error::Error;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use http::{HeaderMap, HeaderValue, StatusCode, Uri, Version, header::CONTENT_LENGTH};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, Version};
 use http_body::{Body, Frame, SizeHint};
 use tokio::runtime::Handle;
 use tower_service::Service;
 
-use crate::{
-    application::Caller,
-    conn::{Action, Conn, Io},
-    handler::{Attributes, BodyLength, ClientProtocol, Identity, Request, Response, Route},
-    pipe::{self, BodyEnd, BodyError, Gone, Head, ResponseEnd},
-};
+use crate::application::Caller;
+use crate::conn::{Action, Conn, Io};
+use crate::handler::{Attributes, BodyLength, ClientProtocol, Identity, Request, Response, Route};
+use crate::pipe::{self, BodyEnd, BodyError, Gone, Head, ResponseEnd};
 
 /// The body of a request to a service.
 ///
@@ -102,7 +99,7 @@ where
     B: Body<Data: Send, Error: Into<Cause>> + Send + 'static,
 {
     fn spawn(&self, request: http::Request<RequestBody>, response: ResponseEnd, runtime: &Handle) {
-        let original = self.0.clone();
+        let original = Arc::clone(&self.0);
         // The task ends with the exchange, which the connection owns.
         drop(runtime.spawn(async move {
             let answered = {

@@ -3,13 +3,12 @@
 //! What Tomcat's manager shows under server status, for each listener. The data is read from the
 //! workers' counters at the moment of asking; nothing is kept for it. Who may ask is decided here.
 
-use std::{fmt::Write, net::IpAddr, time::Duration};
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::time::Duration;
 
-use http::{
-    HeaderValue, Method, StatusCode,
-    header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, FORWARDED, VIA},
-};
-
+use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, FORWARDED, VIA};
+use http::{HeaderValue, Method, StatusCode};
 use serde_json::Value;
 
 use crate::{Body, IoModel, Listener, Protocol, Request, Response, Snapshot, StatusView};

@@ -5,7 +5,8 @@
 //! for it, and this is the list of such places (CVE-2026-15554: whoever reaches the port must not
 //! choose a user name). HTTP has no such claims and is not concerned.
 
-use std::{net::IpAddr, str::FromStr};
+use std::net::IpAddr;
+use std::str::FromStr;
 
 use ipnet::IpNet;
 

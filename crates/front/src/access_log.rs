@@ -19,12 +19,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use catamaran_upstream::PerWorker;
+use line::Stamp;
+pub(crate) use line::{Record, RequestLine, SessionLine};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
 use crate::config::{AccessLogFormat, AccessLogTarget, LogConfig};
-use line::Stamp;
-pub(crate) use line::{Record, RequestLine, SessionLine};
 
 /// The log, shared by all workers.
 #[derive(Debug)]

@@ -10,14 +10,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
-use ipnet::IpNet;
-
 pub use catamaran_balance::Policy;
 pub use catamaran_http1::Limits;
 pub use catamaran_upstream::config::{
     Address, AjpConfig, BackendConfig, PacketSize, Protocol, Secret,
 };
+use http::StatusCode;
+use ipnet::IpNet;
 
 use crate::site::path;
 

@@ -30,7 +30,14 @@ use std::time::{Duration, SystemTime};
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead, Scheme};
 use catamaran_upstream::{Culprit, Lease, LeaseError, Reuse};
+use downstream::Downstream;
+use elsewhere::Elsewhere;
+use failure::{Failed, Failure};
 use http::{Method, StatusCode, Version};
+use logged::LoggedRequest;
+use outgoing::Outgoing;
+use scene::Scene;
+use source::{Answer, Leased, Source};
 use tokio::time::Instant;
 
 use crate::access_log::{Record, SessionLine};
@@ -44,13 +51,6 @@ use crate::site::route::Action;
 use crate::site::{Choice, Member, Site, Upstream};
 use crate::worker::counters::Reason;
 use crate::worker::deadlines::Tick;
-use downstream::Downstream;
-use elsewhere::Elsewhere;
-use failure::{Failed, Failure};
-use logged::LoggedRequest;
-use outgoing::Outgoing;
-use scene::Scene;
-use source::{Answer, Leased, Source};
 
 /// What becomes of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,20 +13,19 @@ pub(crate) mod descriptors;
 pub(crate) mod drain;
 pub(crate) mod handover;
 
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
 
+pub(crate) use acceptor::{Acceptor, Incoming};
 use arc_swap::ArcSwap;
+pub(crate) use bind::{Bound, bind, inherit};
 use catamaran_transport::SocketFile;
 use thiserror::Error;
 
 use crate::config::{ListenAddress, ListenerConfig};
 use crate::listener::drain::Drain;
-pub(crate) use acceptor::{Acceptor, Incoming};
-pub(crate) use bind::{Bound, bind, inherit};
 
 /// A listener's address as bound, port 0 resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]

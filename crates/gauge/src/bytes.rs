@@ -11,10 +11,9 @@ use std::io;
 use std::ops::Sub;
 use std::os::fd::AsFd as _;
 
-use crate::bpf::instruction::{Function, R0, R1, R2, R6, R10, Size};
 use crate::bpf::instruction::{
-    add, atomic_add, call, copy, exit, load, load_map, set, skip_if_zero, skip_unless_zero, store,
-    to_big_endian,
+    Function, R0, R1, R2, R6, R10, Size, add, atomic_add, call, copy, exit, load, load_map, set,
+    skip_if_zero, skip_unless_zero, store, to_big_endian,
 };
 use crate::bpf::{Attached, BpfFault, Direction, Instruction, Map, MapKind, Program, ProgramKind};
 use crate::group::Group;

@@ -8,8 +8,10 @@
 use std::collections::BTreeMap;
 use std::ops::Sub;
 
-use crate::bpf::instruction::{Function, R0, R1, R2, R7, R10, Size};
-use crate::bpf::instruction::{add, call, copy, exit, load, load_map, set, skip_if_zero, store};
+use crate::bpf::instruction::{
+    Function, R0, R1, R2, R7, R10, Size, add, call, copy, exit, load, load_map, set, skip_if_zero,
+    store,
+};
 use crate::bpf::{Attached, BpfFault, Map, MapKind, Program, ProgramKind};
 use crate::group::Group;
 

@@ -4,11 +4,11 @@
 //! the option yet, so it is declared here with nix's macro, as plain bytes. `transport` has the same
 //! for the front; an instrument shares no code with what it measures.
 
-use std::{io, os::fd::AsFd};
+use std::io;
+use std::os::fd::AsFd;
 
-use nix::libc;
 use nix::sys::socket::getsockopt;
-use nix::{getsockopt_impl, sockopt_impl};
+use nix::{getsockopt_impl, libc, sockopt_impl};
 
 sockopt_impl!(
     /// The beginning of Linux' `struct tcp_info`, which grows at its end only.

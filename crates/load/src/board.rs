@@ -1,23 +1,18 @@
 //! What the threads of a run have in common: everything here is written seldom and read often, but
 //! for each thread's own line of counters.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::{
-    clock::{Clock, NEVER},
-    plan::Plan,
-    prepare::{Prepared, PreparedRequest},
-    report::{Ending, FailureKind, FirstResponse, TlsFacts},
-    stream::Address,
-    tls::TlsTarget,
-};
+use crate::clock::{Clock, NEVER};
+use crate::plan::Plan;
+use crate::prepare::{Prepared, PreparedRequest};
+use crate::report::{Ending, FailureKind, FirstResponse, TlsFacts};
+use crate::stream::Address;
+use crate::tls::TlsTarget;
 
 /// The run, as all its threads see it.
 #[derive(Debug)]
@@ -163,7 +158,7 @@ impl Board {
 
     /// What ends the run from outside.
     pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
-        self.stop.clone()
+        Arc::clone(&self.stop)
     }
 
     /// Ends the run for all threads. The first reason counts.

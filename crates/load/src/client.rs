@@ -8,7 +8,8 @@ use bytes::BytesMut;
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
 
-use crate::{prepare::PreparedRequest, report::FailureKind};
+use crate::prepare::PreparedRequest;
+use crate::report::FailureKind;
 
 /// One connection's end.
 #[derive(Debug)]

@@ -9,15 +9,12 @@ mod condition;
 mod figure;
 
 use catamaran_stats::is_quotable;
-
 pub use condition::{Condition, ConditionFault, Waiver};
-
-use crate::{
-    document,
-    report::{Ending, Report, Warning},
-};
 use condition::{Limit, Measure, Side};
 use figure::Figure;
+
+use crate::document;
+use crate::report::{Ending, Report, Warning};
 
 /// What a gate decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,11 +5,10 @@
 //! the highest rate that passed and the lowest that did not is halved by ratio. A step that does not
 //! tell is repeated once for twice as long.
 
-use crate::{
-    document::{self, knee::Step},
-    gate::{Gate, Verdict, Waiver},
-    report::{Report, Warning},
-};
+use crate::document::knee::Step;
+use crate::document::{self};
+use crate::gate::{Gate, Verdict, Waiver};
+use crate::report::{Report, Warning};
 
 /// The state of a search. Rates are in requests per second.
 #[derive(Clone, Debug)]

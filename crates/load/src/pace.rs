@@ -15,7 +15,8 @@ pub(crate) use level::Level;
 pub(crate) use listed::Listed;
 pub(crate) use schedule::{Schedule, random};
 
-use crate::{clock::NEVER, stop::Share};
+use crate::clock::NEVER;
+use crate::stop::Share;
 
 /// Leave to send one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

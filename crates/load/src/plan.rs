@@ -8,12 +8,10 @@
 mod check;
 mod target;
 
-use std::{
-    net::IpAddr,
-    num::{NonZeroU32, NonZeroU64, NonZeroUsize},
-    sync::Arc,
-    time::Duration,
-};
+use std::net::IpAddr;
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::sync::Arc;
+use std::time::Duration;
 
 pub use check::PlanFault;
 pub use target::{

@@ -8,17 +8,15 @@
 mod failure;
 mod warning;
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    time::{Duration, SystemTime},
-};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime};
 
+use catamaran_stats::{Censored, Histogram};
 pub use failure::{FailureKind, Failures};
 pub use warning::Warning;
 
 use crate::timeline::Timeline;
-use catamaran_stats::{Censored, Histogram};
 
 /// A run, from the end of its warm-up to its end.
 #[derive(Clone, Debug)]

@@ -4,31 +4,25 @@ mod assemble;
 mod descriptors;
 mod doubt;
 
-use std::{
-    io,
-    net::{SocketAddr, ToSocketAddrs},
-    sync::{
-        Arc, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
-    },
-    thread,
-    time::{Duration, SystemTime},
-};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, SystemTime};
+use std::{io, thread};
 
 use catamaran_stats::Slice;
 
-use crate::{
-    board::Board,
-    clock::{NEVER, after},
-    plan::{Plan, PlanFault, Target, Transport, WarmUp},
-    prepare::prepare,
-    report::{Ending, FailureKind, FatalError, Report},
-    stop::Budget,
-    stream::Address,
-    tls::TlsTarget,
-    worker::{Outcome, Part, Worker},
-};
+use crate::board::Board;
+use crate::clock::{NEVER, after};
+use crate::plan::{Plan, PlanFault, Target, Transport, WarmUp};
+use crate::prepare::prepare;
+use crate::report::{Ending, FailureKind, FatalError, Report};
+use crate::stop::Budget;
+use crate::stream::Address;
+use crate::tls::TlsTarget;
+use crate::worker::{Outcome, Part, Worker};
 
 /// What a run has done so far, for whoever shows it while it lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,10 +4,8 @@
 //! shared memory; each reserves one for every connection of its own beforehand, so that all
 //! connections are used even by short runs.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What all threads have left together.
 #[derive(Debug)]
@@ -41,7 +39,7 @@ impl Budget {
     pub(crate) fn share(self: &Arc<Self>, connections: usize) -> Share {
         Share {
             own: self.take(|left| left.min(connections as u64)),
-            budget: self.clone(),
+            budget: Arc::clone(self),
         }
     }
 

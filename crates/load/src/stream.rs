@@ -4,26 +4,20 @@
 //! edge-triggered. What an error means for a request is told by [`connect_failure`] and
 //! [`receive_failure`].
 
-use std::{
-    io::{self, IoSlice, Read, Write},
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-};
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
-use mio::{
-    Interest, Registry, Token,
-    event::Source,
-    net::{TcpStream, UnixStream},
-};
+use mio::event::Source;
+use mio::net::{TcpStream, UnixStream};
+use mio::{Interest, Registry, Token};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use crate::{
-    acknowledged::acknowledged,
-    plan::Connections,
-    report::{FailureKind, TlsFacts},
-    tls::{self, TlsStream, TlsTarget},
-};
+use crate::acknowledged::acknowledged;
+use crate::plan::Connections;
+use crate::report::{FailureKind, TlsFacts};
+use crate::tls::{self, TlsStream, TlsTarget};
 
 /// Where to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,25 +7,19 @@
 mod facts;
 mod verify;
 
-use std::{
-    io::{self, Read, Write},
-    sync::Arc,
-};
-
-use rustls::{
-    ClientConfig, ClientConnection, RootCertStore, SupportedCipherSuite,
-    client::Resumption,
-    crypto::{CryptoProvider, ring},
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
-    version::{TLS12, TLS13},
-};
+use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 pub(crate) use facts::openssl_name;
+use rustls::client::Resumption;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedCipherSuite};
 
-use crate::{
-    plan::{ClientCertificate, Tls, TlsVersion, Transport, Verify},
-    report::TlsFacts,
-};
+use crate::plan::{ClientCertificate, Tls, TlsVersion, Transport, Verify};
+use crate::report::TlsFacts;
 
 /// What all connections to one target use.
 #[derive(Clone, Debug)]
@@ -46,7 +40,7 @@ impl TlsTarget {
         restrict(&mut provider, &options.ciphers)?;
         let versions: Vec<_> = options.versions.iter().map(version).collect();
         let provider = Arc::new(provider);
-        let builder = ClientConfig::builder_with_provider(provider.clone())
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions)
             .map_err(|error| format!("these TLS versions and ciphers do not fit: {error}"))?;
         let builder = match &options.verify {
@@ -161,7 +155,7 @@ pub(crate) struct TlsStream<S> {
 impl<S: Read + Write> TlsStream<S> {
     /// TLS on a socket that is connected or about to be.
     pub(crate) fn new(socket: S, target: &TlsTarget) -> io::Result<Self> {
-        let session = ClientConnection::new(target.config.clone(), target.name.clone());
+        let session = ClientConnection::new(Arc::clone(&target.config), target.name.clone());
         Ok(Self {
             socket,
             session: session.map_err(broken)?,

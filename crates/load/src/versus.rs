@@ -7,14 +7,13 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use catamaran_stats::{blocks::mirrored, is_quotable, order};
+use catamaran_stats::blocks::mirrored;
+use catamaran_stats::{is_quotable, order};
 
-use crate::{
-    document::versus::{Block, Measure, SCHEMA, Versus, Warning as WarningFacts},
-    plan::{Plan, Stop, WarmUp},
-    render::{warning_text, warning_token},
-    report::{Report, Warning},
-};
+use crate::document::versus::{Block, Measure, SCHEMA, Versus, Warning as WarningFacts};
+use crate::plan::{Plan, Stop, WarmUp};
+use crate::render::{warning_text, warning_token};
+use crate::report::{Report, Warning};
 
 /// A comparison under way: what is to be run next, and what came of the blocks so far.
 #[derive(Debug)]

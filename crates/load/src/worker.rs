@@ -13,21 +13,27 @@ mod scheduling;
 mod slot;
 mod timer;
 
-use std::{cmp::Reverse, io, sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
+use std::cmp::Reverse;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use catamaran_stats::Histogram;
 use mio::{Events, Poll, Token};
 
-use self::{controller::Controller, lent::Lent, scheduling::Scheduling, slot::Slot, timer::Timer};
-use crate::{
-    board::Board,
-    clock::{NEVER, after, nanos},
-    pace::{self, Feed, Level, Listed, Mode, Open, Schedule},
-    plan::{Pace, Plan},
-    record::Record,
-    report::{ConnectionCounts, Ending, ThreadUse, Unfinished},
-    stop::Share,
-};
+use self::controller::Controller;
+use self::lent::Lent;
+use self::scheduling::Scheduling;
+use self::slot::Slot;
+use self::timer::Timer;
+use crate::board::Board;
+use crate::clock::{NEVER, after, nanos};
+use crate::pace::{self, Feed, Level, Listed, Mode, Open, Schedule};
+use crate::plan::{Pace, Plan};
+use crate::record::Record;
+use crate::report::{ConnectionCounts, Ending, ThreadUse, Unfinished};
+use crate::stop::Share;
 
 /// Which part of the run a worker has.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +121,7 @@ impl Worker {
         let feed = Feed::new(mode(plan, part, &level), share);
         let record = Record::new(timer.is_some(), 0, 0, NEVER);
         let lent = Lent::new(
-            board.clone(),
+            Arc::clone(board),
             poll.registry().try_clone()?,
             feed,
             record,
@@ -278,13 +284,13 @@ impl Worker {
                 }
             }
         }
-        let board = self.lent.board.clone();
+        let board = Arc::clone(&self.lent.board);
         let line = &board.lines[self.part.index];
         self.lent.publish(line, self.is_measuring);
     }
 
     fn begin_to_measure(&mut self) {
-        let board = self.lent.board.clone();
+        let board = Arc::clone(&self.lent.board);
         let (plan, now) = (&board.plan, self.lent.now);
         self.is_measuring = true;
         self.until = match (plan.stop.duration, plan.stages.is_empty()) {
@@ -295,7 +301,7 @@ impl Worker {
         let schedule = match &plan.replay {
             Some(replay) => {
                 let (index, threads) = (self.part.index, board.lines.len());
-                let arrivals = replay.arrivals.clone();
+                let arrivals = Arc::clone(&replay.arrivals);
                 Some(Schedule::Listed(Listed::new(arrivals, index, threads, now)))
             }
             None => self
@@ -433,7 +439,7 @@ impl Worker {
             self.lent.record.abandon(age);
         }
         self.lent.in_flight = 0;
-        let board = self.lent.board.clone();
+        let board = Arc::clone(&self.lent.board);
         let line = &board.lines[self.part.index];
         self.lent.publish(line, self.is_measuring);
         let (from, before) = self.usage_from;

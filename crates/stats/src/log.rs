@@ -16,10 +16,9 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
 };
+pub use read::{Log, ReadFault};
 
 use crate::Histogram;
-
-pub use read::{Log, ReadFault};
 
 /// What was recorded in a part of a run.
 #[derive(Clone, Debug)]

@@ -6,13 +6,11 @@
 //! time between choosing the port and using it is no race.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::process;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use std::{fmt, io, process};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 

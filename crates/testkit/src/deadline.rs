@@ -5,9 +5,8 @@
 //! exit of a child, a line of a `/proc` file), [`Deadline::poll`] asks again every few
 //! milliseconds.
 
-use std::fmt;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
 /// A point in time after which a test gives up waiting.
 #[derive(Clone, Copy, Debug)]

@@ -6,9 +6,8 @@
 
 use std::io;
 
-use nix::libc;
 use nix::sys::socket::getsockopt;
-use nix::{getsockopt_impl, sockopt_impl};
+use nix::{getsockopt_impl, libc, sockopt_impl};
 use tokio::net::TcpStream;
 
 sockopt_impl!(

@@ -3,12 +3,12 @@
 use std::io;
 use std::time::Duration;
 
+use catamaran_transport::Stream;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{sleep, timeout};
 
 use crate::config::Address;
 use crate::error::LeaseError;
-use catamaran_transport::Stream;
 
 /// Connects to `address`. A name's addresses are tried in the resolver's order until one answers;
 /// `limit` bounds resolution and all attempts together.

@@ -4,9 +4,8 @@
 //! ever count against its health), a reason token for logs and counters, and the status a client
 //! gets when nothing else can be tried.
 
-use std::fmt;
-use std::io;
 use std::time::Duration;
+use std::{fmt, io};
 
 use http::StatusCode;
 use thiserror::Error;

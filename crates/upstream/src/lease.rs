@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use catamaran_message::ResponseHead;
+use catamaran_transport::ByteQueue;
 use tokio::time::{Instant, timeout};
 
 use crate::backend::{Abandoned, Backend, InFlight};
@@ -12,7 +13,6 @@ use crate::connection::Connection;
 use crate::error::{Error, RequestError};
 use crate::request::Request;
 use crate::wire::Event;
-use catamaran_transport::ByteQueue;
 
 /// The exclusive use of one connection for one exchange. Only [`Lease::finish`] can give the
 /// connection back; dropping the lease closes it.

@@ -7,6 +7,7 @@
 mod arrows;
 mod code;
 mod drawing;
+mod imports;
 mod project;
 mod shape;
 mod source;
@@ -52,6 +53,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     for source in &sources {
         problems.extend(shape::check(source));
         problems.extend(code::check(source));
+        problems.extend(imports::check(source));
     }
     problems.extend(shape::check_allowances(&sources));
     problems.extend(code::check_forbidden_unsafe(&sources));

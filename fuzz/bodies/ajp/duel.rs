@@ -6,9 +6,10 @@
 //! travels unasked exactly when the head said a Content-Length above zero, and once.
 
 use bytes::BytesMut;
+use catamaran_ajp::code::METHODS;
 use catamaran_ajp::{
     BodyLength, Client, ClientConfig, ClientEvent, End, PacketSize, Request, Response, Server,
-    ServerConfig, ServerEvent, code::METHODS,
+    ServerConfig, ServerEvent,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 

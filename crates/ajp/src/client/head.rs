@@ -8,11 +8,10 @@ use bytes::Bytes;
 use catamaran_message::ResponseHead;
 use http::{StatusCode, header};
 
-use crate::{
-    error::{FieldFault, ResponseFault},
-    exchange, field,
-    message::{fields::FieldName, send_headers::SendHeaders},
-};
+use crate::error::{FieldFault, ResponseFault};
+use crate::message::fields::FieldName;
+use crate::message::send_headers::SendHeaders;
+use crate::{exchange, field};
 
 /// Reads `payload`, a SEND_HEADERS with at most `fields_max` fields, into an empty head.
 pub(super) fn read(

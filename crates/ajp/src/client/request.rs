@@ -4,11 +4,13 @@
 //! (which [`http::HeaderMap`] rules out already). So every text is checked here, before a byte is
 //! written; no container's leniency is relied on.
 
-use std::{fmt, net::IpAddr};
+use std::fmt;
+use std::net::IpAddr;
 
 use http::{HeaderMap, Method};
 
-use crate::{BodyLength, RequestError, code::AttributeCode, field};
+use crate::code::AttributeCode;
+use crate::{BodyLength, RequestError, field};
 
 /// One request's head, borrowed from the caller.
 #[derive(Clone, Copy, Debug)]

@@ -10,13 +10,11 @@ use catamaran_message::ResponseHead;
 use http::StatusCode;
 
 use super::{Client, Stage, answer_asks, head};
-use crate::{
-    Fault, code,
-    error::{ResponseFault, Violation},
-    exchange::Chunk,
-    message::{body_chunk, end_response, get_body_chunk},
-    packet::{self, HEADER_BYTES, SERVER_MAGIC},
-};
+use crate::error::{ResponseFault, Violation};
+use crate::exchange::Chunk;
+use crate::message::{body_chunk, end_response, get_body_chunk};
+use crate::packet::{self, HEADER_BYTES, SERVER_MAGIC};
+use crate::{Fault, code};
 
 /// What a head says about its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,11 +6,9 @@
 
 use bytes::BytesMut;
 
-use crate::{
-    code,
-    error::DecodeError,
-    packet::{PacketSize, SERVER_MAGIC},
-};
+use crate::code;
+use crate::error::DecodeError;
+use crate::packet::{PacketSize, SERVER_MAGIC};
 
 /// A whole packet that asks the web server to pass on what it has.
 pub const FLUSH: [u8; 8] = [b'A', b'B', 0, 4, code::SEND_BODY_CHUNK, 0, 0, 0];

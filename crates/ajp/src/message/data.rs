@@ -7,11 +7,9 @@
 
 use bytes::BytesMut;
 
-use crate::{
-    error::BodyFault,
-    packet::{CLIENT_MAGIC, PacketSize},
-    wire::Reader,
-};
+use crate::error::BodyFault;
+use crate::packet::{CLIENT_MAGIC, PacketSize};
+use crate::wire::Reader;
 
 /// Bytes behind the data that are overlooked.
 pub const SLACK_MAX: usize = 4;

@@ -3,7 +3,8 @@
 //! One byte says whether the connection may carry another exchange. Only 1 means yes: Tomcat sends
 //! 0 after errors and leaves the socket open, so the web server has to close it.
 
-use crate::{code, error::DecodeError};
+use crate::code;
+use crate::error::DecodeError;
 
 /// A whole packet: the response is complete, the connection may be used again.
 pub const REUSE: [u8; 6] = [b'A', b'B', 0, 2, code::END_RESPONSE, 1];

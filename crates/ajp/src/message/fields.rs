@@ -6,11 +6,9 @@
 
 use http::HeaderName;
 
-use crate::{
-    code::{self, FieldTable},
-    error::DecodeError,
-    wire::{Reader, Writer},
-};
+use crate::code::{self, FieldTable};
+use crate::error::DecodeError;
+use crate::wire::{Reader, Writer};
 
 /// The shortest field: a coded name and a null value.
 const FIELD_BYTES_MIN: usize = 4;

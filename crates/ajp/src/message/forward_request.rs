@@ -8,16 +8,13 @@
 use bytes::BytesMut;
 use http::{HeaderName, Method, header};
 
-use crate::{
-    BodyLength, IpText, RequestError,
-    client::{Attribute, ClientConfig, Request},
-    code::{self, AttributeCode},
-    error::DecodeError,
-    field,
-    message::fields::{self, Fields},
-    packet::CLIENT_MAGIC,
-    wire::{Reader, TooLarge, Writer},
-};
+use crate::client::{Attribute, ClientConfig, Request};
+use crate::code::{self, AttributeCode};
+use crate::error::DecodeError;
+use crate::message::fields::{self, Fields};
+use crate::packet::CLIENT_MAGIC;
+use crate::wire::{Reader, TooLarge, Writer};
+use crate::{BodyLength, IpText, RequestError, field};
 
 /// The longest string of digits read as a key size.
 const KEY_SIZE_DIGITS_MAX: u16 = 15;

@@ -6,7 +6,9 @@
 
 use bytes::BytesMut;
 
-use crate::{code, error::DecodeError, packet::SERVER_MAGIC};
+use crate::code;
+use crate::error::DecodeError;
+use crate::packet::SERVER_MAGIC;
 
 /// The most body bytes wanted, according to `payload`.
 ///

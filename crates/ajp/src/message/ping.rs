@@ -4,7 +4,8 @@
 //! a request in flight. Both are constant packets; a CPING may carry bytes behind its code, which
 //! Tomcat's own test client does, a CPONG may not.
 
-use crate::{code, error::DecodeError};
+use crate::code;
+use crate::error::DecodeError;
 
 /// A whole CPING packet, from the web server.
 pub const CPING: [u8; 5] = [0x12, 0x34, 0, 1, code::CPING];

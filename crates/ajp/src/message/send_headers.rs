@@ -7,14 +7,11 @@ use bytes::BytesMut;
 use catamaran_message::{BodyLength, Response};
 use http::{StatusCode, header};
 
-use crate::{
-    code,
-    error::DecodeError,
-    field,
-    message::fields::{self, Fields},
-    packet::{PacketSize, SERVER_MAGIC},
-    wire::{TooLarge, Writer},
-};
+use crate::error::DecodeError;
+use crate::message::fields::{self, Fields};
+use crate::packet::{PacketSize, SERVER_MAGIC};
+use crate::wire::{TooLarge, Writer};
+use crate::{code, field};
 
 /// A response head, borrowed from the payload.
 #[derive(Clone, Debug)]

@@ -10,16 +10,11 @@ use std::fmt;
 use bytes::Bytes;
 use http::{HeaderMap, Method, header};
 
-use crate::{
-    BodyLength,
-    code::AttributeCode,
-    error::{FieldFault, RequestFault},
-    field,
-    message::{
-        fields::Fields,
-        forward_request::{ForwardRequest, ReceivedAttribute},
-    },
-};
+use crate::code::AttributeCode;
+use crate::error::{FieldFault, RequestFault};
+use crate::message::fields::Fields;
+use crate::message::forward_request::{ForwardRequest, ReceivedAttribute};
+use crate::{BodyLength, field};
 
 /// What names attributes that redirect a request inside the container; nobody may set them.
 const INCLUDE_PREFIXES: [&[u8]; 2] = [b"javax.servlet.include.", b"jakarta.servlet.include."];

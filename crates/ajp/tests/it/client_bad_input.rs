@@ -6,10 +6,8 @@
 //! fault's token is part of the row, so that a row cannot pass for the wrong reason.
 
 use bytes::BytesMut;
-use catamaran_ajp::{
-    BodyLength, Client, ClientConfig, ClientEvent, Fault, Request,
-    client::{KnownHead, Skimmed},
-};
+use catamaran_ajp::client::{KnownHead, Skimmed};
+use catamaran_ajp::{BodyLength, Client, ClientConfig, ClientEvent, Fault, Request};
 use http::{HeaderMap, Method};
 
 use crate::raw::{

@@ -1,6 +1,7 @@
 //! The committed fuzz corpora, replayed through the code that the fuzzer runs.
 
-use std::{fs, path::Path};
+use std::fs;
+use std::path::Path;
 
 #[path = "../../../../fuzz/bodies/ajp.rs"]
 pub(crate) mod bodies;

@@ -4,15 +4,19 @@
 //! each other, and how the bytes between them are split.
 
 use bytes::BytesMut;
+use catamaran_ajp::message::fields::FieldName;
+use catamaran_ajp::message::forward_request::ForwardRequest;
 use catamaran_ajp::{
     Attribute, BodyLength, Client, ClientConfig, ClientEvent, Request, Response, Server,
     ServerConfig, ServerEvent,
-    message::{fields::FieldName, forward_request::ForwardRequest},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use proptest::{collection::vec, option, prelude::*};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
 
-use crate::{corpus::bodies, raw};
+use crate::corpus::bodies;
+use crate::raw;
 
 fn method() -> impl Strategy<Value = Method> {
     prop_oneof![

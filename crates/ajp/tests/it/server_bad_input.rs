@@ -7,11 +7,8 @@ use bytes::{Buf, BytesMut};
 use catamaran_ajp::{BodyLength, End, Fault, Response, Server, ServerConfig, ServerEvent};
 use http::{HeaderMap, StatusCode};
 
-use crate::raw::{
-    self, App,
-    Expect::{Abort, Drop, Refuse, Serve},
-    Row, coded, data, get, named, post, server_rows, text,
-};
+use crate::raw::Expect::{Abort, Drop, Refuse, Serve};
+use crate::raw::{self, App, Row, coded, data, get, named, post, server_rows, text};
 
 /// What became of a connection.
 #[derive(Debug, Default, PartialEq)]

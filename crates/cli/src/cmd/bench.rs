@@ -36,16 +36,16 @@ use catamaran_load::Running;
 use catamaran_load::plan::Plan;
 use catamaran_load::render::ab;
 use catamaran_load::report::{Ending, Report};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag as signal_flag;
-
-use crate::descriptors;
-use crate::failure::Failure;
 use getopt::Mode;
 use plan::Prepared;
 use progress::Display;
 use refusal::{AbEnd, Refusal};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag as signal_flag;
 use typed::{Asked, Typed};
+
+use crate::descriptors;
+use crate::failure::Failure;
 
 /// Load a server and say how it did, as ApacheBench and beyond; `bench --help` has the flags
 #[derive(clap::Args)]

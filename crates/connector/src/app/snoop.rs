@@ -3,17 +3,12 @@
 //! Absent values are `null`. Header fields and attributes are lists of pairs, so that order and
 //! repetition show. Bytes that are no UTF-8 become replacement characters.
 
-use http::{
-    HeaderValue, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
-};
-
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, StatusCode};
 use serde_json::Value;
 
-use crate::{
-    config::Protocol,
-    handler::{Body, BodyLength, Request, Response},
-};
+use crate::config::Protocol;
+use crate::handler::{Body, BodyLength, Request, Response};
 
 pub(super) fn answer(request: &Request) -> Response {
     let body = Body::Full(describe(request).into());

@@ -1,10 +1,9 @@
-use http::{HeaderMap, Method, header::LOCATION};
+use http::header::LOCATION;
+use http::{HeaderMap, Method};
 
 use super::*;
-use crate::{
-    config::Protocol,
-    handler::{Origin, Tls},
-};
+use crate::config::Protocol;
+use crate::handler::{Origin, Tls};
 
 fn request(path: &str) -> Request {
     Request {

@@ -11,15 +11,14 @@ use bytes::Bytes;
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
 use catamaran_message::{Authority, RequestHead, Scheme, Target};
-use http::{HeaderMap, Method, StatusCode, Version, header::HOST};
+use http::header::HOST;
+use http::{HeaderMap, Method, StatusCode, Version};
 
 use super::{Peer, Refusal};
-use crate::{
-    attribute::{LOCAL_ADDR, REMOTE_PORT, SSL_PROTOCOL},
-    confidential,
-    config::{Config, Protocol, UriForm},
-    handler::{BodyLength, Origin, Request, Response, Tls},
-};
+use crate::attribute::{LOCAL_ADDR, REMOTE_PORT, SSL_PROTOCOL};
+use crate::confidential;
+use crate::config::{Config, Protocol, UriForm};
+use crate::handler::{BodyLength, Origin, Request, Response, Tls};
 
 /// The request of an AJP head.
 ///

@@ -1,16 +1,16 @@
 //! Transcripts: bytes in, bytes out, without a socket or a clock.
 
-use std::{io::IoSlice, net::SocketAddr, num::NonZeroU64};
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
 
 use bytes::Bytes;
 use catamaran_ajp as ajp;
 use http::{HeaderMap, Method};
 
 use super::*;
-use crate::{
-    App, Handler, Secret,
-    output::{OUT_MARK, SLICES_MAX},
-};
+use crate::output::{OUT_MARK, SLICES_MAX};
+use crate::{App, Handler, Secret};
 
 mod ajp13;
 mod http11;

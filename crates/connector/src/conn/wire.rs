@@ -8,17 +8,13 @@ use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
 use catamaran_message::{RequestHead, Response};
 use catamaran_transport::ByteQueue;
-use http::{
-    HeaderMap, HeaderValue, StatusCode,
-    header::{CONTENT_TYPE, DATE},
-};
+use http::header::{CONTENT_TYPE, DATE};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::{Io, Refusal};
-use crate::{
-    config::{Config, Protocol},
-    handler::BodyLength,
-    output::{OUT_MARK, Output},
-};
+use crate::config::{Config, Protocol};
+use crate::handler::BodyLength;
+use crate::output::{OUT_MARK, Output};
 
 #[derive(Debug)]
 pub(super) enum Wire {

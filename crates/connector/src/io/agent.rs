@@ -5,19 +5,20 @@
 //! socket. It does no input or output: the driver's task reads [`Agent::want`], moves bytes
 //! accordingly, and reports the outcome to the agent.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
 
-use super::{FAR, LINGER, LINGER_BYTES, lent::Lent, meter::Meter, now};
-use crate::{
-    application::Caller,
-    config::Protocol,
-    conn::{Action, Awaiting, Close, Conn, Io, Peer},
-    counters::Counters,
-    handler::Request,
-    output::Output,
-};
+use super::lent::Lent;
+use super::meter::Meter;
+use super::{FAR, LINGER, LINGER_BYTES, now};
+use crate::application::Caller;
+use crate::config::Protocol;
+use crate::conn::{Action, Awaiting, Close, Conn, Io, Peer};
+use crate::counters::Counters;
+use crate::handler::Request;
+use crate::output::Output;
 
 /// A connection without its socket, and where it stands.
 #[derive(Debug)]
@@ -73,13 +74,13 @@ impl Agent {
         let timed = lent.shared.config.status.is_some();
         Self {
             key,
-            conn: Conn::new(protocol, peer, lent.shared.config.clone()),
+            conn: Conn::new(protocol, peer, Arc::clone(&lent.shared.config)),
             input: BytesMut::new(),
             out: Output::default(),
             want: Want::Poll,
             patience: None,
             stalled: None,
-            meter: Meter::new(lent.counters(place).clone(), timed),
+            meter: Meter::new(Arc::clone(lent.counters(place)), timed),
         }
     }
 

@@ -6,24 +6,28 @@
 //! connection holds no buffers: they are lent by the worker for the time of a step. Nothing here
 //! knows a protocol; `Conn` says what to do, the worker does it.
 
-use std::{collections::VecDeque, io, sync::Arc, thread, time::Duration};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{io, thread};
 
-use mio::{Events, Poll, Token, Waker, event::Event};
+use mio::event::Event;
+use mio::{Events, Poll, Token, Waker};
 use socket2::Socket;
 
 mod stream;
 mod task;
 
-use super::{
-    READ_MAX, Shared,
-    agent::Agent,
-    event_loop::{Core, EventLoop, Running},
-    lent::Lent,
-    wakeups::Wakeups,
-};
-use crate::{config::Listener, counters::Counters};
 use stream::Acceptor;
 use task::{Fate, Task};
+
+use super::agent::Agent;
+use super::event_loop::{Core, EventLoop, Running};
+use super::lent::Lent;
+use super::wakeups::Wakeups;
+use super::{READ_MAX, Shared};
+use crate::config::Listener;
+use crate::counters::Counters;
 
 /// Starts one worker on a thread of its own.
 pub(crate) fn spawn(
@@ -44,13 +48,17 @@ pub(crate) fn spawn(
         acceptor.register(poll.registry(), Token(ACCEPT_FIRST + place))?;
         acceptors.push((acceptor, true));
     }
-    let mut lent = Lent::new(shared.clone(), counters.to_vec(), wakeups.clone());
+    let mut lent = Lent::new(
+        Arc::clone(shared),
+        counters.to_vec(),
+        Arc::<Wakeups>::clone(&wakeups),
+    );
     lent.scratch = vec![0; READ_MAX].into_boxed_slice();
     let worker = Worker {
         poll,
         acceptors,
         unfinished: VecDeque::new(),
-        core: Core::new(lent, wakeups.clone()),
+        core: Core::new(lent, Arc::<Wakeups>::clone(&wakeups)),
     };
     let thread = thread::Builder::new()
         .name(format!("connector-{index}"))

@@ -4,16 +4,17 @@
 //! connection in its own way. Which connections have their turn because an application woke them,
 //! because a deadline passed or because the connector stops is decided here, alike for both.
 
-use std::{
-    io,
-    sync::Arc,
-    thread::JoinHandle,
-    time::{Duration, Instant},
-};
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use super::{
-    ACCEPT_PAUSE, agent::Agent, lent::Lent, tasks::Tasks, timers::Timers, wakeups::Wakeups,
-};
+use super::ACCEPT_PAUSE;
+use super::agent::Agent;
+use super::lent::Lent;
+use super::tasks::Tasks;
+use super::timers::Timers;
+use super::wakeups::Wakeups;
 
 /// An event loop that runs on a thread of its own.
 #[derive(Debug)]

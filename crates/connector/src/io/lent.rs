@@ -4,16 +4,17 @@
 //! come, and gives it back when they are used up. What is left over is only then kept, and in a
 //! buffer of its own.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use http::HeaderValue;
 
-use super::{Shared, agent::Agent, date, now};
-use crate::{counters::Counters, output::Output, pipe::Wake};
+use super::agent::Agent;
+use super::{Shared, date, now};
+use crate::counters::Counters;
+use crate::output::Output;
+use crate::pipe::Wake;
 
 /// See the module.
 #[derive(Debug)]

@@ -1,19 +1,15 @@
 //! Binding a connector's listeners, with the options that their connections inherit.
 
-use std::{
-    fs,
-    io::{self, ErrorKind},
-    os::unix::fs::FileTypeExt,
-    time::Duration,
-};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileTypeExt;
+use std::time::Duration;
 
 use catamaran_transport::{TcpOptions, UnixOptions, listen_tcp, listen_unix};
 use socket2::{Socket, TcpKeepalive};
 
-use crate::{
-    StartError,
-    config::{Address, Config, Listener, Protocol},
-};
+use crate::StartError;
+use crate::config::{Address, Config, Listener, Protocol};
 
 /// A listener that is bound.
 #[derive(Debug)]

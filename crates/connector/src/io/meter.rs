@@ -3,13 +3,12 @@
 //! The only place where drivers feed the gauges of the status view. An exchange that never has to
 //! wait changes them twice, which costs four relaxed adds.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use super::now;
-use crate::{
-    conn::{Action, Awaiting},
-    counters::{Counters, Stage},
-};
+use crate::conn::{Action, Awaiting};
+use crate::counters::{Counters, Stage};
 
 /// One connection's part of the gauges; taken out of them when dropped.
 #[derive(Debug)]

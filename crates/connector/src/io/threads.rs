@@ -9,16 +9,13 @@
 //! connections are shut for reading when the connector is to stop, all that are left when the
 //! deadline has passed. A thread of its own, the supervisor, sees to that deadline.
 
-use std::{
-    io::{self, PipeReader, PipeWriter, Write},
-    net::Shutdown,
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::SeqCst},
-    },
-    thread::{self, JoinHandle},
-    time::Duration,
-};
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::net::Shutdown;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use slab::Slab;
 use socket2::Socket;
@@ -28,12 +25,11 @@ mod connection;
 mod parked;
 mod stream;
 
-use super::{FAR, Shared, now};
-use crate::{
-    config::Listener,
-    pool::{Limits, Pool},
-};
 use acceptor::Acceptor;
+
+use super::{FAR, Shared, now};
+use crate::config::Listener;
+use crate::pool::{Limits, Pool};
 
 /// The driver's threads.
 #[derive(Debug)]
@@ -64,7 +60,7 @@ pub(crate) fn spawn(
     listeners: Vec<(Listener, Socket)>,
     shared: &Arc<Shared>,
 ) -> io::Result<Running> {
-    let hub = Hub::new(shared.clone())?;
+    let hub = Hub::new(Arc::clone(shared))?;
     let threads = spawn_all(listeners, &hub);
     if threads.is_err() {
         // Nobody joins them, but they end.
@@ -90,7 +86,7 @@ fn spawn_all(listeners: Vec<(Listener, Socket)>, hub: &Arc<Hub>) -> io::Result<T
         let thread = thread::Builder::new().name(name);
         acceptors.push(thread.spawn(move || acceptor.run())?);
     }
-    let supervised = hub.clone();
+    let supervised = Arc::clone(hub);
     let supervisor = thread::Builder::new()
         .name("connector-stop".to_owned())
         .spawn(move || supervised.supervise())?;
@@ -157,7 +153,7 @@ impl Hub {
         let (stop_seen, stop) = io::pipe()?;
         let pool = Arc::new(Pool::start("connection", limits)?);
         // Nobody else sets it.
-        let _ = shared.threads.set(pool.clone());
+        let _ = shared.threads.set(Arc::clone(&pool));
         Ok(Arc::new(Self {
             places: shared.config.max_connections.min(max_threads),
             shared,
@@ -252,7 +248,7 @@ impl Hub {
         }
         roster.taken += 1;
         Some(Place {
-            hub: self.clone(),
+            hub: Arc::clone(self),
             key: None,
         })
     }
@@ -285,7 +281,7 @@ impl Place {
         if self.hub.is_cut() {
             return None;
         }
-        self.key = Some(roster.seats.insert(seat.clone()));
+        self.key = Some(roster.seats.insert(Arc::clone(&seat)));
         Some(seat)
     }
 }

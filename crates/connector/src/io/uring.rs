@@ -7,13 +7,11 @@
 //! buffers at once, so an idle connection holds none. Nothing here knows a protocol; `Conn` says
 //! what to do, the worker does it.
 
-use std::{
-    collections::VecDeque,
-    io,
-    os::fd::OwnedFd,
-    sync::{Arc, mpsc::sync_channel},
-    thread,
-};
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::{io, thread};
 
 use socket2::Socket;
 
@@ -21,17 +19,18 @@ mod acceptor;
 mod ring;
 mod task;
 
-use super::{
-    Shared,
-    agent::Agent,
-    event_loop::{Core, EventLoop, Running},
-    lent::Lent,
-    wakeups::Wakeups,
-};
-use crate::{NoUring, StartError, config::Listener, counters::Counters};
 use acceptor::Acceptor;
 use ring::{Completion, Ring};
 use task::{Fate, Task};
+
+use super::Shared;
+use super::agent::Agent;
+use super::event_loop::{Core, EventLoop, Running};
+use super::lent::Lent;
+use super::wakeups::Wakeups;
+use crate::config::Listener;
+use crate::counters::Counters;
+use crate::{NoUring, StartError};
 
 /// What it means that a ring could not be set up.
 pub(crate) fn explain(source: io::Error) -> StartError {
@@ -51,7 +50,7 @@ pub(crate) fn spawn(
     shared: &Arc<Shared>,
     counters: &[Arc<Counters>],
 ) -> io::Result<Running> {
-    let (shared, counters) = (shared.clone(), counters.to_vec());
+    let (shared, counters) = (Arc::clone(shared), counters.to_vec());
     let (report, started) = sync_channel(1);
     // The ring is made on the thread that uses it, which the kernel then holds it to.
     let thread = thread::Builder::new()
@@ -90,7 +89,7 @@ impl Worker {
         let ring = Ring::new()?;
         let waker = ring.waker();
         let wakeups = Arc::new(Wakeups::new(move || waker.wake()));
-        let lent = Lent::new(shared, counters, wakeups.clone());
+        let lent = Lent::new(shared, counters, Arc::<Wakeups>::clone(&wakeups));
         let worker = Self {
             ring,
             acceptors: listeners
@@ -98,7 +97,7 @@ impl Worker {
                 .map(acceptor)
                 .collect::<Result<_, _>>()?,
             held: VecDeque::new(),
-            core: Core::new(lent, wakeups.clone()),
+            core: Core::new(lent, Arc::<Wakeups>::clone(&wakeups)),
         };
         Ok((worker, wakeups))
     }

@@ -1,9 +1,7 @@
 //! Connections that applications have something for, on their way to the worker that runs them.
 
-use std::{
-    fmt,
-    sync::{Mutex, PoisonError},
-};
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use crate::pipe::Wake;
 

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use catamaran_testkit::Deadline;
@@ -15,7 +16,7 @@ fn limits(max_threads: usize, max_queue_size: usize) -> Limits {
 
 /// A job that says its number and then waits to be let go.
 fn held(number: usize, said: &SyncSender<usize>, gate: &Gate) -> Job {
-    let (said, gate) = (said.clone(), gate.0.clone());
+    let (said, gate) = (said.clone(), Arc::clone(&gate.0));
     Box::new(move || {
         said.send(number).unwrap();
         let _ = gate.lock().unwrap().recv();

@@ -1,12 +1,8 @@
 //! Handlers that block, and the threads they block.
 
-use std::{
-    io::{self, ErrorKind, Read, Write},
-    sync::{
-        Arc,
-        mpsc::{Receiver, SyncSender, sync_channel},
-    },
-};
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use bytes::Bytes;
 use catamaran_ajp::BodyLength;

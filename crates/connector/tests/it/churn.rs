@@ -1,11 +1,10 @@
 //! Many connections at once that upload, leave and come again: what a driver keeps of each has to
 //! survive the others, and to be gone with the connection.
 
-use std::{
-    io::Write,
-    sync::{Mutex, mpsc::sync_channel},
-    time::Duration,
-};
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use catamaran_connector::Request;
 use catamaran_testkit::Pattern;

@@ -1,6 +1,8 @@
 //! What can be set of a connector and shows at a socket: each knob on every driver.
 
-use std::{fs, num::NonZeroU16, num::NonZeroU64, os::unix::fs::PermissionsExt};
+use std::fs;
+use std::num::{NonZeroU16, NonZeroU64};
+use std::os::unix::fs::PermissionsExt;
 
 use catamaran_connector::{Secret, UriForm};
 use catamaran_testkit::ajp::{

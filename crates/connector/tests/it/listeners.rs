@@ -1,6 +1,7 @@
 //! Listening: addresses, Unix sockets, limits, and refusals to start.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use catamaran_connector::StartError;
 

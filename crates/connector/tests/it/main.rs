@@ -26,14 +26,15 @@ mod smuggling;
 mod status;
 mod tomcat_cases;
 
-use std::{num::NonZeroUsize, path::Path, time::Duration};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
 
+use ajp_client::AjpClient;
 use catamaran_connector::{
     App, Application, Config, Handler, IoModel, Listener, Protocol, Running, Snapshot, start,
 };
 use catamaran_testkit::{Address, Deadline, HttpClient};
-
-use ajp_client::AjpClient;
 
 /// What a test is run on.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,12 @@
 
 use std::io::{ErrorKind, Read, Write};
 
-use catamaran_testkit::{Address, Deadline, ajp::to_container};
+use catamaran_connector::Protocol;
+use catamaran_testkit::ajp::to_container;
+use catamaran_testkit::{Address, Deadline};
 use socket2::Socket;
 
 use super::Tier;
-use catamaran_connector::Protocol;
 
 /// One connection to a container.
 pub(crate) struct Packets {

@@ -1,23 +1,23 @@
 //! An inline handler's answers, played by a tower service: the third kind of application.
 
-use std::{
-    future::{self, Future, Pending},
-    mem,
-    pin::Pin,
-    sync::{Arc, LazyLock},
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::future::{self, Future, Pending};
+use std::mem;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_connector::{
     Application, Attributes, Body, BodyError, BodyLength, ClientProtocol, Handler, Identity,
     Request, RequestBody, Response, Route,
 };
-use http::{Version, header::CONTENT_LENGTH};
+use http::Version;
+use http::header::CONTENT_LENGTH;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
-use tokio::{runtime::Runtime, time::Timeout};
+use tokio::runtime::Runtime;
+use tokio::time::Timeout;
 use tower_service::Service;
 
 /// Where the futures of all tests run.
@@ -32,7 +32,7 @@ struct Played<H>(Arc<H>);
 
 impl<H> Clone for Played<H> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self(Arc::clone(&self.0))
     }
 }
 
@@ -46,7 +46,7 @@ impl<H: Handler> Service<http::Request<RequestBody>> for Played<H> {
     }
 
     fn call(&mut self, request: http::Request<RequestBody>) -> Self::Future {
-        let handler = self.0.clone();
+        let handler = Arc::clone(&self.0);
         Box::pin(async move {
             let (parts, mut body) = request.into_parts();
             let request = described(parts, &body);

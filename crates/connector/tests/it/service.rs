@@ -1,22 +1,17 @@
 //! Tower services: an axum router on each driver, over both protocols.
 
-use std::{
-    convert::Infallible,
-    future::{Future, pending},
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-        mpsc::{SyncSender, sync_channel},
-    },
-    task::{Context, Poll},
-};
+use std::convert::Infallible;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::task::{Context, Poll};
 
-use axum::{
-    Extension, Router,
-    extract::Path as PathValue,
-    routing::{get as on_get, post as on_post},
-};
+use axum::extract::Path as PathValue;
+use axum::routing::{get as on_get, post as on_post};
+use axum::{Extension, Router};
 use bytes::Bytes;
 use catamaran_ajp::{Attribute, BodyLength};
 use catamaran_connector::{Identity, Origin, RequestBody, StartError};

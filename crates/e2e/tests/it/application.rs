@@ -2,7 +2,8 @@
 //! each I/O model.
 
 use catamaran_e2e::App;
-use catamaran_gauge::{memory, process::open_files};
+use catamaran_gauge::memory;
+use catamaran_gauge::process::open_files;
 use catamaran_testkit::{Deadline, HttpClient};
 
 const MODELS: [&str; 2] = ["epoll", "uring"];

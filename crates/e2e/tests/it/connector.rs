@@ -6,13 +6,13 @@
 
 mod way;
 
-use std::fs;
 use std::net::SocketAddr;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use catamaran_e2e::{App, Httpd, Module};
-use catamaran_gauge::{cpu, process::open_files};
+use catamaran_gauge::cpu;
+use catamaran_gauge::process::open_files;
 use catamaran_testkit::{Address, Deadline, HttpClient, Pattern, Sha256};
 
 use self::way::{Server, Way};

@@ -1,8 +1,7 @@
 //! SIGHUP: the file is read again, and put in force whole or not at all.
 
-use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{fs, thread};
 
 use catamaran_e2e::{Front, catamaran};
 use catamaran_testkit::{Address, Deadline, HttpClient, Process, Signal};

@@ -16,8 +16,7 @@ use catamaran_message::RequestHead;
 use catamaran_upstream::Culprit;
 use http::StatusCode;
 
-use crate::client::ClientConnection;
-use crate::client::linger;
+use crate::client::{ClientConnection, linger};
 use crate::config::ListenerConfig;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Failure;

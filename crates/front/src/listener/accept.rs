@@ -15,8 +15,7 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use crate::client::ClientConnection;
-use crate::client::serve;
+use crate::client::{ClientConnection, serve};
 use crate::listener::descriptors::{Shortage, shortage};
 use crate::listener::drain::Ending;
 use crate::listener::{Acceptor, Incoming, Listener};

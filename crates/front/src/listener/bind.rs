@@ -6,8 +6,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use catamaran_transport::{SocketFile, TcpOptions, UnixOptions};
-use catamaran_transport::{join_tcp, listen_tcp, listen_unix};
+use catamaran_transport::{SocketFile, TcpOptions, UnixOptions, join_tcp, listen_tcp, listen_unix};
 use socket2::Socket;
 
 use super::{BindError, BoundAddress};

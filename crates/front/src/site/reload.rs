@@ -4,11 +4,9 @@
 //! everything is switched, which cannot fail. Requests in flight keep the site they began with.
 
 use std::collections::HashSet;
-use std::fmt;
-use std::io;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
-use std::thread;
 use std::time::Duration;
+use std::{fmt, io, thread};
 
 use catamaran_upstream::Backend;
 use thiserror::Error;

@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use std::net::Ipv6Addr;
 
 use http::StatusCode;
+use tree::Tree;
 
 use crate::config::{RouteConfig, RouteTarget};
 use crate::site::path::{NormalPath, PathFault};
-use tree::Tree;
 
 /// The routes by host, and those for any host.
 #[derive(Debug, Default)]

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use catamaran_stats::{
-    Histogram,
-    estimate::{self, BLOCKS_MAX, Hits},
-};
+use catamaran_stats::Histogram;
+use catamaran_stats::estimate::{self, BLOCKS_MAX, Hits};
 
-use crate::{report::Report, timeline::TimeSlice};
+use crate::report::Report;
+use crate::timeline::TimeSlice;
 
 /// A figure; `None` where a value is beyond all that was answered.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{render::sample, timeline::TimelineRecorder};
+use crate::render::sample;
+use crate::timeline::TimelineRecorder;
 
 const MS: u64 = 1_000_000;
 

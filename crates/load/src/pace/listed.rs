@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::{clock::NEVER, plan::Arrival};
+use crate::clock::NEVER;
+use crate::plan::Arrival;
 
 /// What is left of a list.
 #[derive(Clone, Debug)]

@@ -5,7 +5,8 @@
 //! time.
 
 use super::{Level, Listed};
-use crate::{clock::NEVER, plan::Arrivals};
+use crate::clock::NEVER;
+use crate::plan::Arrivals;
 
 /// When requests are due.
 #[derive(Debug)]

@@ -1,12 +1,11 @@
 //! Intended start times, and that nothing a server does moves them.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::*;
-use crate::{
-    plan::{Arrival, Arrivals, Stage},
-    stop::Budget,
-};
+use crate::plan::{Arrival, Arrivals, Stage};
+use crate::stop::Budget;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -51,7 +50,7 @@ fn listed_arrivals_are_divided_among_threads() {
         .collect();
     let mut sent = Vec::new();
     for thread in 0..3 {
-        let listed = Listed::new(arrivals.clone(), thread, 3, 1000);
+        let listed = Listed::new(Arc::clone(&arrivals), thread, 3, 1000);
         let mut feed = open(Schedule::Listed(listed), 10, None);
         assert_eq!(feed.next_due(), 1000 + arrivals[thread].at_ns);
         assert_eq!(feed.collect_due(2000), 0);

@@ -11,7 +11,6 @@ mod html;
 use std::time::Duration;
 
 use catamaran_stats::Histogram;
-
 pub use files::{gnuplot, percentiles_csv};
 pub use html::{HtmlAttributes, html};
 

@@ -5,20 +5,18 @@ use std::time::{Duration, SystemTime};
 use catamaran_stats::{Histogram, LittlesLaw, PERCENTILES, WarmUp as Verdict, is_quotable};
 
 use super::{descriptors, doubt, measured_from};
-use crate::{
-    board::Board,
-    clock::NEVER,
-    pace::Level,
-    plan::{Pace, Plan, Samples, WarmUp},
-    record::{Record, merge_connections},
-    report::{
-        ConnectionCounts, Counts, Ending, FailureKind, Latency, Report, Sample, Unfinished,
-        WarmUpReport, Warning,
-    },
-    stream::Address,
-    timeline::Timeline,
-    worker::Outcome,
+use crate::board::Board;
+use crate::clock::NEVER;
+use crate::pace::Level;
+use crate::plan::{Pace, Plan, Samples, WarmUp};
+use crate::record::{Record, merge_connections};
+use crate::report::{
+    ConnectionCounts, Counts, Ending, FailureKind, Latency, Report, Sample, Unfinished,
+    WarmUpReport, Warning,
 };
+use crate::stream::Address;
+use crate::timeline::Timeline;
+use crate::worker::Outcome;
 
 /// Puts the report together.
 pub(super) fn assemble(

@@ -4,15 +4,14 @@
 //! In an open loop throughput is the schedule's own and says nothing: latency is watched. In a
 //! closed one both are.
 
-use std::{sync::atomic::Ordering::Relaxed, time::Duration};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use catamaran_stats::{WarmUp as Verdict, warm_up};
 
-use crate::{
-    board::Board,
-    clock::{NEVER, nanos},
-    plan::{Pace, Plan, WarmUp},
-};
+use crate::board::Board;
+use crate::clock::{NEVER, nanos};
+use crate::plan::{Pace, Plan, WarmUp};
 
 /// What the controller remembers.
 #[derive(Debug, Default)]

@@ -1,25 +1,22 @@
 //! What a worker lends to the slot whose turn it is, and where all it learns is written down.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, VecDeque},
-    io,
-    net::IpAddr,
-    sync::{Arc, PoisonError, atomic::Ordering::Relaxed},
-};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
 
 use mio::Registry;
 
 use super::lingering::Lingering;
-use crate::{
-    board::{Board, Line},
-    client::Known,
-    clock::NEVER,
-    pace::Feed,
-    plan::{ConnectPatience, LengthCheck},
-    record::{Flight, Record},
-    report::{ConnectionCounts, Ending, FailureKind, FatalError, FirstResponse},
-};
+use crate::board::{Board, Line};
+use crate::client::Known;
+use crate::clock::NEVER;
+use crate::pace::Feed;
+use crate::plan::{ConnectPatience, LengthCheck};
+use crate::record::{Flight, Record};
+use crate::report::{ConnectionCounts, Ending, FailureKind, FatalError, FirstResponse};
 
 /// What all slots of a worker use.
 #[derive(Debug)]

@@ -6,7 +6,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use mio::{Token, event::Event};
+use mio::Token;
+use mio::event::Event;
 
 use crate::stream::Stream;
 

@@ -1,15 +1,15 @@
 //! What a connection has still to write: requests as they were prepared, and what the protocol asks
 //! for in between.
 
-use std::{
-    collections::VecDeque,
-    io::{self, IoSlice},
-    mem,
-};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::mem;
 
 use bytes::{Buf, BytesMut};
 
-use crate::{board::Board, record::Flight, stream::Stream};
+use crate::board::Board;
+use crate::record::Flight;
+use crate::stream::Stream;
 
 /// How far writing has come.
 #[derive(Debug, Default)]

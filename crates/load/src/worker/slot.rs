@@ -13,18 +13,19 @@
 //!    └──── Pausing ◄────┘
 //! ```
 
-use std::{collections::VecDeque, io, mem};
+use std::collections::VecDeque;
+use std::{io, mem};
 
-use mio::{Token, event::Event};
+use mio::Token;
+use mio::event::Event;
 
-use super::{lent::Lent, outgoing::Outgoing};
-use crate::{
-    client::{Client, Step},
-    plan::Resend,
-    record::Flight,
-    report::FailureKind,
-    stream::{self, Stream},
-};
+use super::lent::Lent;
+use super::outgoing::Outgoing;
+use crate::client::{Client, Step};
+use crate::plan::Resend;
+use crate::record::Flight;
+use crate::report::FailureKind;
+use crate::stream::{self, Stream};
 
 /// A place for a connection.
 #[derive(Debug)]

@@ -1,8 +1,10 @@
 //! A timer that is exact to less than a millisecond, which the timeout of a poll is not.
 
-use std::{io, os::fd::AsRawFd, os::fd::OwnedFd};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use mio::{Interest, Registry, Token, unix::SourceFd};
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,

@@ -1,14 +1,10 @@
 //! AJP13: a container that answers, one that asks for a body, and those that break the protocol.
 
 use bytes::Bytes;
-use catamaran_load::{
-    plan::{Ajp, HttpVersion, Plan, Protocol, Request},
-    report::{FailureKind, Report},
-};
-use catamaran_testkit::{
-    Peer, Script,
-    ajp::{chunk, end_response, field, get_body_chunk, send_headers},
-};
+use catamaran_load::plan::{Ajp, HttpVersion, Plan, Protocol, Request};
+use catamaran_load::report::{FailureKind, Report};
+use catamaran_testkit::ajp::{chunk, end_response, field, get_body_chunk, send_headers};
+use catamaran_testkit::{Peer, Script};
 
 use crate::bench::{plan, requests, run};
 

@@ -1,18 +1,14 @@
 //! Plans for tests, and the books every report must balance.
 
-use std::{
-    num::{NonZeroU32, NonZeroU64, NonZeroUsize},
-    time::Duration,
-};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::time::Duration;
 
-use catamaran_load::{
-    plan::{
-        Arrivals, Checks, Connections, Endpoint, HttpVersion, LengthCheck, Pace, Plan, Protocol,
-        Request, Samples, Stop, Target, Timeouts, Transport, WarmUp,
-    },
-    report::Report,
-    start,
+use catamaran_load::plan::{
+    Arrivals, Checks, Connections, Endpoint, HttpVersion, LengthCheck, Pace, Plan, Protocol,
+    Request, Samples, Stop, Target, Timeouts, Transport, WarmUp,
 };
+use catamaran_load::report::Report;
+use catamaran_load::start;
 use catamaran_testkit::Address;
 
 /// One request by one client over HTTP/1.1, kept alive, with a deadline against hangs.

@@ -2,16 +2,12 @@
 
 use std::num::{NonZeroU64, NonZeroUsize};
 
-use catamaran_load::{
-    plan::{Connections, HttpVersion, Plan, Request, Samples},
-    report::{Ending, Warning},
-};
+use catamaran_load::plan::{Connections, HttpVersion, Plan, Request, Samples};
+use catamaran_load::report::{Ending, Warning};
 use catamaran_testkit::{Peer, Script};
 
-use crate::{
-    bench::{closed, pipelined, plan, requests, run, transport},
-    server::Server,
-};
+use crate::bench::{closed, pipelined, plan, requests, run, transport};
+use crate::server::Server;
 
 const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nServer: Test/1.0 (x)\r\nContent-Length: 5\r\n\r\nhello";
 const CLOSED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";

@@ -1,19 +1,16 @@
 //! How runs end that are not ended by their number of requests.
 
-use std::{num::NonZeroU64, time::Duration};
+use std::num::NonZeroU64;
+use std::time::Duration;
 
-use catamaran_load::{
-    plan::{ConnectPatience, Pace, Plan, PlanFault, Stage, Stop, WarmUp},
-    report::{Ending, FailureKind, Warning},
-    start,
-};
+use catamaran_load::plan::{ConnectPatience, Pace, Plan, PlanFault, Stage, Stop, WarmUp};
+use catamaran_load::report::{Ending, FailureKind, Warning};
+use catamaran_load::start;
 use catamaran_stats::WarmUp as Verdict;
 use catamaran_testkit::{Address, Peer, Script, address};
 
-use crate::{
-    bench::{balanced, closed, plan, requests, run},
-    server::Server,
-};
+use crate::bench::{balanced, closed, plan, requests, run};
+use crate::server::Server;
 
 const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 

@@ -3,17 +3,13 @@
 
 use std::time::Duration;
 
-use catamaran_load::{
-    plan::{ConnectPatience, LengthCheck, Plan, Resend, Transport},
-    report::{AbCounts, Ending, FailureKind, Warning},
-    start,
-};
+use catamaran_load::plan::{ConnectPatience, LengthCheck, Plan, Resend, Transport};
+use catamaran_load::report::{AbCounts, Ending, FailureKind, Warning};
+use catamaran_load::start;
 use catamaran_testkit::{Address, Peer, Script, address};
 
-use crate::{
-    bench::{closed, plan, requests, run},
-    server::Server,
-};
+use crate::bench::{closed, plan, requests, run};
+use crate::server::Server;
 
 fn asked() -> Script {
     Script::new().expect_until(b"\r\n\r\n")

@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use catamaran_load::{
-    plan::{Arrival, HttpVersion, Plan, PlanFault, Replay, Request, Stop},
-    report::{Ending, FailureKind},
-    start,
-};
+use catamaran_load::plan::{Arrival, HttpVersion, Plan, PlanFault, Replay, Request, Stop};
+use catamaran_load::report::{Ending, FailureKind};
+use catamaran_load::start;
 use catamaran_testkit::{Peer, Script};
 
-use crate::{
-    bench::{open, plan, requests, run},
-    server::Server,
-};
+use crate::bench::{open, plan, requests, run};
+use crate::server::Server;
 
 const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 

@@ -1,14 +1,11 @@
 //! A server that gives the same answer to every request, for as long as it is asked.
 
-use std::{
-    io::{Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
-    },
-    thread::{self, JoinHandle},
-};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread::{self, JoinHandle};
 
 use catamaran_testkit::Address;
 
@@ -28,13 +25,13 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (requests, stopping) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
-        let (counter, flag) = (requests.clone(), stopping.clone());
+        let (counter, flag) = (Arc::clone(&requests), Arc::clone(&stopping));
         let acceptor = thread::spawn(move || {
             for stream in listener.incoming() {
                 if flag.load(SeqCst) {
                     return;
                 }
-                let (stream, counter) = (stream.unwrap(), counter.clone());
+                let (stream, counter) = (stream.unwrap(), Arc::clone(&counter));
                 thread::spawn(move || serve(stream, answer, per_connection, &counter));
             }
         });

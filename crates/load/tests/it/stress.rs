@@ -1,18 +1,13 @@
 //! Servers under stress: what a report must not hide of them.
 
-use std::{
-    num::NonZeroU64,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
-use catamaran_load::{
-    plan::{Arrivals, Pace, Plan, Stage, Stop, WarmUp},
-    report::{Ending, FailureKind, Warning},
-};
+use catamaran_load::plan::{Arrivals, Pace, Plan, Stage, Stop, WarmUp};
+use catamaran_load::report::{Ending, FailureKind, Warning};
 use catamaran_testkit::{Address, Peer, Script, address};
 
 use crate::bench::{closed, open, plan, requests, run};
@@ -258,7 +253,7 @@ fn a_starved_generator_is_told() {
         let stop = Arc::new(AtomicBool::new(false));
         let hogs: Vec<_> = (0..2)
             .map(|_| {
-                let stop = stop.clone();
+                let stop = Arc::clone(&stop);
                 std::thread::spawn(move || while !stop.load(Relaxed) {})
             })
             .collect();

@@ -1,23 +1,18 @@
 //! TLS: a server with a certificate of a root of ours, and one that speaks none.
 
-use std::{
-    io::{Read, Write},
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-    thread,
-};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread;
 
-use catamaran_load::{
-    plan::{Plan, PlanFault, Tls, TlsVersion, Verify},
-    report::FailureKind,
-    start,
-};
+use catamaran_load::plan::{Plan, PlanFault, Tls, TlsVersion, Verify};
+use catamaran_load::report::FailureKind;
+use catamaran_load::start;
 use catamaran_testkit::{Address, Peer, Script};
-use rustls::{
-    ServerConfig, ServerConnection, StreamOwned,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::bench::{plan, requests, run};
 
@@ -40,7 +35,7 @@ fn serve() -> SocketAddr {
     let config = Arc::new(config);
     thread::spawn(move || {
         for socket in listener.incoming() {
-            let session = ServerConnection::new(config.clone()).unwrap();
+            let session = ServerConnection::new(Arc::clone(&config)).unwrap();
             let mut stream = StreamOwned::new(session, socket.unwrap());
             thread::spawn(move || {
                 let (mut buffer, mut seen) = ([0; 1024], Vec::new());

@@ -5,11 +5,12 @@
 //! of the row, so that a row cannot pass for the wrong reason. Numbers are those of the project's
 //! catalogue, so that a row can be found again.
 
+use Expect::{Abort, Drop, Refuse, Serve};
+
 use super::{
     Forward, LENGTH, attribute, coded, data, data_of, field, get, named, null, packet, post, text,
     to_container, to_web_server,
 };
-use Expect::{Abort, Drop, Refuse, Serve};
 
 /// What the application does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
+use catamaran_message::BodyLength;
 use catamaran_testkit::{Peer, Script};
 use http::{HeaderMap, Method};
 
@@ -10,7 +11,6 @@ use super::*;
 use crate::config::{Address, Protocol};
 use crate::request::{ClientFacts, Request};
 use crate::wire::Event;
-use catamaran_message::BodyLength;
 
 #[tokio::test]
 async fn a_request_that_must_not_run_twice_keeps_away_from_what_may_be_dropped() {

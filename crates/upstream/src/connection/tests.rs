@@ -7,13 +7,12 @@ use std::os::fd::AsFd;
 use std::task::Waker;
 use std::time::Duration;
 
+use catamaran_message::BodyLength;
+use catamaran_transport::HIGH_WATER;
 use http::HeaderMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
-
-use catamaran_message::BodyLength;
-use catamaran_transport::HIGH_WATER;
 
 use super::*;
 use crate::config::{Address, Protocol};

@@ -16,6 +16,8 @@ use catamaran_gauge::cpu::{self, Cpu};
 
 use self::crowd::Crowd;
 use self::load::Tool;
+pub(super) use self::load::{Load, ToolKind};
+pub(super) use self::served::Kind;
 use self::served::{Protocol, Server};
 use super::contender::Programs;
 use super::options::Options;
@@ -23,9 +25,6 @@ use super::page::order;
 use super::pause;
 use super::series::{Spread, ratios};
 use crate::step::say;
-
-pub(super) use self::load::{Load, ToolKind};
-pub(super) use self::served::Kind;
 
 /// A server over one of its protocols, and what was measured of it in each round.
 struct Target {

@@ -8,10 +8,9 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 
-use super::bare;
 use super::client::Client;
-use super::conf;
 use super::server::{self, Server};
+use super::{bare, conf};
 
 /// A front with the protocol it speaks to the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

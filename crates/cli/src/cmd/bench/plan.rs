@@ -15,13 +15,11 @@ use catamaran_load::render::Subject;
 
 use super::getopt::Mode;
 use super::number::DURATION_MAX;
-use super::operand;
 use super::refusal::Refusal;
 use super::replay::{self, Log};
-use super::schedstat;
-use super::target;
 use super::typed::{self, Typed};
 use super::url::{self, Url};
+use super::{operand, schedstat, target};
 
 /// A run, ready to begin.
 #[derive(Debug)]

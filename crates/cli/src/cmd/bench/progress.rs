@@ -10,7 +10,6 @@ use std::time::Duration;
 use catamaran_load::plan::{Pace, Plan};
 use catamaran_load::render::verdict::{self, Facts};
 use catamaran_load::{Bound, Progress};
-
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::getopt::Mode;

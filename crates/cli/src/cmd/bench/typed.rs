@@ -17,10 +17,9 @@ use catamaran_load::render::ab::HtmlAttributes;
 
 use super::flag::{Flag, Id};
 use super::getopt::{Line, Mode, Part};
-use super::number;
 use super::operand::Operand;
 use super::refusal::{Body, CONCURRENCY_MAX, Refusal};
-use super::replay;
+use super::{number, replay};
 
 /// A command line, read.
 #[derive(Debug)]

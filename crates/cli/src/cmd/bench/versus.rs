@@ -12,10 +12,9 @@ use catamaran_load::versus::{Duel, TOO_FEW};
 use indicatif::ProgressBar;
 
 use super::output::{self, INTERRUPTED, UNDECIDED};
-use super::plan;
 use super::refusal::Refusal;
 use super::typed::{Sink, Typed};
-use super::{catch_interrupts, refuse, run_part};
+use super::{catch_interrupts, plan, refuse, run_part};
 use crate::descriptors;
 use crate::failure::Failure;
 

@@ -1,9 +1,9 @@
 //! Applications that run elsewhere: the script is theirs, too.
 
-use std::{
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-    task::{Poll, Waker},
-};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Poll, Waker};
 
 use super::*;
 use crate::pipe::{self, BODY_MARK, BodyEnd, Gone, PARTS_MARK, ResponseEnd, Wake, Wakeup};
@@ -46,7 +46,7 @@ impl Script {
         };
         let driver = Arc::new(Woken::default());
         let wakeup = Wakeup {
-            driver: driver.clone(),
+            driver: Arc::<Woken>::clone(&driver),
             key: KEY,
         };
         let (port, body, response) = pipe::pipe(wakeup, request.body);
@@ -70,7 +70,7 @@ impl Script {
     }
 
     fn waker(&self) -> Waker {
-        self.own.clone().into()
+        Arc::clone(&self.own).into()
     }
 
     fn response(&self) -> &ResponseEnd {
@@ -217,7 +217,7 @@ fn a_small_response_is_kept_together_and_its_length_told() {
 fn a_response_that_comes_during_a_look_is_whole_at_the_next() {
     let driver = Arc::new(Woken::default());
     let wakeup = Wakeup {
-        driver: driver.clone(),
+        driver: Arc::<Woken>::clone(&driver),
         key: KEY,
     };
     let (port, _body, response) = pipe::pipe(wakeup, BodyLength::Known(0));

@@ -1,27 +1,19 @@
 //! TCP and Unix sockets behind one type each: what listens, and what is connected.
 
-use std::{
-    io::{self, IoSlice},
-    net::{Shutdown, SocketAddr},
-    os::fd::{AsFd, BorrowedFd},
-};
+use std::io::{self, IoSlice};
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 
-use mio::{
-    Interest, Registry, Token,
-    event::Source,
-    net::{TcpListener, TcpStream, UnixListener, UnixStream},
-};
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    net::{RecvFlags, SendAncillaryBuffer, SendFlags},
-};
+use mio::event::Source;
+use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use mio::{Interest, Registry, Token};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::Socket;
 
-use crate::{
-    config::{Address, Listener, Protocol},
-    conn::Peer,
-    output::{Output, SLICES_MAX},
-};
+use crate::config::{Address, Listener, Protocol};
+use crate::conn::Peer;
+use crate::output::{Output, SLICES_MAX};
 
 /// A listening socket and what is spoken there.
 #[derive(Debug)]

@@ -1,18 +1,16 @@
 //! One connection on the event loop: its socket, its `Conn`, and what each of them is ready for.
 
-use std::{io, time::Instant};
+use std::io;
+use std::time::Instant;
 
-use mio::{Interest, Registry, Token, event::Event};
+use mio::event::Event;
+use mio::{Interest, Registry, Token};
 use socket2::SockRef;
 
-use super::{
-    super::{
-        agent::{Agent, Reason, Want},
-        lent::Lent,
-        reset_on_close,
-    },
-    stream::Stream,
-};
+use super::super::agent::{Agent, Reason, Want};
+use super::super::lent::Lent;
+use super::super::reset_on_close;
+use super::stream::Stream;
 use crate::counters::Counters;
 
 /// A connection and where it stands.

@@ -3,18 +3,20 @@
 //! A place is taken before `accept`, so a connection that could not be served stays in the kernel's
 //! queue. Where the system has no descriptors left the thread pauses; it never spins.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::Socket;
 
-use super::{Hub, Place, connection::Connection};
-use crate::{
-    config::{Address, Listener, Protocol},
-    conn::Peer,
-    counters::Counters,
-    io::ACCEPT_PAUSE,
-};
+use super::connection::Connection;
+use super::{Hub, Place};
+use crate::config::{Address, Listener, Protocol};
+use crate::conn::Peer;
+use crate::counters::Counters;
+use crate::io::ACCEPT_PAUSE;
 
 /// A listening socket and its thread's state.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ impl Acceptor {
     pub(super) fn new(listener: &Listener, socket: Socket, place: usize, hub: &Arc<Hub>) -> Self {
         let shards = hub.shared.counters.iter();
         Self {
-            hub: hub.clone(),
+            hub: Arc::clone(hub),
             protocol: listener.protocol,
             socket,
             kind: match &listener.address {
@@ -63,7 +65,7 @@ impl Acceptor {
                 },
                 Address::Unix(_) => Kind::Unix,
             },
-            counters: shards.map(|shard| shard[place].clone()).collect(),
+            counters: shards.map(|shard| Arc::clone(&shard[place])).collect(),
             turn: 0,
             starved: false,
         }

@@ -4,33 +4,29 @@
 //! anything else, so a peer never waits for what has been written already. Buffers belong to the
 //! connection and go with it; next to the thread's stack they do not count.
 
-use std::{
-    io,
-    sync::{Arc, atomic::Ordering::SeqCst},
-    time::{Duration, Instant},
-};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use http::HeaderValue;
 use rustix::event::PollFlags;
 use socket2::SockRef;
 
-use super::{
-    Place, Seat,
-    parked::Bell,
-    stream::{Reason, Stream},
-};
-use crate::{
-    application::Caller,
-    blocking::BlockingHandler,
-    config::Protocol,
-    conn::{Action, Awaiting, Close, Conn, Io, Peer},
-    counters::Counters,
-    handler::Request,
-    io::{FAR, date, meter::Meter, now, reset_on_close},
-    output::Output,
-    pipe::Wake,
-};
+use super::parked::Bell;
+use super::stream::{Reason, Stream};
+use super::{Place, Seat};
+use crate::application::Caller;
+use crate::blocking::BlockingHandler;
+use crate::config::Protocol;
+use crate::conn::{Action, Awaiting, Close, Conn, Io, Peer};
+use crate::counters::Counters;
+use crate::handler::Request;
+use crate::io::meter::Meter;
+use crate::io::{FAR, date, now, reset_on_close};
+use crate::output::Output;
+use crate::pipe::Wake;
 
 /// A connection and what its thread knows.
 pub(super) struct Connection {
@@ -74,8 +70,8 @@ impl Connection {
         let now = now();
         let write_timeout = hub.shared.config.write_timeout;
         Ok(Self {
-            stream: Stream::new(seat, counters.clone(), write_timeout),
-            conn: Conn::new(protocol, peer, hub.shared.config.clone()),
+            stream: Stream::new(seat, Arc::clone(counters), write_timeout),
+            conn: Conn::new(protocol, peer, Arc::clone(&hub.shared.config)),
             input: BytesMut::new(),
             out: Output::default(),
             now,
@@ -88,7 +84,7 @@ impl Connection {
             hung_up: false,
             bell: Arc::new(Bell::new(hub.shared.runner.answers_later())?),
             handler: hub.shared.runner.blocking_handler().cloned(),
-            meter: Meter::new(counters.clone(), hub.shared.config.status.is_some()),
+            meter: Meter::new(Arc::clone(counters), hub.shared.config.status.is_some()),
             place,
         })
     }
@@ -168,7 +164,7 @@ impl Connection {
 
     fn serve(&mut self, request: Box<Request>) -> Result<Action, Reason> {
         self.patience = None;
-        let hub = self.place.hub.clone();
+        let hub = Arc::clone(&self.place.hub);
         if self.handler.is_some()
             && let Some(answer) = hub.shared.view(&request, self.meter.counters())
         {
@@ -179,8 +175,8 @@ impl Connection {
             self.handler = Some(handler);
             return action;
         }
-        let driver: Arc<dyn Wake> = self.bell.clone();
-        let counters = self.meter.counters().clone();
+        let driver: Arc<dyn Wake> = Arc::<Bell>::clone(&self.bell);
+        let counters = Arc::clone(self.meter.counters());
         let caller = Caller {
             counters: &counters,
             driver: &driver,

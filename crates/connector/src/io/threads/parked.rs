@@ -5,32 +5,25 @@
 //! asynchronous one runs elsewhere and rings the connection's [`Bell`], on which the thread sleeps
 //! together with the socket. Either way nothing blocks on one direction while the other could move.
 
-use std::{
-    cell::RefCell,
-    fmt, io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{
-        Arc,
-        atomic::{
-            AtomicBool,
-            Ordering::{AcqRel, Release},
-        },
-    },
-    task::Waker,
-    time::Instant,
-};
+use std::cell::RefCell;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Release};
+use std::task::Waker;
+use std::time::Instant;
+use std::{fmt, io};
 
 use rustix::event::{EventfdFlags, PollFlags, eventfd};
 
-use super::{connection::Connection, stream::Reason};
-use crate::{
-    blocking::{self, BlockingHandler, Wait},
-    conn::{Action, Awaiting, Conn},
-    counters::Counters,
-    handler::Request,
-    io::{FAR, now},
-    pipe::{Wake, Wakeup, pipe},
-};
+use super::connection::Connection;
+use super::stream::Reason;
+use crate::blocking::{self, BlockingHandler, Wait};
+use crate::conn::{Action, Awaiting, Conn};
+use crate::counters::Counters;
+use crate::handler::Request;
+use crate::io::{FAR, now};
+use crate::pipe::{Wake, Wakeup, pipe};
 
 /// Told by the application that the connection has something to do.
 #[derive(Debug)]
@@ -145,7 +138,7 @@ impl Connection {
         }
         let next = [until, self.stalled, wake_at].into_iter().flatten().min();
         let limit = next.map(|at| at.saturating_duration_since(now()));
-        let bell = self.bell.clone();
+        let bell = Arc::<Bell>::clone(&self.bell);
         let seen = self.stream.watch(asked, bell.signal(), limit);
         let gone = PollFlags::HUP | PollFlags::ERR;
         match reads {
@@ -179,7 +172,7 @@ impl Connection {
     ) -> Result<Action, Reason> {
         Counters::add(&self.meter.counters().requests, 1);
         let wakeup = Wakeup {
-            driver: self.bell.clone(),
+            driver: Arc::<Bell>::clone(&self.bell),
             key: 0,
         };
         let (port, body, response) = pipe(wakeup, request.body);
@@ -224,7 +217,7 @@ impl<'a> Host<'a> {
                 connection,
                 last: Ok(parked),
             }),
-            waker: news.clone().into(),
+            waker: Arc::clone(&news).into(),
             news,
         }
     }

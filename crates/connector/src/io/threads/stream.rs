@@ -3,28 +3,22 @@
 //! The timeouts are the socket's own, SO_RCVTIMEO and SO_SNDTIMEO, and are set only when they
 //! change, so that a request costs a read and a write. Calls ending in `_now` never wait.
 
-use std::{
-    io,
-    net::Shutdown,
-    os::fd::{AsFd, BorrowedFd},
-    sync::Arc,
-    time::Duration,
-};
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::{
-    buffer::spare_capacity,
-    event::{PollFd, PollFlags, Timespec, poll},
-    io::Errno,
-    net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg},
-};
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use socket2::Socket;
 
 use super::Seat;
-use crate::{
-    counters::Counters,
-    io::{FAR, LINGER, LINGER_BYTES, READ_MAX, now},
-    output::{Output, SLICES_MAX},
-};
+use crate::counters::Counters;
+use crate::io::{FAR, LINGER, LINGER_BYTES, READ_MAX, now};
+use crate::output::{Output, SLICES_MAX};
 
 /// Why a connection is over; `None` if in an orderly way.
 pub(super) type Reason = Option<&'static str>;

@@ -1,14 +1,15 @@
 //! A listening socket on the ring, and what is known of the connections it accepts.
 
-use std::{io, net::SocketAddr, os::fd::OwnedFd, rc::Rc};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use socket2::{SockRef, Socket};
 
 use super::ring::OperationId;
-use crate::{
-    config::{Address, Listener, Protocol},
-    conn::Peer,
-};
+use crate::config::{Address, Listener, Protocol};
+use crate::conn::Peer;
 
 /// A listening socket and what is spoken there.
 #[derive(Debug)]

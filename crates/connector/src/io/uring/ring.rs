@@ -16,32 +16,27 @@
     reason = "what the kernel does with memory is beyond the compiler; see above"
 )]
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    io::{self, IoSlice},
-    mem::{self, ManuallyDrop},
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
-    ptr,
-    rc::Rc,
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::mem::{self, ManuallyDrop};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, ptr};
 
 use bytes::BytesMut;
-use io_uring::{
-    IoUring, cqueue, opcode, squeue,
-    types::{CancelBuilder, Fd, SubmitArgs, Timespec},
-};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::event::{EventfdFlags, eventfd};
 use slab::Slab;
 
 mod buffers;
 
+use buffers::Buffers;
 pub(super) use buffers::Chunk;
 
 use crate::output::{Output, SLICES_MAX};
-use buffers::Buffers;
 
 /// A ring, and the operations under way on it.
 pub(super) struct Ring {
@@ -308,7 +303,7 @@ impl Ring {
 
     /// Waits to be woken.
     fn watch(&mut self) {
-        let wakes = self.wakes.clone();
+        let wakes = Rc::clone(&self.wakes);
         let mut count = Box::new([0; 8]);
         let entry = opcode::Read::new(fd(&wakes), count.as_mut_ptr(), 8).build();
         self.start(None, Kind::Wake { _count: count }, &wakes, entry);
@@ -324,7 +319,7 @@ impl Ring {
         let id = self.operations.insert(Operation {
             owner,
             kind,
-            _socket: socket.clone(),
+            _socket: Rc::clone(socket),
         });
         self.submit(entry.user_data(id as u64));
         OperationId(id)

@@ -5,20 +5,21 @@
 //! until it has been read; until then the socket is only watched for the peer's leaving. At most one
 //! send is under way; what is produced meanwhile is the next.
 
-use std::{io, net::Shutdown, os::fd::OwnedFd, rc::Rc, time::Instant};
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::Instant;
 
 use bytes::BytesMut;
 use socket2::SockRef;
 
-use super::{
-    super::{
-        agent::{Agent, Reason, Want},
-        lent::Lent,
-        reset_on_close,
-    },
-    ring::{OperationId, Received, Ring},
-};
-use crate::{counters::Counters, output::Output};
+use super::super::agent::{Agent, Reason, Want};
+use super::super::lent::Lent;
+use super::super::reset_on_close;
+use super::ring::{OperationId, Received, Ring};
+use crate::counters::Counters;
+use crate::output::Output;
 
 /// A connection and where it stands.
 #[derive(Debug)]

@@ -4,20 +4,18 @@
 //! Ours and Tomcat speak both protocols at once. Nothing is tuned but what the loads need: room for
 //! the connections, and no limit on requests per connection.
 
-use std::fmt;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::{fmt, fs};
 
 use anyhow::{Context, ensure};
 use catamaran_gauge::memory::Shares;
 use catamaran_gauge::process;
 
-use super::super::bare;
 use super::super::client::Client;
 use super::super::conf::nginx_command;
 use super::super::contender::{FRONT_CORE, PAGE_BYTES, Programs};
-use super::super::server;
+use super::super::{bare, server};
 
 /// Who serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,16 +7,15 @@
 //! completion may span several buffers (a bundle), which are neighbours. Nothing here is lent for
 //! longer than a copy, so an idle connection holds no buffer.
 
-use std::{
-    alloc::{Layout, alloc, dealloc, handle_alloc_error},
-    io,
-    ptr::NonNull,
-    slice,
-    sync::atomic::{AtomicU16, Ordering::Release},
-};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU16;
+use std::sync::atomic::Ordering::Release;
+use std::{io, slice};
 
 use bytes::BytesMut;
-use io_uring::{IoUring, types::BufRingEntry};
+use io_uring::IoUring;
+use io_uring::types::BufRingEntry;
 
 /// Buffers, registered with a ring.
 #[derive(Debug)]

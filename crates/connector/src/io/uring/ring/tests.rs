@@ -1,9 +1,7 @@
 //! The ring by itself, on pairs of sockets.
 
-use std::{
-    io::{Read, Write},
-    os::unix::net::UnixStream,
-};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 
 use bytes::Bytes;
 

@@ -1,0 +1,145 @@
+//! One dialect of imports: a line per module, the standard library first, our own crate last.
+//!
+//! It is what rustfmt makes with `imports_granularity = "Module"` and `group_imports =
+//! "StdExternalCrate"`. Both options need a nightly toolchain, so the stable one checks the result.
+
+use super::Problem;
+use super::source::{Source, Token};
+
+pub(super) fn check(source: &Source) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut before: Option<Import> = None;
+    for import in imports(&source.tokens) {
+        let mut report = |what: &str| {
+            let place = format!("{}:{}", source.path, import.line);
+            problems.push(Problem::new(place, what));
+        };
+        if import.nested {
+            report("an import names things of one module: a line for each module");
+        }
+        let adjacent = before.filter(|before| before.end == import.start);
+        if adjacent.is_some_and(|before| before.group > import.group) {
+            report("imports come in this order: std, other crates, our own modules");
+        }
+        before = Some(import);
+    }
+    problems
+}
+
+/// Where an import stands in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    Std,
+    External,
+    Own,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Import {
+    line: usize,
+    /// Tokens it takes, its visibility included.
+    start: usize,
+    end: usize,
+    group: Group,
+    /// Whether braces of it contain a path of more than one segment.
+    nested: bool,
+}
+
+fn imports(tokens: &[Token]) -> Vec<Import> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        // `use` is also the sign of captured lifetimes, `+ use<'a>`.
+        let begins = text(tokens, at) == "use" && text(tokens, at + 1) != "<";
+        if !begins {
+            at += 1;
+            continue;
+        }
+        let path = &tokens[at + 1..];
+        let length = path.iter().position(|token| token.text == ";");
+        let path = &path[..length.unwrap_or(path.len())];
+        let end = at + path.len() + 2;
+        found.push(Import {
+            line: tokens[at].line,
+            start: start(tokens, at),
+            end,
+            group: group(path),
+            nested: is_nested(path),
+        });
+        at = end;
+    }
+    found
+}
+
+fn text(tokens: &[Token], at: usize) -> &str {
+    tokens.get(at).map_or("", |token| &token.text)
+}
+
+/// The first token of the item: `pub` or `pub(…)` before `use` belongs to it.
+fn start(tokens: &[Token], at: usize) -> usize {
+    if at >= 1 && text(tokens, at - 1) == "pub" {
+        return at - 1;
+    }
+    let restricted = at >= 4 && text(tokens, at - 1) == ")" && text(tokens, at - 4) == "pub";
+    if restricted { at - 4 } else { at }
+}
+
+fn group(path: &[Token]) -> Group {
+    let first = path.iter().find(|token| token.text != ":");
+    match first.map_or("", |token| &token.text) {
+        "std" | "core" | "alloc" => Group::Std,
+        "crate" | "self" | "super" => Group::Own,
+        _ => Group::External,
+    }
+}
+
+fn is_nested(path: &[Token]) -> bool {
+    let inside = path.iter().skip_while(|token| token.text != "{");
+    inside.filter(|token| token.text == ":").count() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        let source = Source::parse("crates/a/src/b.rs", text).unwrap();
+        let problems = check(&source).into_iter();
+        problems.map(|problem| problem.place).collect()
+    }
+
+    #[test]
+    fn imports_in_order_pass() {
+        let text = "use std::{fmt, io};\n\nuse bytes::Bytes;\n\npub(crate) use self::a::{B, C};\n\
+                    use crate::d;\n\nfn f() -> impl Fn() + use<> { use std::mem; }\n";
+        assert_eq!(lines(text), Vec::<String>::new());
+    }
+
+    #[test]
+    fn nested_braces_are_found() {
+        assert_eq!(
+            lines("use std::{fmt, io::Read};\n"),
+            ["crates/a/src/b.rs:1"]
+        );
+        assert_eq!(
+            lines("use a::b;\npub use crate::{c::{D}};\n"),
+            ["crates/a/src/b.rs:2"]
+        );
+    }
+
+    #[test]
+    fn groups_out_of_order_are_found() {
+        assert_eq!(
+            lines("use crate::a;\nuse std::fmt;\n"),
+            ["crates/a/src/b.rs:2"]
+        );
+        assert_eq!(
+            lines("use bytes::Buf;\nmod a;\nuse std::fmt;\n"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            lines("pub use self::a;\npub(super) use bytes::Buf;\n"),
+            ["crates/a/src/b.rs:2"]
+        );
+    }
+}
