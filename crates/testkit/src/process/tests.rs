@@ -6,9 +6,17 @@ fn shell(script: &str) -> Command {
     command
 }
 
+/// Whether the process has ended; a zombie has, whose parent has not asked yet.
 fn gone(id: &str) -> bool {
-    // A zombie whose parent has not asked yet still has a directory, but no command line.
-    std::fs::read(format!("/proc/{id}/cmdline")).map_or(true, |line| line.is_empty())
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else {
+        return true;
+    };
+    // The name before the state is in parentheses and may hold any character.
+    let state = stat
+        .rsplit(')')
+        .next()
+        .and_then(|rest| rest.split_whitespace().next());
+    matches!(state, None | Some("Z" | "X"))
 }
 
 #[test]
