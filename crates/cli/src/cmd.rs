@@ -4,6 +4,7 @@ pub(crate) mod app;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod demo;
+pub(crate) mod lab;
 pub(crate) mod serve;
 
 use std::fmt::Display;

@@ -14,6 +14,7 @@
 //! | [`catamaran_balance`](../catamaran_balance/index.html) | pure decisions: which backend next, which is fit, how often to retry |
 //! | [`catamaran_connector`] | the application's hull: AJP13 and HTTP/1.1 served to a handler |
 //! | [`catamaran_load`] | the load generator: plan in, report out, and its renderers |
+//! | [`catamaran_lab`] | experiments on web tiers: gates, claims, reports |
 //! | [`catamaran_chart`](../catamaran_chart/index.html) | line charts as SVG |
 //! | [`catamaran_stats`](../catamaran_stats/index.html) | histograms, and what a run's numbers allow to conclude |
 //! | [`catamaran_ajp`](../catamaran_ajp/index.html) | AJP13 on the wire, both roles, without I/O |
@@ -68,6 +69,7 @@ enum Command {
     App(Box<cmd::app::Args>),
     Demo(cmd::demo::Args),
     Bench(cmd::bench::Args),
+    Lab(cmd::lab::Args),
 }
 
 fn main() -> ExitCode {
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Command::App(args) => cmd::app::run(*args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Bench(args) => return cmd::bench::run(args),
+        Command::Lab(args) => return cmd::lab::run(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

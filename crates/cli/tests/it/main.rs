@@ -4,6 +4,7 @@ mod addresses;
 mod check;
 mod failover;
 mod help;
+mod lab;
 mod notify;
 mod running;
 mod usage;

@@ -1,0 +1,318 @@
+//! Gates: what forbids to draw a conclusion from a run, in words.
+//!
+//! Each gate is a file and a pure function: [`check_run`] holds [`Facts`] of one run against those
+//! that need no other run, [`pair`] compares runs of two levels. A fact that nobody has recorded is
+//! `None`, and no gate fires on it: the same gates judge our own runs and texts of others.
+
+mod backlog;
+mod body;
+mod died;
+mod failed;
+mod few_samples;
+mod foreign;
+mod generator;
+mod idle_server;
+mod keep_alive;
+mod late;
+mod littles_law;
+mod maximum;
+mod own_cost;
+pub mod pair;
+mod ports;
+mod status;
+mod unsteady;
+
+use std::collections::BTreeMap;
+
+use catamaran_load::document::Document;
+use serde::{Deserialize, Serialize};
+
+use crate::published::Figures;
+
+/// What a gate that fired forbids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// The run counts for nothing and is made again.
+    Void,
+    /// No claim on throughput and latency.
+    Time,
+    /// No claim on times nor CPU time, if the levels differ in it.
+    Machine,
+    /// A remark beside the claims.
+    Note,
+}
+
+/// A gate that fired.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fired {
+    /// The gate's name.
+    pub gate: String,
+    /// What it forbids.
+    pub effect: Effect,
+    /// What was found, as a sentence.
+    pub words: String,
+}
+
+/// What is known of one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// What answers should have been.
+    pub expect: Expect,
+    /// Clients at once, in a closed loop.
+    pub clients: Option<u64>,
+    /// The measured span.
+    pub seconds: Option<f64>,
+    /// Requests that were answered.
+    pub completed: u64,
+    /// Requests without an answer.
+    pub failed: u64,
+    /// Answers by status, if the tool tells them apart.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Answers outside 200 to 299.
+    pub non_2xx: Option<u64>,
+    /// Answers after which the connection could be used again; `None`: unknown, or not asked for.
+    pub kept: Option<u64>,
+    /// The mean length of a body.
+    pub body_bytes: Option<f64>,
+    /// The mean length of all that is received beside bodies, for each answer.
+    pub head_bytes: Option<f64>,
+    /// Answers whose body was not as long as the first one.
+    pub other_length: u64,
+    /// Answers per second.
+    pub rate: Option<f64>,
+    /// Latencies.
+    pub latency_ms: Option<LatencyFacts>,
+    /// The busiest thread of the load generator, as a share of its time.
+    pub generator_busy: Option<f64>,
+    /// The share of its time for which the generator was ready to run but had no core.
+    pub generator_starved: Option<f64>,
+    /// The load generator's own warnings, by token.
+    pub warnings: BTreeMap<String, String>,
+    /// What was read of the machine while the run lasted.
+    pub machine: Option<MachineFacts>,
+}
+
+/// What answers should be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Expect {
+    /// The status of all.
+    pub status: Option<u16>,
+    /// The length of all bodies.
+    pub body_bytes: Option<u64>,
+    /// Whether connections are to be kept; `None`: no matter.
+    pub kept: Option<bool>,
+    /// After how many requests the server closes a kept connection; 0 for never.
+    pub kept_requests_max: u64,
+}
+
+/// Latencies of one run in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyFacts {
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// How far the mean may be off for having been rounded.
+    pub rounding: f64,
+    /// The median.
+    pub median: Option<f64>,
+    /// The longest.
+    pub max: f64,
+}
+
+/// What was read of the machine and the servers while a run lasted. Shares are of one core's time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineFacts {
+    /// How busy the load's core was.
+    pub load_core: Option<f64>,
+    /// How busy the busiest server's core was, if servers are pinned to cores of their own.
+    pub server_core: Option<f64>,
+    /// The part of all cores' time that processes took which are not part of the experiment.
+    pub foreign: f64,
+    /// The part of all cores' time that a hypervisor gave to others.
+    pub steal: f64,
+    /// Handshakes dropped because a queue of connections was full.
+    pub listen_overflows: u64,
+    /// Local ports in TIME_WAIT at the end as a share of the range.
+    pub ports_used: Option<f64>,
+    /// Whether a warm-up became steady: what it says of itself, or by how much it still moved.
+    pub moving: Option<f64>,
+    /// Processes of servers that ended, and lines of logs that must not be there.
+    pub alarms: Vec<String>,
+    /// CPU time of the lab itself by that of load and servers.
+    pub own_cost: Option<f64>,
+}
+
+/// The gates that fire on one run, by name.
+#[must_use]
+pub fn check_run(facts: &Facts) -> Vec<Fired> {
+    let gates: [fn(&Facts) -> Option<Fired>; 17] = [
+        status::check,
+        body::check,
+        keep_alive::check,
+        failed::check,
+        littles_law::check,
+        generator::check,
+        idle_server::check,
+        late::check,
+        unsteady::check,
+        foreign::check,
+        ports::check,
+        backlog::check,
+        died::check,
+        few_samples::check,
+        own_cost::check,
+        maximum::check,
+        body::check_varying,
+    ];
+    gates.iter().filter_map(|check| check(facts)).collect()
+}
+
+/// The names of all gates on one run, for the list of those that passed.
+pub const RUN_GATES: [&str; 16] = [
+    "status",
+    "body",
+    "keep-alive",
+    "failed",
+    "littles-law",
+    "generator",
+    "idle-server",
+    "late",
+    "unsteady",
+    "foreign",
+    "ports",
+    "backlog",
+    "died",
+    "few-samples",
+    "own-cost",
+    "maximum",
+];
+
+impl Fired {
+    fn new(gate: &str, effect: Effect, words: impl Into<String>) -> Self {
+        let (gate, words) = (gate.to_owned(), words.into());
+        Self {
+            gate,
+            effect,
+            words,
+        }
+    }
+}
+
+impl Facts {
+    /// What a report of `bench --json` says.
+    #[must_use]
+    pub fn of_document(document: &Document) -> Self {
+        let requests = &document.requests;
+        let completed = requests.completed;
+        let each = |bytes: u64| (completed > 0).then(|| bytes as f64 / completed as f64);
+        let threads = &document.generator.threads;
+        let worst = |of: &dyn Fn(&catamaran_load::document::Thread) -> Option<f64>| {
+            threads.iter().filter_map(of).reduce(f64::max)
+        };
+        let total = &document.latency.total;
+        let ms = |micros: u64| micros as f64 / 1000.0;
+        let bytes = &document.bytes;
+        Self {
+            clients: document
+                .rate_asked_per_s
+                .is_none()
+                .then_some(document.concurrency as u64),
+            seconds: Some(document.elapsed_s),
+            completed,
+            failed: requests.failed + document.unfinished.hung,
+            statuses: document.statuses.clone(),
+            non_2xx: Some(requests.non_2xx),
+            kept: Some(requests.kept_alive),
+            body_bytes: each(bytes.received_bodies),
+            head_bytes: each(bytes.received - bytes.received_bodies),
+            other_length: requests.other_length,
+            rate: Some(document.throughput.requests_per_s),
+            latency_ms: (total.count > 0).then(|| LatencyFacts {
+                mean: ms(total.mean_us),
+                rounding: 0.001,
+                median: Some(ms(total.p50_us)),
+                max: ms(total.max_us),
+            }),
+            generator_busy: worst(&|thread| (thread.spun_s == 0.0).then_some(thread.busy)),
+            generator_starved: worst(&|thread| {
+                thread.starved_s.map(|s| s / thread.wall_s.max(1e-9))
+            }),
+            warnings: document
+                .warnings
+                .iter()
+                .map(|warning| (warning.kind.clone(), warning.text.clone()))
+                .collect(),
+            ..Self::default()
+        }
+    }
+
+    /// What a text of ab or wrk says. Such a text does not tell what was expected: 200 is, and
+    /// kept connections where keep-alive was asked for.
+    #[must_use]
+    pub fn of_figures(figures: &Figures) -> Self {
+        let completed = figures.completed.unwrap_or(0);
+        let each = |bytes: u64| bytes as f64 / completed as f64;
+        let bodies = figures.body_bytes.filter(|_| completed > 0);
+        let all = figures.bytes.filter(|_| completed > 0);
+        let heads = all
+            .zip(bodies)
+            .map(|(all, bodies)| all.saturating_sub(bodies));
+        let statuses = match figures.non_2xx {
+            Some(other) if other == completed => BTreeMap::new(),
+            Some(0) => BTreeMap::from([(200, completed)]),
+            _ => BTreeMap::new(),
+        };
+        Self {
+            expect: Expect {
+                kept: figures.kept.map(|_| true),
+                // Apache's default is the lowest that is met: 100 requests a connection.
+                kept_requests_max: 100,
+                status: Some(200),
+                body_bytes: None,
+            },
+            clients: figures.clients,
+            seconds: figures.seconds,
+            completed,
+            failed: figures.failed.unwrap_or(0),
+            statuses,
+            non_2xx: figures.non_2xx,
+            kept: figures.kept,
+            body_bytes: bodies.map(each),
+            head_bytes: heads.map(each),
+            rate: figures.rate,
+            latency_ms: figures.total_ms.map(|times| LatencyFacts {
+                mean: times.mean,
+                // ab 2.0 cuts to whole milliseconds.
+                rounding: 1.0,
+                median: times.median,
+                max: times.max,
+            }),
+            ..Self::default()
+        }
+    }
+}
+
+/// `part` of `whole` with thousands apart, as gates say counts.
+fn of(part: u64, whole: u64) -> String {
+    format!("{} of {}", thousands(part), thousands(whole))
+}
+
+/// A count with a comma at each thousand.
+#[must_use]
+pub(crate) fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

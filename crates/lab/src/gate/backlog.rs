@@ -1,0 +1,15 @@
+//! Whether handshakes were dropped.
+
+use super::{Effect, Facts, Fired, thousands};
+
+pub(super) fn check(facts: &Facts) -> Option<Fired> {
+    let dropped = facts.machine.as_ref()?.listen_overflows;
+    (dropped > 0).then(|| {
+        let words = format!(
+            "{} handshakes were dropped because a listening queue was full: clients tried again a \
+             second later.",
+            thousands(dropped)
+        );
+        Fired::new("backlog", Effect::Void, words)
+    })
+}

@@ -1,0 +1,263 @@
+use super::*;
+
+/// A quiet run: 100 clients, 50,000 answers of 1,456 bytes in 5 s, as expected.
+fn quiet() -> Facts {
+    Facts {
+        expect: Expect {
+            status: Some(200),
+            body_bytes: Some(1456),
+            kept: Some(true),
+            kept_requests_max: 100,
+        },
+        clients: Some(100),
+        seconds: Some(5.0),
+        completed: 50_000,
+        statuses: BTreeMap::from([(200, 50_000)]),
+        non_2xx: Some(0),
+        kept: Some(49_500),
+        body_bytes: Some(1456.0),
+        head_bytes: Some(300.0),
+        rate: Some(10_000.0),
+        latency_ms: Some(LatencyFacts {
+            mean: 10.0,
+            rounding: 0.001,
+            median: Some(9.5),
+            max: 40.0,
+        }),
+        generator_busy: Some(0.6),
+        generator_starved: Some(0.01),
+        machine: Some(machine()),
+        ..Facts::default()
+    }
+}
+
+fn machine() -> MachineFacts {
+    MachineFacts {
+        load_core: Some(0.6),
+        server_core: Some(0.98),
+        foreign: 0.01,
+        steal: 0.0,
+        listen_overflows: 0,
+        ports_used: Some(0.1),
+        moving: Some(0.01),
+        alarms: Vec::new(),
+        own_cost: Some(0.002),
+    }
+}
+
+/// The one gate that `change` provokes, with its words.
+fn provoke(change: impl FnOnce(&mut Facts)) -> (String, Effect, String) {
+    let mut facts = quiet();
+    change(&mut facts);
+    match &check_run(&facts)[..] {
+        [fired] => (fired.gate.clone(), fired.effect, fired.words.clone()),
+        others => panic!("one gate, not {others:?}"),
+    }
+}
+
+/// As [`provoke`], for a fact of the machine.
+fn disturb(change: impl FnOnce(&mut MachineFacts)) -> (String, Effect, String) {
+    provoke(|facts| change(facts.machine.as_mut().unwrap()))
+}
+
+fn check(fired: (String, Effect, String), gate: &str, effect: Effect, words: &str) {
+    assert_eq!((fired.0.as_str(), fired.1), (gate, effect));
+    assert!(fired.2.contains(words), "{}", fired.2);
+    assert!(RUN_GATES.contains(&gate));
+}
+
+#[test]
+fn a_quiet_run_passes_all() {
+    assert_eq!(check_run(&quiet()), []);
+    assert_eq!(pair::check(&quiet(), &quiet()), []);
+}
+
+#[test]
+fn answers_that_were_not_expected() {
+    let redirects = provoke(|facts| facts.statuses = BTreeMap::from([(302, 50_000)]));
+    let words = "50,000 of 50,000 answers were 302 and not 200: a redirect was measured.";
+    check(redirects, "status", Effect::Void, words);
+    let some = provoke(|facts| facts.statuses = BTreeMap::from([(200, 49_988), (503, 12)]));
+    check(
+        some,
+        "status",
+        Effect::Void,
+        "12 of 50,000 answers were 503",
+    );
+    let untold = provoke(|facts| {
+        facts.statuses.clear();
+        facts.non_2xx = Some(7);
+    });
+    check(
+        untold,
+        "status",
+        Effect::Void,
+        "7 of 50,000 answers were not 2xx",
+    );
+    let longer = provoke(|facts| facts.body_bytes = Some(1500.0));
+    check(
+        longer,
+        "body",
+        Effect::Void,
+        "1500.0 bytes on average, 1456 were expected",
+    );
+    let varying = provoke(|facts| facts.other_length = 3);
+    check(varying, "body", Effect::Void, "3 of 50,000 bodies");
+    let failed = provoke(|facts| facts.failed = 12);
+    check(failed, "failed", Effect::Void, "12 of 50,012 requests");
+}
+
+#[test]
+fn connections_that_were_not_kept_as_asked() {
+    let none = provoke(|facts| facts.kept = Some(0));
+    check(
+        none,
+        "keep-alive",
+        Effect::Void,
+        "asked for, and 0 of 50,000",
+    );
+    let some = provoke(|facts| facts.kept = Some(49_000));
+    check(some, "keep-alive", Effect::Void, "49,000 of 50,000");
+    let unasked = provoke(|facts| facts.expect.kept = Some(false));
+    check(
+        unasked,
+        "keep-alive",
+        Effect::Void,
+        "not asked for, and 49,500",
+    );
+    // Without a limit of the server, 99 % is what is wanted.
+    let mut facts = quiet();
+    facts.expect.kept_requests_max = 0;
+    assert_eq!(check_run(&facts), []);
+}
+
+#[test]
+fn figures_that_do_not_fit_each_other() {
+    let idle = provoke(|facts| facts.latency_ms.as_mut().unwrap().mean = 6.1);
+    check(
+        idle,
+        "littles-law",
+        Effect::Void,
+        "100 clients are said, rate times latency is 61",
+    );
+    // What is rounded may be off by as much.
+    let mut facts = quiet();
+    facts.latency_ms.as_mut().unwrap().mean = 9.0;
+    facts.latency_ms.as_mut().unwrap().rounding = 0.6;
+    assert_eq!(check_run(&facts), []);
+    let longest = provoke(|facts| facts.latency_ms.as_mut().unwrap().max = 1409.0);
+    check(longest, "maximum", Effect::Note, "148 times the median");
+    let few = provoke(|facts| {
+        facts.completed = 100;
+        facts.statuses = BTreeMap::from([(200, 100)]);
+        facts.kept = Some(99);
+    });
+    check(few, "few-samples", Effect::Note, "100 requests are too few");
+}
+
+#[test]
+fn a_load_that_was_the_limit() {
+    let busy = provoke(|facts| {
+        facts.generator_busy = Some(0.97);
+        facts.machine.as_mut().unwrap().server_core = None;
+    });
+    check(busy, "generator", Effect::Time, "busy 97 %");
+    let starved = provoke(|facts| facts.generator_starved = Some(0.2));
+    check(starved, "generator", Effect::Time, "waited 20 %");
+    let idle = disturb(|machine| {
+        machine.load_core = Some(0.97);
+        machine.server_core = Some(0.5);
+    });
+    check(
+        idle,
+        "idle-server",
+        Effect::Time,
+        "busy 50 % of the time, the load's 97 %",
+    );
+    let late = provoke(|facts| {
+        let text = "requests were sent 3 ms late".to_owned();
+        facts.warnings.insert("generator-late".to_owned(), text);
+    });
+    check(late, "late", Effect::Void, "3 ms late");
+}
+
+#[test]
+fn a_machine_that_was_not_alone() {
+    let foreign = disturb(|machine| machine.foreign = 0.31);
+    check(
+        foreign,
+        "foreign",
+        Effect::Machine,
+        "Other processes took 31 %",
+    );
+    let steal = disturb(|machine| machine.steal = 0.04);
+    check(steal, "foreign", Effect::Machine, "A hypervisor gave 4 %");
+    let cost = disturb(|machine| machine.own_cost = Some(0.05));
+    check(cost, "own-cost", Effect::Machine, "5.0 %");
+}
+
+#[test]
+fn servers_that_were_not_fit() {
+    let moving = disturb(|machine| machine.moving = Some(0.12));
+    check(moving, "unsteady", Effect::Note, "moved up by 12 %");
+    let unclear = disturb(|machine| machine.moving = Some(f64::INFINITY));
+    check(unclear, "unsteady", Effect::Note, "too short or too noisy");
+    let ports = disturb(|machine| machine.ports_used = Some(0.9));
+    check(ports, "ports", Effect::Void, "90 % of the local ports");
+    let backlog = disturb(|machine| machine.listen_overflows = 14);
+    check(
+        backlog,
+        "backlog",
+        Effect::Void,
+        "14 handshakes were dropped",
+    );
+    let died = disturb(|machine| machine.alarms = vec!["httpd ended with signal 9".to_owned(); 3]);
+    check(
+        died,
+        "died",
+        Effect::Void,
+        "httpd ended with signal 9 (and 2 more)",
+    );
+}
+
+#[test]
+fn pairs_that_differ_in_more_than_is_claimed() {
+    let against = |change: fn(&mut Facts)| {
+        let mut other = quiet();
+        change(&mut other);
+        let found = pair::check(&quiet(), &other);
+        found
+            .into_iter()
+            .map(|fired| fired.words)
+            .collect::<Vec<_>>()
+    };
+    let answers = against(|facts| facts.head_bytes = Some(327.0));
+    assert!(answers[0].contains("differ by 27.0 bytes"), "{answers:?}");
+    let failed = against(|facts| facts.failed = 5);
+    assert!(
+        failed[0].contains("One run had 0 failed requests and the other 5"),
+        "{failed:?}"
+    );
+    let maxima = against(|facts| facts.latency_ms.as_mut().unwrap().max = 400.0);
+    assert!(
+        maxima[0].contains("a factor of 10 (40 and 400 ms)"),
+        "{maxima:?}"
+    );
+    let foreign = against(|facts| facts.machine.as_mut().unwrap().foreign = 0.2);
+    assert!(
+        foreign[0].contains("1 % of the cores' time from one level and 20 %"),
+        "{foreign:?}"
+    );
+}
+
+#[test]
+fn counts_have_commas() {
+    for (count, text) in [
+        (0, "0"),
+        (999, "999"),
+        (1000, "1,000"),
+        (1_234_567, "1,234,567"),
+    ] {
+        assert_eq!(thousands(count), text);
+    }
+}
