@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::cap::{Cap, Grant, Permit, Place, QueueFull};
 use crate::config::{BackendConfig, Protocol};
-use crate::connection::Connection;
+use crate::connection::{Connection, Moved};
 use crate::dial::dial;
 use crate::error::LeaseError;
 use crate::group::Group;
@@ -52,6 +52,8 @@ struct Local {
     dialled: Count,
     reused: Count,
     stale: Count,
+    sent: Count,
+    received: Count,
 }
 
 /// Whether an exchange may have a pooled connection, which the backend may just be closing.
@@ -88,6 +90,10 @@ pub struct BackendCounts {
     pub reused: u64,
     /// Pooled connections found closed, loud or silent to CPING since the start.
     pub stale: u64,
+    /// Bytes sent to it by exchanges since the start, heads and framing included.
+    pub sent: u64,
+    /// Bytes received from it likewise.
+    pub received: u64,
     /// The share of its weight it gets now, in percent; 0 while it is left out.
     pub share: u8,
     /// Whether others are preferred, because nothing is heard of it.
@@ -180,6 +186,20 @@ impl Backend {
         self.in_flight.load(Ordering::Relaxed)
     }
 
+    /// Bytes that exchanges sent to it and received from it since the start.
+    #[must_use]
+    pub fn traffic(&self) -> u64 {
+        let of_worker = |local: &Local| local.sent.read() + local.received.read();
+        self.workers.iter().map(of_worker).sum()
+    }
+
+    /// Counts bytes that an exchange on `worker` moved.
+    pub(crate) fn count_moved(&self, worker: usize, moved: Moved) {
+        let local = &self.workers[worker];
+        local.sent.add(moved.sent);
+        local.received.add(moved.received);
+    }
+
     /// What its connections did and are doing.
     #[must_use]
     pub fn counts(&self) -> BackendCounts {
@@ -196,6 +216,8 @@ impl Backend {
             dialled: sum(|local| &local.dialled),
             reused: sum(|local| &local.reused),
             stale: sum(|local| &local.stale),
+            sent: sum(|local| &local.sent),
+            received: sum(|local| &local.received),
             share: self.share(),
             suspect: self.is_suspect(),
             unwell: self.health.standing() == Standing::Out(Cause::Unwell),

@@ -9,15 +9,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
-use catamaran_message::{Request, ResponseHead};
+use catamaran_message::ResponseHead;
 use catamaran_transport::{ByteQueue, Output, Stream, buffers};
 use tokio::io::AsyncWrite;
 
 use crate::backend::Reuse;
 use crate::cap::Permit;
-use crate::client_facts::ClientFacts;
 use crate::config::BackendConfig;
 use crate::error::{Error, RequestError};
+use crate::request::Request;
 use crate::wire::{Event, Wire};
 
 #[derive(Debug)]
@@ -28,6 +28,10 @@ pub(crate) struct Connection {
     output: Output,
     /// Bytes asked for in the next read; grows while reads fill what they get.
     read_size: usize,
+    /// Bytes read since it was opened.
+    received: u64,
+    /// Bytes written and read that were counted already.
+    counted: Moved,
     /// Whether any byte arrived since the last request was sent.
     answered: bool,
     /// Bytes written before the request that was sent last.
@@ -39,6 +43,13 @@ pub(crate) struct Connection {
     /// Held for its drop, which lets another connection be opened. A probe's has none.
     #[expect(dead_code, reason = "held for its drop")]
     permit: Option<Permit<Box<Self>>>,
+}
+
+/// Bytes that a connection moved, of heads, bodies and framing alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
 }
 
 impl Connection {
@@ -53,6 +64,8 @@ impl Connection {
             input: BytesMut::new(),
             output: Output::default(),
             read_size: READ_MIN,
+            received: 0,
+            counted: Moved::default(),
             answered: false,
             written_before: 0,
             broken: None,
@@ -99,17 +112,31 @@ impl Connection {
         ended && acknowledged.is_some_and(|bytes| bytes <= self.written_before)
     }
 
+    /// Bytes moved that were not counted yet.
+    pub(crate) fn uncounted(&self) -> Moved {
+        Moved {
+            sent: self.output.written() - self.counted.sent,
+            received: self.received - self.counted.received,
+        }
+    }
+
+    /// Likewise; they are counted from now on.
+    pub(crate) fn take_uncounted(&mut self) -> Moved {
+        let moved = self.uncounted();
+        self.counted.sent += moved.sent;
+        self.counted.received += moved.received;
+        moved
+    }
+
     /// Encodes the request's head; nothing is written to the socket yet.
     pub(crate) fn send_request(
         &mut self,
         request: &Request<'_>,
-        client: &ClientFacts<'_>,
         config: &BackendConfig,
     ) -> Result<(), RequestError> {
         self.answered = false;
         self.written_before = self.output.written();
-        self.wire
-            .send_request(request, client, config, &mut self.output)
+        self.wire.send_request(request, config, &mut self.output)
     }
 
     /// How many bytes of the request's body are wanted now.
@@ -190,6 +217,7 @@ impl Connection {
             Some(read) => read?,
             None => ready!(self.stream.poll_read(cx, &mut self.input))?,
         };
+        self.received += read as u64;
         if read == room {
             self.read_size = (self.read_size * 2).min(READ_MAX);
         }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use catamaran_message::{Request, ResponseHead};
+use catamaran_message::ResponseHead;
 use catamaran_transport::ByteQueue;
 use tokio::time::{Instant, timeout};
 
 use crate::backend::{Abandoned, Backend, InFlight};
-use crate::client_facts::ClientFacts;
 use crate::config::BackendConfig;
 use crate::connection::Connection;
 use crate::error::{Error, RequestError};
+use crate::request::Request;
 use crate::wire::Event;
 
 /// The exclusive use of one connection for one exchange. Only [`Lease::finish`] can give the
@@ -53,8 +53,17 @@ impl Lease {
     }
 
     /// Says that bytes were read at `at`, in milliseconds of a clock that all workers share.
-    pub fn note_heard(&self, at: u64) {
+    pub fn note_heard(&mut self, at: u64) {
         self.backend().health().note_heard(at);
+        if self.conn.uncounted().received >= UNCOUNTED_MAX {
+            self.count_moved();
+        }
+    }
+
+    /// Counts the bytes moved so far.
+    fn count_moved(&mut self) {
+        let moved = self.conn.take_uncounted();
+        self.backend().count_moved(self.worker, moved);
     }
 
     /// When a byte was last read on any connection to the backend, by the same clock.
@@ -91,10 +100,9 @@ impl Lease {
     pub fn send_request(
         &mut self,
         request: &Request<'_>,
-        client: &ClientFacts<'_>,
         config: &BackendConfig,
     ) -> Result<(), RequestError> {
-        self.conn.send_request(request, client, config)
+        self.conn.send_request(request, config)
     }
 
     /// How many bytes of the request's body are wanted now; 0 while none are, or while enough wait
@@ -148,7 +156,8 @@ impl Lease {
     /// Ends the exchange: the connection goes back to its pool if both messages ended where their
     /// framing said, the backend allows it and nothing is left over; otherwise it is closed.
     /// `now` is the time it is unused from.
-    pub fn finish(self, now: Instant) {
+    pub fn finish(mut self, now: Instant) {
+        self.count_moved();
         let Self {
             conn,
             in_flight,
@@ -160,7 +169,8 @@ impl Lease {
 
     /// Gives the exchange up so that the backend notices: the connection is reset, not closed in
     /// order.
-    pub fn abort(self) {
+    pub fn abort(mut self) {
+        self.count_moved();
         self.conn.abort();
     }
 
@@ -173,6 +183,7 @@ impl Lease {
     /// # Cancel safety
     /// The connection is reset.
     pub async fn abandon(mut self) {
+        self.count_moved();
         let _abandoned = Abandoned::begin(self.backend());
         let limit = self.backend().settings().first_byte_timeout;
         // Should it be cut short, the backend is to notice when it writes.
@@ -180,3 +191,6 @@ impl Lease {
         timeout(limit, self.conn.wind_up()).await.ok();
     }
 }
+
+/// Bytes of a long response after which they are counted before its end.
+const UNCOUNTED_MAX: u64 = 1 << 20;

@@ -27,10 +27,13 @@
 //!     method: &http::Method::GET,
 //!     path: b"/",
 //!     query: None,
+//!     protocol: "HTTP/1.1",
 //!     host: b"localhost",
 //!     headers: &http::HeaderMap::new(),
 //!     body: BodyLength::Known(0),
-//! }, &ClientFacts::local(), &settings)?;
+//!     jvm_route: None,
+//!     client: ClientFacts::local(),
+//! }, &settings)?;
 //! loop {
 //!     match poll_fn(|cx| lease.poll_event(cx)).await? {
 //!         Event::Head(head) => assert!(head.status.is_success()),
@@ -44,7 +47,6 @@
 
 mod backend;
 mod cap;
-mod client_facts;
 pub mod config;
 mod connection;
 mod dial;
@@ -55,6 +57,7 @@ mod idle_closures;
 mod keeper;
 mod lease;
 mod pool;
+mod request;
 mod settings;
 #[cfg(test)]
 mod simulation;
@@ -63,11 +66,11 @@ mod worker_local;
 
 pub use backend::{Backend, BackendCounts, Reuse};
 pub use catamaran_ajp::IpText;
-pub use catamaran_message::{BodyLength, Request};
-pub use client_facts::ClientFacts;
+pub use catamaran_message::BodyLength;
 pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use group::Group;
 pub use lease::Lease;
+pub use request::{ClientFacts, Request};
 pub use settings::Settings;
 pub use wire::Event;
 pub use worker_local::{Count, PerWorker};

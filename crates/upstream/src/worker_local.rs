@@ -43,7 +43,13 @@ pub struct Count(AtomicU64);
 impl Count {
     /// Adds one.
     pub fn increment(&self) {
-        self.0.store(self.read().wrapping_add(1), Ordering::Relaxed);
+        self.add(1);
+    }
+
+    /// Adds so many.
+    pub fn add(&self, number: u64) {
+        let sum = self.read().wrapping_add(number);
+        self.0.store(sum, Ordering::Relaxed);
     }
 
     /// The number so far.

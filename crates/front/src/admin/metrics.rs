@@ -358,6 +358,24 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
     ),
     (
         &Family {
+            name: "catamaran_backend_sent_bytes_total",
+            kind: Kind::Counter,
+            help: "Bytes that exchanges sent to the backend, heads and framing included.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.sent,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_received_bytes_total",
+            kind: Kind::Counter,
+            help: "Bytes that exchanges received from the backend, heads and framing included.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.received,
+    ),
+    (
+        &Family {
             name: "catamaran_backend_ejections_total",
             kind: Kind::Counter,
             help: "Times the backend was left out.",

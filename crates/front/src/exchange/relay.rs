@@ -323,7 +323,7 @@ impl<'a, 'c> Relay<'a, 'c> {
             moved = true;
             self.backend_moved = self.now();
             if event.is_ok()
-                && let Source::Backend(leased) = &self.source
+                && let Source::Backend(leased) = &mut self.source
             {
                 leased.lease.note_heard(self.backend_moved.into());
             }
