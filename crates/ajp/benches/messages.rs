@@ -11,8 +11,7 @@ use bytes::BytesMut;
 use catamaran_ajp::error::Fault;
 use catamaran_ajp::message::{body_chunk, end_response, send_headers};
 use catamaran_ajp::{
-    BodyLength, Client, ClientConfig, ClientEvent, Facts, PacketSize, Request, RequestError,
-    Response,
+    BodyLength, Client, ClientConfig, ClientEvent, PacketSize, Request, RequestError, Response,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
@@ -29,19 +28,16 @@ fn main() {
     let headers = request_fields();
     let request = Request {
         method: &Method::GET,
+        protocol: "HTTP/1.1",
         path: b"/app/hello",
         query: Some(b"name=world"),
-        host: b"app.example.com",
-        headers: &headers,
-        body: BodyLength::Known(0),
-    };
-    let facts = Facts {
-        protocol: "HTTP/1.1",
         remote_addr: b"127.0.0.1",
         remote_host: None,
         server_name: b"app.example.com",
         server_port: 80,
         is_ssl: false,
+        headers: &headers,
+        body: BodyLength::Known(0),
         announce_chunked: false,
         attributes: &[],
     };
@@ -51,7 +47,7 @@ fn main() {
     let mut out = BytesMut::with_capacity(PacketSize::DEFAULT.bytes());
     for _ in 0..exchanges {
         out.clear();
-        send_request(&mut client, (&request, &facts), &mut out).expect("the request fits a packet");
+        send_request(&mut client, &request, &mut out).expect("the request fits a packet");
         input.extend_from_slice(&response);
         let head = receive(&mut client, &mut input, &mut out).expect("the head is well-formed");
         assert!(matches!(head, Some(ClientEvent::Head(_))), "{head:?}");
@@ -71,10 +67,10 @@ fn main() {
 #[inline(never)]
 fn send_request(
     client: &mut Client,
-    (request, facts): (&Request<'_>, &Facts<'_>),
+    request: &Request<'_>,
     out: &mut BytesMut,
 ) -> Result<(), RequestError> {
-    client.send_request(black_box(request), black_box(facts), out)
+    client.send_request(black_box(request), out)
 }
 
 #[inline(never)]

@@ -22,6 +22,14 @@ impl Members for AllUp {
     fn in_flight(&self, _: usize) -> usize {
         black_box(3)
     }
+
+    fn sessions(&self, _: usize) -> u64 {
+        black_box(5)
+    }
+
+    fn traffic(&self, _: usize) -> u64 {
+        black_box(7)
+    }
 }
 
 fn main() {

@@ -2,7 +2,7 @@
 //!
 //! A [`Schedule`] belongs to one upstream on one worker. It asks what it needs of the upstream's
 //! [`Members`] and answers with an index. [`affinity`] says whose session a request belongs to,
-//! [`health`] who may be picked, [`RetryBudget`] how often a failed request may be tried again.
+//! [`hash`] which member a key leads to, [`health`] who may be picked, [`RetryBudget`] how often a failed request may be tried again.
 //! Nothing here knows addresses, opens connections or reads a clock, so that each decision is tested
 //! by asking for it.
 //!
@@ -20,6 +20,14 @@
 //!     fn in_flight(&self, _: usize) -> usize {
 //!         0
 //!     }
+//!
+//!     fn sessions(&self, _: usize) -> u64 {
+//!         0
+//!     }
+//!
+//!     fn traffic(&self, _: usize) -> u64 {
+//!         0
+//!     }
 //! }
 //!
 //! let mut schedule = Schedule::new(Policy::RoundRobin, [3, 1], 7);
@@ -30,7 +38,9 @@
 
 pub mod affinity;
 mod budget;
+pub mod hash;
 pub mod health;
+mod level;
 mod policy;
 mod schedule;
 

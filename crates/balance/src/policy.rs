@@ -1,17 +1,27 @@
 //! The balancing policies, a closed set chosen at run time.
 //!
 //! Health, affinity and drain decide who may be picked; [`crate::Schedule`] has the order among
-//! those.
+//! those, and [`crate::hash`] the member of a key.
 
 /// How a backend is picked among the eligible ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// Weighted round robin: each backend's share is its weight, and heavy backends are spread out
-    /// rather than served in bursts. nginx's default; httpd's `byrequests`.
+    /// rather than served in bursts. Requests that a session leads to a backend count.
+    /// nginx's default; httpd's `byrequests`; mod_jk: `method=R`.
     #[default]
     RoundRobin,
     /// The fewest exchanges in flight for its weight; ties go round. Exact among up to 32
     /// backends; among more the better of two random ones, by weight. nginx: `least_conn`; mod_jk:
     /// `method=B`; httpd: `bybusyness`.
     LeastInFlight,
+    /// Round robin by weights that are corrected once a second, so that each backend comes to have
+    /// its share of the sessions seen lately. mod_jk: `method=S`.
+    Sessions,
+    /// Round robin by weights that are corrected once a second, so that each backend comes to have
+    /// its share of the bytes moved lately. mod_jk: `method=T`; httpd: `bytraffic`.
+    Traffic,
+    /// The same key leads to the same backend ([`crate::hash::Maglev`]); requests without a key take
+    /// turns. nginx: `hash ... consistent`; HAProxy: `balance source`, `hash-type consistent`.
+    Hash,
 }

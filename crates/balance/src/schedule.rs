@@ -8,11 +8,13 @@
 //! is one that may be picked.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use fastrand::Rng;
 
 use crate::Policy;
 use crate::health::{Moment, SHARE_FULL};
+use crate::level::{self, Decaying};
 
 /// What a pick asks of an upstream's members, each named by its index. Nothing is asked of a member
 /// that is not considered.
@@ -24,6 +26,13 @@ pub trait Members {
 
     /// Exchanges in flight over all workers. Asked by [`Policy::LeastInFlight`] only.
     fn in_flight(&self, member: usize) -> usize;
+
+    /// Sessions seen lately. Asked by [`Policy::Sessions`] only, once a second.
+    fn sessions(&self, member: usize) -> u64;
+
+    /// Bytes moved since some moment, over all workers. Asked by [`Policy::Traffic`] only, once a
+    /// second.
+    fn traffic(&self, member: usize) -> u64;
 }
 
 /// The order among the members of one upstream, on one worker.
@@ -45,9 +54,20 @@ pub struct Schedule {
 #[derive(Clone, Copy, Debug)]
 struct Member {
     weight: u32,
+    /// The correction of its weight, in units of 1/[`level::ONE`].
+    factor: u32,
     deadline: u64,
     /// Where it is in the heap; [`OUT`] if it is not.
     place: usize,
+    /// Bytes moved lately.
+    traffic: Decaying,
+}
+
+impl Member {
+    /// How far one pick moves its deadline.
+    fn step(&self, share: u8) -> u64 {
+        step(self.weight, share, self.factor)
+    }
 }
 
 impl Schedule {
@@ -65,8 +85,10 @@ impl Schedule {
             sums.push(sum);
             members.push(Member {
                 weight,
-                deadline: rng.u64(0..step(weight, SHARE_FULL)),
+                factor: level::ONE,
+                deadline: rng.u64(0..step(weight, SHARE_FULL, level::ONE)),
                 place,
+                traffic: Decaying::default(),
             });
         }
         let mut schedule = Self {
@@ -106,22 +128,31 @@ impl Schedule {
         let fits = |member: &&usize| members.share(**member) > 0 && !tried.contains(member);
         let fitting = among.iter().filter(fits).copied();
         let picked = match self.policy {
-            Policy::RoundRobin => fitting.min_by_key(|&member| self.members[member].deadline),
             Policy::LeastInFlight => self.least(members, fitting),
+            Policy::RoundRobin | Policy::Sessions | Policy::Traffic | Policy::Hash => {
+                fitting.min_by_key(|&member| self.members[member].deadline)
+            }
         }?;
         self.charge(picked, members.share(picked));
         Some(picked)
     }
 
     /// Counts a request that a member got without having been picked here, so that the turns of the
-    /// others make up for it.
+    /// others make up for it. Where sessions or bytes are levelled it counts in those.
     pub fn note(&mut self, members: &impl Members, member: usize) {
-        self.charge(member, members.share(member));
+        match self.policy {
+            Policy::RoundRobin | Policy::LeastInFlight | Policy::Hash => {
+                self.charge(member, members.share(member));
+            }
+            Policy::Sessions | Policy::Traffic => {}
+        }
     }
 
     fn choose(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
         match self.policy {
-            Policy::RoundRobin => self.earliest(members, tried),
+            Policy::RoundRobin | Policy::Sessions | Policy::Traffic | Policy::Hash => {
+                self.earliest(members, tried)
+            }
             Policy::LeastInFlight if self.heap.len() > EXACT_MAX => {
                 let sampled = self.less_loaded_of_two(members, tried);
                 sampled.or_else(|| self.earliest(members, tried))
@@ -222,8 +253,9 @@ impl Schedule {
 
     /// Moves the member's next turn on.
     fn charge(&mut self, member: usize, share: u8) {
-        let Member { weight, place, .. } = self.members[member];
-        self.members[member].deadline += step(weight, share);
+        let charged = &mut self.members[member];
+        charged.deadline += charged.step(share);
+        let place = charged.place;
         if place != OUT {
             self.sink(place);
         }
@@ -251,19 +283,21 @@ impl Schedule {
     /// time of a small share. Of a member that was just picked it is one step, which is no debt:
     /// weights count however few requests there are.
     fn settle(&mut self, members: &impl Members, now: Moment) {
-        let seconds = now.saturating_sub(self.settled).as_secs();
+        let passed = now.saturating_sub(self.settled);
+        let seconds = passed.as_secs();
         if seconds == 0 {
             return;
         }
         self.settled = now;
+        self.level(members, passed);
         let halvings = u32::try_from(seconds)
             .unwrap_or(u32::MAX)
             .min(u64::BITS - 1);
         let earliest = self.earliest_deadline();
         for (index, member) in self.members.iter_mut().enumerate() {
             let turn = match members.share(index) {
-                0 => step(member.weight, SHARE_FULL),
-                share => step(member.weight, share),
+                0 => member.step(SHARE_FULL),
+                share => member.step(share),
             };
             // Counted from the earliest, so that no deadline ever grows too large.
             let ahead = member.deadline.saturating_sub(earliest);
@@ -271,6 +305,32 @@ impl Schedule {
             member.deadline = ahead - debt + (debt >> halvings);
         }
         self.order();
+    }
+
+    /// Corrects the weights of those that may be picked by what each has of what the policy levels.
+    fn level(&mut self, members: &impl Members, passed: Duration) {
+        let mut amounts = Vec::new();
+        for (index, member) in self.members.iter_mut().enumerate() {
+            let amount = match self.policy {
+                #[expect(clippy::cast_precision_loss, reason = "a part in 2^52 is no matter")]
+                Policy::Sessions => members.sessions(index) as f64,
+                Policy::Traffic => member.traffic.note(members.traffic(index), passed),
+                Policy::RoundRobin | Policy::LeastInFlight | Policy::Hash => return,
+            };
+            if members.share(index) > 0 {
+                amounts.push((index, amount));
+            }
+        }
+        let weight = |member: &Member| f64::from(member.weight);
+        let total: f64 = amounts.iter().map(|(_, amount)| amount).sum();
+        let weights = amounts
+            .iter()
+            .map(|(index, _)| weight(&self.members[*index]));
+        let weights: f64 = weights.sum();
+        for (index, own) in amounts {
+            let member = &mut self.members[index];
+            member.factor = level::factor(total * weight(member) / weights, own);
+        }
     }
 
     /// The earliest deadline of those that may be picked.
@@ -377,9 +437,9 @@ impl Load {
 }
 
 /// How far one pick moves a deadline.
-fn step(weight: u32, share: u8) -> u64 {
-    let effective = u64::from(weight) * u64::from(share.max(1));
-    (STEP * u64::from(SHARE_FULL) / effective).max(1)
+fn step(weight: u32, share: u8, factor: u32) -> u64 {
+    let effective = u64::from(weight) * u64::from(share.max(1)) * u64::from(factor);
+    (STEP * u64::from(SHARE_FULL) * u64::from(level::ONE) / effective).max(1)
 }
 
 /// The step of a member of weight 1.

@@ -133,6 +133,7 @@ fn typed(file: File) -> Config {
     let upstream = |upstream: file::upstream::Upstream| UpstreamConfig {
         name: upstream.name,
         policy: upstream.policy,
+        hash_by: upstream.hash_by,
         backends: upstream
             .backends
             .into_iter()

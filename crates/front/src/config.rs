@@ -15,7 +15,7 @@ pub use catamaran_http1::Limits;
 pub use catamaran_upstream::config::{
     Address, AjpConfig, BackendConfig, PacketSize, Protocol, Secret,
 };
-use http::StatusCode;
+use http::{HeaderName, StatusCode};
 use ipnet::IpNet;
 
 use crate::site::path;
@@ -174,6 +174,8 @@ pub struct UpstreamConfig {
     pub name: String,
     /// How a backend is picked. Default: weighted round robin.
     pub policy: Policy,
+    /// What requests are placed by under [`Policy::Hash`]. Default: the client's address.
+    pub hash_by: HashBy,
     /// The backends; at least one.
     pub backends: Vec<BackendConfig>,
     /// Further attempts after a first failed one, on other backends where there are any, and only
@@ -193,12 +195,29 @@ impl UpstreamConfig {
         Self {
             name: name.into(),
             policy: Policy::default(),
+            hash_by: HashBy::Address,
             backends,
             retries: 2,
             unwell_max: 50,
             sticky: None,
         }
     }
+}
+
+/// What of a request leads to its backend under [`Policy::Hash`]. A request that does not have it
+/// goes to any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HashBy {
+    /// The client's address, trusted proxies looked through. nginx: `ip_hash`, of whole addresses.
+    Address,
+    /// The path, decoded, without parameters and query.
+    Path,
+    /// The first cookie of that name.
+    Cookie(String),
+    /// The first field of that name.
+    Header(HeaderName),
+    /// The first parameter of the query of that name, as received.
+    Query(String),
 }
 
 /// How requests of a session are recognised and where they go.

@@ -293,7 +293,7 @@ impl<'a> Exchange<'a> {
         let nobody = |token| Failure::new(Culprit::Front, StatusCode::SERVICE_UNAVAILABLE, token);
         let chosen = upstream.choose(
             self.scene.worker.index(),
-            outgoing.session(),
+            outgoing.facts(),
             tried,
             self.now(),
         );

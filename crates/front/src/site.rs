@@ -4,6 +4,7 @@
 //! flight keeps the site it began with when a reload puts another in its place. Only the
 //! turn-keeping of each upstream is mutable, and that is a worker's own.
 
+mod hash_key;
 pub(crate) mod path;
 pub(crate) mod reload;
 pub(crate) mod retry_budget;
@@ -12,16 +13,21 @@ pub(crate) mod sticky;
 mod turns;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use catamaran_balance::affinity::{BackendOut, Decision, Outcome, Standing};
+use catamaran_balance::hash::Key;
 use catamaran_message::RequestHead;
 use catamaran_upstream::{Backend, BackendCounts, Group, Settings};
 use http::HeaderValue;
 use tokio::time::Instant;
 
-use crate::config::{BackendConfig, Config, Protocol, ServerConfig, UpstreamConfig};
+use crate::config::{
+    BackendConfig, Config, HashBy, Policy, Protocol, ServerConfig, UpstreamConfig,
+};
 use crate::exchange::forwarded::Via;
+use crate::site::path::NormalPath;
 use crate::site::retry_budget::SharedRetryBudget;
 use crate::site::route::RouteTable;
 use crate::site::sticky::{Own, Sticky};
@@ -47,6 +53,8 @@ pub(crate) struct Upstream {
     /// Whether there is an HTTP backend.
     has_http: bool,
     turns: Turns,
+    /// What leads to a backend, if the policy asks for it.
+    hash_by: Option<HashBy>,
     /// How sessions stay with their members, if they do.
     pub(crate) sticky: Option<Sticky>,
 }
@@ -148,6 +156,7 @@ impl Upstream {
                 .iter()
                 .any(|it| it.protocol == Protocol::Http),
             turns: Turns::new(config, workers),
+            hash_by: (config.policy == Policy::Hash).then(|| config.hash_by.clone()),
             sticky: Sticky::new(config),
         }
     }
@@ -179,7 +188,7 @@ impl Upstream {
     pub(crate) fn choose<'r>(
         &'r self,
         worker: usize,
-        (head, own): (&'r RequestHead, Own),
+        facts: Facts<'r>,
         tried: &[usize],
         now: Instant,
     ) -> Result<Option<Choice<'r>>, BackendOut<'r>> {
@@ -188,21 +197,23 @@ impl Upstream {
                 member,
                 decision: None,
             };
-            return Ok(self.pick(worker, tried, now).map(chosen));
+            return Ok(self.pick(worker, &facts, tried, now).map(chosen));
         };
         let mut asking = Asking {
             upstream: self,
             worker,
+            facts,
             tried,
         };
-        let decision = sticky.decide(head, own, &mut asking)?;
+        let decision = sticky.decide(facts.head, facts.own, &mut asking)?;
         if let Some(member) = decision.member
             && decision.outcome == Outcome::Kept
             && self.members.len() > 1
         {
             self.turns.note(worker, &self.members, member);
         }
-        let member = decision.member.or_else(|| self.pick(worker, tried, now));
+        let by_policy = || self.pick(worker, &facts, tried, now);
+        let member = decision.member.or_else(by_policy);
         Ok(member.map(|member| Choice {
             member,
             decision: Some(decision),
@@ -222,17 +233,42 @@ impl Upstream {
         sticky.cookie(choice.member, secure)
     }
 
+    /// What leads to a backend under the policy `hash`.
+    fn key(&self, facts: &Facts<'_>) -> Option<Key> {
+        hash_key::key(self.hash_by.as_ref()?, facts)
+    }
+
     /// Picks a backend that was not tried yet, by its share of the load. `now` may be coarse.
-    pub(crate) fn pick(&self, worker: usize, tried: &[usize], now: Instant) -> Option<usize> {
+    fn pick(
+        &self,
+        worker: usize,
+        facts: &Facts<'_>,
+        tried: &[usize],
+        now: Instant,
+    ) -> Option<usize> {
         let picked = match &self.members[..] {
             [only] => (tried.is_empty() && only.backend.share() > 0).then_some(0),
-            members => self.turns.pick(worker, members, tried, now),
+            members => {
+                let key = self.key(facts);
+                self.turns.pick(worker, members, (tried, key), now)
+            }
         };
         if picked.is_none() && tried.is_empty() {
             self.members.iter().for_each(|member| member.backend.want());
         }
         picked
     }
+}
+
+/// What of a request the choice of a member depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts<'r> {
+    pub(crate) head: &'r RequestHead,
+    pub(crate) path: &'r NormalPath,
+    /// Who the client is, trusted proxies looked through.
+    pub(crate) client: IpAddr,
+    /// What the front's own cookie said.
+    pub(crate) own: Own,
 }
 
 /// A member chosen for a request.
@@ -247,6 +283,7 @@ pub(crate) struct Choice<'r> {
 struct Asking<'a> {
     upstream: &'a Upstream,
     worker: usize,
+    facts: Facts<'a>,
     tried: &'a [usize],
 }
 
@@ -265,7 +302,8 @@ impl Standing for Asking<'_> {
             members: all,
             ..
         } = self.upstream;
-        turns.pick_among(self.worker, all, members, self.tried)
+        let key = self.upstream.key(&self.facts);
+        turns.pick_among(self.worker, all, members, (self.tried, key))
     }
 }
 

@@ -11,6 +11,8 @@ use super::*;
 struct Now {
     share: Vec<u8>,
     in_flight: Vec<usize>,
+    sessions: Vec<u64>,
+    traffic: Vec<u64>,
 }
 
 impl Now {
@@ -18,6 +20,8 @@ impl Now {
         Self {
             share: vec![SHARE_FULL; count],
             in_flight: vec![0; count],
+            sessions: vec![0; count],
+            traffic: vec![0; count],
         }
     }
 }
@@ -30,7 +34,23 @@ impl Members for Now {
     fn in_flight(&self, member: usize) -> usize {
         self.in_flight[member]
     }
+
+    fn sessions(&self, member: usize) -> u64 {
+        self.sessions[member]
+    }
+
+    fn traffic(&self, member: usize) -> u64 {
+        self.traffic[member]
+    }
 }
+
+const POLICIES: [Policy; 5] = [
+    Policy::RoundRobin,
+    Policy::LeastInFlight,
+    Policy::Sessions,
+    Policy::Traffic,
+    Policy::Hash,
+];
 
 const START: Moment = Duration::ZERO;
 
@@ -144,6 +164,7 @@ fn nobody_to_pick_is_none() {
         let mut members = Now {
             share: vec![0, 0],
             in_flight: vec![0, 0],
+            ..Now::default()
         };
         assert_eq!(all_out.pick(&members, &[], START), None);
         assert_eq!(all_out.pick(&members, &[], START), None);
@@ -271,6 +292,101 @@ fn few_that_are_up_among_many_are_found() {
     }
 }
 
+/// New sessions come and old ones end; the member of index 3 joins three that are full.
+fn sessions_after(minutes: u64, seed: u64) -> (Vec<u64>, f64) {
+    let mut members = Now::all_up(4);
+    members.sessions = vec![5200, 5200, 5200, 0];
+    // Each session is seen for half an hour: those of before end evenly.
+    let mut ends: VecDeque<(u64, usize)> = (0..15_600)
+        .map(|it| (it * 1800 / 15_600, usize::try_from(it % 3).unwrap()))
+        .collect();
+    let mut schedule = Schedule::new(Policy::Sessions, [1; 4], seed);
+    let (mut begun, mut joined) = (0_u64, 0_u64);
+    for second in 0..minutes * 60 {
+        let now = Duration::from_secs(second);
+        while ends.front().is_some_and(|(end, _)| *end <= second) {
+            let (_, member) = ends.pop_front().expect("there is one");
+            members.sessions[member] -= 1;
+        }
+        for _ in 0..8 + u64::from(second % 3 > 0) {
+            let picked = schedule.pick(&members, &[], now).expect("all are up");
+            // Requests of sessions that are kept change nothing.
+            schedule.note(&members, 0);
+            members.sessions[picked] += 1;
+            ends.push_back((second + 1800, picked));
+            if (1..61).contains(&second) {
+                begun += 1;
+                joined += u64::from(picked == 3);
+            }
+        }
+        check(&schedule);
+    }
+    (members.sessions, joined as f64 / begun as f64)
+}
+
+#[test]
+fn one_that_joins_gets_half_of_the_new_sessions_until_it_is_level() {
+    for seed in 0..3 {
+        let (_, first_minute) = sessions_after(2, seed);
+        assert!((0.42..0.50).contains(&first_minute), "{first_minute}");
+        let (levelled, _) = sessions_after(43, seed);
+        let mean = levelled.iter().sum::<u64>() / 4;
+        let level = |own: &u64| own.abs_diff(mean) * 100 <= 5 * mean;
+        assert!(levelled.iter().all(level), "{levelled:?}");
+    }
+}
+
+#[test]
+fn who_moved_more_bytes_gets_fewer_requests_and_the_past_is_forgotten() {
+    let mut members = Now::all_up(2);
+    let mut schedule = Schedule::new(Policy::Traffic, [1, 1], 5);
+    // Responses of the first are nine times as long.
+    let mut counted = [0_u64; 2];
+    for second in 1..600 {
+        for _ in 0..20 {
+            let now = Duration::from_secs(second);
+            let picked = schedule.pick(&members, &[], now).expect("both are up");
+            members.traffic[picked] += [9000, 1000][picked];
+            counted[picked] += u64::from(second > 300);
+        }
+        check(&schedule);
+    }
+    // With a third of the requests it moves three times the bytes: two thirds of its weight, and
+    // twice that of the other, which is the most that is given.
+    let ratio = counted[1] as f64 / counted[0] as f64;
+    assert!((2.9..3.1).contains(&ratio), "{counted:?}");
+    // Responses are equal now, and after some minutes so are the requests.
+    let mut counted = [0_u64; 2];
+    for second in 600..1800 {
+        for _ in 0..20 {
+            let now = Duration::from_secs(second);
+            let picked = schedule.pick(&members, &[], now).expect("both are up");
+            members.traffic[picked] += 1000;
+            counted[picked] += u64::from(second > 1500);
+        }
+    }
+    assert!(
+        counted[0].abs_diff(counted[1]) * 20 < counted[1],
+        "{counted:?}"
+    );
+}
+
+#[test]
+fn what_one_that_is_out_has_concerns_nobody() {
+    let mut members = Now::all_up(3);
+    members.sessions = vec![100, 100, 10_000];
+    members.share[2] = 0;
+    let mut schedule = Schedule::new(Policy::Sessions, [1, 1, 1], 5);
+    let later = Duration::from_secs(2);
+    assert!(schedule.pick(&members, &[], later).is_some());
+    let factors =
+        |schedule: &Schedule| -> Vec<u32> { schedule.members.iter().map(|it| it.factor).collect() };
+    assert_eq!(factors(&schedule)[..2], [level::ONE; 2]);
+    members.share[2] = 100;
+    assert!(schedule.pick(&members, &[], 2 * later).is_some());
+    assert_eq!(factors(&schedule), [2 * level::ONE, 2 * level::ONE, 128]);
+}
+
 proptest! {
     /// Each member gets its weight of the picks, within 1 % of the weight or a single pick.
     #[test]
@@ -315,16 +431,17 @@ proptest! {
             1..60,
         ),
         count in 1usize..40,
-        least in any::<bool>(),
+        policy in prop::sample::select(POLICIES.to_vec()),
         seed in any::<u64>(),
     ) {
-        let policy = if least { Policy::LeastInFlight } else { Policy::RoundRobin };
         let mut schedule = Schedule::new(policy, (0..count as u32).map(|it| it % 7), seed);
         let mut now = START;
         for (states, passed, tried) in rounds {
             let members = Now {
                 share: states.iter().map(|(share, _)| [0, 10, 55, 100][usize::from(*share)]).collect(),
                 in_flight: states.iter().map(|(_, in_flight)| *in_flight).collect(),
+                sessions: vec![3; 40],
+                traffic: vec![5; 40],
             };
             now += Duration::from_millis(passed);
             let may = |member: usize| members.share[member] > 0 && member != tried;

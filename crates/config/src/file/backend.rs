@@ -7,7 +7,7 @@ use std::time::Duration;
 use catamaran_front::config::{Address, BackendConfig, PacketSize, Protocol, Secret};
 use toml::de::DeTable;
 
-use super::upstream::{POLICY, RETRIES, UNWELL_MAX};
+use super::upstream::{HASH_BY, POLICY, RETRIES, UNWELL_MAX};
 use super::{Backend, Surroundings};
 use crate::key::{Described, Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
@@ -254,6 +254,7 @@ pub(crate) static SECTION: Section = Section {
 /// The keys of an upstream: its own, and those it may set for its backends.
 pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &POLICY,
+    &HASH_BY,
     &RETRIES,
     &UNWELL_MAX,
     &CONNECTIONS_MAX,

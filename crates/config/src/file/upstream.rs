@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use catamaran_front::config::{Address, BackendConfig, Policy, Protocol, UpstreamConfig};
+use catamaran_front::config::{Address, BackendConfig, HashBy, Policy, Protocol, UpstreamConfig};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -11,8 +11,8 @@ use super::{Backend, Surroundings, backend};
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table, tables};
-use crate::value::text::parse_name;
-use crate::value::{Choices, Counts, OrOff, Percents};
+use crate::value::text::{TextError, parse_hash_by, parse_name};
+use crate::value::{Choices, Counts, OrOff, Parsed, Percents};
 
 /// An upstream, placed by its header. It is there even when its backends are at fault, so that the
 /// routes that lead to it are not blamed as well.
@@ -21,6 +21,7 @@ pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) place: Range<usize>,
     pub(crate) policy: Policy,
+    pub(crate) hash_by: HashBy,
     pub(crate) retries: u32,
     pub(crate) unwell_max: u8,
     pub(crate) sticky: Sticky,
@@ -63,6 +64,8 @@ fn one(
     let mut table = Table::new(&SECTION, place.clone(), entries).except(&["backend", "sticky"]);
     let mut settings = UpstreamConfig::new(name, Vec::new());
     table.set(&POLICY, &mut settings.policy);
+    table.set(&HASH_BY, &mut settings.hash_by);
+    hashing(&mut table, settings.policy);
     table.set(&RETRIES, &mut settings.retries);
     if let Some(unwell_max) = table.take(&UNWELL_MAX) {
         settings.unwell_max = unwell_max.unwrap_or(100);
@@ -96,10 +99,28 @@ fn one(
         name: name.to_owned(),
         place,
         policy: settings.policy,
+        hash_by: settings.hash_by,
         retries: settings.retries,
         unwell_max: settings.unwell_max,
         sticky: sticky.unwrap_or_default(),
         backends,
+    }
+}
+
+/// `hash` and `hash_by` need each other.
+fn hashing(table: &mut Table<'_>, policy: Policy) {
+    let hashes = policy == Policy::Hash;
+    if hashes && !table.has(&HASH_BY) {
+        let message = "the policy `hash` needs `hash_by`: what of a request leads to its backend";
+        let place = table.place_of(&POLICY);
+        table.push(Finding::fault(message, place).hint("write hash_by = \"address\""));
+    }
+    // A policy at fault may have been meant to be this one.
+    if !hashes && table.has(&HASH_BY) && table.is_good() {
+        let message = "`hash_by` has no effect without policy = \"hash\"";
+        let place = table.place_of(&HASH_BY);
+        let hint = "write policy = \"hash\", or remove it";
+        table.push(Finding::fault(message, place).hint(hint));
     }
 }
 
@@ -109,7 +130,14 @@ pub(crate) static SECTION: Section = Section {
             `url`, `name`, `weight` and what places it among the others) may stand here too; they hold for every backend of the group \
             that does not say otherwise.",
     keys: backend::UPSTREAM_KEYS,
-    later: &[("health", PROBE_ADVICE), ("probe", PROBE_ADVICE)],
+    later: &[
+        (
+            "hash_load_max",
+            "remove it; `weight` limits a backend's keys",
+        ),
+        ("health", PROBE_ADVICE),
+        ("probe", PROBE_ADVICE),
+    ],
 };
 
 const PROBE_ADVICE: &str = "backends are judged by the requests they fail; remove it";
@@ -119,15 +147,43 @@ pub(super) static POLICY: Key<Choices<Policy>> = Key {
     values: Choices(&[
         ("round-robin", Policy::RoundRobin),
         ("least-in-flight", Policy::LeastInFlight),
+        ("traffic", Policy::Traffic),
+        ("hash", Policy::Hash),
     ]),
     doc: Doc {
         preset: Preset::Value("\"round-robin\""),
         sample: "\"least-in-flight\"",
-        effect: "How a backend is picked: in turn by weight, or the one with the fewest exchanges in \
-                 flight per weight; among more than 32, the better of two random ones.",
+        effect: "How a backend is picked for a request that no session leads to one. `round-robin`: in \
+                 turn by weight; requests of sessions count. `least-in-flight`: the one with the \
+                 fewest exchanges in flight per weight; among more than 32, the better of two random \
+                 ones. `traffic`: in turn by weights that are corrected each second, by a factor from \
+                 0.5 to 2, towards equal bytes per weight over the last minutes. `hash`: by \
+                 `hash_by`, the same value to the same backend, on every front with these backends; \
+                 when one is out only its own values move.",
         extremes: "In turn suits equal backends and equal requests. The fewest in flight suits \
-                   requests of very different cost; a backend that fails fast attracts load.",
-        elsewhere: "nginx `least_conn`; httpd `lbmethod`; mod_jk `method`",
+                   requests of very different cost; a backend that fails fast attracts load. By hash, \
+                   a single value with much load stays with one backend.",
+        elsewhere: "nginx `least_conn`, `ip_hash`, `hash ... consistent`; HAProxy `balance`; httpd \
+                    `lbmethod`; mod_jk `method` (`R`, `B`, `T`)",
+    },
+};
+
+pub(super) static HASH_BY: Key<Parsed<HashBy, TextError>> = Key {
+    name: "hash_by",
+    values: Parsed {
+        what: "\"address\", \"path\", \"cookie:NAME\", \"header:NAME\" or \"query:NAME\"",
+        parse: parse_hash_by,
+    },
+    doc: Doc {
+        preset: Preset::Unset("required with `policy = \"hash\"`, a fault with any other policy"),
+        sample: "\"header:X-Tenant\"",
+        effect: "What of a request leads to its backend: the client's address (that of \
+                 `trusted_proxies`' client), the path without parameters and query, or the first \
+                 cookie, header field or parameter of the query of that name. A request without it \
+                 takes the turn of round robin.",
+        extremes: "By address, all clients behind one NAT share a backend. By path, the busiest page \
+                   loads one backend.",
+        elsewhere: "nginx `ip_hash`, `hash`; HAProxy `balance source`, `uri`, `hdr()`, `url_param`",
     },
 };
 

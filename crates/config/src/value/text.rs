@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use catamaran_front::config::AccessLogTarget;
+use catamaran_front::config::{AccessLogTarget, HashBy};
+use http::HeaderName;
 use ipnet::IpNet;
 
 /// Why a text cannot be used where it stands.
@@ -35,6 +36,9 @@ pub(crate) enum TextError {
     /// Not a separator.
     #[error("must be one printable ASCII character other than a space and any of `\"%,/;=\\`")]
     Separator,
+    /// Not a part of a request.
+    #[error("must be \"address\", \"path\", \"cookie:NAME\", \"header:NAME\" or \"query:NAME\"")]
+    HashBy,
     /// Not the path of a cookie.
     #[error(
         "must begin with `/` and be at most {COOKIE_PATH_MAX} printable ASCII characters without `;`"
@@ -81,6 +85,27 @@ pub(crate) fn parse_secret(text: &str) -> Result<String, TextError> {
         |byte| !byte.is_ascii_control(),
         TextError::Secret,
     )
+}
+
+/// What of a request is hashed.
+pub(crate) fn parse_hash_by(text: &str) -> Result<HashBy, TextError> {
+    let by = match text.split_once(':') {
+        None if text == "address" => Some(HashBy::Address),
+        None if text == "path" => Some(HashBy::Path),
+        Some(("cookie", name)) => parse_token(name).ok().map(HashBy::Cookie),
+        Some(("header", name)) => {
+            let name = parse_token(name).ok();
+            name.and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok())
+                .map(HashBy::Header)
+        }
+        Some(("query", name)) => {
+            let plain = |byte: u8| byte.is_ascii_graphic() && !b"&=#+".contains(&byte);
+            let name = check(name, NAME_MAX, plain, TextError::HashBy);
+            name.ok().map(HashBy::Query)
+        }
+        _ => None,
+    };
+    by.ok_or(TextError::HashBy)
 }
 
 /// What parts a session id from its route.

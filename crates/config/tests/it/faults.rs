@@ -57,6 +57,7 @@ golden!(
     line_ends,
     listen,
     odd_text,
+    policy,
     route,
     shapes,
     sticky,

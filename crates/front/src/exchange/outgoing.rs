@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-use catamaran_message::{Authority, BodyLength, Request, RequestHead};
-use catamaran_upstream::{ClientFacts, Lease, RequestError};
+use catamaran_message::{Authority, BodyLength, RequestHead};
+use catamaran_upstream::{self as upstream, ClientFacts, Lease, RequestError};
 use http::header::HOST;
 use http::{HeaderValue, Method, StatusCode, Version};
 
@@ -15,7 +15,7 @@ use crate::exchange::header;
 use crate::exchange::scene::PeerFacts;
 use crate::site::path::NormalPath;
 use crate::site::sticky::Own;
-use crate::site::{Site, Upstream};
+use crate::site::{Facts, Site, Upstream};
 use crate::worker::Worker;
 use crate::worker::counters::{Culprit, Reason};
 
@@ -86,8 +86,13 @@ impl Outgoing {
     }
 
     /// What the choice of a backend looks at.
-    pub(super) fn session(&self) -> (&RequestHead, Own) {
-        (&self.head, self.own)
+    pub(super) fn facts(&self) -> Facts<'_> {
+        Facts {
+            head: &self.head,
+            path: &self.path,
+            client: self.identity.ip,
+            own: self.own,
+        }
     }
 
     pub(super) fn method(&self) -> &Method {
@@ -113,29 +118,29 @@ impl Outgoing {
         backend: &BackendConfig,
         jvm_route: Option<&str>,
     ) -> Result<(), RequestError> {
-        let request = Request {
+        let request = upstream::Request {
             method: &self.head.method,
             path: &self.path.forward,
             query: self.head.target.query.as_deref(),
-            host: self.host.as_bytes(),
-            headers: &self.head.headers,
-            body: self.head.body,
-        };
-        let client = ClientFacts {
             protocol: if self.head.version == Version::HTTP_10 {
                 "HTTP/1.0"
             } else {
                 "HTTP/1.1"
             },
-            remote_ip: self.identity.ip,
-            remote_port: self.identity.port,
-            local_ip: self.local.ip(),
-            server_name: &self.server_name(),
-            server_port: self.server_port(),
-            secure: self.identity.secure,
+            host: self.host.as_bytes(),
+            headers: &self.head.headers,
+            body: self.head.body,
             jvm_route,
+            client: ClientFacts {
+                remote_ip: self.identity.ip,
+                remote_port: self.identity.port,
+                local_ip: self.local.ip(),
+                server_name: &self.server_name(),
+                server_port: self.server_port(),
+                secure: self.identity.secure,
+            },
         };
-        lease.send_request(&request, &client, backend)
+        lease.send_request(&request, backend)
     }
 
     /// The server's name as the client sees it.

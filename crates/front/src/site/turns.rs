@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use catamaran_balance::{Members, Schedule};
+use catamaran_balance::hash::{Key, Maglev};
+use catamaran_balance::{Members, Policy, Schedule};
 use catamaran_upstream::PerWorker;
 use tokio::time::Instant;
 
@@ -15,6 +16,8 @@ pub(super) struct Turns {
     tiers: Box<[Box<[usize]>]>,
     /// Each member's tier, and its place there.
     places: Box<[(usize, usize)]>,
+    /// Under the policy `hash`, each tier's table of keys.
+    tables: Option<Box<[Maglev]>>,
     /// For each worker a schedule for each tier. The mutex is never contended: a worker is one
     /// thread.
     workers: PerWorker<Mutex<Box<[Schedule]>>>,
@@ -39,11 +42,17 @@ impl Turns {
             let weights = tier.iter().map(|&member| backends[member].weight);
             Schedule::new(config.policy, weights, fastrand::u64(..))
         };
+        let table = |tier: &Vec<usize>| {
+            let members = tier.iter().map(|&member| &backends[member]);
+            Maglev::new(members.map(|it| (it.name.as_str(), it.weight)))
+        };
+        let hashes = config.policy == Policy::Hash;
         let schedules = |_| Mutex::new(tiers.iter().map(schedule).collect());
         Self {
             workers: PerWorker::new(workers, schedules),
             tiers: tiers.iter().map(|tier| tier.as_slice().into()).collect(),
             places: places.into(),
+            tables: hashes.then(|| tiers.iter().map(table).collect()),
             built: Instant::now(),
         }
     }
@@ -54,13 +63,19 @@ impl Turns {
         &self,
         worker: usize,
         members: &[Member],
-        tried: &[usize],
+        (tried, key): (&[usize], Option<Key>),
         now: Instant,
     ) -> Option<usize> {
         let now = now.saturating_duration_since(self.built);
-        self.first(worker, members, tried, |schedule, asked, tried, _| {
-            schedule.pick(asked, tried, now)
-        })
+        self.first(
+            worker,
+            members,
+            tried,
+            |schedule, asked, tried, tier| match self.table(key, tier) {
+                Some((key, table)) => table.pick(key, |place| share(asked, place, tried)),
+                None => schedule.pick(asked, tried, now),
+            },
+        )
     }
 
     /// Picks likewise, but among these members only.
@@ -69,11 +84,23 @@ impl Turns {
         worker: usize,
         members: &[Member],
         among: &[usize],
-        tried: &[usize],
+        (tried, key): (&[usize], Option<Key>),
     ) -> Option<usize> {
         self.first(worker, members, tried, |schedule, asked, tried, tier| {
-            schedule.pick_among(asked, &self.locals(among, tier), tried)
+            let among = self.locals(among, tier);
+            match self.table(key, tier) {
+                Some((key, table)) => table.pick(key, |place| match among.contains(&place) {
+                    true => share(asked, place, tried),
+                    false => 0,
+                }),
+                None => schedule.pick_among(asked, &among, tried),
+            }
         })
+    }
+
+    /// The table that a key is to be looked up in.
+    fn table(&self, key: Option<Key>, tier: usize) -> Option<(Key, &Maglev)> {
+        Some((key?, &self.tables.as_ref()?[tier]))
     }
 
     /// Counts a request that a member got by its session.
@@ -146,5 +173,21 @@ impl Members for Asked<'_> {
 
     fn in_flight(&self, place: usize) -> usize {
         self.members[self.tier[place]].backend.in_flight()
+    }
+
+    fn sessions(&self, _: usize) -> u64 {
+        0
+    }
+
+    fn traffic(&self, place: usize) -> u64 {
+        self.members[self.tier[place]].backend.traffic()
+    }
+}
+
+/// The share of one that was not tried yet.
+fn share(asked: &Asked<'_>, place: usize, tried: &[usize]) -> u8 {
+    match tried.contains(&place) {
+        true => 0,
+        false => asked.share(place),
     }
 }

@@ -12,6 +12,7 @@ mod handover;
 mod health;
 mod leaving;
 mod limits;
+mod policies;
 mod reload;
 mod retry;
 mod settings;
@@ -41,6 +42,7 @@ fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
         upstreams: vec![UpstreamConfig {
             name: "app".to_owned(),
             policy: catamaran_front::config::Policy::default(),
+            hash_by: catamaran_front::config::HashBy::Address,
             backends,
             retries: 2,
             unwell_max: 50,

@@ -7,10 +7,10 @@ fn ajp13() -> Play {
 }
 
 /// What a front sends, written by the client role of the codec.
-fn encode(request: &ajp::Request<'_>, facts: &ajp::Facts<'_>) -> Vec<u8> {
+fn encode(request: &ajp::Request<'_>) -> Vec<u8> {
     let mut out = BytesMut::new();
     ajp::Client::new(ajp::ClientConfig::default())
-        .send_request(request, facts, &mut out)
+        .send_request(request, &mut out)
         .expect("the request fits a packet");
     out.to_vec()
 }
@@ -18,24 +18,20 @@ fn encode(request: &ajp::Request<'_>, facts: &ajp::Facts<'_>) -> Vec<u8> {
 fn plain<'a>(method: &'a Method, path: &'a str, headers: &'a HeaderMap) -> ajp::Request<'a> {
     ajp::Request {
         method,
+        protocol: "HTTP/1.1",
         path: path.as_bytes(),
         query: None,
-        host: b"a.example",
+        remote_addr: b"192.0.2.7",
+        remote_host: None,
+        server_name: b"a.example",
+        server_port: 443,
+        is_ssl: true,
         headers,
         body: NO_BODY,
+        announce_chunked: false,
+        attributes: &[],
     }
 }
-
-const FACTS: ajp::Facts<'_> = ajp::Facts {
-    protocol: "HTTP/1.1",
-    remote_addr: b"192.0.2.7",
-    remote_host: None,
-    server_name: b"a.example",
-    server_port: 443,
-    is_ssl: true,
-    announce_chunked: false,
-    attributes: &[],
-};
 
 pub(super) fn request(
     method: &Method,
@@ -43,20 +39,15 @@ pub(super) fn request(
     body: BodyLength,
     attributes: &[ajp::Attribute<'_>],
 ) -> Vec<u8> {
-    let headers = HeaderMap::new();
-    let request = ajp::Request {
+    encode(&ajp::Request {
         body,
-        ..plain(method, path, &headers)
-    };
-    let facts = ajp::Facts {
         attributes,
-        ..FACTS
-    };
-    encode(&request, &facts)
+        ..plain(method, path, &HeaderMap::new())
+    })
 }
 
 fn request_with(headers: &HeaderMap, path: &str) -> Vec<u8> {
-    encode(&plain(&Method::GET, path, headers), &FACTS)
+    encode(&plain(&Method::GET, path, headers))
 }
 
 pub(super) fn get(path: &str) -> Vec<u8> {

@@ -1,0 +1,170 @@
+//! Consistent hashing: the same key leads to the same member, on every front.
+//!
+//! The table is that of Maglev (Eisenbud et al., NSDI 2016, section 3.4), with weights: each member
+//! fills slots in an order of its own, which its name decides, and in proportion to its weight. It
+//! is built once per configuration and shared by all workers; a lookup reads one slot. A member that
+//! may not be picked keeps its slots: its keys are spread over the others by hashing them again, and
+//! no other key moves.
+
+use std::hash::Hasher as _;
+
+use siphasher::sip::SipHasher13;
+
+use crate::health::SHARE_FULL;
+
+/// The slots of an upstream's members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Maglev {
+    slots: Box<[u32]>,
+    count: usize,
+}
+
+/// What a request is placed by, hashed. Equal bytes give equal keys, on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(u64);
+
+impl Key {
+    /// The key of these bytes.
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(hash(bytes, KEY_SEED))
+    }
+
+    /// Another key made of this one.
+    fn salted(self, salt: u64) -> u64 {
+        // The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+        let mut mixed = self.0 ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+impl Maglev {
+    /// A table for members of these names and weights; a weight of 0 is treated as 1. It costs
+    /// milliseconds, so it is not to be built where requests are served.
+    #[must_use]
+    pub fn new<'a>(members: impl IntoIterator<Item = (&'a str, u32)>) -> Self {
+        let members: Vec<(&str, u32)> = members.into_iter().collect();
+        if members.is_empty() {
+            let slots = Box::default();
+            return Self { slots, count: 0 };
+        }
+        let size = slots_of(members.len());
+        let count = members.len();
+        let mut claims: Vec<Claim> = members.iter().map(|it| Claim::new(*it, size)).collect();
+        let heaviest = claims.iter().map(|claim| claim.weight).max().unwrap_or(1);
+        let mut slots = vec![FREE; usize::try_from(size).unwrap_or(usize::MAX)];
+        let mut left = slots.len();
+        while left > 0 {
+            for (member, claim) in (0_u32..).zip(&mut claims) {
+                // The heaviest gets a slot in each round, the others as often as they weigh.
+                claim.due += claim.weight;
+                if claim.due < heaviest || left == 0 {
+                    continue;
+                }
+                claim.due -= heaviest;
+                claim.take(&mut slots, member, size);
+                left -= 1;
+            }
+        }
+        let slots = slots.into();
+        Self { slots, count }
+    }
+
+    /// The member of a key. `share` is how much of its weight a member gets, in percent; 0 if it may
+    /// not be picked. A member that ramps up gets so many percent of its own keys. `None` if there is
+    /// nobody who may be picked.
+    pub fn pick(&self, key: Key, share: impl Fn(usize) -> u8) -> Option<usize> {
+        let takes = |member: usize, salt: u64| {
+            let share = share(member);
+            share >= SHARE_FULL || (key.salted(!salt) % u64::from(SHARE_FULL)) < u64::from(share)
+        };
+        let size = u64::try_from(self.slots.len()).ok().filter(|it| *it > 0)?;
+        for salt in 0..=REHASHES {
+            let slot = usize::try_from(key.salted(salt) % size).unwrap_or_default();
+            let member = usize::try_from(self.slots[slot]).unwrap_or_default();
+            if takes(member, salt) {
+                return Some(member);
+            }
+        }
+        // Few are left: whoever may be picked is found by looking at all, from a place of the key's.
+        let count = u64::try_from(self.count).unwrap_or(u64::MAX);
+        let first = usize::try_from(key.salted(SCAN_SALT) % count).unwrap_or_default();
+        let all = (first..self.count).chain(0..first);
+        all.into_iter().find(|&member| share(member) > 0)
+    }
+}
+
+/// The slots that a member wants, in its order.
+struct Claim {
+    next: u64,
+    skip: u64,
+    weight: u64,
+    /// How much of the heaviest member's weight it has saved up since its last slot.
+    due: u64,
+}
+
+impl Claim {
+    fn new((name, weight): (&str, u32), size: u64) -> Self {
+        Self {
+            next: hash(name.as_bytes(), OFFSET_SEED) % size,
+            skip: hash(name.as_bytes(), SKIP_SEED) % (size - 1) + 1,
+            weight: u64::from(weight.max(1)),
+            due: 0,
+        }
+    }
+
+    /// Takes the first slot in its order that is free. There is one.
+    fn take(&mut self, slots: &mut [u32], member: u32, size: u64) {
+        loop {
+            let slot = usize::try_from(self.next).unwrap_or_default();
+            self.next = (self.next + self.skip) % size;
+            if slots[slot] == FREE {
+                slots[slot] = member;
+                return;
+            }
+        }
+    }
+}
+
+/// A table of so many slots gives each of so many members its weight within 1 %, up to 6,553.
+fn slots_of(members: usize) -> u64 {
+    let wanted = u64::try_from(members)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(100);
+    if wanted <= SLOTS_FEW {
+        SLOTS_FEW
+    } else {
+        SLOTS_MANY
+    }
+}
+
+fn hash(bytes: &[u8], seed: u64) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(seed, 0);
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// A slot that nobody has yet; an upstream has fewer members.
+const FREE: u32 = u32::MAX;
+
+/// Slots for up to 655 members: a prime, so that every order meets every slot.
+const SLOTS_FEW: u64 = 65_537;
+
+/// Slots for more members: a prime.
+const SLOTS_MANY: u64 = 655_373;
+
+/// How often a key whose member may not be picked is hashed again.
+const REHASHES: u64 = 8;
+
+/// Where the look at all members begins.
+const SCAN_SALT: u64 = REHASHES + 1;
+
+// All fronts have to agree: these never change.
+const OFFSET_SEED: u64 = 1;
+const SKIP_SEED: u64 = 2;
+const KEY_SEED: u64 = 3;
+
+#[cfg(test)]
+mod tests;

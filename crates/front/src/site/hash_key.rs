@@ -1,0 +1,58 @@
+//! What a request is placed by under the policy `hash`: one part of it, hashed.
+
+use std::net::IpAddr;
+
+use catamaran_balance::affinity::values;
+use catamaran_balance::hash::Key;
+use http::header::COOKIE;
+
+use crate::config::HashBy;
+use crate::site::Facts;
+
+/// The key of a request; `None` if it does not have the part in question.
+pub(super) fn key(by: &HashBy, facts: &Facts<'_>) -> Option<Key> {
+    let headers = &facts.head.headers;
+    match by {
+        HashBy::Address => Some(match facts.client.to_canonical() {
+            IpAddr::V4(address) => Key::new(&address.octets()),
+            IpAddr::V6(address) => Key::new(&address.octets()),
+        }),
+        HashBy::Path => Some(Key::new(facts.path.route())),
+        HashBy::Cookie(name) => {
+            let fields = headers.get_all(COOKIE).iter();
+            let name = std::slice::from_ref(name);
+            let mut values = fields.flat_map(|field| values::cookies(field.as_bytes(), name));
+            values.next().map(Key::new)
+        }
+        HashBy::Header(name) => {
+            let value = headers.get(name)?.as_bytes();
+            (!value.is_empty()).then(|| Key::new(value))
+        }
+        HashBy::Query(name) => {
+            let query = facts.head.target.query.as_deref()?;
+            parameter(query, name.as_bytes()).map(Key::new)
+        }
+    }
+}
+
+/// The first value of a parameter of the query, as received; `None` if it is empty or not there.
+fn parameter<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let pieces = query.split(|&byte| byte == b'&');
+    let mut values = pieces.filter_map(|piece| piece.strip_prefix(name)?.strip_prefix(b"="));
+    values.next().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_found_by_their_whole_name() {
+        let of = |query: &'static str| parameter(query.as_bytes(), b"user");
+        assert_eq!(of("user=7"), Some(&b"7"[..]));
+        assert_eq!(of("a=1&user=x%20y&user=z"), Some(&b"x%20y"[..]));
+        for absent in ["", "user", "user=", "users=7", "auser=7", "x=user=7"] {
+            assert_eq!(of(absent), None, "{absent}");
+        }
+    }
+}
