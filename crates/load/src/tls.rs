@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 pub(crate) use facts::openssl_name;
 use rustls::client::Resumption;
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
@@ -36,7 +37,11 @@ impl TlsTarget {
     /// # Errors
     /// What in the options cannot be, in words.
     pub(crate) fn new(options: &Tls, transport: &Transport) -> Result<Self, String> {
-        let mut provider = ring::default_provider();
+        let mut provider = CryptoProvider {
+            // Those that OpenSSL 3.0 prefers: each handshake costs the server what ab's costs it.
+            kx_groups: vec![X25519, SECP256R1, SECP384R1],
+            ..aws_lc_rs::default_provider()
+        };
         restrict(&mut provider, &options.ciphers)?;
         let versions: Vec<_> = options.versions.iter().map(version).collect();
         let provider = Arc::new(provider);

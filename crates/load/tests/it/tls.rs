@@ -9,7 +9,7 @@ use catamaran_load::plan::{Plan, PlanFault, Tls, TlsVersion, Verify};
 use catamaran_load::report::FailureKind;
 use catamaran_load::start;
 use catamaran_testkit::{Address, Peer, Script};
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -26,7 +26,7 @@ fn serve() -> SocketAddr {
     let address = listener.local_addr().unwrap();
     let chain = vec![CertificateDer::from_pem_slice(LEAF).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(LEAF_KEY).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()

@@ -1,0 +1,145 @@
+//! What a handshake agreed on, in the words of OpenSSL, which containers and mod_jk use.
+
+use std::fmt::Write;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::CertificateDer;
+use rustls::{CipherSuite, CommonState, HandshakeKind, ProtocolVersion};
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// TLS 1.2 (RFC 5246).
+    Tls12,
+    /// TLS 1.3 (RFC 8446).
+    Tls13,
+}
+
+impl Version {
+    /// Its name as OpenSSL writes it: `TLSv1.3`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tls12 => "TLSv1.2",
+            Self::Tls13 => "TLSv1.3",
+        }
+    }
+}
+
+/// What was agreed on, and who the client is if it showed a certificate that was verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The version.
+    pub version: Version,
+    /// The cipher suite as OpenSSL names it.
+    pub cipher: &'static str,
+    /// Bits of the symmetric key: 128 or 256.
+    pub key_bits: u16,
+    /// The group of the key exchange; empty if a session of TLS 1.2 was resumed.
+    pub group: String,
+    /// The server's name that the client asked for, in lower case.
+    pub sni: Option<Box<str>>,
+    /// The protocol chosen by ALPN.
+    pub alpn: Option<Box<str>>,
+    /// Whether a session was resumed.
+    pub resumed: bool,
+    /// The client's certificate and its chain as PEM, the leaf first. Empty without one.
+    pub client_chain: Vec<String>,
+    /// SHA-256 of the client's certificate, in lower-case hexadecimal.
+    pub client_sha256: Option<String>,
+}
+
+impl Facts {
+    pub(crate) fn of(state: &CommonState, sni: Option<Box<str>>) -> Self {
+        let suite = state.negotiated_cipher_suite().map(|suite| suite.suite());
+        let (cipher, key_bits) = suite.map_or(("", 0), cipher);
+        let chain = state.peer_certificates().unwrap_or_default();
+        let group = state.negotiated_key_exchange_group();
+        let alpn = state.alpn_protocol().map(String::from_utf8_lossy);
+        Self {
+            version: match state.protocol_version() {
+                Some(ProtocolVersion::TLSv1_3) => Version::Tls13,
+                _ => Version::Tls12,
+            },
+            cipher,
+            key_bits,
+            group: group.map_or_else(String::new, |group| format!("{:?}", group.name())),
+            sni,
+            alpn: alpn.map(|name| name.into()),
+            resumed: state.handshake_kind() == Some(HandshakeKind::Resumed),
+            client_chain: chain.iter().map(pem).collect(),
+            client_sha256: chain.first().map(|leaf| fingerprint(leaf)),
+        }
+    }
+}
+
+/// OpenSSL's name of a suite, and the bits of its key.
+fn cipher(suite: CipherSuite) -> (&'static str, u16) {
+    match suite {
+        CipherSuite::TLS13_AES_128_GCM_SHA256 => ("TLS_AES_128_GCM_SHA256", 128),
+        CipherSuite::TLS13_AES_256_GCM_SHA384 => ("TLS_AES_256_GCM_SHA384", 256),
+        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => ("TLS_CHACHA20_POLY1305_SHA256", 256),
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 => {
+            ("ECDHE-ECDSA-AES128-GCM-SHA256", 128)
+        }
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 => {
+            ("ECDHE-ECDSA-AES256-GCM-SHA384", 256)
+        }
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 => {
+            ("ECDHE-ECDSA-CHACHA20-POLY1305", 256)
+        }
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 => ("ECDHE-RSA-AES128-GCM-SHA256", 128),
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 => ("ECDHE-RSA-AES256-GCM-SHA384", 256),
+        CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => {
+            ("ECDHE-RSA-CHACHA20-POLY1305", 256)
+        }
+        // The provider has no others.
+        _ => ("unknown", 0),
+    }
+}
+
+/// SHA-256 of a certificate's DER, in lower-case hexadecimal.
+#[must_use]
+pub fn fingerprint(der: &[u8]) -> String {
+    let mut text = String::with_capacity(64);
+    for byte in digest(&SHA256, der).as_ref() {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// A certificate as PEM (RFC 7468), lines of 64 characters.
+fn pem(certificate: &CertificateDer<'_>) -> String {
+    let encoded = STANDARD.encode(certificate);
+    let mut text = String::with_capacity(encoded.len() * 65 / 64 + 60);
+    text.push_str("-----BEGIN CERTIFICATE-----\n");
+    let mut rest = encoded.as_str();
+    while !rest.is_empty() {
+        let (line, more) = rest.split_at(rest.len().min(64));
+        text.push_str(line);
+        text.push('\n');
+        rest = more;
+    }
+    text.push_str("-----END CERTIFICATE-----\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_suite_of_the_provider_has_its_openssl_name() {
+        for suite in &crate::provider().cipher_suites {
+            let (name, bits) = cipher(suite.suite());
+            assert_ne!(name, "unknown", "{suite:?}");
+            assert_eq!(
+                name.contains("AES128") || name.contains("AES_128"),
+                bits == 128
+            );
+        }
+    }
+}

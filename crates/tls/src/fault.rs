@@ -1,0 +1,52 @@
+//! What is wrong with the files of a profile, in words, and which file it is about.
+
+use std::path::PathBuf;
+
+/// A PEM file, read by the caller.
+#[derive(Clone, Debug)]
+pub struct PemFile {
+    /// Its path, for messages.
+    pub path: PathBuf,
+    /// Its contents.
+    pub bytes: Vec<u8>,
+    /// Whether every user of the machine may read it.
+    pub is_public: bool,
+}
+
+/// Which setting of a profile something is about. Certificates are counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The `chain` of a certificate.
+    Chain(usize),
+    /// The `key` of a certificate.
+    Key(usize),
+    /// The `default` of a certificate.
+    Default(usize),
+    /// `client_ca`.
+    ClientCa,
+    /// `client_crl`.
+    ClientCrl,
+    /// The profile as a whole.
+    Profile,
+}
+
+/// A fault of a file, or a warning about one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What it is about.
+    pub part: Part,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+impl Fault {
+    pub(crate) fn new(part: Part, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            part,
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! A certificate with its key, read from PEM and checked.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{CertifiedKey, SigningKey};
+use rustls::{Error, InconsistentKeys, SignatureAlgorithm};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer;
+use x509_parser::public_key::PublicKey;
+
+use crate::facts::fingerprint;
+use crate::fault::{Fault, Part, PemFile};
+
+/// A certificate with its chain and key, fit to be served.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    pub(crate) certified: Arc<CertifiedKey>,
+    /// What the certificate says.
+    pub facts: CertificateFacts,
+}
+
+/// What a certificate says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// DNS names in lower case, wildcards as they stand (`*.example.org`), and addresses.
+    pub names: Vec<String>,
+    /// The distinguished name of who issued it.
+    pub issuer: String,
+    /// The last moment at which it is valid.
+    pub not_after: SystemTime,
+    /// The SHA-256 of its DER, in lower-case hexadecimal.
+    pub sha256: String,
+    /// `"RSA"`, `"ECDSA"` or `"Ed25519"`.
+    pub key_type: &'static str,
+}
+
+/// Reads a certificate and its key. Warnings are added to `warnings`; `now` is what expiry is
+/// compared with.
+///
+/// # Errors
+/// Every fault that was found.
+pub(crate) fn read(
+    index: usize,
+    (chain, key): (&PemFile, &PemFile),
+    provider: &CryptoProvider,
+    now: SystemTime,
+    warnings: &mut Vec<Fault>,
+) -> Result<Identity, Vec<Fault>> {
+    let (chain_part, key_part) = (Part::Chain(index), Part::Key(index));
+    let mut faults = Vec::new();
+    let certificates = certificates(chain, chain_part).map_err(|fault| faults.push(fault));
+    let signing = signing_key(key, key_part, provider).map_err(|fault| faults.push(fault));
+    if key.is_public {
+        let message = format!("every user may read the key {}", key.path.display());
+        let hint = format!("chmod 600 {}", key.path.display());
+        warnings.push(Fault::new(key_part, message, hint));
+    }
+    let (Ok(certificates), signing) = (certificates, signing) else {
+        return Err(faults);
+    };
+    let leaf = parse(&certificates[0], chain, chain_part).map_err(|fault| faults.push(fault));
+    let Ok(leaf) = leaf else { return Err(faults) };
+    check_leaf(&leaf, certificates.len(), chain, chain_part, &mut faults);
+    let (Ok(signing), true) = (signing, faults.is_empty()) else {
+        return Err(faults);
+    };
+    let key_type = key_type(&*signing);
+    let facts = facts(&leaf, &certificates[0], key_type);
+    warn_of_leaf(&leaf, &certificates, &facts, (chain_part, now), warnings);
+    let certified = CertifiedKey::new(certificates, signing);
+    if matches!(
+        certified.keys_match(),
+        Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch))
+    ) {
+        let message = format!(
+            "the key {} does not belong to the certificate {}",
+            key.path.display(),
+            chain.path.display()
+        );
+        let hint = "compare `openssl x509 -noout -pubkey -in CHAIN` with `openssl pkey -pubout -in \
+                    KEY`, and name the file that belongs to the other";
+        return Err(vec![Fault::new(key_part, message, hint)]);
+    }
+    Ok(Identity {
+        certified: Arc::new(certified),
+        facts,
+    })
+}
+
+/// The certificates in a PEM file; at least one.
+pub(crate) fn certificates(
+    file: &PemFile,
+    part: Part,
+) -> Result<Vec<CertificateDer<'static>>, Fault> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&file.bytes).collect();
+    let path = file.path.display();
+    match read {
+        Ok(read) if !read.is_empty() => Ok(read),
+        Ok(_) if is_der(&file.bytes) => {
+            let message = format!("{path} is DER, not PEM");
+            let hint = format!("openssl x509 -inform der -in {path} -out {path}.pem");
+            Err(Fault::new(part, message, hint))
+        }
+        Ok(_) => {
+            let message = format!("there is no CERTIFICATE block in {path}");
+            Err(Fault::new(
+                part,
+                message,
+                "name the PEM file with the certificate and its chain",
+            ))
+        }
+        Err(error) => Err(broken_pem(file, part, &error)),
+    }
+}
+
+fn signing_key(
+    file: &PemFile,
+    part: Part,
+    provider: &CryptoProvider,
+) -> Result<Arc<dyn SigningKey>, Fault> {
+    let path = file.path.display();
+    let fault = |message: String, hint: String| Err(Fault::new(part, message, hint));
+    if is_encrypted(&file.bytes) {
+        let message = format!("the key {path} is encrypted, and nobody can type its password");
+        return fault(
+            message,
+            format!("openssl pkey -in {path} -out {path}.plain"),
+        );
+    }
+    let key = match PrivateKeyDer::from_pem_slice(&file.bytes) {
+        Ok(key) => key,
+        Err(pem::Error::NoItemsFound) if is_der(&file.bytes) => {
+            let message = format!("{path} is DER, not PEM");
+            return fault(
+                message,
+                format!("openssl pkey -inform der -in {path} -out {path}.pem"),
+            );
+        }
+        Err(pem::Error::NoItemsFound) => {
+            let message = format!("there is no PRIVATE KEY block in {path}");
+            return fault(
+                message,
+                "name the PEM file with the certificate's key".to_owned(),
+            );
+        }
+        Err(error) => return Err(broken_pem(file, part, &error)),
+    };
+    provider
+        .key_provider
+        .load_private_key(key)
+        .or_else(|error| {
+            let message = format!("the key {path} cannot be used: {error}");
+            fault(
+                message,
+                "use an RSA key of 2048 to 8192 bits, P-256, P-384 or Ed25519".to_owned(),
+            )
+        })
+}
+
+fn broken_pem(file: &PemFile, part: Part, error: &pem::Error) -> Fault {
+    let message = format!("{} is broken PEM: {error}", file.path.display());
+    Fault::new(part, message, "get the file anew from who issued it")
+}
+
+fn is_der(bytes: &[u8]) -> bool {
+    // A SEQUENCE longer than 127 bytes.
+    matches!(bytes, [0x30, 0x81..=0x84, ..])
+}
+
+fn is_encrypted(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+        || text.contains("Proc-Type: 4,ENCRYPTED")
+}
+
+fn parse<'a>(
+    der: &'a CertificateDer<'_>,
+    file: &PemFile,
+    part: Part,
+) -> Result<X509Certificate<'a>, Fault> {
+    X509Certificate::from_der(der)
+        .map(|(_, certificate)| certificate)
+        .map_err(|error| {
+            let path = file.path.display();
+            let message = format!("the first certificate in {path} cannot be read: {error}");
+            Fault::new(part, message, "get the file anew from who issued it")
+        })
+}
+
+fn check_leaf(
+    leaf: &X509Certificate<'_>,
+    count: usize,
+    file: &PemFile,
+    part: Part,
+    faults: &mut Vec<Fault>,
+) {
+    let path = file.path.display();
+    let mut fault = |message: String, hint: &str| faults.push(Fault::new(part, message, hint));
+    if leaf.is_ca() && count > 1 {
+        fault(
+            format!("the server's own certificate is not the first in {path}"),
+            "order the file: the server's certificate, then who issued it, and so on",
+        );
+        return;
+    }
+    if names(leaf).is_empty() {
+        fault(
+            format!("the certificate in {path} has no subjectAltName, so no client accepts it"),
+            "reissue it with the names: openssl req -addext subjectAltName=DNS:www.example.org",
+        );
+    }
+    if let Ok(PublicKey::RSA(key)) = leaf.public_key().parsed()
+        && key.key_size() < RSA_BITS_MIN
+    {
+        let bits = key.key_size();
+        fault(
+            format!("the certificate in {path} has an RSA key of {bits} bits; 2048 is the least"),
+            "reissue it with a new key: openssl genpkey -algorithm EC -pkeyopt \
+             ec_paramgen_curve:P-256",
+        );
+    }
+    let algorithm = leaf.signature_algorithm.algorithm.to_id_string();
+    if SHA1_SIGNATURES.contains(&algorithm.as_str()) {
+        fault(
+            format!("the certificate in {path} is signed with SHA-1, which no client accepts"),
+            "have it reissued with SHA-256: openssl x509 -req -sha256",
+        );
+    }
+}
+
+fn warn_of_leaf(
+    leaf: &X509Certificate<'_>,
+    chain: &[CertificateDer<'_>],
+    facts: &CertificateFacts,
+    (part, now): (Part, SystemTime),
+    warnings: &mut Vec<Fault>,
+) {
+    let mut warn = |message: String, hint: &str| warnings.push(Fault::new(part, message, hint));
+    let name = facts.names.first().map_or("?", |name| name);
+    match facts.not_after.duration_since(now) {
+        Err(since) => warn(
+            format!(
+                "the certificate of {name} expired {} days ago",
+                days(since.duration())
+            ),
+            "renew it; it is served meanwhile",
+        ),
+        Ok(left) if left < RENEWAL => warn(
+            format!("the certificate of {name} expires in {} days", days(left)),
+            "renew it",
+        ),
+        Ok(_) => {}
+    }
+    let self_signed = leaf.issuer() == leaf.subject();
+    if chain.len() == 1 && !self_signed && !leaf.is_ca() {
+        warn(
+            format!(
+                "the chain of {name} has the certificate alone, so some clients cannot verify it"
+            ),
+            "append the certificate of who issued it (fullchain.pem, not cert.pem)",
+        );
+    }
+    let must_staple = leaf
+        .extensions()
+        .iter()
+        .any(|it| it.oid.to_id_string() == MUST_STAPLE);
+    if must_staple {
+        warn(
+            format!("the certificate of {name} demands OCSP stapling, which is not done"),
+            "reissue it without must-staple",
+        );
+    }
+}
+
+fn days(duration: Duration) -> u64 {
+    duration.as_secs() / (24 * 60 * 60)
+}
+
+fn facts(leaf: &X509Certificate<'_>, der: &[u8], key_type: &'static str) -> CertificateFacts {
+    let not_after = leaf.validity().not_after.timestamp();
+    CertificateFacts {
+        names: names(leaf),
+        issuer: leaf.issuer().to_string(),
+        not_after: UNIX_EPOCH + Duration::from_secs(u64::try_from(not_after).unwrap_or(0)),
+        sha256: fingerprint(der),
+        key_type,
+    }
+}
+
+/// The names and addresses in the subjectAltName.
+fn names(leaf: &X509Certificate<'_>) -> Vec<String> {
+    let Ok(Some(extension)) = leaf.subject_alternative_name() else {
+        return Vec::new();
+    };
+    let name = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+        GeneralName::IPAddress(bytes) => address(bytes).map(|ip| ip.to_string()),
+        _ => None,
+    };
+    extension
+        .value
+        .general_names
+        .iter()
+        .filter_map(name)
+        .collect()
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
+        .ok()
+}
+
+fn key_type(key: &dyn SigningKey) -> &'static str {
+    match key.algorithm() {
+        SignatureAlgorithm::RSA => "RSA",
+        SignatureAlgorithm::ED25519 => "Ed25519",
+        _ => "ECDSA",
+    }
+}
+
+/// RSA keys below are refused by clients.
+const RSA_BITS_MIN: usize = 2048;
+
+/// RSA and ECDSA with SHA-1 (RFC 3279, section 2.2).
+const SHA1_SIGNATURES: [&str; 2] = ["1.2.840.113549.1.1.5", "1.2.840.10045.4.1"];
+
+/// A certificate that is valid for less than this is warned of.
+const RENEWAL: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+/// The extension "TLS feature" (RFC 7633), whose only use is must-staple.
+const MUST_STAPLE: &str = "1.3.6.1.5.5.7.1.24";

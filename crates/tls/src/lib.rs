@@ -1,0 +1,43 @@
+//! TLS on rustls, without sockets: certificates, names, tickets, records.
+//!
+//! A [`Profile`] is what a listener serves with: certificates chosen by name, the trust in
+//! certificates of clients, keys of tickets. A [`Trust`] is what a backend is verified by. A
+//! [`Connection`] turns bytes of a socket into plaintext and back; it holds no buffers. Files and
+//! sockets belong to the callers. What rustls itself is asked for, and how, is known to this crate
+//! alone.
+#![forbid(unsafe_code)]
+
+mod client;
+mod facts;
+mod fault;
+mod identity;
+mod names;
+mod record;
+mod server;
+mod tickets;
+
+use std::sync::Arc;
+
+pub use client::{Trust, TrustSettings};
+pub use facts::{Facts, Version, fingerprint};
+pub use fault::{Fault, Part, PemFile};
+pub use identity::{CertificateFacts, Identity};
+pub use record::{Connection, Received, TlsError, looks_like_tls};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+pub use server::{
+    Built, CertificateFiles, ClientCertificate, Profile, ProfileFiles, ProfileSettings,
+};
+pub use tickets::{TICKET_KEYS_LEN, TicketKeys};
+
+/// The cryptography of every connection: rustls's suites, and the groups X25519MLKEM768, X25519,
+/// P-256 and P-384 in this order.
+fn provider() -> Arc<CryptoProvider> {
+    use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
+    Arc::new(CryptoProvider {
+        kx_groups: vec![X25519MLKEM768, X25519, SECP256R1, SECP384R1],
+        ..aws_lc_rs::default_provider()
+    })
+}
+
+#[cfg(test)]
+mod tests;

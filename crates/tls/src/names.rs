@@ -1,0 +1,131 @@
+//! Which certificate is served to whom: by the name that the client asks for.
+//!
+//! An exact name wins, then a wildcard of one label, then the default. Of several key types the
+//! first that the client can verify is taken, elliptic curves before RSA.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustls::SignatureAlgorithm;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::fault::{Fault, Part};
+use crate::identity::Identity;
+
+thread_local! {
+    /// The name of the ClientHello that was looked at last. rustls calls the resolver while it
+    /// processes a record and tells the name nowhere else.
+    static ASKED: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
+}
+
+/// The name that a client asked for in the ClientHello just processed on this thread.
+pub(crate) fn take_asked() -> Option<Box<str>> {
+    ASKED.take()
+}
+
+/// The certificates of one name: one of each key type, elliptic curves first.
+type Keys = Vec<Arc<CertifiedKey>>;
+
+/// All certificates of a profile, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    exact: HashMap<Box<str>, Keys>,
+    /// By what follows the star's dot.
+    wildcard: HashMap<Box<str>, Keys>,
+    default: Keys,
+    strict: bool,
+}
+
+impl Names {
+    /// The names of these certificates; the one marked, else the first, serves everybody else
+    /// unless `strict`.
+    ///
+    /// # Errors
+    /// Two certificates of a name have the same key type.
+    pub(crate) fn new(
+        identities: &[Identity],
+        default: Option<usize>,
+        strict: bool,
+    ) -> Result<Self, Vec<Fault>> {
+        let mut names = Self {
+            strict,
+            ..Self::default()
+        };
+        let mut faults = Vec::new();
+        for (index, identity) in identities.iter().enumerate() {
+            for name in &identity.facts.names {
+                let keys = match name.strip_prefix("*.") {
+                    Some(parent) => names.wildcard.entry(parent.into()).or_default(),
+                    None => names.exact.entry(name.as_str().into()).or_default(),
+                };
+                if !add(keys, &identity.certified) {
+                    let key_type = identity.facts.key_type;
+                    let message =
+                        format!("another certificate for {name} has an {key_type} key, too");
+                    let hint = "remove one of them; two for a name must differ in key type";
+                    faults.push(Fault::new(Part::Chain(index), message, hint));
+                    break;
+                }
+            }
+        }
+        let first = &identities[default.unwrap_or(0)];
+        for identity in identities {
+            // All key types of the default's names serve as default.
+            if identity
+                .facts
+                .names
+                .iter()
+                .any(|name| first.facts.names.contains(name))
+            {
+                add(&mut names.default, &identity.certified);
+            }
+        }
+        match faults.is_empty() {
+            true => Ok(names),
+            false => Err(faults),
+        }
+    }
+
+    /// Whether some certificate is for `host`, or the default serves whatever is asked for.
+    pub(crate) fn serves(&self, host: &str) -> bool {
+        !self.strict || self.find(host).is_some()
+    }
+
+    fn find(&self, host: &str) -> Option<&Keys> {
+        let by_parent = || self.wildcard.get(host.split_once('.')?.1);
+        self.exact.get(host).or_else(by_parent)
+    }
+}
+
+/// Adds a key unless one of its type is there.
+fn add(keys: &mut Keys, key: &Arc<CertifiedKey>) -> bool {
+    let algorithm = key.key.algorithm();
+    if keys.iter().any(|it| it.key.algorithm() == algorithm) {
+        return false;
+    }
+    match algorithm {
+        SignatureAlgorithm::RSA => keys.push(Arc::clone(key)),
+        _ => keys.insert(0, Arc::clone(key)),
+    }
+    true
+}
+
+impl ResolvesServerCert for Names {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let asked = hello.server_name().map(str::to_ascii_lowercase);
+        let found = asked.as_deref().and_then(|name| self.find(name));
+        ASKED.set(asked.map(String::into_boxed_str));
+        let keys = match found {
+            Some(keys) => keys,
+            None if self.strict => return None,
+            None => &self.default,
+        };
+        let schemes = hello.signature_schemes();
+        let fits = keys
+            .iter()
+            .find(|it| it.key.choose_scheme(schemes).is_some());
+        fits.or_else(|| keys.first()).cloned()
+    }
+}

@@ -1,0 +1,428 @@
+//! One connection's records: bytes of the socket in, plaintext out, and back.
+//!
+//! rustls's unbuffered connections are used, because an idle one holds no buffer. All that is asked
+//! of them is asked here, so that another interface of rustls would change one file. The caller owns
+//! the bytes of an incomplete record and passes them with each call.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
+use rustls::{AlertDescription, CertificateError, CommonState, Error, InvalidMessage};
+
+use crate::client::Trust;
+use crate::facts::Facts;
+use crate::names;
+use crate::server::Profile;
+
+/// The TLS state of one connection. It owns no buffer.
+#[derive(Debug)]
+pub struct Connection {
+    role: Role,
+    /// The name the client asked for, until the handshake is over.
+    asked: Option<Box<str>>,
+    /// The peer said that it sends nothing more.
+    peer_closed: bool,
+    close_sent: bool,
+    /// Why nothing more can be received or sent.
+    failed: Option<Error>,
+}
+
+enum Role {
+    Server(UnbufferedServerConnection),
+    Client(UnbufferedClientConnection),
+}
+
+impl fmt::Debug for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Server(_) => "Server",
+            Self::Client(_) => "Client",
+        })
+    }
+}
+
+/// What came of received bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes that were used up, from the front. The others are to be passed again, with more.
+    pub consumed: usize,
+    /// Whether application data may be sent.
+    pub is_open: bool,
+}
+
+/// A connection that TLS cannot go on with.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct TlsError(#[from] Error);
+
+impl TlsError {
+    /// The reason's token, for logs and counters, if the client is at fault.
+    #[must_use]
+    pub fn client_token(&self) -> &'static str {
+        match &self.0 {
+            Error::NoCertificatesPresented => "tls-client-cert-missing",
+            Error::InvalidCertificate(error) => match error {
+                CertificateError::Revoked => "tls-client-cert-revoked",
+                CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                    "tls-client-cert-expired"
+                }
+                _ => "tls-client-cert-untrusted",
+            },
+            Error::General(text) if text == NO_CERTIFICATE => "tls-unknown-name",
+            _ => "tls-handshake",
+        }
+    }
+
+    /// The reason's token if a backend is at fault.
+    #[must_use]
+    pub fn server_token(&self) -> &'static str {
+        match &self.0 {
+            Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            ) => "tls-name",
+            Error::InvalidCertificate(_) => "tls-untrusted",
+            _ => "tls-handshake",
+        }
+    }
+
+    /// Whether the peer gave up with an alert, such as after it disliked our certificate.
+    #[must_use]
+    pub fn alert(&self) -> Option<String> {
+        match &self.0 {
+            Error::AlertReceived(AlertDescription::CloseNotify) => None,
+            Error::AlertReceived(alert) => Some(format!("{alert:?}")),
+            _ => None,
+        }
+    }
+
+    /// Whether the bytes were no TLS at all.
+    #[must_use]
+    pub fn is_no_tls(&self) -> bool {
+        matches!(
+            self.0,
+            Error::InvalidMessage(InvalidMessage::InvalidContentType)
+        )
+    }
+}
+
+/// What rustls says when the resolver has no certificate.
+const NO_CERTIFICATE: &str = "no server certificate chain resolved";
+
+/// Whether a connection's first bytes are a TLS handshake's.
+#[must_use]
+pub fn looks_like_tls(first: &[u8]) -> bool {
+    matches!(first, [0x16] | [0x16, 0x03, ..])
+}
+
+impl Connection {
+    /// The state of a connection that was accepted.
+    ///
+    /// # Errors
+    /// If rustls cannot begin.
+    pub fn server(profile: &Profile) -> Result<Self, TlsError> {
+        let connection = UnbufferedServerConnection::new(Arc::clone(&profile.config))?;
+        Ok(Self::new(Role::Server(connection)))
+    }
+
+    /// The state of a connection that was dialled.
+    ///
+    /// # Errors
+    /// If rustls cannot begin.
+    pub fn client(trust: &Trust) -> Result<Self, TlsError> {
+        let config = Arc::clone(&trust.config);
+        let connection = UnbufferedClientConnection::new(config, trust.name.clone())?;
+        Ok(Self::new(Role::Client(connection)))
+    }
+
+    fn new(role: Role) -> Self {
+        Self {
+            role,
+            asked: None,
+            peer_closed: false,
+            close_sent: false,
+            failed: None,
+        }
+    }
+
+    /// Takes in bytes of the socket, those not used up before in front. Appends application data to
+    /// `plain` and bytes for the peer to `out`; such bytes can come at any time, alerts with errors
+    /// too.
+    ///
+    /// # Errors
+    /// The peer's bytes are not acceptable. Nothing more can be received or sent.
+    pub fn receive(
+        &mut self,
+        incoming: &mut [u8],
+        plain: &mut BytesMut,
+        out: &mut Vec<u8>,
+    ) -> Result<Received, TlsError> {
+        self.check()?;
+        let closed = &mut self.peer_closed;
+        let received = match &mut self.role {
+            Role::Server(connection) => drive(connection, incoming, plain, out, closed),
+            Role::Client(connection) => drive(connection, incoming, plain, out, closed),
+        };
+        if matches!(self.role, Role::Server(_))
+            && let Some(asked) = names::take_asked()
+        {
+            self.asked = Some(asked);
+        }
+        self.failed = received.as_ref().err().map(|error| error.0.clone());
+        received
+    }
+
+    /// rustls must not be asked anything after a failure.
+    fn check(&self) -> Result<(), TlsError> {
+        self.failed
+            .clone()
+            .map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Seals application data and appends it to `out`. The handshake must be over. `rest` are the
+    /// bytes received and not used up.
+    ///
+    /// # Errors
+    /// The connection has failed, or its keys are used up.
+    pub fn seal(
+        &mut self,
+        plain: &[u8],
+        rest: &mut [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), TlsError> {
+        self.check()?;
+        match &mut self.role {
+            Role::Server(connection) => send(connection, Sending::Data(plain), rest, out),
+            Role::Client(connection) => send(connection, Sending::Data(plain), rest, out),
+        }
+    }
+
+    /// Appends a close_notify to `out`, once: nothing more is sent.
+    pub fn close(&mut self, rest: &mut [u8], out: &mut Vec<u8>) {
+        if std::mem::replace(&mut self.close_sent, true) || self.failed.is_some() {
+            return;
+        }
+        let closed = match &mut self.role {
+            Role::Server(connection) => send(connection, Sending::Close, rest, out),
+            Role::Client(connection) => send(connection, Sending::Close, rest, out),
+        };
+        // What cannot be said because the connection failed is known to the peer.
+        closed.ok();
+    }
+
+    /// Whether the peer said in order that it sends nothing more.
+    #[must_use]
+    pub fn is_peer_closed(&self) -> bool {
+        self.peer_closed
+    }
+
+    /// Whether this end dialled.
+    #[must_use]
+    pub fn is_client(&self) -> bool {
+        matches!(self.role, Role::Client(_))
+    }
+
+    /// What the handshake agreed on, once it is over.
+    #[must_use]
+    pub fn facts(&mut self) -> Facts {
+        let asked = self.asked.take();
+        Facts::of(self.state(), asked)
+    }
+
+    fn state(&self) -> &CommonState {
+        match &self.role {
+            Role::Server(connection) => connection,
+            Role::Client(connection) => connection,
+        }
+    }
+}
+
+/// A connection of either role. rustls has the one method that matters for each role by itself.
+trait Records {
+    type Data;
+
+    /// Whether something is to be encoded.
+    fn wants_write(&self) -> bool;
+
+    fn process<'c, 'i>(
+        &'c mut self,
+        incoming: &'i mut [u8],
+    ) -> UnbufferedStatus<'c, 'i, Self::Data>;
+}
+
+impl Records for UnbufferedServerConnection {
+    type Data = ServerConnectionData;
+
+    fn wants_write(&self) -> bool {
+        (**self).wants_write()
+    }
+
+    fn process<'c, 'i>(
+        &'c mut self,
+        incoming: &'i mut [u8],
+    ) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.process_tls_records(incoming)
+    }
+}
+
+impl Records for UnbufferedClientConnection {
+    type Data = ClientConnectionData;
+
+    fn wants_write(&self) -> bool {
+        (**self).wants_write()
+    }
+
+    fn process<'c, 'i>(
+        &'c mut self,
+        incoming: &'i mut [u8],
+    ) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.process_tls_records(incoming)
+    }
+}
+
+fn drive<R: Records>(
+    records: &mut R,
+    incoming: &mut [u8],
+    plain: &mut BytesMut,
+    out: &mut Vec<u8>,
+    peer_closed: &mut bool,
+) -> Result<Received, TlsError> {
+    let mut consumed = 0;
+    let is_open = loop {
+        let UnbufferedStatus { discard, state, .. } = records.process(&mut incoming[consumed..]);
+        let done = match state {
+            Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                while let Some(record) = traffic.next_record() {
+                    plain.extend_from_slice(record?.payload);
+                }
+                None
+            }
+            Ok(ConnectionState::EncodeTlsData(mut data)) => {
+                append(out, |room| data.encode(room))?;
+                None
+            }
+            // The caller transmits what was appended.
+            Ok(ConnectionState::TransmitTlsData(data)) => {
+                data.done();
+                None
+            }
+            Ok(ConnectionState::PeerClosed) => {
+                *peer_closed = true;
+                None
+            }
+            Ok(ConnectionState::WriteTraffic(_) | ConnectionState::Closed) => Some(true),
+            Ok(ConnectionState::BlockedHandshake) => Some(false),
+            Ok(_) => return Err(unexpected()),
+            Err(error) => {
+                encode_alert(records, out);
+                return Err(error.into());
+            }
+        };
+        consumed += discard;
+        if let Some(is_open) = done {
+            break is_open;
+        }
+    };
+    Ok(Received { consumed, is_open })
+}
+
+/// After a failure: what the peer is to be told of it. rustls must not be shown the bytes again.
+fn encode_alert<R: Records>(records: &mut R, out: &mut Vec<u8>) {
+    while records.wants_write() {
+        match records.process(&mut []).state {
+            Ok(ConnectionState::EncodeTlsData(mut data)) => {
+                if append(out, |room| data.encode(room)).is_err() {
+                    return;
+                }
+            }
+            Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                while traffic.next_record().is_some() {}
+            }
+            _ => return,
+        }
+    }
+}
+
+enum Sending<'a> {
+    Data(&'a [u8]),
+    Close,
+}
+
+fn send<R: Records>(
+    records: &mut R,
+    sending: Sending<'_>,
+    rest: &mut [u8],
+    out: &mut Vec<u8>,
+) -> Result<(), TlsError> {
+    loop {
+        match records.process(rest).state? {
+            ConnectionState::EncodeTlsData(mut data) => append(out, |room| data.encode(room))?,
+            ConnectionState::TransmitTlsData(data) => data.done(),
+            // `rest` has no complete record, so there is nothing to be used up.
+            ConnectionState::PeerClosed => {}
+            ConnectionState::WriteTraffic(mut traffic) => {
+                return match sending {
+                    Sending::Data(plain) => append(out, |room| traffic.encrypt(plain, room)),
+                    Sending::Close => append(out, |room| traffic.queue_close_notify(room)),
+                };
+            }
+            _ => return Err(unexpected()),
+        }
+    }
+}
+
+/// Has `encode` append to `out`. It is asked without room first, to learn how much it needs.
+fn append<E: NeedsRoom>(
+    out: &mut Vec<u8>,
+    mut encode: impl FnMut(&mut [u8]) -> Result<usize, E>,
+) -> Result<(), TlsError> {
+    let len = out.len();
+    let needed = match encode(&mut []) {
+        Ok(_) => return Ok(()),
+        Err(error) => error.needed()?,
+    };
+    out.resize(len + needed, 0);
+    match encode(&mut out[len..]) {
+        Ok(written) => {
+            out.truncate(len + written);
+            Ok(())
+        }
+        Err(_) => {
+            out.truncate(len);
+            Err(unexpected())
+        }
+    }
+}
+
+/// How rustls says that a buffer is too small.
+trait NeedsRoom {
+    fn needed(&self) -> Result<usize, TlsError>;
+}
+
+impl NeedsRoom for EncodeError {
+    fn needed(&self) -> Result<usize, TlsError> {
+        match self {
+            Self::InsufficientSize(error) => Ok(error.required_size),
+            Self::AlreadyEncoded => Err(unexpected()),
+        }
+    }
+}
+
+impl NeedsRoom for EncryptError {
+    fn needed(&self) -> Result<usize, TlsError> {
+        match self {
+            Self::InsufficientSize(error) => Ok(error.required_size),
+            Self::EncryptExhausted => Err(TlsError(Error::EncryptError)),
+        }
+    }
+}
+
+/// A state of rustls that this use of it never leads to.
+fn unexpected() -> TlsError {
+    TlsError(Error::General(
+        "rustls is in an unexpected state".to_owned(),
+    ))
+}

@@ -1,0 +1,341 @@
+//! What a listener serves with: certificates, trust in clients, tickets.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use aws_lc_rs::digest;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
+use rustls::server::{
+    NoServerSessionStorage, VerifierBuilderError, WantsServerCert, WebPkiClientVerifier,
+};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ConfigBuilder, KeyLog, NoKeyLog, RootCertStore, ServerConfig};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+use x509_parser::revocation_list::CertificateRevocationList;
+
+use crate::facts::Version;
+use crate::fault::{Fault, Part, PemFile};
+use crate::identity::{self, CertificateFacts};
+use crate::names::Names;
+use crate::tickets::{TicketKeys, Ticketer};
+
+/// Whether clients are asked for a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientCertificate {
+    /// They are not.
+    Off,
+    /// They are asked. None is fine; one that cannot be verified is refused.
+    Optional,
+    /// Only clients with a certificate that is verified are served.
+    Required,
+}
+
+/// The settings of a profile that stand in the configuration itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileSettings {
+    /// Whether a client that asks for an unknown name, or for none, is refused.
+    pub strict_sni: bool,
+    /// The lowest version.
+    pub version_min: Version,
+    /// Whether clients are asked for a certificate.
+    pub client_certificate: ClientCertificate,
+    /// Whether sessions may be resumed.
+    pub tickets: bool,
+    /// How often the keys of tickets change.
+    pub ticket_rotation: Duration,
+}
+
+/// A certificate of a profile.
+#[derive(Clone, Debug)]
+pub struct CertificateFiles {
+    /// The certificate, then those of its issuers.
+    pub chain: PemFile,
+    /// Its key.
+    pub key: PemFile,
+    /// Whether it serves clients that ask for another name or for none.
+    pub default: bool,
+}
+
+/// The files of a profile.
+#[derive(Clone, Debug, Default)]
+pub struct ProfileFiles {
+    /// At least one.
+    pub certificates: Vec<CertificateFiles>,
+    /// Who may issue certificates of clients.
+    pub client_ca: Option<PemFile>,
+    /// Which of them were revoked.
+    pub client_crl: Option<PemFile>,
+}
+
+/// Certificates, names and trust, ready for handshakes.
+#[derive(Debug)]
+pub struct Profile {
+    pub(crate) config: Arc<ServerConfig>,
+    names: Arc<Names>,
+    certificates: Vec<CertificateFacts>,
+    client_certificate: ClientCertificate,
+}
+
+/// A profile, and what its operator should know.
+#[derive(Debug)]
+pub struct Built {
+    /// The profile.
+    pub profile: Profile,
+    /// Warnings about its files.
+    pub warnings: Vec<Fault>,
+}
+
+impl Profile {
+    /// Builds a profile; expiry is judged as of `now`. `key_log` is given the secrets of every
+    /// session.
+    ///
+    /// # Errors
+    /// All faults of the files.
+    pub fn build(
+        settings: &ProfileSettings,
+        files: &ProfileFiles,
+        keys: &Arc<TicketKeys>,
+        key_log: Option<Arc<dyn KeyLog>>,
+        now: SystemTime,
+    ) -> Result<Built, Vec<Fault>> {
+        let provider = crate::provider();
+        let (mut faults, mut warnings) = (Vec::new(), Vec::new());
+        let mut identities = Vec::new();
+        for (index, files) in files.certificates.iter().enumerate() {
+            let files = (&files.chain, &files.key);
+            match identity::read(index, files, &provider, now, &mut warnings) {
+                Ok(identity) => identities.push(identity),
+                Err(more) => faults.extend(more),
+            }
+        }
+        let default = default(files, &mut faults);
+        if files.certificates.is_empty() {
+            let hint = "add a [[tls.NAME.certificate]] with its `chain` and `key`";
+            faults.push(Fault::new(Part::Profile, "there is no certificate", hint));
+        }
+        let trust = trust(settings, files, now, &mut warnings).map_err(|more| faults.extend(more));
+        let names = match faults.is_empty() {
+            true => Names::new(&identities, default, settings.strict_sni)
+                .map_err(|more| faults.extend(more)),
+            false => Err(()),
+        };
+        let (Ok(trust), Ok(names)) = (trust, names) else {
+            return Err(faults);
+        };
+        let config = server_config(settings, files, trust, &provider)?;
+        let names = Arc::new(names);
+        let mut config = config.with_cert_resolver(Arc::clone(&names) as _);
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.key_log = key_log.unwrap_or_else(|| Arc::new(NoKeyLog {}));
+        if settings.tickets {
+            config.ticketer = Arc::new(Ticketer {
+                keys: Arc::clone(keys),
+                trust: digest_of_trust(settings, files),
+                rotation: settings.ticket_rotation,
+            });
+        } else {
+            config.send_tls13_tickets = 0;
+        }
+        let profile = Self {
+            config: Arc::new(config),
+            names,
+            certificates: identities.into_iter().map(|it| it.facts).collect(),
+            client_certificate: settings.client_certificate,
+        };
+        Ok(Built { profile, warnings })
+    }
+
+    /// What its certificates say, in the configuration's order.
+    #[must_use]
+    pub fn certificates(&self) -> &[CertificateFacts] {
+        &self.certificates
+    }
+
+    /// Whether clients are asked for a certificate.
+    #[must_use]
+    pub fn verifies_clients(&self) -> bool {
+        self.client_certificate != ClientCertificate::Off
+    }
+
+    /// Whether a request for `host`, in lower case, may be made on a connection whose client asked
+    /// for `sni`. Where certificates of clients decide, it must be the same name; else it must be
+    /// one that is served.
+    #[must_use]
+    pub fn allows(&self, host: &str, sni: Option<&str>) -> bool {
+        if sni == Some(host) {
+            return true;
+        }
+        if self.verifies_clients() {
+            // Clients do not send addresses (RFC 6066, section 3).
+            return sni.is_none() && is_address(host);
+        }
+        self.names.serves(host)
+    }
+}
+
+fn is_address(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.parse::<std::net::IpAddr>().is_ok()
+}
+
+/// The certificate marked as default.
+fn default(files: &ProfileFiles, faults: &mut Vec<Fault>) -> Option<usize> {
+    let marked = |(index, files): (usize, &CertificateFiles)| files.default.then_some(index);
+    let mut marked = files.certificates.iter().enumerate().filter_map(marked);
+    let first = marked.next();
+    for further in marked {
+        let message = "another certificate is the default already";
+        faults.push(Fault::new(
+            Part::Default(further),
+            message,
+            "keep one `default = true`",
+        ));
+    }
+    first
+}
+
+type ClientTrust = Option<(RootCertStore, Vec<CertificateRevocationListDer<'static>>)>;
+
+/// Who is trusted to issue certificates of clients, if they are asked for.
+fn trust(
+    settings: &ProfileSettings,
+    files: &ProfileFiles,
+    now: SystemTime,
+    warnings: &mut Vec<Fault>,
+) -> Result<ClientTrust, Vec<Fault>> {
+    if settings.client_certificate == ClientCertificate::Off {
+        return Ok(None);
+    }
+    let Some(ca) = &files.client_ca else {
+        let message = "`client_certificate` is on, and no `client_ca` says who may issue them";
+        let hint = "add `client_ca` with the certificates of who issues them, as PEM";
+        return Err(vec![Fault::new(Part::Profile, message, hint)]);
+    };
+    let issuers = identity::certificates(ca, Part::ClientCa).map_err(|fault| vec![fault])?;
+    let mut roots = RootCertStore::empty();
+    for issuer in &issuers {
+        roots.add(issuer.clone()).map_err(|error| {
+            let message = format!(
+                "a certificate in {} cannot be used: {error}",
+                ca.path.display()
+            );
+            let hint = "name a file with certificates of authorities only";
+            vec![Fault::new(Part::ClientCa, message, hint)]
+        })?;
+    }
+    let crls = match &files.client_crl {
+        Some(file) => crls(file, &issuers, now, warnings).map_err(|fault| vec![fault])?,
+        None => Vec::new(),
+    };
+    Ok(Some((roots, crls)))
+}
+
+fn crls(
+    file: &PemFile,
+    issuers: &[CertificateDer<'_>],
+    now: SystemTime,
+    warnings: &mut Vec<Fault>,
+) -> Result<Vec<CertificateRevocationListDer<'static>>, Fault> {
+    let path = file.path.display();
+    let fault = |message: String, hint: &str| Fault::new(Part::ClientCrl, message, hint);
+    let read: Result<Vec<_>, _> =
+        CertificateRevocationListDer::pem_slice_iter(&file.bytes).collect();
+    let hint = "get it from who issues the certificates, as PEM: openssl crl -inform der";
+    let read = read.map_err(|error| fault(format!("{path} is broken PEM: {error}"), hint))?;
+    if read.is_empty() {
+        return Err(fault(format!("there is no X509 CRL block in {path}"), hint));
+    }
+    for crl in &read {
+        let (_, crl) = CertificateRevocationList::from_der(crl)
+            .map_err(|error| fault(format!("a CRL in {path} cannot be read: {error}"), hint))?;
+        let known = issuers.iter().any(|issuer| {
+            X509Certificate::from_der(issuer)
+                .is_ok_and(|(_, issuer)| issuer.subject() == crl.issuer())
+        });
+        if !known {
+            return Err(fault(
+                format!(
+                    "{path} was issued by {}, which is not in `client_ca`",
+                    crl.issuer()
+                ),
+                "add the certificate of that issuer to `client_ca`, or name another CRL",
+            ));
+        }
+        let next = crl.next_update().map(|next| next.timestamp());
+        if next.is_some_and(|next| seconds(now) > next) {
+            warnings.push(fault(
+                format!("{path} was to be replaced already; certificates of clients are refused"),
+                "get a new one, and have it renewed before its nextUpdate",
+            ));
+        }
+    }
+    Ok(read)
+}
+
+fn seconds(time: SystemTime) -> i64 {
+    let since = time
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+fn unusable(files: &ProfileFiles, error: &VerifierBuilderError) -> Fault {
+    let (part, file) = match error {
+        VerifierBuilderError::InvalidCrl(_) => (Part::ClientCrl, &files.client_crl),
+        _ => (Part::ClientCa, &files.client_ca),
+    };
+    let path = file.as_ref().map(|file| file.path.display().to_string());
+    let message = format!("{} cannot be used: {error}", path.unwrap_or_default());
+    Fault::new(part, message, "get the file anew from who issued it")
+}
+
+/// The versions, and how certificates of clients are verified.
+fn server_config(
+    settings: &ProfileSettings,
+    files: &ProfileFiles,
+    trust: ClientTrust,
+    provider: &Arc<CryptoProvider>,
+) -> Result<ConfigBuilder<ServerConfig, WantsServerCert>, Vec<Fault>> {
+    let versions: &[_] = match settings.version_min {
+        Version::Tls12 => &[&TLS13, &TLS12],
+        Version::Tls13 => &[&TLS13],
+    };
+    let builder = ServerConfig::builder_with_provider(Arc::clone(provider))
+        .with_protocol_versions(versions)
+        .map_err(|error| {
+            let message = format!("TLS cannot be set up: {error}");
+            vec![Fault::new(Part::Profile, message, "report it as a bug")]
+        })?;
+    let Some((roots, crls)) = trust else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let provider = Arc::clone(provider);
+    let mut verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider)
+        .with_crls(crls)
+        .enforce_revocation_expiration();
+    if settings.client_certificate == ClientCertificate::Optional {
+        verifier = verifier.allow_unauthenticated();
+    }
+    let verifier = verifier
+        .build()
+        .map_err(|error| vec![unusable(files, &error)])?;
+    Ok(builder.with_client_cert_verifier(verifier))
+}
+
+/// Sessions are resumed under the same trust only.
+fn digest_of_trust(settings: &ProfileSettings, files: &ProfileFiles) -> [u8; 32] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(&[settings.client_certificate as u8]);
+    for file in [&files.client_ca, &files.client_crl] {
+        let bytes = file.as_ref().map_or(&[][..], |file| &file.bytes);
+        context.update(&bytes.len().to_be_bytes());
+        context.update(bytes);
+    }
+    let mut digest = [0; 32];
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
+}

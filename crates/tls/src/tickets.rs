@@ -1,0 +1,221 @@
+//! Stateless session tickets, with keys that can be shared and passed on.
+//!
+//! All workers of a process use the same keys, a reload keeps them, and an upgrade passes them to
+//! the next process. Tickets are sealed with AES-256-GCM. Their associated data is a digest of the
+//! trust in clients, so that a session that began under other trust is not resumed.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::rand;
+use rustls::server::ProducesTickets;
+
+/// The keys of tickets: the next, the current and the previous.
+pub struct TicketKeys {
+    keys: RwLock<[Key; 3]>,
+}
+
+/// One key: 16 bytes of name, 32 bytes of secret.
+#[derive(Clone)]
+struct Key {
+    bytes: [u8; KEY_LEN],
+    sealing: Arc<LessSafeKey>,
+}
+
+impl TicketKeys {
+    /// Fresh keys. `None` if the system has no random bytes.
+    #[must_use]
+    pub fn generate() -> Option<Arc<Self>> {
+        let keys = [Key::generate()?, Key::generate()?, Key::generate()?];
+        Some(Arc::new(Self {
+            keys: RwLock::new(keys),
+        }))
+    }
+
+    /// Keys that another process [exported](Self::export). `None` if the length is wrong.
+    #[must_use]
+    pub fn import(bytes: &[u8]) -> Option<Arc<Self>> {
+        let bytes: &[u8; TICKET_KEYS_LEN] = bytes.try_into().ok()?;
+        let (keys, _) = bytes.as_chunks::<KEY_LEN>();
+        let keys = [Key::new(keys[0])?, Key::new(keys[1])?, Key::new(keys[2])?];
+        Some(Arc::new(Self {
+            keys: RwLock::new(keys),
+        }))
+    }
+
+    /// The keys, for another process that is to accept and to make the same tickets.
+    #[must_use]
+    pub fn export(&self) -> Vec<u8> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.iter().flat_map(|key| key.bytes).collect()
+    }
+
+    /// Makes the next key the current one. Without random bytes the keys stay.
+    pub fn rotate(&self) {
+        let Some(fresh) = Key::generate() else { return };
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let [next, current, _] = &*keys;
+        *keys = [fresh, next.clone(), current.clone()];
+    }
+
+    fn current(&self) -> Key {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys[CURRENT].clone()
+    }
+
+    fn named(&self, name: &[u8]) -> Option<Key> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.iter().find(|key| key.name() == name).cloned()
+    }
+}
+
+impl fmt::Debug for TicketKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TicketKeys")
+    }
+}
+
+impl Key {
+    fn generate() -> Option<Self> {
+        let mut bytes = [0; KEY_LEN];
+        rand::fill(&mut bytes).ok()?;
+        Self::new(bytes)
+    }
+
+    fn new(bytes: [u8; KEY_LEN]) -> Option<Self> {
+        let sealing = UnboundKey::new(&AES_256_GCM, &bytes[NAME_LEN..]).ok()?;
+        Some(Self {
+            bytes,
+            sealing: Arc::new(LessSafeKey::new(sealing)),
+        })
+    }
+
+    fn name(&self) -> &[u8] {
+        &self.bytes[..NAME_LEN]
+    }
+}
+
+/// Makes and opens the tickets of one profile.
+pub(crate) struct Ticketer {
+    pub(crate) keys: Arc<TicketKeys>,
+    /// A digest of the trust in clients.
+    pub(crate) trust: [u8; 32],
+    /// How often keys change; a ticket lives at most twice as long.
+    pub(crate) rotation: Duration,
+}
+
+impl fmt::Debug for Ticketer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ticketer")
+    }
+}
+
+impl ProducesTickets for Ticketer {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        let seconds = self.rotation.as_secs().saturating_mul(2);
+        u32::try_from(seconds)
+            .unwrap_or(LIFETIME_MAX)
+            .min(LIFETIME_MAX)
+    }
+
+    /// Name of the key, nonce, sealed session.
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let key = self.keys.current();
+        let mut nonce = [0; NONCE_LEN];
+        rand::fill(&mut nonce).ok()?;
+        let mut sealed = plain.to_vec();
+        let aad = Aad::from(self.trust);
+        let given = Nonce::assume_unique_for_key(nonce);
+        key.sealing
+            .seal_in_place_append_tag(given, aad, &mut sealed)
+            .ok()?;
+        Some([key.name(), &nonce, &sealed].concat())
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        let (name, rest) = ticket.split_at_checked(NAME_LEN)?;
+        let (nonce, sealed) = rest.split_at_checked(NONCE_LEN)?;
+        let key = self.keys.named(name)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut opened = sealed.to_vec();
+        let aad = Aad::from(self.trust);
+        let plain = key.sealing.open_in_place(nonce, aad, &mut opened).ok()?;
+        let len = plain.len();
+        opened.truncate(len);
+        Some(opened)
+    }
+}
+
+/// Bytes that [`TicketKeys::export`] yields.
+pub const TICKET_KEYS_LEN: usize = 3 * KEY_LEN;
+
+/// The current key's place among the three.
+const CURRENT: usize = 1;
+
+const NAME_LEN: usize = 16;
+const KEY_LEN: usize = NAME_LEN + 32;
+
+/// Seven days (RFC 8446, section 4.6.1).
+const LIFETIME_MAX: u32 = 7 * 24 * 60 * 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticketer(keys: &Arc<TicketKeys>, trust: u8) -> Ticketer {
+        Ticketer {
+            keys: Arc::clone(keys),
+            trust: [trust; 32],
+            rotation: Duration::from_secs(60),
+        }
+    }
+
+    #[test]
+    fn a_ticket_outlives_one_rotation_not_two() {
+        let keys = TicketKeys::generate().unwrap();
+        let ticketer = ticketer(&keys, 0);
+        let ticket = ticketer.encrypt(b"session").unwrap();
+        assert_eq!(ticketer.decrypt(&ticket).as_deref(), Some(&b"session"[..]));
+        keys.rotate();
+        assert!(ticketer.decrypt(&ticket).is_some());
+        keys.rotate();
+        assert_eq!(ticketer.decrypt(&ticket), None);
+        assert_eq!(ticketer.lifetime(), 120);
+    }
+
+    #[test]
+    fn another_process_opens_tickets_and_rotates_to_the_same_key() {
+        let keys = TicketKeys::generate().unwrap();
+        let other = TicketKeys::import(&keys.export()).unwrap();
+        let ticket = ticketer(&keys, 0).encrypt(b"session").unwrap();
+        assert!(ticketer(&other, 0).decrypt(&ticket).is_some());
+        keys.rotate();
+        other.rotate();
+        let ticket = ticketer(&keys, 0).encrypt(b"session").unwrap();
+        assert!(ticketer(&other, 0).decrypt(&ticket).is_some());
+        assert!(TicketKeys::import(&[0; 3]).is_none());
+    }
+
+    #[test]
+    fn a_ticket_is_worth_nothing_under_other_trust_or_when_changed() {
+        let keys = TicketKeys::generate().unwrap();
+        let ticket = ticketer(&keys, 1).encrypt(b"session").unwrap();
+        assert_eq!(ticketer(&keys, 2).decrypt(&ticket), None);
+        for at in 0..ticket.len() {
+            let mut changed = ticket.clone();
+            changed[at] ^= 1;
+            assert_eq!(ticketer(&keys, 1).decrypt(&changed), None, "byte {at}");
+            assert_eq!(
+                ticketer(&keys, 1).decrypt(&ticket[..at]),
+                None,
+                "cut at {at}"
+            );
+        }
+    }
+}
