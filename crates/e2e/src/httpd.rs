@@ -94,10 +94,10 @@ impl Httpd {
         settings: &[(&str, &str)],
         trace: &str,
     ) -> anyhow::Result<Self> {
-        let module = match module {
-            Module::ProxyAjp => "mod_proxy_ajp",
-            Module::ProxyHttp => "mod_proxy_http",
-            Module::Jk => "mod_jk",
+        let (module, scheme) = match module {
+            Module::ProxyAjp => ("mod_proxy_ajp", "ajp"),
+            Module::ProxyHttp => ("mod_proxy_http", "http"),
+            Module::Jk => ("mod_jk", "ajp"),
         };
         let options: Vec<String> = settings
             .iter()
@@ -107,9 +107,11 @@ impl Httpd {
             "httpd",
             &[
                 ("module", module),
-                ("backend", &backend.to_string()),
+                ("backend", &server::url(scheme, backend)),
                 ("options", &options.join("\n")),
                 ("trace", trace),
+                // Backends of tests listen on Unix sockets in directories of their own.
+                ("user", ""),
             ],
         )?;
         Ok(Self { process, address })

@@ -21,7 +21,8 @@ impl Nginx {
     /// # Errors
     /// nginx is not installed or did not start; the message has its log.
     pub fn to(backend: impl Into<Address>) -> anyhow::Result<Self> {
-        Self::start(&[("backend", &backend.into().to_string())])
+        let backend = server::url("http", &backend.into());
+        Self::start(&[("backend", &backend), ("buffer", "off")])
     }
 
     /// As [`Nginx::to`] with two workers, room for `connections` on each, and `client_header_timeout`
@@ -30,12 +31,13 @@ impl Nginx {
     /// # Errors
     /// As [`Nginx::to`].
     pub fn with_room(backend: impl Into<Address>, connections: usize) -> anyhow::Result<Self> {
+        let backend = server::url("http", &backend.into());
         Self::start(&[
-            ("backend", &backend.into().to_string()),
+            ("backend", &backend),
+            ("buffer", "off"),
             ("workers", "2"),
             ("connections", &connections.to_string()),
             ("head_timeout", "10s"),
-            ("keep_alive_requests", "1000000"),
         ])
     }
 

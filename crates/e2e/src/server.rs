@@ -6,9 +6,17 @@ use std::fs;
 use std::net::SocketAddr;
 use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use catamaran_testkit::{Address, Deadline, Process, address};
-use catamaran_tier::{Place, builtin};
+use catamaran_tier::{Place, Programs, builtin, needs};
+
+/// `address` as a target's parameter `backend` has it.
+pub(crate) fn url(scheme: &str, address: &Address) -> String {
+    match address {
+        Address::Tcp(address) => format!("{scheme}://{address}"),
+        Address::Unix(path) => format!("{scheme}+unix:{}", path.display()),
+    }
+}
 
 /// Starts the target `name` with these settings, and waits until it accepts connections on its port
 /// `http`.
@@ -21,16 +29,13 @@ pub(crate) fn start(name: &str, set: &[(&str, &str)]) -> anyhow::Result<(Process
     let address = address::unused()?;
     let place = Place {
         directory: directory.path(),
-        ports: &[("http", address)],
+        ports: &[("http".to_owned(), address)],
+        programs: &Programs::new(),
     };
     let server = target.render(&target.settings(set)?, &place)?;
-    for need in &server.needs {
+    if let Some(need) = needs::missing(&server.needs).first() {
         let proof = need.proof.display();
-        ensure!(
-            need.proof.exists(),
-            "{proof} is missing: `cargo xtask test` installs {}",
-            need.package
-        );
+        bail!("{proof} is missing: `cargo xtask needs` installs it");
     }
     for file in &server.files {
         let path = directory.path().join(&file.path);

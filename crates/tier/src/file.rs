@@ -17,28 +17,86 @@ pub(crate) struct File {
     /// What prints the program's version.
     #[serde(default)]
     pub(crate) version: Vec<String>,
-    /// Names of the addresses that it listens on; no templates.
+    /// Names of the addresses that it listens on, each the scheme of its URL; no templates.
     pub(crate) ports: Vec<String>,
+    /// How often it has each of its ports; once by default.
+    pub(crate) copies: Option<String>,
     #[serde(default)]
-    pub(crate) param: BTreeMap<String, Spanned<Param>>,
+    pub(crate) ready: ReadyKeys,
+    #[serde(default)]
+    pub(crate) stop: StopKeys,
+    pub(crate) reload: Option<ActionKeys>,
+    pub(crate) upgrade: Option<ActionKeys>,
+    /// Whether the process that is started is a Java virtual machine.
+    #[serde(default)]
+    pub(crate) jvm: bool,
+    /// What in a line of its output means that a run with it is worth nothing; no templates.
+    #[serde(default)]
+    pub(crate) alarms: Vec<String>,
+    /// Parameters of other targets that mean nothing here, and may be set all the same: servers that
+    /// take each other's place in an experiment are given the same ones.
+    #[serde(default)]
+    pub(crate) ignores: Vec<String>,
+    #[serde(default)]
+    pub(crate) param: BTreeMap<String, Spanned<ParamKeys>>,
     #[serde(default)]
     pub(crate) file: Vec<FileKeys>,
 }
 
+/// A Debian package with its proof, or a program that whoever starts the server names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NeedKeys {
     /// A Debian package; no template.
-    pub(crate) package: String,
+    pub(crate) package: Option<String>,
     /// A file that is there once it is installed; no template.
-    pub(crate) proof: String,
+    pub(crate) proof: Option<String>,
+    /// `{{ program.NAME }}` in templates; no template.
+    pub(crate) program: Option<String>,
     /// Needed only if this renders as `true`.
     pub(crate) when: Option<String>,
 }
 
+/// When it serves: once a port takes a connection and, with `get`, answers as expected.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReadyKeys {
+    /// Which port, the first by default; no template.
+    pub(crate) port: Option<String>,
+    /// The path to ask for.
+    pub(crate) get: Option<String>,
+    /// The status to expect, 200 by default.
+    pub(crate) status: Option<u16>,
+    /// The length of the body to expect, any by default.
+    pub(crate) length: Option<String>,
+    /// How long this may take, 60 s by default; no template.
+    pub(crate) within: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StopKeys {
+    /// TERM by default; no template.
+    pub(crate) signal: Option<String>,
+    /// How long it may take before it is killed, 5 s by default; no template.
+    pub(crate) patience: Option<String>,
+}
+
+/// What is done to a running server: a signal, or a command.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Param {
+pub(crate) struct ActionKeys {
+    /// To the process that was started; no template.
+    pub(crate) signal: Option<String>,
+    #[serde(default)]
+    pub(crate) command: Vec<String>,
+    /// What in a new line of its output says that it is done.
+    pub(crate) done: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ParamKeys {
     #[serde(rename = "type", default)]
     pub(crate) kind: Kind,
     /// The only values, if it is not a type's.
@@ -46,19 +104,23 @@ pub(crate) struct Param {
     pub(crate) values: Vec<String>,
     pub(crate) default: toml::Value,
     /// What it changes, for people.
-    #[expect(dead_code, reason = "shown by `lab list`")]
     pub(crate) meaning: String,
 }
 
+/// The type of a parameter.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// Any text.
     #[default]
     Text,
     /// A whole number from 0.
     Count,
     /// Such as `10s`.
     Duration,
+    /// Backends with spaces between: `http://HOST:PORT`, `ajp://HOST:PORT`, `http+unix:/PATH`,
+    /// `ajp+unix:/PATH`; empty for none.
+    Urls,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -1,27 +1,42 @@
-//! Servers as data: a [`Target`] says what a server needs, which parameters it has, and how its files
-//! and its command follow from them.
+//! Servers as data: a [`Target`] says what a server needs, which parameters it has, how its files and
+//! its command follow from them, when it serves, and how it ends; a [`Space`] runs them.
 //!
 //! Target files are TOML, their templates minijinja; those of this project are in `targets/`, listed by
-//! [`builtin`]. Nothing here starts a process: what comes out is text. A parameter of the same name
-//! means the same in every target, so that two servers can be configured alike.
+//! [`builtin_names`]. A parameter of the same name means the same in every target, so that two servers
+//! can be configured alike. Up to [`Target::render`] all is text.
 //!
 //! ```
 //! use std::path::Path;
-//! use catamaran_tier::{Place, builtin};
+//! use catamaran_tier::{Place, Programs, builtin};
 //!
 //! let nginx = builtin("nginx").expect("it is one of ours");
 //! let settings = nginx.settings(&[("workers", "2")])?;
-//! let http = ("http", "127.0.0.1:8080".parse().unwrap());
-//! let server = nginx.render(&settings, &Place { directory: Path::new("/tmp/one"), ports: &[http] })?;
+//! let ports = [("http".to_owned(), "127.0.0.1:8080".parse().unwrap())];
+//! let programs = Programs::new();
+//! let place = Place { directory: Path::new("/tmp/one"), ports: &ports, programs: &programs };
+//! let server = nginx.render(&settings, &place)?;
 //! assert_eq!(server.command[0], "/usr/sbin/nginx");
 //! assert!(server.files[0].text.contains("listen 127.0.0.1:8080"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod builtin;
 mod fault;
 mod file;
+pub mod needs;
+mod patience;
+mod process;
+mod server;
+mod space;
 mod target;
+mod task;
 mod template;
 
+pub use builtin::{builtin, builtin_names};
 pub use fault::{Fault, Faults};
-pub use target::{Need, Place, Server, ServerFile, Settings, Target, builtin};
+pub use file::Kind;
+pub use process::{Launch, Process, StartFault};
+pub use server::{Action, Need, Ready, Server, ServerFile, Signal, Stop, Way};
+pub use space::{Space, SpaceFault};
+pub use target::{Param, Place, Programs, Settings, Target};
+pub use task::{Job, Task};

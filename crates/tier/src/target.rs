@@ -1,14 +1,15 @@
-//! From a target's file and settings to the files and the command of one server.
+//! A target's file, and settings of its parameters.
+
+mod check;
+mod render;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Component, Path, PathBuf};
-
-use minijinja::Value;
+use std::path::{Path, PathBuf};
 
 use crate::fault::{Fault, Faults, line};
-use crate::file::{File, Kind, Param};
-use crate::template::{Names, render};
+use crate::file::{File, Kind, ParamKeys};
+use crate::template::Names;
 
 /// A kind of server.
 #[derive(Clone, Debug)]
@@ -19,55 +20,37 @@ pub struct Target {
     templates: BTreeMap<String, String>,
 }
 
-/// A package that a server needs.
+/// A parameter of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Need {
-    /// Debian's name of it.
-    pub package: String,
-    /// A file that is there once it is installed.
-    pub proof: PathBuf,
+pub struct Param<'a> {
+    /// As it is set.
+    pub name: &'a str,
+    /// What it changes, for people.
+    pub meaning: &'a str,
+    /// Its value unless it is set.
+    pub default: String,
+    /// Its only values; empty if it has all of its type.
+    pub values: &'a [String],
+    /// Its type.
+    pub kind: Kind,
 }
 
 /// A value for each parameter of a target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings(Names);
 
+/// Paths of programs that no package has, by name: `{{ program.NAME }}` in templates.
+pub type Programs = BTreeMap<String, PathBuf>;
+
 /// Where a server lives.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// Its own directory, an absolute path.
     pub directory: &'a Path,
-    /// An address for each of its ports, by name.
-    pub ports: &'a [(&'a str, SocketAddr)],
-}
-
-/// What one server is made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
-    /// To be written before it is started.
-    pub files: Vec<ServerFile>,
-    /// The program and its arguments.
-    pub command: Vec<String>,
-    /// What prints the program's version; empty if nothing does.
-    pub version: Vec<String>,
-    /// What must be installed.
-    pub needs: Vec<Need>,
-}
-
-/// A file of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerFile {
-    /// In the server's directory.
-    pub path: PathBuf,
-    /// What is in it.
-    pub text: String,
-}
-
-/// The target of this project that is called `name`.
-#[must_use]
-pub fn builtin(name: &str) -> Option<Target> {
-    let (_, text, templates) = BUILTIN.iter().find(|(known, ..)| *known == name)?;
-    Some(Target::parse(&format!("{name}.toml"), text, templates).expect("a test parses each"))
+    /// An address for each of its ports, by name; several of one name for a target with copies.
+    pub ports: &'a [(String, SocketAddr)],
+    /// Programs that no package has.
+    pub programs: &'a Programs,
 }
 
 impl Target {
@@ -84,21 +67,14 @@ impl Target {
         for (name, param) in &file.param {
             let at = format!("{place}:{}", line(text, param.span().start));
             let given = default(param.get_ref());
-            faults.extend(check(&at, name, param.get_ref(), &given).err());
+            faults.extend(check::value(&at, name, param.get_ref(), &given).err());
         }
         for needed in file.file.iter().filter_map(|file| file.template.as_deref()) {
             if !templates.iter().any(|(name, _)| *name == needed) {
                 faults.push(Fault::new(place, format!("there is no template {needed}")));
             }
         }
-        for file in file
-            .file
-            .iter()
-            .filter(|file| file.text.is_some() == file.template.is_some())
-        {
-            let what = format!("the file {} needs either `text` or `template`", file.path);
-            faults.push(Fault::new(place, what));
-        }
+        check::keys(place, &file, &mut faults);
         let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
         let templates = templates.iter().map(own).collect();
         let place = place.to_owned();
@@ -109,10 +85,68 @@ impl Target {
         })
     }
 
+    /// Reads the file `path` of a target, and the templates beside it that it names.
+    ///
+    /// # Errors
+    /// A file that cannot be read; else as [`Target::parse`].
+    pub fn load(path: &Path) -> Result<Self, Faults> {
+        let read = |path: &Path| {
+            let fault = |error| Fault::new(path.display().to_string(), error);
+            std::fs::read_to_string(path).map_err(fault)
+        };
+        let text = read(path)?;
+        let names: File = match toml::from_str(&text) {
+            Ok(file) => file,
+            Err(_) => return Self::parse(&path.display().to_string(), &text, &[]),
+        };
+        let mut templates = Vec::new();
+        for name in names.file.into_iter().filter_map(|file| file.template) {
+            let body = read(&path.with_file_name(&name))?;
+            templates.push((name, body));
+        }
+        let templates: Vec<(&str, &str)> = templates
+            .iter()
+            .map(|(name, body)| (name.as_str(), body.as_str()))
+            .collect();
+        Self::parse(&path.display().to_string(), &text, &templates)
+    }
+
     /// How it is called.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.file.name
+    }
+
+    /// Names of its ports, each the scheme of its URL.
+    #[must_use]
+    pub fn port_names(&self) -> &[String] {
+        &self.file.ports
+    }
+
+    /// Whether the process that is started is a Java virtual machine.
+    #[must_use]
+    pub fn jvm(&self) -> bool {
+        self.file.jvm
+    }
+
+    /// Its parameters, by name.
+    pub fn params(&self) -> impl Iterator<Item = Param<'_>> {
+        self.file.param.iter().map(|(name, keys)| {
+            let keys = keys.get_ref();
+            Param {
+                name,
+                meaning: &keys.meaning,
+                default: default(keys),
+                values: &keys.values,
+                kind: keys.kind,
+            }
+        })
+    }
+
+    /// Whether `name` may be set: it is a parameter, or one of others that mean nothing here.
+    #[must_use]
+    pub fn accepts(&self, name: &str) -> bool {
+        self.file.param.contains_key(name) || self.ignores(name)
     }
 
     /// A value for each parameter: those of `set`, and defaults.
@@ -126,15 +160,12 @@ impl Target {
             let given = set.iter().rev().find(|(key, _)| key == name);
             let given =
                 given.map_or_else(|| default(param.get_ref()), |(_, text)| (*text).to_owned());
-            match check(&self.place, name, param.get_ref(), &given) {
+            match check::value(&self.place, name, param.get_ref(), &given) {
                 Ok(value) => drop(names.insert(name.clone(), value)),
                 Err(fault) => faults.push(fault),
             }
         }
-        for (name, _) in set
-            .iter()
-            .filter(|(name, _)| !self.file.param.contains_key(*name))
-        {
+        for (name, _) in set.iter().filter(|(name, _)| !self.accepts(name)) {
             let known: Vec<&str> = self.file.param.keys().map(String::as_str).collect();
             let what = format!("no parameter `{name}`; there are {}", known.join(" "));
             faults.push(Fault::new(&self.place, what));
@@ -142,152 +173,26 @@ impl Target {
         Faults(faults).or(Settings(names))
     }
 
-    /// The server that these settings make at `place`.
-    ///
-    /// # Errors
-    /// A port without an address, a template that names something unknown, a path that leads out of
-    /// the directory: all of them.
-    pub fn render(&self, settings: &Settings, place: &Place<'_>) -> Result<Server, Faults> {
-        let mut faults = Vec::new();
-        let names = self.names(settings, place, &mut faults);
-        let (file, own) = (&self.file, self.place.as_str());
-        let mut text = Rendering { names, own, faults };
-        let command = file.command.iter().map(|word| text.inline(word)).collect();
-        let version = file.version.iter().map(|word| text.inline(word)).collect();
-        let mut files = Vec::new();
-        for keys in &file.file {
-            let path = PathBuf::from(text.inline(&keys.path));
-            if !path
-                .components()
-                .all(|part| matches!(part, Component::Normal(_)))
-            {
-                let what = format!("the path {} leads out of the directory", path.display());
-                text.faults.push(Fault::new(own, what));
-            }
-            let template = keys
-                .template
-                .as_ref()
-                .and_then(|name| self.templates.get_key_value(name));
-            let body = match template {
-                Some((name, body)) => text.file(name, body),
-                None => text.inline(keys.text.as_deref().unwrap_or_default()),
-            };
-            files.push(ServerFile { path, text: body });
-        }
-        let mut needs = Vec::new();
-        for need in &file.needs {
-            let when = need.when.as_deref().map(|when| text.inline(when));
-            if when.is_none_or(|when| when.eq_ignore_ascii_case("true")) {
-                let (package, proof) = (need.package.clone(), PathBuf::from(&need.proof));
-                needs.push(Need { package, proof });
-            }
-        }
-        Faults(text.faults).or(Server {
-            files,
-            command,
-            version,
-            needs,
-        })
-    }
-
-    /// What templates may name: parameters, `dir`, and each port as `ADDRESS:PORT`.
-    fn names(&self, settings: &Settings, place: &Place<'_>, faults: &mut Vec<Fault>) -> Names {
-        let mut names = settings.0.clone();
-        names.insert(
-            "dir".to_owned(),
-            Value::from(place.directory.to_string_lossy()),
-        );
-        for port in &self.file.ports {
-            match place.ports.iter().find(|(name, _)| name == port) {
-                Some((_, address)) => {
-                    names.insert(port.clone(), Value::from(address.to_string()));
-                }
-                None => {
-                    faults.push(Fault::new(
-                        &self.place,
-                        format!("no address for port {port}"),
-                    ));
-                    // So that templates are not blamed for it.
-                    names.insert(port.clone(), Value::from("127.0.0.1:0"));
-                }
-            }
-        }
-        names
+    fn ignores(&self, name: &str) -> bool {
+        self.file.ignores.iter().any(|ignored| ignored == name)
     }
 }
 
-/// Texts being rendered; a text that is at fault becomes empty.
-struct Rendering<'a> {
-    names: Names,
-    /// The target's file.
-    own: &'a str,
-    faults: Vec<Fault>,
-}
-
-impl Rendering<'_> {
-    /// A text of the target's file.
-    fn inline(&mut self, text: &str) -> String {
-        render(self.own, text, &self.names).unwrap_or_else(|Fault { what, .. }| {
-            let what = format!("{what}, in {text}");
-            self.faults.push(Fault::new(self.own, what));
-            String::new()
-        })
-    }
-
-    /// The template `name`.
-    fn file(&mut self, name: &str, text: &str) -> String {
-        render(name, text, &self.names).unwrap_or_else(|fault| {
-            self.faults.push(fault);
-            String::new()
-        })
+impl Settings {
+    /// Each parameter with its value as text, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, String)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_string()))
     }
 }
 
-fn default(param: &Param) -> String {
+fn default(param: &ParamKeys) -> String {
     match &param.default {
         toml::Value::String(text) => text.clone(),
         other => other.to_string(),
     }
 }
-
-/// The value for templates that `text` is for a parameter.
-fn check(place: &str, name: &str, param: &Param, text: &str) -> Result<Value, Fault> {
-    let wrong = |what: String| Err(Fault::new(place, format!("{name} = {text}: {what}")));
-    if !param.values.is_empty() && !param.values.iter().any(|value| value == text) {
-        return wrong(format!("it is one of {}", param.values.join(" ")));
-    }
-    match param.kind {
-        Kind::Text => Ok(Value::from(text)),
-        Kind::Count => match text.parse::<u64>() {
-            Ok(count) => Ok(Value::from(count)),
-            Err(_) => wrong("it is a whole number from 0".to_owned()),
-        },
-        Kind::Duration => match catamaran_units::parse_duration(text) {
-            Ok(_) => Ok(Value::from(text)),
-            Err(error) => wrong(error.to_string()),
-        },
-    }
-}
-
-/// Name, file, templates.
-type Builtin = (
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-);
-
-const BUILTIN: &[Builtin] = &[
-    (
-        "httpd",
-        include_str!("../targets/httpd.toml"),
-        &[("httpd.conf.j2", include_str!("../targets/httpd.conf.j2"))],
-    ),
-    (
-        "nginx",
-        include_str!("../targets/nginx.toml"),
-        &[("nginx.conf.j2", include_str!("../targets/nginx.conf.j2"))],
-    ),
-];
 
 #[cfg(test)]
 mod tests;

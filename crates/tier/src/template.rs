@@ -1,4 +1,8 @@
 //! Templates: what they may name, and how they say what is wrong.
+//!
+//! Besides minijinja's own filters there are `ms` (a duration in milliseconds), those that take a URL
+//! or a `HOST:PORT` apart (`scheme`, `address`, `host`, `port`), and the function `fault(text)`, by
+//! which a template refuses settings that its server cannot have.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +20,23 @@ pub(crate) fn render(place: &str, text: &str, names: &Names) -> Result<String, F
         .map_err(|error| fault(place, &error))
 }
 
+/// A backend's URL as its scheme, `http` or `ajp`, and its address, `HOST:PORT` or `unix:/PATH`.
+pub(crate) fn backend(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once(':')?;
+    match scheme {
+        "http+unix" | "ajp+unix" if rest.starts_with('/') => {
+            let scheme = scheme.trim_end_matches("+unix");
+            Some((scheme, &url[scheme.len() + 1..]))
+        }
+        "http" | "ajp" => {
+            let address = rest.strip_prefix("//")?;
+            let (_, port) = address.rsplit_once(':')?;
+            port.parse::<u16>().ok().map(|_| (scheme, address))
+        }
+        _ => None,
+    }
+}
+
 /// Undefined names are faults, wherever they stand. What is rendered is no HTML.
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
@@ -28,36 +49,43 @@ fn environment() -> Environment<'static> {
         .build();
     environment.set_syntax(syntax.expect("its delimiters are the usual ones"));
     environment.add_filter("ms", milliseconds);
-    environment.add_filter("host", |address: String| {
-        split(&address).map(|(host, _)| host)
+    environment.add_filter("host", |text: String| split(&text).map(|(host, _)| host));
+    environment.add_filter("port", |text: String| split(&text).map(|(_, port)| port));
+    environment.add_filter("scheme", |url: String| {
+        parts(&url).map(|(scheme, _)| scheme)
     });
-    environment.add_filter("port", |address: String| {
-        split(&address).map(|(_, port)| port)
+    environment.add_filter("address", |url: String| {
+        parts(&url).map(|(_, address)| address)
     });
+    environment.add_function("fault", |text: String| Err::<String, _>(refused(text)));
     environment
 }
 
 /// A duration in milliseconds.
 fn milliseconds(text: &str) -> Result<u64, Error> {
     let duration = catamaran_units::parse_duration(text);
-    let duration =
-        duration.map_err(|error| Error::new(ErrorKind::InvalidOperation, error.to_string()))?;
-    u64::try_from(duration.as_millis())
-        .map_err(|_| Error::new(ErrorKind::InvalidOperation, "a duration beyond 2^64 ms"))
+    let duration = duration.map_err(|error| refused(error.to_string()))?;
+    u64::try_from(duration.as_millis()).map_err(|_| refused("a duration beyond 2^64 ms"))
 }
 
-/// Host and port of `host:port`.
-fn split(address: &str) -> Result<(String, String), Error> {
+/// Scheme and address of a backend's URL.
+fn parts(url: &str) -> Result<(String, String), Error> {
+    let parts = backend(url).map(|(scheme, address)| (scheme.to_owned(), address.to_owned()));
+    parts.ok_or_else(|| refused(format!("`{url}` is not a backend's URL")))
+}
+
+/// Host and port of `host:port`, or of a URL of that.
+fn split(text: &str) -> Result<(String, String), Error> {
+    let address = backend(text).map_or(text, |(_, address)| address);
     let parts = address
         .rsplit_once(':')
         .filter(|(_, port)| port.parse::<u16>().is_ok());
-    let (host, port) = parts.ok_or_else(|| {
-        Error::new(
-            ErrorKind::InvalidOperation,
-            format!("`{address}` is not HOST:PORT"),
-        )
-    })?;
+    let (host, port) = parts.ok_or_else(|| refused(format!("`{address}` is not HOST:PORT")))?;
     Ok((host.to_owned(), port.to_owned()))
+}
+
+fn refused(what: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, what)
 }
 
 fn fault(place: &str, error: &Error) -> Fault {

@@ -1,43 +1,60 @@
 use super::*;
+use crate::builtin::{builtin, builtin_names};
+use crate::server::Server;
 
 fn faults(text: &str) -> String {
     Target::parse("a.toml", text, &[]).unwrap_err().to_string()
 }
 
-fn place(ports: &[(&'static str, SocketAddr)]) -> Place<'static> {
-    let ports = ports.to_vec().leak();
-    Place {
+fn rendered(target: &Target, set: &[(&str, &str)]) -> Result<Server, Faults> {
+    let settings = target.settings(set)?;
+    let address = |(number, name): (u16, String)| (name, ([127, 0, 0, 1], number).into());
+    let ports: Vec<_> = (1..).zip(target.ports(&settings)?).map(address).collect();
+    let programs = Programs::from([("catamaran".to_owned(), PathBuf::from("/c"))]);
+    let place = Place {
         directory: Path::new("/d"),
-        ports,
-    }
-}
-
-fn http() -> (&'static str, SocketAddr) {
-    ("http", "127.0.0.1:80".parse().unwrap())
+        ports: &ports,
+        programs: &programs,
+    };
+    target.render(&settings, &place)
 }
 
 fn httpd(set: &[(&str, &str)]) -> Result<Server, Faults> {
-    let httpd = builtin("httpd").unwrap();
-    let settings = httpd.settings(set)?;
-    httpd.render(&settings, &place(&[http()]))
+    rendered(&builtin("httpd").unwrap(), set)
+}
+
+/// The text of its configuration.
+fn conf(server: &Server) -> &str {
+    &server.files.last().unwrap().text
 }
 
 #[test]
 fn each_of_ours_renders_by_its_defaults() {
-    for (name, ..) in BUILTIN {
+    for name in builtin_names() {
         let target = builtin(name).unwrap();
-        assert_eq!(target.name(), *name);
-        let settings = target.settings(&[]).unwrap();
-        let server = target.render(&settings, &place(&[http()])).unwrap();
+        assert_eq!(target.name(), name);
+        let backend = [("backend", "http://127.0.0.1:80")];
+        let set = match name {
+            "front" | "haproxy" => &backend[..],
+            _ => &[],
+        };
+        let server = rendered(&target, set).unwrap();
         assert!(
-            !server.command.is_empty() && !server.needs.is_empty() && !server.version.is_empty()
+            !server.command.is_empty() && !server.needs.is_empty(),
+            "{name}"
         );
+        assert!(!server.version.is_empty(), "{name}");
+        assert!(target.port_names().contains(&server.ready.port), "{name}");
+        for param in target.params() {
+            assert!(!param.meaning.is_empty(), "{name}: {}", param.name);
+            assert!(!target.ignores(param.name), "{name}: {}", param.name);
+        }
     }
 }
 
 #[test]
 fn a_faulty_file_is_told_with_its_lines() {
-    let base = "name = \"a\"\nports = []\ncommand = []\n";
+    let base = "name = \"a\"\nports = [\"http\"]\ncommand = []\n";
     assert_eq!(
         faults("name = \"a\"\nports = 3\n"),
         "a.toml:2: invalid type: integer `3`, expected a sequence"
@@ -78,57 +95,198 @@ fn all_faulty_settings_are_told_at_once() {
         "nginx.toml: workers = two: it is a whole number from 0"
     );
     assert!(
-        lines[2].starts_with("nginx.toml: no parameter `worker`; there are backend "),
+        lines[2].starts_with("nginx.toml: no parameter `worker`; there are access_log "),
         "{told}"
     );
 }
 
 #[test]
+fn keys_that_do_not_go_together_are_told() {
+    let text = "name = \"a\"\nports = []\ncommand = []\nneeds = [{ package = \"a\" }]\nready = { port \
+                = \"http\", within = \"soon\" }\nreload = { done = \"\" }\nstop = { signal = \"STOP\" }\n";
+    let told = faults(text);
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 6, "{told}");
+    assert_eq!(
+        lines[0],
+        "a.toml: a need is either `package` with `proof`, or `program`"
+    );
+    assert_eq!(lines[1], "a.toml: ready: there is no port http");
+    assert_eq!(lines[2], "a.toml: it has no port");
+    assert!(lines[3].starts_with("a.toml: ready.within: "), "{told}");
+    assert!(lines[4].starts_with("a.toml: no signal STOP: "), "{told}");
+    assert_eq!(
+        lines[5],
+        "a.toml: reload needs either `signal` or `command`"
+    );
+}
+
+#[test]
 fn what_a_template_does_not_know_is_a_fault() {
-    let text = "name = \"a\"\nports = [\"http\"]\ncommand = [\"{{ program }}\"]\n[[file]]\npath = \
+    let text = "name = \"a\"\nports = [\"http\"]\ncommand = [\"{{ program.a }}\"]\n[[file]]\npath = \
                 \"../a\"\ntext = \"{{ http }}\"\n";
     let target = Target::parse("a.toml", text, &[]).unwrap();
     let settings = target.settings(&[]).unwrap();
-    let told = target
-        .render(&settings, &place(&[]))
-        .unwrap_err()
-        .to_string();
-    assert_eq!(
-        told,
-        "a.toml: no address for port http\na.toml: `program` is undefined, in {{ program }}\n\
-         a.toml: the path ../a leads out of the directory"
+    let place = Place {
+        directory: Path::new("/d"),
+        ports: &[],
+        programs: &Programs::new(),
+    };
+    let told = target.render(&settings, &place).unwrap_err().to_string();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 3, "{told}");
+    assert_eq!(lines[0], "a.toml: no address for port http");
+    assert_eq!(lines[1], "a.toml: the path ../a leads out of the directory");
+    assert!(
+        lines[2].ends_with("is undefined, in {{ program.a }}"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_port_is_there_as_often_as_there_are_copies() {
+    let text = "name = \"a\"\nports = [\"http\", \"ajp\"]\ncopies = \"{{ pairs }}\"\ncommand = [\"{{ http \
+                }}\", \"{{ all.ajp|join(' ') }}\"]\n[param.pairs]\ntype = \"count\"\ndefault = 2\nmeaning \
+                = \"\"\n";
+    let target = Target::parse("a.toml", text, &[]).unwrap();
+    let server = rendered(&target, &[]).unwrap();
+    assert_eq!(server.command, ["127.0.0.1:1", "127.0.0.1:3 127.0.0.1:4"]);
+    let settings = target.settings(&[("pairs", "3")]).unwrap();
+    assert_eq!(target.ports(&settings).unwrap().len(), 6);
+}
+
+#[test]
+fn servers_that_take_each_others_place_accept_the_same_settings() {
+    let set = [
+        "mpm",
+        "module",
+        "backend",
+        "protocol",
+        "reuse",
+        "keep_alive",
+        "keep_alive_requests",
+        "pool",
+        "max_workers",
+        "start_workers",
+        "trust_cgi_length",
+        "workers",
+        "connections",
+        "head_timeout",
+        "balance",
+        "access_log",
+        "ready_path",
+    ];
+    for name in ["nginx", "httpd", "front"] {
+        let target = builtin(name).unwrap();
+        for param in set {
+            assert!(target.accepts(param), "{name}: {param}");
+        }
+    }
+    let nginx = builtin("nginx").unwrap();
+    let settings = nginx
+        .settings(&[("mpm", "event"), ("workers", "2")])
+        .unwrap();
+    let found: Vec<_> = settings
+        .iter()
+        .filter(|(name, _)| *name == "workers" || *name == "mpm")
+        .collect();
+    assert_eq!(found, [("workers", "2".to_owned())]);
+}
+
+#[test]
+fn a_backend_is_a_url() {
+    for wrong in [
+        "127.0.0.1:80",
+        "https://127.0.0.1:80",
+        "http://127.0.0.1",
+        "http+unix:a",
+    ] {
+        let set = [("backend", wrong)];
+        let fault = builtin("nginx")
+            .unwrap()
+            .settings(&set)
+            .unwrap_err()
+            .to_string();
+        assert!(fault.contains("is not http://HOST:PORT"), "{fault}");
+    }
+    let fault = rendered(&builtin("nginx").unwrap(), &[("backend", "ajp://a:1")]).unwrap_err();
+    let fault = fault.to_string();
+    assert!(
+        fault.contains("nginx speaks no ajp to ajp://a:1"),
+        "{fault}"
     );
 }
 
 #[test]
 fn httpd_reaches_a_backend_in_three_ways() {
-    let backend = ("backend", "127.0.0.1:8009");
-    for (module, expected, packages) in [
-        ("mod_jk", "JkWorkerProperty worker.app.port=8009\n", 2),
+    for (module, backend, expected, packages) in [
         (
-            "mod_proxy_ajp",
+            "mod_jk",
+            "ajp://127.0.0.1:8009",
+            "JkWorkerProperty worker.app.port=8009\n",
+            2,
+        ),
+        (
+            "auto",
+            "ajp://127.0.0.1:8009",
             "ProxyPass / \"ajp://127.0.0.1:8009/\" retry=0 secret=x\n",
             1,
         ),
         (
             "mod_proxy_http",
+            "http://127.0.0.1:8009",
             "ProxyPass / \"http://127.0.0.1:8009/\" retry=0 secret=x\n",
             1,
         ),
+        ("auto", "ajp+unix:/a", "\"unix:/a|ajp://localhost/\"", 1),
     ] {
-        let server = httpd(&[("module", module), backend, ("options", "secret=x")]).unwrap();
-        assert!(
-            server.files[0].text.contains(expected),
-            "{}",
-            server.files[0].text
-        );
-        assert!(server.files[0].text.contains("secret=x"));
+        let set = [
+            ("module", module),
+            ("backend", backend),
+            ("options", "secret=x"),
+        ];
+        let server = httpd(&set).unwrap();
+        assert!(conf(&server).contains(expected), "{}", conf(&server));
+        assert!(conf(&server).contains("secret=x"));
         assert_eq!(server.needs.len(), packages);
     }
-    let unix = httpd(&[("module", "mod_proxy_ajp"), ("backend", "unix:/a")]).unwrap();
-    assert!(unix.files[0].text.contains("\"unix:/a|ajp://localhost/\""));
-    let fault = httpd(&[("module", "mod_jk"), ("backend", "unix:/a")])
-        .unwrap_err()
-        .to_string();
-    assert!(fault.contains("`unix:/a` is not HOST:PORT"), "{fault}");
+    let fault = |module, backend| {
+        let set = [("module", module), ("backend", backend)];
+        httpd(&set).unwrap_err().to_string()
+    };
+    let told = fault("mod_jk", "ajp+unix:/a");
+    assert!(told.contains("`unix:/a` is not HOST:PORT"), "{told}");
+    let told = fault("mod_jk", "http://a:1");
+    assert!(
+        told.contains("mod_jk speaks no http to http://a:1"),
+        "{told}"
+    );
+}
+
+#[test]
+fn httpd_has_the_workers_that_are_asked_for() {
+    let set = |mpm| {
+        [
+            ("mpm", mpm),
+            ("start_workers", "320"),
+            ("max_workers", "410"),
+        ]
+    };
+    let prefork = httpd(&set("prefork")).unwrap();
+    assert!(
+        conf(&prefork).contains("StartServers 320\n"),
+        "{}",
+        conf(&prefork)
+    );
+    assert!(conf(&prefork).contains("MaxRequestWorkers 410\n"));
+    for mpm in ["worker", "event"] {
+        let threads = httpd(&set(mpm)).unwrap();
+        assert!(
+            conf(&threads).contains("StartServers 13\n"),
+            "{}",
+            conf(&threads)
+        );
+        assert!(conf(&threads).contains("MaxRequestWorkers 425\n"));
+        assert!(conf(&threads).contains("ServerLimit 17\n"));
+    }
 }

@@ -17,10 +17,10 @@ const FORBIDS_UNSAFE: &[&str] = &[
     "message", "ajp", "http1", "balance", "stats", "chart", "units",
 ];
 
-/// Crates that may look at the environment, the command line and files: of configuration, or of
-/// the kernel about processes.
+/// Crates that may look at the environment, the command line and files: of configuration, of the
+/// kernel about processes, or, in `tier`, of targets and of the servers that it runs.
 const READS_THE_WORLD: &[&str] = &[
-    "config", "cli", "xtask", "testkit", "e2e", "gauge", "lab", "fuzz",
+    "config", "cli", "xtask", "testkit", "e2e", "gauge", "tier", "lab", "fuzz",
 ];
 
 pub(super) fn check(source: &Source) -> Vec<Problem> {

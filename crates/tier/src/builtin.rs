@@ -1,0 +1,41 @@
+//! The targets of this project, from `targets/`.
+
+use crate::target::Target;
+
+/// The target of this project that is called `name`.
+#[must_use]
+pub fn builtin(name: &str) -> Option<Target> {
+    let (_, text, templates) = BUILTIN.iter().find(|(known, ..)| *known == name)?;
+    Some(Target::parse(&format!("{name}.toml"), text, templates).expect("a test parses each"))
+}
+
+/// The names of this project's targets.
+pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, ..)| *name)
+}
+
+/// Name, file, templates.
+type Builtin = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
+const BUILTIN: &[Builtin] = &[
+    ("app", include_str!("../targets/app.toml"), &[]),
+    (
+        "front",
+        include_str!("../targets/front.toml"),
+        &[("front.toml.j2", include_str!("../targets/front.toml.j2"))],
+    ),
+    (
+        "httpd",
+        include_str!("../targets/httpd.toml"),
+        &[("httpd.conf.j2", include_str!("../targets/httpd.conf.j2"))],
+    ),
+    (
+        "nginx",
+        include_str!("../targets/nginx.toml"),
+        &[("nginx.conf.j2", include_str!("../targets/nginx.conf.j2"))],
+    ),
+];

@@ -1,0 +1,35 @@
+//! How long something may take that is waited for.
+
+use std::thread;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// A point in time after which waiting ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience(Duration);
+
+impl Patience {
+    /// Ends `duration` from now.
+    pub(crate) fn of(duration: Duration) -> Self {
+        Self(now() + duration)
+    }
+
+    /// Asks `ready` until it has an answer; `None` if it has none in time. It is asked at least once.
+    pub(crate) fn wait<T>(self, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
+        loop {
+            let answer = ready();
+            if answer.is_some() || now() >= self.0 {
+                return answer;
+            }
+            thread::park_timeout(PAUSE);
+        }
+    }
+}
+
+/// Since the machine started.
+fn now() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
+}
+
+const PAUSE: Duration = Duration::from_millis(5);

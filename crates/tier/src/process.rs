@@ -1,0 +1,463 @@
+//! A server from its start to its end.
+//!
+//! Its standard output and standard error go to one file in its directory, since a pipe would have to
+//! be read, which costs time that is none of the server's.
+
+mod ready;
+
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use catamaran_gauge::{Group, GroupFault};
+
+use crate::fault::Faults;
+use crate::needs;
+use crate::patience::Patience;
+use crate::server::{Action, Need, Server, ServerFile, Way};
+use crate::space::{Space, SpaceFault};
+use crate::target::{Place, Programs, Settings, Target};
+use crate::task::{Job, Task};
+
+/// What is started.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// What the server is called in its space: its directory and its group.
+    pub name: &'a str,
+    /// What kind of server it is.
+    pub target: &'a Target,
+    /// A value for each of its parameters.
+    pub settings: &'a Settings,
+    /// Programs that no package has.
+    pub programs: &'a Programs,
+    /// The core that all its threads are pinned to; any if `None`.
+    pub core: Option<usize>,
+}
+
+/// A running server, which may be several processes. Dropping it stops it.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    task: Task,
+    server: Server,
+    addresses: Vec<(String, SocketAddr)>,
+    directory: PathBuf,
+    jvm: bool,
+    /// How much of the log was looked at for alarms.
+    looked_at: usize,
+}
+
+/// Why a server does not serve, or does not do what it is told.
+#[derive(Debug, thiserror::Error)]
+pub enum StartFault {
+    /// Its target's file, its templates or its settings.
+    #[error("{0}")]
+    Settings(Faults),
+    /// Something is not installed.
+    #[error("{}", needs::message(.0))]
+    Missing(Vec<Need>),
+    /// The space does not obey.
+    #[error(transparent)]
+    Space(#[from] SpaceFault),
+    /// Its group cannot be made.
+    #[error(transparent)]
+    Group(#[from] GroupFault),
+    /// A file cannot be written, or a port cannot be had.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A command without words.
+    #[error("the command is empty")]
+    NoCommand,
+    /// The program cannot be started.
+    #[error("cannot start {program}: {source}")]
+    Spawn {
+        /// The first program of the command; it may be one that starts the next.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It ended before it served.
+    #[error("{name} ended with {how} before it served\n{log}")]
+    Ended {
+        /// The server.
+        name: String,
+        /// Exit status or signal.
+        how: String,
+        /// The end of what it said.
+        log: String,
+    },
+    /// It did not serve in time.
+    #[error("{name} does not serve after {within:?}: {last}\n{log}")]
+    NotReady {
+        /// The server.
+        name: String,
+        /// How long it was waited for.
+        within: Duration,
+        /// What came of the last try.
+        last: String,
+        /// The end of what it said.
+        log: String,
+    },
+    /// Its target has no such action.
+    #[error("the target of {name} has no {action}")]
+    NoAction {
+        /// The server.
+        name: String,
+        /// `reload` or `upgrade`.
+        action: &'static str,
+    },
+    /// An action did not get done.
+    #[error("{action} of {name} is not done after {within:?}: its log has no new `{done}`\n{log}")]
+    NotDone {
+        /// The server.
+        name: String,
+        /// `reload` or `upgrade`.
+        action: &'static str,
+        /// How long it was waited for.
+        within: Duration,
+        /// What it should have said.
+        done: String,
+        /// The end of what it said.
+        log: String,
+    },
+}
+
+impl Process {
+    pub(crate) fn start(space: &Space, launch: &Launch<'_>) -> Result<Self, StartFault> {
+        let Launch {
+            name,
+            target,
+            settings,
+            programs,
+            core,
+        } = *launch;
+        let addresses = space.addresses(name, target, settings)?;
+        let directory = space.directory().join(name);
+        let place = Place {
+            directory: &directory,
+            ports: &addresses,
+            programs,
+        };
+        let server = target.render(settings, &place)?;
+        let missing = needs::missing(&server.needs);
+        if !missing.is_empty() {
+            return Err(StartFault::Missing(missing));
+        }
+        write(&directory, &server.files)?;
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(directory.join(LOG))?;
+        let looked_at = usize::try_from(log.metadata()?.len()).unwrap_or(usize::MAX);
+        let twin = log.try_clone()?;
+        let job = Job {
+            name,
+            core,
+            nice: None,
+            command: &server.command,
+        };
+        let task = Task::start(space, &job, |command| {
+            command.current_dir(&directory);
+            command.stdout(log).stderr(twin);
+        })?;
+        let process = Self {
+            name: name.to_owned(),
+            task,
+            server,
+            addresses,
+            directory,
+            jvm: target.jvm(),
+            looked_at,
+        };
+        process.wait_until_ready()?;
+        Ok(process)
+    }
+
+    fn wait_until_ready(&self) -> Result<(), StartFault> {
+        let ready = &self.server.ready;
+        let address = self.address(&ready.port);
+        let mut last = String::new();
+        let mut one_try = || match (ready::ask(address, ready), self.task.ended()) {
+            (Ok(()), _) => Some(None),
+            (Err(what), None) => {
+                last = what;
+                None
+            }
+            (Err(_), ended) => Some(ended),
+        };
+        let patience = Patience::of(ready.within);
+        let found = self.task.space().inside(|| patience.wait(&mut one_try))?;
+        let name = self.name.clone();
+        match found {
+            Some(None) => Ok(()),
+            Some(Some(how)) => Err(StartFault::Ended {
+                name,
+                how,
+                log: self.last_words(),
+            }),
+            None => Err(StartFault::NotReady {
+                name,
+                within: ready.within,
+                last,
+                log: self.last_words(),
+            }),
+        }
+    }
+
+    /// As it was called when it was started.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of the process that was started.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.task.id()
+    }
+
+    /// The number of its Java virtual machine; `None` if it is none.
+    #[must_use]
+    pub fn jvm(&self) -> Option<u32> {
+        self.jvm.then(|| self.id())
+    }
+
+    /// All its processes are in there; `None` in a shared space.
+    #[must_use]
+    pub fn group(&self) -> Option<&Group> {
+        self.task.group()
+    }
+
+    /// All its processes now.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        self.task.processes()
+    }
+
+    /// Where its port `port` is, the first one of that name.
+    ///
+    /// # Panics
+    /// When its target has no such port.
+    #[must_use]
+    pub fn address(&self, port: &str) -> SocketAddr {
+        let found = self.addresses.iter().find(|(name, _)| name == port);
+        found.expect("a port of the target").1
+    }
+
+    /// The URL of the first port `port`, which is its scheme: `http://127.0.0.1:8001`.
+    ///
+    /// # Panics
+    /// As [`Process::address`].
+    #[must_use]
+    pub fn url(&self, port: &str) -> String {
+        format!("{port}://{}", self.address(port))
+    }
+
+    /// The URLs of all its ports `port`.
+    #[must_use]
+    pub fn urls(&self, port: &str) -> Vec<String> {
+        let of = |(name, address): &(String, SocketAddr)| {
+            (name == port).then(|| format!("{name}://{address}"))
+        };
+        self.addresses.iter().filter_map(of).collect()
+    }
+
+    /// The files that were written for it.
+    #[must_use]
+    pub fn files(&self) -> &[ServerFile] {
+        &self.server.files
+    }
+
+    /// The program and its arguments.
+    #[must_use]
+    pub fn command(&self) -> &[String] {
+        &self.server.command
+    }
+
+    /// Where its files are, and what it writes.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What the program says of its version; empty if it says nothing.
+    #[must_use]
+    pub fn version(&self) -> String {
+        version(&self.server.version)
+    }
+
+    /// What it has said, on standard output and standard error.
+    #[must_use]
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&self.said()).into_owned()
+    }
+
+    fn said(&self) -> Vec<u8> {
+        fs::read(self.directory.join(LOG)).unwrap_or_default()
+    }
+
+    /// Whole lines that it has said since this was asked last, or since its start, and that mean that
+    /// a run with it is worth nothing.
+    pub fn alarms(&mut self) -> Vec<String> {
+        let said = self.said();
+        let new = said.get(self.looked_at..).unwrap_or_default();
+        let whole = new.iter().rposition(|byte| *byte == b'\n');
+        let new = &new[..whole.map_or(0, |end| end + 1)];
+        self.looked_at += new.len();
+        let alarms = &self.server.alarms;
+        let alarming = |line: &&str| alarms.iter().any(|alarm| line.contains(alarm));
+        let new = String::from_utf8_lossy(new);
+        new.lines().filter(alarming).map(str::to_owned).collect()
+    }
+
+    /// How it has ended; `None` while any of its processes runs. After an upgrade that need not be the
+    /// one that was started.
+    #[must_use]
+    pub fn ended(&self) -> Option<String> {
+        let how = self.task.ended()?;
+        let living = self.group().is_some() && !self.processes().is_empty();
+        (!living).then_some(how)
+    }
+
+    /// Has it read its configuration anew, and waits until it says that this is done.
+    ///
+    /// # Errors
+    /// Its target has no reload; it cannot be asked; or it does not say so within a minute.
+    pub fn reload(&self) -> Result<(), StartFault> {
+        self.act("reload", self.server.reload.as_ref())
+    }
+
+    /// Has another process take its place, and waits until it says that this is done.
+    ///
+    /// # Errors
+    /// As [`Process::reload`].
+    pub fn upgrade(&self) -> Result<(), StartFault> {
+        self.act("upgrade", self.server.upgrade.as_ref())
+    }
+
+    fn act(&self, action: &'static str, how: Option<&Action>) -> Result<(), StartFault> {
+        let name = || self.name.clone();
+        let Action { way, done } = how.ok_or_else(|| {
+            let name = name();
+            StartFault::NoAction { name, action }
+        })?;
+        let before = self.said().len();
+        match way {
+            Way::Signal(signal) => self.task.signal(*signal),
+            Way::Command(command) => self.command_beside(action, command)?,
+        }
+        let is_done = || {
+            let said = self.said();
+            let new = String::from_utf8_lossy(said.get(before..)?);
+            new.contains(done).then_some(())
+        };
+        Patience::of(ACTION)
+            .wait(is_done)
+            .ok_or_else(|| StartFault::NotDone {
+                name: name(),
+                action,
+                within: ACTION,
+                done: done.clone(),
+                log: self.last_words(),
+            })
+    }
+
+    /// Runs a command in the server's group and network, its output in the server's log.
+    fn command_beside(&self, action: &'static str, words: &[String]) -> Result<(), StartFault> {
+        let (program, arguments) = words.split_first().ok_or(StartFault::NoCommand)?;
+        let mut command = match self.group() {
+            Some(group) => group.command(program),
+            None => Command::new(program),
+        };
+        let log = OpenOptions::new()
+            .append(true)
+            .open(self.directory.join(LOG))?;
+        command
+            .args(arguments)
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        let ran = self.task.space().inside(|| command.status())?;
+        let status = ran.map_err(|source| StartFault::Spawn {
+            program: program.clone(),
+            source,
+        })?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(StartFault::Ended {
+            name: format!("{action} of {}", self.name),
+            how: status.to_string(),
+            log: self.last_words(),
+        })
+    }
+
+    /// Asks it to end as its target says, and kills what is left when its patience ends.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let stop = self.server.stop;
+        self.task.signal(stop.signal);
+        Patience::of(stop.patience).wait(|| self.task.ended());
+        self.task.kill();
+    }
+
+    /// The end of its log, for messages.
+    fn last_words(&self) -> String {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        let mut words = String::new();
+        for line in last {
+            let _ = writeln!(words, "  {line}");
+        }
+        if words.is_empty() {
+            "  (it said nothing)".to_owned()
+        } else {
+            words.trim_end().to_owned()
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn write(directory: &Path, files: &[ServerFile]) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    for file in files {
+        let path = directory.join(&file.path);
+        fs::create_dir_all(path.parent().unwrap_or(directory))?;
+        fs::write(path, &file.text)?;
+    }
+    Ok(())
+}
+
+/// What a program says that was asked for its version.
+fn version(command: &[String]) -> String {
+    let Some((program, arguments)) = command.split_first() else {
+        return String::new();
+    };
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output();
+    let said = output.map(|output| [output.stdout, output.stderr].concat());
+    String::from_utf8_lossy(&said.unwrap_or_default())
+        .trim()
+        .to_owned()
+}
+
+/// Standard output and standard error.
+const LOG: &str = "output.log";
+const LAST_LINES: usize = 20;
+const ACTION: Duration = Duration::from_secs(60);

@@ -1,0 +1,248 @@
+//! Where the servers of one run live: a network namespace, a group of processes, a directory.
+//!
+//! An isolated space has ports, TIME_WAIT, counters and sysctls of its own, and a cgroup with one
+//! below it for each server and each task; it needs root. A shared space is in the machine's network,
+//! and its processes are known by their process groups. Whatever becomes of this process, a guard
+//! kills what runs in a space and removes it: it waits for the end of a pipe that only this process
+//! holds. A space that is dropped ends by the same way, once its servers and tasks are dropped.
+
+mod guard;
+mod namespace;
+mod ports;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{fs, io};
+
+use catamaran_gauge::{Group, GroupFault};
+use tempfile::TempDir;
+
+use self::guard::Guard;
+use self::namespace::Namespace;
+use self::ports::Ports;
+use crate::fault::Faults;
+use crate::process::{Launch, Process, StartFault};
+use crate::target::{Settings, Target};
+use crate::task::{Job, Task};
+
+/// Where the servers of one run live.
+#[derive(Clone, Debug)]
+pub struct Space(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// First in the order of dropping: it removes everything else.
+    guard: Guard,
+    namespace: Option<Namespace>,
+    group: Option<Group>,
+    directory: TempDir,
+    // A std mutex: held to give addresses, never while waiting.
+    ports: Mutex<Ports>,
+}
+
+/// Why there is no space, or it does not obey.
+#[derive(Debug, thiserror::Error)]
+pub enum SpaceFault {
+    /// A network namespace cannot be made or entered.
+    #[error(
+        "network namespace {name}: {what}; it needs root and the command `ip` (Debian's iproute2)"
+    )]
+    Namespace {
+        /// Its name.
+        name: String,
+        /// What failed, and why.
+        what: String,
+    },
+    /// A group of processes cannot be made.
+    #[error(transparent)]
+    Group(#[from] GroupFault),
+    /// A sysctl cannot be read or set in the namespace.
+    #[error("sysctl {name}: {source}")]
+    Sysctl {
+        /// Its name, with dots.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The directory cannot be made, or the guard cannot be started.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl Space {
+    /// A space with a network namespace and a cgroup, both called `name`.
+    ///
+    /// # Errors
+    /// Without root; without the command `ip`; or there is one of that name.
+    pub fn isolated(name: &str) -> Result<Self, SpaceFault> {
+        let group = Group::create(name)?;
+        let namespace = Namespace::create(name)?;
+        let space = Self::make(Some(namespace), Some(group))?;
+        // A client's port could otherwise be one that a server is about to take.
+        space.set_sysctl("net.ipv4.ip_local_reserved_ports", Ports::RESERVED)?;
+        Ok(space)
+    }
+
+    /// A space in the machine's own network, without a cgroup.
+    ///
+    /// # Errors
+    /// No temporary directory, or no shell.
+    pub fn shared() -> Result<Self, SpaceFault> {
+        Self::make(None, None)
+    }
+
+    fn make(namespace: Option<Namespace>, group: Option<Group>) -> Result<Self, SpaceFault> {
+        let directory = directory().map_err(failed("cannot make a temporary directory"))?;
+        let guard = Guard::start(namespace.as_ref(), group.as_ref(), directory.path());
+        let guard = guard.map_err(failed("cannot start sh, which guards the processes"))?;
+        let ports = Mutex::new(Ports::new(namespace.is_some()));
+        Ok(Self(Arc::new(Inner {
+            guard,
+            namespace,
+            group,
+            directory,
+            ports,
+        })))
+    }
+
+    /// A temporary directory, which each user may enter, since servers that root starts serve as
+    /// somebody else.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.0.directory.path()
+    }
+
+    /// The group of all its processes; this process is not in it. `None` in a shared space.
+    #[must_use]
+    pub fn group(&self) -> Option<&Group> {
+        self.0.group.as_ref()
+    }
+
+    /// A process that is in the space's network for as long as the space is: `/proc/ID/net` is what
+    /// the kernel says of that network.
+    #[must_use]
+    pub fn anchor(&self) -> u32 {
+        self.0.guard.id()
+    }
+
+    /// Does `work` on a thread that is in the space's network: sockets that it opens are there, and
+    /// so are processes that it starts.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered.
+    ///
+    /// # Panics
+    /// If `work` does.
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, SpaceFault> {
+        match &self.0.namespace {
+            Some(namespace) => namespace.inside(work),
+            None => Ok(work()),
+        }
+    }
+
+    /// What the sysctl `name`, such as `net.ipv4.ip_local_port_range`, is in the space's network.
+    ///
+    /// # Errors
+    /// There is none, or it may not be read.
+    pub fn sysctl(&self, name: &str) -> Result<String, SpaceFault> {
+        let text = self.inside(|| fs::read_to_string(sysctl_file(name)))?;
+        let text = text.map_err(|source| SpaceFault::Sysctl {
+            name: name.to_owned(),
+            source,
+        })?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// Sets the sysctl `name` in the space's network.
+    ///
+    /// # Errors
+    /// There is none, or its value is wrong; it is not one of a network's (`net.`); or the space is
+    /// shared: then it would change the machine.
+    pub fn set_sysctl(&self, name: &str, value: &str) -> Result<(), SpaceFault> {
+        let refused = |what: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+        let done = if self.0.namespace.is_none() || !name.starts_with("net.") {
+            refused("it would be set for the whole machine, which a run does not do")
+        } else {
+            self.inside(|| fs::write(sysctl_file(name), value))?
+        };
+        done.map_err(|source| SpaceFault::Sysctl {
+            name: name.to_owned(),
+            source,
+        })
+    }
+
+    /// The addresses of a server that is called `name`: the same ones whenever it is asked.
+    ///
+    /// # Errors
+    /// The target's number of copies cannot be rendered, or the network has no free port.
+    pub fn addresses(
+        &self,
+        name: &str,
+        target: &Target,
+        settings: &Settings,
+    ) -> Result<Vec<(String, SocketAddr)>, StartFault> {
+        let wanted = target.ports(settings)?;
+        let mut ports = self.0.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(ports.of(name, &wanted)?)
+    }
+
+    /// Starts a server and waits until it serves.
+    ///
+    /// # Errors
+    /// See [`StartFault`]: with what it said, and what to do.
+    pub fn start(&self, launch: &Launch<'_>) -> Result<Process, StartFault> {
+        Process::start(self, launch)
+    }
+
+    /// Starts a program whose output is piped, such as a load generator.
+    ///
+    /// # Errors
+    /// It cannot be started, or its group cannot be made.
+    pub fn run(&self, job: &Job<'_>) -> Result<Task, StartFault> {
+        Task::piped(self, job)
+    }
+
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.0.guard
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.guard.end() {
+            return;
+        }
+        // Somebody killed the guard: the group and the directory go by themselves.
+        if let Some(namespace) = &self.namespace {
+            namespace.delete();
+        }
+    }
+}
+
+impl From<Faults> for StartFault {
+    fn from(faults: Faults) -> Self {
+        Self::Settings(faults)
+    }
+}
+
+fn directory() -> io::Result<TempDir> {
+    use std::os::unix::fs::PermissionsExt as _;
+    tempfile::Builder::new()
+        .prefix("catamaran-")
+        .permissions(fs::Permissions::from_mode(0o755))
+        .tempdir()
+}
+
+fn sysctl_file(name: &str) -> std::path::PathBuf {
+    Path::new("/proc/sys").join(name.replace('.', "/"))
+}
+
+fn failed(what: &'static str) -> impl FnOnce(io::Error) -> SpaceFault {
+    move |source| SpaceFault::Io { what, source }
+}

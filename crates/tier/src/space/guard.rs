@@ -1,0 +1,107 @@
+//! A shell that ends a space when the pipe from this process ends, however that comes.
+//!
+//! It learns the process groups of a shared space by the pipe: `+ID` when one begins, `-ID` when it has
+//! ended, since the system may give its number to somebody else then.
+
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use catamaran_gauge::Group;
+
+use super::namespace::Namespace;
+
+#[derive(Debug)]
+pub(crate) struct Guard {
+    child: Child,
+    // A std mutex: held to write a line.
+    pipe: Mutex<Option<ChildStdin>>,
+}
+
+impl Guard {
+    /// Arguments: the cgroup and the namespace, or nothing, and the directory. It is in the namespace
+    /// and not in the group.
+    pub(super) fn start(
+        namespace: Option<&Namespace>,
+        group: Option<&Group>,
+        directory: &Path,
+    ) -> io::Result<Self> {
+        let group = group.map_or_else(|| Path::new(""), Group::path);
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", SCRIPT, "catamaran-guard"])
+            .arg(group)
+            .arg(namespace.map_or("", Namespace::name))
+            .arg(directory)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // A terminal's ctrl-C is not for it.
+            .process_group(0);
+        let mut spawn = || command.spawn();
+        let mut child = match namespace {
+            Some(namespace) => namespace.inside(spawn).map_err(io::Error::other)??,
+            None => spawn()?,
+        };
+        let pipe = Mutex::new(child.stdin.take());
+        Ok(Self { child, pipe })
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A process group of a shared space has begun.
+    pub(crate) fn watch(&self, id: u32) {
+        self.tell(&format!("+{id}\n"));
+    }
+
+    /// It has ended.
+    pub(crate) fn forget(&self, id: u32) {
+        self.tell(&format!("-{id}\n"));
+    }
+
+    fn tell(&self, line: &str) {
+        let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipe) = pipe.as_mut() {
+            // A guard that is gone guards nothing; the drops remain.
+            let _ = pipe.write_all(line.as_bytes());
+        }
+    }
+
+    /// Has it do its work, and waits until that is done; `false` if it could not.
+    pub(super) fn end(&mut self) -> bool {
+        drop(self.pipe.get_mut().map(Option::take));
+        self.child.wait().is_ok_and(|status| status.success())
+    }
+}
+
+const SCRIPT: &str = r#"
+groups=
+while read -r line; do
+    case $line in
+    +*) groups="$groups ${line#+} " ;;
+    -*)
+        was="$groups"
+        groups=
+        for one in $was; do [ "$one" = "${line#-}" ] || groups="$groups $one"; done
+        ;;
+    esac
+done
+for one in $groups; do kill -s KILL -- "-$one"; done
+if [ -n "$1" ] && [ -e "$1" ]; then
+    echo 1 >"$1/cgroup.kill"
+    turns=0
+    while grep -q 'populated 1' "$1/cgroup.events" && [ "$turns" -lt 1000 ]; do
+        sleep 0.01
+        turns=$((turns + 1))
+    done
+    find "$1" -depth -type d -exec rmdir {} ';'
+fi
+[ -z "$2" ] || ip netns delete "$2"
+rm -rf -- "$3"
+exit 0
+"#;

@@ -1,0 +1,72 @@
+//! A network namespace: made and deleted by `ip netns`, entered by threads of this process.
+
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::SpaceFault;
+
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    name: String,
+    file: File,
+}
+
+impl Namespace {
+    /// Makes it, with its own loopback up.
+    pub(super) fn create(name: &str) -> Result<Self, SpaceFault> {
+        ip(name, &["netns", "add", name])?;
+        let opened = File::open(Path::new("/run/netns").join(name));
+        let file = opened.map_err(|error| fault(name, error))?;
+        let namespace = Self {
+            name: name.to_owned(),
+            file,
+        };
+        let up = ip(name, &["-netns", name, "link", "set", "lo", "up"]);
+        up.inspect_err(|_| namespace.delete())?;
+        Ok(namespace)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Does `work` on a thread of its own: a thread that has entered a namespace is not let out again.
+    pub(super) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, SpaceFault> {
+        let entered = || {
+            let kind = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(self.file.as_fd(), kind)?;
+            Ok::<T, rustix::io::Errno>(work())
+        };
+        let joined = thread::scope(|scope| scope.spawn(entered).join());
+        let done = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        done.map_err(|error| fault(&self.name, error))
+    }
+
+    /// The kernel forgets it when the last of its processes and sockets is gone.
+    pub(super) fn delete(&self) {
+        // Nobody is left to be told.
+        let _ = ip(&self.name, &["netns", "delete", &self.name]);
+    }
+}
+
+fn ip(name: &str, arguments: &[&str]) -> Result<(), SpaceFault> {
+    let output = Command::new("ip").args(arguments).output();
+    let output = output.map_err(|error| fault(name, format!("cannot run ip: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(fault(name, said.trim()))
+}
+
+fn fault(name: &str, what: impl ToString) -> SpaceFault {
+    SpaceFault::Namespace {
+        name: name.to_owned(),
+        what: what.to_string(),
+    }
+}

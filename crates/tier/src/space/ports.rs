@@ -1,0 +1,109 @@
+//! Which address each port of each server has.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+#[derive(Debug)]
+pub(super) struct Ports {
+    /// Whether all ports of the network are ours.
+    own: bool,
+    given: BTreeMap<String, Vec<(String, SocketAddr)>>,
+    next: u16,
+}
+
+impl Ports {
+    /// Those given out in a network of its own, as the sysctl `ip_local_reserved_ports` has them.
+    pub(super) const RESERVED: &str = "8001-8256";
+
+    pub(super) fn new(own: bool) -> Self {
+        let given = BTreeMap::new();
+        Self {
+            own,
+            given,
+            next: FIRST,
+        }
+    }
+
+    /// The addresses of the server `name`; they stay the same unless it wants other ports.
+    pub(super) fn of(
+        &mut self,
+        name: &str,
+        wanted: &[String],
+    ) -> io::Result<Vec<(String, SocketAddr)>> {
+        let names = |given: &[(String, SocketAddr)]| {
+            let names = given.iter().map(|(name, _)| name.as_str());
+            names.eq(wanted.iter().map(String::as_str))
+        };
+        if let Some(given) = self.given.get(name).filter(|given| names(given)) {
+            return Ok(given.clone());
+        }
+        let mut given = Vec::new();
+        // Held until all are chosen, so that no two are the same.
+        let mut held = Vec::new();
+        for port in wanted {
+            let address = if self.own {
+                self.next()?
+            } else {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+                let address = listener.local_addr()?;
+                held.push(listener);
+                address
+            };
+            given.push((port.clone(), address));
+        }
+        self.given.insert(name.to_owned(), given.clone());
+        Ok(given)
+    }
+
+    fn next(&mut self) -> io::Result<SocketAddr> {
+        if self.next > LAST {
+            let what = format!(
+                "the servers of a run have {} ports at most",
+                LAST - FIRST + 1
+            );
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, what));
+        }
+        let port = self.next;
+        self.next += 1;
+        Ok((Ipv4Addr::LOCALHOST, port).into())
+    }
+}
+
+const FIRST: u16 = 8001;
+const LAST: u16 = 8256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_server_that_is_started_again_has_its_addresses_again() {
+        for own in [true, false] {
+            let mut ports = Ports::new(own);
+            let first = ports.of("a", &wanted(&["http", "http", "ajp"])).unwrap();
+            let other = ports.of("b", &wanted(&["http"])).unwrap();
+            assert!(!first.iter().any(|(_, address)| *address == other[0].1));
+            assert_ne!(first[0].1, first[1].1);
+            assert_eq!(
+                ports.of("a", &wanted(&["http", "http", "ajp"])).unwrap(),
+                first
+            );
+            assert_eq!(ports.of("a", &wanted(&["http"])).unwrap().len(), 1);
+        }
+    }
+
+    #[test]
+    fn what_is_reserved_is_what_is_given() {
+        assert_eq!(Ports::RESERVED, format!("{FIRST}-{LAST}"));
+        let mut ports = Ports::new(true);
+        let all = wanted(&vec!["http"; usize::from(LAST - FIRST) + 1]);
+        assert_eq!(ports.of("a", &all).unwrap()[0].1.port(), FIRST);
+        let fault = ports.of("b", &wanted(&["http"])).unwrap_err().to_string();
+        assert!(fault.contains("256 ports"), "{fault}");
+    }
+}

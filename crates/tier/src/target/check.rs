@@ -1,0 +1,104 @@
+//! Whether a value is one of its parameter, and whether keys of a target's file go together.
+
+use std::time::Duration;
+
+use minijinja::Value;
+
+use crate::fault::Fault;
+use crate::file::{ActionKeys, File, Kind, ParamKeys};
+use crate::server::Signal;
+use crate::template;
+
+/// The value for templates that `text` is for a parameter.
+pub(super) fn value(
+    place: &str,
+    name: &str,
+    param: &ParamKeys,
+    text: &str,
+) -> Result<Value, Fault> {
+    let wrong = |what: String| Err(Fault::new(place, format!("{name} = {text}: {what}")));
+    if !param.values.is_empty() && !param.values.iter().any(|value| value == text) {
+        return wrong(format!("it is one of {}", param.values.join(" ")));
+    }
+    match param.kind {
+        Kind::Text => Ok(Value::from(text)),
+        Kind::Count => match text.parse::<u64>() {
+            Ok(count) => Ok(Value::from(count)),
+            Err(_) => wrong("it is a whole number from 0".to_owned()),
+        },
+        Kind::Duration => match catamaran_units::parse_duration(text) {
+            Ok(_) => Ok(Value::from(text)),
+            Err(error) => wrong(error.to_string()),
+        },
+        Kind::Urls => {
+            let urls: Vec<&str> = text.split_whitespace().collect();
+            let faulty = urls.iter().find(|url| template::backend(url).is_none());
+            match faulty {
+                Some(url) => wrong(format!(
+                    "`{url}` is not http://HOST:PORT, ajp://HOST:PORT, http+unix:/PATH or ajp+unix:/PATH"
+                )),
+                None => Ok(urls.into_iter().map(Value::from).collect()),
+            }
+        }
+    }
+}
+
+/// What is wrong with keys of a file beyond their types.
+pub(super) fn keys(place: &str, file: &File, faults: &mut Vec<Fault>) {
+    let mut fault = |what: String| faults.push(Fault::new(place, what));
+    for file in &file.file {
+        if file.text.is_some() == file.template.is_some() {
+            let path = &file.path;
+            fault(format!("the file {path} needs either `text` or `template`"));
+        }
+    }
+    for need in &file.needs {
+        let package = need.package.is_some() && need.proof.is_some();
+        let program = need.program.is_some();
+        if package == program || need.package.is_some() != need.proof.is_some() {
+            fault("a need is either `package` with `proof`, or `program`".to_owned());
+        }
+    }
+    if let Some(port) = file
+        .ready
+        .port
+        .as_ref()
+        .filter(|port| !file.ports.contains(port))
+    {
+        fault(format!("ready: there is no port {port}"));
+    }
+    if file.ports.is_empty() {
+        fault("it has no port".to_owned());
+    }
+    for (key, text) in [
+        ("ready.within", &file.ready.within),
+        ("stop.patience", &file.stop.patience),
+    ] {
+        if let Some(error) = text.as_deref().and_then(|text| duration(text).err()) {
+            fault(format!("{key}: {error}"));
+        }
+    }
+    let signals = [&file.reload, &file.upgrade].into_iter().flatten();
+    let signals = signals.filter_map(|action| action.signal.as_deref());
+    for name in signals.chain(file.stop.signal.as_deref()) {
+        if Signal::named(name).is_none() {
+            fault(format!(
+                "no signal {name}: there are TERM INT QUIT HUP USR1 USR2 WINCH"
+            ));
+        }
+    }
+    for (key, action) in [("reload", &file.reload), ("upgrade", &file.upgrade)] {
+        if action.as_ref().is_some_and(|action| !is_one(action)) {
+            fault(format!("{key} needs either `signal` or `command`"));
+        }
+    }
+}
+
+/// The duration of a key that is no template.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    catamaran_units::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn is_one(action: &ActionKeys) -> bool {
+    action.signal.is_some() == action.command.is_empty()
+}

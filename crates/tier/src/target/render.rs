@@ -1,0 +1,217 @@
+//! From a target and settings to the files and the command of one server.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Component, PathBuf};
+use std::time::Duration;
+
+use minijinja::Value;
+
+use super::{Place, Settings, Target, check};
+use crate::fault::{Fault, Faults};
+use crate::file::{ActionKeys, FileKeys, NeedKeys};
+use crate::server::{Action, Need, Ready, Server, ServerFile, Signal, Stop, Way};
+use crate::template::{Names, render};
+
+impl Target {
+    /// The names of the addresses that a server with these settings listens on: each port as often
+    /// as the target has copies of it.
+    ///
+    /// # Errors
+    /// The number of copies cannot be rendered.
+    pub fn ports(&self, settings: &Settings) -> Result<Vec<String>, Faults> {
+        let mut text = Rendering::new(self, settings.0.clone());
+        let copies = self.file.copies.as_deref();
+        let copies = copies.map_or(1, |copies| text.number(copies, "copies"));
+        let each = |port: &String| std::iter::repeat_n(port.clone(), copies as usize);
+        let ports = self.file.ports.iter().flat_map(each).collect();
+        Faults(text.faults).or(ports)
+    }
+
+    /// The server that these settings make at `place`.
+    ///
+    /// # Errors
+    /// A port without an address, a template that names something unknown, a path that leads out of
+    /// the directory: all of them.
+    pub fn render(&self, settings: &Settings, place: &Place<'_>) -> Result<Server, Faults> {
+        let mut text = Rendering::new(self, settings.0.clone());
+        text.place(place);
+        let keys = &self.file;
+        let server = Server {
+            files: keys
+                .file
+                .iter()
+                .map(|file| text.server_file(file))
+                .collect(),
+            command: text.words(&keys.command),
+            version: text.words(&keys.version),
+            needs: keys
+                .needs
+                .iter()
+                .filter_map(|need| text.need(need, place))
+                .collect(),
+            ready: text.ready(),
+            stop: self.stop(),
+            reload: keys.reload.as_ref().map(|action| text.action(action)),
+            upgrade: keys.upgrade.as_ref().map(|action| text.action(action)),
+            alarms: keys.alarms.clone(),
+        };
+        Faults(text.faults).or(server)
+    }
+
+    fn stop(&self) -> Stop {
+        let keys = &self.file.stop;
+        Stop {
+            signal: signal(keys.signal.as_deref()),
+            patience: duration(keys.patience.as_deref(), PATIENCE),
+        }
+    }
+}
+
+/// Texts being rendered; a text that is at fault becomes empty.
+struct Rendering<'a> {
+    target: &'a Target,
+    names: Names,
+    faults: Vec<Fault>,
+}
+
+impl<'a> Rendering<'a> {
+    fn new(target: &'a Target, names: Names) -> Self {
+        Self {
+            target,
+            names,
+            faults: Vec::new(),
+        }
+    }
+
+    /// What templates may name besides parameters: `dir`, each port as the `ADDRESS:PORT` of its first
+    /// copy, `all.PORT` with those of all copies, and `program.NAME`.
+    fn place(&mut self, place: &Place<'_>) {
+        let directory = place.directory.to_string_lossy();
+        self.name("dir", Value::from(directory));
+        let mut all = BTreeMap::new();
+        for port in &self.target.file.ports {
+            let of_port = |(name, _): &&(String, SocketAddr)| name == port;
+            let addresses = place.ports.iter().filter(of_port);
+            let mut addresses: Vec<String> = addresses.map(|(_, it)| it.to_string()).collect();
+            if addresses.is_empty() {
+                self.fault(format!("no address for port {port}"));
+                // So that templates are not blamed for it.
+                addresses.push("127.0.0.1:0".to_owned());
+            }
+            self.name(port, Value::from(addresses[0].as_str()));
+            all.insert(port.as_str(), Value::from(addresses));
+        }
+        self.name("all", Value::from(all));
+        let path = |(name, path): (&String, &PathBuf)| (name.clone(), path.display().to_string());
+        let programs: BTreeMap<String, String> = place.programs.iter().map(path).collect();
+        self.name("program", Value::from(programs));
+    }
+
+    fn name(&mut self, name: &str, value: Value) {
+        self.names.insert(name.to_owned(), value);
+    }
+
+    fn fault(&mut self, what: String) {
+        self.faults.push(Fault::new(&self.target.place, what));
+    }
+
+    fn words(&mut self, words: &[String]) -> Vec<String> {
+        words.iter().map(|word| self.inline(word)).collect()
+    }
+
+    /// A text of the target's file.
+    fn inline(&mut self, text: &str) -> String {
+        render(&self.target.place, text, &self.names).unwrap_or_else(|Fault { what, .. }| {
+            self.fault(format!("{what}, in {text}"));
+            String::new()
+        })
+    }
+
+    /// A text of the target's file that is to become a number.
+    fn number(&mut self, text: &str, key: &str) -> u64 {
+        let rendered = self.inline(text);
+        rendered.trim().parse().unwrap_or_else(|_| {
+            if !rendered.is_empty() {
+                self.fault(format!("{key} = {rendered}: it is a whole number from 0"));
+            }
+            0
+        })
+    }
+
+    fn server_file(&mut self, keys: &FileKeys) -> ServerFile {
+        let path = PathBuf::from(self.inline(&keys.path));
+        let inner = |part: Component<'_>| matches!(part, Component::Normal(_));
+        if !path.components().all(inner) {
+            let path = path.display();
+            self.fault(format!("the path {path} leads out of the directory"));
+        }
+        let template = keys.template.as_ref();
+        let template = template.and_then(|name| self.target.templates.get_key_value(name));
+        let text = match template {
+            Some((name, body)) => render(name, body, &self.names).unwrap_or_else(|fault| {
+                self.faults.push(fault);
+                String::new()
+            }),
+            None => self.inline(keys.text.as_deref().unwrap_or_default()),
+        };
+        ServerFile { path, text }
+    }
+
+    fn need(&mut self, keys: &NeedKeys, place: &Place<'_>) -> Option<Need> {
+        let when = keys.when.as_deref().map(|when| self.inline(when));
+        if !when.is_none_or(|when| when.eq_ignore_ascii_case("true")) {
+            return None;
+        }
+        let (package, proof) = match &keys.program {
+            Some(program) => (
+                None,
+                place.programs.get(program).cloned().unwrap_or_default(),
+            ),
+            None => {
+                let proof = PathBuf::from(keys.proof.as_deref().unwrap_or_default());
+                (keys.package.clone(), proof)
+            }
+        };
+        Some(Need { package, proof })
+    }
+
+    fn ready(&mut self) -> Ready {
+        let keys = &self.target.file.ready;
+        let first = self.target.file.ports.first();
+        Ready {
+            port: keys.port.as_ref().or(first).cloned().unwrap_or_default(),
+            get: keys.get.as_deref().map(|path| self.inline(path)),
+            status: keys.status.unwrap_or(200),
+            length: keys
+                .length
+                .as_deref()
+                .map(|text| self.number(text, "ready.length")),
+            within: duration(keys.within.as_deref(), WITHIN),
+        }
+    }
+
+    fn action(&mut self, keys: &ActionKeys) -> Action {
+        let way = match &keys.signal {
+            Some(name) => Way::Signal(signal(Some(name))),
+            None => Way::Command(self.words(&keys.command)),
+        };
+        let done = self.inline(&keys.done);
+        Action { way, done }
+    }
+}
+
+/// That of a key that was checked when the file was read.
+fn signal(name: Option<&str>) -> Signal {
+    name.and_then(Signal::named).unwrap_or(Signal::Term)
+}
+
+/// As [`signal`].
+fn duration(text: Option<&str>, default: Duration) -> Duration {
+    text.and_then(|text| check::duration(text).ok())
+        .unwrap_or(default)
+}
+
+/// Java on a busy machine takes longest.
+const WITHIN: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,0 +1,192 @@
+//! A process in a space, with a group of its own and pinned to a core if it is to be.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+
+use catamaran_gauge::{Group, process};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal as Number, WaitId, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group,
+    waitid,
+};
+
+use crate::process::StartFault;
+use crate::server::Signal;
+use crate::space::Space;
+
+/// A program to run, such as a load generator.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// What its group is called.
+    pub name: &'a str,
+    /// The core that it is pinned to; any if `None`.
+    pub core: Option<usize>,
+    /// Its priority, from -20 to 19; `None` for this process's own.
+    pub nice: Option<i8>,
+    /// The program and its arguments.
+    pub command: &'a [String],
+}
+
+/// A program that runs in a space. Dropping it kills it and all that it started.
+#[derive(Debug)]
+pub struct Task {
+    /// The process itself. It is the program: what has put it into its group, onto its core and to its
+    /// priority has become it.
+    pub child: Child,
+    group: Option<Group>,
+    space: Space,
+}
+
+impl Task {
+    /// With its output piped.
+    pub(crate) fn piped(space: &Space, job: &Job<'_>) -> Result<Self, StartFault> {
+        Self::start(space, job, |command| {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        })
+    }
+
+    /// With its output as `output` sets it.
+    pub(crate) fn start(
+        space: &Space,
+        job: &Job<'_>,
+        output: impl FnOnce(&mut Command),
+    ) -> Result<Self, StartFault> {
+        let group = space.group().map(|all| all.child(job.name)).transpose()?;
+        let mut words = Vec::new();
+        if let Some(core) = job.core {
+            words.extend([
+                "taskset".to_owned(),
+                "--cpu-list".to_owned(),
+                core.to_string(),
+            ]);
+        }
+        if let Some(nice) = job.nice {
+            words.extend(["nice".to_owned(), "-n".to_owned(), nice.to_string()]);
+        }
+        words.extend(job.command.iter().cloned());
+        let (program, arguments) = words.split_first().ok_or(StartFault::NoCommand)?;
+        let mut command = match &group {
+            Some(group) => group.command(program),
+            None => Command::new(program),
+        };
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .process_group(0);
+        // What a Java virtual machine takes from there would say so and change a run.
+        command.env_remove("JAVA_TOOL_OPTIONS");
+        output(&mut command);
+        let child = space
+            .inside(|| command.spawn())?
+            .map_err(|source| StartFault::Spawn {
+                program: program.clone(),
+                source,
+            })?;
+        if group.is_none() {
+            space.guard().watch(child.id());
+        }
+        Ok(Self {
+            child,
+            group,
+            space: space.clone(),
+        })
+    }
+
+    /// Its number; that of the program itself.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// All its processes are in there; `None` in a shared space.
+    #[must_use]
+    pub fn group(&self) -> Option<&Group> {
+        self.group.as_ref()
+    }
+
+    /// All its processes now.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        let found = match &self.group {
+            Some(group) => group.processes().ok(),
+            None => process::tree(self.child.id()).ok(),
+        };
+        found.unwrap_or_default()
+    }
+
+    /// How the process that was started has ended, such as `exit status 1` or `signal 9`; `None` while
+    /// it runs. It keeps its number meanwhile.
+    #[must_use]
+    pub fn ended(&self) -> Option<String> {
+        match self.look() {
+            Ok(status) => status.map(|status| said(&status)),
+            Err(_) => Some("an end that was waited for already".to_owned()),
+        }
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+
+    /// Its end without taking notice of it, so that its number stays its own.
+    fn look(&self) -> Result<Option<WaitIdStatus>, Errno> {
+        let pid = self.pid().ok_or(Errno::CHILD)?;
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(pid), options)
+    }
+
+    pub(crate) fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// Sends `signal` to the process that was started, unless it has ended.
+    pub fn signal(&self, signal: Signal) {
+        if let (Ok(None), Some(pid)) = (self.look(), self.pid()) {
+            // It may end at this moment; then there is nothing to tell.
+            let _ = kill_process(pid, number(signal));
+        }
+    }
+
+    /// Kills it and all that it started, and waits until they are gone.
+    pub fn kill(&mut self) {
+        match &self.group {
+            // What cannot be killed within gauge's patience keeps its group.
+            Some(group) => drop(group.kill()),
+            None => {
+                // Once it was waited for, its number may be somebody else's.
+                if let (Ok(_), Some(pid)) = (self.look(), self.pid()) {
+                    let _ = kill_process_group(pid, Number::KILL);
+                }
+                self.space.guard().forget(self.child.id());
+            }
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn said(status: &WaitIdStatus) -> String {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "an unknown end".to_owned(),
+    }
+}
+
+fn number(signal: Signal) -> Number {
+    match signal {
+        Signal::Term => Number::TERM,
+        Signal::Int => Number::INT,
+        Signal::Quit => Number::QUIT,
+        Signal::Hup => Number::HUP,
+        Signal::Usr1 => Number::USR1,
+        Signal::Usr2 => Number::USR2,
+        Signal::Winch => Number::WINCH,
+    }
+}

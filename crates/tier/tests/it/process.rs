@@ -1,0 +1,191 @@
+//! Servers start, say what they say, do what they are told, and end.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use catamaran_testkit::Deadline;
+use catamaran_tier::{Process, Space, StartFault, Target};
+
+use crate::{launch, space, start};
+
+/// What a GET over HTTP/1.0 is answered with.
+fn get(space: &Space, server: &Process, path: &str) -> String {
+    let address = server.address("http");
+    let ask = || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
+    };
+    space.inside(ask).unwrap()
+}
+
+/// A target of a shell script.
+fn script(text: &str, keys: &str) -> Target {
+    let text = format!(
+        "name = \"script\"\nports = [\"http\"]\ncommand = [\"sh\", \"-c\", '''{text}''']\n{keys}"
+    );
+    Target::parse("script.toml", &text, &[]).unwrap()
+}
+
+#[test]
+fn a_front_and_its_backend_serve_one_page() {
+    let space = space("page");
+    let nginx = start(&space, "nginx", &[("page_bytes", "1456")]).unwrap();
+    for mpm in ["prefork", "worker", "event"] {
+        let backend = nginx.url("http");
+        let set = [
+            ("mpm", mpm),
+            ("backend", &backend),
+            ("start_workers", "5"),
+            ("access_log", "on"),
+        ];
+        let mut httpd = start(&space, "httpd", &set).unwrap();
+        let response = get(&space, &httpd, "/");
+        assert!(response.ends_with(&"x".repeat(1456)), "{response}");
+        assert!(httpd.version().starts_with("Server version: Apache/2.4"));
+        assert!(httpd.processes().len() > 1, "{:?}", httpd.processes());
+        let log = std::fs::read_to_string(httpd.directory().join("access.log")).unwrap();
+        assert!(log.contains("\"GET / HTTP/1.0\" 200"), "{log}");
+        assert_eq!(httpd.alarms(), Vec::<String>::new());
+        assert_eq!(httpd.ended(), None);
+        httpd.stop();
+    }
+}
+
+#[test]
+fn httpd_serves_pages_of_its_own() {
+    let space = space("own");
+    let httpd = start(
+        &space,
+        "httpd",
+        &[("page_bytes", "10"), ("keep_alive", "off")],
+    )
+    .unwrap();
+    for path in ["/", "/page.html"] {
+        let response = get(&space, &httpd, path);
+        assert!(response.ends_with("\r\n\r\nxxxxxxxxxx"), "{response}");
+    }
+}
+
+#[test]
+fn several_backends_take_turns() {
+    let space = space("several");
+    let one = start(&space, "nginx", &[]).unwrap();
+    let urls = format!("{0} {0}", one.url("http"));
+    for balance in ["requests", "busyness"] {
+        let set = [("backend", urls.as_str()), ("balance", balance)];
+        let httpd = start(&space, "httpd", &set).unwrap();
+        assert!(get(&space, &httpd, "/").contains(" 200 "));
+    }
+}
+
+#[test]
+fn a_server_that_is_reloaded_says_so() {
+    let space = space("reload");
+    for name in ["nginx", "httpd"] {
+        let server = start(&space, name, &[]).unwrap();
+        server.reload().unwrap();
+        assert!(get(&space, &server, "/").contains(" 200 "));
+        let fault = server.upgrade().unwrap_err().to_string();
+        assert_eq!(fault, format!("the target of {name} has no upgrade"));
+    }
+}
+
+#[test]
+fn a_server_that_never_serves_is_told_with_what_it_said() {
+    let space = space("never");
+    let text = include_str!("../../targets/nginx.toml");
+    let text = text.replace("ready = { ", "ready = { within = \"1s\", ");
+    let template = ("nginx.conf.j2", include_str!("../../targets/nginx.conf.j2"));
+    let target = Target::parse("nginx.toml", &text, &[template]).unwrap();
+    // Nobody listens there.
+    let set = [("backend", "http://127.0.0.1:1"), ("ready_path", "/")];
+    let fault = launch(&space, &target, &set).unwrap_err();
+    assert!(matches!(fault, StartFault::NotReady { .. }), "{fault}");
+    let told = fault.to_string();
+    assert!(
+        told.contains("502 Bad Gateway`, status 200 is expected"),
+        "{told}"
+    );
+    assert!(told.contains("Connection refused"), "{told}");
+}
+
+#[test]
+fn an_alarming_line_is_told_once() {
+    let space = space("alarm");
+    let backend = start(&space, "nginx", &[]).unwrap();
+    let url = backend.url("http");
+    let mut httpd = start(&space, "httpd", &[("backend", &url)]).unwrap();
+    assert_eq!(httpd.alarms(), Vec::<String>::new());
+    backend.stop();
+    assert!(get(&space, &httpd, "/").starts_with("HTTP/1.1 503 "));
+    let alarms = httpd.alarms();
+    assert!(
+        alarms
+            .iter()
+            .any(|line| line.contains("Connection refused")),
+        "{alarms:?}"
+    );
+    assert_eq!(httpd.alarms(), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_ends_at_once_is_told_with_what_it_said() {
+    let space = space("ends");
+    let target = script("echo no such file >&2; exit 3", "");
+    let fault = launch(&space, &target, &[]).unwrap_err();
+    assert!(matches!(fault, StartFault::Ended { .. }), "{fault}");
+    let told = fault.to_string();
+    assert_eq!(
+        told,
+        "script ended with exit status 3 before it served\n  no such file"
+    );
+}
+
+#[test]
+fn a_server_that_is_killed_has_ended() {
+    let space = space("killed");
+    let nginx = start(&space, "nginx", &[]).unwrap();
+    if nginx.group().is_none() {
+        return;
+    }
+    nginx.group().unwrap().kill().unwrap();
+    let ended = || nginx.ended();
+    let how = Deadline::default().poll("its end", ended).unwrap();
+    assert_eq!(how, "signal 9");
+}
+
+#[test]
+fn what_is_not_installed_is_told_with_the_command_that_installs_it() {
+    let space = space("needs");
+    let needs = "needs = [{ package = \"no-such\", proof = \"/no/such\" }]\n";
+    let told = launch(&space, &script("", needs), &[])
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        told,
+        "not installed: no-such; `apt-get install no-such` does it"
+    );
+    let told = start(&space, "app", &[]).unwrap_err().to_string();
+    assert!(told.contains("program.catamaran"), "{told}");
+}
+
+#[test]
+fn a_server_that_does_not_obey_is_killed() {
+    let space = space("stubborn");
+    let text = "trap \"\" TERM; echo deaf; while :; do sleep 600 & wait; done";
+    let keys = "stop = { patience = \"10ms\" }\nready = { within = \"10ms\" }\n";
+    let told = launch(&space, &script(text, keys), &[])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        told.contains("does not serve after 10ms: connecting to "),
+        "{told}"
+    );
+    if let Some(group) = space.group() {
+        assert_eq!(group.processes().unwrap(), Vec::<u32>::new());
+    }
+}

@@ -1,0 +1,126 @@
+//! A space has ports, settings and a group of its own.
+
+use std::io::Read as _;
+use std::net::{TcpListener, TcpStream};
+
+use catamaran_gauge::process;
+use catamaran_tier::{Job, Space, SpaceFault};
+
+use crate::{is_root, own_name, space, start};
+
+#[test]
+fn spaces_do_not_see_each_others_ports() {
+    let (one, other) = (space("one"), space("other"));
+    let nginx = start(&one, "nginx", &[]).unwrap();
+    let address = nginx.address("http");
+    let connect = || TcpStream::connect(address).is_ok();
+    assert!(one.inside(connect).unwrap());
+    if one.group().is_some() {
+        assert!(!other.inside(connect).unwrap());
+        assert_eq!(
+            start(&other, "nginx", &[]).unwrap().address("http"),
+            address
+        );
+    }
+}
+
+#[test]
+fn a_server_that_is_started_again_has_its_address_again() {
+    let space = space("again");
+    let first = start(&space, "nginx", &[]).unwrap();
+    let address = first.address("http");
+    first.stop();
+    assert_eq!(
+        start(&space, "nginx", &[]).unwrap().address("http"),
+        address
+    );
+}
+
+#[test]
+fn sysctls_are_those_of_the_space() {
+    let space = space("sysctl");
+    let name = "net.ipv4.ip_local_port_range";
+    let own = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
+    if space.group().is_none() {
+        let fault = space.set_sysctl(name, "1024 1123").unwrap_err().to_string();
+        assert!(fault.contains("for the whole machine"), "{fault}");
+        return;
+    }
+    space.set_sysctl(name, "1024 1123").unwrap();
+    assert_eq!(space.sysctl(name).unwrap(), "1024\t1123");
+    assert_eq!(
+        std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap(),
+        own
+    );
+    let port = space.inside(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port()
+    });
+    assert!((1024..=1123).contains(&port.unwrap()));
+    for refused in ["kernel.pid_max", "net.no.such"] {
+        let fault = space.set_sysctl(refused, "1").unwrap_err();
+        assert!(matches!(fault, SpaceFault::Sysctl { .. }), "{fault}");
+    }
+}
+
+#[test]
+fn a_task_is_pinned_and_its_output_is_piped() {
+    let space = space("task");
+    let command = ["sh", "-c", "taskset -p $$; nice; sleep 600 & echo ready"].map(str::to_owned);
+    let job = Job {
+        name: "load",
+        core: Some(0),
+        nice: Some(19),
+        command: &command,
+    };
+    let mut task = space.run(&job).unwrap();
+    let mut output = String::new();
+    // The pipe ends with the last that holds it.
+    let mut pipe = task.child.stdout.take().unwrap();
+    let mut byte = [0];
+    while !output.ends_with("ready\n") && pipe.read(&mut byte).unwrap() == 1 {
+        output.push(char::from(byte[0]));
+    }
+    let lines: Vec<&str> = output.lines().collect();
+    assert!(lines[0].ends_with("current affinity mask: 1"), "{output}");
+    assert_eq!(lines[1], "19");
+    task.kill();
+    assert_eq!(pipe.read(&mut byte).unwrap(), 0, "nobody holds the pipe");
+    assert_eq!(task.processes(), Vec::<u32>::new());
+}
+
+#[test]
+fn nothing_is_left_of_a_space() {
+    let name = own_name("left");
+    let Ok(space) = Space::isolated(&name) else {
+        assert!(!is_root());
+        return;
+    };
+    let nginx = start(&space, "nginx", &[]).unwrap();
+    let (directory, anchor, id) = (space.directory().to_owned(), space.anchor(), nginx.id());
+    let group = space.group().unwrap().path().to_owned();
+    assert!(Space::isolated(&name).is_err(), "there is one already");
+    assert!(directory.exists() && group.join("nginx").exists());
+    drop(space);
+    assert!(group.exists(), "a server is still in it");
+    drop(nginx);
+    assert!(!group.exists() && !directory.exists());
+    assert!(!std::path::Path::new("/run/netns").join(&name).exists());
+    for id in [anchor, id] {
+        assert_eq!(process::tree(id).unwrap(), Vec::<u32>::new());
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_shared_space() {
+    let space = Space::shared().unwrap();
+    let nginx = start(&space, "nginx", &[]).unwrap();
+    let (directory, ids) = (space.directory().to_owned(), nginx.processes());
+    assert!(ids.len() > 1, "{ids:?}");
+    drop(nginx);
+    for id in ids {
+        assert_eq!(process::tree(id).unwrap(), Vec::<u32>::new());
+    }
+    drop(space);
+    assert!(!directory.exists());
+}
