@@ -3,10 +3,11 @@
 //! Each step of the search is a run of its own at one rate, judged by a [`gate`](crate::gate). The
 //! rate doubles until a step is not sustained (or halves until one is), and then the interval between
 //! the highest rate that passed and the lowest that did not is halved by ratio. A step that does not
-//! tell is repeated once for twice as long.
+//! tell is repeated once for twice as long. So is one at which the generator was late, unless its
+//! gate waives that: it says nothing of the server.
 
-use crate::document::knee::Step;
-use crate::document::{self};
+use crate::document;
+use crate::document::knee::{LATE, Step};
 use crate::gate::{Gate, Verdict, Waiver};
 use crate::report::{Report, Warning};
 
@@ -121,6 +122,7 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
         let value = corrected.map(|corrected| corrected.percentile(percent).at_least);
         value.unwrap_or_default().as_secs_f64() * 1e3
     };
+    let is_generator = is_generator(report, &judged);
     let broken = judged.conditions.iter().filter(|it| it.verdict != "passed");
     let broken = broken.map(|it| match &it.reason {
         Some(reason) => format!("{} ({reason})", it.condition),
@@ -133,17 +135,26 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
         p50_ms: percentile(50.0),
         p99_ms: percentile(99.0),
         unsent: report.unfinished.unsent,
-        verdict: judged.verdict.clone(),
-        is_generator: is_generator(report, &judged),
+        verdict: match is_generator {
+            true => LATE.to_owned(),
+            false => judged.verdict.clone(),
+        },
+        is_generator,
         broken: broken.collect(),
     }
 }
 
-/// Whether nothing but the generator's own lateness keeps the step from passing.
+/// Whether nothing but the generator's own lateness fails the step. Where that is waived, it does
+/// not.
 fn is_generator(report: &Report, judged: &document::Gate) -> bool {
     let is_late = |warning: &Warning| matches!(warning, Warning::GeneratorLate { .. });
-    let mut broken = judged.conditions.iter().filter(|it| it.verdict == "failed");
-    report.warnings.iter().any(is_late) && broken.all(|it| it.condition == Waiver::Invalid.word())
+    let is_own = |it: &&document::Condition| it.condition == Waiver::Invalid.word();
+    let (own, others): (Vec<_>, Vec<_>) = judged
+        .conditions
+        .iter()
+        .filter(|it| it.verdict == Verdict::Failed.word())
+        .partition(is_own);
+    report.warnings.iter().any(is_late) && !own.is_empty() && others.is_empty()
 }
 
 fn lower(known: Option<f64>, rate: f64) -> f64 {
@@ -160,7 +171,10 @@ const UPPER_STEPS_MAX: u32 = 6;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::render;
 
     /// Searches where `judge` says what a step at a rate and its repetition come to.
     fn search(first: f64, max: f64, judge: impl Fn(f64) -> Verdict) -> (Search, Vec<f64>) {
@@ -225,6 +239,30 @@ mod tests {
 
     fn search_undecided() -> (Search, Vec<f64>) {
         search(64.0, f64::INFINITY, |_| Verdict::Undecided)
+    }
+
+    /// The verdict of a step at which the generator was late, with so many error pages.
+    fn verdict_of_late(error_pages: u64, waived: &[Waiver]) -> String {
+        let mut report = render::sample::report();
+        report.counts.failed = 0;
+        report.counts.non_2xx = error_pages;
+        report.unfinished.hung = 0;
+        report.unfinished.unsent = 0;
+        let p99 = Duration::from_millis(50);
+        report.warnings = vec![Warning::GeneratorLate { p99 }];
+        let gate = Gate {
+            conditions: Vec::new(),
+            waived: waived.to_vec(),
+        };
+        step(600.0, &report, &gate).verdict
+    }
+
+    #[test]
+    fn a_late_generator_is_a_verdict_of_its_own() {
+        assert_eq!(verdict_of_late(0, &[]), "late");
+        assert_eq!(verdict_of_late(5, &[]), "failed");
+        assert_eq!(verdict_of_late(0, &[Waiver::Invalid]), "passed");
+        assert_eq!(verdict_of_late(5, &[Waiver::Invalid]), "failed");
     }
 
     #[test]

