@@ -13,8 +13,8 @@ use catamaran_ajp::message::forward_request::ForwardRequest;
 use catamaran_ajp::message::send_headers::SendHeaders;
 use catamaran_ajp::message::{body_chunk, data, end_response, get_body_chunk, ping};
 use catamaran_ajp::{
-    BodyLength, Client, ClientConfig, ClientEvent, Fault, PacketSize, Request, RequestHead, Server,
-    ServerConfig, ServerEvent, packet,
+    BodyLength, Client, ClientConfig, ClientEvent, Facts, Fault, PacketSize, Request, RequestHead,
+    Server, ServerConfig, ServerEvent, packet,
 };
 use http::{HeaderMap, Method, StatusCode};
 
@@ -131,22 +131,25 @@ fn assert_repeatable(head: &RequestHead) {
     };
     let request = Request {
         method: &head.method,
-        protocol: &protocol,
         path: &head.path,
         query: head.query.as_deref(),
+        host: server_name.as_bytes(),
+        headers: &head.headers,
+        body: head.body,
+    };
+    let facts = Facts {
+        protocol: &protocol,
         remote_addr: b"192.0.2.1",
         remote_host: None,
         server_name: server_name.as_bytes(),
         server_port: head.server_port,
         is_ssl: head.is_ssl,
-        headers: &head.headers,
-        body: head.body,
         announce_chunked: false,
         attributes: &[],
     };
     let (mut up, mut down) = (BytesMut::new(), BytesMut::new());
     if Client::new(ClientConfig::default())
-        .send_request(&request, &mut up)
+        .send_request(&request, &facts, &mut up)
         .is_err()
     {
         assert!(up.is_empty(), "an error writes nothing");
@@ -271,21 +274,24 @@ fn responses(kind: u8, config: ClientConfig, bytes: &[u8], step: usize) -> (Stri
 fn send_plain(client: &mut Client, method: &Method, body: BodyLength, out: &mut BytesMut) {
     let request = Request {
         method,
-        protocol: "HTTP/1.1",
         path: b"/",
         query: None,
+        host: b"example.com",
+        headers: &HeaderMap::new(),
+        body,
+    };
+    let facts = Facts {
+        protocol: "HTTP/1.1",
         remote_addr: b"192.0.2.1",
         remote_host: None,
         server_name: b"example.com",
         server_port: 80,
         is_ssl: false,
-        headers: &HeaderMap::new(),
-        body,
         announce_chunked: false,
         attributes: &[],
     };
     client
-        .send_request(&request, out)
+        .send_request(&request, &facts, out)
         .expect("a plain request can be sent");
     client.send_data(&vec![b'x'; client.body_credit().min(100)], out);
 }

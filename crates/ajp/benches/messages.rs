@@ -11,7 +11,8 @@ use bytes::BytesMut;
 use catamaran_ajp::error::Fault;
 use catamaran_ajp::message::{body_chunk, end_response, send_headers};
 use catamaran_ajp::{
-    BodyLength, Client, ClientConfig, ClientEvent, PacketSize, Request, RequestError, Response,
+    BodyLength, Client, ClientConfig, ClientEvent, Facts, PacketSize, Request, RequestError,
+    Response,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
@@ -28,16 +29,19 @@ fn main() {
     let headers = request_fields();
     let request = Request {
         method: &Method::GET,
-        protocol: "HTTP/1.1",
         path: b"/app/hello",
         query: Some(b"name=world"),
+        host: b"app.example.com",
+        headers: &headers,
+        body: BodyLength::Known(0),
+    };
+    let facts = Facts {
+        protocol: "HTTP/1.1",
         remote_addr: b"127.0.0.1",
         remote_host: None,
         server_name: b"app.example.com",
         server_port: 80,
         is_ssl: false,
-        headers: &headers,
-        body: BodyLength::Known(0),
         announce_chunked: false,
         attributes: &[],
     };
@@ -47,7 +51,7 @@ fn main() {
     let mut out = BytesMut::with_capacity(PacketSize::DEFAULT.bytes());
     for _ in 0..exchanges {
         out.clear();
-        send_request(&mut client, &request, &mut out).expect("the request fits a packet");
+        send_request(&mut client, (&request, &facts), &mut out).expect("the request fits a packet");
         input.extend_from_slice(&response);
         let head = receive(&mut client, &mut input, &mut out).expect("the head is well-formed");
         assert!(matches!(head, Some(ClientEvent::Head(_))), "{head:?}");
@@ -67,10 +71,10 @@ fn main() {
 #[inline(never)]
 fn send_request(
     client: &mut Client,
-    request: &Request<'_>,
+    (request, facts): (&Request<'_>, &Facts<'_>),
     out: &mut BytesMut,
 ) -> Result<(), RequestError> {
-    client.send_request(black_box(request), out)
+    client.send_request(black_box(request), black_box(facts), out)
 }
 
 #[inline(never)]

@@ -5,21 +5,21 @@
 //! the container sends becomes [`ClientEvent`]s; answers that the protocol demands are appended to
 //! the caller's output by themselves. Sockets, pools and timeouts are the caller's.
 
+mod facts;
 mod head;
-mod request;
 mod skim;
 
 use bytes::{Buf, Bytes, BytesMut};
 use catamaran_message::ResponseHead;
 use http::Method;
 
-pub use self::request::{Attribute, Request};
+pub use self::facts::{Attribute, Facts};
 pub use self::skim::{KnownHead, Outline, Skimmed};
 use crate::error::{ResponseFault, Violation};
 use crate::exchange::{Chunk, Exchange};
 use crate::message::{body_chunk, data, end_response, forward_request, get_body_chunk, ping};
 use crate::packet::{self, SERVER_MAGIC};
-use crate::{BodyError, Fault, PacketSize, RequestError, code};
+use crate::{BodyError, Fault, PacketSize, Request, RequestError, code};
 
 /// Settings of the client role.
 #[derive(Clone, Copy, Debug)]
@@ -120,14 +120,15 @@ impl Client {
     pub fn send_request(
         &mut self,
         request: &Request<'_>,
+        facts: &Facts<'_>,
         out: &mut BytesMut,
     ) -> Result<(), RequestError> {
         if !self.is_idle() {
             return Err(RequestError::Busy);
         }
-        request.check()?;
+        facts::check(request, facts)?;
         let start = out.len();
-        let encoded = forward_request::encode(request, &self.config, out);
+        let encoded = forward_request::encode(request, facts, &self.config, out);
         encoded.inspect_err(|_| out.truncate(start))?;
         self.stage = Stage::Exchange(Exchange::new(request.body, request.method == Method::HEAD));
         Ok(())

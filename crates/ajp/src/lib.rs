@@ -17,7 +17,7 @@
 //! ```
 //! use bytes::BytesMut;
 //! use catamaran_ajp::{
-//!     BodyLength, Client, ClientConfig, ClientEvent, End, Request, Response, Server,
+//!     BodyLength, Client, ClientConfig, ClientEvent, End, Facts, Request, Response, Server,
 //!     ServerConfig, ServerEvent,
 //! };
 //! use http::{HeaderMap, Method, StatusCode};
@@ -30,20 +30,23 @@
 //! // The web server sends the head and, unasked, the first packet of the body.
 //! let request = Request {
 //!     method: &Method::POST,
-//!     protocol: "HTTP/1.1",
 //!     path: b"/greeting",
 //!     query: None,
+//!     host: b"example.com",
+//!     headers: &HeaderMap::new(),
+//!     body: BodyLength::Known(5),
+//! };
+//! let facts = Facts {
+//!     protocol: "HTTP/1.1",
 //!     remote_addr: b"192.0.2.7",
 //!     remote_host: None,
 //!     server_name: b"example.com",
 //!     server_port: 80,
 //!     is_ssl: false,
-//!     headers: &HeaderMap::new(),
-//!     body: BodyLength::Known(5),
 //!     announce_chunked: false,
 //!     attributes: &[],
 //! };
-//! client.send_request(&request, &mut up)?;
+//! client.send_request(&request, &facts, &mut up)?;
 //! client.send_data(b"hello", &mut up);
 //! client.finish_body(&mut up)?;
 //!
@@ -95,8 +98,8 @@ pub mod packet;
 pub mod server;
 pub mod wire;
 
-pub use catamaran_message::{BodyLength, Response, ResponseHead};
-pub use client::{Attribute, Client, ClientConfig, ClientEvent, Request};
+pub use catamaran_message::{BodyLength, Request, Response, ResponseHead};
+pub use client::{Attribute, Client, ClientConfig, ClientEvent, Facts};
 pub use error::{BodyError, Fault, RequestError, ResponseError};
 pub use ip::IpText;
 pub use packet::{PacketSize, PacketSizeError};

@@ -4,15 +4,15 @@
 //! response may be complete before its request is.
 
 use bytes::{Bytes, BytesMut};
-use catamaran_message::{BodyLength, ResponseHead, is_clean_target, is_sendable_host};
+use catamaran_message::{BodyLength, Request, ResponseHead, is_clean_target, is_sendable_host};
 use http::Method;
 
 use crate::body::Encoder;
 use crate::conn::{Conn, Received, Role};
 use crate::error::{BodyError, Fault, RequestError};
 use crate::head::encode::{self, Announcement, ConnectionOption};
+use crate::head::response;
 use crate::head::scan::RawHead;
-use crate::head::{Request, response};
 use crate::limits::Limits;
 
 /// One connection as its client sees it.
@@ -54,7 +54,10 @@ impl Client {
         }
     }
 
-    /// Writes a request head.
+    /// Writes a request head, as HTTP/1.1 in origin form. No body, `Known(0)`, is announced as
+    /// `Content-Length: 0` unless the method is one that usually has none (RFC 9110 section 8.6).
+    /// Host, Content-Length, Transfer-Encoding, Connection, Keep-Alive, Proxy-Connection, TE, Trailer,
+    /// Upgrade, HTTP2-Settings and Expect in its fields are not written.
     ///
     /// # Errors
     /// See [`RequestError`]; nothing was written.

@@ -83,11 +83,10 @@ mod skim;
 mod syntax;
 
 pub use catamaran_message::{
-    Authority, BodyLength, RequestHead, Response, ResponseHead, Scheme, Target,
+    Authority, BodyLength, Request, RequestHead, Response, ResponseHead, Scheme, Target,
 };
 pub use client::{Client, ClientEvent};
 pub use error::{BodyError, Fault, RequestError, ResponseError};
-pub use head::Request;
 pub use limits::Limits;
 pub use server::{Server, ServerEvent};
 pub use skim::{KnownHead, Outline, Skimmed, Skimmer};

@@ -130,21 +130,24 @@ fn ajp(
     let mut out = BytesMut::new();
     let head = ajp::Request {
         method: &method,
-        protocol: request.version.text(),
         path: path.as_bytes(),
         query,
+        host: options.server_name.as_bytes(),
+        headers: &headers,
+        body: ajp::BodyLength::Known(request.body.len() as u64),
+    };
+    let facts = ajp::Facts {
+        protocol: request.version.text(),
         remote_addr: options.remote_addr.as_bytes(),
         remote_host: None,
         server_name: options.server_name.as_bytes(),
         server_port: options.server_port,
         is_ssl: options.is_ssl,
-        headers: &headers,
-        body: ajp::BodyLength::Known(request.body.len() as u64),
         announce_chunked: false,
         attributes: &attributes,
     };
     client
-        .send_request(&head, &mut out)
+        .send_request(&head, &facts, &mut out)
         .map_err(|error| error.to_string())?;
     let mut rest = request.body.clone();
     let first = rest.split_to(client.body_credit().min(rest.len()));

@@ -17,6 +17,6 @@ mod target;
 pub use authority::{Authority, is_sendable_host};
 pub use body::BodyLength;
 pub use error::{InvalidHost, TargetFault};
-pub use request::RequestHead;
+pub use request::{Request, RequestHead};
 pub use response::{Response, ResponseHead};
 pub use target::{Scheme, Target, decode_target, is_clean_target};

@@ -1,4 +1,4 @@
-//! Request heads as received from a client.
+//! Request heads: as received from a client, and as sent to a server.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Version};
@@ -36,4 +36,24 @@ impl RequestHead {
         self.authority = None;
         field::clear(&mut self.headers);
     }
+}
+
+/// A request head to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The method, any token but CONNECT.
+    pub method: &'a Method,
+    /// The path, percent-encoded, beginning with `/`; or `*` for OPTIONS.
+    pub path: &'a [u8],
+    /// The query, percent-encoded, without its `?`. `None` if there is none, which differs from an
+    /// empty one.
+    pub query: Option<&'a [u8]>,
+    /// The value of Host. HTTP/1.1 writes it first and skips Host in `headers`; AJP13 sends the Host
+    /// of `headers` and not this.
+    pub host: &'a [u8],
+    /// The fields. Those that concern one connection only are not written over HTTP/1.1.
+    /// Content-Length and Transfer-Encoding are never taken from here: `body` rules.
+    pub headers: &'a HeaderMap,
+    /// How long the body is. A known length is announced and binding.
+    pub body: BodyLength,
 }

@@ -9,15 +9,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
-use catamaran_message::ResponseHead;
+use catamaran_message::{Request, ResponseHead};
 use catamaran_transport::{ByteQueue, Output, Stream, buffers};
 use tokio::io::AsyncWrite;
 
 use crate::backend::Reuse;
 use crate::cap::Permit;
+use crate::client_facts::ClientFacts;
 use crate::config::BackendConfig;
 use crate::error::{Error, RequestError};
-use crate::request::Request;
 use crate::wire::{Event, Wire};
 
 #[derive(Debug)]
@@ -132,11 +132,13 @@ impl Connection {
     pub(crate) fn send_request(
         &mut self,
         request: &Request<'_>,
+        client: &ClientFacts<'_>,
         config: &BackendConfig,
     ) -> Result<(), RequestError> {
         self.answered = false;
         self.written_before = self.output.written();
-        self.wire.send_request(request, config, &mut self.output)
+        self.wire
+            .send_request(request, client, config, &mut self.output)
     }
 
     /// How many bytes of the request's body are wanted now.

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use catamaran_message::ResponseHead;
+use catamaran_message::{Request, ResponseHead};
 use catamaran_transport::ByteQueue;
 use tokio::time::{Instant, timeout};
 
 use crate::backend::{Abandoned, Backend, InFlight};
+use crate::client_facts::ClientFacts;
 use crate::config::BackendConfig;
 use crate::connection::Connection;
 use crate::error::{Error, RequestError};
-use crate::request::Request;
 use crate::wire::Event;
 
 /// The exclusive use of one connection for one exchange. Only [`Lease::finish`] can give the
@@ -100,9 +100,10 @@ impl Lease {
     pub fn send_request(
         &mut self,
         request: &Request<'_>,
+        client: &ClientFacts<'_>,
         config: &BackendConfig,
     ) -> Result<(), RequestError> {
-        self.conn.send_request(request, config)
+        self.conn.send_request(request, client, config)
     }
 
     /// How many bytes of the request's body are wanted now; 0 while none are, or while enough wait

@@ -27,13 +27,10 @@
 //!     method: &http::Method::GET,
 //!     path: b"/",
 //!     query: None,
-//!     protocol: "HTTP/1.1",
 //!     host: b"localhost",
 //!     headers: &http::HeaderMap::new(),
 //!     body: BodyLength::Known(0),
-//!     jvm_route: None,
-//!     client: ClientFacts::local(),
-//! }, &settings)?;
+//! }, &ClientFacts::local(), &settings)?;
 //! loop {
 //!     match poll_fn(|cx| lease.poll_event(cx)).await? {
 //!         Event::Head(head) => assert!(head.status.is_success()),
@@ -47,6 +44,7 @@
 
 mod backend;
 mod cap;
+mod client_facts;
 pub mod config;
 mod connection;
 mod dial;
@@ -57,7 +55,6 @@ mod idle_closures;
 mod keeper;
 mod lease;
 mod pool;
-mod request;
 mod settings;
 #[cfg(test)]
 mod simulation;
@@ -66,11 +63,11 @@ mod worker_local;
 
 pub use backend::{Backend, BackendCounts, Reuse};
 pub use catamaran_ajp::IpText;
-pub use catamaran_message::BodyLength;
+pub use catamaran_message::{BodyLength, Request};
+pub use client_facts::ClientFacts;
 pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use group::Group;
 pub use lease::Lease;
-pub use request::{ClientFacts, Request};
 pub use settings::Settings;
 pub use wire::Event;
 pub use worker_local::{Count, PerWorker};

@@ -8,12 +8,12 @@
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
-use catamaran_message::{BodyLength, ResponseHead};
+use catamaran_message::{BodyLength, Request, ResponseHead};
 use catamaran_transport::{ByteQueue, HIGH_WATER, Output};
 
+use crate::client_facts::ClientFacts;
 use crate::config::{BackendConfig, Protocol};
 use crate::error::{Error, RequestError};
-use crate::request::Request;
 
 /// What a backend sent.
 #[derive(Debug)]
@@ -56,14 +56,15 @@ impl Wire {
     pub(crate) fn send_request(
         &mut self,
         request: &Request<'_>,
+        facts: &ClientFacts<'_>,
         config: &BackendConfig,
         out: &mut Output,
     ) -> Result<(), RequestError> {
         let out = out.staging();
         match self {
-            Self::Ajp(client) => send_ajp(client, request, config, out)?,
+            Self::Ajp(client) => send_ajp(client, request, facts, config, out)?,
             Self::Http(client) => {
-                client.send_request(&http_request(request), out)?;
+                client.send_request(request, out)?;
                 if request.body == BodyLength::Known(0) {
                     // Tells the codec that nothing more follows; it cannot be short of nothing.
                     client.finish_body(out).ok();
@@ -217,16 +218,16 @@ fn receive_ajp(
 fn send_ajp(
     client: &mut ajp::Client,
     request: &Request<'_>,
+    facts: &ClientFacts<'_>,
     config: &BackendConfig,
     out: &mut BytesMut,
 ) -> Result<(), ajp::RequestError> {
-    let facts = &request.client;
     let remote_addr = ajp::IpText::new(facts.remote_ip);
     let local_addr = ajp::Attribute::LocalAddr(facts.local_ip);
     let port = facts.remote_port.map(ajp::Attribute::RemotePort);
     let secret = config.ajp.secret.as_ref();
     let secret = secret.map(|secret| ajp::Attribute::Secret(secret.as_bytes()));
-    let route = request.jvm_route;
+    let route = facts.jvm_route;
     let route = route.map(|route| ajp::Attribute::JvmRoute(route.as_bytes()));
     let mut attributes = [local_addr; 4];
     let mut count = 1;
@@ -234,33 +235,17 @@ fn send_ajp(
         attributes[count] = attribute;
         count += 1;
     }
-    let request = ajp::Request {
-        method: request.method,
-        protocol: request.protocol,
-        path: request.path,
-        query: request.query,
+    let facts = ajp::Facts {
+        protocol: facts.protocol,
         remote_addr: remote_addr.as_bytes(),
         remote_host: None,
         server_name: facts.server_name,
         server_port: facts.server_port,
         is_ssl: facts.secure,
-        headers: request.headers,
-        body: request.body,
         announce_chunked: config.ajp.announce_chunked,
         attributes: &attributes[..count],
     };
-    client.send_request(&request, out)
-}
-
-fn http_request<'a>(request: &Request<'a>) -> http1::Request<'a> {
-    http1::Request {
-        method: request.method,
-        path: request.path,
-        query: request.query,
-        host: request.host,
-        headers: request.headers,
-        body: request.body,
-    }
+    client.send_request(request, &facts, out)
 }
 
 fn http_event(event: http1::ClientEvent) -> Event {

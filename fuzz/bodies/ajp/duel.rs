@@ -8,8 +8,8 @@
 use bytes::BytesMut;
 use catamaran_ajp::code::METHODS;
 use catamaran_ajp::{
-    BodyLength, Client, ClientConfig, ClientEvent, End, PacketSize, Request, Response, Server,
-    ServerConfig, ServerEvent,
+    BodyLength, Client, ClientConfig, ClientEvent, End, Facts, PacketSize, Request, Response,
+    Server, ServerConfig, ServerEvent,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
@@ -253,16 +253,19 @@ impl<'a> Play<'a> {
         };
         let request = Request {
             method: &plan.method,
-            protocol: "HTTP/1.1",
             path: plan.path.as_bytes(),
             query: Some(b"a=b"),
+            host: b"example.com",
+            headers: &plan.headers,
+            body,
+        };
+        let facts = Facts {
+            protocol: "HTTP/1.1",
             remote_addr: b"192.0.2.1",
             remote_host: None,
             server_name: b"example.com",
             server_port: 8443,
             is_ssl: true,
-            headers: &plan.headers,
-            body,
             announce_chunked: plan.is_chunked(),
             attributes: &[],
         };
@@ -270,7 +273,7 @@ impl<'a> Play<'a> {
             client, client_out, ..
         } = &mut *self.wire;
         client
-            .send_request(&request, client_out)
+            .send_request(&request, &facts, client_out)
             .expect("the request fits");
         let is_unasked = matches!(body, BodyLength::Known(1..));
         assert_eq!(

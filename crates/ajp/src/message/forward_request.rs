@@ -8,13 +8,13 @@
 use bytes::BytesMut;
 use http::{HeaderName, Method, header};
 
-use crate::client::{Attribute, ClientConfig, Request};
+use crate::client::{Attribute, ClientConfig, Facts};
 use crate::code::{self, AttributeCode};
 use crate::error::DecodeError;
 use crate::message::fields::{self, Fields};
 use crate::packet::CLIENT_MAGIC;
 use crate::wire::{Reader, TooLarge, Writer};
-use crate::{BodyLength, IpText, RequestError, field};
+use crate::{BodyLength, IpText, Request, RequestError, field};
 
 /// The longest string of digits read as a key size.
 const KEY_SIZE_DIGITS_MAX: u16 = 15;
@@ -158,25 +158,31 @@ fn key_size(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
 /// Something of it may have been written then.
 pub(crate) fn encode(
     request: &Request<'_>,
+    facts: &Facts<'_>,
     config: &ClientConfig,
     out: &mut BytesMut,
 ) -> Result<(), RequestError> {
     let mut writer = Writer::packet(CLIENT_MAGIC, out);
     let method = code::method_code(request.method);
     writer.array([code::FORWARD_REQUEST, method]);
-    writer.string(request.protocol.as_bytes());
+    writer.string(facts.protocol.as_bytes());
     writer.string(request.path);
-    writer.string(request.remote_addr);
-    writer.optional(request.remote_host.map(str::as_bytes));
-    writer.string(request.server_name);
-    let [high, low] = request.server_port.to_be_bytes();
-    writer.array([high, low, u8::from(request.is_ssl)]);
-    encode_fields(request, config.fields_max, &mut writer)?;
+    writer.string(facts.remote_addr);
+    writer.optional(facts.remote_host.map(str::as_bytes));
+    writer.string(facts.server_name);
+    let [high, low] = facts.server_port.to_be_bytes();
+    writer.array([high, low, u8::from(facts.is_ssl)]);
+    encode_fields(
+        request,
+        facts.announce_chunked,
+        config.fields_max,
+        &mut writer,
+    )?;
     if let Some(query) = request.query {
         writer.u8(AttributeCode::QueryString.number());
         writer.string(query);
     }
-    for attribute in request.attributes {
+    for attribute in facts.attributes {
         encode_attribute(attribute, &mut writer);
     }
     if method == code::STORED_METHOD {
@@ -192,6 +198,7 @@ pub(crate) fn encode(
 /// framing.
 fn encode_fields(
     request: &Request<'_>,
+    announce_chunked: bool,
     max: usize,
     writer: &mut Writer<'_>,
 ) -> Result<(), RequestError> {
@@ -223,7 +230,7 @@ fn encode_fields(
             writer.decimal(length);
             fields += 1;
         }
-        BodyLength::Unknown if request.announce_chunked => {
+        BodyLength::Unknown if announce_chunked => {
             encode_name(&header::TRANSFER_ENCODING, writer)?;
             writer.string(b"chunked");
             fields += 1;

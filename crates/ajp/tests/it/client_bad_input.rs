@@ -10,6 +10,7 @@ use catamaran_ajp::client::{KnownHead, Skimmed};
 use catamaran_ajp::{BodyLength, Client, ClientConfig, ClientEvent, Fault, Request};
 use http::{HeaderMap, Method};
 
+use crate::FACTS;
 use crate::raw::{
     self, chunk, coded, end_response, field, get_body_chunk, null, send_headers, send_headers_of,
     text, to_web_server,
@@ -116,20 +117,15 @@ impl WebServer {
         };
         let request = Request {
             method: &method,
-            protocol: "HTTP/1.1",
             path: b"/",
             query: None,
-            remote_addr: b"127.0.0.1",
-            remote_host: None,
-            server_name: b"localhost",
-            server_port: 80,
-            is_ssl: false,
+            host: b"localhost",
             headers: &HeaderMap::new(),
             body,
-            announce_chunked: false,
-            attributes: &[],
         };
-        self.client.send_request(&request, &mut self.out).unwrap();
+        self.client
+            .send_request(&request, &FACTS, &mut self.out)
+            .unwrap();
         self.out.clear();
         self.send_body();
     }

@@ -2,28 +2,22 @@
 
 use bytes::BytesMut;
 use catamaran_ajp::{
-    Attribute, BodyError, BodyLength, Client, ClientConfig, ClientEvent, PacketSize, Request,
-    RequestError, ResponseHead,
+    Attribute, BodyError, BodyLength, Client, ClientConfig, ClientEvent, Facts, PacketSize,
+    Request, RequestError, ResponseHead,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
+use crate::FACTS;
 use crate::raw::{self, coded, field, send_headers, send_headers_of, text};
 
 fn request<'a>(headers: &'a HeaderMap, body: BodyLength) -> Request<'a> {
     Request {
         method: &Method::POST,
-        protocol: "HTTP/1.1",
         path: b"/",
         query: None,
-        remote_addr: b"127.0.0.1",
-        remote_host: None,
-        server_name: b"localhost",
-        server_port: 80,
-        is_ssl: false,
+        host: b"localhost",
         headers,
         body,
-        announce_chunked: false,
-        attributes: &[],
     }
 }
 
@@ -31,7 +25,11 @@ fn request<'a>(headers: &'a HeaderMap, body: BodyLength) -> Request<'a> {
 fn posting(body: BodyLength) -> Client {
     let mut client = Client::new(ClientConfig::default());
     client
-        .send_request(&request(&HeaderMap::new(), body), &mut BytesMut::new())
+        .send_request(
+            &request(&HeaderMap::new(), body),
+            &FACTS,
+            &mut BytesMut::new(),
+        )
         .unwrap();
     client
 }
@@ -56,7 +54,9 @@ fn head_for(method: &Method, packet: Vec<u8>) -> Box<ResponseHead> {
         method,
         ..request(&headers, BodyLength::Known(0))
     };
-    client.send_request(&request, &mut BytesMut::new()).unwrap();
+    client
+        .send_request(&request, &FACTS, &mut BytesMut::new())
+        .unwrap();
     match take(&mut client, &[packet]).remove(0) {
         ClientEvent::Head(head) => head,
         other => panic!("{other:?}"),
@@ -64,8 +64,12 @@ fn head_for(method: &Method, packet: Vec<u8>) -> Box<ResponseHead> {
 }
 
 fn sent(request: &Request<'_>) -> Result<BytesMut, RequestError> {
+    sent_with(request, &FACTS)
+}
+
+fn sent_with(request: &Request<'_>, facts: &Facts<'_>) -> Result<BytesMut, RequestError> {
     let mut out = BytesMut::from(&b"before"[..]);
-    let result = Client::new(ClientConfig::default()).send_request(request, &mut out);
+    let result = Client::new(ClientConfig::default()).send_request(request, facts, &mut out);
     let packet = out.split_off(6);
     assert_eq!(out, b"before"[..]);
     assert!(
@@ -199,7 +203,7 @@ fn a_connection_is_reused_only_when_both_messages_are_complete() {
     assert!(!refused.can_reuse() && !refused.is_idle());
     assert_eq!(refused.receive_eof(), Ok(()));
     let headers = HeaderMap::new();
-    let again = refused.send_request(&request(&headers, BodyLength::Known(0)), &mut out);
+    let again = refused.send_request(&request(&headers, BodyLength::Known(0)), &FACTS, &mut out);
     assert_eq!(again, Err(RequestError::Busy));
 }
 
@@ -213,7 +217,11 @@ fn no_head_outlives_its_exchange() {
     );
     let mut out = BytesMut::new();
     client
-        .send_request(&request(&HeaderMap::new(), BodyLength::Known(0)), &mut out)
+        .send_request(
+            &request(&HeaderMap::new(), BodyLength::Known(0)),
+            &FACTS,
+            &mut out,
+        )
         .unwrap();
     let mut input = BytesMut::from(&raw::end_response(1)[..]);
     let fault = client.receive(&mut input, &mut out).unwrap_err();
@@ -237,20 +245,17 @@ fn a_request_is_framed_by_its_body_alone() {
     assert_eq!(none, bare.clone().field(coded(raw::LENGTH, "0")).packet());
     let unknown = sent(&request(&headers, BodyLength::Unknown)).unwrap();
     assert_eq!(unknown, bare.packet());
-    let announced = Request {
+    let facts = Facts {
         announce_chunked: true,
-        ..request(&headers, BodyLength::Unknown)
+        ..FACTS
     };
     let chunked = field("transfer-encoding", "chunked");
     assert_eq!(
-        sent(&announced).unwrap(),
+        sent_with(&request(&headers, BodyLength::Unknown), &facts).unwrap(),
         bare.clone().field(chunked).packet()
     );
-    let both = Request {
-        announce_chunked: true,
-        ..request(&headers, BodyLength::Known(5))
-    };
-    assert_eq!(sent(&both).unwrap(), known);
+    let both = sent_with(&request(&headers, BodyLength::Known(5)), &facts).unwrap();
+    assert_eq!(both, known);
 }
 
 #[test]
@@ -298,7 +303,11 @@ fn a_larger_packet_size_carries_more_both_ways() {
     headers.insert("a", HeaderValue::from_str(&"v".repeat(60_000)).unwrap());
     let mut out = BytesMut::new();
     client
-        .send_request(&request(&headers, BodyLength::Known(100_000)), &mut out)
+        .send_request(
+            &request(&headers, BodyLength::Known(100_000)),
+            &FACTS,
+            &mut out,
+        )
         .unwrap();
     assert_eq!(client.body_credit(), 65_530);
     let head = send_headers(200, &[field("b", "v".repeat(60_000))]);
@@ -372,14 +381,15 @@ fn only_absolute_targets_without_controls_and_blanks_are_sent() {
 #[test]
 fn texts_with_controls_are_not_sent() {
     let headers = HeaderMap::new();
-    let mut bad = [request(&headers, BodyLength::Known(0)); 4];
+    let request = request(&headers, BodyLength::Known(0));
+    let mut bad = [FACTS; 4];
     bad[0].protocol = "HTTP/1.1\n";
     bad[1].remote_addr = b"1\0";
     bad[2].remote_host = Some("h\r");
     bad[3].server_name = b"h\n";
     for bad in bad {
         assert!(
-            matches!(sent(&bad), Err(RequestError::Control(_))),
+            matches!(sent_with(&request, &bad), Err(RequestError::Control(_))),
             "{bad:?}"
         );
     }
@@ -399,11 +409,12 @@ fn attributes_with_controls_are_not_sent() {
         (Attribute::SslCert(b"-----BEGIN\r\n"), true),
     ] {
         let (headers, attributes) = (HeaderMap::new(), [attribute]);
-        let request = Request {
+        let facts = Facts {
             attributes: &attributes,
-            ..request(&headers, BodyLength::Known(0))
+            ..FACTS
         };
-        assert_eq!(sent(&request).is_ok(), is_sent, "{attribute:?}");
+        let result = sent_with(&request(&headers, BodyLength::Known(0)), &facts);
+        assert_eq!(result.is_ok(), is_sent, "{attribute:?}");
     }
 }
 
@@ -472,7 +483,7 @@ fn interim_heads_pass_if_they_are_wanted() {
     let headers = HeaderMap::new();
     let post = request(&headers, BodyLength::Known(0));
     let mut out = BytesMut::new();
-    client.send_request(&post, &mut out).unwrap();
+    client.send_request(&post, &FACTS, &mut out).unwrap();
     let all = [
         early(),
         early(),
@@ -485,7 +496,7 @@ fn interim_heads_pass_if_they_are_wanted() {
         [ClientEvent::Interim(first), ClientEvent::Interim(_), ClientEvent::Head(_), ClientEvent::End]
             if first.headers["link"] == "</a>"
     ));
-    client.send_request(&post, &mut out).unwrap();
+    client.send_request(&post, &FACTS, &mut out).unwrap();
     let mut input = BytesMut::from(&[early(), early(), early()].concat()[..]);
     client.receive(&mut input, &mut out).unwrap();
     client.receive(&mut input, &mut out).unwrap();

@@ -3,12 +3,12 @@
 
 use bytes::BytesMut;
 use catamaran_ajp::{
-    Attribute, BodyLength, Client, ClientConfig, ClientEvent, End, Request, Response, Server,
-    ServerConfig, ServerEvent,
+    Attribute, BodyLength, Client, ClientConfig, ClientEvent, End, Facts, Request, Response,
+    Server, ServerConfig, ServerEvent,
 };
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 
-use crate::raw;
+use crate::{FACTS, raw};
 
 /// The bytes that `hex` spells; blanks are for the reader.
 fn bytes(hex: &str) -> Vec<u8> {
@@ -34,18 +34,11 @@ const DATA_HELLO: &str = "12340007 0005 68656c6c6f";
 fn plain_get(headers: &HeaderMap) -> Request<'_> {
     Request {
         method: &Method::GET,
-        protocol: "HTTP/1.1",
         path: b"/",
         query: None,
-        remote_addr: b"127.0.0.1",
-        remote_host: None,
-        server_name: b"localhost",
-        server_port: 80,
-        is_ssl: false,
+        host: b"localhost",
         headers,
         body: BodyLength::Unknown,
-        announce_chunked: false,
-        attributes: &[],
     }
 }
 
@@ -57,7 +50,9 @@ fn host() -> HeaderMap {
 fn a_get_is_written_as_in_the_reference() {
     let mut out = BytesMut::new();
     let mut client = Client::new(ClientConfig::default());
-    client.send_request(&plain_get(&host()), &mut out).unwrap();
+    client
+        .send_request(&plain_get(&host()), &FACTS, &mut out)
+        .unwrap();
     assert_eq!(out, bytes(GET));
     assert_eq!(out, raw::get().packet());
 }
@@ -113,7 +108,9 @@ fn a_reply_is_written_as_in_the_reference() {
 fn a_reply_is_read_as_in_the_reference() {
     let (mut input, mut out) = (BytesMut::new(), BytesMut::new());
     let mut client = Client::new(ClientConfig::default());
-    client.send_request(&plain_get(&host()), &mut out).unwrap();
+    client
+        .send_request(&plain_get(&host()), &FACTS, &mut out)
+        .unwrap();
     client.finish_body(&mut out).unwrap();
     input.extend_from_slice(&bytes(&[HEAD_200, CHUNK_HI, END_REUSE].concat()));
     let mut next = || client.receive(&mut input, &mut out).unwrap().unwrap();
@@ -141,7 +138,7 @@ fn the_first_body_packet_is_as_in_the_reference() {
         body: BodyLength::Known(5),
         ..plain_get(&headers)
     };
-    client.send_request(&request, &mut out).unwrap();
+    client.send_request(&request, &FACTS, &mut out).unwrap();
     let head = out.split();
     client.send_data(b"hello", &mut out);
     assert_eq!(out, bytes(DATA_HELLO));
@@ -196,16 +193,19 @@ fn a_request_with_everything_is_written_and_read_back() {
         method: &method,
         path: b"/a%2Fb;v=1",
         query: Some(b"q=%20&r"),
+        body: BodyLength::Known(0),
+        ..plain_get(&headers)
+    };
+    let facts = Facts {
         is_ssl: true,
         server_port: 443,
         remote_host: Some("client.example"),
-        body: BodyLength::Known(0),
         attributes: &attributes,
-        ..plain_get(&headers)
+        ..FACTS
     };
     let mut out = BytesMut::new();
     let mut client = Client::new(ClientConfig::default());
-    client.send_request(&request, &mut out).unwrap();
+    client.send_request(&request, &facts, &mut out).unwrap();
 
     let mut expected = raw::get().method(255).uri(raw::text("/a%2Fb;v=1"));
     expected.remote_host = raw::text("client.example");
@@ -308,7 +308,7 @@ fn every_method_is_known_both_ways() {
             ..plain_get(&headers)
         };
         Client::new(ClientConfig::default())
-            .send_request(&request, &mut out)
+            .send_request(&request, &FACTS, &mut out)
             .unwrap();
         assert_eq!(out, raw::get().method(code).packet(), "{name}");
     }
@@ -326,7 +326,7 @@ fn every_method_is_known_both_ways() {
             ..plain_get(&headers)
         };
         Client::new(ClientConfig::default())
-            .send_request(&request, &mut out)
+            .send_request(&request, &FACTS, &mut out)
             .unwrap();
         assert_eq!(out, stored, "{name}");
     }
@@ -359,7 +359,7 @@ fn every_request_field_is_known_both_ways() {
         }
         let mut out = BytesMut::new();
         Client::new(ClientConfig::default())
-            .send_request(&request, &mut out)
+            .send_request(&request, &FACTS, &mut out)
             .unwrap();
         assert_eq!(out, by_code);
     }
@@ -388,7 +388,9 @@ fn every_response_field_is_known_both_ways() {
         let by_name = raw::send_headers(200, &[raw::field(name.to_uppercase(), "5")]);
         for packet in [by_code, by_name] {
             let mut client = Client::new(ClientConfig::default());
-            client.send_request(&plain_get(&host()), &mut out).unwrap();
+            client
+                .send_request(&plain_get(&host()), &FACTS, &mut out)
+                .unwrap();
             let mut input = BytesMut::from(&packet[..]);
             let Ok(Some(ClientEvent::Head(head))) = client.receive(&mut input, &mut out) else {
                 panic!("no head");

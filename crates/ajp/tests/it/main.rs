@@ -13,3 +13,15 @@ mod server_bad_input;
 mod server_rules;
 
 use catamaran_testkit::ajp as raw;
+
+/// What requests say of the client unless a test says otherwise.
+const FACTS: catamaran_ajp::Facts<'_> = catamaran_ajp::Facts {
+    protocol: "HTTP/1.1",
+    remote_addr: b"127.0.0.1",
+    remote_host: None,
+    server_name: b"localhost",
+    server_port: 80,
+    is_ssl: false,
+    announce_chunked: false,
+    attributes: &[],
+};

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use catamaran_ajp::message::fields::FieldName;
 use catamaran_ajp::message::forward_request::ForwardRequest;
 use catamaran_ajp::{
-    Attribute, BodyLength, Client, ClientConfig, ClientEvent, Request, Response, Server,
+    Attribute, BodyLength, Client, ClientConfig, ClientEvent, Facts, Request, Response, Server,
     ServerConfig, ServerEvent,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -16,7 +16,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::corpus::bodies;
-use crate::raw;
+use crate::{FACTS, raw};
 
 fn method() -> impl Strategy<Value = Method> {
     prop_oneof![
@@ -140,21 +140,24 @@ proptest! {
         }));
         let request = Request {
             method: &method,
-            protocol: "HTTP/1.1",
             path: path.as_bytes(),
             query: query.as_ref().map(String::as_bytes),
+            host: b"example.com",
+            headers: &headers,
+            body,
+        };
+        let facts = Facts {
+            protocol: "HTTP/1.1",
             remote_addr: b"192.0.2.1",
             remote_host: None,
             server_name: b"example.com",
             server_port,
             is_ssl,
-            headers: &headers,
-            body,
             announce_chunked,
             attributes: &attributes,
         };
         let (mut wire, mut out) = (BytesMut::new(), BytesMut::new());
-        Client::new(ClientConfig::default()).send_request(&request, &mut wire).unwrap();
+        Client::new(ClientConfig::default()).send_request(&request, &facts, &mut wire).unwrap();
         let mut server = Server::new(ServerConfig::default());
         let Some(ServerEvent::Request(head)) = server.receive(&mut wire, &mut out).unwrap() else {
             panic!("no request");
@@ -186,9 +189,10 @@ proptest! {
         for (name, value) in claims {
             headers.append(name, value);
         }
-        let request = Request { body, announce_chunked, ..plain_get(&headers) };
+        let request = Request { body, ..plain_get(&headers) };
+        let facts = Facts { announce_chunked, ..FACTS };
         let mut wire = BytesMut::new();
-        Client::new(ClientConfig::default()).send_request(&request, &mut wire).unwrap();
+        Client::new(ClientConfig::default()).send_request(&request, &facts, &mut wire).unwrap();
         let expected = match body {
             BodyLength::Known(length) => vec![("content-length", length.to_string())],
             BodyLength::Unknown if announce_chunked => {
@@ -221,7 +225,7 @@ proptest! {
         server.send_head(&head, &mut down).unwrap();
 
         let mut client = Client::new(ClientConfig::default());
-        client.send_request(&plain_get(&HeaderMap::new()), &mut up).unwrap();
+        client.send_request(&plain_get(&HeaderMap::new()), &FACTS, &mut up).unwrap();
         let Some(ClientEvent::Head(head)) = client.receive(&mut down, &mut up).unwrap() else {
             panic!("no head");
         };
@@ -272,7 +276,7 @@ proptest! {
         bytes.extend(raw::end_response(1));
         let run = |lengths: &[usize]| {
             let mut client = Client::new(ClientConfig::default());
-            client.send_request(&plain_get(&HeaderMap::new()), &mut BytesMut::new()).unwrap();
+            client.send_request(&plain_get(&HeaderMap::new()), &FACTS, &mut BytesMut::new()).unwrap();
             client.finish_body(&mut BytesMut::new()).unwrap();
             in_pieces(&bytes, lengths, |input, out| client.receive(input, out).unwrap())
         };
@@ -315,17 +319,10 @@ proptest! {
 fn plain_get(headers: &HeaderMap) -> Request<'_> {
     Request {
         method: &Method::GET,
-        protocol: "HTTP/1.1",
         path: b"/",
         query: None,
-        remote_addr: b"192.0.2.1",
-        remote_host: None,
-        server_name: b"example.com",
-        server_port: 80,
-        is_ssl: false,
+        host: b"example.com",
         headers,
         body: BodyLength::Unknown,
-        announce_chunked: false,
-        attributes: &[],
     }
 }

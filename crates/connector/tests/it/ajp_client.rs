@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 
 use bytes::BytesMut;
-use catamaran_ajp::{Attribute, BodyLength, Client, ClientConfig, ClientEvent, Request};
+use catamaran_ajp::{Attribute, BodyLength, Client, ClientConfig, ClientEvent, Facts, Request};
 use catamaran_testkit::{Address, Deadline};
 use http::{HeaderMap, Method};
 use socket2::Socket;
@@ -87,20 +87,23 @@ impl AjpClient {
         let mut out = BytesMut::new();
         let request = Request {
             method: &exchange.method,
-            protocol: "HTTP/1.1",
             path: exchange.path.as_bytes(),
             query: None,
+            host: b"a.example",
+            headers: &HeaderMap::new(),
+            body: exchange.length,
+        };
+        let facts = Facts {
+            protocol: "HTTP/1.1",
             remote_addr: b"192.0.2.7",
             remote_host: None,
             server_name: b"a.example",
             server_port: 80,
             is_ssl: false,
-            headers: &HeaderMap::new(),
-            body: exchange.length,
             announce_chunked: false,
             attributes: exchange.attributes,
         };
-        self.codec.send_request(&request, &mut out).unwrap();
+        self.codec.send_request(&request, &facts, &mut out).unwrap();
         self.send(&out);
     }
 

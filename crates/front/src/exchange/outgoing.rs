@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-use catamaran_message::{Authority, BodyLength, RequestHead};
-use catamaran_upstream::{self as upstream, ClientFacts, Lease, RequestError};
+use catamaran_message::{Authority, BodyLength, Request, RequestHead};
+use catamaran_upstream::{ClientFacts, Lease, RequestError};
 use http::header::HOST;
 use http::{HeaderValue, Method, StatusCode, Version};
 
@@ -118,29 +118,29 @@ impl Outgoing {
         backend: &BackendConfig,
         jvm_route: Option<&str>,
     ) -> Result<(), RequestError> {
-        let request = upstream::Request {
+        let request = Request {
             method: &self.head.method,
             path: &self.path.forward,
             query: self.head.target.query.as_deref(),
+            host: self.host.as_bytes(),
+            headers: &self.head.headers,
+            body: self.head.body,
+        };
+        let client = ClientFacts {
             protocol: if self.head.version == Version::HTTP_10 {
                 "HTTP/1.0"
             } else {
                 "HTTP/1.1"
             },
-            host: self.host.as_bytes(),
-            headers: &self.head.headers,
-            body: self.head.body,
+            remote_ip: self.identity.ip,
+            remote_port: self.identity.port,
+            local_ip: self.local.ip(),
+            server_name: &self.server_name(),
+            server_port: self.server_port(),
+            secure: self.identity.secure,
             jvm_route,
-            client: ClientFacts {
-                remote_ip: self.identity.ip,
-                remote_port: self.identity.port,
-                local_ip: self.local.ip(),
-                server_name: &self.server_name(),
-                server_port: self.server_port(),
-                secure: self.identity.secure,
-            },
         };
-        lease.send_request(&request, backend)
+        lease.send_request(&request, &client, backend)
     }
 
     /// The server's name as the client sees it.

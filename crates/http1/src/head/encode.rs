@@ -4,11 +4,12 @@
 //! them over as [`Announcement`] and connection option.
 
 use bytes::BytesMut;
+use catamaran_message::Request;
 use catamaran_message::field::is_hop_by_hop;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use crate::head::{Request, status_line};
+use crate::head::status_line;
 
 /// What a head says about its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,13 +3,13 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
-use catamaran_message::BodyLength;
+use catamaran_message::{BodyLength, Request};
 use catamaran_testkit::{Peer, Script};
 use http::{HeaderMap, Method};
 
 use super::*;
+use crate::client_facts::ClientFacts;
 use crate::config::{Address, Protocol};
-use crate::request::{ClientFacts, Request};
 use crate::wire::Event;
 
 #[tokio::test]
@@ -49,14 +49,13 @@ async fn exchange(backend: &Arc<Backend>, reuse: Reuse, now: Instant, reused: bo
         method: &Method::POST,
         path: b"/",
         query: None,
-        protocol: "HTTP/1.1",
         host: b"a",
         headers: &HeaderMap::new(),
         body: BodyLength::Known(0),
-        jvm_route: None,
-        client: ClientFacts::local(),
     };
-    lease.send_request(&request, &settings).unwrap();
+    lease
+        .send_request(&request, &ClientFacts::local(), &settings)
+        .unwrap();
     poll_fn(|cx| lease.poll_write(cx)).await.unwrap();
     while !matches!(
         poll_fn(|cx| lease.poll_event(cx)).await.unwrap(),

@@ -16,7 +16,6 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::*;
 use crate::config::{Address, Protocol};
-use crate::request::ClientFacts;
 
 trait Peer: Read + Write + AsFd {}
 impl<T: Read + Write + AsFd> Peer for T {}
@@ -92,8 +91,12 @@ async fn packets_that_were_asked_for_together_leave_together() {
     let stream = Stream::Unix(UnixStream::from_std(ours).unwrap());
     let config = BackendConfig::new(Protocol::Ajp, Address::Unix("unused".into()));
     let mut conn = Connection::new(stream, &config, None);
-    conn.send_request(&post(&HeaderMap::new(), 1_000_000), &config)
-        .unwrap();
+    conn.send_request(
+        &post(&HeaderMap::new(), 1_000_000),
+        &ClientFacts::local(),
+        &config,
+    )
+    .unwrap();
     poll_fn(|cx| conn.poll_write(cx)).await.unwrap();
 
     let mut body = ByteQueue::default();
@@ -175,8 +178,12 @@ async fn uploading(answer: &str) -> (Connection, std::net::TcpStream) {
     let mut conn = conn(Stream::Tcp(stream.await.unwrap()));
     let (mut peer, _) = listener.accept().unwrap();
     let config = BackendConfig::new(Protocol::Http, Address::Unix("unused".into()));
-    conn.send_request(&post(&HeaderMap::new(), 1_000_000), &config)
-        .unwrap();
+    conn.send_request(
+        &post(&HeaderMap::new(), 1_000_000),
+        &ClientFacts::local(),
+        &config,
+    )
+    .unwrap();
     assert!(matches!(write_more(&mut conn), Poll::Ready(Ok(_))));
     peer.write_all(answer.as_bytes()).unwrap();
     (conn, peer)
@@ -267,19 +274,16 @@ fn post(headers: &HeaderMap, body: u64) -> Request<'_> {
         method: &http::Method::POST,
         path: b"/",
         query: None,
-        protocol: "HTTP/1.1",
         host: b"a",
         headers,
         body: BodyLength::Known(body),
-        jvm_route: None,
-        client: ClientFacts::local(),
     }
 }
 
 fn send(conn: &mut Connection, body: usize) {
     let headers = HeaderMap::new();
     let config = BackendConfig::new(Protocol::Http, Address::Unix("unused".into()));
-    conn.send_request(&post(&headers, body as u64), &config)
+    conn.send_request(&post(&headers, body as u64), &ClientFacts::local(), &config)
         .unwrap();
     if body > 0 {
         let mut pieces = ByteQueue::default();

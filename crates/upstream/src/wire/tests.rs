@@ -7,7 +7,6 @@ use http::{HeaderMap, Method};
 
 use super::*;
 use crate::config::Address;
-use crate::request::ClientFacts;
 
 fn config(protocol: Protocol) -> BackendConfig {
     BackendConfig::new(protocol, Address::Unix("unused".into()))
@@ -37,15 +36,17 @@ impl Transcript {
             method,
             path: b"/a",
             query: None,
-            protocol: "HTTP/1.1",
             host: b"h",
             headers: &HeaderMap::new(),
             body,
-            jvm_route: None,
-            client: ClientFacts::local(),
         };
         self.wire
-            .send_request(&request, &self.config, &mut self.output)
+            .send_request(
+                &request,
+                &ClientFacts::local(),
+                &self.config,
+                &mut self.output,
+            )
             .unwrap();
         self
     }

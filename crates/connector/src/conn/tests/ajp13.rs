@@ -7,10 +7,10 @@ fn ajp13() -> Play {
 }
 
 /// What a front sends, written by the client role of the codec.
-fn encode(request: &ajp::Request<'_>) -> Vec<u8> {
+fn encode(request: &ajp::Request<'_>, facts: &ajp::Facts<'_>) -> Vec<u8> {
     let mut out = BytesMut::new();
     ajp::Client::new(ajp::ClientConfig::default())
-        .send_request(request, &mut out)
+        .send_request(request, facts, &mut out)
         .expect("the request fits a packet");
     out.to_vec()
 }
@@ -18,20 +18,24 @@ fn encode(request: &ajp::Request<'_>) -> Vec<u8> {
 fn plain<'a>(method: &'a Method, path: &'a str, headers: &'a HeaderMap) -> ajp::Request<'a> {
     ajp::Request {
         method,
-        protocol: "HTTP/1.1",
         path: path.as_bytes(),
         query: None,
-        remote_addr: b"192.0.2.7",
-        remote_host: None,
-        server_name: b"a.example",
-        server_port: 443,
-        is_ssl: true,
+        host: b"a.example",
         headers,
         body: NO_BODY,
-        announce_chunked: false,
-        attributes: &[],
     }
 }
+
+const FACTS: ajp::Facts<'_> = ajp::Facts {
+    protocol: "HTTP/1.1",
+    remote_addr: b"192.0.2.7",
+    remote_host: None,
+    server_name: b"a.example",
+    server_port: 443,
+    is_ssl: true,
+    announce_chunked: false,
+    attributes: &[],
+};
 
 pub(super) fn request(
     method: &Method,
@@ -39,15 +43,20 @@ pub(super) fn request(
     body: BodyLength,
     attributes: &[ajp::Attribute<'_>],
 ) -> Vec<u8> {
-    encode(&ajp::Request {
+    let headers = HeaderMap::new();
+    let request = ajp::Request {
         body,
+        ..plain(method, path, &headers)
+    };
+    let facts = ajp::Facts {
         attributes,
-        ..plain(method, path, &HeaderMap::new())
-    })
+        ..FACTS
+    };
+    encode(&request, &facts)
 }
 
 fn request_with(headers: &HeaderMap, path: &str) -> Vec<u8> {
-    encode(&plain(&Method::GET, path, headers))
+    encode(&plain(&Method::GET, path, headers), &FACTS)
 }
 
 pub(super) fn get(path: &str) -> Vec<u8> {

@@ -1,45 +1,33 @@
-//! The request as a web server hands it to the codec, and what may not be sent.
+//! What a web server tells the container besides the head, and which requests are refused.
 //!
-//! Containers pass much on to the application unseen: Tomcat delivers line breaks in header values
-//! (which [`http::HeaderMap`] rules out already). So every text is checked here, before a byte is
-//! written; no container's leniency is relied on.
+//! Containers pass many texts on to the application without a check: Tomcat delivers line breaks in
+//! header values (which [`http::HeaderMap`] rules out already). So every text is checked here, before a
+//! byte is written.
 
 use std::fmt;
 use std::net::IpAddr;
 
-use http::{HeaderMap, Method};
+use http::Method;
 
 use crate::code::AttributeCode;
-use crate::{BodyLength, RequestError, field};
+use crate::{BodyLength, Request, RequestError, field};
 
-/// One request's head, borrowed from the caller.
+/// What FORWARD_REQUEST says besides the head: facts of the client's connection, which the container
+/// cannot see, and how the body is announced.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// The method. All 27 that AJP13 numbers travel as a number, the others as attribute
-    /// `stored_method`.
-    pub method: &'a Method,
+pub struct Facts<'a> {
     /// The client's protocol as text, such as `HTTP/1.1` or `HTTP/2.0`.
     pub protocol: &'a str,
-    /// The path without query, percent-encoded; starts with `/`, or is `*` for OPTIONS.
-    pub path: &'a [u8],
-    /// The query without its `?`; `None` if there is none, which differs from an empty one.
-    pub query: Option<&'a [u8]>,
     /// The client's IP address as text.
     pub remote_addr: &'a [u8],
     /// The client's host name, if it was looked up; usually not.
     pub remote_host: Option<&'a str>,
-    /// The host that the client asked for. `headers` should have a Host that agrees.
+    /// The host that the client asked for. The head should have a Host that agrees.
     pub server_name: &'a [u8],
     /// The port that the client asked for.
     pub server_port: u16,
     /// Whether the client came over TLS.
     pub is_ssl: bool,
-    /// End-to-end fields. Content-Length and Transfer-Encoding in it are ignored: `body` rules.
-    /// Several Cookie fields, which HTTP/2 clients send, become one.
-    pub headers: &'a HeaderMap,
-    /// How long the body is. A known length, zero too, is written as Content-Length; without one
-    /// the container asks for every packet.
-    pub body: BodyLength,
     /// For an unknown length, write `Transfer-Encoding: chunked`. Without it Undertow takes the
     /// request for one without a body, and Tomcat reads no parameters from it.
     pub announce_chunked: bool,
@@ -124,48 +112,46 @@ impl fmt::Debug for Attribute<'_> {
     }
 }
 
-impl Request<'_> {
-    /// Checks the texts that the encoder of FORWARD_REQUEST takes for granted, and the length.
-    pub(super) fn check(&self) -> Result<(), RequestError> {
-        self.check_target()?;
-        self.check_texts()?;
-        match self.body {
-            BodyLength::Known(length) if i64::try_from(length).is_err() => {
-                Err(RequestError::BodyTooLong)
-            }
-            _ => Ok(()),
+/// Checks the texts that the encoder of FORWARD_REQUEST takes for granted, and the length.
+pub(super) fn check(request: &Request<'_>, facts: &Facts<'_>) -> Result<(), RequestError> {
+    check_target(request)?;
+    check_texts(facts)?;
+    match request.body {
+        BodyLength::Known(length) if i64::try_from(length).is_err() => {
+            Err(RequestError::BodyTooLong)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_target(request: &Request<'_>) -> Result<(), RequestError> {
+    let is_asterisk = request.path == b"*" && request.method == Method::OPTIONS;
+    if request.path.first() != Some(&b'/') && !is_asterisk {
+        return Err(RequestError::Path);
+    }
+    let is_unsafe = |text| field::has_byte(text, |byte| byte <= b' ' || byte == 0x7F);
+    if is_unsafe(request.path) {
+        return Err(RequestError::Control("path"));
+    }
+    if request.query.is_some_and(is_unsafe) {
+        return Err(RequestError::Control("query"));
+    }
+    Ok(())
+}
+
+fn check_texts(facts: &Facts<'_>) -> Result<(), RequestError> {
+    for (part, text) in [
+        ("protocol", Some(facts.protocol.as_bytes())),
+        ("remote address", Some(facts.remote_addr)),
+        ("remote host", facts.remote_host.map(str::as_bytes)),
+        ("server name", Some(facts.server_name)),
+    ] {
+        if text.is_some_and(field::has_control) {
+            return Err(RequestError::Control(part));
         }
     }
-
-    fn check_target(&self) -> Result<(), RequestError> {
-        let is_asterisk = self.path == b"*" && self.method == Method::OPTIONS;
-        if self.path.first() != Some(&b'/') && !is_asterisk {
-            return Err(RequestError::Path);
-        }
-        let is_unsafe = |text| field::has_byte(text, |byte| byte <= b' ' || byte == 0x7F);
-        if is_unsafe(self.path) {
-            return Err(RequestError::Control("path"));
-        }
-        if self.query.is_some_and(is_unsafe) {
-            return Err(RequestError::Control("query"));
-        }
-        Ok(())
-    }
-
-    fn check_texts(&self) -> Result<(), RequestError> {
-        for (part, text) in [
-            ("protocol", Some(self.protocol.as_bytes())),
-            ("remote address", Some(self.remote_addr)),
-            ("remote host", self.remote_host.map(str::as_bytes)),
-            ("server name", Some(self.server_name)),
-        ] {
-            if text.is_some_and(field::has_control) {
-                return Err(RequestError::Control(part));
-            }
-        }
-        match self.attributes.iter().all(Attribute::is_sendable) {
-            true => Ok(()),
-            false => Err(RequestError::Control("attributes")),
-        }
+    match facts.attributes.iter().all(Attribute::is_sendable) {
+        true => Ok(()),
+        false => Err(RequestError::Control("attributes")),
     }
 }
