@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use catamaran_upstream::PerWorker;
+use catamaran_transport::PerWorker;
 use line::Stamp;
 pub(crate) use line::{Record, RequestLine, SessionLine};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -12,8 +12,8 @@ use std::ops::Sub;
 use std::os::fd::AsFd as _;
 
 use crate::bpf::instruction::{
-    Function, R0, R1, R2, R6, R10, Size, add, atomic_add, call, copy, exit, load, load_map, set,
-    skip_if_zero, skip_unless_zero, store, to_big_endian,
+    R0, R1, R2, R6, R10, Size, atomic_add, copy, exit, load, look_up, set, skip_if_zero,
+    skip_unless_zero, store, to_big_endian,
 };
 use crate::bpf::{Attached, BpfFault, Direction, Instruction, Map, MapKind, Program, ProgramKind};
 use crate::group::Group;
@@ -127,25 +127,19 @@ impl Counter {
 /// Looks up the local port, then the remote one, and counts under the first that is counted. Every
 /// packet may pass (result 1).
 fn program(map: &Map) -> Vec<Instruction> {
-    let [map_low, map_high] = load_map(R1, map.as_fd());
-    vec![
+    let look_up = look_up(map.as_fd(), -4);
+    let local = [
         copy(R6, R1),
         load(Size::Four, R2, R6, LOCAL_PORT),
         store(Size::Four, R10, -4, R2),
-        map_low,
-        map_high,
-        copy(R2, R10),
-        add(R2, -4),
-        call(Function::MapLookup),
+    ];
+    let remote = [
         skip_unless_zero(R0, 9),
         load(Size::Four, R2, R6, REMOTE_PORT),
         to_big_endian(R2),
         store(Size::Four, R10, -4, R2),
-        map_low,
-        map_high,
-        copy(R2, R10),
-        add(R2, -4),
-        call(Function::MapLookup),
+    ];
+    let count = [
         skip_if_zero(R0, 4),
         load(Size::Four, R1, R6, LENGTH),
         atomic_add(R0, 8, R1),
@@ -153,7 +147,8 @@ fn program(map: &Map) -> Vec<Instruction> {
         atomic_add(R0, 0, R1),
         set(R0, 1),
         exit(),
-    ]
+    ];
+    [&local[..], &look_up, &remote, &look_up, &count].concat()
 }
 
 impl BpfFault {

@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Sub;
+use std::os::fd::AsFd as _;
 
 use crate::bpf::instruction::{
-    Function, R0, R1, R2, R7, R10, Size, add, call, copy, exit, load, load_map, set, skip_if_zero,
-    store,
+    Function, R0, R1, R7, R10, Size, add, call, exit, load, look_up, set, skip_if_zero, store,
 };
-use crate::bpf::{Attached, BpfFault, Map, MapKind, Program, ProgramKind};
+use crate::bpf::{Attached, BpfFault, Instruction, Map, MapKind, Program, ProgramKind};
 use crate::group::Group;
 
 /// Counts while it lives.
@@ -97,25 +97,23 @@ impl Syscalls {
 
 /// The arguments of the tracepoint are the registers of the process and the number of the call.
 /// Entries of all counted groups are there already, so no other group can fill the map.
-fn program(map: &Map) -> Vec<crate::bpf::Instruction> {
-    let [map_low, map_high] = load_map(R1, std::os::fd::AsFd::as_fd(map));
-    vec![
+fn program(map: &Map) -> Vec<Instruction> {
+    let group_and_number = [
         load(Size::Eight, R7, R1, 8),
         call(Function::CurrentCgroup),
         store(Size::Eight, R10, -16, R0),
         store(Size::Eight, R10, -8, R7),
-        map_low,
-        map_high,
-        copy(R2, R10),
-        add(R2, -16),
-        call(Function::MapLookup),
+    ];
+    let count = [
         skip_if_zero(R0, 3),
         load(Size::Eight, R1, R0, 0),
         add(R1, 1),
         store(Size::Eight, R0, 0, R1),
         set(R0, 0),
         exit(),
-    ]
+    ];
+    let look_up = look_up(map.as_fd(), -16);
+    [&group_and_number[..], &look_up, &count].concat()
 }
 
 fn key(group: u64, number: u32) -> [u8; KEY_BYTES] {

@@ -1,10 +1,10 @@
 //! Sockets and bytes, for clients and backends alike.
 //!
 //! [`listen_tcp`] and [`listen_unix`] give each worker a listening socket. A [`Stream`] is a connected
-//! socket on tokio's event loop. A [`ByteQueue`] holds bytes that wait to
-//! be moved on; [`Output`] is one that is written to a stream. [`buffers`] and [`FreeList`] lend
-//! memory to connections that are busy, so that an idle one holds none. Which protocol the bytes
-//! belong to is not known here, nor who is at the other end.
+//! socket on tokio's event loop. A [`ByteQueue`] holds bytes until they can be moved on. [`Output`] is
+//! a queue that is written to a stream. [`buffers`] and [`FreeList`] lend memory to busy connections,
+//! so an idle connection holds none. [`PerWorker`] holds a value for each worker. This crate does not
+//! know the protocol of the bytes, or who is at the other end.
 
 mod acknowledged;
 pub mod buffers;
@@ -13,9 +13,11 @@ mod listen;
 mod output;
 mod queue;
 mod stream;
+mod worker_local;
 
 pub use free_list::FreeList;
 pub use listen::{SocketFile, TcpOptions, UnixOptions, join_tcp, listen_tcp, listen_unix};
 pub use output::{HIGH_WATER, Output};
 pub use queue::ByteQueue;
 pub use stream::{PeerEnd, Stream};
+pub use worker_local::{Count, PerWorker};

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use catamaran_balance::health::{Cause, Standing};
+use catamaran_transport::{Count, PerWorker};
 use tokio::time::{Instant, timeout};
 
 use crate::cap::{Cap, Grant, Permit, Place, QueueFull};
@@ -19,7 +20,6 @@ use crate::idle_closures::IdleClosures;
 use crate::lease::Lease;
 use crate::pool::Pool;
 use crate::settings::Settings;
-use crate::worker_local::{Count, PerWorker};
 
 /// A backend: its settings, a pool for each worker, and one cap over all of them. Shared by all
 /// workers. Its upstream, protocol and address never change.

@@ -59,7 +59,6 @@ mod settings;
 #[cfg(test)]
 mod simulation;
 mod wire;
-mod worker_local;
 
 pub use backend::{Backend, BackendCounts, Reuse};
 pub use catamaran_ajp::IpText;
@@ -70,4 +69,3 @@ pub use group::Group;
 pub use lease::Lease;
 pub use settings::Settings;
 pub use wire::Event;
-pub use worker_local::{Count, PerWorker};

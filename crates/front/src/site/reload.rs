@@ -16,24 +16,15 @@ use crate::access_log::Opened;
 use crate::config::{Config, ListenAddress, ListenerConfig};
 use crate::listener::drain::Ending;
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Listener};
-use crate::running::Running;
+use crate::running::{Running, StartError};
 use crate::site::Site;
 
 /// Why a configuration was not put in force. Nothing changed.
 #[derive(Debug, Error)]
 pub enum ReloadError {
-    /// A new listener cannot be had.
+    /// A front could not be started with this configuration, either.
     #[error(transparent)]
-    Bind(#[from] BindError),
-    /// A route names an upstream that does not exist.
-    #[error("a route names the upstream {name:?}, which does not exist")]
-    UnknownUpstream {
-        /// The name.
-        name: String,
-    },
-    /// The access log cannot be written.
-    #[error("cannot open the access log: {0}")]
-    AccessLog(#[source] io::Error),
+    Start(#[from] StartError),
     /// A worker cannot watch a new listener.
     #[error("a worker cannot accept from a new listener: {0}")]
     Worker(#[source] io::Error),
@@ -103,8 +94,8 @@ impl Running {
         let before = self.shared.site.load_full();
         let mut replaced: Vec<Arc<Backend>> = before.backends().cloned().collect();
         let site = Site::new(&config, workers, &mut replaced)
-            .map_err(|name| ReloadError::UnknownUpstream { name })?;
-        let log = Opened::new(&config.log).map_err(ReloadError::AccessLog)?;
+            .map_err(|name| StartError::UnknownUpstream { name })?;
+        let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
         let has_admin = match (&self.admin, config.admin) {
             (Some(admin), Some(address)) => admin.listener().is_at(&ListenAddress::Tcp(address)),
             (admin, address) => admin.is_none() && address.is_none(),
@@ -113,12 +104,13 @@ impl Running {
             ("workers", config.server.workers.get() == workers),
             ("admin", has_admin),
         ];
-        let plan = Plan::new(&listeners, config.listeners, |address| self.bind(address))?;
+        let plan = Plan::new(&listeners, config.listeners, |address| self.bind(address));
+        let plan = plan.map_err(StartError::Bind)?;
         let adopted = self.adopt(plan.added).map_err(ReloadError::Worker)?;
         self.shared
             .access_log
             .switch(log)
-            .map_err(ReloadError::AccessLog)?;
+            .map_err(StartError::AccessLog)?;
 
         let mut report = ReloadReport {
             at_next_start: at_next_start

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use catamaran_balance::RetryBudget;
-use catamaran_upstream::{Count, PerWorker};
+use catamaran_transport::{Count, PerWorker};
 use tokio::time::Instant;
 
 #[derive(Debug)]

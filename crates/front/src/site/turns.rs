@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use catamaran_balance::hash::{Key, Maglev};
 use catamaran_balance::{Members, Policy, Schedule};
-use catamaran_upstream::PerWorker;
+use catamaran_transport::PerWorker;
 use tokio::time::Instant;
 
 use super::Member;

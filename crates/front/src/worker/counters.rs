@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use catamaran_balance::affinity::Outcome;
+use catamaran_transport::{Count, PerWorker};
 pub use catamaran_upstream::Culprit;
-use catamaran_upstream::{Count, PerWorker};
 use http::StatusCode;
 
 /// Why something was refused or failed: whose doing, and one word.

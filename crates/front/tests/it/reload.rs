@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use catamaran_front::config::{AccessLogTarget, ListenAddress, RouteTarget};
-use catamaran_front::{ReloadError, start};
+use catamaran_front::{ReloadError, StartError, start};
 use catamaran_testkit::{Address, Deadline, Failure, HttpClient, Outcome, Peer, Script, address};
 
 use crate::{ask, backend, config, get, loopback, stop, tcp, to, unix};
@@ -149,14 +149,20 @@ fn whatever_fails_leaves_everything_as_it_was() {
 
     let unix_and_busy = config(&[unix(directory.path()), busy], vec![]);
     let error = running.reload(unix_and_busy).unwrap_err();
-    assert!(matches!(error, ReloadError::Bind(_)), "{error}");
+    assert!(
+        matches!(error, ReloadError::Start(StartError::Bind(_))),
+        "{error}"
+    );
     assert!(!directory.path().join("front.sock").exists());
 
     let mut dangling = good.clone();
     dangling.upstreams.clear();
     let error = running.reload(dangling).unwrap_err();
     assert!(
-        matches!(error, ReloadError::UnknownUpstream { .. }),
+        matches!(
+            error,
+            ReloadError::Start(StartError::UnknownUpstream { .. })
+        ),
         "{error}"
     );
 
@@ -164,7 +170,10 @@ fn whatever_fails_leaves_everything_as_it_was() {
     unwritable.listeners.clear();
     unwritable.log.access = AccessLogTarget::File(directory.path().join("none/access.log"));
     let error = running.reload(unwritable).unwrap_err();
-    assert!(matches!(error, ReloadError::AccessLog(_)), "{error}");
+    assert!(
+        matches!(error, ReloadError::Start(StartError::AccessLog(_))),
+        "{error}"
+    );
 
     assert_eq!(running.addresses(), before);
     assert_eq!(get(tcp(&running, 0)).text(), "app");

@@ -79,12 +79,20 @@ pub(crate) fn atomic_add(base: Register, offset: i16, source: Register) -> Instr
 }
 
 /// target = the map; two instructions long
-pub(crate) fn load_map(target: Register, map: BorrowedFd<'_>) -> [Instruction; 2] {
+fn load_map(target: Register, map: BorrowedFd<'_>) -> [Instruction; 2] {
     const MAP_BY_DESCRIPTOR: Register = Register(1);
     [
         instruction(0x18, (target, MAP_BY_DESCRIPTOR), 0, map.as_raw_fd()),
         instruction(0x00, (R0, R0), 0, 0),
     ]
+}
+
+/// r0 = the address of the value in `map` for the key on the stack, `key` bytes from r10; 0 if there is
+/// none. Five instructions, which overwrite r1 to r5.
+pub(crate) fn look_up(map: BorrowedFd<'_>, key: i32) -> [Instruction; 5] {
+    let [map_low, map_high] = load_map(R1, map);
+    let lookup = call(Function::MapLookup);
+    [map_low, map_high, copy(R2, R10), add(R2, key), lookup]
 }
 
 /// r0 = function(r1, r2, …)

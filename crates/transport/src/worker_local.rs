@@ -1,8 +1,8 @@
 //! State that each worker has for itself.
 //!
-//! Workers share nothing on the hot path. What one of them changes with every request is kept once
-//! for each, on cache lines of its own, and summed up when somebody asks. A worker is one thread, so
-//! a value that only its worker changes needs no read-modify-write.
+//! Workers share nothing on the hot path. A value that changes with every request exists once for each
+//! worker, on cache lines of its own, and is summed up when it is read. A worker is one thread, so a
+//! value that only its worker changes needs no read-modify-write.
 
 use std::ops::Index;
 use std::sync::atomic::{AtomicU64, Ordering};
