@@ -1,10 +1,10 @@
 //! The access log: one line for each exchange, written off the hot path.
 //!
-//! A worker formats its line into a buffer of its own; a thread empties the buffers a few times a
-//! second and writes. If the disk or the pipe does not keep up, a buffer reaches its limit and
-//! further lines are dropped and counted: a full disk must not slow a request. A reload opens the
-//! target anew, so that a rotated file is let go of; it is opened before anything changes. The
-//! thread is stopped, and the rest written, by [`AccessLog::finish`].
+//! A worker formats its line into a buffer of its own. One thread empties the buffers a few times a
+//! second and writes. If the disk or the pipe is too slow, a buffer reaches its limit, and further
+//! lines are dropped and counted, so that a full disk does not slow requests down. A reload opens the
+//! target again, so a rotated file is closed. The new target is opened before anything changes.
+//! [`AccessLog::finish`] writes what is left and stops the thread.
 
 mod line;
 
@@ -29,13 +29,13 @@ use crate::config::{AccessLogFormat, AccessLogTarget, LogConfig};
 /// The log, shared by all workers.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
-    /// Whether there is a thread, so that a record need not be gathered in vain.
+    /// Whether the log is on. If it is off, no record is gathered.
     on: AtomicBool,
     json: AtomicBool,
     /// A buffer for each worker.
     buffers: Arc<PerWorker<Mutex<Buffer>>>,
     dropped: AtomicU64,
-    /// The mutex is for starts, reloads and ends.
+    /// Locked only at starts, reloads and ends.
     writer: Mutex<Option<Writer>>,
 }
 
@@ -88,7 +88,7 @@ impl AccessLog {
         }
     }
 
-    /// Writes to another target from now on; lines that wait go to the one before.
+    /// Writes to another target from now on. Lines that are waiting still go to the previous one.
     ///
     /// # Errors
     /// The thread that writes cannot be started; nothing changed.
@@ -109,7 +109,7 @@ impl AccessLog {
         Ok(())
     }
 
-    /// Whether lines go anywhere, so that a record need not be gathered in vain.
+    /// Whether the log is on. If it is off, no record is gathered.
     pub(crate) fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }
@@ -177,8 +177,8 @@ fn append_to(path: &Path) -> io::Result<Sink> {
     Ok(Box::new(file))
 }
 
-/// A FIFO, for which nobody may have to wait: opening one without a reader blocks otherwise, and so
-/// does writing to one that is full.
+/// A FIFO, opened in a way that neither opening nor writing blocks when there is no reader or the
+/// pipe is full.
 struct Fifo(File);
 
 impl Fifo {

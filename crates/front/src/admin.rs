@@ -1,9 +1,9 @@
-//! The admin listener: whether the front lives, whether it is ready, and what it counted.
+//! The admin listener: health (`/healthz`), readiness (`/readyz`) and counters (`/metrics`).
 //!
-//! It has a thread and an event loop of its own, so that it answers when the workers are busy, and
-//! it answers until they have stopped, so that a drain can be watched. The thread is stopped by
-//! [`Admin::join`]; after a handover to another process it accepts nothing more. Each connection
-//! gets one answer, in a bounded time, and there is a limit to their number.
+//! It has a thread and an event loop of its own, so it answers when the workers are busy. It answers
+//! until they have stopped, so a drain can be watched. [`Admin::join`] stops the thread. After a
+//! handover to another process it accepts nothing more. Each connection gets one answer in a limited
+//! time, and the number of connections is limited.
 
 pub(crate) mod exposition;
 pub(crate) mod metrics;
@@ -236,13 +236,13 @@ impl Page {
     }
 }
 
-/// Administrators at once; scrapes are short and few.
+/// Connections at the same time. A scrape is short, and there are few.
 const CONNECTIONS_MAX: usize = 32;
 
 /// Room for a request at least.
 const READ_MIN: usize = 1024;
 
-/// How long one may take, from the accept to the last byte.
+/// How long a connection may take, from the accept to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long accepting rests after a failure.

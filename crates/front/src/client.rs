@@ -1,7 +1,7 @@
 //! One client's connection: its socket, the state of HTTP/1.1, and its buffered bytes.
 //!
-//! Only this module and [`crate::client::serve`] know HTTP/1.1. The relay knows a request body that
-//! comes in and a response that goes out. An idle connection holds no buffers.
+//! Only this module and [`crate::client::serve`] know HTTP/1.1. For the relay there is a request body
+//! that comes in and a response that goes out. An idle connection holds no buffers.
 
 pub(crate) mod linger;
 pub(crate) mod pace;
@@ -38,9 +38,9 @@ pub(crate) struct ClientConnection {
     peer: PeerFacts,
     listener: Arc<Listener>,
     config: Arc<ListenerConfig>,
-    /// What an exchange needs; an idle connection has none, for there are many of them.
+    /// What an exchange needs. `None` while idle, because there are many idle connections.
     active: Option<Box<Active>>,
-    /// Given back last, when the socket is closed.
+    /// Dropped last: the connection counts as open until its socket is closed.
     _admitted: Admitted,
 }
 
@@ -52,23 +52,23 @@ struct Active {
     output: Output,
     /// Bytes asked for in the next read; grows while reads fill what they get.
     read_size: usize,
-    /// Bytes of the current response's body handed over.
+    /// Bytes of the current response's body taken so far.
     sent: u64,
-    /// The request is HTTP/1.0, which knows no chunks.
+    /// The request is HTTP/1.0, which has no chunked framing.
     is_http10: bool,
-    /// The response's end is known only by the close.
+    /// The end of the response is the close of the connection.
     close_delimited: bool,
-    /// An exchange with a backend that the client did not wait for.
+    /// An exchange with a backend whose client left before the response.
     abandoned: Option<Lease>,
 }
 
 thread_local! {
-    /// What connections that turned idle left for others.
+    /// State of connections that became idle, for reuse by others.
     static FREE: RefCell<FreeList<Box<Active>>> = const { RefCell::new(FreeList::new()) };
 }
 
 impl Active {
-    /// A fresh one, in used memory if there is any.
+    /// A fresh state, in reused memory if there is any.
     fn take(limits: &Limits) -> Box<Self> {
         match FREE.with_borrow_mut(FreeList::take) {
             Some(mut active) => {
@@ -88,7 +88,7 @@ impl Active {
         }
     }
 
-    /// Leaves it to the next connection that turns busy.
+    /// Leaves the memory to the next connection that becomes busy.
     fn give(mut self: Box<Self>) {
         debug_assert!(
             self.input.is_empty(),
@@ -106,7 +106,7 @@ impl Active {
     }
 }
 
-/// Frees what busy connections of this thread did not need since the last call.
+/// Frees the reusable memory that busy connections of this thread did not need since the last call.
 pub(crate) fn trim() {
     FREE.with_borrow_mut(FreeList::trim);
     buffers::trim();
@@ -178,7 +178,7 @@ impl ClientConnection {
     }
 
     /// Reads a request's first bytes; 0 is the client's close. No buffer is held while there are
-    /// none: the event loop may announce bytes that are not there (tokio assumes that an accepted
+    /// none. The event loop may announce bytes that are not there (tokio assumes that an accepted
     /// socket has some), so a read that finds nothing gives its buffer back.
     pub(crate) fn poll_first_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if !self.half_closed && !self.stream.has_news() {
@@ -191,19 +191,19 @@ impl ClientConnection {
         read
     }
 
-    /// Whether the kernel has nothing of the client, neither bytes nor an end.
+    /// Whether the kernel has received nothing of the client, neither bytes nor the end.
     pub(crate) fn is_quiet(&self) -> bool {
         self.stream.is_quiet()
     }
 
-    /// Whether bytes were received that have not been looked at.
+    /// Whether bytes were received that have not been decoded.
     pub(crate) fn has_input(&self) -> bool {
         self.active
             .as_ref()
             .is_some_and(|active| !active.input.is_empty())
     }
 
-    /// The next thing the client said, from what was received so far.
+    /// The next event in the bytes received so far.
     pub(crate) fn decode(&mut self) -> Result<Option<ServerEvent>, Fault> {
         let active = self.active();
         let event = active.codec.receive(&mut active.input)?;
@@ -220,7 +220,7 @@ impl ClientConnection {
         }
     }
 
-    /// What the client's close means now: fine between requests, a fault within one.
+    /// The client closed. This is correct between requests and a fault within one.
     pub(crate) fn decode_eof(&mut self) -> Result<(), Fault> {
         let active = self.active();
         active.codec.receive_eof(&active.input)
@@ -273,8 +273,8 @@ impl ClientConnection {
 
     /// Fails if the client has left: its connection broke, or it closed its sending side and is not
     /// to be served then. `Ok(None)`: the task of `cx` is woken when that changes. `Ok(Some(_))`:
-    /// there are bytes that are not wanted yet, so the event loop has no further news; look again
-    /// at that time. Bytes of further requests are taken in, up to a limit.
+    /// there are bytes that are not wanted yet, so the event loop does not report a close; look again
+    /// at that time. Bytes of further requests are read, up to a limit.
     pub(crate) fn poll_left(
         &mut self,
         cx: &mut Context<'_>,
@@ -298,32 +298,32 @@ impl ClientConnection {
         Ok(Some(now + LOOK_PERIOD))
     }
 
-    /// Whether what the client sends now belongs to further requests, and there is room for it.
+    /// Whether bytes that the client sends now belong to further requests, and there is room for
+    /// them.
     fn takes_more_requests(&mut self) -> bool {
         let half_closed = self.half_closed;
         let active = self.active();
         !half_closed && active.codec.request_body_done() && active.input.len() < PIPELINE_MAX
     }
 
-    /// Whether the client can tell by itself that it was given the whole response, so that it may
-    /// leave now.
+    /// Whether the client can know that it has the whole response, so that a close is not a failure.
     pub(crate) fn has_response(&self) -> bool {
         self.active
             .as_ref()
             .is_some_and(|active| active.codec.is_response_whole())
     }
 
-    /// Keeps an exchange that the client did not wait for until its connection is closed.
+    /// Keeps an exchange whose client left, until the connection is closed.
     pub(crate) fn leave_behind(&mut self, lease: Lease) {
         self.active().abandoned = Some(lease);
     }
 
-    /// The exchange that the client did not wait for.
+    /// The exchange whose client left.
     pub(crate) fn take_abandoned(&mut self) -> Option<Lease> {
         self.active.as_mut()?.abandoned.take()
     }
 
-    /// Says that the body may come (RFC 9110, section 10.1.1).
+    /// Sends 100 (Continue): the client may send the body (RFC 9110, section 10.1.1).
     pub(crate) fn send_continue(&mut self) {
         let active = self.active();
         active.codec.send_continue(active.output.staging());
@@ -349,8 +349,8 @@ impl ClientConnection {
         active.codec.send_head(head, active.output.staging())
     }
 
-    /// Hands over some of the response's body. What the response may not have (to HEAD, or beyond
-    /// its length) is left out.
+    /// Takes some of the response's body. Bytes that the response may not have (to HEAD, or beyond
+    /// its length) are left out.
     pub(crate) fn send_data(&mut self, mut data: Bytes) {
         let active = self.active();
         let taken = active.codec.begin_data(data.len(), active.output.staging());
@@ -396,7 +396,7 @@ impl ClientConnection {
         active.is_none_or(|active| active.codec.request_body_done())
     }
 
-    /// Whether enough waits to be written that nothing should be added.
+    /// Whether the output is full: add nothing until some of it is written.
     pub(crate) fn is_full(&self) -> bool {
         self.active
             .as_ref()
@@ -408,7 +408,7 @@ impl ClientConnection {
         self.active.as_ref().map_or(0, |active| active.output.len())
     }
 
-    /// Writes what was handed over; ready when all of it is written.
+    /// Writes the output; ready when all of it is written.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         match &mut self.active {
             Some(active) => active.output.poll_write(cx, &mut self.stream),
@@ -416,8 +416,8 @@ impl ClientConnection {
         }
     }
 
-    /// Sends what was handed over of a response that will not be completed, and makes its end
-    /// visible: by framing, and by a reset where the client knows the end only by the close.
+    /// Sends the rest of a response that will not be completed, and makes its end visible: by
+    /// framing, or by a reset where only the close ends the response.
     pub(crate) async fn give_up(&mut self, deadline: &Deadline, limit: Duration) {
         let end = deadline.now() + limit;
         deadline.set(end);
@@ -433,7 +433,7 @@ impl ClientConnection {
         }
     }
 
-    /// Lets go of all memory that an idle connection does not need.
+    /// Frees all memory that an idle connection does not need.
     pub(crate) fn release_buffers(&mut self) {
         if let Some(active) = self.active.take() {
             active.give();
@@ -448,7 +448,7 @@ impl ClientConnection {
             .ok();
     }
 
-    /// Forgets what was received and not looked at.
+    /// Discards bytes that were received and not decoded.
     pub(crate) fn discard_input(&mut self) {
         self.active().input.clear();
     }
@@ -463,5 +463,5 @@ const READ_MAX: usize = 64 * 1024;
 /// Bytes of further requests that are kept while one is served.
 const PIPELINE_MAX: usize = 64 * 1024;
 
-/// How often a client is looked at whose bytes are not wanted yet.
+/// How often is checked whether a client has left whose bytes are not wanted yet.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);

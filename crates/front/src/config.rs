@@ -1,8 +1,7 @@
-//! What an operator may say about the front, typed.
+//! The configuration of the front, as typed values.
 //!
-//! The file's syntax belongs to `catamaran-config`, which converts into these types; the defaults
-//! are here. Nothing is optional for "use the default", and nothing is a string that has still to
-//! be parsed.
+//! `catamaran-config` reads the file and converts it into these types; the defaults are here. No
+//! value is an `Option` that means "use the default", and no value is a string that is parsed later.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -23,13 +22,13 @@ use crate::site::path;
 /// The whole front.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What holds for all listeners.
+    /// Settings of all listeners.
     pub server: ServerConfig,
     /// Where clients are accepted; at least one.
     pub listeners: Vec<ListenerConfig>,
     /// The groups of backends, by unique name.
     pub upstreams: Vec<UpstreamConfig>,
-    /// Which request goes where. No match is answered 404, never by a default backend.
+    /// The routes. A request without a match is answered 404; there is no default backend.
     pub routes: Vec<RouteConfig>,
     /// The access log.
     pub log: LogConfig,
@@ -91,8 +90,8 @@ pub enum ListenAddress {
 pub enum QueryForm {
     /// All printable ASCII as the client sent it. Bytes beyond ASCII are escaped.
     AsReceived,
-    /// By the letter of RFC 3986: the characters `"<>[\]^`{|}` are escaped, and a percent sign that
-    /// begins no escape becomes `%25`.
+    /// As RFC 3986 demands: the characters `"<>[\]^`{|}` are escaped, and a percent sign that begins
+    /// no escape becomes `%25`.
     Escaped,
 }
 
@@ -125,8 +124,8 @@ pub struct ListenerConfig {
     /// `client_max_body_size`.
     pub body_max: Option<u64>,
     /// Whether a client that closes its sending side before it has its response is served all the
-    /// same. Default off: it is taken to have left, because a client that gives up cannot be told
-    /// from it. nginx: `proxy_ignore_client_abort`.
+    /// same. Default off: such a client looks like one that has given up. nginx:
+    /// `proxy_ignore_client_abort`.
     pub serve_half_closed: bool,
     /// How queries are passed on. Default: as received, as nginx, httpd and mod_jk do.
     pub query: QueryForm,
@@ -181,8 +180,8 @@ pub struct UpstreamConfig {
     /// Further attempts after a first failed one, on other backends where there are any, and only
     /// where a retry is safe. Default 2. nginx: `proxy_next_upstream_tries` less one.
     pub retries: u32,
-    /// How much of the group's weight may be out when a backend is put out because it does not
-    /// answer CPING, in percent. Default 50; 100 is no limit. Envoy: `healthy_panic_threshold`.
+    /// How much of the group's weight may be out because of missing answers to CPING, in percent.
+    /// Default 50; 100 is no limit. Envoy: `healthy_panic_threshold`.
     pub unwell_max: u8,
     /// How sessions stay with their backends. Default: they do not.
     pub sticky: Option<StickyConfig>,
@@ -229,8 +228,8 @@ pub struct StickyConfig {
     pub parameters: Vec<String>,
     /// Where ids are looked for first. Default: in cookies, as Tomcat does.
     pub first: IdFirst,
-    /// What parts a session id from its route; `None`: all of it is the route. Default a dot. httpd:
-    /// `stickysessionsep`.
+    /// The text between a session id and its route. `None`: the whole id is the route. Default a dot.
+    /// httpd: `stickysessionsep`.
     pub separator: Option<u8>,
     /// Whether a session whose backend is out is answered 503 instead of being moved. Default off.
     /// mod_jk: `sticky_session_force`.
@@ -261,7 +260,7 @@ pub enum IdFirst {
     Path,
 }
 
-/// A cookie of the front's own that leads a client back to its backend.
+/// A cookie that the front sets, by which a client returns to its backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StickyCookie {
     /// Its name.
@@ -298,8 +297,8 @@ pub enum SameSite {
     None,
 }
 
-/// Which requests go where. Among the routes that match, the most specific wins: an exact host
-/// before a wildcard before none, then an exact path before the longest prefix, then a suffix
+/// Which requests go to which target. Among the routes that match, the most specific wins: an exact
+/// host before a wildcard before none, then an exact path before the longest prefix, then a suffix
 /// before none, then the earlier in the file.
 #[derive(Clone, Debug)]
 pub struct RouteConfig {
@@ -338,7 +337,7 @@ impl RouteConfig {
     }
 }
 
-/// What becomes of a request that a route matches.
+/// The target of a request that a route matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouteTarget {
     /// It is handed to the upstream of that name.

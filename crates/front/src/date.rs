@@ -1,4 +1,4 @@
-//! The `Date` field's value (RFC 9110, section 6.6.1), made anew once a second on each thread.
+//! The value of the `Date` field (RFC 9110, section 6.6.1), formatted once a second on each thread.
 
 use std::cell::RefCell;
 use std::time::SystemTime;

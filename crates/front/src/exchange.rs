@@ -1,9 +1,9 @@
-//! The life of a request, from its head to its log line.
+//! One exchange: a request, from its head to its log line.
 //!
-//! route → clean → (pick → lease → send → relay) → account. All branching on what may go wrong is
-//! here; each step is straight-line elsewhere. A failed attempt asks [`crate::exchange::retry`] what may be
-//! done; a failed exchange is answered with a page of our own if no response was begun, and cut
-//! visibly if one was.
+//! The steps are: route, clean, (pick, lease, send, relay), account. Errors are handled in this file;
+//! the steps themselves are elsewhere and have no branches for them. After a failed attempt
+//! [`crate::exchange::retry`] decides whether another one is allowed. A failed exchange is answered
+//! with a page of the front if no response was begun; otherwise the response is cut visibly.
 
 pub(crate) mod downstream;
 pub(crate) mod elsewhere;
@@ -52,13 +52,13 @@ use crate::site::{Choice, Member, Site, Upstream};
 use crate::worker::counters::Reason;
 use crate::worker::deadlines::Tick;
 
-/// What becomes of the client's connection.
+/// What happens to the client's connection after an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// The response was sent. The next request may follow if framing allows it; part of this
     /// one's body may have to be discarded first.
     Done,
-    /// As [`After::Done`], but the client was too slow: it is not waited for much longer.
+    /// As [`After::Done`], but the client was too slow: the front waits only a short time for it.
     Late,
     /// It is closed at once, so that the client notices that something is missing.
     Cut,
@@ -66,13 +66,13 @@ pub(crate) enum After {
 
 /// Who answers a request.
 enum Decision<'s> {
-    /// The front itself, with a page of this status, for a reason that the log has.
+    /// The front, with a page of this status, and the reason for the log.
     Answer(StatusCode, &'static str),
     /// A backend of this upstream; the path is the one to be forwarded.
     Forward(&'s Upstream, NormalPath),
 }
 
-/// One exchange: what its log line will tell.
+/// One exchange: the values for its log line.
 struct Exchange<'a> {
     scene: Scene<'a>,
     id: RequestId,
@@ -93,7 +93,7 @@ struct Exchange<'a> {
     leased: Option<Instant>,
     ended: Option<Instant>,
     reason: Option<Reason>,
-    /// What the log has for a status, if the client left and was sent none.
+    /// The status in the log if the client left and no status was sent.
     unsent: Option<StatusCode>,
 }
 
@@ -219,7 +219,7 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// Attempts the exchange on one backend after the other, as far as that is safe.
+    /// Attempts the exchange on one backend after the other, as far as a retry is safe.
     async fn try_backends(
         &mut self,
         upstream: &'a Upstream,
@@ -311,7 +311,7 @@ impl<'a> Exchange<'a> {
         Ok(choice)
     }
 
-    /// Notes what became of the session. What the last attempt says is told.
+    /// Notes the outcome for the session. The last attempt counts.
     fn note(&mut self, decision: &affinity::Decision<'_>) {
         if decision.excess && self.sticky.is_none() {
             let reason = Reason::new(Culprit::Client, "sticky-values-max");
@@ -324,7 +324,7 @@ impl<'a> Exchange<'a> {
         self.session_route = logged.map(Into::into);
     }
 
-    /// When an attempt begins. The first follows at once upon the head.
+    /// When an attempt begins. The first begins with the head.
     fn now(&self) -> Instant {
         if self.attempts <= 1 {
             self.began
@@ -428,7 +428,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Tells the operator what happened to an attempt. What clients do is their own affair.
+    /// Logs a failed attempt for the operator, unless the client caused it.
     fn report(&self, member: &Member, failure: Failure, error: &dyn Error) {
         let (upstream, backend) = (member.backend.upstream(), member.name());
         let (request, reason, causes) = (self.id, failure.reason, Causes(error));
@@ -462,7 +462,7 @@ impl<'a> Exchange<'a> {
         self.answer(down, Version::HTTP_11, failure.status).await
     }
 
-    /// The front's own answer to a request that is in order: the connection may be kept.
+    /// The front's own answer to a valid request. The connection may be kept.
     async fn answer_request(
         &mut self,
         down: &mut Downstream<'_>,
@@ -504,7 +504,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The status that the client was sent, or what the log has in its place.
+    /// The status that was sent to the client, or the one for the log.
     fn logged_status(&self) -> Option<StatusCode> {
         self.progress.status.or(self.unsent)
     }
@@ -549,8 +549,8 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Waits for a connection to a backend, unless the client leaves: then its place in the queue is
-/// left, or the dial given up.
+/// Waits for a connection to a backend. If the client leaves, its place in the queue is freed, or the
+/// dial is cancelled.
 async fn lease_unless_left(
     leasing: impl Future<Output = Result<Lease, LeaseError>>,
     scene: Scene<'_>,
@@ -595,7 +595,7 @@ mod tests {
         size_of::<F>()
     }
 
-    /// What is larger than a kilobyte takes the allocator's long way.
+    /// The allocator's fast path ends at a kilobyte.
     #[test]
     fn an_exchange_is_small() {
         let attempts = size_of_future(Exchange::try_backends);

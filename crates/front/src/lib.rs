@@ -1,12 +1,12 @@
-//! The front hull: HTTP/1.1 from the world, handed on over AJP13 or HTTP/1.1.
+//! The front: HTTP/1.1 from clients, forwarded to backends over AJP13 or HTTP/1.1.
 //!
-//! [`start`] binds the listeners of a [`config::Config`] and serves until [`Running::drain`];
-//! [`Running::reload`] puts another configuration in force meanwhile, and [`Running::offer`] hands
-//! the listening sockets to another process. A request's way through the crate is `serve` (a connection's life), `exchange` (a request's
-//! life: route, pick, lease, relay, account), `relay` (the one body loop), with the pure decisions
-//! beside them: `path`, `route`, `header`, `forwarded`, `retry`. Choosing among backends is
-//! `catamaran-balance`'s, connections to them are `catamaran-upstream`'s, and bytes of AJP13 are
-//! never seen here.
+//! [`start`] binds the listeners of a [`config::Config`] and serves until [`Running::drain`].
+//! [`Running::reload`] puts another configuration in force meanwhile. [`Running::offer`] hands the
+//! listening sockets to another process. A request passes through `client` (its connection),
+//! `exchange` (route, pick, lease, relay, account) and `exchange::relay` (both bodies). The pure
+//! decisions are in modules of their own: `site::path`, `site::route`, `exchange::header`,
+//! `exchange::forwarded`, `exchange::retry`. `catamaran-balance` chooses backends,
+//! `catamaran-upstream` holds the connections to them and is the only one to see bytes of AJP13.
 //!
 //! ```no_run
 //! use catamaran_front::config::{

@@ -1,8 +1,8 @@
-//! A listener: an address, its settings of the moment, and the workers' sockets.
+//! A listener: an address, its current settings, and the workers' sockets.
 //!
-//! It outlives reloads: as long as its address is configured, its sockets stay and only the
-//! settings are replaced, which then hold for the connections accepted from then on. It ends by its
-//! [`Drain`]: with the front, when a reload removes it, or when another process took it over.
+//! As long as its address is configured, a reload keeps the sockets and replaces the settings, which
+//! hold for connections that are accepted afterwards. A listener ends by its [`Drain`]: with the
+//! front, when a reload removes it, or when another process took it over.
 
 pub(crate) mod accept;
 mod acceptor;
@@ -45,7 +45,7 @@ impl fmt::Display for BoundAddress {
     }
 }
 
-/// A listener that cannot be had.
+/// Why a listener could not be bound.
 #[derive(Debug, Error)]
 pub enum BindError {
     /// Another program listens there.
@@ -83,7 +83,7 @@ pub(crate) struct Listener {
     config: ArcSwap<ListenerConfig>,
     drain: Drain,
     file: Option<SocketFile>,
-    /// All workers' sockets. The mutex is for the rare visitor: adopting, handing over, closing.
+    /// All workers' sockets. Locked only when sockets are added, handed over or closed.
     acceptors: Mutex<Vec<Arc<Acceptor>>>,
 }
 
@@ -117,8 +117,8 @@ impl Listener {
         self.config.store(Arc::new(config));
     }
 
-    /// Whether a configuration that names `address` means this listener: its address in words of
-    /// the file, or the one the system chose for it.
+    /// Whether `address` in a configuration means this listener: its configured address, or the one
+    /// that the system chose for it.
     pub(crate) fn is_at(&self, address: &ListenAddress) -> bool {
         self.config.load().address == *address
             || matches!(
@@ -143,8 +143,8 @@ impl Listener {
         self.lock().clone()
     }
 
-    /// Lets no further client begin to connect. Whoever has begun is still accepted, and the
-    /// sockets are not closed yet: closing one resets the clients in its queue.
+    /// Refuses new handshakes. Clients whose handshake has begun are still accepted. The sockets are
+    /// not closed yet, because closing one resets the clients in its queue.
     pub(crate) fn refuse_more(&self) {
         for acceptor in self.lock().iter() {
             acceptor.refuse_handshakes();
@@ -154,7 +154,7 @@ impl Listener {
         }
     }
 
-    /// Lets go of the sockets; each is closed when its worker does so, too.
+    /// Drops the sockets. Each is closed when its worker has dropped it, too.
     pub(crate) fn release(&self) {
         self.lock().clear();
     }
@@ -166,7 +166,7 @@ impl Listener {
     }
 }
 
-/// Removes the file of a Unix socket on which nobody is to connect any more.
+/// Removes the file of a Unix socket that is no longer used.
 pub(crate) fn remove_file(file: &SocketFile) {
     if let Err(error) = file.remove() {
         tracing::warn!(%error, path = %file.path().display(), "cannot remove the socket's file");

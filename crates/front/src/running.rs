@@ -25,7 +25,7 @@ use crate::worker::{Shared, Worker};
 /// Why the front did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// A listener cannot be had.
+    /// A listener cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
     /// A route names an upstream that does not exist.
@@ -37,13 +37,12 @@ pub enum StartError {
     /// The access log cannot be written.
     #[error("cannot open the access log: {0}")]
     AccessLog(#[source] io::Error),
-    /// A worker's thread or event loop cannot be had.
+    /// A worker's thread or event loop cannot be created.
     #[error("cannot start a worker: {0}")]
     Worker(#[source] io::Error),
 }
 
-/// A front that runs. Dropping it leaves it running; see [`Running::drain`] and
-/// [`Running::join`].
+/// A running front. Dropping this does not stop it; see [`Running::drain`] and [`Running::join`].
 #[derive(Debug)]
 pub struct Running {
     pub(crate) shared: Arc<Shared>,
@@ -55,7 +54,7 @@ pub struct Running {
     pub(crate) admin: Option<Admin>,
 }
 
-/// A worker's thread, and how to reach it.
+/// A worker's thread, and the channel to it.
 #[derive(Debug)]
 pub(crate) struct RunningWorker {
     thread: JoinHandle<()>,

@@ -1,8 +1,8 @@
-//! What requests are served by: the configuration turned into routes and backends.
+//! The routes and backends that serve requests, built from the configuration.
 //!
-//! A site is built once and never changed; requests read it without a lock, and one that is in
-//! flight keeps the site it began with when a reload puts another in its place. Only the
-//! turn-keeping of each upstream is mutable, and that is a worker's own.
+//! A site is built once and never changed. Requests read it without a lock. A request in flight keeps
+//! its site when a reload installs another. The schedules of each upstream are the only mutable part,
+//! and each belongs to one worker.
 
 mod hash_key;
 pub(crate) mod path;
@@ -47,7 +47,7 @@ pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) members: Vec<Member>,
     pub(crate) retries: u32,
-    /// How much of the weight silence may put out, in percent.
+    /// How much of the weight may be out because of missing answers, in percent.
     unwell_max: u8,
     pub(crate) retry_budget: SharedRetryBudget,
     /// Whether there is an HTTP backend.
@@ -59,7 +59,7 @@ pub(crate) struct Upstream {
     pub(crate) sticky: Option<Sticky>,
 }
 
-/// A backend as a member of an upstream: what this site says of it.
+/// A backend as a member of an upstream, with the settings of this site.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) backend: Arc<Backend>,
@@ -74,7 +74,7 @@ pub struct BackendStatus {
     pub upstream: String,
     /// Its name, unique in that upstream.
     pub backend: String,
-    /// What its connections did and are doing, and how it fares.
+    /// Its counts and its health.
     pub counts: BackendCounts,
 }
 

@@ -1,7 +1,7 @@
-//! A worker: what the connections that one thread serves have in common.
+//! A worker: the state that the connections of one thread share.
 //!
-//! Workers share nothing on the hot path but atomics and the immutable site. Each is one thread with
-//! one event loop (`event_loop`); which connections it may have is decided in `admission`.
+//! Workers share only atomics and the immutable site on the hot path. Each is one thread with one
+//! event loop (`event_loop`). `admission` decides which connections a worker accepts.
 
 pub(crate) mod counters;
 pub(crate) mod deadlines;
@@ -29,7 +29,8 @@ pub(crate) struct Shared {
     pub(crate) access_log: AccessLog,
     pub(crate) counters: Counters,
     pub(crate) admission: Admission,
-    /// The whole front's end; each listener has a drain of its own, which begins with this one.
+    /// The drain of the whole front. Each listener has a drain of its own, which begins with this
+    /// one.
     pub(crate) drain: Drain,
 }
 
@@ -61,7 +62,7 @@ impl Worker {
         self.ids.next()
     }
 
-    /// The site of this moment.
+    /// The site in force.
     pub(crate) fn site(&self) -> Arc<Site> {
         self.shared.site.load_full()
     }
@@ -84,7 +85,7 @@ impl Worker {
         &self.shared.admission
     }
 
-    /// The whole front's end.
+    /// The drain of the whole front.
     pub(crate) fn drain(&self) -> &Drain {
         &self.shared.drain
     }

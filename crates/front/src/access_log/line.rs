@@ -1,4 +1,4 @@
-//! How a line looks. Whatever a client sent is escaped, so that a line cannot be forged.
+//! The format of a line. All text from a client is escaped, so that a client cannot forge a line.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -64,7 +64,7 @@ pub(crate) struct RequestLine<'a> {
     pub(crate) user_agent: Option<&'a HeaderValue>,
 }
 
-/// The time as text, made anew once a second.
+/// The time as text, formatted once a second.
 #[derive(Debug, Default)]
 pub(super) struct Stamp {
     second: u64,

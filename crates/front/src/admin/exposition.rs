@@ -1,8 +1,8 @@
 //! Prometheus' text format, version 0.0.4: how metrics are written down.
 //!
-//! What is written is [`crate::admin::metrics`]' business. The format is a line for the help, one for the
-//! type, and one for each sample; backslashes and line feeds are escaped everywhere, quotes within
-//! the values of labels.
+//! [`crate::admin::metrics`] decides which metrics are written. Each metric has a line for its help,
+//! one for its type, and one for each sample. Backslashes and line feeds are escaped everywhere,
+//! quotes in the values of labels.
 
 use std::fmt::{Display, Write as _};
 

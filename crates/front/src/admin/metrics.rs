@@ -1,7 +1,7 @@
-//! What the front tells of itself at `/metrics`: every family, and where its samples come from.
+//! The metrics at `/metrics`: every family, and where its samples come from.
 //!
-//! Counters are plain structs all over the front; they get their public names here only. The page
-//! `docs/metrics.md` is written from the same families, so that neither can go stale.
+//! Counters are plain structs all over the front and get their public names only here. The page
+//! `docs/metrics.md` is generated from the same families, so the two always agree.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::admin::exposition::{Exposition, Family, Kind};
 use crate::site::BackendStatus;
 use crate::worker::counters::CountersSnapshot;
 
-/// All there is to tell at one moment.
+/// All values at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observed {
     pub(crate) counters: CountersSnapshot,

@@ -1,9 +1,10 @@
-//! What is read of a client after its response: the rest of a request's body, which nobody wants.
+//! Reading the rest of a request's body after the response, and discarding it.
 //!
-//! Many clients write a whole request before they read anything. If the connection is closed while
-//! bytes are on their way, the kernel answers them with a reset, and the client loses the response
-//! (RFC 9112, section 9.6). So the rest is read and forgotten, up to the listener's `linger_max` and
-//! `linger_timeout`. Where the response was the last, the sending side is closed first.
+//! Many clients write a whole request before they read. If the connection is closed while bytes are
+//! on their way, the kernel answers them with a reset, and the client loses the response (RFC 9112,
+//! section 9.6). So the rest is read and discarded, up to the listener's `linger_max` and
+//! `linger_timeout`. If the response was the last of the connection, the sending side is closed
+//! first.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -58,7 +59,7 @@ pub(crate) async fn refused(worker: &Worker, client: &mut ClientConnection, dead
     read((worker, deadline), client, patience, poll_bytes).await;
 }
 
-/// Ends a connection of which nothing more is expected, or whose client was too slow already.
+/// Ends a connection without further requests, or one whose client was too slow.
 pub(crate) async fn close(worker: &Worker, client: &mut ClientConnection, deadline: &Deadline) {
     client.finish_sending().await;
     read((worker, deadline), client, Patience::SHORT, poll_bytes).await;

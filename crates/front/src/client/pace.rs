@@ -1,4 +1,4 @@
-//! How fast a client gives or takes bytes, while it is waited for.
+//! How fast a client sends or takes bytes, while the front waits for it.
 //!
 //! Two limits: a silence, and a mean rate after a time of grace, so that a byte now and then does
 //! not hold a backend's thread for ever (slow POST, slow read). Only time in which the client was
@@ -28,7 +28,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The client is waited for: says until when, as of `now`.
+    /// The front waits for the client from `now`. Returns until when it waits.
     pub(crate) fn wait(&mut self, now: Tick, demand: Demand) -> Tick {
         let (began, moved) = *self.wait.get_or_insert((now, now));
         let silence = moved + demand.idle;
@@ -39,7 +39,7 @@ impl Pace {
         silence.min(began + allowed.saturating_sub(self.waited))
     }
 
-    /// The client gave or took so many bytes.
+    /// The client sent or took so many bytes.
     pub(crate) fn moved(&mut self, now: Tick, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
         if let Some((_, moved)) = &mut self.wait {
@@ -47,7 +47,7 @@ impl Pace {
         }
     }
 
-    /// The client is not waited for any more.
+    /// The front no longer waits for the client.
     pub(crate) fn rest(&mut self, now: Tick) {
         if let Some((began, _)) = self.wait.take() {
             self.waited += now.since(began);
@@ -55,7 +55,7 @@ impl Pace {
     }
 }
 
-/// How long a client may be slow before its rate is looked at. httpd's mod_reqtimeout allows 20 s.
+/// How long a client may be slow before its rate is checked. httpd's mod_reqtimeout allows 20 s.
 const GRACE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

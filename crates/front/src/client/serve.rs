@@ -29,7 +29,7 @@ use crate::worker::deadlines::Deadline;
 enum Next {
     Request(Box<RequestHead>),
     Refused(Failure),
-    /// The connection is to be closed without a word.
+    /// The connection is to be closed without a response.
     Close,
 }
 
@@ -101,7 +101,7 @@ async fn exchange_on(
     exchange::serve(scene, &mut Downstream::Http1(client), head).await
 }
 
-/// Answers what is no request, and closes.
+/// Answers a request that was refused, and closes.
 async fn refuse(
     worker: &Worker,
     listener: &ListenerConfig,
@@ -123,8 +123,8 @@ async fn refuse(
     }
 }
 
-/// Closes at once. If the client left while a backend may be at work on its request, waits until
-/// that is done; a drain of the front does not wait for it.
+/// Closes at once. If the client left while a backend may still process its request, waits for the
+/// backend to finish. A drain of the front does not wait for that.
 async fn cut(worker: Arc<Worker>, mut client: ClientConnection) {
     let abandoned = client.take_abandoned();
     drop(client);
@@ -160,7 +160,7 @@ fn idle(
     })
 }
 
-/// Reads a head; its deadline is absolute, so that dripping bytes do not extend it.
+/// Reads a head. The deadline is absolute: bytes that arrive slowly do not extend it.
 fn next_request(
     listener: &ListenerConfig,
     client: &mut ClientConnection,
@@ -209,7 +209,7 @@ mod tests {
         size_of::<F>()
     }
 
-    /// The next larger class of the allocator's is a quarter more for each idle client.
+    /// The allocator's next larger size class would cost a quarter more for each idle client.
     #[test]
     fn an_idle_client_is_small() {
         let size = size_of_future(serve);

@@ -1,7 +1,8 @@
 //! The client's side of one exchange, whichever protocol the request came by.
 //!
-//! A closed set, so it is an enum. Bytes of the request's body come in, a response goes out; what a
-//! connection is, and what happens to it between requests, is known to the arm's own type.
+//! The set of protocols is closed, so it is an enum. Bytes of the request's body come in and a
+//! response goes out. The type in each arm knows its connection, and what happens to it between
+//! requests.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -15,7 +16,7 @@ use http::{HeaderMap, StatusCode};
 use crate::client::{BodyPart, ClientConnection, ClientError, ResponseError};
 use crate::worker::deadlines::{Deadline, Tick};
 
-/// Who asked, and is answered.
+/// The client of one exchange.
 #[derive(Debug)]
 pub(crate) enum Downstream<'c> {
     /// An HTTP/1.x connection, which carries one exchange at a time.
@@ -33,7 +34,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Whether bytes were received that have not been looked at.
+    /// Whether bytes were received that have not been decoded.
     pub(crate) fn has_input(&self) -> bool {
         match self {
             Self::Http1(client) => client.has_input(),
@@ -51,7 +52,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Says that the body may come (RFC 9110, section 10.1.1).
+    /// Sends 100 (Continue): the client may send the body (RFC 9110, section 10.1.1).
     pub(crate) fn send_continue(&mut self) {
         match self {
             Self::Http1(client) => client.send_continue(),
@@ -75,7 +76,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Hands over some of the response's body.
+    /// Takes some of the response's body.
     pub(crate) fn send_data(&mut self, data: Bytes) {
         match self {
             Self::Http1(client) => client.send_data(data),
@@ -90,7 +91,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Whether enough waits to be written that nothing should be added.
+    /// Whether the output is full: add nothing until some of it is written.
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Self::Http1(client) => client.is_full(),
@@ -104,43 +105,43 @@ impl Downstream<'_> {
         }
     }
 
-    /// Writes what was handed over; ready when all of it is written.
+    /// Writes the output; ready when all of it is written.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         match self {
             Self::Http1(client) => client.poll_write(cx),
         }
     }
 
-    /// Bytes of the response's body handed over.
+    /// Bytes of the response's body taken so far.
     pub(crate) fn sent(&self) -> u64 {
         match self {
             Self::Http1(client) => client.sent(),
         }
     }
 
-    /// Whether the client can tell by itself that it was given the whole response.
+    /// Whether the client can know that it has the whole response.
     pub(crate) fn has_response(&self) -> bool {
         match self {
             Self::Http1(client) => client.has_response(),
         }
     }
 
-    /// The rest of the request's body is not wanted: the response says that nothing follows it.
+    /// The rest of the request's body is not read. The response says that the connection closes.
     pub(crate) fn abandon_upload(&mut self) {
         match self {
             Self::Http1(client) => client.close_after(),
         }
     }
 
-    /// Sends what was handed over of a response that will not be completed, for so long, and makes
-    /// visible that the rest is missing.
+    /// Sends the rest of a response that will not be completed, for so long, and makes visible that
+    /// it is incomplete.
     pub(crate) async fn cut(&mut self, deadline: &Deadline, limit: Duration) {
         match self {
             Self::Http1(client) => client.give_up(deadline, limit).await,
         }
     }
 
-    /// Keeps an exchange that the client did not wait for until its connection is closed.
+    /// Keeps an exchange whose client left, until the connection is closed.
     pub(crate) fn leave_behind(&mut self, lease: Lease) {
         match self {
             Self::Http1(client) => client.leave_behind(lease),

@@ -1,5 +1,5 @@
-//! Whether an exchange whose backend was put out can be had from another: asked before it is given
-//! up, because one that cannot be repeated had better go on waiting.
+//! Whether another backend may serve an exchange whose backend was put out. This is asked before the
+//! exchange is given up: one that cannot be repeated goes on waiting.
 
 use http::Method;
 

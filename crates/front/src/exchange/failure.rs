@@ -1,7 +1,7 @@
-//! Failures of an exchange: whose doing, which reason, which status.
+//! Failures of an exchange: culprit, reason and status.
 //!
-//! Each error of the layers below becomes one [`Failure`]; what the client reads and what the log
-//! says both follow from it.
+//! Each error of the layers below becomes one [`Failure`]. The answer to the client and the log line
+//! both come from it.
 
 use catamaran_upstream::{Culprit, Error as UpstreamError, Lease, LeaseError, RequestError};
 use http::StatusCode;
@@ -11,10 +11,10 @@ use crate::exchange::relay::{Progress, RelayError};
 use crate::exchange::retry::Stage;
 use crate::worker::counters::Reason;
 
-/// Why an exchange failed, as the client and the log are told.
+/// Why an exchange failed: for the client and for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// What the client is answered, if it still can be.
+    /// The status for the client, if it can still be sent.
     pub(crate) status: StatusCode,
     pub(crate) reason: Reason,
     /// The client cannot be answered any more.
@@ -92,7 +92,7 @@ impl Failure {
         }
     }
 
-    /// Whether nobody is there any more to have the response.
+    /// Whether the client has left, so that no response can be sent.
     pub(super) fn is_gone(&self) -> bool {
         self.status.as_u16() == CLIENT_CLOSED_REQUEST
     }
@@ -140,6 +140,6 @@ impl Failed {
     }
 }
 
-/// What the log has for a request whose client left before a response began, as in nginx. It is
+/// The status in the log of a request whose client left before a response began, as in nginx. It is
 /// never sent.
 const CLIENT_CLOSED_REQUEST: u16 = 499;

@@ -1,8 +1,8 @@
 //! Who the client is, and how the backend is told.
 //!
-//! Only what a trusted proxy says is believed. From anybody else the fields that speak of a
-//! client's identity are removed, whatever the protocol; over HTTP/1.1 our own are then written in
-//! their place, over AJP13 the protocol's fields carry the same facts.
+//! Only a trusted proxy is believed. Fields about a client's identity from anybody else are removed,
+//! for both protocols. Over HTTP/1.1 the front then writes its own fields; over AJP13 the protocol
+//! has fields for the same facts.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -49,7 +49,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// What the proxies trusted at the moment make of an address.
+    /// The peer at an address, by the networks that are trusted at the moment.
     pub(crate) fn new(address: SocketAddr, trusted: &[IpNet]) -> Self {
         Self {
             address,
@@ -65,7 +65,7 @@ pub(crate) fn is_trusted(networks: &[IpNet], ip: IpAddr) -> bool {
         .any(|network| network.contains(&ip.to_canonical()))
 }
 
-/// Reads who the client is and removes claims that nobody trusted made.
+/// Reads who the client is, and removes claims that no trusted proxy made.
 pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &mut HeaderMap) -> Identity {
     let direct = Identity {
         ip: peer.address.ip().to_canonical(),
@@ -87,9 +87,9 @@ pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &mut HeaderMap) 
     }
 }
 
-/// The host and port for which a trusted proxy was asked, by its `X-Forwarded-Host` and `-Port`;
-/// what only one of them says is completed from `own`, the proxy's own request. `None` if neither
-/// field says anything.
+/// The host and port that a trusted proxy was asked for, by its `X-Forwarded-Host` and `-Port`. If it
+/// sent only one of them, the other is that of `own`, the proxy's own request. `None` if it sent
+/// neither.
 pub(crate) fn asked_of_proxy(
     headers: &HeaderMap,
     own: Option<&Authority>,
@@ -109,15 +109,16 @@ pub(crate) fn asked_of_proxy(
     Some(asked)
 }
 
-/// What the nearest proxy wrote: the last element of the last line. The others may be a client's.
+/// The value that the nearest proxy wrote: the last element of the last line. A client may have
+/// written the others.
 fn last_element<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
     let line = headers.get_all(name).iter().next_back()?.as_bytes();
     let element = line.rsplit(|&byte| byte == b',').next()?.trim_ascii();
     (!element.is_empty()).then_some(element)
 }
 
-/// The last address in `X-Forwarded-For` that is not a trusted proxy's own, else the first.
-/// An entry that is no address ends the search: what stands left of it is worth nothing.
+/// The last address in `X-Forwarded-For` that is not a trusted proxy's own, else the first. An entry
+/// that is no address ends the search, because the entries left of it cannot be trusted.
 fn client_address(networks: &[IpNet], headers: &HeaderMap) -> Option<IpAddr> {
     let lines: Vec<&[u8]> = headers
         .get_all(X_FORWARDED_FOR)
@@ -202,7 +203,7 @@ pub(crate) fn announce(
     }
 }
 
-/// Our element of `Via` (RFC 9110, section 7.6.3), ready to be written.
+/// The front's element of `Via` (RFC 9110, section 7.6.3), formatted.
 #[derive(Clone, Debug)]
 pub(crate) struct Via {
     http10: HeaderValue,
@@ -219,7 +220,7 @@ impl Via {
         })
     }
 
-    /// Adds us to a request that came in `version`.
+    /// Adds the element to a request of this `version`.
     pub(crate) fn add(&self, headers: &mut HeaderMap, version: http::Version) {
         let element = if version == http::Version::HTTP_10 {
             &self.http10

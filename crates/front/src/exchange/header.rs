@@ -1,8 +1,8 @@
-//! Which of a request's fields go on to the backend.
+//! Which of a request's fields are forwarded to the backend.
 //!
-//! Responses are cleaned by the codecs that read them. Our own fields are added after this
-//! cleaning (see [`crate::exchange::forwarded`]), so that nothing a client nominates in `Connection` can
-//! remove them.
+//! The codecs clean the responses that they read. The front's own fields are added after this
+//! cleaning (see [`crate::exchange::forwarded`]), so a client cannot remove them by naming them in
+//! `Connection`.
 
 use catamaran_message::field;
 use http::HeaderMap;
@@ -10,9 +10,9 @@ use http::header::{
     AUTHORIZATION, CONNECTION, COOKIE, HOST, HeaderName, HeaderValue, MAX_FORWARDS,
 };
 
-/// Removes what is only between the client and us, and what a backend could misread. Returns how
-/// many fields were dropped because of an underscore in their name; those of `underscored_names`,
-/// in lower case, stay.
+/// Removes fields that concern the client's connection only, and those that a backend could misread.
+/// Returns how many fields were dropped because of an underscore in their name; those of
+/// `underscored_names`, in lower case, stay.
 pub(crate) fn clean_request(headers: &mut HeaderMap, underscored_names: &[String]) -> usize {
     // Most requests have little of this kind, and are looked through only once.
     if headers.keys().any(|name| *name == CONNECTION) {
@@ -52,8 +52,8 @@ fn remove_nominated(headers: &mut HeaderMap) {
     }
 }
 
-/// Fields of one connection, and some that only do harm behind a front: `Proxy` becomes
-/// `HTTP_PROXY` in a CGI environment (httpoxy), and `Expect` is answered by us.
+/// Fields of one connection, and two that are harmful or useless behind a front: `Proxy` becomes
+/// `HTTP_PROXY` in a CGI environment (httpoxy), and the front itself answers `Expect`.
 fn stays_here(name: &HeaderName) -> bool {
     field::is_hop_by_hop(name)
         || matches!(
@@ -62,7 +62,7 @@ fn stays_here(name: &HeaderName) -> bool {
         )
 }
 
-/// Containers and CGI fold `_` and `-` together, so `X_Real_IP` could pass for `X-Real-IP`.
+/// Containers and CGI treat `_` and `-` alike, so `X_Real_IP` could be read as `X-Real-IP`.
 fn has_underscore(name: &HeaderName) -> bool {
     name.as_str().contains('_')
 }

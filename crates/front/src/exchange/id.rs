@@ -1,13 +1,13 @@
-//! Names for requests, so that an error page and a log line can be brought together.
+//! Request ids, by which an error page and its log line are found together.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A request's name: 16 hexadecimal digits, unlike any other of this process.
+/// A request id: 16 hexadecimal digits, unique in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId(u64);
 
-/// Hands out names on one worker.
+/// Makes the ids of one worker.
 #[derive(Debug)]
 pub(crate) struct RequestIds(AtomicU64);
 

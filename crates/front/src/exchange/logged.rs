@@ -1,4 +1,4 @@
-//! What a log line tells of a request, kept while its head is on its way to the backend.
+//! The parts of a request that its log line shows, kept until the line is written.
 
 use bytes::Bytes;
 use catamaran_message::RequestHead;

@@ -1,4 +1,5 @@
-//! A request as it goes out: cleaned, with our own fields, the same for each attempt.
+//! The request as it is sent to a backend: cleaned, with the front's own fields, the same for each
+//! attempt.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -27,7 +28,7 @@ pub(super) struct Outgoing {
     host: HeaderValue,
     local: SocketAddr,
     pub(super) identity: Identity,
-    /// What the front's own cookie said; it is not passed on.
+    /// The value of the front's own cookie, which is not forwarded.
     own: Own,
 }
 
@@ -80,12 +81,12 @@ impl Outgoing {
         })
     }
 
-    /// The head, which nothing else refers to.
+    /// The head, for reuse of its memory.
     pub(super) fn into_head(self) -> Box<RequestHead> {
         self.head
     }
 
-    /// What the choice of a backend looks at.
+    /// What the choice of a backend depends on.
     pub(super) fn facts(&self) -> Facts<'_> {
         Facts {
             head: &self.head,
@@ -163,10 +164,10 @@ impl Outgoing {
     }
 }
 
-/// The host of a request that names none on a Unix socket, which has no address.
+/// The host of a request without one on a Unix socket, which has no address.
 const UNIX_HOST: &str = "localhost";
 
-/// Makes `Host` what the client asked for, or where it connected to if it did not say.
+/// Sets `Host` to what the client asked for, or to the address it connected to if it named no host.
 fn settle_host(head: &mut RequestHead, client: &PeerFacts) -> Option<HeaderValue> {
     // Without a hash: it is one of the first.
     let mut fields = head.headers.iter();
@@ -185,7 +186,7 @@ fn settle_host(head: &mut RequestHead, client: &PeerFacts) -> Option<HeaderValue
     Some(host)
 }
 
-/// Whether a received `Host` is already in the form we would write.
+/// Whether a received `Host` is already spelled as the front would write it.
 fn says(authority: &Authority, host: &[u8]) -> bool {
     match (host.strip_prefix(&authority.host[..]), authority.port) {
         (Some(rest), None) => rest.is_empty(),

@@ -31,7 +31,7 @@ use crate::exchange::source::{Leased, Source};
 use crate::site::sticky::may_carry_cookie;
 use crate::worker::deadlines::Tick;
 
-/// What the relay must know of the request and its exchange.
+/// What the relay needs to know of the request and its exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     /// The client's version; interim responses exist from HTTP/1.1 on.
@@ -42,11 +42,11 @@ pub(crate) struct Terms {
     pub(crate) expect_continue: bool,
     /// When the exchange must be over.
     pub(crate) deadline: Tick,
-    /// Whether somebody wants to know when the response began.
+    /// Whether the time of the response's first byte is logged.
     pub(crate) timed: bool,
 }
 
-/// What happened so far; it outlives the relay, whole or failed.
+/// What happened so far. It is valid after the relay has ended or failed.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Bytes of the request's body received from the client.
@@ -90,7 +90,7 @@ pub(crate) enum RelayError {
     BodyTooLarge,
 }
 
-/// Both ends of one attempt, and where both directions stand.
+/// The client and the source of one attempt, and the state of both directions.
 pub(crate) struct Relay<'a, 'c> {
     scene: Scene<'a>,
     down: &'a mut Downstream<'c>,
@@ -99,14 +99,14 @@ pub(crate) struct Relay<'a, 'c> {
     progress: &'a mut Progress,
     upload: Upload,
     download: Download,
-    /// Received from the client and not yet within the backend's credit.
+    /// Received from the client, but beyond what the backend wants now.
     held: ByteQueue,
     /// Bytes of the request's body that this attempt has taken, from an earlier attempt or from the
     /// client.
     taken: usize,
-    /// Until when a head alone is held back, so that it leaves with its body.
+    /// Until when a head without body bytes is held back, so that both leave in one write.
     head_held: Option<Tick>,
-    /// When the backend last moved, or last was free to.
+    /// When the backend last sent or took bytes, or last had nothing to do.
     backend_moved: Tick,
     /// The client's pace in sending its body.
     reading: Pace,
@@ -194,7 +194,7 @@ impl<'a, 'c> Relay<'a, 'c> {
         }
     }
 
-    /// Moves the request's body up as far as both sides allow; it is to be written then.
+    /// Moves the request's body to the backend's output as far as both sides allow.
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), RelayError> {
         while self.upload != Upload::Done && self.download != Download::Ended {
             // All that has arrived first: a packet of AJP13 with little in it costs a round trip
@@ -212,7 +212,7 @@ impl<'a, 'c> Relay<'a, 'c> {
         Ok(())
     }
 
-    /// Whether the backend would take more of the request's body at this moment.
+    /// Whether the backend takes more of the request's body now.
     fn takes_body(&self) -> bool {
         self.upload != Upload::Done && self.source.body_credit() > 0
     }
@@ -228,8 +228,8 @@ impl<'a, 'c> Relay<'a, 'c> {
         Ok(())
     }
 
-    /// Receives more of the request's body if the backend wants more than is held. `true` if there
-    /// is news.
+    /// Receives more of the request's body if the backend wants more than is held. `true` if anything
+    /// was received.
     fn poll_client_body(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         if self.upload == Upload::Received {
             return Ok(false);
@@ -313,7 +313,7 @@ impl<'a, 'c> Relay<'a, 'c> {
         }
     }
 
-    /// Takes the response as long as the client's side has room. `true` if anything moved.
+    /// Receives the response while the client's output has room. `true` if anything moved.
     fn poll_download(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         let mut moved = false;
         while self.download != Download::Ended && !self.down.is_full() {
@@ -430,8 +430,7 @@ impl<'a, 'c> Relay<'a, 'c> {
             .map_err(RelayError::Client)
     }
 
-    /// Nothing moves: waits for the first silence to become too long, or until the client is to be
-    /// looked at again.
+    /// Waits, because nothing moves, for the earliest timeout or the next check of the client.
     fn poll_deadlines(&mut self, look_again: Option<Tick>) -> Poll<Result<(), RelayError>> {
         let (deadline, error) = self.first_deadline();
         if self.now() >= deadline {
@@ -444,8 +443,8 @@ impl<'a, 'c> Relay<'a, 'c> {
         Poll::Pending
     }
 
-    /// Makes the backend suspect if nothing was heard of it for too long while its answer is awaited,
-    /// and gives the exchange up if the backend is out and another may serve it. Says when to look
+    /// Makes the backend suspect if no byte of it arrived for too long while its answer is awaited.
+    /// Gives the exchange up if the backend is out and another may serve it. Returns when to check
     /// again.
     fn check_silence(&self) -> Result<Tick, RelayError> {
         let Source::Backend(Leased {
@@ -477,8 +476,8 @@ impl<'a, 'c> Relay<'a, 'c> {
         Ok(now + SILENCE_CHECK)
     }
 
-    /// Whether only a head waits to be written, and its body may come any moment. Tomcat writes
-    /// head, body and end apart; a segment for each would cost more than the wait.
+    /// Whether only a head waits to be written and its body may follow at once. Tomcat writes head,
+    /// body and end separately; a segment for each would cost more than the wait.
     fn holds_head(&self) -> bool {
         self.head_held.is_some_and(|until| self.now() < until)
     }
@@ -487,7 +486,7 @@ impl<'a, 'c> Relay<'a, 'c> {
         self.scene.now()
     }
 
-    /// Whether the client's next bytes are waited for.
+    /// Whether the front waits for the client's next bytes.
     fn wants_body(&self) -> bool {
         matches!(self.upload, Upload::Streaming)
             && self.held.is_empty()
@@ -533,7 +532,7 @@ impl<'a, 'c> Relay<'a, 'c> {
     }
 }
 
-/// Until when a client may keep us waiting, if it does.
+/// Until when the front waits for the client, if it does.
 fn deadline(pace: &mut Pace, waited_for: bool, now: Tick, demand: Demand) -> Option<Tick> {
     if !waited_for {
         pace.rest(now);
@@ -548,7 +547,7 @@ impl From<io::Error> for RelayError {
     }
 }
 
-/// How often is looked whether a suspect backend was put out.
+/// How often is checked whether a suspect backend was put out.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
 
 /// How long a head may wait for its body: one tick of the coarse clock.

@@ -1,8 +1,8 @@
 //! A request's body kept in memory, so that it can be sent a second time.
 //!
-//! Only the beginning of a body is worth keeping: once more than [`BYTES_MAX`] of it were received,
-//! the body is let go of and the request cannot be repeated. Large pieces share the memory they were
-//! received in. Small ones are joined, or a body in chunks of one byte would take 43 times its size.
+//! At most [`BYTES_MAX`] of a body are kept. If more is received, the kept part is freed and the
+//! request cannot be repeated. Large pieces share the memory they were received in. Small pieces are
+//! joined: separately, a body in chunks of one byte would take 43 times its size.
 
 use bytes::Bytes;
 use catamaran_transport::ByteQueue;
@@ -10,7 +10,7 @@ use catamaran_transport::ByteQueue;
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     body: ByteQueue,
-    /// Something received is not here.
+    /// Some of the body was received and is not kept.
     incomplete: bool,
 }
 

@@ -1,7 +1,7 @@
-//! The front's own pages: what a client gets when no backend's response can be had.
+//! The front's own pages, sent when there is no response from a backend.
 //!
-//! A page says what happened in general terms and names the request; which backend failed and how
-//! is for the log only.
+//! A page says in general terms what happened and has the request's id. Only the log says which
+//! backend failed and how.
 
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER,
@@ -68,5 +68,6 @@ fn explain(status: StatusCode) -> &'static str {
     }
 }
 
-/// What 405 names, and the answer to an OPTIONS that goes no further. CONNECT and TRACE are refused.
+/// The methods in `Allow` of a 405, and of the answer to an OPTIONS that is not forwarded. CONNECT
+/// and TRACE are refused.
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";

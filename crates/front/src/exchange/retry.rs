@@ -1,14 +1,14 @@
-//! Whether a failed attempt may be repeated, and whether a POST may: one pure function.
+//! Whether a failed attempt may be repeated, for all methods, as one pure function.
 //!
-//! The rule: a request is sent again only if the failed attempt cannot have been served (whatever
-//! its method), or if serving it twice does no harm. Nothing is repeated once a byte of a response
-//! arrived, nor after a timeout (the backend may still be at it) unless the backend was put out, nor if
-//! the body is no longer at hand.
+//! A request is sent again only if the failed attempt was certainly not processed (any method), or if
+//! the method is idempotent. It is not sent again after a byte of a response arrived, if its body is
+//! no longer held, or after a timeout, because the backend may still process it. After a timeout it
+//! is sent again only if the backend was put out.
 //!
-//! A POST is repeated in two cases only. No connection was had for it ([`Stage::NotSent`]), or it is
-//! proved that no byte of it reached the backend ([`Stage::Undelivered`]); `upstream::connection` has what
-//! counts as proof. That a POST seldom meets a connection that is about to be closed is the work of
-//! `Reuse::Lasting`, before it is sent.
+//! A POST is repeated in two cases only: there was no connection for it ([`Stage::NotSent`]), or it
+//! is proved that no byte of it reached the backend ([`Stage::Undelivered`]; `upstream::connection`
+//! says what counts as proof). Before a POST is sent, `Reuse::Lasting` keeps it away from connections
+//! that are likely to be closed soon.
 
 use http::Method;
 

@@ -35,8 +35,8 @@ impl Scene<'_> {
         self.deadline.now()
     }
 
-    /// The time: to the point if it will be written to the log, else by the coarse clock, which does
-    /// for the age of connections and costs nothing.
+    /// The time: exact if it is written to the log, else that of the coarse clock, which is precise
+    /// enough for the age of connections and costs next to nothing.
     pub(crate) fn clock(&self) -> Instant {
         match self.worker.access_log().is_on() {
             true => Instant::now(),

@@ -1,7 +1,7 @@
 //! Where a response comes from: a backend, or the front itself.
 //!
-//! A closed set, so it is an enum: the relay asks for events and offers the request's body, and need
-//! not know which it is but for the patience that a backend deserves.
+//! The set is closed, so it is an enum. The relay asks for events and offers the request's body in
+//! the same way for both. Only a backend has timeouts.
 
 use std::task::{Context, Poll};
 
@@ -16,23 +16,23 @@ use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::id::RequestId;
 use crate::exchange::respond;
 
-/// Who answers.
+/// The source of a response.
 #[derive(Debug)]
 pub(crate) enum Source<'a> {
     /// A backend, which has been sent the request's head.
     Backend(Leased<'a>),
-    /// A page of ours, which wants nothing of the request's body.
+    /// A page of the front. It takes nothing of the request's body.
     Answer(Answer),
 }
 
-/// A backend's connection for this exchange, and what is demanded of the backend.
+/// A backend's connection for this exchange, and the backend's timeouts.
 #[derive(Debug)]
 pub(crate) struct Leased<'a> {
     pub(crate) lease: &'a mut Lease,
     pub(crate) config: &'a BackendConfig,
     /// Whether another backend may serve the request if this one is put out.
     pub(crate) elsewhere: Elsewhere<'a>,
-    /// A cookie for the client, unless a cache would hand it to others.
+    /// A cookie for the client. It is left out if a shared cache could store it for others.
     pub(crate) cookie: Option<&'a HeaderValue>,
 }
 

@@ -1,10 +1,11 @@
 //! Accepting from one socket, and the end of it.
 //!
-//! The task owns the connections it accepted. When its listener drains it goes on for a grace
-//! period, so that nobody is turned away who has not had a chance to learn of it; then the kernel
-//! is told to begin no further connection, what had begun is accepted, and only then is the socket
-//! closed. A socket that another process took over is let go of at once: its queue lives on there,
-//! and the grace can be longer. Connections may finish their exchanges until `drain_timeout` is over.
+//! The task owns the connections it accepted. When its listener drains, it accepts for a grace
+//! period, because clients do not know of the drain yet. Then the kernel is told to begin no further
+//! handshakes, connections whose handshake had begun are accepted, and only then is the socket
+//! closed. A socket that another process took over is dropped at once: its queue lives on in that
+//! process, and the grace can be longer. Connections may finish their exchanges until `drain_timeout`
+//! is over.
 
 use std::future::Future;
 use std::io;
@@ -25,10 +26,10 @@ use crate::worker::counters::{Culprit, Reason};
 pub(crate) struct Accepting {
     worker: Arc<Worker>,
     listener: Arc<Listener>,
-    /// `None` once it is let go of.
+    /// `None` once it was dropped.
     acceptor: Option<Arc<Acceptor>>,
     connections: JoinSet<()>,
-    /// When the operator was last told of a failure.
+    /// When a failure was last logged.
     warned: Option<Instant>,
 }
 
@@ -47,7 +48,7 @@ impl Accepting {
         }
     }
 
-    /// Accepts until the listener drains, and sees its connections out.
+    /// Accepts until the listener drains, then waits for its connections to end.
     pub(crate) async fn run(mut self) {
         let listener = Arc::clone(&self.listener);
         let mut ending = Ending::Closed;
@@ -120,7 +121,7 @@ impl Accepting {
         }
     }
 
-    /// Accepts whoever the kernel has accepted on our behalf.
+    /// Accepts every connection that is in the kernel's queue.
     fn empty_queue(&mut self) {
         while let Some(Ok(incoming)) = self.acceptor.as_ref().map(|it| it.try_accept()) {
             self.serve(incoming);
@@ -196,7 +197,7 @@ impl Accepting {
         }
     }
 
-    /// A panic costs its own connection and nothing else, but must not pass unseen.
+    /// A panic ends its own connection only. It is counted and logged.
     fn note_panic(&self, ended: &Result<(), JoinError>) {
         if let Err(error) = ended
             && error.is_panic()
@@ -218,23 +219,23 @@ fn shortage_of_descriptors(error: &io::Error) -> bool {
     shortage(error) == Some(Shortage::Descriptors)
 }
 
-/// How many connections are accepted before the event loop looks at the others again.
+/// How many connections are accepted before the event loop serves the others again.
 const ACCEPTS_AT_ONCE: usize = 4;
 
-/// How long a drain leaves clients between requests, and accepts new ones. Longer than a request
-/// and its acknowledgement are on their way across the world; a quarter of `drain_timeout` at most.
+/// How long a drain leaves idle clients open, and accepts new ones. It is longer than the round trip
+/// of a request; a quarter of `drain_timeout` at most.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long an upgrade leaves clients between requests: most send another one in this time, and are
-/// closed with its response. No request can cross that, as it can a close out of the blue. Nobody
-/// waits for the old process meanwhile; a quarter of `drain_timeout` at most.
+/// How long an upgrade leaves idle clients open. Most send another request in this time, and are
+/// closed with its response, so that no request crosses the close. The old process delays nobody
+/// meanwhile. A quarter of `drain_timeout` at most.
 const GRACE_HANDED_OVER: Duration = Duration::from_secs(5);
 
 /// How long handshakes that had begun may take before the socket is closed.
 const HANDSHAKES: Duration = Duration::from_millis(100);
 
-/// How long accepting rests when the system is short of something.
+/// How long accepting pauses when the system is short of something.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(10);
 
-/// How often the operator is told of a shortage that lasts.
+/// How often a lasting shortage is logged.
 const WARN_PERIOD: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
-//! Which connections are admitted, and who makes room when descriptors run out.
+//! Which connections are admitted, and which idle ones are closed when descriptors run out.
 //!
-//! The limits hold for the whole front, so their counts are shared by the workers. They are touched
-//! when a connection begins and when it ends, never for a request.
+//! The limits hold for the whole front, so the workers share the counts. They change when a
+//! connection begins and when it ends, not with a request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::listener::addresses::{Addresses, Counted};
 use crate::listener::descriptors::Reserve;
 use crate::worker::deadlines::Tick;
 
-/// What all workers' connections have in common.
+/// The counts and the reserve, shared by all workers.
 #[derive(Debug)]
 pub(crate) struct Admission {
     open: Arc<AtomicUsize>,
@@ -47,7 +47,7 @@ impl Admission {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// The descriptor that is held for bad times.
+    /// The descriptor that is held in reserve.
     pub(crate) fn reserve(&self) -> &Reserve {
         &self.reserve
     }
@@ -92,7 +92,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Which idle clients of a worker are closed to make room for others.
+/// Which idle clients of a worker are closed to free descriptors.
 #[derive(Debug, Default)]
 pub(crate) struct Shedding {
     /// Those that have been idle since this tick or an earlier one.
@@ -106,14 +106,14 @@ impl Shedding {
         self.before.store(before, Ordering::Relaxed);
     }
 
-    /// Whether a client that has been idle since then must make room.
+    /// Whether a client that has been idle since then is to be closed.
     pub(crate) fn concerns(&self, since: Tick) -> bool {
         u64::from(since) < self.before.load(Ordering::Relaxed)
     }
 }
 
-/// An idle client of this age makes room when descriptors run out: long enough that whoever just
-/// connected, or is about to send the next of several requests, is spared.
+/// A client that has been idle for this time is closed when descriptors run out. One that just
+/// connected, or sends several requests in a row, is idle for less.
 const SHED_IDLE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Getting the sockets of a listener: bound anew, or inherited from the process before this one.
+//! Making the sockets of a listener: bound here, or inherited from the previous process.
 //!
 //! Inherited sockets are all kept, whatever their number: each has a queue of its own, in which
 //! clients may be waiting.

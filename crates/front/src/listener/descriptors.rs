@@ -1,8 +1,8 @@
-//! What remains possible when no further file may be opened.
+//! Refusing connections when no further file may be opened.
 //!
-//! A connection that cannot be accepted for want of a descriptor stays in the queue, and its client
-//! waits for a timeout of its own. So one descriptor is held in reserve: given up for a moment, it
-//! lets a connection be accepted and closed, and the client knows.
+//! A connection that cannot be accepted for lack of a descriptor stays in the kernel's queue, and its
+//! client waits for a timeout. So one descriptor is held in reserve. When it is closed for a moment,
+//! one connection can be accepted and closed, and its client learns of the failure at once.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +21,8 @@ pub(crate) enum Shortage {
     Memory,
 }
 
-/// Whether accepting failed for want of something, rather than by the client's doing.
+/// What the system is short of, if that is why accepting failed. `None` if the client's connection
+/// failed.
 pub(crate) fn shortage(error: &io::Error) -> Option<Shortage> {
     match Errno::from_io_error(error)? {
         Errno::MFILE | Errno::NFILE => Some(Shortage::Descriptors),
@@ -30,7 +31,7 @@ pub(crate) fn shortage(error: &io::Error) -> Option<Shortage> {
     }
 }
 
-/// One descriptor, held for bad times. Any kind would do; a socket needs no file to exist.
+/// One descriptor in reserve. It is a socket, since a socket needs no file to exist.
 #[derive(Debug)]
 pub(crate) struct Reserve(Mutex<Option<Socket>>);
 
@@ -39,9 +40,8 @@ impl Reserve {
         Self(Mutex::new(unconnected()))
     }
 
-    /// Accepts and closes the next connection in the queue. Another thread may be faster to take
-    /// what is given up; then nothing happens, and the reserve is filled when that is possible
-    /// again.
+    /// Accepts and closes the next connection in the queue. If another thread takes the freed
+    /// descriptor first, nothing happens, and the reserve is filled again when that is possible.
     pub(crate) fn refuse_one(&self, acceptor: &Acceptor) {
         // Held for a few system calls that do not wait.
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);

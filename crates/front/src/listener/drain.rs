@@ -1,10 +1,9 @@
 //! The orderly end of a listener and of the connections it accepted.
 //!
-//! A drain begins once and is never taken back. From its beginning every response says
-//! `Connection: close`; connections between requests are left alone for a grace period, because
-//! their next request may be on the wire already, and are closed when that is over. Whoever is in
-//! the middle of an exchange finishes it first. Reading the state is a load; waiting is for the few
-//! tasks that accept.
+//! A drain begins once and is never undone. From its beginning every response says `Connection:
+//! close`. Idle connections stay open for a grace period, because their next request may be on its
+//! way, and are closed after it. A connection in an exchange finishes it first. Reading the state is
+//! one load; only the few tasks that accept wait for it.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,7 +17,7 @@ pub(crate) struct Drain {
     notify: Notify,
 }
 
-/// What becomes of a draining listener's socket.
+/// What happens to a draining listener's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// Another process accepts from it.

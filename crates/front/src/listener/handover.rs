@@ -1,10 +1,10 @@
 //! Handing the listening sockets to the next process, so that no client in their queues is lost.
 //!
-//! The two processes share a pair of Unix sockets that keep messages apart (SOCK_SEQPACKET). The
-//! old one sends each listener's address with its sockets as ancillary data (SCM_RIGHTS), in as
-//! many messages as it takes, and an end. The new one starts, and answers which listeners it took;
-//! until then the old one serves, and if the answer never comes it goes on serving. Starting the
-//! process, and telling it where its end of the pair is, are the caller's business.
+//! The two processes share a pair of Unix sockets that preserve message boundaries (SOCK_SEQPACKET).
+//! The old process sends each listener's address with its sockets as ancillary data (SCM_RIGHTS), in
+//! as many messages as needed, and then an end message. The new process starts, and answers which
+//! listeners it took. Until then the old process serves, and if there is no answer it goes on
+//! serving. The caller starts the new process and tells it its end of the pair.
 //!
 //! A message is one byte of version, one of kind, two of the listener's index, and its address.
 
@@ -41,19 +41,19 @@ pub struct Offer {
 #[derive(Debug)]
 pub struct Taken(Vec<Arc<Listener>>);
 
-/// Why an offer came to nothing.
+/// Why a handover failed.
 #[derive(Debug, Error)]
 pub enum NotTaken {
-    /// The new process ended, or let go of its end of the pair.
+    /// The new process ended, or closed its end of the pair.
     #[error("the new process ended before it was ready")]
     Ended,
     /// It needed too long.
     #[error("the new process was not ready within {} s", limit.as_secs())]
     Late {
-        /// How long it was waited for.
+        /// How long the old process waited.
         limit: Duration,
     },
-    /// It answered what nobody understands, or the pair failed.
+    /// Its answer cannot be read, or the pair failed.
     #[error("the new process cannot be understood: {0}")]
     Channel(#[source] io::Error),
 }

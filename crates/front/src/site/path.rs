@@ -1,11 +1,11 @@
 //! One normalisation of a request's path, which matching and forwarding share.
 //!
-//! What a route matched is what the backend gets; anything that a servlet container might read
-//! differently from us is refused. In order: escapes of unreserved characters are decoded
-//! (RFC 3986, section 6.2.2.2), other escapes stay as received and are never decoded, so `%252e`
-//! stays what it is; slashes are merged; dot segments are resolved. Refused are escaped control
-//! characters, a path that climbs above the root, and dot segments in disguise: with parameters
-//! (`..;x`) or behind an escaped slash or backslash (`..%2f`).
+//! The backend gets the path that a route matched. A path that a servlet container might read
+//! differently is refused. In order: escapes of unreserved characters are decoded (RFC 3986, section
+//! 6.2.2.2); other escapes stay as received and are never decoded, so `%252e` stays as it is; slashes
+//! are merged; dot segments are resolved. Refused are escaped control characters, a path that climbs
+//! above the root, and hidden dot segments: with parameters (`..;x`) or behind an escaped slash or
+//! backslash (`..%2f`).
 //!
 //! Routes are compared with another form, which is never forwarded ([`compared`]): each segment
 //! loses its `;parameters` and every escape is decoded, as a container does before it maps a
@@ -44,7 +44,7 @@ impl NormalPath {
     }
 }
 
-/// A path no backend should see.
+/// Why a path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum PathFault {
     #[error("the path climbs above the root")]
@@ -86,7 +86,7 @@ pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
     Ok(NormalPath { forward, route })
 }
 
-/// Whether nothing of the path needs a second look: the common case, without a copy.
+/// Whether the path is normal already. This is the common case and needs no copy.
 fn is_normal(path: &[u8]) -> bool {
     let plain = !path.iter().any(|byte| matches!(byte, b'%' | b';' | b'\\'));
     plain && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.")

@@ -1,7 +1,7 @@
 //! Replacing the configuration of a front that runs.
 //!
-//! All that can fail comes first: binding new listeners, building the site, opening the log. Then
-//! everything is switched, which cannot fail. Requests in flight keep the site they began with.
+//! The steps that can fail come first: bind new listeners, build the site, open the log. The steps
+//! that follow cannot fail. Requests in flight keep their site.
 
 use std::collections::HashSet;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
@@ -25,7 +25,7 @@ pub enum ReloadError {
     /// A front could not be started with this configuration, either.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// A worker cannot watch a new listener.
+    /// A worker cannot accept from a new listener.
     #[error("a worker cannot accept from a new listener: {0}")]
     Worker(#[source] io::Error),
     /// The front is about to end.
@@ -263,7 +263,7 @@ impl Drop for Added {
 /// How long a removed listener's sockets may take to close: the grace of a drain and some more.
 const LEAVING_MAX: Duration = Duration::from_secs(2);
 
-/// How often is looked whether they are.
+/// How often is checked whether they are closed.
 const LEAVING_PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The retries an upstream may still have, shared by all workers.
+//! The retry budget of an upstream, shared by all workers.
 //!
-//! The rule is [`catamaran_balance::RetryBudget`]'s. Each worker counts its requests for itself; the
-//! lock is taken, and the counts are summed up, only when something is to be retried.
+//! [`catamaran_balance::RetryBudget`] has the rule. Each worker counts its own requests. The lock is
+//! taken, and the counts are summed up, only when a request is to be retried.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

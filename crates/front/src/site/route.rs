@@ -1,8 +1,9 @@
-//! Which request goes where: the most specific route, whatever the number of routes.
+//! The route table: finds the most specific route of a request.
 //!
-//! A host is looked up in a hash map, its path in a [`tree`] of segments. Order in the file decides
-//! only between routes that are equally specific. No match is no match: there is no default
-//! backend. What a path is compared with has been normalised by [`crate::site::path`].
+//! A host is looked up in a hash map, its path in a [`tree`] of segments, so the cost does not depend
+//! on the number of routes. The order in the file matters only between routes that are equally
+//! specific. There is no default backend. Paths are compared in the form that [`crate::site::path`]
+//! makes.
 
 mod tree;
 

@@ -1,7 +1,7 @@
-//! How an upstream keeps the requests of a session with the member that has it.
+//! Session affinity of an upstream: requests of a session go to the member that has it.
 //!
-//! `balance::affinity` decides; here it gets the session ids of a request and learns how members
-//! fare. The front's own cookie is here, too: its values are made once, when the site is built.
+//! `balance::affinity` decides. This module reads the session ids of a request and says which members
+//! are fit. It also has the front's own cookie, whose values are made once, when the site is built.
 
 use std::collections::HashMap;
 

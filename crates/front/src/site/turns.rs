@@ -1,4 +1,4 @@
-//! Whose turn it is among an upstream's members: a schedule for each distance and worker.
+//! Choosing among an upstream's members by policy: one schedule for each distance and worker.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

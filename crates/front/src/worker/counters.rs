@@ -1,7 +1,7 @@
-//! What the front counted, and the reasons it gives.
+//! The front's counters, and the reasons for refusals and failures.
 //!
-//! Each worker counts for itself; the counts are summed up when somebody asks for a snapshot. Each
-//! refusal and failure is counted under its [`Reason`], the same that the access log shows.
+//! Each worker has its own counters; a snapshot sums them up. Each refusal and failure is counted
+//! under its [`Reason`], which the access log shows as well.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use catamaran_transport::{Count, PerWorker};
 pub use catamaran_upstream::Culprit;
 use http::StatusCode;
 
-/// Why something was refused or failed: whose doing, and one word.
+/// Why a request or connection was refused or failed: the culprit, and a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason {
     culprit: Culprit,

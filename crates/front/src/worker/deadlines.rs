@@ -91,7 +91,7 @@ pub(crate) struct Deadlines {
 #[derive(Debug, Default)]
 struct Places {
     entries: Slab<Arc<Entry>>,
-    /// Who is to be looked at when: a moment in units of [`PERIOD`], and the key of an entry.
+    /// The entries by time: a moment in units of [`PERIOD`], and the key of an entry.
     due: BTreeSet<(u32, u32)>,
 }
 

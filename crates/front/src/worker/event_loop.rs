@@ -1,4 +1,4 @@
-//! What a worker's thread runs: its clock, its sockets, and the care for what is unused.
+//! A worker's event loop: its clock, its sockets, and the closing of unused connections.
 //!
 //! A worker is given sockets to accept from while it runs; for each it has one task, which owns the
 //! connections accepted there. It ends when a drain has begun and all of these tasks have ended.

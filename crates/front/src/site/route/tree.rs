@@ -1,7 +1,7 @@
 //! The routes of one host: a tree of path segments.
 //!
-//! A lookup descends by the segments of the request's path, one hash each, and ends where no route
-//! goes on. Its cost depends on the path and not on the number of routes. The deepest match is the
+//! A lookup follows the segments of the request's path, with one hash each, and ends where no route
+//! continues. Its cost depends on the path and not on the number of routes. The deepest match is the
 //! most specific one.
 
 use std::collections::HashMap;
