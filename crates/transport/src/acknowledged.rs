@@ -1,8 +1,8 @@
 //! How much of what was written to a TCP connection the peer's kernel has acknowledged.
 //!
-//! Linux keeps the figure in TCP_INFO, also of a connection that has broken. No safe wrapper knows
-//! the option yet, so it is declared here with nix's macro, as plain bytes: whatever the kernel
-//! writes there is a valid value, and nix checks that it filled them all.
+//! Linux has the number in TCP_INFO, also for a connection that has broken. No safe wrapper has the
+//! option yet, so it is declared here with nix's macro, as plain bytes: every value that the kernel
+//! writes is valid, and nix checks that it wrote them all.
 
 use std::io;
 

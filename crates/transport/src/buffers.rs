@@ -1,7 +1,7 @@
-//! Read and write buffers, lent while bytes are on their way.
+//! Read and write buffers, lent to connections while they move bytes.
 //!
-//! An idle connection holds no buffer; a busy one takes it from its thread's [`FreeList`] and gives it
-//! back when the bytes have gone. A buffer that something still refers to is not taken back.
+//! An idle connection holds no buffer. A busy one takes a buffer from its thread's [`FreeList`] and
+//! returns it when the bytes were moved. A buffer that is still referred to is not returned.
 
 use std::cell::RefCell;
 
@@ -34,7 +34,7 @@ pub fn make_room(buffer: &mut BytesMut, size: usize) {
     }
 }
 
-/// Takes a buffer back; whatever is in it is forgotten. An odd one is freed instead.
+/// Takes a buffer back and discards its content. A buffer of an uncommon size is freed instead.
 pub fn give(mut buffer: BytesMut) {
     if renew(&mut buffer) {
         FREE.with_borrow_mut(|list| list.give(buffer));
@@ -53,7 +53,7 @@ pub fn trim() {
     FREE.with_borrow_mut(FreeList::trim);
 }
 
-/// The common size: a head, or a small response whole.
+/// The common size: room for a head, or for a whole small response.
 pub const SIZE: usize = 8 * 1024;
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
 //! Objects that a thread keeps to use them again.
 //!
-//! What is needed with every request is taken from a free list and given back, not made and
-//! destroyed. A free list belongs to one thread, so there is nothing to lock. It is last in, first
-//! out: what was given back last is still in the processor's caches. Its owner calls
-//! [`FreeList::trim`] now and then, which drops what was not needed since the call before.
+//! Objects that every request needs are taken from a free list and returned, not created and
+//! destroyed. A free list belongs to one thread, so it has no lock. It is last in, first out, because
+//! the object returned last is still in the processor's caches. Its owner calls [`FreeList::trim`]
+//! regularly, which drops the objects that were not needed since the previous call.
 
 /// Up to [`FreeList::MAX`] objects of one kind.
 #[derive(Debug)]
 pub struct FreeList<T> {
     items: Vec<T>,
-    /// The fewest there were since the last trim: so many nobody needed.
+    /// The smallest number of objects in the list since the last trim: so many were not needed.
     unneeded: usize,
 }
 
 impl<T> FreeList<T> {
-    /// What is given back beyond this number is not kept.
+    /// The most objects that are kept.
     pub const MAX: usize = 1024;
 
     /// An empty free list.
@@ -43,7 +43,7 @@ impl<T> FreeList<T> {
 
     /// Drops what was not needed since the last call.
     pub fn trim(&mut self) {
-        // At the bottom is what was not used for longest.
+        // The objects at the bottom were unused for longest.
         self.items.drain(..self.unneeded);
         self.unneeded = self.items.len();
     }

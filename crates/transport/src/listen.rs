@@ -1,9 +1,9 @@
-//! Listening: from an address to sockets, one for each worker.
+//! Listening sockets of an address, one for each worker.
 //!
-//! TCP sockets of the workers share the port with SO_REUSEPORT, so that the kernel spreads connections
-//! and workers share nothing. The first one is bound *without* that option: otherwise a second
-//! process of the same user would join the port unnoticed and take half of the clients. A Unix
-//! socket cannot be shared so; there the workers accept from duplicates of one.
+//! The workers' TCP sockets share the port with SO_REUSEPORT: the kernel spreads the connections, and
+//! the workers share nothing. The first one is bound *without* that option, because otherwise a
+//! second process of the same user could join the port unnoticed and take half of the clients. A Unix
+//! socket cannot be shared this way; there the workers accept from duplicates of one socket.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
@@ -68,7 +68,7 @@ pub fn join_tcp(address: SocketAddr, options: TcpOptions) -> io::Result<Socket> 
 fn bind_tcp(address: SocketAddr, shared: bool, options: TcpOptions) -> io::Result<Socket> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
-    // Connections of an earlier run in TIME_WAIT are no reason to refuse.
+    // Connections of an earlier run in TIME_WAIT must not make this fail.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
     if address.is_ipv6() && options.only_v6 {
@@ -110,9 +110,9 @@ pub fn listen_unix(
     Ok((SocketFile::at(path)?, sockets))
 }
 
-/// Whether a socket's file was only left behind: nobody listens on it.
+/// Whether no process listens on a socket's file any more.
 fn is_abandoned(path: &Path, address: &SockAddr) -> io::Result<bool> {
-    // To connect to an ordinary file is refused just the same, and it is nobody's to remove.
+    // Connecting to an ordinary file is refused in the same way, and it must not be removed.
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
         return Ok(false);
     }
@@ -122,7 +122,7 @@ fn is_abandoned(path: &Path, address: &SockAddr) -> io::Result<bool> {
     Ok(probe.connect(address).is_err_and(refused))
 }
 
-/// The file of a Unix socket, told apart from one that took its place later.
+/// The file of a Unix socket, distinguished from a later file at the same path.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,

@@ -1,9 +1,9 @@
-//! Bytes on their way to a socket: framing that is copied, bodies that are not.
+//! The bytes to be written to a socket: framing is copied, large slices of bodies are not.
 //!
-//! A codec appends heads and framing to [`Output::staging`]; a body's large slices are queued as
-//! they are and leave together with the framing around them in one vectored write. Both clients
-//! and backends are written to through it. It has no limit of its own: whoever fills it asks
-//! [`Output::is_full`] first, which is how back-pressure arises.
+//! A codec appends heads and framing to [`Output::staging`]. A body's large slices are queued as they
+//! are, and are written together with the framing around them in one vectored write. It serves
+//! clients and backends alike. It has no limit of its own: its user asks [`Output::is_full`] before
+//! adding more, which gives back-pressure.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -33,7 +33,7 @@ impl Output {
         tail
     }
 
-    /// As [`Self::staging`], for who seldom writes and then little: no buffer is lent beforehand.
+    /// As [`Self::staging`], for small and rare writes: no buffer is lent beforehand.
     pub fn staging_bare(&mut self) -> &mut BytesMut {
         self.queue.tail()
     }
@@ -41,7 +41,7 @@ impl Output {
     /// Appends a body's bytes: small ones are copied, large ones queued as they are.
     pub fn push(&mut self, data: Bytes) {
         if data.len() <= COPY_MAX {
-            // A buffer is lent, lest the copy allocate one.
+            // A buffer is lent, so that the copy does not allocate one.
             self.staging();
         }
         self.queue.push(data);
@@ -76,9 +76,9 @@ impl Output {
         self.queue = ByteQueue::default();
     }
 
-    /// Writes until everything is written, in as few calls as possible. `Ok` says how many bytes
-    /// this call wrote; while pending, [`Output::len`] tells whether there was progress. Ordinary
-    /// memory is let go of then; what has grown for a long body is kept for the rest of it.
+    /// Writes until everything is written, in as few calls as possible. `Ok` says how many bytes this
+    /// call wrote; while pending, [`Output::len`] tells whether there was progress. Memory of the
+    /// common size is then freed; memory that has grown for a long body is kept for the rest of it.
     ///
     /// # Errors
     /// The socket's, or `WriteZero`.
@@ -110,7 +110,7 @@ impl Output {
         Poll::Ready(Ok(total))
     }
 
-    /// Lets go of the memory once everything was written; an idle connection holds none.
+    /// Frees the memory once everything was written; an idle connection holds none.
     pub fn release(&mut self) {
         debug_assert!(self.is_empty(), "only a written output is released");
         self.give_buffer();
@@ -124,7 +124,7 @@ impl Output {
     }
 }
 
-/// Bytes waiting from which on no more is added: a few socket writes' worth.
+/// The number of waiting bytes from which no more is added: a few socket writes.
 pub const HIGH_WATER: usize = 64 * 1024;
 
 /// Slices in one vectored write.

@@ -1,9 +1,8 @@
 //! A queue of bytes that owns large slices as they are and joins small ones.
 //!
-//! Whatever waits to be moved on is in one of these: what is to be written to a socket, a body between
-//! two connections, or between a connection and an application. Joining small slices bounds the
-//! memory by the bytes queued: a slice of a few bytes may hold a whole buffer. How much may be queued
-//! is decided by whoever fills it.
+//! It holds bytes until they can be moved on: to a socket, between two connections, or between a
+//! connection and an application. Small slices are joined, because a slice of a few bytes may hold a
+//! whole buffer; so the memory is bounded by the bytes queued. The user of a queue limits its length.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;

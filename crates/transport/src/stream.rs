@@ -1,8 +1,8 @@
 //! A byte stream to a peer, whatever carries it.
 //!
-//! The set is closed, so it is an enum: TCP and Unix sockets. What the rest needs beyond reading
-//! and writing is here too: waiting for bytes without lending a buffer, and asking whether an
-//! unused connection is still quiet.
+//! The set of sockets is closed (TCP and Unix), so it is an enum. It also has what its users need
+//! besides reading and writing: waiting for bytes without a buffer, and whether an unused connection
+//! is still quiet.
 
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
@@ -51,7 +51,7 @@ impl Stream {
         }
     }
 
-    /// Whether the event loop's last news is that something can be read: bytes, an end or an error.
+    /// Whether the event loop last reported that something can be read: bytes, an end or an error.
     #[must_use]
     pub fn has_news(&self) -> bool {
         self.try_io(|| Ok(())).is_ok()
@@ -78,8 +78,8 @@ impl Stream {
 
     /// Reads once into the room that `buffer` has; 0 is the peer's end.
     ///
-    /// Heeds the task's budget of progress, but uses nothing up of it: a loop around this must write
-    /// too, or have a limit, lest it keep other tasks from running.
+    /// Respects the task's budget of progress (tokio's cooperative scheduling), but uses none of it.
+    /// A loop around this must also write, or have a limit, so that other tasks can run.
     ///
     /// # Errors
     /// The socket's.
@@ -101,7 +101,7 @@ impl Stream {
         }
     }
 
-    /// Reads unless the event loop's last news is that nothing is there.
+    /// Reads unless the event loop last reported that nothing is there.
     fn try_read(&self, buffer: &mut BytesMut) -> io::Result<usize> {
         let room = buffer.capacity() - buffer.len();
         debug_assert!(room > 0, "nothing read means the peer's end");
@@ -111,8 +111,8 @@ impl Stream {
                 Self::Tcp(stream) => stream.try_read_buf(buffer)?,
                 Self::Unix(stream) => stream.try_read_buf(buffer)?,
             };
-            // A short read has emptied the socket: to say that it would block spares another read
-            // that finds nothing, because news of further bytes comes by itself.
+            // A short read has emptied the socket. Reporting that it would block saves another read
+            // that finds nothing; the event loop reports further bytes.
             match 0 < read && read < room {
                 true => Err(ErrorKind::WouldBlock.into()),
                 false => Ok(()),
@@ -124,8 +124,9 @@ impl Stream {
         }
     }
 
-    /// Reads once, whatever the event loop's last news is: a failed write has told more of the peer
-    /// than the loop knows yet. Fills at most the room that `buffer` has; 0 is the peer's end.
+    /// Reads once, whatever the event loop last reported: after a failed write more is known of the
+    /// peer than the loop has reported. Fills at most the room that `buffer` has; 0 is the peer's
+    /// end.
     ///
     /// # Errors
     /// The socket's; `WouldBlock` if nothing is there.
@@ -219,10 +220,10 @@ impl Stream {
         }
     }
 
-    /// Makes the close that follows a reset, so that the peer cannot take what it received for a
+    /// Makes the following close a reset, so that the peer cannot take what it received for a
     /// complete message.
     pub fn reset_on_close(&self) {
-        // Unix sockets know no reset; a failure leaves an ordinary close, which framing reveals.
+        // Unix sockets have no reset; a failure leaves an ordinary close, which the framing reveals.
         if let Self::Tcp(stream) = self {
             SockRef::from(stream)
                 .set_linger(Some(std::time::Duration::ZERO))

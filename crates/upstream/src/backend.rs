@@ -28,7 +28,7 @@ pub struct Backend {
     upstream: String,
     /// Read where a connection is opened or probed. An exchange brings the settings of its site.
     settings: ArcSwap<Settings>,
-    /// The other members; read by the keeper.
+    /// The members of its upstream; the keeper reads them.
     group: ArcSwapOption<Group>,
     /// The generation of `settings`, for the end of each exchange.
     generation: AtomicU32,
@@ -39,13 +39,13 @@ pub struct Backend {
     abandoned_total: AtomicU64,
     idle_closures: IdleClosures,
     health: SharedHealth,
-    /// That its secret may be wrong was said.
+    /// Whether it was logged that its secret may be wrong.
     refusal_told: AtomicBool,
-    /// No configuration names it any more.
+    /// The configuration no longer contains it.
     retired: AtomicBool,
 }
 
-/// What a worker has of a backend for itself.
+/// The state that each worker has for a backend.
 #[derive(Debug, Default)]
 struct Local {
     pool: Pool<Box<Connection>>,
@@ -56,25 +56,26 @@ struct Local {
     received: Count,
 }
 
-/// Whether an exchange may have a pooled connection, which the backend may just be closing.
+/// Whether an exchange may use a pooled connection. The backend may be closing such a connection at
+/// this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// Yes, if it was quiet when the event loop last looked: the request may be sent again.
+    /// One that was quiet when the event loop last looked. For requests that may be sent again.
     Any,
-    /// If it is quiet at this moment, which costs a system call, and the backend was not lately
-    /// found to close connections that were idle for so short a time: the request must not run
+    /// One that is quiet now, which costs a system call, and that has been idle for less time than
+    /// connections that the backend was recently found to have closed. For requests that must not run
     /// twice.
     Lasting,
-    /// No: one has just failed, and another may be as stale.
+    /// None. A pooled connection has just failed, and the others may be closed as well.
     Never,
 }
 
-/// What a backend's connections did and are doing.
+/// Counts of a backend's connections and exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackendCounts {
     /// Exchanges in flight, those waiting for a connection and those abandoned included.
     pub in_flight: usize,
-    /// Exchanges whose client left and that the backend may still be at work on.
+    /// Exchanges whose client left and that the backend may still process.
     pub abandoned: usize,
     /// Exchanges that were abandoned since the start.
     pub abandoned_total: u64,
@@ -88,21 +89,22 @@ pub struct BackendCounts {
     pub dialled: u64,
     /// Leases served by a pooled connection since the start.
     pub reused: u64,
-    /// Pooled connections found closed, loud or silent to CPING since the start.
+    /// Pooled connections found closed, with unexpected bytes, or without an answer to CPING, since
+    /// the start.
     pub stale: u64,
     /// Bytes sent to it by exchanges since the start, heads and framing included.
     pub sent: u64,
     /// Bytes received from it likewise.
     pub received: u64,
-    /// The share of its weight it gets now, in percent; 0 while it is left out.
+    /// The share of its weight that it gets now, in percent; 0 while it is out.
     pub share: u8,
-    /// Whether others are preferred, because nothing is heard of it.
+    /// Whether it is suspect: no byte of it arrives, so others are preferred.
     pub suspect: bool,
-    /// Whether it is left out because it does not answer CPING.
+    /// Whether it is out because it does not answer CPING.
     pub unwell: bool,
     /// Times it became suspect since the start.
     pub suspicions: u64,
-    /// Times it was left out since the start.
+    /// Times it was put out since the start.
     pub ejections: u64,
     /// Probes it answered since the start.
     pub probes_answered: u64,
@@ -148,7 +150,7 @@ impl Backend {
         self.settings.load_full()
     }
 
-    /// Whether this is the backend that `config` names in an upstream: settings may differ.
+    /// Whether this is the backend that `config` means in an upstream; its settings may differ.
     #[must_use]
     pub fn is_at(&self, upstream: &str, config: &BackendConfig) -> bool {
         let own = self.settings.load();
@@ -156,16 +158,16 @@ impl Backend {
             == (upstream, config.protocol, &config.address)
     }
 
-    /// The settings that `config` makes of those in force. Nothing changes before
+    /// The settings in force with the changes of `config`. Nothing changes before
     /// [`Self::configure`].
     #[must_use]
     pub fn plan(&self, config: &BackendConfig) -> Arc<Settings> {
         self.settings.load().followed_by(config.clone())
     }
 
-    /// Puts settings of [`Self::plan`] in force, and the group of its upstream. Pools, health and counters stay. Connections are
-    /// closed when they are unused only where the packet size or the secret changed, or the cap
-    /// was lowered.
+    /// Puts settings of [`Self::plan`] in force, and the group of its upstream. Pools, health and
+    /// counters stay. Unused connections are closed only if the packet size or the secret changed, or
+    /// the cap was lowered.
     pub fn configure(&self, settings: Arc<Settings>, group: Arc<Group>) {
         self.group.store(Some(group));
         self.cap
@@ -200,7 +202,7 @@ impl Backend {
         local.received.add(moved.received);
     }
 
-    /// What its connections did and are doing.
+    /// The counts at this moment.
     #[must_use]
     pub fn counts(&self) -> BackendCounts {
         let health = self.health.counts();
@@ -241,9 +243,9 @@ impl Backend {
         self.in_flight() >= self.settings.load().connections_max
     }
 
-    /// Takes note of a 403 that was the answer to the first request of a connection, which the
-    /// backend then closed: so Tomcat refuses a request with a wrong secret. Says so once for each
-    /// secret, since an application may answer so, too.
+    /// Notes a 403 that answered the first request of a connection, which the backend then closed.
+    /// Tomcat answers so to a wrong secret. It is logged once for each secret, as a possibility,
+    /// because an application may answer so as well.
     pub fn note_refusal(&self) {
         let settings = self.settings.load();
         if settings.protocol != Protocol::Ajp || self.refusal_told.swap(true, Ordering::Relaxed) {
@@ -262,9 +264,9 @@ impl Backend {
         );
     }
 
-    /// A connection for one exchange on `worker`: a pooled one that is still quiet, if `reuse` lets
+    /// A connection for one exchange on `worker`: a pooled one that is still quiet, if `reuse` allows
     /// it, else a fresh one, else the first that becomes free. `settings` are those the exchange
-    /// began with. `now` is the time, which the caller has read anyway; a coarse one will do.
+    /// began with. `now` is the time, coarse or exact.
     ///
     /// # Errors
     /// [`LeaseError`]; nothing was sent in any case.
@@ -303,7 +305,8 @@ impl Backend {
                 return Ok(Lease::new(conn, in_flight, worker, true));
             }
             self.workers[worker].stale.increment();
-            // The others are hardly better, and to ask each would take a `ping_timeout` each.
+            // Other pooled connections were idle for longer, and each CPING may take a
+            // `ping_timeout`.
             self.verify();
         }
         self.lease_fresh(settings, in_flight, worker).await
@@ -327,7 +330,7 @@ impl Backend {
     }
 
     /// The pooled connection used last among those that are quiet, and whether it was idle for so
-    /// long that it must prove to be alive first.
+    /// long that it needs a CPING first.
     fn take_quiet(
         &self,
         settings: &Settings,
@@ -349,7 +352,7 @@ impl Backend {
                 continue;
             }
             if reuse == Reuse::Lasting && self.idle_closures.threaten(idle, now) {
-                // A fresh one takes its place, or the pool would grow with each such request.
+                // A fresh one takes its place; otherwise the pool would grow with each such request.
                 return None;
             }
             let limit = settings.ajp.ping_after_idle;
@@ -361,7 +364,8 @@ impl Backend {
         }
     }
 
-    /// Leave to open a connection, closing another worker's unused one or waiting if need be.
+    /// A permit to open a connection. If there is none, closes an unused connection of another
+    /// worker, or waits.
     async fn permit(
         &self,
         settings: &Settings,
@@ -419,7 +423,7 @@ impl Backend {
         conn.generation() != self.generation.load(Ordering::Relaxed)
     }
 
-    /// Takes a finished connection back, or closes it.
+    /// Returns a finished connection to its pool, or closes it.
     pub(crate) fn restore(&self, mut conn: Box<Connection>, worker: usize, now: Instant) {
         if !conn.settle() || self.is_outdated(&conn) {
             return;
@@ -436,14 +440,14 @@ impl Backend {
         }
     }
 
-    /// Closes unused connections, now and as exchanges end: no further exchanges are expected.
-    /// Those in flight, and those that still come, are served.
+    /// Closes unused connections, now and as exchanges end. Exchanges in flight, and those that still
+    /// arrive, are served.
     pub fn retire(&self) {
         self.retired.store(true, Ordering::SeqCst);
         self.close_unused();
     }
 
-    /// Closes the unused connections of all workers; says how many.
+    /// Closes the unused connections of all workers; returns how many.
     pub(crate) fn close_unused(&self) -> usize {
         let unused = |pool| std::iter::from_fn(move || Pool::evict(pool));
         self.pools().flat_map(unused).count()
@@ -453,14 +457,13 @@ impl Backend {
         self.workers.iter().map(|local| &local.pool)
     }
 
-    /// Closes unused connections while there are more than the cap allows, which was lowered.
+    /// Closes unused connections while more are open than the lowered cap allows.
     fn close_excess(&self) {
         while self.cap.is_exceeded() && self.evict_one() {}
     }
 
-    /// Closes the worker's pooled connections that are too old or that the backend has closed.
-    /// To be called now and then, so that a backend is not left with half-closed connections nor,
-    /// when it is out, without its keeper.
+    /// Closes the worker's pooled connections that are too old or that the backend has closed, and
+    /// starts a keeper if the backend needs one and has none. To be called regularly.
     pub fn sweep(self: &Arc<Self>, worker: usize) {
         if self.share() == 0 || self.is_suspect() {
             self.keep();

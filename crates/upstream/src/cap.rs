@@ -18,7 +18,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::oneshot;
 
-/// The cap of one backend; `C` is its kind of connection.
+/// The cap of one backend; `C` is the type of its connections.
 #[derive(Debug)]
 pub(crate) struct Cap<C> {
     /// The queue's length, readable without the lock.
@@ -42,28 +42,28 @@ struct Waiter<C> {
     grant: oneshot::Sender<Grant<C>>,
 }
 
-/// What a waiting exchange gets in the end.
+/// What an exchange in the queue gets.
 #[derive(Debug)]
 pub(crate) enum Grant<C> {
-    /// Leave to dial.
+    /// A permit to dial.
     Permit(Permit<C>),
-    /// A connection another exchange has just finished with, on the same worker.
+    /// A connection that another exchange on the same worker has finished with.
     Connection(C),
 }
 
-/// The right to hold one connection open; dropping it passes the right on.
+/// The right to hold one connection open. Dropping it gives the right to the next in the queue.
 #[derive(Debug)]
 pub(crate) struct Permit<C> {
-    /// `None` once the right was taken out of this value.
+    /// `None` once the right was moved to another value.
     cap: Option<Arc<Cap<C>>>,
 }
 
-/// What asking for a place in the queue led to.
+/// The result of asking for a place in the queue.
 #[derive(Debug)]
 pub(crate) enum Place<C> {
-    /// A permit had become free meanwhile.
+    /// A permit has become free.
     Granted(Permit<C>),
-    /// The grant comes here.
+    /// The place at which the grant arrives.
     Queued(Queued<C>),
 }
 
@@ -94,8 +94,8 @@ impl<C> Cap<C> {
         })
     }
 
-    /// Changes the cap and the length of the queue. Whoever waits gets what that frees; what is
-    /// open beyond a lower cap is not passed on when it is closed.
+    /// Changes the cap and the length of the queue. Permits that become free go to exchanges in the
+    /// queue. Permits beyond a lower cap expire when they are dropped.
     pub(crate) fn resize(self: &Arc<Self>, max: usize, queue_max: usize) {
         let freed = {
             let mut state = self.lock();
@@ -113,7 +113,7 @@ impl<C> Cap<C> {
         state.open > state.max
     }
 
-    /// A permit if one is free and nobody waits for it.
+    /// A permit, if one is free and the queue is empty.
     pub(crate) fn try_permit(self: &Arc<Self>) -> Option<Permit<C>> {
         let mut state = self.lock();
         if state.open >= state.max || !state.queue.is_empty() {
@@ -125,7 +125,7 @@ impl<C> Cap<C> {
         })
     }
 
-    /// Takes a permit that is free after all, or joins the queue. Dropping the place leaves it.
+    /// Takes a permit that has become free, or joins the queue. Dropping the place leaves the queue.
     pub(crate) fn enqueue(self: &Arc<Self>, worker: usize) -> Result<Place<C>, QueueFull> {
         let mut state = self.lock();
         state.queue.retain(|waiter| !waiter.grant.is_closed());
@@ -148,20 +148,20 @@ impl<C> Cap<C> {
         }))
     }
 
-    /// Forgets those who left the queue.
+    /// Removes the entries of exchanges that left the queue.
     fn prune(&self) {
         let mut state = self.lock();
         state.queue.retain(|waiter| !waiter.grant.is_closed());
         self.publish(&state);
     }
 
-    /// Whether somebody waits for a connection.
+    /// Whether an exchange waits for a connection.
     pub(crate) fn is_awaited(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Hands a free connection of `worker` to the first in the queue, or closes it so that its
-    /// permit reaches that one. Gives it back if nobody waits.
+    /// Gives a free connection of `worker` to the first exchange in the queue, or closes it so that
+    /// the permit reaches that exchange. Returns the connection if the queue is empty.
     pub(crate) fn hand_over(&self, worker: usize, mut conn: C) -> Option<C> {
         let mut state = self.lock();
         while let Some(waiter) = state.queue.pop_front() {
@@ -211,7 +211,7 @@ impl<C> Cap<C> {
                     self.publish(&state);
                     return;
                 }
-                // That one left the queue; the right stays here.
+                // That exchange left the queue; the permit goes to the next.
                 Err(Grant::Permit(mut permit)) => permit.cap = None,
                 Err(Grant::Connection(_)) => {}
             }
@@ -225,7 +225,7 @@ impl<C> Cap<C> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<C>> {
-        // No code that can panic runs under the lock, so poison carries no news.
+        // No code that can panic runs under the lock, so it cannot be poisoned.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! What an operator may say about one backend, typed.
+//! The configuration of one backend, as typed values.
 //!
-//! The file's syntax and its defaults on paper belong to `catamaran-config`; the defaults in code
-//! are here, in [`BackendConfig::new`], so that a front without a file behaves alike. Every value is
-//! resolved: nothing here is optional for "use the default".
+//! `catamaran-config` has the file's syntax and the documentation of defaults. The defaults are here,
+//! in [`BackendConfig::new`], so a front without a file behaves alike. No value is an `Option` that
+//! means "use the default".
 
 use std::fmt;
 use std::path::PathBuf;
@@ -54,11 +54,11 @@ pub struct BackendConfig {
     pub address: Address,
     /// Share of the load under weighted policies, 1 or more. Default 1. mod_jk: `lbfactor`.
     pub weight: u32,
-    /// What the ids of its sessions end in: Tomcat's `jvmRoute`. Unique in its upstream. Default: the
-    /// name. mod_jk, httpd: `route`.
+    /// The suffix of the ids of its sessions: Tomcat's `jvmRoute`. Unique in its upstream. Default:
+    /// the name. mod_jk, httpd: `route`.
     pub jvm_route: String,
-    /// The replication group: members with an equal one have its sessions, too. Default: the text of
-    /// `jvm_route` before its first dot, if it has one. mod_jk: `domain`.
+    /// The replication group: members with the same value have its sessions, too. Default: the text
+    /// of `jvm_route` before its first dot, if it has one. mod_jk: `domain`.
     pub domain: Option<String>,
     /// The `jvm_route` of the backend that its sessions go to when it is out. Default: none. mod_jk,
     /// httpd: `redirect`.
@@ -79,28 +79,27 @@ pub struct BackendConfig {
     /// How long an unused connection stays pooled. Default 15 s; keep it below Tomcat's
     /// `keepAliveTimeout`, which is 20 s for HTTP in its stock `server.xml`. mod_jk: `connection_pool_timeout`.
     pub idle_timeout: Duration,
-    /// How long a dial may take, name resolution included. Default 1 s: another backend is the
-    /// better second try than a SYN sent again. mod_jk:
-    /// `socket_connect_timeout`.
+    /// How long a dial may take, name resolution included. Default 1 s, after which another backend
+    /// is tried rather than waiting for a repeated SYN. mod_jk: `socket_connect_timeout`.
     pub connect_timeout: Duration,
-    /// How long the backend may be silent from the end of the request's head to the response's
-    /// first byte, the time of a request body's transfer apart. Default 60 s. nginx:
+    /// How long the backend may be silent from the end of the request's head to the first byte of the
+    /// response. The transfer of a request's body does not count. Default 60 s. nginx:
     /// `proxy_read_timeout`; mod_jk: `reply_timeout`.
     pub first_byte_timeout: Duration,
-    /// How long the backend may be silent between two reads of a response, or refuse to take the
-    /// next bytes of a request. Default 60 s. nginx: `proxy_read_timeout`, `proxy_send_timeout`.
+    /// How long the backend may be silent between two reads of a response, or not take the next bytes
+    /// of a request. Default 60 s. nginx: `proxy_read_timeout`, `proxy_send_timeout`.
     pub idle_body_timeout: Duration,
     /// How long a whole exchange may take. Default: no limit, as in nginx.
     pub exchange_timeout: Option<Duration>,
-    /// Whether the backend is left out while it cannot be connected to. Default on; off lets each
-    /// request try. nginx: `max_fails` (0 is off).
+    /// Whether the backend is put out while it cannot be connected to. Default on. If it is off, each
+    /// request tries it. nginx: `max_fails` (0 is off).
     pub eject: bool,
-    /// The backend is suspect when no byte was heard on any of its connections for so long while an
-    /// exchange awaits the first byte of its answer: others are preferred, and over AJP13 it is
-    /// asked CPING. Default 2 s; `None` never suspects.
+    /// The backend is suspect when no byte arrived on any of its connections for this time while an
+    /// exchange awaits the first byte of its response. Then others are preferred, and an AJP13
+    /// backend is asked CPING. Default 2 s; `None` never suspects.
     pub suspect_after: Option<Duration>,
-    /// How long its share grows after it was left out, from a tenth to all of its weight; 0 gives
-    /// all at once. Default 10 s. nginx: `slow_start`; HAProxy: `slowstart`.
+    /// How long its share grows after it was out, from a tenth to all of its weight; 0 gives all at
+    /// once. Default 10 s. nginx: `slow_start`; HAProxy: `slowstart`.
     pub slow_start: Duration,
     /// Settings that only AJP13 has.
     pub ajp: AjpConfig,
@@ -122,9 +121,9 @@ pub struct AjpConfig {
     pub ping_fresh: bool,
     /// How long CPONG may take. Default 1 s. mod_jk: `ping_timeout`.
     pub ping_timeout: Duration,
-    /// Say `Transfer-Encoding: chunked` for a body of unknown length. Without it Tomcat gives the
-    /// application no parameters of such a form, and Undertow (WildFly, JBoss) takes the request
-    /// for one without a body. Default on, as mod_jk and mod_proxy_ajp do.
+    /// Send `Transfer-Encoding: chunked` for a body of unknown length. Without it Tomcat gives the
+    /// application no parameters of such a form, and Undertow (WildFly, JBoss) takes the request for
+    /// one without a body. Default on, as mod_jk and mod_proxy_ajp do.
     pub announce_chunked: bool,
 }
 
@@ -139,7 +138,7 @@ impl Secret {
         Self(text)
     }
 
-    /// Its bytes, for what is made with it.
+    /// Its bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()

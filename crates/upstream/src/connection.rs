@@ -1,7 +1,7 @@
-//! One open connection to a backend: the socket, what is buffered, and how it broke.
+//! One open connection to a backend: the socket, its buffers, and how it failed.
 //!
-//! What its bytes mean is known to [`Wire`]; from here up a response is a sequence of [`Event`]s. An
-//! unused connection holds no buffers.
+//! [`Wire`] knows what the bytes mean; for the layers above, a response is a sequence of [`Event`]s.
+//! An unused connection holds no buffers.
 
 use std::future::poll_fn;
 use std::io;
@@ -36,11 +36,11 @@ pub(crate) struct Connection {
     answered: bool,
     /// Bytes written before the request that was sent last.
     written_before: u64,
-    /// The first failure of a read or write. (An end is none.)
+    /// The first failure of a read or write. An end of the stream is none.
     broken: Option<io::ErrorKind>,
     /// See [`crate::settings::Settings::generation`].
     generation: u32,
-    /// Held for its drop, which lets another connection be opened. A probe's has none.
+    /// Its drop lets another connection be opened. A probe has none.
     #[expect(dead_code, reason = "held for its drop")]
     permit: Option<Permit<Box<Self>>>,
 }
@@ -95,14 +95,15 @@ impl Connection {
         self.answered
     }
 
-    /// Whether it is proved that no byte of the request sent last reached the backend: none was
-    /// handed to the kernel, or the backend closed its side in order and has acknowledged none.
+    /// Whether it is proved that no byte of the last request reached the backend. It is proved if no
+    /// byte was given to the kernel, or if the backend closed its side in order and has acknowledged
+    /// no byte.
     ///
-    /// An acknowledgement alone proves nothing after a reset: the kernel does not look at the one
-    /// that a reset carries, and a backend that read the request at once may not have sent another.
-    /// The end of its stream, however, tells how far it had received when it closed, and whoever
-    /// has closed serves no further request (RFC 9112, section 9.6). That there was such an end is
-    /// known from the errors: Linux gives EPIPE for a reset after it, else ECONNRESET.
+    /// After a reset, missing acknowledgements prove nothing: the kernel ignores the acknowledgement
+    /// that a reset carries, and a backend that read the request at once may not have sent another
+    /// one. An orderly end (FIN) says how far the backend had received when it closed, and a peer
+    /// that has closed serves no further request (RFC 9112, section 9.6). The errors tell whether
+    /// there was such an end: Linux gives EPIPE for a reset after it, else ECONNRESET.
     pub(crate) fn is_undelivered(&self) -> bool {
         if self.output.written() == self.written_before {
             return true;
@@ -205,7 +206,7 @@ impl Connection {
         if let Some(failure) = self.broken
             && failure != io::ErrorKind::BrokenPipe
         {
-            // A write met the reset and took it off the socket, which reads as ended from then on.
+            // A write reported the reset and cleared it, so the socket reads as ended from then on.
             // After a broken pipe the end is real: Linux gives EPIPE for a reset that follows it.
             return Err(Error::Io(failure.into()));
         }
@@ -226,8 +227,8 @@ impl Connection {
         Poll::Ready(Ok(read))
     }
 
-    /// After a failed write: what the kernel has received. `None` if nothing failed, or if more may
-    /// come.
+    /// After a failed write, reads what the kernel has received. `None` if nothing failed, or if more
+    /// may come.
     fn read_after_failure(&mut self) -> Option<io::Result<usize>> {
         self.broken?;
         let read = self.stream.read_now(&mut self.input);
@@ -240,7 +241,7 @@ impl Connection {
         self.wire.can_reuse()
     }
 
-    /// Whether the connection is as good as new. Lets go of all buffers if so.
+    /// Whether the connection may be used again. Frees all buffers if so.
     pub(crate) fn settle(&mut self) -> bool {
         let clean = self.input.is_empty() && self.output.is_empty();
         if self.broken.is_some() || !clean || !self.wire.can_reuse() {
@@ -254,12 +255,12 @@ impl Connection {
         true
     }
 
-    /// Whether there is a question that a live backend answers: AJP13's CPING.
+    /// Whether the protocol has a question that a live backend answers: AJP13's CPING.
     pub(crate) fn can_ping(&self) -> bool {
         self.wire.can_ping()
     }
 
-    /// Asks CPING and waits for CPONG; an HTTP/1.1 connection has no such question and is fine.
+    /// Asks CPING and waits for CPONG. Over HTTP/1.1 there is nothing to ask, and this succeeds.
     pub(crate) async fn ping(&mut self) -> bool {
         if !self.wire.send_ping(&mut self.output) {
             return true;
@@ -284,9 +285,9 @@ impl Connection {
         }
     }
 
-    /// Ends our side and waits until the backend ends its own. A small response that the backend
-    /// may still send is discarded. What it sends of a larger one, or of one that had begun, ends
-    /// the wait: the backend learns by its next write that nobody reads.
+    /// Closes the sending side and waits until the backend closes its own. A small response that
+    /// still arrives is discarded. A larger one, or one that had begun, ends the wait: the connection
+    /// is then closed, and the backend's next write fails.
     pub(crate) async fn wind_up(&mut self) {
         self.output = Output::default();
         let mut room = if self.answered { 0 } else { UNWANTED_MAX };
@@ -305,13 +306,13 @@ impl Connection {
         }
     }
 
-    /// Makes the close visible as a failure to the backend.
+    /// Closes the connection with a reset, so that the backend sees a failure.
     pub(crate) fn abort(&self) {
         self.stream.reset_on_close();
     }
 }
 
-/// The most of a response that is read although nobody wants it.
+/// The most bytes of a response that are read and discarded.
 const UNWANTED_MAX: usize = 256 * 1024;
 
 /// A first read: the head of a common response and a small body.

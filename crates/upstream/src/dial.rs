@@ -29,8 +29,8 @@ async fn connect(address: &Address) -> io::Result<Stream> {
         }
         Address::Unix(path) => loop {
             match UnixStream::connect(path).await {
-                // The backlog is full. Unlike TCP, the system does not wait for room (unix(7),
-                // EAGAIN), nor tell when there is some; Tomcat's backlog is 100.
+                // The backlog is full. Unlike for TCP, the kernel neither waits for room (unix(7),
+                // EAGAIN) nor reports when there is some. Tomcat's backlog is 100.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     sleep(BACKLOG_PAUSE).await;
                 }
@@ -40,7 +40,7 @@ async fn connect(address: &Address) -> io::Result<Stream> {
     }
 }
 
-/// How long to leave a Unix socket with a full backlog alone before the next attempt.
+/// How long to wait before the next attempt on a Unix socket with a full backlog.
 const BACKLOG_PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]

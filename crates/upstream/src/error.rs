@@ -1,8 +1,8 @@
-//! What can go wrong between us and a backend, named by operation and by culprit.
+//! Errors between the front and a backend, by operation and by culprit.
 //!
-//! Each error answers what the front must know: who is to blame (only a backend's own failures may
-//! ever count against its health), a reason token for logs and counters, and the status a client
-//! gets when nothing else can be tried.
+//! Each error tells who is to blame (only a backend's own failures count against its health), a
+//! reason token for logs and counters, and the status for the client if no other backend can be
+//! tried.
 
 use std::time::Duration;
 use std::{fmt, io};
@@ -17,7 +17,7 @@ pub enum Culprit {
     Backend,
     /// The client, or what it asked for.
     Client,
-    /// Ourselves: a limit of ours was reached.
+    /// The front: one of its limits was reached.
     Front,
 }
 
@@ -88,17 +88,17 @@ impl LeaseError {
         }
     }
 
-    /// What the client is told when no other backend can serve: the same as once the backend is
-    /// left out, so that the first request to notice is answered like those after it. 502 and 504
-    /// are kept for backends that got a request. (HAProxy answers so too; nginx gives 502 or 504.)
+    /// The status for the client if no other backend can serve. It is the same as when the backend is
+    /// out, so the first request that fails is answered like those after it. 502 and 504 are for
+    /// backends that got a request. (HAProxy does the same; nginx gives 502 or 504.)
     #[must_use]
     pub fn status(&self) -> StatusCode {
         StatusCode::SERVICE_UNAVAILABLE
     }
 }
 
-/// Whether it is we who lack what a connection takes: descriptors, memory, ports. Clients can bring
-/// that about, so no backend may be blamed for it.
+/// Whether the front lacks what a connection needs: descriptors, memory, ports. Clients can cause
+/// that, so the backend is not blamed.
 fn is_shortage(error: &io::Error) -> bool {
     /// ENFILE, EMFILE and ENOBUFS of Linux, which have no kind of their own.
     const SHORTAGES: [i32; 3] = [23, 24, 105];
@@ -110,8 +110,8 @@ fn is_shortage(error: &io::Error) -> bool {
         )
 }
 
-/// A request that cannot be put into the backend's protocol. Nothing was written and the
-/// connection is as good as before.
+/// A request that cannot be encoded in the backend's protocol. Nothing was written, and the
+/// connection can be used for another request.
 #[derive(Debug, Error)]
 pub enum RequestError {
     /// Refused by the AJP13 encoder, such as a head larger than one packet.
@@ -133,7 +133,7 @@ impl RequestError {
         }
     }
 
-    /// What the client is told. mod_jk answers 413 to a head larger than a packet, mod_proxy_ajp
+    /// The status for the client. mod_jk answers 413 to a head larger than a packet, mod_proxy_ajp
     /// 400; RFC 6585 has a status of its own for it.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -176,8 +176,8 @@ impl Error {
         }
     }
 
-    /// Whether the connection broke, rather than that the backend said something wrong. A broken
-    /// connection on its second use may just have been closed by an idle backend.
+    /// Whether the connection broke, as opposed to a violation of the protocol. A reused connection
+    /// may break because the backend closed it as idle.
     #[must_use]
     pub fn is_disconnect(&self) -> bool {
         matches!(self, Self::Io(_) | Self::Closed)

@@ -1,4 +1,5 @@
-//! The backends of one upstream, for what depends on all of them: how many silence may put out.
+//! The backends of one upstream, for the limit on how many of them may be out for missing answers to
+//! CPING.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -12,13 +13,13 @@ pub struct Group {
     members: Vec<(Weak<Backend>, u32)>,
     /// In percent of all weight.
     unwell_max: u8,
-    /// Held while it is decided whether a backend is put out, so that two are not at once.
+    /// Locked while it is decided whether a backend is put out, so that two are not put out at once.
     deciding: Mutex<()>,
 }
 
 impl Group {
-    /// A group of these backends, each with its weight. Silence puts no more than `unwell_max`
-    /// percent of the weight out.
+    /// A group of these backends with their weights. At most `unwell_max` percent of the weight may
+    /// be out for missing answers.
     #[must_use]
     pub fn new(members: impl Iterator<Item = (Arc<Backend>, u32)>, unwell_max: u8) -> Arc<Self> {
         let members = members.map(|(backend, weight)| (Arc::downgrade(&backend), weight));
@@ -29,7 +30,7 @@ impl Group {
         })
     }
 
-    /// Whether the silence of `silent` must not put it out. To be called while [`Self::decide`]'s
+    /// Whether `silent` must not be put out for its silence. To be called while [`Self::decide`]'s
     /// guard is held.
     pub(crate) fn excuses(&self, silent: &Backend, saturated: bool) -> bool {
         let (mut out, mut total) = (0, 0);

@@ -1,8 +1,8 @@
 //! A backend's health as all workers share it.
 //!
-//! The rules are [`catamaran_balance::health`]'s; here is the clock, the lock around the state
-//! machine, and what is read without it: whoever picks a backend loads one atomic while all is
-//! well. The lock is taken when something failed and by the keeper, and never across an await.
+//! [`catamaran_balance::health`] has the rules. This module has the clock, the lock around the state
+//! machine, and the state that is read without the lock: a pick loads one atomic while the backend is
+//! well. The lock is taken when something failed, and by the keeper, and never across an await.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,16 +15,16 @@ use tokio::time::Instant;
 pub(crate) struct SharedHealth {
     /// [`WELL`], [`SUSPECT`], [`OUT`], or one more than the milliseconds at which the backend came back.
     view: AtomicU64,
-    /// When a byte was last heard on any connection, by the clock of those who listen.
+    /// When a byte last arrived on any connection, by the readers' coarse clock.
     heard: AtomicU64,
     /// What `heard` was when the backend became suspect.
     heard_before: AtomicU64,
     state: Mutex<Health>,
-    /// What moments are counted from.
+    /// The origin of the moments.
     origin: Instant,
     /// In milliseconds.
     slow_start: AtomicU64,
-    /// Requests found no other backend since the last probe.
+    /// Whether requests found no other backend since the last probe.
     wanted: AtomicBool,
     ejections: AtomicU64,
     suspicions: AtomicU64,
@@ -32,7 +32,7 @@ pub(crate) struct SharedHealth {
     probes_failed: AtomicU64,
 }
 
-/// What happened to a backend's health since the start.
+/// Counts of the changes of a backend's health since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HealthCounts {
     pub(crate) ejections: u64,
@@ -71,7 +71,7 @@ impl SharedHealth {
         }
     }
 
-    /// Whether others are to be preferred: it is suspect, and no byte was heard since.
+    /// Whether others are preferred: it is suspect, and no byte has arrived since.
     pub(crate) fn is_suspect(&self) -> bool {
         self.view.load(Ordering::Relaxed) == SUSPECT && !self.is_heard()
     }
@@ -80,15 +80,15 @@ impl SharedHealth {
         self.heard() != self.heard_before.load(Ordering::Relaxed)
     }
 
-    /// Takes note of bytes that were read at `at`, by a coarse clock that all workers share. Each
-    /// read says so: that is a load, and one store for each step of the clock.
+    /// Notes bytes that were read at `at`, by a coarse clock that all workers share. It is called
+    /// with each read, and costs a load, and one store for each step of the clock.
     pub(crate) fn note_heard(&self, at: u64) {
         if at > self.heard() {
             self.heard.store(at, Ordering::Relaxed);
         }
     }
 
-    /// When a byte was last heard.
+    /// When a byte last arrived.
     pub(crate) fn heard(&self) -> u64 {
         self.heard.load(Ordering::Relaxed)
     }
@@ -97,9 +97,9 @@ impl SharedHealth {
         self.lock().standing()
     }
 
-    /// Says that requests find no backend but this one, which is out.
+    /// Notes that requests find no backend but this one, which is out.
     pub(crate) fn want(&self) {
-        // Looked at first: a storm of requests must not fight for the cache line.
+        // Loaded before it is stored: many requests at once must not contend for the cache line.
         if !self.wanted.load(Ordering::Relaxed) {
             self.wanted.store(true, Ordering::Relaxed);
         }
@@ -118,10 +118,11 @@ impl SharedHealth {
         self.change(|health| health.verify(now))
     }
 
-    /// No byte was heard for too long while an exchange awaits its answer; `true` if that is news.
+    /// No byte arrived for too long while an exchange awaits its answer; `true` if that changes the
+    /// state.
     pub(crate) fn silent(&self) -> bool {
         self.change(|health| {
-            // Those who have heard something since are of no account any more.
+            // A byte has arrived since, so this report is outdated.
             self.heard_before.store(self.heard(), Ordering::Relaxed);
             health.silent()
         })
@@ -182,7 +183,7 @@ impl SharedHealth {
         let slow_start = Duration::from_millis(self.slow_start.load(Ordering::Relaxed));
         let share = share(self.now().saturating_sub(returned), slow_start);
         if share == SHARE_FULL {
-            // Whoever was faster has put the backend out, or done the same.
+            // Another worker was faster: it has put the backend out, or done the same.
             let _ = self
                 .view
                 .compare_exchange(view, WELL, Ordering::Relaxed, Ordering::Relaxed);
@@ -190,7 +191,7 @@ impl SharedHealth {
         share
     }
 
-    /// Changes the state, and what the pickers see with it.
+    /// Changes the state, and the atomic that picks read.
     fn change<T>(&self, change: impl FnOnce(&mut Health) -> T) -> T {
         let mut health = self.lock();
         let before = health.standing();
@@ -239,8 +240,8 @@ fn millis(duration: Duration) -> u64 {
 /// Up, and not ramping.
 const WELL: u64 = 0;
 
-/// To be picked where no other can, unless something was heard since.
+/// Picked only if no other can be, unless a byte has arrived since.
 const SUSPECT: u64 = OUT - 1;
 
-/// Not to be picked.
+/// Not picked.
 const OUT: u64 = u64::MAX;

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 #[derive(Debug, Default)]
 pub(crate) struct IdleClosures {
-    // A std mutex: held for a comparison, and asked for only where a connection was found closed or
-    // a request must not run twice.
+    // A std mutex: held for a comparison. It is taken only when a connection was found closed, or for
+    // a request that must not run twice.
     youngest: Mutex<Option<Found>>,
 }
 
@@ -52,8 +52,8 @@ impl Found {
     }
 }
 
-/// For so long a connection found closed tells something of others: a restart of the backend, which
-/// closes them all, is not held against it for long.
+/// How long a closed connection counts. A restart of the backend closes all of them, and should not
+/// count for long.
 const MEMORY: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -19,36 +19,36 @@ use crate::dial::dial;
 use crate::error::{Culprit, LeaseError};
 
 impl Backend {
-    /// The share of its weight that the backend is to get now, in percent: 100 if it is well, less
-    /// while it ramps up after an ejection, 0 while it must not be picked.
+    /// The share of its weight that the backend gets now, in percent: 100 if it is well, less while
+    /// it ramps up after it was out, 0 while it must not be picked.
     #[must_use]
     pub fn share(&self) -> u8 {
         self.health().share()
     }
 
-    /// Says that requests find no other backend, so that a back-off is cut short.
+    /// Notes that requests find no other backend, which shortens the wait for the next probe.
     pub fn want(&self) {
         self.health().want();
     }
 
-    /// Whether others are to be preferred to it, because nothing is heard of it.
+    /// Whether it is suspect, so that others are preferred.
     #[must_use]
     pub fn is_suspect(&self) -> bool {
         self.health().is_suspect()
     }
 
-    /// Says that an exchange with this backend failed after its request was sent. That may be the
-    /// doing of the request, so it does not put the backend out; one probe finds out whether it
-    /// should be. To be called within an event loop.
+    /// Notes that an exchange with this backend failed after its request was sent. The request may be
+    /// the cause, so the backend is not put out; one probe finds out. To be called within an event
+    /// loop.
     pub fn verify(self: &Arc<Self>) {
         if self.settings().eject && self.health().verify() {
             self.keep();
         }
     }
 
-    /// Says that no byte was heard of the backend for `suspect_after` while an exchange awaits its
-    /// answer: it becomes suspect, and is asked CPING if it can be. To be called within an event
-    /// loop.
+    /// Notes that no byte of the backend arrived for `suspect_after` while an exchange awaits its
+    /// answer. The backend becomes suspect, and is asked CPING if its protocol has it. To be called
+    /// within an event loop.
     pub fn note_silence(self: &Arc<Self>) {
         if !self.is_suspect() && self.settings().eject && self.health().silent() {
             let (upstream, backend) = (self.upstream(), &self.settings().name);
@@ -61,14 +61,14 @@ impl Backend {
         }
     }
 
-    /// Takes note of a dial, begun at `began`, that failed.
+    /// Notes a failed dial that began at `began`.
     pub(crate) fn note_failed_dial(self: &Arc<Self>, error: &LeaseError, began: Instant) {
         if !self.settings().eject || error.culprit() != Culprit::Backend {
             return;
         }
         if let LeaseError::DialTimeout { .. } | LeaseError::Ping = error {
-            // A burst of clients can fill a backlog or occupy all threads, and a SYN can get lost: a
-            // probe tells.
+            // A burst of clients can fill a backlog or occupy all threads, and a SYN can get lost, so
+            // a probe decides.
             return self.verify();
         }
         if self.health().connect_failed(began) {
@@ -77,7 +77,7 @@ impl Backend {
         self.keep();
     }
 
-    /// Sees to it that somebody looks after the backend if it is in trouble.
+    /// Starts a keeper if the backend needs one and has none.
     pub(crate) fn keep(self: &Arc<Self>) {
         if self.health().needs_keeper() {
             tokio::spawn(keep(Keeper(Arc::downgrade(self))));
@@ -105,12 +105,13 @@ impl Backend {
                 return Outcome::NotMade;
             }
         };
-        // Who never wants to be asked CPING may not know it.
+        // A backend that is configured without CPING may not support it.
         let may_ask = config.ajp.ping_after_idle.is_some() || config.ajp.ping_fresh;
         if config.protocol == Protocol::Http || !may_ask {
             return Outcome::Connected;
         }
-        // Beyond the cap, by this one connection: a backend may be silent because all are in use.
+        // This one connection is beyond the cap: a backend may be silent because all connections are
+        // in use.
         let mut conn = Connection::new(stream, config, None);
         match ping(&mut conn, config).await {
             true => Outcome::Answered,
@@ -118,7 +119,8 @@ impl Backend {
         }
     }
 
-    /// Lets a probe's outcome count. Silence is excused where the backend is alone.
+    /// Notes the outcome of a probe. Silence does not put a backend out that is alone in its
+    /// upstream.
     fn conclude(&self, outcome: Outcome) -> Outcome {
         let group = self.group();
         let _deciding = group.as_ref().map(|group| group.decide());
@@ -134,8 +136,8 @@ impl Backend {
         outcome
     }
 
-    /// Tells what a probe changed. `told` is whether it was said that the backend is suspect, and
-    /// whether it has been said afterwards is the result.
+    /// Logs what a probe changed. `told` is whether it was logged that the backend is suspect;
+    /// returns whether it is logged now.
     fn tell(&self, before: Standing, outcome: Outcome, told: bool) -> bool {
         let (upstream, backend) = (self.upstream(), &self.settings().name);
         match (before, self.health().standing()) {
@@ -172,7 +174,8 @@ impl Backend {
     }
 }
 
-/// Keeps the backend until the value is dropped, so that a task that is cut leaves no orphan.
+/// Marks the backend as kept until the value is dropped, so that another keeper can start if this
+/// task is cancelled.
 struct Keeper(Weak<Backend>);
 
 impl Drop for Keeper {
@@ -201,7 +204,7 @@ async fn keep(mut keeper: Keeper) {
                 told = backend.tell(before, outcome, told);
             }
             Task::Rest => {
-                // Released already; by now there may be another keeper, who must not be deposed.
+                // Released already. There may be another keeper by now, which must stay.
                 keeper.0 = Weak::new();
                 if told {
                     let (upstream, backend) = (backend.upstream(), &backend.settings().name);

@@ -52,7 +52,7 @@ impl Lease {
         self.reused
     }
 
-    /// Says that bytes were read at `at`, in milliseconds of a clock that all workers share.
+    /// Notes that bytes were read at `at`, in milliseconds of a clock that all workers share.
     pub fn note_heard(&mut self, at: u64) {
         self.backend().health().note_heard(at);
         if self.conn.uncounted().received >= UNCOUNTED_MAX {
@@ -168,18 +168,17 @@ impl Lease {
         in_flight.backend().restore(conn, worker, now);
     }
 
-    /// Gives the exchange up so that the backend notices: the connection is reset, not closed in
-    /// order.
+    /// Gives the exchange up with a reset of the connection, so that the backend notices.
     pub fn abort(mut self) {
         self.count_moved();
         self.conn.abort();
     }
 
-    /// Gives up an exchange whose response nobody wants any more, while the backend may be at work
-    /// on it: ends our side of the connection, and returns when the backend has ended its own, at
-    /// most `first_byte_timeout` later. Until then the backend's thread is taken, and so the
-    /// exchange is counted as in flight and as abandoned, and its connection takes part in
-    /// `connections_max`. The connection is not used again.
+    /// Gives up an exchange whose client left while the backend may still process it. Closes the
+    /// sending side of the connection, and returns when the backend has closed its own, after
+    /// `first_byte_timeout` at most. Until then the backend's thread is busy; so the exchange is
+    /// counted as in flight and as abandoned, and its connection counts for `connections_max`. The
+    /// connection is not used again.
     ///
     /// # Cancel safety
     /// The connection is reset.
@@ -187,7 +186,7 @@ impl Lease {
         self.count_moved();
         let _abandoned = Abandoned::begin(self.backend());
         let limit = self.backend().settings().first_byte_timeout;
-        // Should it be cut short, the backend is to notice when it writes.
+        // If this is cancelled, a reset tells the backend.
         self.conn.abort();
         timeout(limit, self.conn.wind_up()).await.ok();
     }

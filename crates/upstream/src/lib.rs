@@ -7,10 +7,9 @@
 //! backend that cannot be connected to is left out, and probed until it is back. Choosing a backend
 //! and talking to clients happen elsewhere.
 //!
-//! The invariant everything rests on: a connection goes back to its pool only through
-//! [`Lease::finish`], which takes it only when both messages ended exactly where the framing said,
-//! the peer allowed reuse and no byte is left over. Dropping a lease closes the connection, so
-//! that cancelling at any await is safe.
+//! The main invariant: a connection returns to its pool only through [`Lease::finish`], and only if
+//! both messages ended exactly where the framing said, the peer allowed reuse and no byte is left
+//! over. Dropping a lease closes the connection, so cancelling at any await is safe.
 //!
 //! ```no_run
 //! use std::future::poll_fn;

@@ -1,11 +1,11 @@
 //! The unused connections of one backend on one worker.
 //!
 //! Last in, first out: the connection used last is the least likely to have been closed by the
-//! backend, and those at the bottom grow old together. This is bookkeeping only; what a connection
-//! is does not matter here, and the clock is an argument.
+//! backend, and the oldest ones stay unused and expire. This is bookkeeping only: it is generic over
+//! connections, and the clock is an argument.
 //!
-//! Only its worker takes from a pool. The mutex is there for the rare visitor: a worker that needs
-//! a connection closed because the backend's cap is reached, and reloads.
+//! Only its worker takes from a pool. The mutex is for rare cases: another worker needs a connection
+//! closed because the backend's cap is reached, or a reload.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -58,7 +58,7 @@ impl<C> Pool<C> {
         self.lock().pop_front().map(|idle| idle.conn)
     }
 
-    /// Closes what is too old and what `keep` disowns; says how many were closed.
+    /// Closes connections that are too old or for which `keep` is false; returns how many.
     pub(crate) fn sweep(
         &self,
         now: Instant,

@@ -1,9 +1,8 @@
 //! One exchange with a backend, sans-IO: bytes in, [`Event`]s out, over AJP13 or HTTP/1.1.
 //!
-//! This is the only place that knows which of the two protocols a backend speaks. It owns no socket
-//! and no buffer: what it sends is appended to an [`Output`], what it receives is taken off the
-//! front of a buffer. Whether the bytes arrive, and what a broken connection means, is decided by
-//! whoever moves them.
+//! Only this module knows which of the two protocols a backend speaks. It owns no socket and no
+//! buffer: what it sends is appended to an [`Output`], what it receives is taken off the front of a
+//! buffer. `connection` moves the bytes and decides what a broken connection means.
 
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
@@ -167,7 +166,7 @@ impl Wire {
         }
     }
 
-    /// Whether there is a question that a live backend answers: AJP13's CPING.
+    /// Whether the protocol has a question that a live backend answers: AJP13's CPING.
     pub(crate) fn can_ping(&self) -> bool {
         matches!(self, Self::Ajp(_))
     }
