@@ -1,9 +1,9 @@
 //! The server role: what a container does.
 //!
-//! [`Server`] is its end of one connection. Bytes become [`ServerEvent`]s: a head, then body bytes
-//! as they are owed or asked for. It answers CPING by itself, swallows the one body packet that may
-//! still be on its way when a response ends early, and never takes bytes that were sent ahead of
-//! time for a request: that is how requests are smuggled. Sockets, timeouts, the secret and the
+//! [`Server`] is its end of one connection. Bytes become [`ServerEvent`]s: a head, then body bytes,
+//! as they are owed or asked for. It answers CPING by itself, discards the one body packet that may
+//! still be on its way when a response ends early, and never takes bytes that were sent ahead of time
+//! for a request, because that allows request smuggling. Sockets, timeouts, the secret and the
 //! application are the caller's.
 
 mod head;

@@ -1,5 +1,5 @@
-//! Whose request it is: the member that a session id names, and where the session goes when that
-//! member is out.
+//! Session affinity: the member that a session id names, and where the session goes when that member
+//! is out.
 //!
 //! A session id ends in a route (Tomcat's `jvmRoute`): `3F2A.a` belongs to the member with the route
 //! `a`. [`values`] finds the ids in a request, [`Affinity::decide`] reads one after the other until

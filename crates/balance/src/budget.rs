@@ -1,8 +1,8 @@
 //! How many retries an upstream may have: a share of its requests, and a few a second.
 //!
-//! Retries multiply the load just when backends have the least to spare. The budget earns a fifth
-//! of a retry with each request and ten retries with each second; what is not spent is kept up to
-//! a thousand, so that the loss of a busy backend can be made good at once.
+//! Retries add load when backends have the least capacity to spare. The budget gains a fifth of a
+//! retry with each request and ten retries with each second. Unused retries are kept, up to a
+//! thousand, so that all requests of a busy backend that fails can be retried at once.
 
 use crate::health::Moment;
 

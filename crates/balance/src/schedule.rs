@@ -1,4 +1,4 @@
-//! Whose turn it is: the members of one upstream, ordered by deadlines.
+//! The order in which the members of one upstream are picked, by deadlines.
 //!
 //! The member with the earliest deadline is next. Each pick moves its deadline on by a step in
 //! inverse proportion to its weight, so that members are picked in proportion to their weights and

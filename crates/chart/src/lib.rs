@@ -1,8 +1,8 @@
 //! Line charts as SVG: data in, text out.
 //!
-//! A chart has a fixed size in pixels, because text of a picture that is scaled is either too small
-//! or too large. Colours are variables of [`STYLE`], which knows light and dark. What is drawn, and
-//! how a page arranges charts, is the caller's business.
+//! A chart has a fixed size in pixels, because the text of a scaled picture is either too small or
+//! too large. Colours are variables of [`STYLE`], for light and dark. The caller decides what is
+//! drawn and how a page arranges charts.
 //!
 //! ```
 //! use catamaran_chart::{Axis, Chart, Series};

@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well: one line and an exit code.
+//! Failures of a command: one line on standard error and an exit code.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! The `catamaran` binary: arguments, signals, exit codes.
 //!
-//! Each command is a module of `cmd` with its `Args` and a `run`; what they do lives in the other
-//! crates. Exit codes are a promise: 0 fine, 1 faults or failed checks, 2 usage.
+//! Each command is a module of `cmd` with its `Args` and a `run`; the other crates do the work. The
+//! exit codes are stable: 0 as asked, 1 faults or failed checks, 2 usage.
 //!
 //! # The crates
 //!

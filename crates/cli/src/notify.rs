@@ -1,6 +1,6 @@
-//! Telling the service manager what the front is doing, by the protocol of sd_notify(3): datagrams
-//! to the socket that `$NOTIFY_SOCKET` names. Without the variable nothing is sent, and a manager
-//! that does not listen is no reason not to serve.
+//! Tells the service manager what the front is doing, by the protocol of sd_notify(3): datagrams to
+//! the socket that `$NOTIFY_SOCKET` names. Without the variable nothing is sent. If the manager does
+//! not listen, the front serves all the same.
 
 use std::ffi::OsString;
 use std::io;

@@ -1,4 +1,4 @@
-//! The signals a running front or connector obeys.
+//! The signals that a running front or connector handles.
 //!
 //! SIGTERM and SIGINT ask for a drain, and a second one of them ends the process at once. For the
 //! front, SIGHUP asks for a reload and SIGUSR2 for an upgrade, as they do of nginx.

@@ -1,8 +1,9 @@
-//! Handing over to a new process of the same command, for a new binary without a lost request.
+//! Handing the listeners over to a new process of the same command, so that a new binary is started
+//! without a lost request.
 //!
-//! The new process finds an environment variable that says where its end of the handover is: its
-//! standard input. Listening sockets pass there, and its word that it serves; until then this
-//! process goes on as before, and it does so for good if the word does not come.
+//! An environment variable tells the new process that its standard input is its end of the handover.
+//! The listening sockets and the message that it serves pass through it. Until that message arrives
+//! this process serves as before; if it never arrives, this process goes on.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -1,7 +1,7 @@
 //! Whether the tables of a file fit together.
 //!
-//! Everything here looks at values that are already typed; a value that is at fault by itself has
-//! been reported where it was read, and is not complained of a second time.
+//! All values are already typed here. A value that is wrong by itself was reported where it was read,
+//! and is not reported again.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! The file as a whole: which tables there are, and what they hold once read.
 //!
-//! Each table's keys stand beside their parser in a module of their own. What is read keeps its
-//! place in the file, so that `check` can point at it when two tables do not fit together.
+//! Each table's keys are in a module of their own, beside their parser. Values keep their place in
+//! the file, so that `check` can point at it when two tables do not fit together.
 
 pub(crate) mod admin;
 pub(crate) mod backend;

@@ -1,7 +1,8 @@
-//! The description of a key, from which come its parser, its complaints and its reference entry.
+//! The description of a key, from which its parser, its error messages and its reference entry are
+//! made.
 //!
-//! A key is a constant beside the code that reads it. The text in it is for operators: what changes
-//! when the value changes, what goes wrong at either extreme, and what other servers call it.
+//! A key is a constant beside the code that reads it. Its text is for operators: what changes when
+//! the value changes, what goes wrong at either extreme, and what other servers call it.
 
 use crate::value::Values;
 

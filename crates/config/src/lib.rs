@@ -1,9 +1,10 @@
 //! The configuration file, read into typed values with every fault at once.
 //!
 //! The syntax is TOML; `docs/reference.md` lists the tables and keys and is generated from the
-//! descriptions beside their parsers. Two types are kept apart: what the operator wrote, with its
-//! places, lives here only; what it means are the types of `catamaran_front::config`, in which
-//! nothing is optional or unparsed any more. Behaviour belongs to those who get the typed values.
+//! descriptions beside their parsers. There are two sets of types: what the operator wrote, with its
+//! places in the file, is in this crate only; what it means are the types of
+//! `catamaran_front::config`, in which every value is parsed and every default resolved. The crates
+//! that get the typed values implement them.
 //!
 //! ```
 //! let text = r#"

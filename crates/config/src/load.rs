@@ -1,7 +1,7 @@
 //! From a file's text to typed values.
 //!
-//! The only place of this crate that opens files: the configuration and the secrets it names. Both
-//! are regular files of a bounded size, or they are refused.
+//! Only this module opens files: the configuration and the secrets that it names. Both must be
+//! regular files of a bounded size.
 
 use std::collections::HashSet;
 use std::fs::File as DiskFile;

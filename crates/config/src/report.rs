@@ -1,8 +1,8 @@
-//! What was found in a file, and how it is shown.
+//! The faults of a file, and how they are shown.
 //!
-//! Finding is the business of the other modules; this one keeps the findings with the text they
-//! point into and writes them: one line that says what, where and what to do, then the line of
-//! source with the place marked. The contents of a `secret` are never shown.
+//! Other modules find the faults. This one holds them with the text of the file and writes them: one
+//! line that says what, where and what to do, then the line of source with the place marked. The
+//! contents of a `secret` are never shown.
 
 mod excerpt;
 

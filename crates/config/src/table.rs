@@ -1,8 +1,8 @@
 //! Reading one table of a file, key by key.
 //!
-//! A table collects what is wrong with it and hands that over when it is finished; whatever key
-//! nobody knows is a fault then. A key that is missing or wrong leaves the typed value alone, so
-//! that reading goes on and every fault of a file is found in one go.
+//! A table collects its faults and returns them when it is finished; unknown keys are faults then. A
+//! missing or wrong key leaves the typed value as it was, so reading continues and all faults of a
+//! file are found at once.
 
 use std::ops::Range;
 

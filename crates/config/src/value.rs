@@ -1,8 +1,8 @@
-//! What a key's value may be: a duration, a size, a count, one of some words, a parsed text.
+//! The kinds of values of keys: a duration, a size, a count, one of several words, a parsed text.
 //!
 //! Each kind reads a value, says what is wrong with one it refuses, and describes its range for the
-//! reference page, so that the page cannot promise what the parser does not take. Complaints are
-//! predicates ("has no unit"), because the name of the key or flag is put before them.
+//! reference page, so the page and the parser agree. Messages are predicates ("has no unit"), because
+//! the name of the key or flag precedes them.
 
 pub(crate) mod address;
 pub(crate) mod route;

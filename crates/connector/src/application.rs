@@ -1,8 +1,8 @@
-//! What answers requests, and where it runs.
+//! The kinds of applications that answer requests, and where each runs.
 //!
-//! The three kinds differ in who waits: an inline [`Handler`] never does, a [`BlockingHandler`] has
-//! a thread to do it on, a service's futures are tasks. Drivers need not know: they hand each
-//! request to [`Runner::serve`] and obey the connection.
+//! The three kinds differ in where they may wait: an inline [`Handler`] never waits, a
+//! [`BlockingHandler`] has a thread, a service's futures are tasks. Drivers do not distinguish them:
+//! they pass each request to [`Runner::serve`] and obey the connection.
 
 use std::error::Error;
 use std::fmt;

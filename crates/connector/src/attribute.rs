@@ -1,8 +1,8 @@
 //! Which AJP request attributes are believed and which refuse the request.
 //!
-//! An attribute reaches the application under its own name, so a peer that may send any name can
-//! pretend to be the container's own machinery: the three `*.servlet.include.*` names are what made
-//! Ghostcat (CVE-2020-1938) read any file, and are refused whatever is allowed.
+//! An attribute reaches the application under its own name, so a peer that may send any name can set
+//! the container's internal attributes. The three `*.servlet.include.*` names let Ghostcat
+//! (CVE-2020-1938) read any file; they are always refused.
 
 use std::convert::Infallible;
 use std::str::FromStr;

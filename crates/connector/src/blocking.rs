@@ -1,8 +1,8 @@
 //! Applications that may block: a request, a reader and a writer, on a thread of their own.
 //!
-//! What a thread does while the peer is slow is behind [`Wait`]: one of the executor sleeps until
-//! its pipe has news, a driver that runs the handler on the connection's own thread moves the
-//! connection's bytes meanwhile. A handler cannot tell the two apart.
+//! [`Wait`] is what a thread does while the peer is slow: a thread of the executor sleeps until its
+//! pipe changes; a driver that runs the handler on the connection's own thread moves the connection's
+//! bytes meanwhile. For a handler both are alike.
 
 use std::io::{self, BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,11 +1,10 @@
-//! Paths that are served over TLS only, and where others are sent.
+//! Paths that are served over TLS only, and the redirect of requests in the clear.
 //!
-//! A request in the clear for such a path is answered with a redirect to the same place over
-//! `https`; the application does not see it. Since an application may read a path less strictly
-//! than it was written, the comparison does, too: escapes are decoded, `;parameters` left out,
-//! empty and dot segments resolved. An application that resolves nothing sees the path as it was
-//! written, so dot segments do not lead out of a listed prefix. A path that could be meant is
-//! redirected.
+//! A request in the clear for such a path is redirected to the same place over `https`; the
+//! application does not see it. An application may normalise a path before it uses it, so the
+//! comparison does, too: escapes are decoded, `;parameters` removed, empty and dot segments resolved.
+//! Another application resolves nothing, so a path is redirected as well if it is below a listed
+//! prefix at any step of the resolution (`/admin/../x`).
 
 use std::num::NonZeroU16;
 use std::str::FromStr;

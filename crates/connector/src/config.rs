@@ -1,9 +1,8 @@
-//! What the connector may be told: listeners, limits, deadlines, whom to believe.
+//! The configuration of the connector: listeners, limits, deadlines, trusted peers.
 //!
-//! The names are those of Tomcat's `<Connector>` where the meaning is the same. Values are typed
-//! and final: reading a file or a command line, and its defaults, is the business of `config` and
-//! `cli`. [`Config::check`] is the one place that refuses an unsafe combination (Ghostcat,
-//! CVE-2020-1938).
+//! The names are those of Tomcat's `<Connector>` where the meaning is the same. Values are typed and
+//! final: `config` and `cli` read files and command lines. Only [`Config::check`] refuses unsafe
+//! combinations (Ghostcat, CVE-2020-1938).
 
 use std::fmt;
 use std::net::SocketAddr;

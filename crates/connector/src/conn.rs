@@ -2,8 +2,9 @@
 //!
 //! A driver owns the socket and two buffers. It calls [`Conn::poll`], which consumes received bytes
 //! and appends bytes to be sent, and obeys the [`Action`] it returns: read, write, wait, call the
-//! application, close. Deadlines are data ([`Awaiting`]); the driver's clock turns them into time.
-//! Nothing here depends on how many bytes arrive at once, so every driver gives the same answers.
+//! application, close. Deadlines are data ([`Awaiting`]), and the driver's clock turns them into
+//! time. The results do not depend on how many bytes arrive at once, so every driver gives the same
+//! answers.
 //!
 //! ```text
 //!             request              respond            source ends          nothing owed

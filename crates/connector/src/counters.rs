@@ -1,7 +1,7 @@
-//! What a worker counts, and the sum that is shown.
+//! A worker's counters, and their sum.
 //!
-//! Each worker owns one [`Counters`] for each listener, so that no cache line is fought over; [`Snapshot`] is their
-//! sum. Relaxed atomics suffice: the numbers say nothing about the order of events.
+//! Each worker owns one [`Counters`] for each listener, so workers share no cache line; [`Snapshot`]
+//! is their sum. Relaxed atomics suffice, because the numbers imply no order of events.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -1,8 +1,8 @@
-//! The application's side of an exchange: what it is asked and what it may answer.
+//! The application's side of an exchange: the request, and the response it returns.
 //!
-//! A [`Handler`] runs on the event loop, so it must not block: it describes its response (a delay
-//! and a body that are *data*) and the connector plays it. That keeps a thousand delayed or
-//! streaming responses at the price of a timer each.
+//! A [`Handler`] runs on the event loop, so it must not block. It returns a description of its
+//! response (a delay and a body that are *data*), and the connector sends it. A thousand delayed or
+//! streaming responses then cost a timer each, and no threads.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Drivers: what moves bytes between sockets and `Conn`s.
+//! Drivers: they move bytes between sockets and `Conn`s.
 //!
-//! A driver is a whole event loop for one I/O model. What drivers share is here: bound listeners,
-//! the state that workers and [`Running`](crate::Running) see, and how long each kind of waiting
-//! may last. The clock is read here and nowhere else in the crate.
+//! A driver is a whole event loop for one I/O model. This module has what drivers share: bound
+//! listeners, the state that workers and [`Running`](crate::Running) use, and how long each kind of
+//! waiting may last. Only here does the crate read the clock.
 
 use std::fmt;
 use std::sync::atomic::AtomicUsize;

@@ -12,13 +12,13 @@
 //! | [`Application::service`] | as tasks of a tokio runtime | axum, or any other tower service |
 //! | [`Application::blocking`] | on threads of an executor | code that blocks, as a servlet does |
 //!
-//! The bodies of the last two stream both ways at once, with back-pressure. Whatever an application
-//! does (answer early, leave the body unread, fail, panic, stall, outlive its client) harms no other
-//! request: a response that did not end is cut so that its client sees it, a client that leaves has
-//! its request cancelled.
+//! The bodies of the last two stream in both directions at once, with back-pressure. An application
+//! may answer early, leave the body unread, fail, panic, stall, or outlive its client; other requests
+//! are not affected. A response that did not end is cut so that its client sees it. The request of a
+//! client that leaves is cancelled.
 //!
-//! Safe by default: AJP beyond loopback does not start without a [`Secret`], identity and TLS
-//! attributes are believed only from a peer that proved it or is listed, and request attributes that
+//! Safe by default: AJP beyond loopback does not start without a [`Secret`]. Identity and TLS
+//! attributes are trusted only from a peer that sent the secret or is listed. Request attributes that
 //! are not known to be harmless refuse the request.
 //!
 //! # A service

@@ -1,10 +1,9 @@
-//! Bytes on their way to a socket: framing that is copied, bodies that are not.
+//! The bytes to be written to a socket: framing is copied, large slices of bodies are not.
 //!
-//! A codec appends heads and framing to [`Output::staging`]; large pieces of a body are queued as
-//! they are and leave with the framing around them in one vectored write. It has no limit of its
-//! own: whoever fills it asks [`Output::is_full`] first, which is how back-pressure arises. A
-//! written output may keep its space, so drivers lend it rather than leave one with each
-//! connection.
+//! A codec appends heads and framing to [`Output::staging`]. Large slices of a body are queued as
+//! they are, and are written with the framing around them in one vectored write. It has no limit of
+//! its own: its user asks [`Output::is_full`] before adding more, which gives back-pressure. A
+//! written output may keep its memory, so drivers lend outputs to connections.
 
 use std::io::IoSlice;
 

@@ -1,7 +1,7 @@
-//! Answers that are data, played on a thread that may block.
+//! Sends answers that are data from a thread that may block.
 //!
-//! For the built-in application where a delay is to hold a thread, as a servlet's would; and so that
-//! one application can be compared on an event loop and on threads.
+//! For the built-in application: a delay then holds a thread, as in a servlet, and one application
+//! can be compared on an event loop and on threads.
 
 use std::io::{self, Write};
 

@@ -1,9 +1,8 @@
 //! Threads for work that may block: as many as the work needs, up to a limit, and reused.
 //!
 //! A job goes to an idle thread, else to a new one, else it waits in a queue of bounded length.
-//! Threads beyond those that are to be kept end when they have had nothing to do for a while. What
-//! a job does is its own matter; when it panics, that is logged and its thread goes on. Closing the
-//! pool ends idle threads at once and others after their job.
+//! Threads beyond the number to keep end after some time without a job. A panic in a job is logged
+//! and its thread goes on. Closing the pool ends idle threads at once and others after their job.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! Starting a connector and stopping it again.
+//! Starting and stopping a connector.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Asynchronous applications: any tower service, its futures on the runtime current at start.
 //!
-//! Each request is a task that owns its end of the pipe. It is dropped when the connection lets go
-//! of the exchange, and what it leaves undone when it ends, fails or panics cuts the response. A
-//! response body that has nothing to give is the moment to send what there is.
+//! Each request is a task that owns the application's end of the pipe. The task is dropped when the
+//! connection gives up the exchange. If it ends, fails or panics before the response is complete, the
+//! response is cut. When a response body has no data at the moment, what was written so far is sent.
 
 use std::error::Error;
 use std::fmt;

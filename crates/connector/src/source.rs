@@ -1,4 +1,4 @@
-//! What comes next of a response body: the answer's description turned into pieces.
+//! The next piece of a response body, made from the answer's description.
 
 use std::time::Duration;
 

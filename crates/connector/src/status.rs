@@ -1,7 +1,8 @@
-//! The status view: what the connector is doing, as data, JSON and a page.
+//! The status view: the state of the connector as data, JSON and a page.
 //!
-//! What Tomcat's manager shows under server status, for each listener. The data is read from the
-//! workers' counters at the moment of asking; nothing is kept for it. Who may ask is decided here.
+//! It shows, for each listener, what Tomcat's manager shows under server status. The data is read
+//! from the workers' counters on request; nothing is stored for it. This module also decides who may
+//! ask.
 
 use std::fmt::Write;
 use std::net::IpAddr;

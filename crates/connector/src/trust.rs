@@ -1,9 +1,9 @@
-//! Which peers are believed without having proved anything.
+//! Which peers are trusted without a secret.
 //!
-//! Over AJP the front says who the user is and whether the client's connection is encrypted. A
-//! secret proves that it is a front; without one, only the place a connection comes from can speak
-//! for it, and this is the list of such places (CVE-2026-15554: whoever reaches the port must not
-//! choose a user name). HTTP has no such claims and is not concerned.
+//! Over AJP the front says who the user is and whether the client's connection is encrypted. A secret
+//! proves that the peer is a front. Without one, a peer is trusted only by the address it connects
+//! from, and this is the list of such addresses (CVE-2026-15554: a peer that can reach the port must
+//! not choose a user name). HTTP has no such claims.
 
 use std::net::IpAddr;
 use std::str::FromStr;

@@ -1,8 +1,8 @@
 //! The kernel's BPF: maps, programs, and what programs are attached to.
 //!
-//! One system call does everything, and its argument has addresses of our memory in it: this file
-//! is the only one of the crate with `unsafe`. A program that was attached runs as long as its
-//! [`Attached`] lives, and ends with this process however that ends.
+//! All of it is one system call, whose argument contains addresses of our memory. So this file is the
+//! only one of the crate with `unsafe`. An attached program runs as long as its [`Attached`] lives,
+//! and ends when this process ends, in whatever way.
 
 #![expect(
     unsafe_code,

@@ -1,7 +1,7 @@
-//! What asking costs: the CPU time that goes into measuring, which is none of the servers'.
+//! The cost of measuring: CPU time that is not the servers'.
 //!
-//! Counted is what this process spends. What BPF programs spend is part of the calls and packets
-//! that they count, and so of the CPU time of whoever makes them.
+//! It is the CPU time of this process. BPF programs run inside the calls and packets that they count,
+//! so their time is part of the CPU time of the processes that make them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

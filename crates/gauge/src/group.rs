@@ -1,8 +1,9 @@
 //! A group of processes: a cgroup of its own (version 2, no controller needed).
 //!
-//! What a group's processes start belongs to it, whatever becomes of their parents. So its CPU time
-//! misses nothing, and killing it leaves nothing running. Dropping a [`Group`] kills what is in it
-//! and removes it. A process that is killed itself drops nothing: whoever must be sure has a guard.
+//! Processes that a group's processes start belong to the group, whatever becomes of their parents.
+//! So its CPU time is complete, and killing it leaves nothing running. Dropping a [`Group`] kills its
+//! processes and removes it. If this process is killed, nothing is dropped; a guard process covers
+//! that case.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

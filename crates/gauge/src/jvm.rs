@@ -1,4 +1,4 @@
-//! What a HotSpot JVM says of itself in its performance data: heap, garbage collection, compilation.
+//! The performance data of a HotSpot JVM: heap, garbage collection, compilation.
 //!
 //! The JVM keeps a file mapped, `hsperfdata_USER/PID` in the system's directory of temporary files, and
 //! `jstat` reads the same. Reading it costs the JVM nothing. Eden is brought up to date by a sampler

@@ -1,9 +1,9 @@
-//! What the kernel and a JVM say of a group of processes, and what asking costs.
+//! Figures of the kernel and of a JVM about a group of processes, and the cost of reading them.
 //!
-//! Nothing here draws a conclusion: experiments do. A server is several processes as a rule, so
+//! This crate only measures; experiments draw conclusions. A server usually has several processes, so
 //! figures are sums over all of them. A [`Group`] (cgroup) holds a server's processes, however they
 //! were started; [`process::tree`] lists those below a root where there are no cgroups. A process
-//! that ends between being listed and being asked counts as nothing.
+//! that ends between being listed and being read counts as nothing.
 //!
 //! - [`Group`]: CPU time to the microsecond, time spent waiting for a core, freeze and kill;
 //! - [`cpu`], [`memory`], [`process`], [`system`]: what `/proc` says;

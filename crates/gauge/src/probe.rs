@@ -1,4 +1,4 @@
-//! Which way each figure is taken here, and why not by a better one.
+//! How each figure is measured on this machine, and why not in a better way.
 
 use crate::bytes::Bytes;
 use crate::group::{Group, GroupFault};

@@ -1,6 +1,7 @@
 //! System calls counted by strace, where there is no BPF.
 //!
-//! Each call then stops the process twice, so times of such a run say nothing: it is one of its own.
+//! Each call then stops the process twice, so durations from such a run are invalid: counting needs a
+//! run of its own.
 
 use std::io;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Body framing: which length a message has, and its bytes in both directions.
 //!
-//! What Content-Length and Transfer-Encoding say is judged here (RFC 9112 section 6); they never
-//! leave the codec as fields. Anything ambiguous is a fault, there is no lenient reading.
+//! Content-Length and Transfer-Encoding are interpreted here (RFC 9112 section 6) and never leave the
+//! codec as fields. Anything ambiguous is a fault; there is no lenient reading.
 
 use bytes::{Bytes, BytesMut};
 use catamaran_message::BodyLength;

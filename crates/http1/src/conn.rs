@@ -1,9 +1,9 @@
 //! The state of one connection, the same for both roles.
 //!
-//! It owns where both directions stand and whether the connection may go on; what a head means
-//! is the business of [`server`](crate::server) and [`client`](crate::client), which drive it.
-//! An exchange is over when both its messages have ended; only then, and only if nothing spoke
-//! against it, does the next one begin.
+//! It holds the state of both directions, and whether the connection may be used again.
+//! [`server`](crate::server) and [`client`](crate::client) interpret heads and drive it. An exchange
+//! is over when both its messages have ended. Only then does the next one begin, and only if both
+//! sides allow it.
 
 use bytes::{Bytes, BytesMut};
 

@@ -1,4 +1,4 @@
-//! What can go wrong: faults of the peer's bytes, and misuse by the sender of a message.
+//! Errors: faults in the peer's bytes, and misuse by the sender of a message.
 //!
 //! A [`Fault`] is final: framing can no longer be trusted, so the connection that showed it is
 //! never used for another message. Each has a stable token for logs and counters.

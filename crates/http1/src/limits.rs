@@ -1,8 +1,7 @@
-//! How much of a message a peer may make us hold or read.
+//! The limits on what a peer may make the codec hold or read.
 //!
-//! Every count and size the codec meets is bounded here; passing one is a [`Fault`] of its own, so
-//! that the log names the limit. How long a peer may take is the caller's matter: there is no
-//! clock in this crate.
+//! Every count and size is limited. Exceeding one is a [`Fault`] of its own, so the log names the
+//! limit. The caller limits durations: there is no clock in this crate.
 //!
 //! [`Fault`]: crate::Fault
 

@@ -1,10 +1,10 @@
-//! The client role for whoever wants to know how a response went, not what it said.
+//! The client role for load generators: it reads the outcome of a response and keeps no content.
 //!
-//! A [`Skimmer`] reads responses as strictly as [`Client`](crate::Client) does, by the same code,
-//! but from a borrowed slice, and it keeps nothing: of a head the [`Outline`], of a body its
-//! length. A load generator gets the same head a million times; so the last one is remembered with
-//! its outline ([`KnownHead`]), and a head that is byte for byte the same is not parsed again. For
-//! what a head means depends on its bytes alone.
+//! A [`Skimmer`] reads responses as strictly as [`Client`](crate::Client) does, by the same code, but
+//! from a borrowed slice, and it keeps only the [`Outline`] of a head and the length of a body. A
+//! load generator receives the same head a million times, so the last head is remembered with its
+//! outline ([`KnownHead`]), and a head that is the same byte for byte is not parsed again. This is
+//! correct because the meaning of a head depends on its bytes alone.
 
 use bytes::BytesMut;
 use catamaran_message::ResponseHead;

@@ -1,5 +1,5 @@
-//! What the threads of a run have in common: everything here is written seldom and read often, but
-//! for each thread's own line of counters.
+//! The state that the threads of a run share. All of it is written rarely and read often, except each
+//! thread's own line of counters.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,8 +1,8 @@
-//! What is spoken on a connection, as the worker sees it: request bytes go out as they are, and the
-//! bytes that come back become [`Step`]s.
+//! The protocol on a connection, for the worker: request bytes are sent as they are, and the bytes
+//! that come back become [`Step`]s.
 //!
-//! Two protocols, a closed set chosen by the plan; neither keeps what it reads. Sockets are
-//! [`stream`](crate::stream)'s business.
+//! The plan chooses one of two protocols. Neither keeps what it reads. [`stream`](crate::stream) has
+//! the sockets.
 
 use bytes::BytesMut;
 use catamaran_ajp as ajp;

@@ -1,7 +1,7 @@
 //! The run's clock: nanoseconds since its beginning.
 //!
-//! All times inside the engine are plain `u64`s of this clock, so that whatever decides by time
-//! can be tested with numbers.
+//! All times inside the engine are plain `u64`s of this clock, so code that decides by time can be
+//! tested with numbers.
 
 use std::time::{Duration, Instant};
 

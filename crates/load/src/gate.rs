@@ -1,9 +1,9 @@
 //! A gate: conditions on a run's figures, decided on the interval of each estimate.
 //!
-//! A run is a sample. A condition fails if the whole interval of its figure breaks the limit,
-//! passes if none of it does, and is undecided otherwise. Answers that are not 2xx, requests
-//! without an answer and invalid runs fail the gate by themselves, unless they are waived: a fast
-//! error page would pass any limit of latency.
+//! A run is a sample. A condition fails if the whole interval of its figure is beyond the limit,
+//! passes if none of it is, and is undecided otherwise. Answers that are not 2xx, requests without an
+//! answer and invalid runs fail the gate, unless they are waived: a fast error page would pass any
+//! limit of latency.
 
 mod condition;
 mod figure;

@@ -1,9 +1,10 @@
 //! The engine of `catamaran bench`: drives load over HTTP/1.x and AJP13 and measures what comes
 //! back.
 //!
-//! A [`Plan`](plan::Plan) says what to do, [`start`] does it on threads of its own, and
-//! [`Running::finish`] gives the [`Report`](report::Report). [`render`] makes text of it. There is
-//! no printing here, and no code in common with `upstream`: an instrument must not share its subject's bugs.
+//! A [`Plan`](plan::Plan) describes a run, [`start`] runs it on threads of its own, and
+//! [`Running::finish`] returns the [`Report`](report::Report). [`render`] makes text of it. This
+//! crate prints nothing, and shares no code with `upstream`: an instrument must not have the faults
+//! of what it measures.
 
 mod acknowledged;
 mod board;

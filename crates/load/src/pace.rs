@@ -1,9 +1,9 @@
-//! When requests are to begin.
+//! The times at which requests are due.
 //!
-//! A [`Feed`] hands out [`Ticket`]s, one per request, each with the time at which the request was
-//! *due*. In a closed loop that is when its client is free; in an open one it comes from a
-//! [`Schedule`] that knows nothing of connections and answers, so that a server that stalls cannot
-//! talk the generator out of sending (coordinated omission). Nothing here reads a clock.
+//! A [`Feed`] returns [`Ticket`]s, one per request, each with the time at which the request was
+//! *due*. In a closed loop that is when its client becomes free. In an open loop it comes from a
+//! [`Schedule`] that does not depend on connections and answers, so a server that stalls does not
+//! reduce the load (coordinated omission). Nothing here reads a clock.
 
 mod level;
 mod listed;

@@ -1,8 +1,8 @@
-//! What to do: where to, which requests, at what pace, for how long, and what counts as a failure.
+//! The plan of a run: targets, requests, pace, duration, and what counts as a failure.
 //!
-//! A [`Plan`] is plain data that the command line fills in; nothing here opens a socket or reads a
-//! file, so every file the user names (bodies, certificates) arrives as bytes. [`Plan::check`]
-//! finds what makes no sense before anything is sent. Where ab or wrk has a flag for a field, its
+//! A [`Plan`] is plain data that the command line fills in. Nothing here opens a socket or reads a
+//! file, so the files the user names (bodies, certificates) arrive as bytes. [`Plan::check`] finds
+//! contradictions before anything is sent. Where ab or wrk has a flag for a field, the field's
 //! documentation names it.
 
 mod check;

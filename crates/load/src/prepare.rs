@@ -1,8 +1,9 @@
 //! The plan's requests as the bytes that will be written, made once before the run.
 //!
-//! HTTP is written as it stands in the plan, odd or not: a tool that tests servers must be able to
-//! send what is wrong. AJP13 goes through the codec, whose state after encoding a request is kept
-//! with its bytes: a connection that sends the bytes goes on from a clone of it.
+//! HTTP requests are written exactly as in the plan, even if they are invalid: a tool that tests
+//! servers must be able to send invalid requests. AJP13 requests are encoded by the codec, whose
+//! state afterwards is kept with the bytes: a connection that sends the bytes continues from a clone
+//! of that state.
 
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;

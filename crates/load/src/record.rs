@@ -1,8 +1,8 @@
-//! What a worker writes down while it runs, and how the workers' records become one.
+//! The figures that a worker records while it runs, and how the workers' records are merged.
 //!
-//! A record is of fixed size (but for one entry per second and the samples asked for), belongs to
-//! one thread, and is merged when the run is over: there are no locks, and percentiles are only
-//! ever taken of merged histograms.
+//! A record has a fixed size (except one entry per second, and the samples asked for), belongs to one
+//! thread, and is merged when the run is over. So there are no locks, and percentiles are only taken
+//! of merged histograms.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! A report as text, for people and for programs: pure functions from data to strings.
 //!
-//! Nothing here measures, judges or prints. What is doubtful about a run is decided where its
-//! [`Report`] is made; here it only gets its words. [`ab`] says what `ab` says, in its words and
-//! number formats; [`text`] says it in finer units and goes on to what `ab` hides; [`json`],
-//! [`csv`] and [`hdr`] are for programs, and docs/bench.md is their reference.
+//! Nothing here measures, judges or prints. The doubts about a run are decided where its [`Report`]
+//! is made; here they become text. [`ab`] writes the report of `ab`, in its words and number formats;
+//! [`text`] writes it in finer units and adds what `ab` does not show; [`json`], [`csv`] and [`hdr`]
+//! are for programs, and docs/bench.md is their reference.
 
 pub mod ab;
 pub mod csv;

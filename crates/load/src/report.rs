@@ -1,9 +1,8 @@
-//! What came of a run, as data; rendering it is the command line's.
+//! The results of a run as data; the command line renders them.
 //!
-//! The books balance: [`Counts::started`] is what went well, failed or was unfinished at the end,
-//! each request once. Nothing that was measured is averaged before it is here: latencies are whole
-//! histograms, merged from all threads. What a reader could be fooled by is in
-//! [`Report::warnings`].
+//! The counts add up: [`Counts::started`] is the number of requests that succeeded, failed or were
+//! unfinished at the end, each counted once. Nothing is averaged before it is here: latencies are
+//! whole histograms, merged from all threads. [`Report::warnings`] has what could mislead a reader.
 
 mod failure;
 mod warning;

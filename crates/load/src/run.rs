@@ -1,4 +1,4 @@
-//! A run: what is done before its threads, what is seen of it while it lasts, and its end.
+//! A run: the preparation before its threads start, its progress, and its end.
 
 mod assemble;
 mod descriptors;

@@ -1,4 +1,4 @@
-//! How many requests may still begin: exactly as many as were asked for, whoever sends them.
+//! The number of requests that may still begin: exactly as many as were asked for, over all threads.
 //!
 //! Threads take requests from a common [`Budget`] in small blocks, so that the hot path touches no
 //! shared memory; each reserves one for every connection of its own beforehand, so that all

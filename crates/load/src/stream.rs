@@ -1,8 +1,7 @@
 //! Sockets: TCP, Unix, and TLS on either, as one type.
 //!
 //! All are non-blocking and registered once with the worker's poll, for both directions and
-//! edge-triggered. What an error means for a request is told by [`connect_failure`] and
-//! [`receive_failure`].
+//! edge-triggered. [`connect_failure`] and [`receive_failure`] say what an error means for a request.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{IpAddr, SocketAddr};

@@ -1,5 +1,5 @@
-//! What happened when: the values of each slice of the measured time, so that a run can be drawn
-//! over time and an estimate knows how much its parts differ.
+//! The values of each slice of the measured time, so that a run can be drawn over time and an
+//! estimate knows how much its parts differ.
 //!
 //! Slices are 100 ms long, and ten of them become one when they are too many; memory stays within
 //! some megabytes whatever the run's length. A thread keeps its own, and they are added up at the

@@ -1,8 +1,8 @@
-//! TLS as a client wants it that measures: nothing is verified unless asked for, and nothing is
-//! resumed, so that each connection pays for its handshake, as ab's do.
+//! TLS for a client that measures: certificates are verified only on request, and no session is
+//! resumed, so each connection makes a full handshake, as ab's do.
 //!
-//! A [`TlsStream`] is a non-blocking socket with rustls on it. What it could not write it keeps and
-//! writes when it is told that the socket is writable.
+//! A [`TlsStream`] is a non-blocking socket with rustls on it. It keeps the bytes that it could not
+//! write, and writes them when it is told that the socket is writable.
 
 mod facts;
 mod verify;

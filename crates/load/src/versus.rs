@@ -1,9 +1,9 @@
 //! Two targets compared fairly in one run.
 //!
-//! Runs one after the other differ by what else the machine does. So both targets take turns in
-//! short blocks: a pair of blocks has both, in random order, and the next pair is its mirror.
-//! The ratios within the pairs are compared, whose median has an interval by order statistics. Of
-//! a single run each, a difference is nothing.
+//! Runs one after the other differ because the machine does other work. So both targets are measured
+//! in turn in short blocks: a pair of blocks has both, in random order, and the next pair has the
+//! reverse order. The ratios within the pairs are compared; their median has an interval by order
+//! statistics. A difference between two single runs proves nothing.
 
 use std::time::{Duration, UNIX_EPOCH};
 

@@ -1,9 +1,9 @@
 //! The loop of one thread: client × pace × stop.
 //!
 //! A worker has its share of the connections ([`slot`]), waits for events on them and for the next
-//! intended start, and lets the slots do the rest. It ends by itself when no request will begin and
-//! none is under way, when the grace after the run's duration is over, or when the run is stopped;
-//! what is under way then is reported, never dropped.
+//! intended start, and advances the slots. It ends when no request will begin and none is under way,
+//! when the grace after the run's duration is over, or when the run is stopped. Requests that are
+//! then under way are reported.
 
 mod controller;
 mod lent;

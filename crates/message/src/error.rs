@@ -1,4 +1,4 @@
-//! Why a target or a host is refused.
+//! The reasons for refusing a target or a host.
 
 use thiserror::Error;
 

@@ -1,7 +1,7 @@
-//! In which order the cells of an experiment are measured.
+//! The order in which the cells of an experiment are measured.
 //!
-//! A round has every cell once, in random order, and the next round is its mirror: what drifts
-//! evenly with time, such as a machine that warms up, then weighs on all cells alike.
+//! A round has every cell once, in random order, and the next round has the reverse order. A steady
+//! drift over time, such as that of a machine that warms up, then affects all cells alike.
 
 /// The orders of `rounds` rounds of `cells` cells: each is a permutation of `0..cells`, every
 /// second one the mirror of the one before. The same seed gives the same orders.

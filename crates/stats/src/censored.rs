@@ -1,4 +1,4 @@
-//! Latencies of which some are not known to the end.
+//! Latencies of which some are only known to be at least a value.
 //!
 //! A request that was never sent, hung until the run ended or failed has no latency, but its
 //! latency is not small either: it was at least as long as the request was waited for. Such a value

@@ -1,4 +1,4 @@
-//! What a few paired measurements allow to conclude, without assuming how they are distributed.
+//! Conclusions from a few paired measurements, without assuming their distribution.
 //!
 //! The interval of a median is a pair of order statistics: the k-th smallest and the k-th largest
 //! of n values hold the median between them with a probability that depends on n and k alone

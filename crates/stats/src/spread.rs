@@ -1,5 +1,4 @@
-//! How far apart the values of a series are, such as the throughput of each second of a run:
-//! stability is a result.
+//! The spread of the values of a series, such as the throughput of each second of a run.
 
 /// The extremes and the dispersion of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! Whether a series is steady enough to begin measuring.
+//! Detects when a series is steady enough to begin measuring.
 //!
 //! Fewer than half of all runs on a virtual machine reach a steady peak and stay there (Barrett et
 //! al., OOPSLA 2017), so that a warm-up of a given length is an assumption. Here it is detected,

@@ -1,8 +1,8 @@
 //! The response head as the codec hands it to a web server.
 //!
-//! What the container says about one connection is dropped, for the web server frames its own
-//! response; what could split a response is refused; reason phrases that say no more than the
-//! status, the usual ones and Tomcat's, which repeat it, are replaced by nothing.
+//! Fields about one connection are removed, because the web server frames its own response. A head
+//! that could split a response is refused. A reason phrase that only repeats the status, such as the
+//! usual ones and Tomcat's, is removed.
 
 use bytes::Bytes;
 use catamaran_message::ResponseHead;

@@ -1,9 +1,9 @@
-//! The client role for whoever wants to know how a response went, not what it said.
+//! The client role for load generators: it reads the outcome of a response and keeps no content.
 //!
 //! [`Client::skim`] is [`Client::receive`] on a borrowed slice, with the same state and the same
-//! faults, but it keeps nothing: of a head the [`Outline`], of a body its length. A load generator
-//! gets the same head a million times; so the last SEND_HEADERS is remembered with its outline
-//! ([`KnownHead`]), and one that is byte for byte the same is not decoded again.
+//! faults, but it keeps only the [`Outline`] of a head and the length of a body. A load generator
+//! receives the same head a million times, so the last SEND_HEADERS is remembered with its outline
+//! ([`KnownHead`]), and one that is the same byte for byte is not decoded again.
 
 use bytes::{Bytes, BytesMut};
 use catamaran_message::ResponseHead;

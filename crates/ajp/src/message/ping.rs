@@ -1,4 +1,4 @@
-//! CPING and CPONG: is the container there?
+//! CPING and CPONG, by which a web server asks whether the container answers.
 //!
 //! Legal between exchanges only. A pong proves that the container reads its socket, nothing about
 //! a request in flight. Both are constant packets; a CPING may carry bytes behind its code, which

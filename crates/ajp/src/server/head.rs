@@ -1,9 +1,9 @@
 //! The request head as the codec hands it to a container.
 //!
-//! Decoding says what stands in the packet; this module says what it means and what is refused:
-//! ambiguous lengths, contradicting methods, control characters, paths that are none, and the
-//! attributes by which a peer could read any file of an application (CVE-2020-1938). Whom to trust
-//! for the attributes, and what a path may contain, is the connector's matter.
+//! `message` decodes the packet. This module interprets it and refuses ambiguous lengths,
+//! contradicting methods, control characters, invalid paths, and the attributes by which a peer could
+//! read any file of an application (CVE-2020-1938). The connector decides whose attributes to trust
+//! and what a path may contain.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! `bench`: the load generator, which takes ab's command lines and, called as `ab`, is one.
 //!
-//! The line is read by rules of its own, not clap's, because ab's must hold to the letter:
-//! `getopt` splits it by the table in `flag`, `typed` is what was said, `plan` what it means.
-//! `load` does the work; `progress` and `output` say what comes of it.
+//! The command line is parsed by own rules and not by clap, because ab's must hold exactly: `getopt`
+//! splits it by the table in `flag`, `typed` holds what was typed, and `plan` turns that into a plan.
+//! `load` runs the plan; `progress` and `output` print what came of it.
 
 mod flag;
 mod getopt;

@@ -1,4 +1,4 @@
-//! `[admin]`: where the front tells of itself.
+//! `[admin]`: the listener for health and metrics.
 
 use std::net::SocketAddr;
 

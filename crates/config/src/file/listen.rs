@@ -1,4 +1,4 @@
-//! `[[listen]]`: where clients are accepted, and the limits they live under.
+//! `[[listen]]`: where clients are accepted, and their limits.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `[server]`: what holds for all listeners.
+//! `[server]`: settings of all listeners.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! One line of a file, shown with a part of it marked.
 //!
-//! What is shown is safe for a terminal (control characters are replaced), short (a window around
-//! the mark) and keeps the value of a `secret` to itself, whatever the fault on that line is.
+//! The text is safe for a terminal (control characters are replaced) and short (a window around the
+//! mark). The value of a `secret` is never shown, whatever the fault on that line is.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,7 +1,7 @@
-//! What a route compares: hosts, paths and suffixes.
+//! The patterns of a route: hosts, paths and suffixes.
 //!
-//! The front compares them with a normalised request, so a pattern that no normalised request can
-//! equal is a fault here rather than a route that never matches.
+//! The front compares them with a normalised request. A pattern that no normalised request can equal
+//! is a fault here, because such a route would never match.
 
 use super::address::is_label;
 

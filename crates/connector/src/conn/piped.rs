@@ -1,8 +1,7 @@
-//! An exchange whose application runs elsewhere and is met at a pipe.
+//! An exchange whose application runs elsewhere and is connected by a pipe.
 //!
-//! Each look at the pipe does what both directions allow: the body goes in while the application
-//! reads it, the response comes out as the application lets go of it. Neither waits for the other,
-//! so either may be first, early, or absent.
+//! Each step moves what both directions allow: the body goes in while the application reads it, the
+//! response comes out as the application writes it. Neither direction waits for the other.
 
 use http::StatusCode;
 

@@ -1,9 +1,10 @@
-//! From each protocol's head to the one [`Request`] that applications see, and whom to believe.
+//! From each protocol's head to the one [`Request`] that applications get, and which claims in it are
+//! trusted.
 //!
-//! AJP heads are claims of a front: the secret proves it, and a peer that proved nothing is
-//! believed about identity and TLS only if it is listed (CVE-2026-15554). Path, query and
-//! host that came over AJP obey the rules of an HTTP request line and Host field, so that an
-//! application sees the same of a request whichever protocol brought it.
+//! An AJP head contains claims of a front. A front that sent the secret is trusted; any other peer is
+//! trusted about identity and TLS only if it is listed (CVE-2026-15554). Path, query and host that
+//! came over AJP must obey the rules of an HTTP request line and Host field, so an application gets
+//! the same request over either protocol.
 
 use std::net::IpAddr;
 

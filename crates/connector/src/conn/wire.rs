@@ -1,4 +1,4 @@
-//! The two codecs behind one vocabulary.
+//! The two codecs behind one interface.
 //!
 //! Only what a response needs is common; the differences that remain (who asks for body bytes, what
 //! an unread body means, how a fault is answered) are each decided in one method here.

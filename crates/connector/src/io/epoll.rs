@@ -1,10 +1,9 @@
 //! The readiness driver: a few event loops, edge-triggered, each with its own listeners.
 //!
-//! Sockets are registered when they are first waited for; what was ready and has not been used up is
-//! remembered in the [`task::Task`], so a registration changes only if a peer does not take what it
-//! is sent. An idle
-//! connection holds no buffers: they are lent by the worker for the time of a step. Nothing here
-//! knows a protocol; `Conn` says what to do, the worker does it.
+//! A socket is registered when it is first waited for. The [`task::Task`] remembers readiness that
+//! was not used up, so a registration changes only if a peer does not take what is sent to it. An
+//! idle connection holds no buffers: the worker lends them for a step. The driver knows no protocol:
+//! it obeys `Conn`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

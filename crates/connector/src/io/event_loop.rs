@@ -1,8 +1,8 @@
-//! What the event loops have in common: connections by key, their timers, and the end.
+//! The common part of the event loops: connections by key, their timers, and the end.
 //!
 //! A loop waits in its own way, for readiness (`epoll`) or for completions (`uring`), and advances a
-//! connection in its own way. Which connections have their turn because an application woke them,
-//! because a deadline passed or because the connector stops is decided here, alike for both.
+//! connection in its own way. This module decides which connections are advanced because an
+//! application woke them, because a deadline passed, or because the connector stops.
 
 use std::io;
 use std::sync::Arc;

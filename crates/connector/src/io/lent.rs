@@ -1,8 +1,8 @@
-//! What a worker lends to the connection whose turn it is: the time, the shared state, buffers.
+//! What a worker lends to the connection it advances: the time, the shared state, buffers.
 //!
-//! Buffers that are lent are why an idle connection holds none: it takes the worker's when bytes
-//! come, and gives it back when they are used up. What is left over is only then kept, and in a
-//! buffer of its own.
+//! Because buffers are lent, an idle connection holds none. It takes the worker's buffer when bytes
+//! arrive, and returns it when they are used up. Bytes that are left over are kept in a buffer of the
+//! connection's own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

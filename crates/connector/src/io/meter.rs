@@ -1,7 +1,8 @@
-//! What a connection is about, as its `Conn`'s actions tell, and how long its requests take.
+//! The state of a connection for the gauges, as its `Conn`'s actions show it, and the duration of
+//! requests.
 //!
-//! The only place where drivers feed the gauges of the status view. An exchange that never has to
-//! wait changes them twice, which costs four relaxed adds.
+//! Only here do drivers change the gauges of the status view. An exchange that never waits changes
+//! them twice, which costs four relaxed adds.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,9 +1,9 @@
 //! The connections of a worker, by key.
 //!
-//! They lie side by side in chunks, each one allocation: growing moves none of them, and they share
-//! no page of the allocator with what a request needs for a moment. If they did and happened to fill
-//! their pages, the next request would be given a page of its own, and give it back when it ends; that
-//! took a quarter of its instructions.
+//! They are stored in chunks, each of which is one allocation. Adding a connection moves no other,
+//! and chunks share no page of the allocator with short-lived memory of requests. If they did and
+//! filled their pages, each request would get a page from the allocator and return it, which took a
+//! quarter of its instructions.
 
 use slab::Slab;
 

@@ -1,13 +1,13 @@
 //! The driver of blocking threads: one accepts for each listener, one runs each connection.
 //!
-//! This is the oldest model, Tomcat's BIO: a connection has a thread from a bounded pool for as
-//! long as it is open, and that thread sleeps in the system calls that read and write. Deadlines
-//! are the socket's own (SO_RCVTIMEO, SO_SNDTIMEO). Connections beyond the number of threads are
-//! not accepted; they wait in the kernel's queue, in order.
+//! This is the model of Tomcat's BIO connector: a connection has a thread from a bounded pool for as
+//! long as it is open, and that thread sleeps in the system calls that read and write. Deadlines are
+//! the socket's own (SO_RCVTIMEO, SO_SNDTIMEO). Connections beyond the number of threads are not
+//! accepted; they wait in the kernel's queue, in order.
 //!
-//! A blocked thread looks at no flag, so the stop goes through the sockets: those of idle
-//! connections are shut for reading when the connector is to stop, all that are left when the
-//! deadline has passed. A thread of its own, the supervisor, sees to that deadline.
+//! A blocked thread cannot check a flag, so it is stopped through its socket: sockets of idle
+//! connections are shut for reading when the connector is to stop, the remaining ones when the
+//! deadline has passed. A thread of its own, the supervisor, waits for that deadline.
 
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::net::Shutdown;

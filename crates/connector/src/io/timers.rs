@@ -1,8 +1,8 @@
-//! One timer per connection, in a heap that knows where each one stands.
+//! One timer per connection, in a heap that stores the position of each.
 //!
-//! A timer is only ever moved to an *earlier* time; a later one is left to fire early, and whoever
-//! owns it looks at its real deadline then and sets it again. So a deadline that every request puts
-//! off costs nothing per request, and the heap never holds more than one entry per connection.
+//! A timer is only moved to an *earlier* time. If its deadline moves later, it fires early, and its
+//! owner then sets it again for the real deadline. So a deadline that every request moves later costs
+//! nothing per request, and the heap has at most one entry per connection.
 
 use std::time::Instant;
 

@@ -1,11 +1,10 @@
 //! The completion driver: a few event loops, each with a ring of its own and its own listeners.
 //!
-//! One accept per listener and one receive per connection are under way all the time; they complete
-//! again and again without being asked anew. What is to be sent is queued while completions are
-//! looked at, and submitted by the call that waits for the next ones: a turn of the loop is one
-//! system call, however many connections it serves. Received bytes are copied out of the ring's
-//! buffers at once, so an idle connection holds none. Nothing here knows a protocol; `Conn` says
-//! what to do, the worker does it.
+//! One accept per listener and one receive per connection are always under way; they are multishot
+//! operations, so they complete repeatedly. Output is queued while completions are handled, and
+//! submitted by the call that waits for the next ones: a turn of the loop is one system call, however
+//! many connections it serves. Received bytes are copied out of the ring's buffers at once, so an
+//! idle connection holds none. The driver knows no protocol: it obeys `Conn`.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;

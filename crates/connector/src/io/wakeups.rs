@@ -1,4 +1,4 @@
-//! Connections that applications have something for, on their way to the worker that runs them.
+//! The queue of connections for which an application has news, to the worker that runs them.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

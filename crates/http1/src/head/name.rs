@@ -1,8 +1,8 @@
 //! Field names.
 //!
-//! Reading a name means to lower it, to check it and to look whether it is a known one; nearly
-//! half the cost of a field. So the names that most heads have are recognised as they are usually
-//! spelt, and only the others are read.
+//! Reading a name means to convert it to lower case, to check it and to look it up, which is nearly
+//! half the cost of a field. So names that most heads have are recognised in their usual spelling,
+//! and only the others are read.
 
 use http::header::{self, HeaderName};
 

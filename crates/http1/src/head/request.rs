@@ -1,4 +1,4 @@
-//! Takes a request head apart and judges it as a whole.
+//! Decodes a request head and validates it as a whole.
 
 use catamaran_message::{Authority, BodyLength, RequestHead, decode_target};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};

@@ -1,4 +1,4 @@
-//! Takes a response head apart and judges it as a whole.
+//! Decodes a response head and validates it as a whole.
 
 use catamaran_message::ResponseHead;
 use catamaran_message::field::remove_nominated;

@@ -1,8 +1,8 @@
 //! Finds the end of a head as its bytes arrive, and keeps it within limits.
 //!
-//! A scan remembers how far it has looked, so a head that comes one byte at a time costs no more
-//! than one that comes at once. What it refuses depends on the bytes alone, never on how they
-//! were cut: a limit strikes at the first byte beyond it, complete line or not.
+//! A scan remembers how far it has read, so a head that arrives one byte at a time costs no more than
+//! one that arrives at once. What it refuses depends on the bytes alone, and not on how they were
+//! split: a limit applies at the first byte beyond it, whether the line is complete or not.
 
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;

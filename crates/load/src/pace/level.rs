@@ -1,4 +1,4 @@
-//! How much load there is to be at a time: requests per second, or clients.
+//! The load as a function of time: requests per second, or clients.
 //!
 //! Stages that hold or ramp make the level a piecewise linear function of the time since measuring
 //! began. A schedule asks where the area under it has grown by so many requests, which has a closed

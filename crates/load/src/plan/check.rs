@@ -1,4 +1,4 @@
-//! What makes no sense in a plan, found before anything is sent.
+//! Contradictions in a plan, found before anything is sent.
 
 use catamaran_ajp::PacketSize;
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! Where requests go and what they say.
+//! The targets of requests, and the requests.
 //!
 //! An [`Endpoint`] is what a connection is made to; a [`Request`] is what is sent on it. Requests
 //! are turned into bytes once, before the run.

@@ -1,4 +1,4 @@
-//! What `ab` 2.4 says of a run, in its words, order and number formats.
+//! The report of `ab` 2.4, in its words, order and number formats.
 //!
 //! The text is the one that scripts parse: whole milliseconds, and failed requests as ab counts
 //! them, one event up to three times. Two of its figures cannot be had from histograms and differ

@@ -1,4 +1,4 @@
-//! What a gate decided, for people.
+//! The decision of a gate as text.
 
 use super::page::Page;
 use crate::document::{Condition, Gate};

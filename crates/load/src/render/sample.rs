@@ -1,4 +1,4 @@
-//! A made-up report for the tests of the renderers: three requests of a page of 347 bytes.
+//! An invented report for the tests of the renderers: three requests of a page of 347 bytes.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};

@@ -1,8 +1,9 @@
-//! The report for people: a verdict in five lines, what `ab` says, corrected, and then what it hides.
+//! The report as text: a verdict in five lines, the report of `ab` with corrections, and then what
+//! `ab` does not show.
 //!
-//! From there to the percentiles the labels are ab's, so that the eye and scripts find what they know; the
-//! figures are in microseconds' digits, and each failed request is counted once. What follows has
-//! no counterpart there. Doubts come last, where they are read.
+//! Down to the percentiles the labels are ab's, so that readers and scripts find what they know; the
+//! figures have digits down to microseconds, and each failed request is counted once. The lines after
+//! that have no counterpart in ab. Warnings come last.
 
 use std::fmt::Display;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The five lines that come before everything else, and that a terminal shows while a run lasts.
 //!
-//! How fast, how slow, what failed, what was answered, and whether that is to be believed. Each
-//! fits 60 columns unless there are many doubts.
+//! They say the rate, the latency, the failures, the statuses, and whether the figures are valid.
+//! Each fits 60 columns unless there are many warnings.
 
 use std::time::Duration;
 

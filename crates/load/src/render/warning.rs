@@ -1,4 +1,4 @@
-//! The words for what would fool a reader.
+//! The texts of warnings.
 
 use catamaran_stats::WarmUp;
 

@@ -1,4 +1,4 @@
-//! Why requests fail: each once, with its cause.
+//! The failures of requests: each request once, with its cause.
 
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! What would fool a reader who is not told.
+//! Facts about a run that mislead a reader who does not know them.
 
 use std::time::Duration;
 

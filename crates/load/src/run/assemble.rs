@@ -1,4 +1,4 @@
-//! The report from what the workers have written down, and the warnings that follow from it.
+//! The report, made from the workers' records, and the warnings that follow from it.
 
 use std::time::{Duration, SystemTime};
 

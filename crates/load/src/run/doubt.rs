@@ -1,5 +1,5 @@
-//! Doubts that are judged from several figures at once: whether requests were sent late, waited for
-//! a connection, or hid a stall from a closed loop.
+//! Warnings that follow from several figures together: requests that were sent late, requests that
+//! waited for a connection, or a stall that a closed loop hides.
 
 use std::time::Duration;
 

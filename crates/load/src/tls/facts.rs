@@ -1,4 +1,4 @@
-//! What a handshake agreed on, in the words of OpenSSL, which ab's readers know.
+//! The results of a handshake, in OpenSSL's names, which readers of ab's report know.
 
 use rustls::{CipherSuite, ClientConnection, NamedGroup, ProtocolVersion};
 

@@ -1,4 +1,4 @@
-//! The verifier that takes any certificate.
+//! The verifier that accepts any certificate.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! What one of the workers does for all: it ends the warm-up when the run is steady, and so decides
-//! when measuring begins. No worker ends before that.
+//! The task of one worker for all: it ends the warm-up when the run is steady, which begins the
+//! measurement. No worker ends before that.
 //!
-//! In an open loop throughput is the schedule's own and says nothing: latency is watched. In a
-//! closed one both are.
+//! In an open loop the schedule determines the throughput, so only latency is watched. In a closed
+//! loop both are.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

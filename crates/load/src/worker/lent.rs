@@ -1,4 +1,4 @@
-//! What a worker lends to the slot whose turn it is, and where all it learns is written down.
+//! What a worker lends to the slot that it advances, and the place of the slot's records.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

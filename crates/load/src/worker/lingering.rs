@@ -1,8 +1,8 @@
-//! Connections that are done with, but whose peer announced that it will close them.
+//! Connections without further requests whose peer announced that it will close them.
 //!
-//! Whoever closes first keeps the port in TIME_WAIT, and a generator that does so runs out of ports.
-//! So such a connection is kept here until its end comes, for a while at most. Its slot does not
-//! wait for that: it dials the next one at once.
+//! The side that closes first keeps the port in TIME_WAIT, and a generator that does so runs out of
+//! ports. So such a connection is kept here until the peer closes it, for a limited time. Its slot
+//! does not wait: it dials the next connection at once.
 
 use std::collections::{HashMap, VecDeque};
 

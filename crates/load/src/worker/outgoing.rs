@@ -1,5 +1,5 @@
-//! What a connection has still to write: requests as they were prepared, and what the protocol asks
-//! for in between.
+//! The bytes that a connection still has to write: prepared requests, and answers that the protocol
+//! demands in between.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};

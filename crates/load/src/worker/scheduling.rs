@@ -1,4 +1,5 @@
-//! What the scheduler gave this thread: time on a CPU, and time without one although it was ready.
+//! The scheduler's figures for this thread: time on a CPU, and time without one although it was
+//! ready.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! One connection's place in a worker: it dials, sends, receives, and begins anew.
+//! A slot for one connection of a worker: it dials, sends, receives, and starts again.
 //!
-//! A slot outlives its connections. It takes tickets when it is free, and every ticket ends here in
-//! exactly one of: an answer, a failure, or being abandoned when the run ends. Registration with the
-//! poll happens once per connection; what the socket did not take is written when it says that it
-//! is writable again. A connection that the peer will close is given to
-//! [`lingering`](super::lingering), and the slot goes on at once.
+//! A slot outlives its connections. It takes a ticket when it is free, and each ticket ends in
+//! exactly one of: an answer, a failure, or being abandoned when the run ends. It registers with the
+//! poll once per connection; bytes that the socket did not take are written when it is writable
+//! again. A connection that the peer will close is given to [`lingering`](super::lingering), and the
+//! slot continues at once.
 //!
 //! ```text
 //!            ticket            connected         answered and not kept, fault, limit

@@ -1,5 +1,5 @@
-//! A relay that looks at nothing it moves, and a server that looks at nothing it is asked: what of
-//! the others' time is the kernel's alone.
+//! A relay and a server that do not read the bytes they move. Their CPU time is the part of the
+//! others' that is the kernel's alone.
 //!
 //! A front that understands HTTP cannot be cheaper than the relay: it, too, makes one read and one
 //! write on either side for each request. Nor can a server be cheaper than one that writes the same

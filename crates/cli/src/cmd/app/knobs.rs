@@ -1,6 +1,7 @@
 //! The options of `app` that Tomcat's `<Connector>` has, too, under the same names.
 //!
-//! What is left out keeps the connector's default; what the values mean is the connector's to say.
+//! An option that is left out keeps the connector's default. The connector defines what the values
+//! mean.
 
 use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Every flag of `bench`: ab's of 2.4 and of trunk, and ours, in one table.
 //!
-//! The table is what the command line is split by, what `--help` prints, and what a test compares
-//! docs/bench.md with. What a flag does is in `typed`.
+//! The command line is split by this table, `--help` prints it, and a test compares docs/bench.md
+//! with it. `typed` implements the flags.
 
 use super::getopt::Mode;
 

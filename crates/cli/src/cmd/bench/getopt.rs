@@ -1,9 +1,9 @@
 //! Splitting a command line into flags and operands, as ab's parser does or as people expect.
 //!
-//! ab's is APR's getopt: letters may be joined (`-kc 100`), a value may follow at once (`-n100`),
-//! flags end at the first operand, and an unknown letter is complained of, but only ends the
-//! parsing. Ours takes flags behind the URL too, and refuses what it does not know. Both take our
-//! long names, which ab has none of.
+//! ab uses APR's getopt: letters may be joined (`-kc 100`), a value may follow without a space
+//! (`-n100`), flags end at the first operand, and an unknown letter is reported but only ends the
+//! parsing. Ours accepts flags behind the URL as well, and refuses unknown ones. Both accept our long
+//! names; ab has none.
 
 use super::flag::{self, Flag, Id, Value};
 use super::habit;

@@ -1,5 +1,5 @@
-//! What users of wrk, hey, oha and h2load type, where ab's letters give it no meaning: a hint at
-//! what is meant here. Everything is refused before anything is sent; ab mode has ab's rules.
+//! Flags of wrk, hey, oha and h2load that ab's letters do not have: they are refused with a hint at
+//! the flag that is meant. All of this is checked before anything is sent; ab mode has ab's rules.
 
 use super::flag::Id;
 use super::number;

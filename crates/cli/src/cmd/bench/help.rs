@@ -1,4 +1,4 @@
-//! What `-h` and `-V` print, in our words and in ab's.
+//! The texts of `-h` and `-V`, ours and ab's.
 
 use std::fmt::Write as _;
 

@@ -1,9 +1,9 @@
 //! Which words of a command line may be targets.
 //!
-//! Flags of other load generators take values that ab's of the same letter do not take (`-q 50` of
-//! hey, `-d 10s` of wrk), so that a value can be left over. Such a word must not become a server
-//! that load is sent to (`50` is the address 0.0.0.50). Everything here is refused before anything
-//! is sent; in ab mode ab's own rules hold instead.
+//! Flags of other load generators take values that ab's flags of the same letter do not take (`-q 50`
+//! of hey, `-d 10s` of wrk), so a value can be left over. Such a word must not become a server that
+//! gets load (`50` is the address 0.0.0.50). All of this is checked before anything is sent; ab mode
+//! has ab's rules.
 
 use super::flag::Id;
 use super::habit;

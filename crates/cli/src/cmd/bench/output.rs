@@ -1,8 +1,8 @@
-//! What a run says when it begins and when it has ended, where, and with which exit code.
+//! The output of a run at its beginning and its end: texts, files and exit code.
 //!
-//! As ab: its banner, its report or its dying words, its files, its codes. Otherwise one report on
-//! standard output, which is the text, JSON or CSV, and files beside it, which are opened before
-//! the run so that none is lost for a mistyped path.
+//! In ab mode these are ab's banner, report, error messages, files and exit codes. Otherwise there is
+//! one report on standard output, as text, JSON or CSV. Files are opened before the run, so that no
+//! run is lost because of a mistyped path.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};

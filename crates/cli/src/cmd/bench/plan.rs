@@ -1,7 +1,7 @@
-//! From what was typed to what is done: the plan, and what the report has to know of it.
+//! From the typed options to the plan of a run, and what the report needs to know of it.
 //!
-//! All defaults are here. As ab they are ab's: one thread, HTTP/1.0, no timeout of a request, an
-//! end at the first error. Otherwise a run goes on whatever happens, and counts it.
+//! All defaults are here. In ab mode they are ab's: one thread, HTTP/1.0, no timeout of a request,
+//! and an end at the first error. Otherwise a run continues after errors and counts them.
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::thread::available_parallelism;

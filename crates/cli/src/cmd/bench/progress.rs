@@ -1,8 +1,8 @@
-//! What is shown while a run lasts: five lines for people, ab's lines, counters every few seconds.
+//! The output while a run lasts: five lines on a terminal, ab's lines, or counters every few seconds.
 //!
-//! Everything goes to standard error. The lines are only there when that is a terminal. ab's lines
-//! come when so many requests are complete, which is looked at a few times a second, so that
-//! several may come at once; after the last one nothing is missing.
+//! Everything goes to standard error, and the five lines only to a terminal. ab's lines appear when
+//! so many requests are complete. That is checked a few times a second, so several lines may appear
+//! together; at the end none is missing.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;

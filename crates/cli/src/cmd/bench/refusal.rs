@@ -1,4 +1,4 @@
-//! Why a command line of `bench` is refused, in our words and in ab's.
+//! Why a command line of `bench` is refused, as our messages and as ab's.
 //!
 //! Ours are one line and exit code 2. ab has two kinds: those that print its usage and exit with
 //! 22 (EINVAL), and those that are a sentence and an empty line and exit with 1.

@@ -1,4 +1,4 @@
-//! What is connected to and what is asked for, of one URL and what was typed with it.
+//! The address to connect to and the request to send, made of one URL and the options typed with it.
 //!
 //! The order of header fields is ab's: Connection, Cookie, credentials, the body's, those of `-H`,
 //! and then Host, User-Agent and Accept unless `-H` has them.

@@ -1,4 +1,4 @@
-//! What was typed: one field per thing that can be said, read but not yet put together.
+//! The typed options: one field for each, parsed but not yet combined.
 //!
 //! Flags take effect in the order of the line, as in ab, where that matters: `-t` sets `-n`, and a
 //! second method is refused when it comes. Files named for bodies and certificates are read here;

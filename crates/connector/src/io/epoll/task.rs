@@ -1,4 +1,4 @@
-//! One connection on the event loop: its socket, its `Conn`, and what each of them is ready for.
+//! One connection on the event loop: its socket, its `Conn`, and its readiness.
 
 use std::io;
 use std::time::Instant;

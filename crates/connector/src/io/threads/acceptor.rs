@@ -1,7 +1,7 @@
 //! Accepting: a thread for each listener, which hands connections to the pool.
 //!
-//! A place is taken before `accept`, so a connection that could not be served stays in the kernel's
-//! queue. Where the system has no descriptors left the thread pauses; it never spins.
+//! A place in the pool is taken before `accept`, so a connection that cannot be served stays in the
+//! kernel's queue. If the system has no descriptors left, the thread pauses and does not spin.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
 //! One connection on its thread: read, answer, write, in the order in which it happens.
 //!
-//! Whatever waits is a system call that blocks. Bytes leave before the thread goes to sleep for
-//! anything else, so a peer never waits for what has been written already. Buffers belong to the
-//! connection and go with it; next to the thread's stack they do not count.
+//! All waiting is in blocking system calls. Output is written before the thread waits for anything
+//! else, so a peer never waits for bytes that are ready. Buffers belong to the connection; they are
+//! small beside the thread's stack.
 
 use std::io;
 use std::sync::Arc;

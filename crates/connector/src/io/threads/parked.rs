@@ -1,9 +1,9 @@
-//! Exchanges that meet their application at a pipe.
+//! Exchanges that are connected to their application by a pipe.
 //!
-//! A blocking application runs on the connection's own thread ([`Connection::host`]): whenever it
-//! waits for its body or for room to write, the thread moves the connection's bytes instead. An
-//! asynchronous one runs elsewhere and rings the connection's [`Bell`], on which the thread sleeps
-//! together with the socket. Either way nothing blocks on one direction while the other could move.
+//! A blocking application runs on the connection's own thread ([`Connection::host`]): when it waits
+//! for its body or for room to write, the thread moves the connection's bytes meanwhile. An
+//! asynchronous one runs elsewhere and signals the connection's [`Bell`]; the thread waits for the
+//! bell and the socket together. In both cases neither direction blocks the other.
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

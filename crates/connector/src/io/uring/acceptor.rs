@@ -1,4 +1,4 @@
-//! A listening socket on the ring, and what is known of the connections it accepts.
+//! A listening socket on the ring, and the addresses of the connections it accepts.
 
 use std::io;
 use std::net::SocketAddr;

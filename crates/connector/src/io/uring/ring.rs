@@ -1,4 +1,4 @@
-//! A safe wrapper around io_uring: operations that own what the kernel uses for them.
+//! A safe wrapper around io_uring: each operation owns the memory that the kernel uses for it.
 //!
 //! This module and [`buffers`] are the only code of the project that is `unsafe`. The danger of a
 //! completion interface is memory that the kernel still writes or reads after its owner has freed
@@ -8,8 +8,8 @@
 //! Whoever started an operation keeps only its number, and may vanish at any time. When the ring is
 //! dropped it cancels what is left and waits for it; should that fail, it leaks the memory.
 //!
-//! That the entry owns the descriptor is more than tidiness: a number that is closed while an
-//! operation on it is queued could by then name another connection.
+//! The entry owns the descriptor as well, because the number of a descriptor that is closed while an
+//! operation on it is queued could by then mean another connection.
 
 #![expect(
     unsafe_code,

@@ -1,9 +1,9 @@
 //! One connection on the ring: its socket, its agent, and the operations under way for it.
 //!
-//! Receiving goes on by itself once begun, whether or not anything is asked for: that is how the
-//! peer's leaving is noticed. What arrives unasked waits in `inbox`, whose fullness ends receiving
-//! until it has been read; until then the socket is only watched for the peer's leaving. At most one
-//! send is under way; what is produced meanwhile is the next.
+//! Once begun, receiving goes on whether or not bytes are wanted, so that the peer's close is
+//! noticed. Bytes that are not wanted yet wait in `inbox`. When it is full, receiving stops until it
+//! has been read; meanwhile the socket is polled for the peer's close only. At most one send is under
+//! way; bytes produced meanwhile form the next one.
 
 use std::io;
 use std::net::Shutdown;

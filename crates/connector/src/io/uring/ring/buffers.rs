@@ -1,11 +1,11 @@
-//! Memory that the kernel picks from when bytes arrive: a ring of buffers of one size.
+//! A ring of buffers of one size, from which the kernel takes one when bytes arrive.
 //!
-//! A buffer belongs to the kernel from when it is given until a completion names it, and to us from
-//! then until it is given again. [`Chunk`] is that right for the buffers of one completion: it cannot
-//! be copied, and whoever takes the bytes gives it up. The kernel uses buffers in the order in which
-//! they were given, and they are given in the order of their numbers, always: so the bytes of one
-//! completion may span several buffers (a bundle), which are neighbours. Nothing here is lent for
-//! longer than a copy, so an idle connection holds no buffer.
+//! A buffer belongs to the kernel from when it is given until a completion names it, and to this
+//! process from then until it is given again. [`Chunk`] is that right for the buffers of one
+//! completion: it cannot be copied, and reading the bytes consumes it. The kernel uses buffers in the
+//! order in which they were given, and they are always given in the order of their numbers; so the
+//! bytes of one completion may span several neighbouring buffers (a bundle). Bytes are copied out at
+//! once, so an idle connection holds no buffer.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
