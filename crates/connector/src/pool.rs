@@ -205,7 +205,7 @@ impl Shared {
         });
         while let Some(job) = next {
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
-                tracing::error!(thread = self.name, "what a thread was to do panicked");
+                tracing::error!(thread = self.name, "a job panicked; its thread goes on");
             }
             next = self.next();
         }

@@ -128,7 +128,7 @@ pub(crate) enum ClientError {
     Io(#[source] io::Error),
     #[error("the client closed its connection before it had its response")]
     Left,
-    #[error("the client broke HTTP/1.1")]
+    #[error("the client violated HTTP/1.1")]
     Fault(#[source] Fault),
 }
 

@@ -254,7 +254,7 @@ impl Running {
         for (worker, hand) in self.workers.iter().zip(adopted.hands) {
             if worker.assignments.blocking_send(hand).is_err() {
                 tracing::error!(
-                    "a worker's thread is gone; its share of the clients waits in vain"
+                    "a worker's thread has ended; new clients in its queue are not served"
                 );
             }
         }

@@ -157,10 +157,10 @@ pub enum Error {
     #[error("the backend closed the connection early")]
     Closed,
     /// The backend sent something that is not AJP13, or not now.
-    #[error("the backend broke AJP13")]
+    #[error("the backend violated AJP13")]
     Ajp(#[source] catamaran_ajp::Fault),
     /// The backend sent something that is not HTTP/1.1.
-    #[error("the backend broke HTTP/1.1")]
+    #[error("the backend violated HTTP/1.1")]
     Http(#[source] catamaran_http1::Fault),
 }
 

@@ -351,7 +351,7 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
         &Family {
             name: "catamaran_backend_connections_stale_total",
             kind: Kind::Counter,
-            help: "Pooled connections found closed, with bytes nobody asked for, or silent to CPING.",
+            help: "Pooled connections found closed, with unexpected bytes, or without an answer to CPING.",
             labels: OF_BACKEND,
         },
         |status| status.counts.stale,

@@ -84,7 +84,7 @@ impl Accepting {
             tracing::warn!(
                 worker = self.worker.index(),
                 connections = self.connections.len(),
-                "the drain's time is over; connections are cut"
+                "`drain_timeout` has passed; connections are cut"
             );
         }
     }

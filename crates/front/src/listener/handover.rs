@@ -54,7 +54,7 @@ pub enum NotTaken {
         limit: Duration,
     },
     /// Its answer cannot be read, or the pair failed.
-    #[error("the new process cannot be understood: {0}")]
+    #[error("the answer of the new process cannot be read: {0}")]
     Channel(#[source] io::Error),
 }
 

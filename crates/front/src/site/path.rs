@@ -51,7 +51,7 @@ pub(crate) enum PathFault {
     AboveRoot,
     #[error("the path has an escaped control character")]
     EscapedControl,
-    #[error("the path has a dot segment in disguise")]
+    #[error("the path has a hidden dot segment, such as `..;` or `..%2f`")]
     HiddenDots,
     #[error("the path has a malformed percent escape")]
     Escape,

@@ -29,7 +29,7 @@ pub enum ReloadError {
     #[error("a worker cannot accept from a new listener: {0}")]
     Worker(#[source] io::Error),
     /// The front is about to end.
-    #[error("the front is draining; a new configuration is of no use to it")]
+    #[error("the front is draining and takes no new configuration")]
     Draining,
 }
 

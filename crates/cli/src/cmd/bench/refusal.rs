@@ -30,7 +30,7 @@ pub(super) enum Refusal {
     },
     #[error("-n takes a number of requests above zero, not {0:?}")]
     Requests(String),
-    #[error("{0} comes on top of another method or body: choose one of -i, -p, -u and --data")]
+    #[error("{0} conflicts with another method or body: choose one of -i, -p, -u and --data")]
     MixedMethods(Body),
     #[error("cannot read {path}: {reason}")]
     File { path: String, reason: String },
@@ -79,7 +79,7 @@ pub(super) enum Refusal {
     ProxyScheme,
     #[error("no root certificates were found on this system: name a file with --cacert")]
     NoRoots,
-    #[error("{0} is not to be had: the TLS library has TLS1.2 and TLS1.3 only")]
+    #[error("{0} is not available: the TLS library has TLS1.2 and TLS1.3 only")]
     OldTls(String),
     #[error("the header line {0:?} has no name before a colon")]
     HeaderLine(String),

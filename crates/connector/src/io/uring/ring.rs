@@ -447,7 +447,7 @@ impl Drop for Ring {
         if !self.come_to_rest() {
             tracing::error!(
                 operations = self.operations.len(),
-                "io_uring does not let go of its operations; their memory is left to it"
+                "io_uring did not end its operations in time; their memory is not freed"
             );
             return;
         }

@@ -227,7 +227,7 @@ fn ours_are_refused_with_what_would_be_right() {
         ("-b x U", "-b (--buffer) takes a number of bytes, not \"x\""),
         (
             "-f SSL3 U",
-            "SSL3 is not to be had: the TLS library has TLS1.2 and TLS1.3 only",
+            "SSL3 is not available: the TLS library has TLS1.2 and TLS1.3 only",
         ),
         (
             "-f QUIC U",
@@ -244,7 +244,7 @@ fn ours_are_refused_with_what_would_be_right() {
         ),
         (
             "-i --data x U",
-            "POST comes on top of another method or body: choose one of -i, -p, -u and --data",
+            "POST conflicts with another method or body: choose one of -i, -p, -u and --data",
         ),
     ] {
         assert_eq!(refusal(Mode::Ours, line).to_string(), expected, "{line}");
