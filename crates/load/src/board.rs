@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::clock::{Clock, NEVER};
 use crate::plan::Plan;
 use crate::prepare::{Prepared, PreparedRequest};
+use crate::record::Names;
 use crate::report::{Ending, FailureKind, FirstResponse, TlsFacts};
 use crate::stream::Address;
 use crate::tls::TlsTarget;
@@ -23,6 +24,7 @@ pub(crate) struct Board {
     pub(crate) targets: Vec<Prepared>,
     /// Per request of the plan: its target, and its place there.
     places: Vec<(usize, usize)>,
+    pub(crate) names: Names,
     pub(crate) addresses: Vec<Address>,
     pub(crate) tls_targets: Vec<Option<TlsTarget>>,
     /// When measuring begins; [`NEVER`] while nobody knows.
@@ -78,12 +80,15 @@ impl Board {
         let places = |(index, target): (usize, &Prepared)| {
             (0..target.requests.len()).map(move |place| (index, place))
         };
+        let requests = plan.targets.iter().flat_map(|target| &target.requests);
+        let names = Names::new(requests.map(|request| request.name.as_deref()));
         let places: Vec<_> = targets.iter().enumerate().flat_map(places).collect();
         let lengths = std::iter::repeat_with(|| AtomicU64::new(UNKNOWN));
         Self {
             plan,
             clock: Clock::start(),
             targets,
+            names,
             addresses,
             tls_targets,
             measure_from: AtomicU64::new(NEVER),
@@ -109,6 +114,11 @@ impl Board {
         &self.targets[target].requests[place]
     }
 
+    /// The target of the request of this number.
+    pub(crate) fn target_of(&self, number: usize) -> usize {
+        self.places[number].0
+    }
+
     pub(crate) fn measure_from(&self) -> u64 {
         self.measure_from.load(Relaxed)
     }
@@ -127,6 +137,12 @@ impl Board {
                 .map_or_else(|first| first == len, |_| true),
             first => first == len,
         }
+    }
+
+    /// Whether each time another request is sent, so that answers may differ, too.
+    pub(crate) fn varies(&self, place: u32) -> bool {
+        let dynamic = self.request(place).dynamic.as_ref();
+        dynamic.is_some_and(|dynamic| dynamic.varies())
     }
 
     /// Whether what came of a body that was cut is as long as the first one by chance.

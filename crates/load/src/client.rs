@@ -125,6 +125,23 @@ impl Client {
 }
 
 impl Known {
+    /// Passes each Set-Cookie field of the last head on.
+    pub(crate) fn each_set_cookie(&self, is_ajp: bool, mut take: impl FnMut(&[u8])) {
+        if is_ajp {
+            let fields = self.ajp.head().into_iter();
+            let fields = fields.flat_map(|head| head.headers.get_all("set-cookie"));
+            return fields.for_each(|value| take(value.as_bytes()));
+        }
+        let lines = self.http.bytes().split(|byte| *byte == b'\n').skip(1);
+        for line in lines {
+            if let Some((name, value)) = line.split_at_checked("set-cookie:".len())
+                && name.eq_ignore_ascii_case(b"set-cookie:")
+            {
+                take(value.trim_ascii());
+            }
+        }
+    }
+
     /// The last head, as HTTP would write it, and its Server field.
     pub(crate) fn head(&self, is_ajp: bool) -> (Vec<u8>, Option<String>) {
         let bytes = match (is_ajp, self.ajp.head()) {

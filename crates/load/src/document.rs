@@ -77,6 +77,40 @@ pub struct Document {
     /// What the conditions of `--fail-if` came to; `None`: there were none.
     #[serde(default)]
     pub gate: Option<Gate>,
+    /// What came of the requests of each name; empty: they have none.
+    #[serde(default)]
+    pub by_name: Vec<NamedFacts>,
+    /// What `--replay` took of its log; `None`: none was replayed.
+    #[serde(default)]
+    pub replay: Option<ReplayFacts>,
+}
+
+/// What a log had.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReplayFacts {
+    /// Requests that are replayed.
+    pub requests: u64,
+    /// Lines with methods that are not.
+    pub other_methods: u64,
+    /// Lines that are no requests.
+    pub not_requests: u64,
+}
+
+/// What came of the requests of one name. Requests that were never sent are in none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NamedFacts {
+    /// Their name.
+    pub name: String,
+    /// Answered in full.
+    pub completed: u64,
+    /// Of these: with a status outside 200 to 299.
+    pub non_2xx: u64,
+    /// Failed.
+    pub failed: u64,
+    /// In flight when the run ended.
+    pub unfinished: u64,
+    /// From when they were due, which in a closed loop is when they began.
+    pub latency: CorrectedTimes,
 }
 
 /// The error that ended a run.

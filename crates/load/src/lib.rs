@@ -22,6 +22,7 @@ pub mod report;
 mod run;
 mod stop;
 mod stream;
+mod template;
 pub mod timeline;
 mod tls;
 pub mod versus;

@@ -6,6 +6,7 @@
 //! documentation names it.
 
 mod check;
+mod data;
 mod target;
 
 use std::net::IpAddr;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use check::PlanFault;
+pub use data::{Numbers, Row, Table};
 pub use target::{
     Ajp, ClientCertificate, Endpoint, Header, HttpVersion, Protocol, Request, Target, Tls,
     TlsVersion, Transport, Verify,
@@ -53,6 +55,12 @@ pub struct Plan {
     /// What random numbers (Poisson gaps, phases) start from: the same seed gives the same
     /// schedule.
     pub seed: u64,
+    /// What `{{csv COLUMN}}` takes its values from; `None`: there is no table.
+    pub table: Option<Arc<Table>>,
+    /// The numbers of requests, where their placeholders or weights need them.
+    pub numbers: Numbers,
+    /// Whether each client keeps the cookies that it is given and sends them back.
+    pub cookie_jar: bool,
     /// Asked by each thread of itself, when measuring begins and ends.
     pub starved_time: StarvedTime,
 }

@@ -5,8 +5,11 @@
 //! state afterwards is kept with the bytes: a connection that sends the bytes continues from a clone
 //! of that state.
 
+mod dynamic;
+
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
+pub(crate) use dynamic::Dynamic;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use crate::plan::{self, Plan, PlanFault, Protocol};
@@ -16,6 +19,16 @@ use crate::plan::{self, Plan, PlanFault, Protocol};
 pub(crate) struct Prepared {
     pub(crate) is_ajp: bool,
     pub(crate) requests: Vec<PreparedRequest>,
+    /// Where requests have different weights; otherwise they are sent in turn.
+    pub(crate) choice: Option<Choice>,
+    has_dynamic: bool,
+}
+
+/// Which request comes next, drawn by weight.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    /// The sum of the weights up to and with each request.
+    below: Vec<u64>,
 }
 
 /// A request, ready to be written.
@@ -32,7 +45,14 @@ pub(crate) struct PreparedRequest {
     /// It may run twice without harm (RFC 9110, section 9.2.2).
     pub(crate) is_idempotent: bool,
     pub(crate) ajp: Option<PreparedAjp>,
+    /// It is made anew each time; the bytes here are those of the longest.
+    pub(crate) dynamic: Option<Box<Dynamic>>,
+    /// The path asked for, of a request that was made for a client that keeps cookies.
+    pub(crate) path: String,
 }
+
+/// Apart from the random numbers of schedules and placeholders.
+const STREAM: u64 = 0x6368_6F69_6365_0001;
 
 /// What AJP13 needs beyond the bytes.
 #[derive(Debug)]
@@ -43,7 +63,8 @@ pub(crate) struct PreparedAjp {
     pub(crate) rest: Bytes,
 }
 
-/// Encodes the requests of all targets.
+/// Encodes the requests of all targets. A request that is made anew each time is encoded at its
+/// longest, so that what is too long shows now.
 ///
 /// # Errors
 /// [`PlanFault::Request`] for one that AJP13 cannot carry.
@@ -51,12 +72,10 @@ pub(crate) fn prepare(plan: &Plan) -> Result<Vec<Prepared>, PlanFault> {
     let mut number = 0;
     let mut targets = Vec::with_capacity(plan.targets.len());
     for (index, target) in plan.targets.iter().enumerate() {
+        let protocol = &target.endpoint.protocol;
         let mut requests = Vec::with_capacity(target.requests.len());
         for (place, request) in target.requests.iter().enumerate() {
-            let prepared = match &target.endpoint.protocol {
-                Protocol::Http => Ok(http(request, number)),
-                Protocol::Ajp(options) => ajp(request, options, number),
-            };
+            let prepared = prepare_one(plan, protocol, request, number);
             requests.push(prepared.map_err(|what| PlanFault::Request {
                 target: index,
                 request: place,
@@ -65,11 +84,78 @@ pub(crate) fn prepare(plan: &Plan) -> Result<Vec<Prepared>, PlanFault> {
             number += 1;
         }
         targets.push(Prepared {
-            is_ajp: matches!(target.endpoint.protocol, Protocol::Ajp(_)),
+            is_ajp: matches!(protocol, Protocol::Ajp(_)),
+            choice: Choice::new(&target.requests),
+            has_dynamic: requests.iter().any(|request| request.dynamic.is_some()),
             requests,
         });
     }
     Ok(targets)
+}
+
+fn prepare_one(
+    plan: &Plan,
+    protocol: &Protocol,
+    request: &plan::Request,
+    number: usize,
+) -> Result<PreparedRequest, String> {
+    if !request.has_placeholders && !plan.cookie_jar {
+        return encode(protocol, request, number);
+    }
+    let table = plan.table.as_deref();
+    let dynamic = Dynamic::compile(request, table).map_err(|fault| fault.to_string())?;
+    let mut prepared = encode(protocol, &dynamic.longest(table), number)?;
+    if plan.cookie_jar || dynamic.varies() {
+        prepared.dynamic = Some(Box::new(dynamic));
+    }
+    Ok(prepared)
+}
+
+/// Encodes a request as it stands.
+///
+/// # Errors
+/// Why AJP13 cannot carry it.
+pub(crate) fn encode(
+    protocol: &Protocol,
+    request: &plan::Request,
+    number: usize,
+) -> Result<PreparedRequest, String> {
+    match protocol {
+        Protocol::Http => Ok(http(request, number)),
+        Protocol::Ajp(options) => ajp(request, options, number),
+    }
+}
+
+impl Prepared {
+    /// Whether its requests need numbers.
+    pub(crate) fn needs_number(&self) -> bool {
+        self.has_dynamic || self.choice.is_some()
+    }
+}
+
+impl Choice {
+    /// `None`: all have the same weight.
+    fn new(requests: &[plan::Request]) -> Option<Self> {
+        let mut weights = requests
+            .iter()
+            .map(|request| u64::from(request.weight.get()));
+        let first = weights.next()?;
+        let mut below = vec![first];
+        let mut is_even = true;
+        for weight in weights {
+            is_even &= weight == first;
+            below.push(below[below.len() - 1] + weight);
+        }
+        (!is_even).then_some(Self { below })
+    }
+
+    /// The place of the request that has this number in the run.
+    pub(crate) fn place(&self, seed: u64, number: u64) -> usize {
+        let all = self.below.last().copied().unwrap_or(1);
+        let mut random = crate::pace::random(seed ^ STREAM, number as usize);
+        let drawn = random.u64(..all);
+        self.below.partition_point(|below| *below <= drawn)
+    }
 }
 
 fn http(request: &plan::Request, number: usize) -> PreparedRequest {
@@ -99,6 +185,8 @@ fn http(request: &plan::Request, number: usize) -> PreparedRequest {
         to_head: request.method == "HEAD",
         is_idempotent: is_idempotent(&request.method),
         ajp: None,
+        dynamic: None,
+        path: String::new(),
     }
 }
 
@@ -165,6 +253,8 @@ fn ajp(
         to_head: method == Method::HEAD,
         is_idempotent: is_idempotent(&request.method),
         ajp: Some(PreparedAjp { client, rest }),
+        dynamic: None,
+        path: String::new(),
     })
 }
 
@@ -247,6 +337,26 @@ mod tests {
         assert!(!head.headers.contains_key("connection"));
         let rest = prepared.ajp.unwrap().rest;
         assert_eq!(rest.len(), 10_000 - 8186);
+    }
+
+    #[test]
+    fn requests_are_drawn_by_weight() {
+        let weighted = |weight: u32| Request {
+            weight: weight.try_into().unwrap(),
+            ..Request::get("/", HttpVersion::Http11)
+        };
+        assert!(Choice::new(&[weighted(2), weighted(2)]).is_none());
+        let choice = Choice::new(&[weighted(1), weighted(8), weighted(1)]).unwrap();
+        let mut counts = [0; 3];
+        for number in 1..=10_000 {
+            counts[choice.place(1, number)] += 1;
+        }
+        let [one, eight, last] = counts;
+        assert!(
+            (900..1100).contains(&one) && (900..1100).contains(&last),
+            "{counts:?}"
+        );
+        assert_eq!(one + eight + last, 10_000);
     }
 
     #[test]

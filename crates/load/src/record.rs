@@ -4,10 +4,14 @@
 //! thread, and is merged when the run is over. So there are no locks, and percentiles are only taken
 //! of merged histograms.
 
+mod by_name;
+
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use catamaran_stats::{Censored, Histogram};
 
+pub(crate) use self::by_name::{ByName, Names};
 use crate::report::{
     AbCounts, Bytes, ConnectionCounts, Counts, FailureKind, Failures, InSpan, Sample, Second,
 };
@@ -18,6 +22,8 @@ use crate::timeline::TimelineRecorder;
 pub(crate) struct Flight {
     /// Which of the plan's requests.
     pub(crate) place: u32,
+    /// Where the worker has the bytes, if they were made for this time only: the key and one.
+    pub(crate) filled: Option<NonZeroU32>,
     /// When it should have begun.
     pub(crate) due: u64,
     /// When it was taken on: its connect began, or it was written.
@@ -69,6 +75,8 @@ pub(crate) struct Record {
     pub(crate) total: Histogram,
     /// Only in an open loop.
     pub(crate) open: Option<OpenRecord>,
+    /// Empty, unless requests have names.
+    pub(crate) by_name: ByName,
     pub(crate) without_connect: u64,
     /// How long there was no answer, in a closed loop, where that was a stall. In nanoseconds.
     pub(crate) silent: u64,
@@ -134,6 +142,7 @@ impl Record {
             processing: Histogram::new(),
             total: Histogram::new(),
             open: is_open.then(OpenRecord::default),
+            by_name: ByName::default(),
             without_connect: 0,
             silent: 0,
             last_answer: origin,
@@ -178,6 +187,7 @@ impl Record {
         record(&mut self.first_byte, flight.wait());
         self.without_connect += u64::from(flight.connect == 0);
         self.note_silence(end);
+        self.by_name.answer(flight, end);
         if let Some(open) = &mut self.open {
             let since_due = Duration::from_nanos(end.saturating_sub(flight.due));
             open.corrected.record(since_due);
@@ -215,6 +225,7 @@ impl Record {
     ) {
         self.add_bytes(flight);
         self.count_failure(kind, now);
+        self.by_name.fail(flight, now);
         if let Some(open) = &mut self.open {
             let since_due = Duration::from_nanos(now.saturating_sub(flight.due));
             open.corrected.record_failed(since_due);
@@ -310,6 +321,7 @@ impl Record {
             mine.lateness.merge(&theirs.lateness);
             mine.waits.merge(&theirs.waits);
         }
+        self.by_name.merge(&other.by_name);
         self.without_connect += other.without_connect;
         self.silent += other.silent;
         self.seconds.merge(&other.seconds);

@@ -6,6 +6,7 @@
 //! are for programs, and docs/bench.md is their reference.
 
 pub mod ab;
+mod by_name;
 pub mod csv;
 pub mod gate;
 pub mod hdr;

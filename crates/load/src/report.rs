@@ -66,6 +66,8 @@ pub struct Report {
     pub unfinished: Unfinished,
     /// How long things took.
     pub latency: Latency,
+    /// What came of the requests of each name, in the order of the plan; empty: they have none.
+    pub by_name: Vec<ByName>,
     /// One entry per second since measuring began, the drain included, the last one shorter.
     pub seconds: Vec<Second>,
     /// The same in finer slices with their histograms.
@@ -308,6 +310,24 @@ pub struct Latency {
     pub waits: Option<Histogram>,
     /// Answers that needed no connect of their own: so many zeros would be in ab's Connect row.
     pub per_request_connects: u64,
+}
+
+/// What came of the requests of one name. Requests of an open loop that were never sent have none.
+#[derive(Clone, Debug)]
+pub struct ByName {
+    /// Their name.
+    pub name: String,
+    /// Answered in full.
+    pub completed: u64,
+    /// Of these: with a status outside 200 to 299.
+    pub non_2xx: u64,
+    /// Failed.
+    pub failed: u64,
+    /// In flight when the run ended.
+    pub unfinished: u64,
+    /// From when they were due, which in a closed loop is when they began; those without an answer
+    /// with the time that they were waited for.
+    pub latency: Censored,
 }
 
 /// What happened in one second.

@@ -6,6 +6,8 @@
 //! then under way are reported.
 
 mod controller;
+mod filled;
+mod jar;
 mod lent;
 mod lingering;
 mod outgoing;
@@ -332,6 +334,7 @@ impl Worker {
         let is_open = self.timer.is_some();
         let from = board.measure_from();
         self.lent.record = Record::new(is_open, samples, from, self.span_end);
+        self.lent.record.by_name = board.names.record();
         self.usage_from = (now, Scheduling::now(plan.starved_time));
         self.spun = 0;
         self.next_tick = 0;
@@ -428,6 +431,7 @@ impl Worker {
             let age = Duration::from_nanos(now.saturating_sub(flight.due));
             unfinished.ages.record(age);
             self.lent.record.abandon(age);
+            self.lent.record.by_name.abandon(flight, now);
         }
         // From here on it was the end of the duration that kept them from being sent.
         let sendable_until = now.min(self.until);

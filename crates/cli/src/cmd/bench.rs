@@ -4,6 +4,7 @@
 //! splits it by the table in `flag`, `typed` holds what was typed, and `plan` turns that into a plan.
 //! `load` runs the plan; `progress` and `output` print what came of it.
 
+mod data;
 mod flag;
 mod getopt;
 mod habit;
@@ -18,6 +19,7 @@ mod plan;
 mod progress;
 mod refusal;
 mod replay;
+mod requests;
 mod schedstat;
 mod target;
 mod typed;

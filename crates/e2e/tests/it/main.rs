@@ -13,6 +13,7 @@ mod access_log;
 mod answers;
 mod application;
 mod bench;
+mod bench_data;
 mod bench_gate;
 mod bench_knee;
 mod bench_page;

@@ -3,7 +3,8 @@
 use catamaran_ajp::PacketSize;
 use thiserror::Error;
 
-use super::{Pace, Plan, Protocol, Replay, Request, Stage, Target};
+use super::{Pace, Plan, Protocol, Replay, Request, Stage, Table, Target};
+use crate::prepare::Dynamic;
 
 /// Why a plan cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -169,13 +170,35 @@ impl Plan {
             PacketSize::new(bytes).map_err(|_| PlanFault::PacketSize { bytes })?;
         }
         for (index, request) in target.requests.iter().enumerate() {
-            check_request(request).map_err(|what| PlanFault::Request {
+            let checked = request.check(self.table.as_deref());
+            checked.map_err(|what| PlanFault::Request {
                 target: number,
                 request: index,
-                what: what.to_owned(),
+                what,
             })?;
         }
         Ok(())
+    }
+}
+
+impl Request {
+    /// Whether it has placeholders that are filled in.
+    pub fn varies(&self) -> bool {
+        let compiled = self.has_placeholders.then(|| Dynamic::compile(self, None));
+        // What needs a table, or cannot be compiled, is not as it stands either.
+        compiled.is_some_and(|compiled| compiled.map_or(true, |dynamic| dynamic.varies()))
+    }
+
+    /// Looks for what cannot be sent, once placeholders are filled in from `table`.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn check(&self, table: Option<&Table>) -> Result<(), String> {
+        if !self.has_placeholders {
+            return check_request(self).map_err(str::to_owned);
+        }
+        let dynamic = Dynamic::compile(self, table).map_err(|fault| fault.to_string())?;
+        check_request(&dynamic.longest(table)).map_err(str::to_owned)
     }
 }
 

@@ -3,6 +3,7 @@
 //! An [`Endpoint`] is what a connection is made to; a [`Request`] is what is sent on it. Requests
 //! are turned into bytes once, before the run.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -86,6 +87,15 @@ pub struct Request {
     pub headers: Vec<Header>,
     /// The body (ab `-p`, `-u`); empty: none.
     pub body: Bytes,
+    /// Whether placeholders in the target, the header values and the body are filled in for each
+    /// request, with Content-Length as long as the body then is: `{{n}}`, `{{uuid}}`,
+    /// `{{rand LOW HIGH}}` and `{{csv COLUMN}}`. Otherwise braces are sent as they stand.
+    pub has_placeholders: bool,
+    /// What the report counts it under; `None`: it is in no count of its own.
+    pub name: Option<String>,
+    /// How often it is sent, beside the target's other requests. Where all have the same weight, each
+    /// connection sends them in turn.
+    pub weight: NonZeroU32,
 }
 
 /// A header field.
@@ -175,6 +185,9 @@ impl Request {
             version,
             headers: Vec::new(),
             body: Bytes::new(),
+            has_placeholders: false,
+            name: None,
+            weight: NonZeroU32::MIN,
         }
     }
 

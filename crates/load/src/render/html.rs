@@ -24,6 +24,7 @@ pub fn page(run: &Document) -> String {
     // The last part of a second, and the drain, would look like a drop.
     let whole = (run.elapsed_s as usize).min(run.seconds.len());
     over_time(&mut page, &run.seconds[..whole]);
+    super::by_name::html(&mut page, &run.by_name);
     warnings(&mut page, run);
     page.push_str("</body>\n</html>\n");
     page
@@ -186,6 +187,11 @@ dt { color: light-dark(#666, #9a9a9a); font-size: 12px }
 dd { margin: 0; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }
 li { overflow-wrap: anywhere }
 section { break-inside: avoid }
+.table { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px }
+th { color: light-dark(#666, #9a9a9a); font-weight: normal; font-size: 12px; white-space: nowrap }
+th, td { text-align: right; padding: 3px 0 3px 14px }
+th:first-child, td:first-child { text-align: left; padding-left: 0; overflow-wrap: anywhere }
 .narrow { display: none }
 @media (max-width: 919px) { .wide { display: none } .narrow { display: block } }
 @page { margin: 14mm }

@@ -79,7 +79,9 @@ impl Document {
             seconds: seconds(report),
             curves: curves(report),
             warnings: warnings(report),
+            by_name: super::by_name::facts(report),
             gate: None,
+            replay: None,
         }
     }
 }
@@ -285,7 +287,7 @@ impl Latencies {
 }
 
 impl CorrectedTimes {
-    fn of(times: &Censored) -> Self {
+    pub(super) fn of(times: &Censored) -> Self {
         let mut lower_bounds = Vec::new();
         for (bound, key) in times.percentiles(PERCENTILES).iter().zip(PERCENTILE_KEYS) {
             if !bound.is_exact {

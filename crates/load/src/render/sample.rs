@@ -30,12 +30,6 @@ pub(crate) fn subject() -> Subject {
 }
 
 pub(crate) fn report() -> Report {
-    let first = FirstResponse {
-        status: 200,
-        server: Some("nginx/1.22.1 (Debian)".to_owned()),
-        body_bytes: 347,
-        head: b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\n\r\n".to_vec(),
-    };
     let counts = Counts {
         started: 3,
         ok: 3,
@@ -64,7 +58,7 @@ pub(crate) fn report() -> Report {
         concurrency: 1,
         concurrency_reached: 1,
         addresses: vec!["127.0.0.1:8080".parse().ok()],
-        first: Some(first),
+        first: Some(first_response()),
         tls: None,
         counts,
         ab: AbCounts::default(),
@@ -85,6 +79,7 @@ pub(crate) fn report() -> Report {
             ages: Histogram::new(),
         },
         latency: latency(),
+        by_name: Vec::new(),
         seconds: vec![second(3)],
         timeline: Timeline {
             length: Duration::from_millis(100),
@@ -99,6 +94,15 @@ pub(crate) fn report() -> Report {
         samples: vec![sample(5_200_000), sample(2_400_000), sample(4_403_000)],
         descriptors: Some(1024),
         warnings: Vec::new(),
+    }
+}
+
+fn first_response() -> FirstResponse {
+    FirstResponse {
+        status: 200,
+        server: Some("nginx/1.22.1 (Debian)".to_owned()),
+        body_bytes: 347,
+        head: b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\n\r\n".to_vec(),
     }
 }
 

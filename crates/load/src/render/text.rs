@@ -32,6 +32,7 @@ pub fn text(report: &Report, subject: &Subject) -> String {
         }
         spread(&mut page, report);
     }
+    super::by_name::text(&mut page, report);
     bytes(&mut page, report);
     statuses(&mut page, report);
     failures(&mut page, report);
@@ -208,7 +209,7 @@ fn percentiles(page: &mut Page, report: &Report) {
 }
 
 /// Milliseconds, with `> ` if it may be more.
-fn at_least(bound: Bound) -> String {
+pub(super) fn at_least(bound: Bound) -> String {
     let mark = if bound.is_exact { "" } else { "> " };
     format!("{mark}{:.3}", millis(bound.at_least))
 }

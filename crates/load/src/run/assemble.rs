@@ -11,7 +11,7 @@ use crate::pace::Level;
 use crate::plan::{Pace, Plan, Samples, WarmUp};
 use crate::record::{Record, merge_connections};
 use crate::report::{
-    ConnectionCounts, Counts, Ending, FailureKind, Latency, Report, Sample, Unfinished,
+    ByName, ConnectionCounts, Counts, Ending, FailureKind, Latency, Report, Sample, Unfinished,
     WarmUpReport, Warning,
 };
 use crate::stream::Address;
@@ -86,6 +86,7 @@ pub(super) fn assemble(
             waits,
             per_request_connects: record.without_connect,
         },
+        by_name: by_name(board, record.by_name),
         seconds: record.seconds.into_list(elapsed),
         timeline: whole.timeline,
         generator: outcomes.iter().map(|outcome| outcome.usage).collect(),
@@ -197,6 +198,20 @@ impl Whole {
             self.record.ab.connect += 1;
         }
     }
+}
+
+fn by_name(board: &Board, record: crate::record::ByName) -> Vec<ByName> {
+    let names = board.names.list.iter().zip(record.list);
+    names
+        .map(|(name, named)| ByName {
+            name: name.clone(),
+            completed: named.completed,
+            non_2xx: named.non_2xx,
+            failed: named.failed,
+            unfinished: named.unfinished,
+            latency: named.latency,
+        })
+        .collect()
 }
 
 /// Of what each thread kept, the first ones of the whole run.

@@ -9,12 +9,14 @@ use std::sync::{Arc, PoisonError};
 
 use mio::Registry;
 
+use super::filled::Filled;
 use super::lingering::Lingering;
 use crate::board::{Board, Line};
 use crate::client::Known;
 use crate::clock::NEVER;
 use crate::pace::Feed;
 use crate::plan::{ConnectPatience, LengthCheck};
+use crate::prepare::PreparedRequest;
 use crate::record::{Flight, Record};
 use crate::report::{ConnectionCounts, Ending, FailureKind, FatalError, FirstResponse};
 
@@ -29,6 +31,8 @@ pub(super) struct Lent {
     pub(super) record: Record,
     pub(super) warm_up: Tally,
     pub(super) connections: ConnectionCounts,
+    /// Requests under way that were made for one time only.
+    pub(super) filled: Filled,
     /// The last heads, per request of the plan.
     pub(super) known: Vec<Known>,
     pub(super) scratch: Box<[u8]>,
@@ -89,6 +93,7 @@ impl Lent {
         let known = std::iter::repeat_with(Known::default).take(requests.sum());
         Self {
             known: known.collect(),
+            filled: Filled::default(),
             registry,
             now: board.clock.now(),
             feed,
@@ -113,6 +118,11 @@ impl Lent {
 
     pub(super) fn look_at_the_clock(&mut self) {
         self.now = self.board.clock.now();
+    }
+
+    /// The request of a flight.
+    pub(super) fn request(&self, flight: &Flight) -> &PreparedRequest {
+        self.filled.request(&self.board, flight)
     }
 
     /// Slot `key` is woken at `at`.
@@ -168,7 +178,8 @@ impl Lent {
         let plan = &self.board.plan;
         // Looked at in any case, so that the first length is that of the first answer.
         let differs = !self.board.fits(flight.place, flight.body)
-            && plan.checks.body_length != LengthCheck::Ignored;
+            && plan.checks.body_length != LengthCheck::Ignored
+            && !self.board.varies(flight.place);
         let fits = !differs || plan.checks.body_length == LengthCheck::Counted;
         if flight.counted {
             self.record.counts.other_length += u64::from(differs);
@@ -180,12 +191,14 @@ impl Lent {
         } else {
             self.warm_up.answer(flight, self.now);
         }
+        self.filled.remove(flight);
     }
 
     /// A request failed, just now.
     pub(super) fn fail(&mut self, flight: &Flight, kind: FailureKind, error: Option<&io::Error>) {
         self.in_flight -= 1;
         self.add_busy(flight);
+        self.filled.remove(flight);
         if flight.counted {
             let differs = self.board.plan.checks.body_length == LengthCheck::Failed
                 && self.board.differs(flight.place, flight.body);

@@ -7,7 +7,7 @@ use std::mem;
 
 use bytes::{Buf, BytesMut};
 
-use crate::board::Board;
+use super::lent::Lent;
 use crate::record::Flight;
 use crate::stream::Stream;
 
@@ -45,9 +45,9 @@ impl Outgoing {
     }
 
     /// Bytes written on the connection before the requests under way.
-    pub(super) fn before(&self, flights: &VecDeque<Flight>, board: &Board) -> u64 {
+    pub(super) fn before(&self, flights: &VecDeque<Flight>, lent: &Lent) -> u64 {
         let whole = flights.iter().take(self.whole);
-        let whole = whole.map(|flight| board.request(flight.place).bytes.len());
+        let whole = whole.map(|flight| lent.request(flight).bytes.len());
         let begun = whole.sum::<usize>() + self.written;
         self.total.saturating_sub(begun as u64)
     }
@@ -70,11 +70,11 @@ impl Outgoing {
         &mut self,
         stream: &mut Stream,
         flights: &mut VecDeque<Flight>,
-        board: &Board,
+        lent: &Lent,
     ) -> io::Result<u64> {
         let mut counted = 0;
         while !self.blocked && (self.whole < flights.len() || !self.extra.is_empty()) {
-            let bytes = |flight: &Flight| &board.request(flight.place).bytes[..];
+            let bytes = |flight: &Flight| &lent.request(flight).bytes[..];
             let result = match flights.len() - self.whole {
                 0 => stream.write(&self.extra),
                 1 => stream.write(&bytes(&flights[self.whole])[self.written..]),
@@ -89,7 +89,7 @@ impl Outgoing {
             };
             match result {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => counted += self.note(count, flights, board),
+                Ok(count) => counted += self.note(count, flights, lent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.blocked = true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -99,13 +99,13 @@ impl Outgoing {
     }
 
     /// So many bytes were written.
-    fn note(&mut self, count: usize, flights: &mut VecDeque<Flight>, board: &Board) -> u64 {
-        let now = board.clock.now();
+    fn note(&mut self, count: usize, flights: &mut VecDeque<Flight>, lent: &Lent) -> u64 {
+        let now = lent.board.clock.now();
         self.total += count as u64;
         let (mut left, mut counted) = (count, 0);
         while left > 0 && self.whole < flights.len() {
             let flight = &mut flights[self.whole];
-            let request = board.request(flight.place);
+            let request = lent.request(flight);
             let rest = request.bytes.len() - self.written;
             let step = rest.min(left);
             left -= step;

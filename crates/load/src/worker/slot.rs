@@ -19,6 +19,7 @@ use std::{io, mem};
 use mio::Token;
 use mio::event::Event;
 
+use super::jar::Jar;
 use super::lent::Lent;
 use super::outgoing::Outgoing;
 use crate::client::{Client, Step};
@@ -58,6 +59,8 @@ pub(super) struct Slot {
     free_at: u64,
     /// How long the last pause was.
     pause: u64,
+    /// The client's cookies, if it keeps them.
+    jar: Option<Jar>,
     /// In the worker's queue of free slots.
     is_resting: bool,
 }
@@ -102,6 +105,7 @@ impl Slot {
             first_begun: None,
             free_at: 0,
             pause: 0,
+            jar: lent.board.plan.cookie_jar.then(Jar::default),
             is_resting: false,
         }
     }
@@ -228,16 +232,28 @@ impl Slot {
                 return;
             };
             self.first_begun.get_or_insert(lent.now);
-            let requests = &lent.board.targets[self.target].requests;
-            let place = ticket.request.map_or(self.turn, |request| request as usize);
+            let target = &lent.board.targets[self.target];
+            let plan = &lent.board.plan;
+            let number = match target.needs_number() {
+                true => plan.numbers.next(),
+                false => 0,
+            };
+            let place = match (ticket.request, &target.choice) {
+                (Some(request), _) => request as usize,
+                (None, Some(choice)) => choice.place(plan.seed, number),
+                (None, None) => self.turn,
+            };
+            let request = &target.requests[place];
+            let jar = self.jar.as_mut().map(|jar| (jar, lent.now));
             let flight = Flight {
-                place: requests[place].number as u32,
+                place: request.number as u32,
+                filled: lent.filled.fill(&lent.board, request, number, jar),
                 due: ticket.due,
                 begun: lent.now,
                 counted: ticket.counted,
                 ..Flight::default()
             };
-            self.turn = (self.turn + 1) % requests.len();
+            self.turn = (self.turn + 1) % target.requests.len();
             lent.begin(&flight, self.free_at);
             if matches!(self.state, State::Open(_)) && self.served > 0 {
                 lent.connections.reused += 1;
@@ -252,7 +268,7 @@ impl Slot {
     /// Tells the protocol which request the next answer is to.
     fn expect_answer(&mut self, lent: &Lent) {
         if let (State::Open(_), Some(flight)) = (&self.state, self.flights.front()) {
-            self.client.expect(lent.board.request(flight.place));
+            self.client.expect(lent.request(flight));
         }
     }
 
@@ -318,7 +334,7 @@ impl Slot {
         let State::Open(stream) = &mut self.state else {
             return true;
         };
-        match self.outgoing.write(stream, &mut self.flights, &lent.board) {
+        match self.outgoing.write(stream, &mut self.flights, lent) {
             Ok(counted) => {
                 lent.record.bytes.sent += counted;
                 true
@@ -379,7 +395,7 @@ impl Slot {
             if flight.first_byte == 0 {
                 flight.first_byte = lent.now;
             }
-            let request = lent.board.request(flight.place);
+            let request = lent.filled.request(&lent.board, flight);
             let known = &mut lent.known[flight.place as usize];
             let before = input.len();
             let extra = &mut self.outgoing.extra;
@@ -396,6 +412,12 @@ impl Slot {
                     flight.head += bytes;
                     flight.status = status;
                     flight.has_length = has_length;
+                    if let Some(jar) = &mut self.jar {
+                        let is_ajp = lent.board.targets[self.target].is_ajp;
+                        known.each_set_cookie(is_ajp, |field| {
+                            jar.set(field, &request.path, lent.now);
+                        });
+                    }
                 }
                 Ok(Some(Step::Body(bytes))) => flight.body += bytes,
                 Ok(Some(Step::End)) => {
@@ -471,7 +493,7 @@ impl Slot {
             Resend::Always => true,
             Resend::Unreceived if begun == 0 => true,
             Resend::Unreceived => {
-                let before = self.outgoing.before(&self.flights, board);
+                let before = self.outgoing.before(&self.flights, lent);
                 begun_flights.all(|flight| board.request(flight.place).is_idempotent)
                     && stream.is_unreceived_after(before)
             }

@@ -4,8 +4,8 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use catamaran_load::plan::{
-    Arrivals, Checks, Connections, Endpoint, HttpVersion, LengthCheck, Pace, Plan, Protocol,
-    Request, Samples, Stop, Target, Timeouts, Transport, WarmUp,
+    Arrivals, Checks, Connections, Endpoint, HttpVersion, LengthCheck, Numbers, Pace, Plan,
+    Protocol, Request, Samples, Stop, Target, Timeouts, Transport, WarmUp,
 };
 use catamaran_load::report::Report;
 use catamaran_load::start;
@@ -39,6 +39,9 @@ pub(crate) fn plan(address: &Address) -> Plan {
             stop_without_descriptors: false,
         },
         samples: Samples::None,
+        table: None,
+        numbers: Numbers::default(),
+        cookie_jar: false,
         seed: 1,
         starved_time,
     }

@@ -8,6 +8,7 @@
 mod ajp;
 mod bench;
 mod counts;
+mod data;
 mod ending;
 mod failures;
 mod open;

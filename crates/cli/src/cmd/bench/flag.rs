@@ -69,6 +69,8 @@ pub(super) enum Id {
     Threads,
     Spacing,
     Urls,
+    RequestsFile,
+    DataFile,
     Replay,
     Speed,
     ReplayMethods,
@@ -81,6 +83,7 @@ pub(super) enum Id {
     Data,
     ContentType,
     Cookie,
+    CookieJar,
     Header,
     Auth,
     ProxyAuth,
@@ -179,7 +182,7 @@ use Group::{Checks, Connection, Load, Output, Request, Tls};
 use Value::{Attached, Needed, No};
 
 #[rustfmt::skip]
-pub(super) static FLAGS: [Flag; 67] = [
+pub(super) static FLAGS: [Flag; 70] = [
     flag(Id::Requests, Some('n'), "requests", Needed("N"),
         (Load, "Requests in all, such as 1000 or 100k [default: as many as 10 s take]")),
     flag(Id::Concurrency, Some('c'), "concurrency", Needed("N"),
@@ -214,6 +217,11 @@ pub(super) static FLAGS: [Flag; 67] = [
         (Load, "Time between the first connects of two clients")),
     flag(Id::Urls, None, "urls", Needed("FILE"),
         (Load, "More URLs, one a line, asked for in turn; - is standard input")),
+    flag(Id::RequestsFile, None, "requests-file", Needed("FILE"),
+        (Load, "Requests with their own method, path, headers, body, weight and name, one JSON object \
+                a line; --requests FILE.jsonl does the same")),
+    flag(Id::DataFile, None, "data-file", Needed("FILE"),
+        (Load, "The CSV file from which {{csv COLUMN}} takes its values, row by row")),
     flag(Id::Replay, None, "replay", Needed("LOG"),
         (Load, "Send the GET and HEAD requests of an access log (combined or our JSON) to the URL's \
                 server, at the log's own times")),
@@ -222,7 +230,8 @@ pub(super) static FLAGS: [Flag; 67] = [
     flag(Id::ReplayMethods, None, "replay-methods", Needed("LIST"),
         (Load, "With --replay: the methods that are sent, without bodies [default: GET,HEAD]")),
     flag(Id::Seed, None, "seed", Needed("N"),
-        (Load, "What the schedule's random numbers start from [default: 1]")),
+        (Load, "What random numbers start from, those of the schedule and of {{rand}} and {{uuid}} \
+                [default: 1]")),
     flag(Id::Versus, None, "versus", Needed("URL"),
         (Load, "Compare with this URL: both take turns in short blocks, and the ratios within pairs \
                 of blocks are judged [duration: 12s]")),
@@ -241,6 +250,8 @@ pub(super) static FLAGS: [Flag; 67] = [
         (Request, "Content-type of the body [default: text/plain]")),
     flag(Id::Cookie, Some('C'), "cookie", Needed("NAME=VALUE"),
         (Request, "A cookie; repeatable (as ab, the last one counts)")),
+    flag(Id::CookieJar, None, "cookie-jar", No,
+        (Request, "Each client keeps the cookies that it is given and sends them back")),
     flag(Id::Header, Some('H'), "header", Needed("LINE"),
         (Request, "A header line, such as 'Accept-Encoding: gzip'; repeatable; replaces our own \
                    Host, User-Agent and Accept")),

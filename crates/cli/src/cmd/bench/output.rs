@@ -20,6 +20,7 @@ use jiff::tz::TimeZone;
 use super::getopt::Mode;
 use super::help;
 use super::plan::Prepared;
+use super::replay::Log;
 use super::typed::{Output, Sink, Typed, reason};
 use crate::failure::Failure;
 
@@ -171,6 +172,7 @@ fn text_of(
 fn json_of(prepared: &Prepared, report: &Report, gate: Option<document::Gate>) -> String {
     let document = Document {
         gate,
+        replay: prepared.replayed.as_ref().map(Log::facts),
         ..Document::of(report, &prepared.subject)
     };
     render::json::text(&document)

@@ -8,8 +8,8 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use catamaran_load::plan::{
-    Arrivals, Checks, ConnectPatience, Connections, Endpoint, LengthCheck, Pace, Plan, Replay,
-    Request, Resend, Samples, Stage, Stop, Target, Timeouts, WarmUp,
+    Arrivals, Checks, ConnectPatience, Connections, Endpoint, LengthCheck, Numbers, Pace, Plan,
+    Replay, Request, Resend, Samples, Stage, Stop, Target, Timeouts, WarmUp,
 };
 use catamaran_load::render::Subject;
 
@@ -19,7 +19,7 @@ use super::refusal::Refusal;
 use super::replay::{self, Log};
 use super::typed::{self, Typed};
 use super::url::{self, Url};
-use super::{operand, schedstat, target};
+use super::{operand, requests, schedstat, target};
 
 /// A run, ready to begin.
 #[derive(Debug)]
@@ -43,6 +43,7 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
     let urls = urls(typed)?;
     let requests = requests(typed);
     let mut targets = targets(typed, &urls)?;
+    take_requests(typed, &mut targets)?;
     let (replay, log) = replay(typed, &mut targets)?.unzip();
     let pace = match &replay {
         Some(replay) => replay_pace(typed, replay),
@@ -68,6 +69,9 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
         },
         samples: samples(typed, requests),
         seed: typed.load.seed,
+        table: typed.load.table.clone(),
+        numbers: Numbers::default(),
+        cookie_jar: typed.request.cookie_jar,
         starved_time: schedstat::starved_time,
         pace,
         targets,
@@ -78,6 +82,27 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
         replayed: log,
         plan,
     })
+}
+
+/// The requests of `--requests-file`, in place of the target's.
+fn take_requests(typed: &Typed, targets: &mut [Target]) -> Result<(), Refusal> {
+    let load = &typed.load;
+    let Some(path) = &load.requests_file else {
+        return Ok(());
+    };
+    for (is_there, flag) in [
+        (load.replay.is_some(), "--replay"),
+        (typed.request.body.is_some(), "a method or body"),
+        (typed.request.method.is_some(), "-m"),
+        (typed.urls.len() > 1, "more than one URL"),
+    ] {
+        if is_there {
+            return Err(Refusal::NotWithRequestsFile(flag));
+        }
+    }
+    let target = &mut targets[0];
+    target.requests = requests::read(path, &target.requests[0], load.table.as_deref())?;
+    Ok(())
 }
 
 /// The log of `--replay`, whose requests take the place of the target's.
@@ -99,6 +124,7 @@ fn replay(typed: &Typed, targets: &mut [Target]) -> Result<Option<(Replay, Log)>
         (typed.request.body.is_some(), "a method or body"),
         (typed.request.method.is_some(), "-m"),
         (typed.urls.len() > 1, "more than one URL"),
+        (targets[0].requests[0].varies(), "placeholders"),
     ] {
         if is_there {
             return Err(Refusal::NotWithReplay(flag));

@@ -34,6 +34,14 @@ pub(super) enum Refusal {
     MixedMethods(Body),
     #[error("cannot read {path}: {reason}")]
     File { path: String, reason: String },
+    #[error("{path}, line {line}: {what}")]
+    Line {
+        path: String,
+        line: u64,
+        what: String,
+    },
+    #[error("--requests-file has the requests: it does not go with {0}")]
+    NotWithRequestsFile(&'static str),
     #[error("there is no URL: give one, or a file of them with --urls")]
     NoUrl,
     #[error("there are {0} URLs: give one, and more with --urls FILE")]

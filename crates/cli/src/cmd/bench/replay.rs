@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use catamaran_load::document::ReplayFacts;
 use catamaran_load::plan::{Arrival, Replay, Request};
 use jiff::Timestamp;
 
@@ -61,6 +62,15 @@ impl Log {
         )
     }
 
+    /// The same for programs.
+    pub(super) fn facts(&self) -> ReplayFacts {
+        ReplayFacts {
+            requests: self.entries.len() as u64,
+            other_methods: self.other_methods,
+            not_requests: self.unread,
+        }
+    }
+
     /// Their schedule, so many times as fast as it was, and the requests that it is of: `base` with
     /// each method and target once. `None`: there are none.
     pub(super) fn replay(&self, speed: f64, base: &Request) -> Option<(Replay, Vec<Request>)> {
@@ -99,6 +109,8 @@ fn request(entry: &Entry, base: &Request) -> Request {
     let request = Request {
         method: entry.method.clone(),
         target: entry.target.clone(),
+        // Braces in a log are those of its clients.
+        has_placeholders: false,
         ..base.clone()
     };
     match ["POST", "PUT", "PATCH"].contains(&entry.method.as_str()) {

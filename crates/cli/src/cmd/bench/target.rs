@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 
 use bytes::Bytes;
 use catamaran_load::plan::{
@@ -44,6 +45,10 @@ pub(super) fn request(typed: &Typed, url: &Url) -> Result<Request, Refusal> {
         version,
         headers: headers(typed, url, version)?,
         body: Bytes::copy_from_slice(&asked.content),
+        // To ab braces are braces.
+        has_placeholders: typed.mode == Mode::Ours,
+        name: None,
+        weight: NonZeroU32::MIN,
     })
 }
 
@@ -110,14 +115,14 @@ fn user_agent(mode: Mode) -> &'static str {
     }
 }
 
-fn header(name: &str, value: &str) -> Header {
+pub(super) fn header(name: &str, value: &str) -> Header {
     Header {
         name: name.to_owned(),
         value: value.as_bytes().to_vec(),
     }
 }
 
-fn line_to_header(line: &str) -> Result<Header, Refusal> {
+pub(super) fn line_to_header(line: &str) -> Result<Header, Refusal> {
     let fields = line
         .split_once(':')
         .map(|(name, value)| (name.trim(), value.trim()));

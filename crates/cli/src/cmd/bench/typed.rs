@@ -7,19 +7,20 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::net::{IpAddr, ToSocketAddrs as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use catamaran_load::gate::{Condition, Gate, Waiver};
-use catamaran_load::plan::{Arrivals, Stage, TlsVersion, WarmUp};
+use catamaran_load::plan::{Arrivals, Stage, Table, TlsVersion, WarmUp};
 use catamaran_load::render::ab::HtmlAttributes;
 
 use super::flag::{Flag, Id};
 use super::getopt::{Line, Mode, Part};
 use super::operand::Operand;
 use super::refusal::{Body, CONCURRENCY_MAX, Refusal};
-use super::{number, replay};
+use super::{data, number, replay};
 
 /// A command line, read.
 #[derive(Debug)]
@@ -52,6 +53,8 @@ pub(super) struct Load {
     duration_by: Option<Id>,
     pub(super) rate: Option<f64>,
     pub(super) rate_max: Option<f64>,
+    pub(super) requests_file: Option<String>,
+    pub(super) table: Option<Arc<Table>>,
     pub(super) replay: Option<String>,
     pub(super) speed: Option<f64>,
     pub(super) replay_methods: Option<Vec<String>>,
@@ -74,6 +77,7 @@ pub(super) struct RequestParts {
     pub(super) content: Vec<u8>,
     pub(super) content_type: Option<String>,
     pub(super) cookies: Vec<String>,
+    pub(super) cookie_jar: bool,
     /// Header lines of `-A` and `-P`.
     pub(super) credentials: Vec<(&'static str, String)>,
     pub(super) headers: Vec<String>,
@@ -188,6 +192,8 @@ impl Typed {
                 duration_by: None,
                 rate: None,
                 rate_max: None,
+                requests_file: None,
+                table: None,
                 replay: None,
                 speed: None,
                 replay_methods: None,
@@ -229,6 +235,9 @@ impl Typed {
         let owned = || Some(text.to_owned());
         let (load, request, output) = (&mut self.load, &mut self.request, &mut self.output);
         match flag.id {
+            Id::Requests if mode == Mode::Ours && is_requests_file(text) => {
+                load.requests_file = owned();
+            }
             Id::Requests => {
                 let requests = number_of(mode, text).filter(|&requests| requests > 0);
                 load.requests = Some(requests.ok_or_else(|| Refusal::Requests(text.to_owned()))?);
@@ -282,6 +291,8 @@ impl Typed {
             Id::Threads => load.threads = Some(number("a number of threads")?),
             Id::Spacing => load.spacing = Duration::from_millis(number("milliseconds")?),
             Id::Urls => self.urls.extend(urls_in(text)?),
+            Id::RequestsFile => load.requests_file = owned(),
+            Id::DataFile => load.table = Some(Arc::new(data::read(text)?)),
             Id::Replay => load.replay = owned(),
             Id::Speed => {
                 let speed = replay::speed(text);
@@ -309,6 +320,7 @@ impl Typed {
                 }
                 request.cookies.push(text.to_owned());
             }
+            Id::CookieJar => request.cookie_jar = true,
             Id::Header => request.headers.push(text.to_owned()),
             Id::Auth => request.add_credentials("Authorization", text)?,
             Id::ProxyAuth => request.add_credentials("Proxy-Authorization", text)?,
@@ -475,6 +487,11 @@ fn urls_in(path: &str) -> Result<Vec<String>, Refusal> {
     let lines = text.lines().map(str::trim);
     let urls = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     Ok(urls.map(str::to_owned).collect())
+}
+
+/// Whether the value of `--requests` is a file of requests, not their number.
+fn is_requests_file(text: &str) -> bool {
+    [".jsonl", ".ndjson"].iter().any(|end| text.ends_with(end))
 }
 
 /// As ab: a host, and a port behind a colon.

@@ -118,9 +118,19 @@ impl Scheme {
     }
 }
 
+/// The bytes that are in no placeholder, such as `{{rand 1 6}}`, which may have spaces.
+fn outside_braces(text: &str) -> impl Iterator<Item = u8> {
+    let pieces = text.split("{{").enumerate();
+    let outside = pieces.map(|(number, piece)| match piece.split_once("}}") {
+        Some((_, behind)) if number > 0 => behind,
+        _ => piece,
+    });
+    outside.flat_map(str::bytes)
+}
+
 /// As people write them: the path may be missing, credentials and a fragment may be there.
 pub(super) fn parse(text: &str) -> Result<Url, Refusal> {
-    if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+    if outside_braces(text).any(|byte| byte <= b' ' || byte == 0x7f) {
         return Err(refusal(
             text,
             "spaces and control characters must be escaped",

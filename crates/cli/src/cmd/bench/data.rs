@@ -1,0 +1,134 @@
+//! `--data-file`: a CSV file (RFC 4180) whose cells `{{csv COLUMN}}` puts into requests.
+
+use catamaran_load::plan::{Row, Table};
+use csv::{ByteRecord, ErrorKind, Position, ReaderBuilder};
+
+use super::refusal::Refusal;
+use super::typed;
+
+/// Reads the file.
+///
+/// # Errors
+/// [`Refusal::File`], or [`Refusal::Line`] with the line at fault.
+pub(super) fn read(path: &str) -> Result<Table, Refusal> {
+    table(&typed::file(path)?).map_err(|(line, what)| Refusal::Line {
+        path: path.to_owned(),
+        line,
+        what,
+    })
+}
+
+/// The table of a file, whose first line has the columns' names; or the line at fault and why.
+fn table(text: &[u8]) -> Result<Table, (u64, String)> {
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    let mut reader = ReaderBuilder::new().from_reader(text);
+    let mut lines = Lines::new(text);
+    let names = reader
+        .byte_headers()
+        .map_err(|error| fault(&error, &mut lines))?
+        .clone();
+    let mut columns: Vec<String> = Vec::new();
+    for name in &names {
+        let name = str::from_utf8(name.trim_ascii());
+        let name = name.map_err(|_| (1, "a column's name is not UTF-8".to_owned()))?;
+        if columns.iter().any(|known| known == name) {
+            return Err((1, format!("two columns have the name {name:?}")));
+        }
+        columns.push(name.to_owned());
+    }
+    let mut rows = Vec::new();
+    let mut record = ByteRecord::new();
+    while reader
+        .read_byte_record(&mut record)
+        .map_err(|error| fault(&error, &mut lines))?
+    {
+        rows.push(Row {
+            line: lines.of(record.position()),
+            cells: record.iter().map(<[u8]>::to_vec).collect(),
+        });
+    }
+    match rows.is_empty() {
+        true => Err((
+            1,
+            "there is no row: the first line has the columns' names, each other line their values"
+                .to_owned(),
+        )),
+        false => Ok(Table { columns, rows }),
+    }
+}
+
+/// Counts lines up to a record. The reader's own count is that of where the last record ended, before
+/// its line end and empty lines.
+#[derive(Debug)]
+struct Lines<'a> {
+    text: &'a [u8],
+    at: usize,
+    line: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        Self {
+            text,
+            at: 0,
+            line: 1,
+        }
+    }
+
+    /// The line in which the record at `position` begins. Positions come in order.
+    fn of(&mut self, position: Option<&Position>) -> u64 {
+        let from = position.map_or(0, |position| position.byte() as usize);
+        let from = from.clamp(self.at, self.text.len());
+        let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+        let begin = from + self.text[from..].iter().take_while(is_end).count();
+        let passed = self.text[self.at..begin].iter();
+        self.line += passed.filter(|byte| **byte == b'\n').count() as u64;
+        self.at = begin;
+        self.line
+    }
+}
+
+fn fault(error: &csv::Error, lines: &mut Lines<'_>) -> (u64, String) {
+    let line = lines.of(error.position());
+    let what = match error.kind() {
+        ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => format!("the row has {len} cells, the first line {expected_len}"),
+        _ => error.to_string(),
+    };
+    (line, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_bytes_and_may_be_quoted() {
+        let text = b"\xEF\xBB\xBFid, full name\r\n1,\"a, \"\"b\"\"\nc\"\r\n\r\n2,\xFF\r\n";
+        let table = table(text).unwrap();
+        assert_eq!(table.columns, ["id", "full name"]);
+        assert_eq!(table.rows.len(), 2);
+        assert_eq!(table.rows[0].cells, [&b"1"[..], b"a, \"b\"\nc"]);
+        assert_eq!(table.rows[1].cells, [&b"2"[..], b"\xFF"]);
+        assert_eq!((table.rows[0].line, table.rows[1].line), (2, 5));
+    }
+
+    #[test]
+    fn faults_have_their_lines() {
+        for (text, line, expected) in [
+            (
+                "a,b\r\n1,2\r\n\r\n3\r\n",
+                4,
+                "the row has 1 cells, the first line 2",
+            ),
+            ("a,a\n1,2\n", 1, "two columns have the name \"a\""),
+            ("a,b\n", 1, "there is no row"),
+            ("", 1, "there is no row"),
+        ] {
+            let (at, what) = table(text.as_bytes()).unwrap_err();
+            assert_eq!(at, line, "{text}");
+            assert!(what.starts_with(expected), "{text}: {what}");
+        }
+    }
+}

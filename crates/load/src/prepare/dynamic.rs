@@ -1,0 +1,139 @@
+//! Requests that are made anew each time: those with placeholders, and all of clients that keep
+//! cookies.
+
+use bytes::Bytes;
+
+use crate::plan::{Header, Request, Table};
+use crate::template::{Place, Template, TemplateFault, Values};
+
+/// A request of which parts are known only when it is sent.
+#[derive(Debug)]
+pub(crate) struct Dynamic {
+    /// The parts that stay.
+    base: Request,
+    target: Template,
+    /// In the order of the fields of `base`.
+    values: Vec<Template>,
+    body: Template,
+}
+
+impl Dynamic {
+    /// Compiles a request.
+    ///
+    /// # Errors
+    /// [`TemplateFault`].
+    pub(crate) fn compile(request: &Request, table: Option<&Table>) -> Result<Self, TemplateFault> {
+        let compile = |text: &[u8], place| match request.has_placeholders {
+            true => Template::compile(text, place, table),
+            false => Ok(Template::literal(text)),
+        };
+        let headers = request.headers.iter();
+        let values: Result<Vec<_>, _> = headers
+            .map(|header| compile(&header.value, Place::Header))
+            .collect();
+        Ok(Self {
+            target: compile(request.target.as_bytes(), Place::Target)?,
+            values: values?,
+            body: compile(&request.body, Place::Body)?,
+            base: request.clone(),
+        })
+    }
+
+    /// Whether the request differs from time to time.
+    pub(crate) fn varies(&self) -> bool {
+        let mut parts = self.values.iter().chain([&self.target, &self.body]);
+        parts.any(|part| part.as_plain().is_none())
+    }
+
+    /// The request with these values; its Content-Length is that of the body that was made.
+    pub(crate) fn fill(&self, values: &mut Values<'_>) -> Request {
+        self.make(|template, place, out| template.fill(values, place, out))
+    }
+
+    /// The longest request that it can become.
+    pub(crate) fn longest(&self, table: Option<&Table>) -> Request {
+        self.make(|template, place, out| template.fill_longest(place, table, out))
+    }
+
+    fn make(&self, mut write: impl FnMut(&Template, Place, &mut Vec<u8>)) -> Request {
+        let mut made = |template: &Template, place| match template.as_plain() {
+            Some(text) => text.to_vec(),
+            None => {
+                let mut out = Vec::new();
+                write(template, place, &mut out);
+                out
+            }
+        };
+        let body = match self.body.as_plain() {
+            // As it is, unless a placeholder was escaped.
+            Some(text) if text.len() == self.base.body.len() => self.base.body.clone(),
+            _ => Bytes::from(made(&self.body, Place::Body)),
+        };
+        let headers = self.base.headers.iter().zip(&self.values);
+        let headers = headers.map(|(header, value)| {
+            let is_length = header.name.eq_ignore_ascii_case("content-length");
+            let value = match is_length && body.len() != self.base.body.len() {
+                true => body.len().to_string().into_bytes(),
+                false => made(value, Place::Header),
+            };
+            Header {
+                name: header.name.clone(),
+                value,
+            }
+        });
+        let headers = headers.collect();
+        let target = made(&self.target, Place::Target);
+        Request {
+            method: self.base.method.clone(),
+            target: String::from_utf8_lossy(&target).into_owned(),
+            version: self.base.version,
+            headers,
+            body,
+            has_placeholders: false,
+            name: None,
+            weight: self.base.weight,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::HttpVersion;
+
+    #[test]
+    fn the_length_is_that_of_the_body_that_is_sent() {
+        let request = Request {
+            method: "POST".to_owned(),
+            body: Bytes::from_static(b"id={{n}}"),
+            has_placeholders: true,
+            ..Request::get("/a/{{n}}", HttpVersion::Http11)
+                .header("Content-length", "8")
+                .header("X-Id", "{{n}}{{n}}")
+        };
+        let dynamic = Dynamic::compile(&request, None).unwrap();
+        assert!(dynamic.varies());
+        let filled = dynamic.fill(&mut Values::new(1, 1234, None));
+        assert_eq!(filled.target, "/a/1234");
+        assert_eq!(&filled.body[..], b"id=1234");
+        let values: Vec<&[u8]> = filled.headers.iter().map(|it| &it.value[..]).collect();
+        assert_eq!(values, [&b"7"[..], b"12341234"]);
+    }
+
+    /// A length that was given wrong on purpose stays, where nothing is filled in.
+    #[test]
+    fn what_has_no_placeholder_stays() {
+        let request = Request {
+            body: Bytes::from_static(b"{{x"),
+            has_placeholders: true,
+            ..Request::get("/", HttpVersion::Http11).header("Content-Length", "99")
+        };
+        let dynamic = Dynamic::compile(&request, None).unwrap();
+        assert!(!dynamic.varies());
+        let filled = dynamic.fill(&mut Values::new(1, 1, None));
+        assert_eq!(
+            (&filled.body[..], &filled.headers[0].value[..]),
+            (&b"{{x"[..], &b"99"[..])
+        );
+    }
+}

@@ -1,0 +1,427 @@
+//! Texts with placeholders, compiled before the run: `{{n}}`, `{{uuid}}`, `{{rand 1 6}}` and
+//! `{{csv COLUMN}}`.
+//!
+//! What is put in is a pure function of the seed, the request's number and the table, so that a run
+//! repeats, whichever thread sends which request.
+
+use std::io::Write as _;
+use std::ops::RangeInclusive;
+
+use thiserror::Error;
+
+use crate::plan::{Row, Table};
+
+/// A text, compiled.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    Literal(Vec<u8>),
+    /// The number of the request in the run.
+    Number,
+    /// A random UUID, each time another one.
+    Uuid,
+    /// A whole number, each as likely as the others.
+    Random(RangeInclusive<i64>),
+    /// The cell of this column in the request's row.
+    Column(usize),
+}
+
+/// Which part of a request a text is of: cells of a table have to be fit for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// What no target may have is percent-encoded.
+    Target,
+    /// Control characters are refused when the text is compiled.
+    Header,
+    /// Bytes as they are.
+    Body,
+}
+
+/// Why a text cannot be compiled.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum TemplateFault {
+    /// Such a placeholder does not exist.
+    #[error(
+        "{{{{{0}}}}} is no placeholder: there are {{{{n}}}}, {{{{uuid}}}}, {{{{rand LOW HIGH}}}} \
+         and {{{{csv COLUMN}}}}; for braces as they stand write \\{{{{{0}}}}}"
+    )]
+    Unknown(String),
+    /// The bounds of `rand` are not two whole numbers in order.
+    #[error("{{{{{0}}}}} needs two whole numbers, the lower one first, as in {{{{rand 1 6}}}}")]
+    Range(String),
+    /// There is no table.
+    #[error("{{{{csv {0}}}}} needs a table: give --data-file FILE.csv")]
+    NoTable(String),
+    /// The table has no such column.
+    #[error("{{{{csv {column}}}}}: the table has no such column, but {columns}")]
+    NoColumn {
+        /// The column asked for.
+        column: String,
+        /// Those that are there.
+        columns: String,
+    },
+    /// A cell that is put into a header has a control character.
+    #[error(
+        "{{{{csv {column}}}}}: the cell in line {line} of the table has a line break or another \
+         control character, which a header cannot have"
+    )]
+    Cell {
+        /// The column.
+        column: String,
+        /// The line of the table in which the row begins, from 1.
+        line: u64,
+    },
+}
+
+/// What one request puts in for its placeholders.
+#[derive(Clone, Debug)]
+pub(crate) struct Values<'a> {
+    number: u64,
+    random: fastrand::Rng,
+    row: Option<&'a Row>,
+}
+
+impl<'a> Values<'a> {
+    /// Those of the request of this number, from 1. Rows are taken in turn.
+    pub(crate) fn new(seed: u64, number: u64, table: Option<&'a Table>) -> Self {
+        Self {
+            number,
+            random: crate::pace::random(seed ^ STREAM, number as usize),
+            row: table.and_then(|table| table.row(number)),
+        }
+    }
+}
+
+impl Template {
+    /// Compiles a text.
+    ///
+    /// # Errors
+    /// [`TemplateFault`].
+    pub(crate) fn compile(
+        text: &[u8],
+        place: Place,
+        table: Option<&Table>,
+    ) -> Result<Self, TemplateFault> {
+        let mut parts = Vec::new();
+        let (mut literal, mut rest) = (Vec::new(), text);
+        while let Some(at) = find(rest, b"{{") {
+            let (before, found) = rest.split_at(at);
+            literal.extend_from_slice(before);
+            let Some((words, behind)) = placeholder(found) else {
+                literal.push(b'{');
+                rest = &found[1..];
+                continue;
+            };
+            rest = behind;
+            if literal.last() == Some(&b'\\') {
+                literal.pop();
+                literal.extend_from_slice(&found[..found.len() - behind.len()]);
+                continue;
+            }
+            if !literal.is_empty() {
+                parts.push(Part::Literal(std::mem::take(&mut literal)));
+            }
+            parts.push(part(words, place, table)?);
+        }
+        literal.extend_from_slice(rest);
+        if !literal.is_empty() {
+            parts.push(Part::Literal(literal));
+        }
+        Ok(Self { parts })
+    }
+
+    /// A text without placeholders, whatever braces it has.
+    pub(crate) fn literal(text: &[u8]) -> Self {
+        let parts = match text.is_empty() {
+            true => Vec::new(),
+            false => vec![Part::Literal(text.to_vec())],
+        };
+        Self { parts }
+    }
+
+    /// The text, if it has no placeholders.
+    pub(crate) fn as_plain(&self) -> Option<&[u8]> {
+        match &self.parts[..] {
+            [] => Some(&[]),
+            [Part::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Writes the text with these values.
+    pub(crate) fn fill(&self, values: &mut Values<'_>, place: Place, out: &mut Vec<u8>) {
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => out.extend_from_slice(text),
+                Part::Number => write_number(values.number, out),
+                Part::Uuid => uuid(&mut values.random, out),
+                Part::Random(range) => write_number(values.random.i64(range.clone()), out),
+                Part::Column(column) => {
+                    let cell = values.row.and_then(|row| row.cells.get(*column));
+                    put(cell.map_or(&[], |cell| &cell[..]), place, out);
+                }
+            }
+        }
+    }
+
+    /// Writes the longest text that it can become.
+    pub(crate) fn fill_longest(&self, place: Place, table: Option<&Table>, out: &mut Vec<u8>) {
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => out.extend_from_slice(text),
+                Part::Number => write_number(u64::MAX, out),
+                Part::Uuid => out.extend_from_slice(&[b'0'; 36]),
+                Part::Random(_) => write_number(i64::MIN, out),
+                Part::Column(column) => {
+                    let rows = table.map_or(&[][..], |table| &table.rows);
+                    let cells = rows.iter().filter_map(|row| row.cells.get(*column));
+                    let encoded = cells.map(|cell| {
+                        let mut encoded = Vec::new();
+                        put(cell, place, &mut encoded);
+                        encoded
+                    });
+                    let longest = encoded.max_by_key(Vec::len);
+                    out.extend_from_slice(&longest.unwrap_or_default());
+                }
+            }
+        }
+    }
+}
+
+/// What stands between the braces that `text` begins with, and what is behind them; `None`: they are
+/// braces as they stand, such as those of JSON or of a binary file.
+fn placeholder(text: &[u8]) -> Option<(&str, &[u8])> {
+    let inner = &text[2..];
+    let end = find(&inner[..inner.len().min(WORDS_BYTES_MAX)], b"}}")?;
+    let words = str::from_utf8(&inner[..end]).ok()?.trim_matches(' ');
+    let is_plain = |character: char| !character.is_control() && !matches!(character, '{' | '}');
+    let is_word = words.starts_with(|first: char| first.is_ascii_alphabetic());
+    (is_word && words.chars().all(is_plain)).then_some((words, &inner[end + 2..]))
+}
+
+fn part(words: &str, place: Place, table: Option<&Table>) -> Result<Part, TemplateFault> {
+    match words.split_once(' ').unwrap_or((words, "")) {
+        ("n", "") => Ok(Part::Number),
+        ("uuid", "") => Ok(Part::Uuid),
+        ("rand", bounds) => {
+            let fault = || TemplateFault::Range(words.to_owned());
+            let numbers: Result<Vec<i64>, _> =
+                bounds.split_ascii_whitespace().map(str::parse).collect();
+            match numbers.as_deref() {
+                Ok(&[low, high]) if low <= high => Ok(Part::Random(low..=high)),
+                _ => Err(fault()),
+            }
+        }
+        ("csv", column) if !column.is_empty() => self::column(column.trim(), place, table),
+        _ => Err(TemplateFault::Unknown(words.to_owned())),
+    }
+}
+
+fn column(name: &str, place: Place, table: Option<&Table>) -> Result<Part, TemplateFault> {
+    let table = table.ok_or_else(|| TemplateFault::NoTable(name.to_owned()))?;
+    let mut columns = table.columns.iter();
+    let Some(column) = columns.position(|known| known == name) else {
+        return Err(TemplateFault::NoColumn {
+            column: name.to_owned(),
+            columns: table.columns.join(", "),
+        });
+    };
+    let is_bad = |row: &&Row| row.cells[column].iter().any(|byte| is_control(*byte));
+    match table.rows.iter().find(is_bad) {
+        Some(row) if place == Place::Header => Err(TemplateFault::Cell {
+            column: name.to_owned(),
+            line: row.line,
+        }),
+        _ => Ok(Part::Column(column)),
+    }
+}
+
+/// Whether a field value cannot have it (RFC 9110, section 5.5).
+fn is_control(byte: u8) -> bool {
+    byte != b'\t' && (byte < b' ' || byte == 0x7F)
+}
+
+fn put(cell: &[u8], place: Place, out: &mut Vec<u8>) {
+    if place != Place::Target {
+        return out.extend_from_slice(cell);
+    }
+    for byte in cell {
+        match byte {
+            b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {}
+            b'!'..=b'~' => {
+                out.push(*byte);
+                continue;
+            }
+            _ => {}
+        }
+        write!(out, "%{byte:02X}").expect("a vector takes all");
+    }
+}
+
+fn write_number(number: impl std::fmt::Display, out: &mut Vec<u8>) {
+    write!(out, "{number}").expect("a vector takes all");
+}
+
+/// Version 4 (RFC 9562, section 5.4).
+fn uuid(random: &mut fastrand::Rng, out: &mut Vec<u8>) {
+    let bits = random.u128(..) & !(0xF << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let digits = format!("{bits:032x}");
+    for (place, digit) in digits.bytes().enumerate() {
+        if matches!(place, 8 | 12 | 16 | 20) {
+            out.push(b'-');
+        }
+        out.push(digit);
+    }
+}
+
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    text.windows(what.len()).position(|window| window == what)
+}
+
+/// Longer words between braces are none of ours.
+const WORDS_BYTES_MAX: usize = 128;
+
+/// Apart from the random numbers of schedules.
+const STREAM: u64 = 0x7465_6D70_6C61_7465;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let row = |line, cells: [&[u8]; 2]| Row {
+            line,
+            cells: cells.map(<[u8]>::to_vec).to_vec(),
+        };
+        Table {
+            columns: vec!["id".to_owned(), "full name".to_owned()],
+            rows: vec![row(2, [b"7", b"red shoes"]), row(3, [b"8", b"a\nb"])],
+        }
+    }
+
+    fn filled(text: &str, place: Place, number: u64) -> String {
+        let table = table();
+        let template = Template::compile(text.as_bytes(), place, Some(&table)).unwrap();
+        let (mut out, mut longest) = (Vec::new(), Vec::new());
+        template.fill(&mut Values::new(1, number, Some(&table)), place, &mut out);
+        template.fill_longest(place, Some(&table), &mut longest);
+        assert!(out.len() <= longest.len(), "{text}");
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn placeholders_are_filled() {
+        for (text, place, number, expected) in [
+            ("/item/{{n}}?x={{ n }}", Place::Target, 3, "/item/3?x=3"),
+            (
+                "{{csv id}}/{{csv full name}}",
+                Place::Target,
+                1,
+                "7/red%20shoes",
+            ),
+            ("{{csv full name}}", Place::Body, 2, "a\nb"),
+            ("{{csv id}}", Place::Header, 3, "7"),
+            ("{{rand 5 5}}", Place::Body, 1, "5"),
+            ("", Place::Body, 1, ""),
+        ] {
+            assert_eq!(filled(text, place, number), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn braces_that_are_no_placeholders_stand() {
+        for text in [
+            r#"{"a":{"b":{{}}}}"#,
+            r#"{{"a":1}}"#,
+            "{{",
+            "{{}}",
+            "{{ \u{1}n}}",
+            "{{{",
+        ] {
+            assert_eq!(filled(text, Place::Body, 1), text);
+        }
+        assert_eq!(filled(r"\{{n}} {{{n}}}", Place::Body, 4), "{{n}} {4}");
+        assert_eq!(filled(r"\{{name}}", Place::Body, 4), "{{name}}");
+    }
+
+    #[test]
+    fn random_values_follow_the_seed_and_the_number() {
+        let text = "{{rand 1 1000000}} {{uuid}} {{uuid}}";
+        let one = filled(text, Place::Body, 1);
+        assert_eq!(one, filled(text, Place::Body, 1));
+        assert_ne!(one, filled(text, Place::Body, 2));
+        let words: Vec<&str> = one.split(' ').collect();
+        assert_ne!(words[1], words[2]);
+        let uuid: Vec<&str> = words[1].split('-').collect();
+        assert_eq!(
+            uuid.iter().map(|it| it.len()).collect::<Vec<_>>(),
+            [8, 4, 4, 4, 12]
+        );
+        assert!(
+            uuid[2].starts_with('4') && "89ab".contains(&uuid[3][..1]),
+            "{one}"
+        );
+        for number in 1..1000 {
+            let rolled: i64 = filled("{{rand -1 1}}", Place::Body, number)
+                .parse()
+                .unwrap();
+            assert!((-1..=1).contains(&rolled));
+        }
+    }
+
+    #[test]
+    fn faults_say_what_would_be_right() {
+        let fault = |text: &str, place, table: Option<&Table>| {
+            Template::compile(text.as_bytes(), place, table)
+                .unwrap_err()
+                .to_string()
+        };
+        let table = table();
+        for (text, place, table, expected) in [
+            (
+                "{{name}}",
+                Place::Body,
+                None,
+                r"for braces as they stand write \{{name}}",
+            ),
+            (
+                "{{rand 6 1}}",
+                Place::Body,
+                None,
+                "{{rand 6 1}} needs two whole numbers",
+            ),
+            ("{{rand 1}}", Place::Body, None, "needs two whole numbers"),
+            (
+                "{{csv id}}",
+                Place::Body,
+                None,
+                "needs a table: give --data-file",
+            ),
+            (
+                "{{csv x}}",
+                Place::Body,
+                Some(&table),
+                "no such column, but id, full name",
+            ),
+            (
+                "{{csv full name}}",
+                Place::Header,
+                Some(&table),
+                "the cell in line 3 of the table",
+            ),
+            (
+                "{{csv}}",
+                Place::Body,
+                Some(&table),
+                "{{csv}} is no placeholder",
+            ),
+        ] {
+            let found = fault(text, place, table);
+            assert!(found.contains(expected), "{text}: {found}");
+        }
+    }
+}

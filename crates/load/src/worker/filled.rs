@@ -1,0 +1,73 @@
+//! The requests under way that were made for one time only.
+
+use std::num::NonZeroU32;
+
+use slab::Slab;
+
+use super::jar::Jar;
+use crate::board::Board;
+use crate::prepare::{PreparedRequest, encode};
+use crate::record::Flight;
+use crate::template::Values;
+
+/// A worker's, by the key that their flights have.
+#[derive(Debug, Default)]
+pub(super) struct Filled {
+    requests: Slab<PreparedRequest>,
+}
+
+impl Filled {
+    /// The request of a flight.
+    pub(super) fn request<'a>(&'a self, board: &'a Board, flight: &Flight) -> &'a PreparedRequest {
+        let key = flight.filled.map(|key| key.get() as usize - 1);
+        let filled = key.and_then(|key| self.requests.get(key));
+        filled.unwrap_or_else(|| board.request(flight.place))
+    }
+
+    /// Makes a request of the run's number `number`, if `prepared` is one that is made anew.
+    pub(super) fn fill(
+        &mut self,
+        board: &Board,
+        prepared: &PreparedRequest,
+        number: u64,
+        jar: Option<(&mut Jar, u64)>,
+    ) -> Option<NonZeroU32> {
+        let dynamic = prepared.dynamic.as_deref()?;
+        let plan = &board.plan;
+        let values = Values::new(plan.seed, number, plan.table.as_deref());
+        let mut request = dynamic.fill(&mut values.clone());
+        let mut path = String::new();
+        if let Some((jar, now)) = jar {
+            path = request
+                .target
+                .split('?')
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            jar.add_to(&mut request, &path, now);
+        }
+        let protocol = &plan.targets[board.target_of(prepared.number)]
+            .endpoint
+            .protocol;
+        // Cookies can make it too long for an AJP13 packet; then it goes without them.
+        let mut made = encode(protocol, &request, prepared.number)
+            .or_else(|_| {
+                encode(
+                    protocol,
+                    &dynamic.fill(&mut values.clone()),
+                    prepared.number,
+                )
+            })
+            .ok()?;
+        made.path = path;
+        let key = u32::try_from(self.requests.insert(made)).ok()?;
+        NonZeroU32::new(key + 1)
+    }
+
+    /// The flight has ended.
+    pub(super) fn remove(&mut self, flight: &Flight) {
+        if let Some(key) = flight.filled {
+            self.requests.try_remove(key.get() as usize - 1);
+        }
+    }
+}
