@@ -25,3 +25,14 @@ pub enum Policy {
     /// turns. nginx: `hash ... consistent`; HAProxy: `balance source`, `hash-type consistent`.
     Hash,
 }
+
+impl Policy {
+    /// Whether picks ask for [`crate::Members::in_flight`].
+    #[must_use]
+    pub fn reads_in_flight(self) -> bool {
+        match self {
+            Self::LeastInFlight => true,
+            Self::RoundRobin | Self::Sessions | Self::Traffic | Self::Hash => false,
+        }
+    }
+}

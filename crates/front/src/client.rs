@@ -19,7 +19,7 @@ pub(crate) use catamaran_http1::ResponseError;
 use catamaran_http1::{BodyError, Fault, Limits, Server, ServerEvent};
 use catamaran_message::{BodyLength, RequestHead, Response};
 use catamaran_transport::{FreeList, Output, PeerEnd, Stream, buffers};
-use catamaran_upstream::Lease;
+use catamaran_upstream::LeftBehind;
 use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;
 use tokio::io::AsyncWrite;
@@ -59,7 +59,7 @@ struct Active {
     /// The end of the response is the close of the connection.
     close_delimited: bool,
     /// An exchange with a backend whose client left before the response.
-    abandoned: Option<Lease>,
+    abandoned: Option<LeftBehind>,
 }
 
 thread_local! {
@@ -314,12 +314,12 @@ impl ClientConnection {
     }
 
     /// Keeps an exchange whose client left, until the connection is closed.
-    pub(crate) fn leave_behind(&mut self, lease: Lease) {
-        self.active().abandoned = Some(lease);
+    pub(crate) fn leave_behind(&mut self, exchange: LeftBehind) {
+        self.active().abandoned = Some(exchange);
     }
 
     /// The exchange whose client left.
-    pub(crate) fn take_abandoned(&mut self) -> Option<Lease> {
+    pub(crate) fn take_abandoned(&mut self) -> Option<LeftBehind> {
         self.active.as_mut()?.abandoned.take()
     }
 

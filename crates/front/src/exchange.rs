@@ -406,7 +406,7 @@ impl<'a> Exchange<'a> {
         let failed = Failed::from_relay(&error, &self.progress, &lease);
         self.report(member, failed.failure, &error);
         if failed.failure.is_gone() {
-            down.leave_behind(lease);
+            down.leave_behind(lease.leave_behind());
         } else {
             lease.abort();
         }
@@ -551,11 +551,11 @@ impl<'a> Exchange<'a> {
 
 /// Waits for a connection to a backend. If the client leaves, its place in the queue is freed, or the
 /// dial is cancelled.
-async fn lease_unless_left(
-    leasing: impl Future<Output = Result<Lease, LeaseError>>,
+async fn lease_unless_left<'b>(
+    leasing: impl Future<Output = Result<Lease<'b>, LeaseError>>,
     scene: Scene<'_>,
     down: &mut Downstream<'_>,
-) -> Result<Result<Lease, LeaseError>, ClientError> {
+) -> Result<Result<Lease<'b>, LeaseError>, ClientError> {
     let mut leasing = pin!(leasing);
     poll_fn(|cx| {
         if let Poll::Ready(leased) = leasing.as_mut().poll(cx) {

@@ -47,6 +47,7 @@ pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) members: Vec<Member>,
     pub(crate) retries: u32,
+    policy: Policy,
     /// How much of the weight may be out because of missing answers, in percent.
     unwell_max: u8,
     pub(crate) retry_budget: SharedRetryBudget,
@@ -149,6 +150,7 @@ impl Upstream {
                 .map(|it| Member::new(&config.name, it, workers, reusable))
                 .collect(),
             retries: config.retries,
+            policy: config.policy,
             unwell_max: config.unwell_max,
             retry_budget: SharedRetryBudget::new(workers),
             has_http: config
@@ -167,6 +169,7 @@ impl Upstream {
         let group = Group::new(self.members.iter().map(weighed), self.unwell_max);
         for Member { backend, settings } in &self.members {
             backend.configure(Arc::clone(settings), Arc::clone(&group));
+            backend.keep_load(self.policy.reads_in_flight());
         }
     }
 

@@ -36,7 +36,7 @@ impl<T> Index<usize> for PerWorker<T> {
     }
 }
 
-/// A counter that only its worker's thread adds to, and that all may read.
+/// A number that only its worker's thread changes, and that all may read.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
@@ -50,6 +50,11 @@ impl Count {
     pub fn add(&self, number: u64) {
         let sum = self.read().wrapping_add(number);
         self.0.store(sum, Ordering::Relaxed);
+    }
+
+    /// Takes one away that was added before.
+    pub fn decrement(&self) {
+        self.0.store(self.read().wrapping_sub(1), Ordering::Relaxed);
     }
 
     /// The number so far.

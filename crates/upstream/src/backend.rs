@@ -1,6 +1,7 @@
 //! One backend and its connections: which pooled connection an exchange gets, and when a new one
 //! is opened.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -34,7 +35,10 @@ pub struct Backend {
     generation: AtomicU32,
     cap: Arc<Cap<Box<Connection>>>,
     workers: PerWorker<Local>,
-    in_flight: AtomicUsize,
+    /// Whether a policy reads `load`.
+    has_load: AtomicBool,
+    /// Exchanges in flight over all workers, as far as they began since somebody reads it.
+    load: AtomicUsize,
     abandoned: AtomicUsize,
     abandoned_total: AtomicU64,
     idle_closures: IdleClosures,
@@ -49,6 +53,7 @@ pub struct Backend {
 #[derive(Debug, Default)]
 struct Local {
     pool: Pool<Box<Connection>>,
+    in_flight: Count,
     dialled: Count,
     reused: Count,
     stale: Count,
@@ -112,9 +117,15 @@ pub struct BackendCounts {
     pub probes_failed: u64,
 }
 
-/// Counts an exchange as in flight until dropped.
+/// Counts an exchange as in flight until dropped. An exchange borrows its backend, because counting
+/// references would be one more line that all workers change; one left behind owns it.
 #[derive(Debug)]
-pub(crate) struct InFlight(Arc<Backend>);
+pub(crate) struct InFlight<B: Borrow<Arc<Backend>>> {
+    backend: B,
+    worker: usize,
+    /// Whether it counts in [`Backend::load`].
+    in_load: bool,
+}
 
 impl Backend {
     /// A backend of the upstream so named, for so many workers. Nothing is dialled before the
@@ -125,7 +136,8 @@ impl Backend {
             upstream: upstream.to_owned(),
             cap: Cap::new(config.connections_max, config.queue_max),
             workers: PerWorker::new(workers, |_| Local::default()),
-            in_flight: AtomicUsize::new(0),
+            has_load: AtomicBool::new(false),
+            load: AtomicUsize::new(0),
             abandoned: AtomicUsize::new(0),
             abandoned_total: AtomicU64::new(0),
             health: SharedHealth::new(config.slow_start),
@@ -185,7 +197,20 @@ impl Backend {
     /// Exchanges in flight over all workers, those waiting for a connection included.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
+        let of_worker = |local: &Local| local.in_flight.read();
+        usize::try_from(self.workers.iter().map(of_worker).sum::<u64>()).unwrap_or(usize::MAX)
+    }
+
+    /// The same for a policy that asks at every pick: one number, which all workers change, instead
+    /// of a sum. 0 unless it is kept ([`Self::keep_load`]).
+    #[must_use]
+    pub fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    /// Whether [`Self::load`] is kept: exchanges that begin from now on count.
+    pub fn keep_load(&self, kept: bool) {
+        self.has_load.store(kept, Ordering::Relaxed);
     }
 
     /// Bytes that exchanges sent to it and received from it since the start.
@@ -273,58 +298,58 @@ impl Backend {
     ///
     /// # Cancel safety
     /// A connection being dialled or probed is closed, and a place in the queue is left.
-    pub async fn lease(
-        self: &Arc<Self>,
+    pub async fn lease<'b>(
+        self: &'b Arc<Self>,
         settings: &Settings,
         worker: usize,
         reuse: Reuse,
         now: Instant,
-    ) -> Result<Lease, LeaseError> {
-        let in_flight = InFlight::begin(self);
+    ) -> Result<Lease<'b>, LeaseError> {
+        let in_flight = InFlight::begin(self, worker);
         match self.take_quiet(settings, worker, reuse, now) {
-            Some((conn, false)) => Ok(Lease::new(conn, in_flight, worker, true)),
+            Some((conn, false)) => Ok(Lease::new(conn, in_flight, true)),
             // Boxed, so that the common way stays small: it is part of every exchange's future.
             other => {
                 let unproved = other.map(|(conn, _)| conn);
-                Box::pin(self.lease_slowly(settings, unproved, in_flight, worker)).await
+                Box::pin(self.lease_slowly(settings, unproved, in_flight)).await
             }
         }
     }
 
     /// Asks a pooled connection that was idle for long whether it is alive; opens one otherwise.
-    async fn lease_slowly(
-        self: &Arc<Self>,
+    async fn lease_slowly<'b>(
+        self: &'b Arc<Self>,
         settings: &Settings,
         unproved: Option<Box<Connection>>,
-        in_flight: InFlight,
-        worker: usize,
-    ) -> Result<Lease, LeaseError> {
+        in_flight: InFlight<&'b Arc<Self>>,
+    ) -> Result<Lease<'b>, LeaseError> {
+        let worker = in_flight.worker();
         if let Some(mut conn) = unproved {
             if ping(&mut conn, settings).await {
                 self.workers[worker].reused.increment();
-                return Ok(Lease::new(conn, in_flight, worker, true));
+                return Ok(Lease::new(conn, in_flight, true));
             }
             self.workers[worker].stale.increment();
             // Other pooled connections were idle for longer, and each CPING may take a
             // `ping_timeout`.
             self.verify();
         }
-        self.lease_fresh(settings, in_flight, worker).await
+        self.lease_fresh(settings, in_flight).await
     }
 
-    async fn lease_fresh(
-        self: &Arc<Self>,
+    async fn lease_fresh<'b>(
+        self: &'b Arc<Self>,
         settings: &Settings,
-        in_flight: InFlight,
-        worker: usize,
-    ) -> Result<Lease, LeaseError> {
+        in_flight: InFlight<&'b Arc<Self>>,
+    ) -> Result<Lease<'b>, LeaseError> {
+        let worker = in_flight.worker();
         match self.permit(settings, worker).await? {
-            Grant::Connection(conn) => Ok(Lease::new(conn, in_flight, worker, true)),
+            Grant::Connection(conn) => Ok(Lease::new(conn, in_flight, true)),
             Grant::Permit(permit) => {
                 let began = Instant::now();
                 let dialled = self.dial(settings, worker, permit).await;
                 let conn = dialled.inspect_err(|error| self.note_failed_dial(error, began))?;
-                Ok(Lease::new(conn, in_flight, worker, false))
+                Ok(Lease::new(conn, in_flight, false))
             }
         }
     }
@@ -501,20 +526,43 @@ impl Drop for Abandoned {
     }
 }
 
-impl InFlight {
-    fn begin(backend: &Arc<Backend>) -> Self {
-        backend.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(backend))
+impl<B: Borrow<Arc<Backend>>> InFlight<B> {
+    fn begin(backend: B, worker: usize) -> Self {
+        let shared = backend.borrow();
+        let in_load = shared.has_load.load(Ordering::Relaxed);
+        if in_load {
+            shared.load.fetch_add(1, Ordering::Relaxed);
+        }
+        shared.workers[worker].in_flight.increment();
+        Self {
+            backend,
+            worker,
+            in_load,
+        }
     }
 
     pub(crate) fn backend(&self) -> &Arc<Backend> {
-        &self.0
+        self.backend.borrow()
+    }
+
+    /// The worker whose exchange it is.
+    pub(crate) fn worker(&self) -> usize {
+        self.worker
+    }
+
+    /// The same exchange, counted for as long as it takes.
+    pub(crate) fn into_owned(self) -> InFlight<Arc<Backend>> {
+        InFlight::begin(Arc::clone(self.backend()), self.worker)
     }
 }
 
-impl Drop for InFlight {
+impl<B: Borrow<Arc<Backend>>> Drop for InFlight<B> {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        let backend = self.backend.borrow();
+        backend.workers[self.worker].in_flight.decrement();
+        if self.in_load {
+            backend.load.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

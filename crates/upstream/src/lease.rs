@@ -17,24 +17,29 @@ use crate::wire::Event;
 /// The exclusive use of one connection for one exchange. Only [`Lease::finish`] can give the
 /// connection back; dropping the lease closes it.
 #[derive(Debug)]
-pub struct Lease {
+pub struct Lease<'b> {
     conn: Box<Connection>,
-    in_flight: InFlight,
-    worker: usize,
+    in_flight: InFlight<&'b Arc<Backend>>,
     reused: bool,
 }
 
-impl Lease {
+/// An exchange whose client left while the backend may still process it. Dropping it resets the
+/// connection.
+#[derive(Debug)]
+pub struct LeftBehind {
+    conn: Box<Connection>,
+    in_flight: InFlight<Arc<Backend>>,
+}
+
+impl<'b> Lease<'b> {
     pub(crate) fn new(
         conn: Box<Connection>,
-        in_flight: InFlight,
-        worker: usize,
+        in_flight: InFlight<&'b Arc<Backend>>,
         reused: bool,
     ) -> Self {
         Self {
             conn,
             in_flight,
-            worker,
             reused,
         }
     }
@@ -63,7 +68,7 @@ impl Lease {
     /// Counts the bytes moved so far.
     fn count_moved(&mut self) {
         let moved = self.conn.take_uncounted();
-        self.backend().count_moved(self.worker, moved);
+        self.backend().count_moved(self.in_flight.worker(), moved);
     }
 
     /// When a byte was last read on any connection to the backend, by the same clock.
@@ -160,12 +165,9 @@ impl Lease {
     pub fn finish(mut self, now: Instant) {
         self.count_moved();
         let Self {
-            conn,
-            in_flight,
-            worker,
-            ..
+            conn, in_flight, ..
         } = self;
-        in_flight.backend().restore(conn, worker, now);
+        in_flight.backend().restore(conn, in_flight.worker(), now);
     }
 
     /// Gives the exchange up with a reset of the connection, so that the backend notices.
@@ -174,20 +176,32 @@ impl Lease {
         self.conn.abort();
     }
 
-    /// Gives up an exchange whose client left while the backend may still process it. Closes the
-    /// sending side of the connection, and returns when the backend has closed its own, after
-    /// `first_byte_timeout` at most. Until then the backend's thread is busy; so the exchange is
+    /// Gives up an exchange whose client left while the backend may still process it; see
+    /// [`LeftBehind::abandon`].
+    #[must_use]
+    pub fn leave_behind(mut self) -> LeftBehind {
+        self.count_moved();
+        // If nobody waits for the backend, a reset tells it.
+        self.conn.abort();
+        LeftBehind {
+            conn: self.conn,
+            in_flight: self.in_flight.into_owned(),
+        }
+    }
+}
+
+impl LeftBehind {
+    /// Closes the sending side of the connection, and returns when the backend has closed its own,
+    /// after `first_byte_timeout` at most. Until then the backend's thread is busy; so the exchange is
     /// counted as in flight and as abandoned, and its connection counts for `connections_max`. The
     /// connection is not used again.
     ///
     /// # Cancel safety
     /// The connection is reset.
     pub async fn abandon(mut self) {
-        self.count_moved();
-        let _abandoned = Abandoned::begin(self.backend());
-        let limit = self.backend().settings().first_byte_timeout;
-        // If this is cancelled, a reset tells the backend.
-        self.conn.abort();
+        let backend = self.in_flight.backend();
+        let _abandoned = Abandoned::begin(backend);
+        let limit = backend.settings().first_byte_timeout;
         timeout(limit, self.conn.wind_up()).await.ok();
     }
 }

@@ -65,6 +65,6 @@ pub use catamaran_message::{BodyLength, Request};
 pub use client_facts::ClientFacts;
 pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use group::Group;
-pub use lease::Lease;
+pub use lease::{Lease, LeftBehind};
 pub use settings::Settings;
 pub use wire::Event;

@@ -128,9 +128,9 @@ async fn refuse(
 async fn cut(worker: Arc<Worker>, mut client: ClientConnection) {
     let abandoned = client.take_abandoned();
     drop(client);
-    if let Some(lease) = abandoned {
+    if let Some(exchange) = abandoned {
         tokio::select! {
-            () = lease.abandon() => {}
+            () = exchange.abandon() => {}
             _ = worker.drain().begun() => {}
         }
     }

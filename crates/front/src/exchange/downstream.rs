@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_message::{RequestHead, Response};
-use catamaran_upstream::Lease;
+use catamaran_upstream::LeftBehind;
 use http::{HeaderMap, StatusCode};
 
 use crate::client::{BodyPart, ClientConnection, ClientError, ResponseError};
@@ -142,9 +142,9 @@ impl Downstream<'_> {
     }
 
     /// Keeps an exchange whose client left, until the connection is closed.
-    pub(crate) fn leave_behind(&mut self, lease: Lease) {
+    pub(crate) fn leave_behind(&mut self, exchange: LeftBehind) {
         match self {
-            Self::Http1(client) => client.leave_behind(lease),
+            Self::Http1(client) => client.leave_behind(exchange),
         }
     }
 

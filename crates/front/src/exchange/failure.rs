@@ -119,7 +119,7 @@ impl Failed {
         }
     }
 
-    pub(super) fn from_relay(error: &RelayError, progress: &Progress, lease: &Lease) -> Self {
+    pub(super) fn from_relay(error: &RelayError, progress: &Progress, lease: &Lease<'_>) -> Self {
         let answered = progress.status.is_some() || lease.is_answered();
         let broken = |error: &UpstreamError| error.is_disconnect();
         let disconnected = matches!(error, RelayError::Upstream(error) if broken(error));

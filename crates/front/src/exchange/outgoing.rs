@@ -115,7 +115,7 @@ impl Outgoing {
     /// Encodes the request on a leased connection.
     pub(super) fn send(
         &self,
-        lease: &mut Lease,
+        lease: &mut Lease<'_>,
         backend: &BackendConfig,
         jvm_route: Option<&str>,
     ) -> Result<(), RequestError> {

@@ -91,10 +91,10 @@ pub(crate) enum RelayError {
 }
 
 /// The client and the source of one attempt, and the state of both directions.
-pub(crate) struct Relay<'a, 'c> {
+pub(crate) struct Relay<'a, 'b, 'c> {
     scene: Scene<'a>,
     down: &'a mut Downstream<'c>,
-    source: Source<'a>,
+    source: Source<'a, 'b>,
     terms: Terms,
     progress: &'a mut Progress,
     upload: Upload,
@@ -131,12 +131,12 @@ enum Download {
     Ended,
 }
 
-impl<'a, 'c> Relay<'a, 'c> {
+impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     /// A relay for a request whose head has been encoded.
     pub(crate) fn new(
         scene: Scene<'a>,
         down: &'a mut Downstream<'c>,
-        source: Source<'a>,
+        source: Source<'a, 'b>,
         terms: Terms,
         progress: &'a mut Progress,
     ) -> Self {

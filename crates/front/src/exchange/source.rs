@@ -18,17 +18,17 @@ use crate::exchange::respond;
 
 /// The source of a response.
 #[derive(Debug)]
-pub(crate) enum Source<'a> {
+pub(crate) enum Source<'a, 'b> {
     /// A backend, which has been sent the request's head.
-    Backend(Leased<'a>),
+    Backend(Leased<'a, 'b>),
     /// A page of the front. It takes nothing of the request's body.
     Answer(Answer),
 }
 
 /// A backend's connection for this exchange, and the backend's timeouts.
 #[derive(Debug)]
-pub(crate) struct Leased<'a> {
-    pub(crate) lease: &'a mut Lease,
+pub(crate) struct Leased<'a, 'b> {
+    pub(crate) lease: &'a mut Lease<'b>,
     pub(crate) config: &'a BackendConfig,
     /// Whether another backend may serve the request if this one is put out.
     pub(crate) elsewhere: Elsewhere<'a>,
@@ -70,7 +70,7 @@ impl Answer {
     }
 }
 
-impl<'a> Source<'a> {
+impl<'a> Source<'a, '_> {
     /// A cookie for the client, if the front has one.
     pub(crate) fn cookie(&self) -> Option<&'a HeaderValue> {
         match self {

@@ -172,7 +172,7 @@ impl Members for Asked<'_> {
     }
 
     fn in_flight(&self, place: usize) -> usize {
-        self.members[self.tier[place]].backend.in_flight()
+        self.members[self.tier[place]].backend.load()
     }
 
     fn sessions(&self, _: usize) -> u64 {

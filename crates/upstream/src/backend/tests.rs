@@ -40,6 +40,33 @@ async fn a_request_that_must_not_run_twice_keeps_away_from_what_may_be_dropped()
     exchange(&backend, Reuse::Never, after(35), false).await;
 }
 
+#[tokio::test]
+async fn exchanges_in_flight_are_summed_and_counted_as_load_only_for_who_reads_it() {
+    let peer = Peer::start_with(|_| Script::new().stall());
+    let address = peer.tcp_address();
+    let host = address.ip().to_string();
+    let port = address.port();
+    let config = BackendConfig::new(Protocol::Http, Address::Tcp { host, port });
+    let backend = Backend::new("app", config, 2);
+    let (settings, now) = (backend.settings(), Instant::now());
+    let lease = |worker| backend.lease(&settings, worker, Reuse::Any, now);
+    let numbers = || (backend.in_flight(), backend.load());
+
+    let unread = lease(0).await.unwrap();
+    assert_eq!(numbers(), (1, 0));
+    backend.keep_load(true);
+    let (first, second) = (lease(0).await.unwrap(), lease(1).await.unwrap());
+    assert_eq!(numbers(), (3, 2));
+    // One that began before is not taken from the others' number.
+    drop(unread);
+    assert_eq!(numbers(), (2, 2));
+    let left = first.leave_behind();
+    assert_eq!(numbers(), (2, 2));
+    backend.keep_load(false);
+    drop((left, second));
+    assert_eq!(numbers(), (0, 0));
+}
+
 /// One exchange whose connection is given back at `now`.
 async fn exchange(backend: &Arc<Backend>, reuse: Reuse, now: Instant, reused: bool) {
     let settings = backend.settings();
