@@ -104,7 +104,7 @@ pub fn start_inheriting(
     site.configure();
     let shared = Arc::new(Shared {
         began: Instant::now(),
-        site: ArcSwap::from_pointee(site),
+        site: Arc::new(ArcSwap::from_pointee(site)),
         access_log: AccessLog::new(count),
         counters: Counters::new(count),
         admission: Admission::new(),

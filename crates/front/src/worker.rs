@@ -7,9 +7,11 @@ pub(crate) mod counters;
 pub(crate) mod deadlines;
 pub(crate) mod event_loop;
 
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use arc_swap::cache::Cache;
 use tokio::time::Instant;
 
 use crate::access_log::AccessLog;
@@ -25,7 +27,7 @@ use crate::worker::deadlines::{Deadlines, Tick};
 pub(crate) struct Shared {
     /// When all workers' coarse clocks began.
     pub(crate) began: Instant,
-    pub(crate) site: ArcSwap<Site>,
+    pub(crate) site: Arc<ArcSwap<Site>>,
     pub(crate) access_log: AccessLog,
     pub(crate) counters: Counters,
     pub(crate) admission: Admission,
@@ -34,9 +36,49 @@ pub(crate) struct Shared {
     pub(crate) drain: Drain,
 }
 
+/// A worker's own hold on a site. Requests count their references to it, not to the site itself: that
+/// count would be one more line that all workers change.
+#[derive(Debug)]
+pub(crate) struct OwnSite(Arc<Site>);
+
+impl Deref for OwnSite {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        &self.0
+    }
+}
+
+/// The site that a worker knows of.
+#[derive(Debug)]
+struct Known {
+    shared: Cache<Arc<ArcSwap<Site>>, Arc<Site>>,
+    own: Arc<OwnSite>,
+}
+
+impl Known {
+    fn new(site: &Arc<ArcSwap<Site>>) -> Self {
+        Self {
+            shared: Cache::new(Arc::clone(site)),
+            own: Arc::new(OwnSite(site.load_full())),
+        }
+    }
+
+    /// The site in force: one load tells whether it is another.
+    fn current(&mut self) -> Arc<OwnSite> {
+        let site = self.shared.load();
+        if !Arc::ptr_eq(site, &self.own.0) {
+            self.own = Arc::new(OwnSite(Arc::clone(site)));
+        }
+        Arc::clone(&self.own)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Worker {
     index: usize,
+    /// The mutex is never contended: a worker is one thread.
+    site: Mutex<Known>,
     ids: RequestIds,
     deadlines: Arc<Deadlines>,
     shedding: Shedding,
@@ -47,6 +89,7 @@ impl Worker {
     pub(crate) fn new(index: usize, shared: Arc<Shared>) -> Self {
         Self {
             index,
+            site: Mutex::new(Known::new(&shared.site)),
             ids: RequestIds::new(),
             deadlines: Deadlines::new(shared.began),
             shedding: Shedding::default(),
@@ -63,8 +106,9 @@ impl Worker {
     }
 
     /// The site in force.
-    pub(crate) fn site(&self) -> Arc<Site> {
-        self.shared.site.load_full()
+    pub(crate) fn site(&self) -> Arc<OwnSite> {
+        let mut known = self.site.lock().unwrap_or_else(PoisonError::into_inner);
+        known.current()
     }
 
     pub(crate) fn access_log(&self) -> &AccessLog {
