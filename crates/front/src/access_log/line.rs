@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use catamaran_balance::affinity::Outcome;
+use catamaran_upstream::IpText;
 use http::{HeaderValue, Method, Version};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -102,48 +103,47 @@ impl Record<'_> {
         debug_assert!(written.is_ok(), "a vector takes every byte");
     }
 
+    /// Without `core::fmt`, which takes several times as long.
     fn append_combined(&self, stamp: &Stamp, out: &mut Vec<u8>) -> std::io::Result<()> {
-        write!(out, "{} - - [{}] \"", self.client, stamp.combined)?;
-        if let Some(request) = &self.request {
-            out.extend_from_slice(request.method.as_str().as_bytes());
-            out.push(b' ');
-            escape(request.path, out);
-            if let Some(query) = request.query {
-                out.push(b'?');
-                escape(query, out);
-            }
-            write!(out, " {:?}", request.version)?;
-        } else {
-            out.push(b'-');
+        put(out, IpText::new(self.client).as_bytes());
+        put(out, b" - - [");
+        put(out, stamp.combined.as_bytes());
+        put(out, b"] \"");
+        match &self.request {
+            Some(request) => request.append(out)?,
+            None => out.push(b'-'),
         }
-        write!(out, "\" {} {} \"", self.status.unwrap_or(0), self.sent)?;
+        put(out, b"\" ");
+        put_number(out, self.status.unwrap_or(0));
+        out.push(b' ');
+        put_number(out, self.sent);
+        put(out, b" \"");
         escape_value(self.request.and_then(|request| request.referer), out);
-        out.extend_from_slice(b"\" \"");
+        put(out, b"\" \"");
         escape_value(self.request.and_then(|request| request.user_agent), out);
-        write!(
-            out,
-            "\" upstream={} backend={} attempts={} lease_us={} first_byte_us={} total_us={}",
-            self.upstream.unwrap_or("-"),
-            self.backend.unwrap_or("-"),
-            self.attempts,
-            Micros(self.lease),
-            Micros(self.first_byte),
-            self.total.as_micros(),
-        )?;
+        put(out, b"\" upstream=");
+        put(out, self.upstream.unwrap_or("-").as_bytes());
+        put(out, b" backend=");
+        put(out, self.backend.unwrap_or("-").as_bytes());
+        put(out, b" attempts=");
+        put_number(out, self.attempts);
+        put(out, b" lease_us=");
+        put_micros(out, self.lease);
+        put(out, b" first_byte_us=");
+        put_micros(out, self.first_byte);
+        put(out, b" total_us=");
+        put_micros(out, Some(self.total));
         if let Some(session) = &self.session {
-            write!(out, " sticky={} session_route=\"", session.outcome.token())?;
-            match session.route {
-                Some(route) => escape(route, out),
-                None => out.push(b'-'),
-            }
-            let first = session.first_backend.unwrap_or("-");
-            write!(out, "\" first_backend={first}")?;
+            session.append(out);
         }
         match self.reason {
             Some(reason) => write!(out, " reason={reason}")?,
-            None => out.extend_from_slice(b" reason=-"),
+            None => put(out, b" reason=-"),
         }
-        writeln!(out, " id={}", self.id)
+        put(out, b" id=");
+        put(out, &self.id.digits());
+        out.push(b'\n');
+        Ok(())
     }
 
     fn append_json(&self, stamp: &Stamp, out: &mut Vec<u8>) -> std::io::Result<()> {
@@ -199,15 +199,54 @@ impl Record<'_> {
     }
 }
 
-/// A duration in microseconds, or `-`.
-struct Micros(Option<Duration>);
-
-impl std::fmt::Display for Micros {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(duration) => write!(f, "{}", duration.as_micros()),
-            None => f.write_str("-"),
+impl RequestLine<'_> {
+    fn append(&self, out: &mut Vec<u8>) -> std::io::Result<()> {
+        put(out, self.method.as_str().as_bytes());
+        out.push(b' ');
+        escape(self.path, out);
+        if let Some(query) = self.query {
+            out.push(b'?');
+            escape(query, out);
         }
+        match self.version {
+            Version::HTTP_11 => put(out, b" HTTP/1.1"),
+            version => write!(out, " {version:?}")?,
+        }
+        Ok(())
+    }
+}
+
+impl SessionLine<'_> {
+    fn append(&self, out: &mut Vec<u8>) {
+        put(out, b" sticky=");
+        put(out, self.outcome.token().as_bytes());
+        put(out, b" session_route=\"");
+        match self.route {
+            Some(route) => escape(route, out),
+            None => out.push(b'-'),
+        }
+        put(out, b"\" first_backend=");
+        put(out, self.first_backend.unwrap_or("-").as_bytes());
+    }
+}
+
+fn put(out: &mut Vec<u8>, text: &[u8]) {
+    out.extend_from_slice(text);
+}
+
+fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
+    put(out, itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// A duration in microseconds, or `-`.
+fn put_micros(out: &mut Vec<u8>, duration: Option<Duration>) {
+    match duration {
+        Some(duration) => {
+            // Not `as_micros`, which divides 128 bits.
+            let whole = duration.as_secs().saturating_mul(1_000_000);
+            put_number(out, whole.saturating_add(duration.subsec_micros().into()));
+        }
+        None => out.push(b'-'),
     }
 }
 
@@ -220,6 +259,14 @@ fn escape_value(value: Option<&HeaderValue>, out: &mut Vec<u8>) {
 
 /// As httpd does: quotes and backslashes get a backslash, other unprintable bytes become `\xhh`.
 fn escape(bytes: &[u8], out: &mut Vec<u8>) {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' if byte != b'"' && byte != b'\\');
+    // Nearly always. All bytes are looked at without a branch, many at a time.
+    if bytes
+        .iter()
+        .fold(true, |plain, &byte| plain & is_plain(byte))
+    {
+        return put(out, bytes);
+    }
     for &byte in bytes {
         match byte {
             b'"' | b'\\' => out.extend([b'\\', byte]),
