@@ -63,6 +63,13 @@ pub fn of_tree(root: u32) -> io::Result<Cpu> {
     Ok(cpu)
 }
 
+/// What this process and all its threads have used so far, to the nanosecond.
+#[must_use]
+pub fn of_this_process() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(used).unwrap_or_default()
+}
+
 /// What the calling thread has used so far, to the nanosecond.
 #[must_use]
 pub fn of_this_thread() -> Duration {

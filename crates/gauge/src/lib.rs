@@ -6,7 +6,9 @@
 //! that ends between being listed and being read counts as nothing.
 //!
 //! - [`Group`]: CPU time to the microsecond, time spent waiting for a core, freeze and kill;
-//! - [`cpu`], [`memory`], [`process`], [`system`]: what `/proc` says;
+//! - [`cpu`], [`memory`], [`process`]: what `/proc` says of processes; [`system`], [`network`]: of the
+//!   machine, for a series that is taken each second;
+//! - [`limits`]: what the kernel allows, beside what a load needs;
 //! - [`Syscalls`] and [`Bytes`]: counted by the kernel through BPF; [`Strace`] without it;
 //! - [`jvm`]: heap, collections and compilation of a JVM;
 //! - [`Cost`]: what asking costs; [`probe`]: which of these ways are open here.
@@ -29,7 +31,9 @@ mod cost;
 pub mod cpu;
 mod group;
 pub mod jvm;
+pub mod limits;
 pub mod memory;
+pub mod network;
 pub mod probe;
 pub mod process;
 mod strace;

@@ -1,10 +1,13 @@
-//! What the machine as a whole has done: its cores.
+//! What the machine as a whole has done and holds: cores, disks, memory.
+//!
+//! Counters go on from the machine's start: a series is made of differences. All of it takes 0.1 ms.
 
 use std::io;
 use std::ops::Sub;
+use std::path::Path;
 use std::time::Duration;
 
-use procfs::{CpuTime, CurrentSI as _, KernelStats};
+use procfs::{CpuTime, Current as _, CurrentSI as _, DiskStat, KernelStats, Meminfo};
 
 use crate::cpu::ticks;
 use crate::process::fault;
@@ -12,12 +15,54 @@ use crate::process::fault;
 /// What a core has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Core {
-    /// Time in which it computed.
-    pub busy: Duration,
+    /// Time in which it computed outside the kernel.
+    pub user: Duration,
+    /// Time in which it computed in the kernel, interrupts included.
+    pub system: Duration,
+    /// Time in which it was idle while something waited for a disk.
+    pub wait: Duration,
     /// Time in which a hypervisor let something else compute instead.
     pub steal: Duration,
     /// All time, idle or not.
     pub total: Duration,
+}
+
+/// What a disk has done so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// Such as `sda`.
+    pub name: String,
+    /// Reads that were done.
+    pub reads: u64,
+    /// Writes that were done.
+    pub writes: u64,
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Bytes that were written.
+    pub written_bytes: u64,
+}
+
+/// The machine's memory now, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// All there is.
+    pub total: u64,
+    /// What is not used for anything.
+    pub free: u64,
+    /// What programs could have without swapping.
+    pub available: u64,
+    /// What holds contents of files.
+    pub cached: u64,
+    /// What holds objects of the kernel, such as sockets.
+    pub slab: u64,
+}
+
+impl Core {
+    /// Time in which it computed.
+    #[must_use]
+    pub fn busy(&self) -> Duration {
+        self.user + self.system
+    }
 }
 
 /// What was done since `earlier`.
@@ -26,7 +71,9 @@ impl Sub for Core {
 
     fn sub(self, earlier: Self) -> Self {
         Self {
-            busy: self.busy.saturating_sub(earlier.busy),
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+            wait: self.wait.saturating_sub(earlier.wait),
             steal: self.steal.saturating_sub(earlier.steal),
             total: self.total.saturating_sub(earlier.total),
         }
@@ -42,18 +89,58 @@ pub fn cores() -> io::Result<Vec<Core>> {
     Ok(stats.cpu_time.iter().map(core).collect())
 }
 
+/// Every disk, without those made of others' parts: partitions count as their disk.
+///
+/// # Errors
+/// `/proc/diskstats` cannot be read.
+pub fn disks() -> io::Result<Vec<Disk>> {
+    let all = procfs::diskstats().map_err(fault)?;
+    let whole = |disk: &DiskStat| Path::new("/sys/block").join(&disk.name).exists();
+    Ok(all.iter().filter(|disk| whole(disk)).map(disk).collect())
+}
+
+/// The machine's memory now.
+///
+/// # Errors
+/// `/proc/meminfo` cannot be read.
+pub fn memory() -> io::Result<Memory> {
+    let memory = Meminfo::current().map_err(fault)?;
+    Ok(Memory {
+        total: memory.mem_total,
+        free: memory.mem_free,
+        available: memory.mem_available.unwrap_or(memory.mem_free),
+        cached: memory.cached,
+        slab: memory.slab,
+    })
+}
+
 /// proc(5): waiting for a disk is idle; the time of guests is in user and nice already.
 fn core(time: &CpuTime) -> Core {
-    let busy =
-        time.user + time.nice + time.system + time.irq.unwrap_or(0) + time.softirq.unwrap_or(0);
+    let user = time.user + time.nice;
+    let system = time.system + time.irq.unwrap_or(0) + time.softirq.unwrap_or(0);
     let steal = time.steal.unwrap_or(0);
-    let idle = time.idle + time.iowait.unwrap_or(0);
+    let wait = time.iowait.unwrap_or(0);
     Core {
-        busy: ticks(busy),
+        user: ticks(user),
+        system: ticks(system),
+        wait: ticks(wait),
         steal: ticks(steal),
-        total: ticks(busy + steal + idle),
+        total: ticks(user + system + steal + time.idle + wait),
     }
 }
+
+fn disk(disk: &DiskStat) -> Disk {
+    Disk {
+        name: disk.name.clone(),
+        reads: disk.reads,
+        writes: disk.writes,
+        read_bytes: disk.sectors_read * SECTOR,
+        written_bytes: disk.sectors_written * SECTOR,
+    }
+}
+
+/// Of `/proc/diskstats`, whatever the disk's own are.
+const SECTOR: u64 = 512;
 
 #[cfg(test)]
 mod tests {
@@ -67,7 +154,9 @@ mod tests {
                     processes 5\n";
         let stats = KernelStats::from_read(text.as_bytes(), procfs::current_system_info()).unwrap();
         let core = core(&stats.cpu_time[0]);
-        assert_eq!(core.busy, ticks(33));
+        assert_eq!((core.user, core.system), (ticks(10), ticks(23)));
+        assert_eq!(core.busy(), ticks(33));
+        assert_eq!(core.wait, ticks(10));
         assert_eq!(core.steal, ticks(7));
         assert_eq!(core.total, ticks(100));
     }
@@ -78,5 +167,27 @@ mod tests {
         let after = cores().unwrap();
         assert!(!before.is_empty());
         assert!(after[0].total >= before[0].total);
+    }
+
+    #[test]
+    fn sectors_of_a_disk_are_bytes() {
+        let line = "   8       0 sda 10 1 16 5 20 2 32 6 0 9 11";
+        let found = disk(&DiskStat::from_line(line).unwrap());
+        let expected = Disk {
+            name: "sda".to_owned(),
+            reads: 10,
+            writes: 20,
+            read_bytes: 8192,
+            written_bytes: 16_384,
+        };
+        assert_eq!(found, expected);
+        assert!(disks().is_ok());
+    }
+
+    #[test]
+    fn this_machine_has_memory() {
+        let memory = memory().unwrap();
+        assert!(memory.free > 0 && memory.free <= memory.total);
+        assert!(memory.available <= memory.total && memory.slab < memory.total);
     }
 }

@@ -83,13 +83,13 @@ fn measure(front: &Front, seconds: u32) -> anyhow::Result<Sample> {
     let (front_core, load_core) = (passed(FRONT_CORE), passed(LOAD_CORE));
     let cpu = cpu_after - cpu_before;
     let ours = (all_after - all_before).total();
-    let taken = |core: Core| core.busy + core.steal;
+    let taken = |core: Core| core.busy() + core.steal;
     let foreign = (taken(front_core) + taken(load_core)).saturating_sub(ours);
     Ok(Sample {
         load,
         cpu,
         front_busy: cpu.total().div_duration_f64(front_core.total),
-        load_busy: load_core.busy.div_duration_f64(load_core.total),
+        load_busy: load_core.busy().div_duration_f64(load_core.total),
         foreign: foreign.div_duration_f64(front_core.total + load_core.total),
     })
 }
