@@ -29,13 +29,31 @@ const BUILTIN: &[Builtin] = &[
         &[("front.toml.j2", include_str!("../targets/front.toml.j2"))],
     ),
     (
+        "haproxy",
+        include_str!("../targets/haproxy.toml"),
+        &[("haproxy.cfg.j2", include_str!("../targets/haproxy.cfg.j2"))],
+    ),
+    (
         "httpd",
         include_str!("../targets/httpd.toml"),
         &[("httpd.conf.j2", include_str!("../targets/httpd.conf.j2"))],
     ),
+    ("memcached", include_str!("../targets/memcached.toml"), &[]),
     (
         "nginx",
         include_str!("../targets/nginx.toml"),
         &[("nginx.conf.j2", include_str!("../targets/nginx.conf.j2"))],
+    ),
+    (
+        "tomcat10",
+        include_str!("../targets/tomcat10.toml"),
+        &[
+            ("server.xml.j2", include_str!("../targets/server.xml.j2")),
+            ("web.xml.j2", include_str!("../targets/web.xml.j2")),
+            (
+                "catalina.properties.j2",
+                include_str!("../targets/catalina.properties.j2"),
+            ),
+        ],
     ),
 ];

@@ -346,24 +346,29 @@ impl Process {
             StartFault::NoAction { name, action }
         })?;
         let before = self.said().len();
-        match way {
-            Way::Signal(signal) => self.task.signal(*signal),
-            Way::Command(command) => self.command_beside(action, command)?,
-        }
         let is_done = || {
             let said = self.said();
             let new = String::from_utf8_lossy(said.get(before..)?);
             new.contains(done).then_some(())
         };
-        Patience::of(ACTION)
-            .wait(is_done)
-            .ok_or_else(|| StartFault::NotDone {
-                name: name(),
-                action,
-                within: ACTION,
-                done: done.clone(),
-                log: self.last_words(),
-            })
+        let found = match way {
+            // HAProxy's master loses a signal that comes while it executes itself anew.
+            Way::Signal(signal) => (0..ACTION.as_secs() / AGAIN.as_secs()).find_map(|_| {
+                self.task.signal(*signal);
+                Patience::of(AGAIN).wait(is_done)
+            }),
+            Way::Command(command) => {
+                self.command_beside(action, command)?;
+                Patience::of(ACTION).wait(is_done)
+            }
+        };
+        found.ok_or_else(|| StartFault::NotDone {
+            name: name(),
+            action,
+            within: ACTION,
+            done: done.clone(),
+            log: self.last_words(),
+        })
     }
 
     /// Runs a command in the server's group and network, its output in the server's log.
@@ -461,3 +466,5 @@ fn version(command: &[String]) -> String {
 const LOG: &str = "output.log";
 const LAST_LINES: usize = 20;
 const ACTION: Duration = Duration::from_secs(60);
+/// After so long without an effect a signal is sent again.
+const AGAIN: Duration = Duration::from_secs(3);

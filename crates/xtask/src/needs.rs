@@ -20,7 +20,7 @@ pub(crate) struct Need {
 
 /// For the tests.
 pub(crate) const TESTS: &[Need] = &[
-    TOMCAT, JDK, MAVEN, APACHE, MOD_JK, NGINX, AB, CHROMIUM, STRACE,
+    TOMCAT, JDK, MAVEN, APACHE, MOD_JK, NGINX, HAPROXY, MEMCACHED, AB, CHROMIUM, STRACE,
 ];
 
 /// For `compare`; Apache's own package brings `mod_proxy_ajp` and `mod_proxy_http`.
@@ -82,6 +82,12 @@ const STRACE: Need = Need {
 const HAPROXY: Need = Need {
     package: "haproxy",
     proof: "/usr/sbin/haproxy",
+};
+
+/// A target of `tier`.
+const MEMCACHED: Need = Need {
+    package: "memcached",
+    proof: "/usr/bin/memcached",
 };
 
 const WRK: Need = Need {

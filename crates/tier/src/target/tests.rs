@@ -34,10 +34,7 @@ fn each_of_ours_renders_by_its_defaults() {
         let target = builtin(name).unwrap();
         assert_eq!(target.name(), name);
         let backend = [("backend", "http://127.0.0.1:80")];
-        let set = match name {
-            "front" | "haproxy" => &backend[..],
-            _ => &[],
-        };
+        let set = if name == "front" { &backend[..] } else { &[] };
         let server = rendered(&target, set).unwrap();
         assert!(
             !server.command.is_empty() && !server.needs.is_empty(),

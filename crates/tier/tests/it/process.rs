@@ -56,6 +56,77 @@ fn a_front_and_its_backend_serve_one_page() {
 }
 
 #[test]
+fn haproxy_relays_and_has_a_page() {
+    let space = space("haproxy");
+    let own = start(&space, "haproxy", &[("page_bytes", "5")]).unwrap();
+    assert!(get(&space, &own, "/").ends_with("\r\n\r\nxxxxx"));
+    own.stop();
+    let nginx = start(&space, "nginx", &[]).unwrap();
+    for (reuse, balance) in [("on", "requests"), ("off", "busyness")] {
+        let backend = format!("{0} {0}", nginx.url("http"));
+        let set = [
+            ("backend", backend.as_str()),
+            ("reuse", reuse),
+            ("balance", balance),
+        ];
+        let mut haproxy = start(&space, "haproxy", &set).unwrap();
+        assert!(get(&space, &haproxy, "/").ends_with(&"x".repeat(347)));
+        haproxy.reload().unwrap();
+        assert!(get(&space, &haproxy, "/").ends_with(&"x".repeat(347)));
+        assert_eq!(haproxy.alarms(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn memcached_takes_connections() {
+    let space = space("memcached");
+    let memcached = start(&space, "memcached", &[]).unwrap();
+    let address = memcached.address("memcached");
+    let talk = || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream
+            .write_all(b"set a 0 0 3\r\nabc\r\nget a\r\nquit\r\n")
+            .unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        said
+    };
+    let said = space.inside(talk).unwrap();
+    assert_eq!(said, "STORED\r\nVALUE a 0 3\r\nabc\r\nEND\r\n");
+}
+
+#[test]
+fn tomcat_serves_over_both_protocols_and_all_its_connectors() {
+    let space = space("tomcat");
+    for (model, pairs) in [("t10-nio", "2"), ("t10-nio2", "1")] {
+        let set = [
+            ("model", model),
+            ("pairs", pairs),
+            ("context", "SMS"),
+            ("heap", "64m"),
+        ];
+        let mut tomcat = start(&space, "tomcat10", &set).unwrap();
+        let redirect = get(&space, &tomcat, "/SMS");
+        assert!(redirect.starts_with("HTTP/1.1 302 "), "{redirect}");
+        let mut backends = tomcat.urls("ajp");
+        assert_eq!(backends.len().to_string(), pairs);
+        backends.extend(tomcat.urls("http"));
+        for backend in backends {
+            let set = [("backend", backend.as_str()), ("ready_path", "/SMS/")];
+            let httpd = start(&space, "httpd", &set).unwrap();
+            assert!(get(&space, &httpd, "/SMS/page.html").ends_with(&"x".repeat(347)));
+        }
+        assert_eq!(tomcat.jvm(), Some(tomcat.id()));
+        assert!(
+            tomcat.version().contains("Apache Tomcat/10."),
+            "{}",
+            tomcat.version()
+        );
+        assert_eq!(tomcat.alarms(), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn httpd_serves_pages_of_its_own() {
     let space = space("own");
     let httpd = start(
@@ -85,7 +156,7 @@ fn several_backends_take_turns() {
 #[test]
 fn a_server_that_is_reloaded_says_so() {
     let space = space("reload");
-    for name in ["nginx", "httpd"] {
+    for name in ["nginx", "httpd", "haproxy"] {
         let server = start(&space, name, &[]).unwrap();
         server.reload().unwrap();
         assert!(get(&space, &server, "/").contains(" 200 "));

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
 
-use catamaran_gauge::process;
+use catamaran_gauge::{network, process};
 use catamaran_tier::{Job, Space, SpaceFault};
 
 use crate::{is_root, own_name, space, start};
@@ -61,6 +61,23 @@ fn sysctls_are_those_of_the_space() {
         let fault = space.set_sysctl(refused, "1").unwrap_err();
         assert!(matches!(fault, SpaceFault::Sysctl { .. }), "{fault}");
     }
+}
+
+#[test]
+fn the_anchor_tells_of_the_network_of_the_space() {
+    let space = space("network");
+    let nginx = start(&space, "nginx", &[]).unwrap();
+    let address = nginx.address("http");
+    let before = network::of(space.anchor()).unwrap();
+    let stream = space.inside(|| TcpStream::connect(address).unwrap());
+    let after = network::of(space.anchor()).unwrap();
+    let opened = (after.counters - &before.counters).of("Tcp.ActiveOpens");
+    assert!(opened >= 1);
+    if space.group().is_some() {
+        assert_eq!(opened, 1, "nobody else is there");
+        assert_eq!(after.interfaces.len(), 1);
+    }
+    drop(stream);
 }
 
 #[test]
