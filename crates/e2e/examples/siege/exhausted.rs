@@ -19,7 +19,8 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
     let tables = format!("head_timeout = \"5m\"\n{}", upstream(&[&app.url], ""));
     let front = Besieged::start("", &tables)?;
     ensure!(asks(&front).is_some(), "the front does not serve");
-    lower_limit(&front, open_files(front.id)? + 50)?;
+    let limit = open_files(front.id)? + 50;
+    lower_limit(&front, limit)?;
     let mut held = Vec::new();
     let mut refused = 0;
     while refused < 20 {
@@ -29,6 +30,8 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
         }
         ensure!(held.len() < 1000, "the limit has no effect");
     }
+    let used = open_files(front.id)?;
+    ensure!(used + 5 >= limit, "{used} of {limit} descriptors are used");
     // No held client is idle, so the front closes none of them for those that follow.
     let knocking = Load {
         front: front.address(),
@@ -61,7 +64,10 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
 /// A client that was served and has sent a part of its next request. The front closes clients that
 /// were idle for a second when descriptors run out; this one is not idle, however slow the machine is.
 fn holds(front: &Besieged) -> Option<HttpClient> {
-    let mut client = asks(front)?;
+    let mut client = HttpClient::connect(front.address()).ok()?;
+    client.set_deadline(Deadline::after(PATIENCE));
+    client.send(PAGE).ok()?;
+    client.receive().ok()?;
     client.send(b"GET / HTTP/1.1\r\n").ok()?;
     Some(client)
 }
@@ -69,7 +75,7 @@ fn holds(front: &Besieged) -> Option<HttpClient> {
 /// A client that was served, and stays connected.
 fn asks(front: &Besieged) -> Option<HttpClient> {
     let mut client = HttpClient::connect(front.address()).ok()?;
-    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").ok()?;
+    client.send(PAGE).ok()?;
     client.receive().ok()?;
     Some(client)
 }
@@ -83,3 +89,9 @@ fn lower_limit(front: &Besieged, limit: usize) -> anyhow::Result<()> {
     ensure!(status.success(), "prlimit: {status}");
     Ok(())
 }
+
+const PAGE: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// How long a client waits that is to be held. Another thread may take the descriptor by which the
+/// front refuses connections; until one is closed, a connection is then neither served nor refused.
+const PATIENCE: Duration = Duration::from_secs(2);
