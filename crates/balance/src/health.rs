@@ -4,6 +4,9 @@
 //! makes it *unreachable*, a CPING without an answer *unwell*. Silence is the weaker sign, because a
 //! container whose threads are all busy is silent, too: it is [excused](excuses) there.
 //!
+//! A backend that is [watched](Watch) is probed while it is up, too. It is *failing* when its probes
+//! are answered wrongly or not at all, and comes back when several in a row were answered.
+//!
 //! An exchange that fails after its request was sent may have failed by that request's doing, so one
 //! probe verifies the backend. A backend of which nothing is heard while an exchange awaits its
 //! answer is *suspect*: others are preferred until a byte arrives. Probing itself is the work of a
@@ -42,6 +45,47 @@ pub struct Health {
     kept: bool,
     /// Why the backend is out, if it is.
     cause: Cause,
+    /// Since when it is out, if it is.
+    out_since: Moment,
+    /// How it is probed while it is up, if it is.
+    watch: Option<Watch>,
+    /// When the next probe of a backend that is up is due.
+    due: Option<Moment>,
+    /// Probes in a row that failed while it was up.
+    failed: u32,
+    /// Probes in a row that were answered while it was out.
+    passed: u32,
+}
+
+/// How a backend is probed while it is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// Until the next probe.
+    pub interval: Duration,
+    /// So many probes in a row must be answered for a backend to come back.
+    pub up: u32,
+    /// So many probes in a row must fail to put a backend out.
+    pub down: u32,
+}
+
+/// How a backend fares, for operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// It may be picked.
+    Up,
+    /// It may be picked; a probe finds out whether it should.
+    Verifying,
+    /// It is picked where no other can be.
+    Suspect,
+    /// It is not picked.
+    Out {
+        /// Why.
+        cause: Cause,
+        /// Since when.
+        since: Moment,
+        /// When the next probe begins at the latest; `None` if one is under way.
+        next_probe: Option<Moment>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +123,26 @@ pub enum Cause {
     Unreachable,
     /// It can be connected to and does not answer CPING.
     Unwell,
+    /// It can be connected to, and its probes are answered wrongly or not in time.
+    Failing,
+}
+
+impl Cause {
+    /// The cause in one word, for logs and counters.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Unwell => "unwell",
+            Self::Failing => "failing",
+        }
+    }
+
+    /// Whether so many other backends may be out that this one serves all the same.
+    #[must_use]
+    pub fn is_pardonable(self) -> bool {
+        self != Self::Unreachable
+    }
 }
 
 /// What a backend's keeper has to do.
@@ -105,6 +169,11 @@ pub enum Outcome {
         /// Its silence must not put it out: see [`excuses`].
         excused: bool,
     },
+    /// It was connected to, and the answer to a request was wrong or did not come in time.
+    Wrong {
+        /// It must not put the backend out: see [`excuses`].
+        excused: bool,
+    },
     /// It could not be connected to.
     Failed,
     /// The probe could not be made for reasons of our own, such as too many open files. It says
@@ -120,6 +189,37 @@ impl Health {
             State::Up | State::Verifying => Standing::Up(self.returned),
             State::Suspect { .. } => Standing::Suspect,
             State::Ejected { .. } | State::Probing => Standing::Out(self.cause),
+        }
+    }
+
+    /// Sets how it is probed while it is up. Each interval is used once, so that it can vary.
+    pub fn watch(&mut self, watch: Option<Watch>) {
+        self.watch = watch;
+    }
+
+    /// Whether it is probed while it is up.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.watch.is_some()
+    }
+
+    /// How it fares.
+    #[must_use]
+    pub fn condition(&self) -> Condition {
+        match self.state {
+            State::Up => Condition::Up,
+            State::Verifying => Condition::Verifying,
+            State::Suspect { .. } => Condition::Suspect,
+            State::Ejected { until, .. } => Condition::Out {
+                cause: self.cause,
+                since: self.out_since,
+                next_probe: Some(until),
+            },
+            State::Probing => Condition::Out {
+                cause: self.cause,
+                since: self.out_since,
+                next_probe: None,
+            },
         }
     }
 
@@ -176,7 +276,7 @@ impl Health {
     /// Whether somebody must begin to do what [`Self::next`] says. `true` is said once; whoever
     /// hears it is the keeper, until it is told to rest or [resigns](Self::resign).
     pub fn needs_keeper(&mut self) -> bool {
-        let needed = self.state != State::Up && !self.kept;
+        let needed = (self.state != State::Up || self.watch.is_some()) && !self.kept;
         self.kept |= needed;
         needed
     }
@@ -185,10 +285,7 @@ impl Health {
     /// back-off is cut short to [`PROBE_PERIOD`]. `in_use` says that the backend has exchanges.
     pub fn next(&mut self, now: Moment, wanted: bool, in_use: bool) -> Task {
         match self.state {
-            State::Up => {
-                self.kept = false;
-                Task::Rest
-            }
+            State::Up => self.watch_on(now),
             State::Verifying | State::Probing => Task::Probe,
             State::Suspect { mute: false, .. } => self.ask_again(now),
             State::Suspect { idle, .. } => self.wait_for_idleness(now, idle, in_use),
@@ -210,11 +307,20 @@ impl Health {
 
     /// A probe ended.
     pub fn probed(&mut self, now: Moment, outcome: Outcome) {
-        use Outcome::{Answered, Connected, Failed, NotMade, Silent};
+        use Outcome::{Answered, Connected, Failed, NotMade, Silent, Wrong};
         self.probed = Some(now);
+        self.due = None;
+        if let Answered | Connected = outcome {
+            self.failed = 0;
+        }
         match (self.state, outcome) {
             (State::Verifying, Answered | Connected | NotMade) => self.state = State::Up,
             (State::Suspect { .. }, Answered) => self.state = State::Up,
+            (State::Up, Silent { excused }) => self.fail(now, Cause::Unwell, excused),
+            (State::Up | State::Verifying | State::Suspect { .. }, Wrong { excused }) => {
+                self.fail(now, Cause::Failing, excused);
+            }
+            (State::Up, Failed) if self.watch.is_some() => self.eject(now, Cause::Unreachable),
             // That a connection can be opened proves nothing.
             (State::Suspect { .. }, Connected) => {
                 let idle = None;
@@ -228,14 +334,19 @@ impl Health {
             (State::Verifying | State::Suspect { .. }, Failed) => {
                 self.eject(now, Cause::Unreachable);
             }
-            (State::Probing, Answered | Connected) => self.come_back(now),
+            (State::Probing, Answered | Connected) => self.pass(now),
             // Too many others have gone meanwhile.
-            (State::Probing, Silent { excused: true }) if self.cause == Cause::Unwell => {
+            (State::Probing, Silent { excused: true } | Wrong { excused: true })
+                if self.cause.is_pardonable() =>
+            {
                 self.state = SUSPECT;
             }
-            (State::Probing, Failed | NotMade | Silent { .. }) => {
-                if outcome == Failed {
-                    self.cause = Cause::Unreachable;
+            (State::Probing, Failed | NotMade | Silent { .. } | Wrong { .. }) => {
+                self.passed = 0;
+                match outcome {
+                    Failed => self.cause = Cause::Unreachable,
+                    Wrong { .. } => self.cause = Cause::Failing,
+                    _ => {}
                 }
                 self.state = State::Ejected {
                     since: now,
@@ -251,6 +362,44 @@ impl Health {
     /// become the keeper.
     pub fn resign(&mut self) {
         self.kept = false;
+    }
+
+    /// What the keeper of a backend that is up has to do.
+    fn watch_on(&mut self, now: Moment) -> Task {
+        let Some(watch) = self.watch else {
+            self.kept = false;
+            self.due = None;
+            return Task::Rest;
+        };
+        let due = *self.due.get_or_insert(now + watch.interval);
+        match due.saturating_sub(now) {
+            Duration::ZERO => Task::Probe,
+            left => Task::Wait(left.min(PROBE_PERIOD)),
+        }
+    }
+
+    /// A probe of a backend that is not out failed. Several in a row put it out.
+    fn fail(&mut self, now: Moment, cause: Cause, excused: bool) {
+        self.failed = self.failed.saturating_add(1);
+        let enough = self.failed >= self.watch.map_or(1, |watch| watch.down);
+        match self.state {
+            _ if enough && !excused => self.eject(now, cause),
+            State::Up | State::Verifying if enough => self.state = SUSPECT,
+            State::Verifying => self.state = State::Up,
+            _ => {}
+        }
+    }
+
+    /// A probe of a backend that is out was answered. Several in a row bring it back.
+    fn pass(&mut self, now: Moment) {
+        self.passed += 1;
+        if self.passed >= self.watch.map_or(1, |watch| watch.up) {
+            return self.come_back(now);
+        }
+        self.state = State::Ejected {
+            since: now,
+            until: now + PROBE_PERIOD,
+        };
     }
 
     /// A suspect is asked CPING until it answers.
@@ -297,6 +446,8 @@ impl Health {
     fn eject(&mut self, now: Moment, cause: Cause) {
         self.back_off = self.next_back_off(now);
         self.cause = cause;
+        self.out_since = now;
+        (self.failed, self.passed) = (0, 0);
         self.state = State::Ejected {
             since: now,
             until: now + self.back_off,

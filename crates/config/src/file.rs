@@ -7,6 +7,7 @@ pub(crate) mod admin;
 pub(crate) mod backend;
 pub(crate) mod listen;
 pub(crate) mod log;
+pub(crate) mod probe;
 pub(crate) mod route;
 pub(crate) mod server;
 pub(crate) mod sticky;
@@ -125,6 +126,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &sticky::SECTION,
     &backend::SECTION,
     &route::SECTION,
+    &probe::SECTION,
     &admin::SECTION,
     &log::SECTION,
 ];

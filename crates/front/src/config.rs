@@ -12,7 +12,8 @@ use bytes::Bytes;
 pub use catamaran_balance::Policy;
 pub use catamaran_http1::Limits;
 pub use catamaran_upstream::config::{
-    Address, AjpConfig, BackendConfig, PacketSize, Protocol, Secret,
+    Address, AjpConfig, BackendConfig, PacketSize, ProbeConfig, ProbeKind, ProbeRequest, Protocol,
+    Secret,
 };
 use http::{HeaderName, StatusCode};
 use ipnet::IpNet;

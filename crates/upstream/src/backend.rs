@@ -2,12 +2,13 @@
 //! is opened.
 
 use std::borrow::Borrow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use catamaran_balance::health::{Cause, Standing};
+use catamaran_balance::health::Standing;
 use catamaran_transport::{Count, PerWorker};
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use crate::cap::{Cap, Grant, Permit, Place, QueueFull};
@@ -18,6 +19,7 @@ use crate::error::LeaseError;
 use crate::group::Group;
 use crate::health::SharedHealth;
 use crate::idle_closures::IdleClosures;
+use crate::keeper::LastProbe;
 use crate::lease::Lease;
 use crate::pool::Pool;
 use crate::settings::Settings;
@@ -45,6 +47,13 @@ pub struct Backend {
     health: SharedHealth,
     /// Whether it was logged that its secret may be wrong.
     refusal_told: AtomicBool,
+    /// Whether it was logged that probes may begin sessions.
+    sessions_told: AtomicBool,
+    /// Wakes the keeper.
+    attention: Arc<Notify>,
+    last_probe: Mutex<Option<LastProbe>>,
+    /// It is not probed any more while it is up: this process is about to end.
+    unwatched: AtomicBool,
     /// The configuration no longer contains it.
     retired: AtomicBool,
 }
@@ -105,8 +114,10 @@ pub struct BackendCounts {
     pub share: u8,
     /// Whether it is suspect: no byte of it arrives, so others are preferred.
     pub suspect: bool,
-    /// Whether it is out because it does not answer CPING.
+    /// Whether it is out because it does not answer CPING or its probe fails.
     pub unwell: bool,
+    /// Whether more of its upstream's weight is unwell than may be out.
+    pub panic: bool,
     /// Times it became suspect since the start.
     pub suspicions: u64,
     /// Times it was put out since the start.
@@ -147,6 +158,10 @@ impl Backend {
             settings: ArcSwap::new(Settings::new(config)),
             group: ArcSwapOption::empty(),
             refusal_told: AtomicBool::new(false),
+            unwatched: AtomicBool::new(false),
+            sessions_told: AtomicBool::new(false),
+            attention: Arc::default(),
+            last_probe: Mutex::default(),
         })
     }
 
@@ -247,7 +262,8 @@ impl Backend {
             received: sum(|local| &local.received),
             share: self.share(),
             suspect: self.is_suspect(),
-            unwell: self.health.standing() == Standing::Out(Cause::Unwell),
+            unwell: matches!(self.health.standing(), Standing::Out(cause) if cause.is_pardonable()),
+            panic: self.is_in_panic(),
             suspicions: health.suspicions,
             ejections: health.ejections,
             probes_answered: health.probes_answered,
@@ -261,6 +277,51 @@ impl Backend {
 
     pub(crate) fn group(&self) -> Option<Arc<Group>> {
         self.group.load_full()
+    }
+
+    pub(crate) fn attention(&self) -> &Arc<Notify> {
+        &self.attention
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::SeqCst)
+    }
+
+    /// Whether more of the upstream's weight is unwell than may be out; then those that are unwell
+    /// serve, where no other can.
+    #[must_use]
+    pub fn is_in_panic(&self) -> bool {
+        self.group.load().as_ref().is_some_and(|it| it.panics())
+    }
+
+    /// Lets it be probed only when something is amiss: another process takes over, or none will need it.
+    pub fn unwatch(&self) {
+        self.unwatched.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.unwatched.load(Ordering::Relaxed) && self.settings.load().probe.is_some()
+    }
+
+    /// The last probe, if there was one.
+    #[must_use]
+    pub fn last_probe(&self) -> Option<LastProbe> {
+        self.lock_last_probe().clone()
+    }
+
+    pub(crate) fn set_last_probe(&self, probe: LastProbe) {
+        *self.lock_last_probe() = Some(probe);
+    }
+
+    fn lock_last_probe(&self) -> MutexGuard<'_, Option<LastProbe>> {
+        self.last_probe
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is to be said that probes begin sessions: once for each configuration.
+    pub(crate) fn tell_of_sessions(&self) -> bool {
+        !self.sessions_told.swap(true, Ordering::Relaxed)
     }
 
     /// Whether its exchanges fill its cap of connections.
@@ -490,7 +551,7 @@ impl Backend {
     /// Closes the worker's pooled connections that are too old or that the backend has closed, and
     /// starts a keeper if the backend needs one and has none. To be called regularly.
     pub fn sweep(self: &Arc<Self>, worker: usize) {
-        if self.share() == 0 || self.is_suspect() {
+        if self.is_watched() || self.share() == 0 || self.is_suspect() {
             self.keep();
         }
         self.close_excess();

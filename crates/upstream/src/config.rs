@@ -5,10 +5,12 @@
 //! means "use the default".
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use catamaran_ajp::PacketSize;
+use http::Method;
 
 /// The protocol spoken to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,11 +100,82 @@ pub struct BackendConfig {
     /// exchange awaits the first byte of its response. Then others are preferred, and an AJP13
     /// backend is asked CPING. Default 2 s; `None` never suspects.
     pub suspect_after: Option<Duration>,
+    /// How it is probed while it is up. Default: it is not, failed requests alone lead to probes.
+    /// mod_proxy_hcheck: `hcmethod`; HAProxy: `check`.
+    pub probe: Option<ProbeConfig>,
     /// How long its share grows after it was out, from a tenth to all of its weight; 0 gives all at
     /// once. Default 10 s. nginx: `slow_start`; HAProxy: `slowstart`.
     pub slow_start: Duration,
     /// Settings that only AJP13 has.
     pub ajp: AjpConfig,
+}
+
+/// How a backend is probed while it is up. What it says of answers also holds while it is out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeConfig {
+    /// What it is asked.
+    pub kind: ProbeKind,
+    /// From the end of a probe to the beginning of the next, a tenth more or less. Default 5 s.
+    /// HAProxy: `inter`.
+    pub interval: Duration,
+    /// How long a probe may take, connecting included. Default 2 s. HAProxy: `timeout check`.
+    pub timeout: Duration,
+    /// So many answered probes in a row bring the backend back. Default 2. HAProxy: `rise`.
+    pub up: u32,
+    /// So many failed probes in a row put it out. Default 3. HAProxy: `fall`.
+    pub down: u32,
+}
+
+/// What a probe asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeKind {
+    /// That it can be connected to.
+    Connect,
+    /// CPING; of an HTTP backend, that it can be connected to.
+    Cping,
+    /// A request, over the backend's protocol.
+    Request(Box<ProbeRequest>),
+}
+
+/// The request of a probe, and what is a good answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeRequest {
+    /// GET or HEAD. Default GET.
+    pub method: Method,
+    /// Path and query. Default `/`.
+    pub target: String,
+    /// `Host`. Default: the backend's address.
+    pub host: Option<String>,
+    /// Statuses that are good. Default 200 to 399.
+    pub statuses: Vec<RangeInclusive<u16>>,
+    /// What must be found in the first 64 KiB of the body. Default: nothing.
+    pub body: Option<String>,
+}
+
+impl ProbeConfig {
+    /// A probe of this kind, with every default.
+    #[must_use]
+    pub fn new(kind: ProbeKind) -> Self {
+        Self {
+            kind,
+            interval: Duration::from_secs(5),
+            timeout: Duration::from_secs(2),
+            up: 2,
+            down: 3,
+        }
+    }
+}
+
+impl Default for ProbeRequest {
+    fn default() -> Self {
+        Self {
+            method: Method::GET,
+            target: "/".to_owned(),
+            host: None,
+            statuses: vec![200..=399],
+            body: None,
+        }
+    }
 }
 
 /// Settings of an AJP13 backend.
@@ -194,6 +267,7 @@ impl BackendConfig {
             exchange_timeout: None,
             eject: true,
             suspect_after: Some(Duration::from_secs(2)),
+            probe: None,
             slow_start: Duration::from_secs(10),
             ajp: AjpConfig::default(),
         }

@@ -1,6 +1,7 @@
 //! The backends of one upstream, for the limit on how many of them may be out for missing answers to
 //! CPING.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use catamaran_balance::health::excuses;
@@ -15,6 +16,8 @@ pub struct Group {
     unwell_max: u8,
     /// Locked while it is decided whether a backend is put out, so that two are not put out at once.
     deciding: Mutex<()>,
+    /// More than `unwell_max` would be out, so that those that are unwell serve.
+    panics: AtomicBool,
 }
 
 impl Group {
@@ -27,22 +30,76 @@ impl Group {
             members: members.collect(),
             unwell_max,
             deciding: Mutex::default(),
+            panics: AtomicBool::new(false),
         })
     }
 
-    /// Whether `silent` must not be put out for its silence. To be called while [`Self::decide`]'s
-    /// guard is held.
-    pub(crate) fn excuses(&self, silent: &Backend, saturated: bool) -> bool {
-        let (mut out, mut total) = (0, 0);
+    /// Whether more than `unwell_max` of the weight is unwell or cannot be connected to, so that all
+    /// that are unwell serve, where no other can.
+    #[must_use]
+    pub fn panics(&self) -> bool {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// Whether so many others are out that a probe of `failing` that failed must not put it out. To be
+    /// called while [`Self::decide`]'s guard is held.
+    pub(crate) fn excuses(&self, failing: &Backend) -> bool {
+        let weights = self.weights(|it| std::ptr::eq(it, failing) || it.health().is_out());
+        excuses(false, weights, self.unwell_max)
+    }
+
+    /// Looks whether too much is out, and pardons those that are unwell if so. To be called while
+    /// [`Self::decide`]'s guard is held, when a member's standing may have changed.
+    pub(crate) fn review(&self) {
+        let is_away = |it: &Backend| it.health().is_out() || it.health().is_unwell();
+        let weights = self.weights(is_away);
+        let exceeded = excuses(false, weights, self.unwell_max);
+        let mut panics = false;
+        let mut upstream = String::new();
+        for backend in self
+            .members
+            .iter()
+            .filter_map(|(backend, _)| backend.upgrade())
+        {
+            let pardoned = exceeded && backend.health().is_unwell();
+            backend.health().pardon(pardoned);
+            panics |= pardoned;
+            if upstream.is_empty() {
+                backend.upstream().clone_into(&mut upstream);
+            }
+        }
+        if self.panics.swap(panics, Ordering::Relaxed) == panics {
+            return;
+        }
+        let (out, total) = weights;
+        match panics {
+            true => tracing::warn!(
+                upstream,
+                out,
+                total,
+                "more than `unwell_max` of the weight would be out: backends that are unwell serve \
+                 where no other can"
+            ),
+            false => tracing::info!(
+                upstream,
+                out,
+                total,
+                "backends that are unwell are out again"
+            ),
+        }
+    }
+
+    /// The weight of the members that are so, and of all.
+    fn weights(&self, counts: impl Fn(&Backend) -> bool) -> (u64, u64) {
+        let (mut sum, mut total) = (0, 0);
         for (backend, weight) in &self.members {
             let weight = u64::from(*weight);
             total += weight;
-            let is_out = backend
-                .upgrade()
-                .is_some_and(|backend| std::ptr::eq(&*backend, silent) || backend.share() == 0);
-            out += if is_out { weight } else { 0 };
+            if backend.upgrade().is_some_and(|backend| counts(&backend)) {
+                sum += weight;
+            }
         }
-        excuses(saturated, (out, total), self.unwell_max)
+        (sum, total)
     }
 
     pub(crate) fn decide(&self) -> MutexGuard<'_, ()> {

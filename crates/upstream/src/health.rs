@@ -8,17 +8,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use catamaran_balance::health::{Health, Moment, Outcome, SHARE_FULL, Standing, Task, share};
+use catamaran_balance::health::{
+    Condition, Health, Moment, Outcome, SHARE_FULL, Standing, Task, Watch, share,
+};
 use tokio::time::Instant;
 
 #[derive(Debug)]
 pub(crate) struct SharedHealth {
-    /// [`WELL`], [`SUSPECT`], [`OUT`], or one more than the milliseconds at which the backend came back.
+    /// [`WELL`], [`SUSPECT`], [`UNWELL`], [`OUT`], or one more than the milliseconds at which the backend came back.
     view: AtomicU64,
     /// When a byte last arrived on any connection, by the readers' coarse clock.
     heard: AtomicU64,
     /// What `heard` was when the backend became suspect.
     heard_before: AtomicU64,
+    /// So many others are out that this one serves although it is unwell.
+    pardoned: AtomicBool,
+    /// Its last probe failed, and did not put it out because so many others are.
+    spared: AtomicBool,
     state: Mutex<Health>,
     /// The origin of the moments.
     origin: Instant,
@@ -47,6 +53,8 @@ impl SharedHealth {
             view: AtomicU64::new(WELL),
             heard: AtomicU64::new(0),
             heard_before: AtomicU64::new(0),
+            pardoned: AtomicBool::new(false),
+            spared: AtomicBool::new(false),
             state: Mutex::default(),
             origin: Instant::now(),
             slow_start: AtomicU64::new(millis(slow_start)),
@@ -66,14 +74,64 @@ impl SharedHealth {
     pub(crate) fn share(&self) -> u8 {
         match self.view.load(Ordering::Relaxed) {
             WELL | SUSPECT => SHARE_FULL,
-            OUT => 0,
+            UNWELL if self.is_pardoned() => SHARE_FULL,
+            UNWELL | OUT => 0,
             returned => self.ramping(returned),
         }
     }
 
     /// Whether others are preferred: it is suspect, and no byte has arrived since.
     pub(crate) fn is_suspect(&self) -> bool {
-        self.view.load(Ordering::Relaxed) == SUSPECT && !self.is_heard()
+        match self.view.load(Ordering::Relaxed) {
+            SUSPECT => !self.is_heard(),
+            UNWELL => self.is_pardoned(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is out, pardoned or not.
+    pub(crate) fn is_out(&self) -> bool {
+        matches!(self.view.load(Ordering::Relaxed), UNWELL | OUT)
+    }
+
+    /// Whether it is out, or would be if not so many others were, for a cause that can be pardoned.
+    pub(crate) fn is_unwell(&self) -> bool {
+        match self.view.load(Ordering::Relaxed) {
+            UNWELL => true,
+            SUSPECT => self.spared.load(Ordering::Relaxed),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn is_pardoned(&self) -> bool {
+        self.pardoned.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn pardon(&self, pardoned: bool) {
+        self.pardoned.store(pardoned, Ordering::Relaxed);
+    }
+
+    /// Notes that a probe failed and that only the weight of the others kept it from being out.
+    pub(crate) fn spare(&self, spared: bool) {
+        self.spared.store(spared, Ordering::Relaxed);
+    }
+
+    /// See [`Health::condition`]; and how long ago moments are counted from.
+    pub(crate) fn condition(&self) -> (Condition, Moment) {
+        (self.lock().condition(), self.now())
+    }
+
+    /// Says how it is probed while it is up, if that was not said.
+    pub(crate) fn begin_watch(&self, watch: impl FnOnce() -> Option<Watch>) {
+        let mut health = self.lock();
+        if !health.is_watched() {
+            health.watch(watch());
+        }
+    }
+
+    /// Says how it is probed while it is up.
+    pub(crate) fn watch(&self, watch: Option<Watch>) {
+        self.lock().watch(watch);
     }
 
     fn is_heard(&self) -> bool {
@@ -160,7 +218,7 @@ impl SharedHealth {
             Outcome::Answered | Outcome::Connected => {
                 self.probes_answered.fetch_add(1, Ordering::Relaxed)
             }
-            Outcome::Failed | Outcome::Silent { .. } => {
+            Outcome::Failed | Outcome::Silent { .. } | Outcome::Wrong { .. } => {
                 self.probes_failed.fetch_add(1, Ordering::Relaxed)
             }
             Outcome::NotMade => 0,
@@ -227,8 +285,9 @@ impl SharedHealth {
 fn view_of(standing: Standing) -> u64 {
     match standing {
         Standing::Up(None) => WELL,
-        Standing::Up(Some(returned)) => millis(returned).saturating_add(1).min(SUSPECT - 1),
+        Standing::Up(Some(returned)) => millis(returned).saturating_add(1).min(UNWELL - 1),
         Standing::Suspect => SUSPECT,
+        Standing::Out(cause) if cause.is_pardonable() => UNWELL,
         Standing::Out(_) => OUT,
     }
 }
@@ -243,5 +302,8 @@ const WELL: u64 = 0;
 /// Picked only if no other can be, unless a byte has arrived since.
 const SUSPECT: u64 = OUT - 1;
 
-/// Not picked.
+/// Not to be picked, unless it is pardoned.
+const UNWELL: u64 = SUSPECT - 1;
+
+/// Not to be picked.
 const OUT: u64 = u64::MAX;

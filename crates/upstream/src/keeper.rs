@@ -1,22 +1,21 @@
-//! The keeper of a backend that failed: a task that probes the backend until it is up again.
+//! The keeper of a backend: a task that probes the backend until it is up again, or for ever if it is
+//! to be probed while it is up.
 //!
-//! A probe is a dial, followed by a CPING for AJP13. A client's request is never used as a probe.
 //! A backend has at most one keeper, and a keeper makes one probe at a time, so that a backend
 //! that restarts is not flooded with probes. The task runs on the event loop of the worker that
-//! noticed the failure. It ends when the backend is up, when nothing refers to the backend any
-//! more, or when its event loop ends. In the last case [`Backend::sweep`] of another worker
-//! starts a new one.
+//! noticed the failure. It ends when the backend is up and not watched, when it is retired, when
+//! nothing refers to the backend any more, or when its event loop ends. In the last case
+//! [`Backend::sweep`] of another worker starts a new one.
 
 use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime};
 
-use catamaran_balance::health::{Cause, Outcome, Standing, Task};
-use tokio::time::{Instant, sleep};
+use catamaran_balance::health::{Cause, Condition, Outcome, Standing, Task, Watch};
+use tokio::time::{Instant, timeout};
 
-use crate::backend::{Backend, ping};
-use crate::config::Protocol;
-use crate::connection::Connection;
-use crate::dial::dial;
+use crate::backend::Backend;
 use crate::error::{Culprit, LeaseError};
+use crate::probe::{self, Found};
 
 impl Backend {
     /// The share of its weight that the backend gets now, in percent: 100 if it is well, less while
@@ -42,7 +41,7 @@ impl Backend {
     /// loop.
     pub fn verify(self: &Arc<Self>) {
         if self.settings().eject && self.health().verify() {
-            self.keep();
+            self.attend();
         }
     }
 
@@ -57,7 +56,7 @@ impl Backend {
                 backend,
                 "backend is suspect: nothing is heard of it"
             );
-            self.keep();
+            self.attend();
         }
     }
 
@@ -72,82 +71,166 @@ impl Backend {
             return self.verify();
         }
         if self.health().connect_failed(began) {
-            self.note_ejection(Cause::Unreachable);
+            self.note_ejection(Cause::Unreachable, None);
+            self.review();
         }
-        self.keep();
+        self.attend();
     }
 
     /// Starts a keeper if the backend needs one and has none.
     pub(crate) fn keep(self: &Arc<Self>) {
+        if self.is_retired() {
+            return;
+        }
+        self.health().begin_watch(|| watch(self, Pace::Spread));
         if self.health().needs_keeper() {
             tokio::spawn(keep(Keeper(Arc::downgrade(self))));
         }
     }
 
-    fn note_ejection(&self, cause: Cause) {
+    /// Likewise, and lets the keeper act now.
+    fn attend(self: &Arc<Self>) {
+        self.keep();
+        self.attention().notify_one();
+    }
+
+    /// How the backend fares, for operators.
+    #[must_use]
+    pub fn state(&self) -> BackendState {
+        let (condition, now) = self.health().condition();
+        let share = self.share();
+        match condition {
+            Condition::Up if share < 100 => BackendState::Ramping { percent: share },
+            Condition::Up => BackendState::Up,
+            Condition::Verifying => BackendState::Verifying,
+            Condition::Suspect => BackendState::Suspect,
+            Condition::Out {
+                cause,
+                since,
+                next_probe,
+            } => BackendState::Out {
+                cause,
+                pardoned: self.health().is_pardoned() && cause.is_pardonable(),
+                lasts: now.saturating_sub(since),
+                next_probe: next_probe.map(|at| at.saturating_sub(now)),
+            },
+        }
+    }
+
+    /// Has the backend probed now, whatever its state. To be called within an event loop.
+    pub fn probe_now(self: &Arc<Self>) {
+        let backend = Arc::clone(self);
+        tokio::spawn(async move {
+            let found = probe::probe(&backend.settings(), false).await;
+            backend.note_probe(&found);
+            backend.conclude(&found);
+        });
+    }
+
+    /// Lets the group see that this backend's standing changed.
+    fn review(&self) {
+        if let Some(group) = self.group() {
+            let _deciding = group.decide();
+            group.review();
+        }
+    }
+
+    fn note_ejection(&self, cause: Cause, found: Option<&Found>) {
         let closed = self.close_unused();
         let (upstream, backend) = (self.upstream(), &self.settings().name);
-        let cause = match cause {
-            Cause::Unreachable => "it cannot be connected to",
-            Cause::Unwell => "it does not answer CPING",
-        };
-        tracing::warn!(upstream, backend, closed, "backend is out: {cause}");
-    }
-
-    async fn probe(&self) -> Outcome {
-        let config = &*self.settings();
-        let stream = match dial(&config.address, config.connect_timeout).await {
-            Ok(stream) => stream,
-            Err(error) if error.culprit() == Culprit::Backend => return Outcome::Failed,
-            Err(error) => {
-                let (upstream, backend) = (self.upstream(), &config.name);
-                tracing::warn!(upstream, backend, %error, "cannot probe");
-                return Outcome::NotMade;
+        match (cause, found) {
+            (Cause::Failing, Some(found)) => {
+                tracing::warn!(
+                    upstream,
+                    backend,
+                    closed,
+                    "backend is out: its probe fails: {found}"
+                );
             }
-        };
-        // A backend that is configured without CPING may not support it.
-        let may_ask = config.ajp.ping_after_idle.is_some() || config.ajp.ping_fresh;
-        if config.protocol == Protocol::Http || !may_ask {
-            return Outcome::Connected;
-        }
-        // This one connection is beyond the cap: a backend may be silent because all connections are
-        // in use.
-        let mut conn = Connection::new(stream, config, None);
-        match ping(&mut conn, config).await {
-            true => Outcome::Answered,
-            false => Outcome::Silent { excused: true },
+            _ => tracing::warn!(
+                upstream,
+                backend,
+                closed,
+                "backend is out: {}",
+                words(cause)
+            ),
         }
     }
 
-    /// Notes the outcome of a probe. Silence does not put a backend out that is alone in its
-    /// upstream.
-    fn conclude(&self, outcome: Outcome) -> Outcome {
+    fn note_probe(&self, found: &Found) {
+        let answered = matches!(found, Found::Answered { .. } | Found::Connected);
+        let (upstream, backend) = (self.upstream(), &self.settings().name);
+        if let Found::NotMade(error) = found {
+            tracing::warn!(upstream, backend, %error, "cannot probe");
+        }
+        if let Found::Answered {
+            cookie: Some(cookie),
+        } = found
+            && self.tell_of_sessions()
+        {
+            let cookie = String::from_utf8_lossy(cookie.as_bytes());
+            let name = cookie.split('=').next().unwrap_or_default().to_owned();
+            tracing::warn!(
+                upstream,
+                backend,
+                cookie = name,
+                "the answer to a probe sets a cookie: if that is a session, each probe begins one; \
+                 let the probe ask for a page that begins none"
+            );
+        }
+        self.set_last_probe(LastProbe {
+            at: SystemTime::now(),
+            answered,
+            found: found.to_string(),
+        });
+    }
+
+    async fn probe(&self) -> Found {
+        let scheduled = self.health().condition().0 == Condition::Up;
+        let found = probe::probe(&self.settings(), scheduled).await;
+        self.note_probe(&found);
+        found
+    }
+
+    /// Lets a probe's outcome count. Silence is excused where all connections are in use; any failure
+    /// but that of a dial where too many others are out.
+    fn conclude(&self, found: &Found) {
         let group = self.group();
         let _deciding = group.as_ref().map(|group| group.decide());
-        let outcome = match outcome {
-            Outcome::Silent { .. } => Outcome::Silent {
-                excused: group
-                    .as_ref()
-                    .is_none_or(|it| it.excuses(self, self.is_saturated())),
-            },
-            other => other,
+        let is_late = matches!(found, Found::Silent | Found::Late);
+        let failed = is_late || matches!(found, Found::Wrong(_));
+        let busy = is_late && self.is_saturated();
+        let spared = failed && !busy && group.as_ref().is_none_or(|group| group.excuses(self));
+        let excused = busy || spared;
+        let outcome = match found {
+            Found::Answered { .. } => Outcome::Answered,
+            Found::Connected => Outcome::Connected,
+            Found::Failed(_) => Outcome::Failed,
+            Found::NotMade(_) => Outcome::NotMade,
+            Found::Silent => Outcome::Silent { excused },
+            Found::Late | Found::Wrong(_) => Outcome::Wrong { excused },
         };
+        self.health().spare(spared);
         self.health().probed(outcome);
-        outcome
+        if let Some(group) = &group
+            && (failed || group.panics())
+        {
+            group.review();
+        }
     }
 
     /// Logs what a probe changed. `told` is whether it was logged that the backend is suspect;
     /// returns whether it is logged now.
-    fn tell(&self, before: Standing, outcome: Outcome, told: bool) -> bool {
+    fn tell(&self, before: Standing, found: &Found, told: bool) -> bool {
         let (upstream, backend) = (self.upstream(), &self.settings().name);
         match (before, self.health().standing()) {
             (Standing::Out(_), Standing::Out(_)) => {}
-            (_, Standing::Out(cause)) => self.note_ejection(cause),
+            (_, Standing::Out(cause)) => self.note_ejection(cause, Some(found)),
             (Standing::Out(_), Standing::Up(_)) => {
                 tracing::info!(upstream, backend, "backend is back");
             }
             (_, Standing::Suspect) if told => return true,
-            (_, Standing::Suspect) if outcome == Outcome::Connected => {
+            (_, Standing::Suspect) if matches!(found, Found::Connected) => {
                 tracing::info!(
                     upstream,
                     backend,
@@ -160,15 +243,15 @@ impl Backend {
                 tracing::warn!(
                     upstream,
                     backend,
-                    "backend is suspect: it does not answer CPING; others are preferred. It is not \
-                     out, since its requests fill `connections_max` or `unwell_max` would be exceeded"
+                    "backend is suspect: {found}; others are preferred. It is not out, since its \
+                     requests fill `connections_max` or `unwell_max` would be exceeded"
                 );
                 return true;
             }
             (_, Standing::Up(_)) if told => {
                 tracing::info!(upstream, backend, "backend is not suspect any more");
             }
-            (_, Standing::Up(_)) => tracing::debug!(upstream, backend, ?outcome, "probed"),
+            (_, Standing::Up(_)) => tracing::debug!(upstream, backend, "probed: {found}"),
         }
         false
     }
@@ -192,20 +275,32 @@ async fn keep(mut keeper: Keeper) {
         let Some(backend) = keeper.0.upgrade() else {
             return;
         };
+        if backend.is_retired() {
+            return;
+        }
+        if !backend.is_watched() {
+            backend.health().watch(None);
+        }
         match backend.health().next(backend.in_flight() > 0) {
             Task::Wait(time) => {
+                let attention = Arc::clone(backend.attention());
                 drop(backend);
-                sleep(time).await;
+                // Whoever needs the keeper sooner says so.
+                timeout(time, attention.notified()).await.ok();
             }
             Task::Probe => {
                 let before = backend.health().standing();
-                let outcome = backend.probe().await;
-                let outcome = backend.conclude(outcome);
-                told = backend.tell(before, outcome, told);
+                let found = backend.probe().await;
+                backend.conclude(&found);
+                backend.health().watch(watch(&backend, Pace::Regular));
+                told = backend.tell(before, &found, told);
             }
             Task::Rest => {
                 // Released already. There may be another keeper by now, which must stay.
                 keeper.0 = Weak::new();
+                if backend.is_in_panic() {
+                    backend.review();
+                }
                 if told {
                     let (upstream, backend) = (backend.upstream(), &backend.settings().name);
                     tracing::info!(upstream, backend, "backend is not suspect any more");
@@ -214,4 +309,115 @@ async fn keep(mut keeper: Keeper) {
             }
         }
     }
+}
+
+/// When the next scheduled probe is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// Anywhere within an interval, so that the backends of a front are not probed all at once.
+    Spread,
+    /// After an interval, a tenth more or less.
+    Regular,
+}
+
+fn watch(backend: &Backend, pace: Pace) -> Option<Watch> {
+    let config = backend.settings();
+    let probe = config.probe.as_ref().filter(|_| config.eject)?;
+    if !backend.is_watched() {
+        return None;
+    }
+    let part = match pace {
+        Pace::Spread => fastrand::f64(),
+        Pace::Regular => 0.9 + 0.2 * fastrand::f64(),
+    };
+    Some(Watch {
+        interval: probe.interval.mul_f64(part),
+        up: probe.up,
+        down: probe.down,
+    })
+}
+
+/// How a backend fares. Displayed, it is a few words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendState {
+    /// It gets its share.
+    Up,
+    /// It came back lately and gets a part of its share.
+    Ramping {
+        /// How much of its share.
+        percent: u8,
+    },
+    /// It gets its share; an exchange failed, and a probe finds out whether the backend is at fault.
+    Verifying,
+    /// Others are preferred.
+    Suspect,
+    /// It gets nothing.
+    Out {
+        /// Why.
+        cause: Cause,
+        /// It serves all the same where no other can, because too many others are out.
+        pardoned: bool,
+        /// For how long.
+        lasts: Duration,
+        /// How long until the next probe at most; `None` while one is under way.
+        next_probe: Option<Duration>,
+    },
+}
+
+impl BackendState {
+    /// The state in one word.
+    #[must_use]
+    pub fn token(&self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Ramping { .. } => "ramping",
+            Self::Verifying => "verifying",
+            Self::Suspect => "suspect",
+            Self::Out { .. } => "out",
+        }
+    }
+}
+
+impl std::fmt::Display for BackendState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Up | Self::Verifying | Self::Suspect => f.write_str(self.token()),
+            Self::Ramping { percent } => write!(f, "ramping {percent}%"),
+            Self::Out {
+                cause,
+                pardoned,
+                lasts,
+                next_probe,
+            } => {
+                write!(f, "out: {} for {}s", words(*cause), lasts.as_secs())?;
+                if *pardoned {
+                    f.write_str(", serves where no other can")?;
+                }
+                match next_probe {
+                    Some(left) => write!(f, ", next probe in {}s", left.as_secs()),
+                    None => f.write_str(", being probed"),
+                }
+            }
+        }
+    }
+}
+
+/// A cause in words.
+fn words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Unreachable => "it cannot be connected to",
+        Cause::Unwell => "it does not answer CPING",
+        Cause::Failing => "its probe fails",
+    }
+}
+
+/// The last probe of a backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastProbe {
+    /// When it ended.
+    pub at: SystemTime,
+    /// Whether it was answered as it should be.
+    pub answered: bool,
+    /// What it found, in words.
+    pub found: String,
 }

@@ -54,6 +54,7 @@ mod idle_closures;
 mod keeper;
 mod lease;
 mod pool;
+mod probe;
 mod settings;
 #[cfg(test)]
 mod simulation;
@@ -61,10 +62,12 @@ mod wire;
 
 pub use backend::{Backend, BackendCounts, Reuse};
 pub use catamaran_ajp::IpText;
+pub use catamaran_balance::health::Cause;
 pub use catamaran_message::{BodyLength, Request};
 pub use client_facts::ClientFacts;
 pub use error::{Culprit, Error, LeaseError, RequestError};
 pub use group::Group;
+pub use keeper::{BackendState, LastProbe};
 pub use lease::{Lease, LeftBehind};
 pub use settings::Settings;
 pub use wire::Event;

@@ -61,6 +61,156 @@ fn check(name: &str, steps: &[(u64, Step, bool)]) {
     }
 }
 
+/// Probed every five seconds; three failures put out, two answers bring back.
+const WATCH: Watch = Watch {
+    interval: Duration::from_secs(5),
+    up: 2,
+    down: 3,
+};
+
+const WRONG: Outcome = Outcome::Wrong { excused: false };
+
+const SILENT: Outcome = Outcome::Silent { excused: false };
+
+/// The outcomes of scheduled probes, one after the other; what the backend is after each.
+fn watched(outcomes: &[Outcome]) -> Vec<Condition> {
+    let mut health = Health::default();
+    health.watch(Some(WATCH));
+    assert!(health.needs_keeper());
+    let mut now = ms(0);
+    let mut seen = Vec::new();
+    for &outcome in outcomes {
+        while let Wait(left) = health.next(now, false, true) {
+            now += left;
+        }
+        health.probed(now, outcome);
+        seen.push(health.condition());
+    }
+    seen
+}
+
+fn out(cause: Cause, since: u64, next: u64) -> Condition {
+    Condition::Out {
+        cause,
+        since: ms(since),
+        next_probe: Some(ms(next)),
+    }
+}
+
+#[test]
+fn a_watched_backend_is_probed_for_ever() {
+    let mut health = Health::default();
+    health.watch(Some(WATCH));
+    assert!(health.needs_keeper() && !health.needs_keeper());
+    let mut now = ms(0);
+    let mut probes = Vec::new();
+    while probes.len() < 4 {
+        match health.next(now, false, false) {
+            Probe => {
+                probes.push(now.as_millis());
+                health.probed(now, Answered);
+            }
+            Wait(left) => now += left,
+            Rest => panic!("it rests"),
+        }
+    }
+    assert_eq!(probes, [5000, 10_000, 15_000, 20_000]);
+    health.watch(None);
+    assert_eq!(health.next(now, false, false), Rest);
+    assert!(!health.needs_keeper());
+}
+
+#[test]
+fn so_many_failures_in_a_row_put_out_and_so_many_answers_bring_back() {
+    use Cause::{Failing, Unreachable, Unwell};
+    use Condition::Up;
+    let rows: &[(&str, &[Outcome], &[Condition])] = &[
+        (
+            "an answer between begins anew",
+            &[WRONG, WRONG, Answered, WRONG, WRONG],
+            &[Up; 5],
+        ),
+        (
+            "three failures",
+            &[WRONG, SILENT, WRONG],
+            &[Up, Up, out(Failing, 15_000, 16_000)],
+        ),
+        (
+            "three silences",
+            &[SILENT; 3],
+            &[Up, Up, out(Unwell, 15_000, 16_000)],
+        ),
+        (
+            "a refused dial, at once",
+            &[Failed],
+            &[out(Unreachable, 5000, 6000)],
+        ),
+        ("of no account", &[WRONG, NotMade, WRONG, NotMade], &[Up; 4]),
+        (
+            "two answers",
+            &[Failed, Answered, Answered],
+            &[
+                out(Unreachable, 5000, 6000),
+                out(Unreachable, 5000, 7000),
+                Up,
+            ],
+        ),
+        (
+            "connected to, and not well yet",
+            &[Failed, Answered, WRONG, Answered, Answered],
+            &[
+                out(Unreachable, 5000, 6000),
+                out(Unreachable, 5000, 7000),
+                out(Failing, 5000, 8000),
+                out(Failing, 5000, 9000),
+                Up,
+            ],
+        ),
+        (
+            "excused, and heard of again",
+            &[Outcome::Wrong { excused: true }; 3],
+            &[Up, Up, Condition::Suspect],
+        ),
+    ];
+    for (name, outcomes, expected) in rows {
+        assert_eq!(watched(outcomes), *expected, "{name}");
+    }
+}
+
+#[test]
+fn a_watched_suspect_is_out_at_the_first_unanswered_cping_and_not_at_the_first_wrong_answer() {
+    for (outcome, expected) in [(SILENT, true), (WRONG, false)] {
+        let mut health = Health::default();
+        health.watch(Some(WATCH));
+        assert!(health.silent());
+        assert_eq!(health.next(ms(10), false, true), Probe);
+        health.probed(ms(20), outcome);
+        assert_eq!(is_out(&health), expected, "{outcome:?}");
+    }
+}
+
+#[test]
+fn what_may_be_pardoned_is_suspect_when_too_many_others_are_out() {
+    let mut health = Health::default();
+    health.watch(Some(Watch { down: 1, ..WATCH }));
+    for (outcome, expected) in [
+        (WRONG, true),
+        (WRONG, true),
+        (Outcome::Wrong { excused: true }, false),
+    ] {
+        let mut now = ms(60_000);
+        while let Wait(left) = health.next(now, false, true) {
+            now += left;
+        }
+        health.probed(now, outcome);
+        assert_eq!(is_out(&health), expected);
+    }
+    assert_eq!(health.condition(), Condition::Suspect);
+    // Whoever cannot be connected to is out whatever the others are.
+    health.probed(ms(90_000), Failed);
+    assert_eq!(health.standing(), Standing::Out(Cause::Unreachable));
+}
+
 fn is_out(health: &Health) -> bool {
     matches!(health.standing(), Standing::Out(_))
 }
@@ -357,6 +507,7 @@ fn any_outcome() -> impl Strategy<Value = Outcome> {
         Just(Connected),
         Just(Failed),
         any::<bool>().prop_map(|excused| Outcome::Silent { excused }),
+        any::<bool>().prop_map(|excused| Outcome::Wrong { excused }),
     ]
 }
 

@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::sticky::{self, Sticky};
-use super::{Backend, Surroundings, backend};
+use super::{Backend, Surroundings, backend, probe};
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table, tables};
@@ -61,7 +61,8 @@ fn one(
     surroundings: &Surroundings<'_>,
     report: &mut Report,
 ) -> Upstream {
-    let mut table = Table::new(&SECTION, place.clone(), entries).except(&["backend", "sticky"]);
+    let mut table =
+        Table::new(&SECTION, place.clone(), entries).except(&["backend", "probe", "sticky"]);
     let mut settings = UpstreamConfig::new(name, Vec::new());
     table.set(&POLICY, &mut settings.policy);
     table.set(&HASH_BY, &mut settings.hash_by);
@@ -74,6 +75,9 @@ fn one(
     let unplaced = Address::Unix(std::path::PathBuf::new());
     let mut shared = BackendConfig::new(Protocol::Ajp, unplaced);
     backend::settings(&mut table, surroundings, &mut shared);
+    if let Some(value) = entries.get("probe") {
+        shared.probe = probe::read(value, report);
+    }
     let sticky = entries.get("sticky");
     let sticky = sticky.map(|value| sticky::read(value, surroundings, report));
     let lists = entries
@@ -135,12 +139,9 @@ pub(crate) static SECTION: Section = Section {
             "hash_load_max",
             "remove it; `weight` limits a backend's keys",
         ),
-        ("health", PROBE_ADVICE),
-        ("probe", PROBE_ADVICE),
+        ("health", "write [upstream.NAME.probe] with a `kind`"),
     ],
 };
-
-const PROBE_ADVICE: &str = "backends are judged by the requests they fail; remove it";
 
 pub(super) static POLICY: Key<Choices<Policy>> = Key {
     name: "policy",
@@ -208,8 +209,9 @@ pub(super) static UNWELL_MAX: Key<OrOff<Percents>> = Key {
         preset: Preset::Value("\"50%\""),
         sample: "\"off\"",
         effect: "How much of the upstream's weight may be left out when a backend is left out because \
-                 it does not answer CPING. Beyond that it stays suspect: others are preferred. A \
-                 backend that cannot be connected to is left out in any case.",
+                 it does not answer CPING or its probe fails. Beyond that the upstream is in panic: all \
+                 such backends serve, and others are preferred to them. A backend that cannot be \
+                 connected to is left out in any case.",
         extremes: "`\"0%\"` leaves nobody out for silence. Off, a network that is slow for all can \
                    leave all backends out, and requests are answered 503.",
         elsewhere: "Envoy `healthy_panic_threshold`",

@@ -14,6 +14,7 @@ fn file(header: &str, added: &str) -> String {
         ("[server]", ""),
         ("[[listen]]", "address = \"127.0.0.1:8080\""),
         ("[upstream.NAME]", ""),
+        ("[upstream.NAME.probe]", "kind = \"request\""),
         ("[upstream.NAME.sticky]", "set_cookie = \"OWN\""),
         (
             "[[upstream.NAME.backend]]",
@@ -25,7 +26,7 @@ fn file(header: &str, added: &str) -> String {
         let key = added.split('=').next().unwrap_or_default();
         let replaced = needed.starts_with(key) && !key.is_empty() && table == header;
         // A route has one target.
-        let replaced = replaced || (table == header && key == "status ");
+        let replaced = replaced || (table == header && table == "[[route]]" && key == "status ");
         let needed = if replaced { "" } else { needed };
         let added = if table == header { added } else { "" };
         text.push_str(&format!("{table}\n{needed}\n{added}\n"));

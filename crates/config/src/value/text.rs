@@ -1,5 +1,6 @@
 //! Texts that go into a header, a log or a packet: names, the pseudonym, secrets, networks.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use catamaran_front::config::{AccessLogTarget, HashBy};
@@ -39,6 +40,20 @@ pub(crate) enum TextError {
     /// Not a part of a request.
     #[error("must be \"address\", \"path\", \"cookie:NAME\", \"header:NAME\" or \"query:NAME\"")]
     HashBy,
+    /// Not a target of a probe.
+    #[error(
+        "must begin with `/` and be at most {TARGET_MAX} printable ASCII characters without `#`"
+    )]
+    Target,
+    /// Not a host.
+    #[error("must be a host name or address, with a port if need be")]
+    Host,
+    /// Not a text to be found.
+    #[error("must be 1 to {TARGET_MAX} bytes")]
+    ProbeBody,
+    /// Neither a status nor a range of them.
+    #[error("must be a status such as \"200\" or a range such as \"200-399\", from 100 to 599")]
+    Statuses,
     /// Not the path of a cookie.
     #[error(
         "must begin with `/` and be at most {COOKIE_PATH_MAX} printable ASCII characters without `;`"
@@ -106,6 +121,42 @@ pub(crate) fn parse_hash_by(text: &str) -> Result<HashBy, TextError> {
         _ => None,
     };
     by.ok_or(TextError::HashBy)
+}
+
+/// The path and query that a probe asks for.
+pub(crate) fn parse_target(text: &str) -> Result<String, TextError> {
+    let good = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+    let target = check(text, TARGET_MAX, good, TextError::Target)?;
+    let target = Some(target).filter(|target| target.starts_with('/'));
+    target.ok_or(TextError::Target)
+}
+
+/// The `Host` of a probe.
+pub(crate) fn parse_host_field(text: &str) -> Result<String, TextError> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:[]".contains(&byte);
+    check(text, LABEL_MAX, good, TextError::Host)
+}
+
+/// What a probe looks for in a body.
+pub(crate) fn parse_probe_body(text: &str) -> Result<String, TextError> {
+    check(text, TARGET_MAX, |_| true, TextError::ProbeBody)
+}
+
+/// A status, or a range of them.
+pub(crate) fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, TextError> {
+    let status = |text: &str| {
+        let digits = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let status = digits.then(|| text.parse().ok()).flatten();
+        status.filter(|status| (100..=599).contains(status))
+    };
+    let range = match text.split_once('-') {
+        Some((first, last)) => status(first).zip(status(last)),
+        None => status(text).map(|status| (status, status)),
+    };
+    let range = range.filter(|(first, last)| first <= last);
+    range
+        .map(|(first, last)| first..=last)
+        .ok_or(TextError::Statuses)
 }
 
 /// What parts a session id from its route.
@@ -187,6 +238,9 @@ const LABEL_MAX: usize = 128;
 
 /// Bytes in the `Path` of a cookie, which each response with the cookie repeats.
 const COOKIE_PATH_MAX: usize = 256;
+
+/// The longest target of a probe, and the longest text that it looks for.
+const TARGET_MAX: usize = 1024;
 
 /// Bytes in a secret: far from filling a packet of 8192, which the request's head needs.
 pub(crate) const SECRET_MAX: usize = 1024;

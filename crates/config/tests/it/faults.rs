@@ -58,6 +58,7 @@ golden!(
     listen,
     odd_text,
     policy,
+    probe,
     route,
     shapes,
     sticky,

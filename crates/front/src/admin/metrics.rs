@@ -49,6 +49,14 @@ pub(crate) fn render(observed: &Observed) -> String {
     }
     page.family(&LOG_LINES_DROPPED)
         .only(observed.log_lines_dropped);
+    let mut panics = page.family(&UPSTREAM_PANIC);
+    for of_upstream in observed
+        .backends
+        .chunk_by(|one, next| one.upstream == next.upstream)
+    {
+        let panic = of_upstream.iter().any(|it| it.counts.panic);
+        panics.sample(&[&of_upstream[0].upstream], u8::from(panic));
+    }
     render_backends(&mut page, &observed.backends);
     page.into_text()
 }
@@ -105,6 +113,7 @@ fn families() -> impl Iterator<Item = &'static Family> {
         &STICKY,
         &REASONS,
         &LOG_LINES_DROPPED,
+        &UPSTREAM_PANIC,
     ];
     let backends = BACKEND_FAMILIES.iter().map(|(family, _)| *family);
     front
@@ -236,6 +245,14 @@ static LOG_LINES_DROPPED: Family = Family {
     labels: &[],
 };
 
+static UPSTREAM_PANIC: Family = Family {
+    name: "catamaran_upstream_panic",
+    kind: Kind::Gauge,
+    help: "1 while more than `unwell_max` of the upstream's weight is unwell or cannot be connected to, \
+           so that backends that are unwell serve where no other can; else 0.",
+    labels: &[UPSTREAM],
+};
+
 const OF_BACKEND: &[(&str, &str)] = &[UPSTREAM, BACKEND];
 const UPSTREAM: (&str, &str) = ("upstream", "the name of the group");
 const BACKEND: (&str, &str) = ("backend", "the name of the backend");
@@ -267,8 +284,8 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
         &Family {
             name: "catamaran_backend_unwell",
             kind: Kind::Gauge,
-            help: "1 while the backend is left out because it does not answer CPING; 0 if it cannot \
-                   be connected to, or is not left out.",
+            help: "1 while the backend is left out because it does not answer CPING or its probe \
+                   fails; 0 if it cannot be connected to, or is not left out.",
             labels: OF_BACKEND,
         },
         |status| u64::from(status.counts.unwell),
@@ -405,7 +422,7 @@ static BACKEND_SHARE: Family = Family {
 static BACKEND_PROBES: Family = Family {
     name: "catamaran_backend_probes_total",
     kind: Kind::Counter,
-    help: "Probes that the front made by itself after a failure.",
+    help: "Probes that the front made by itself: after a failure, and as `probe` has it.",
     labels: &[UPSTREAM, BACKEND, ("result", "`answered` or `failed`")],
 };
 

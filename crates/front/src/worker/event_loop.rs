@@ -43,6 +43,7 @@ pub(crate) async fn run(worker: Arc<Worker>, mut assignments: mpsc::Receiver<Vec
             Some(_) = accepting.join_next() => {}
         }
     }
+    worker.site().backends().for_each(|it| it.unwatch());
     while accepting.join_next().await.is_some() {}
 }
 

@@ -13,6 +13,7 @@ mod health;
 mod leaving;
 mod limits;
 mod policies;
+mod probes;
 mod reload;
 mod retry;
 mod settings;

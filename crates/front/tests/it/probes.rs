@@ -1,0 +1,258 @@
+//! Backends that are probed while they are up: what puts them out, what brings them back, and what
+//! becomes of an upstream when too many are out.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use catamaran_front::config::{BackendConfig, ProbeConfig, ProbeKind, ProbeRequest, Protocol};
+use catamaran_front::{BackendCounts, Running, start};
+use catamaran_testkit::{HttpClient, Peer, Script, ajp};
+
+use crate::health::until;
+use crate::{REQUEST, backend, config, get, loopback, stop, tcp, to};
+
+/// Probed all the time.
+fn probed(mut backend: BackendConfig, kind: ProbeKind, down: u32) -> BackendConfig {
+    backend.probe = Some(ProbeConfig {
+        interval: Duration::from_millis(20),
+        // However slow the machine is.
+        timeout: Duration::from_secs(30),
+        down,
+        ..ProbeConfig::new(kind)
+    });
+    backend.slow_start = Duration::ZERO;
+    backend
+}
+
+fn asking(change: impl FnOnce(&mut ProbeRequest)) -> ProbeKind {
+    let mut request = ProbeRequest {
+        target: "/health?full".to_owned(),
+        ..ProbeRequest::default()
+    };
+    change(&mut request);
+    ProbeKind::Request(Box::new(request))
+}
+
+/// A backend whose status can be changed, and how many connections it had.
+struct Changing {
+    peer: Peer,
+    status: Arc<AtomicU16>,
+}
+
+impl Changing {
+    /// Each connection gets one answer with the status of the moment it was opened.
+    fn new(protocol: Protocol) -> Self {
+        let status = Arc::new(AtomicU16::new(200));
+        let own = Arc::clone(&status);
+        let peer = Peer::start_with(move |_| {
+            let status = own.load(Ordering::SeqCst);
+            let turn = match protocol {
+                Protocol::Http => {
+                    let answer = format!("HTTP/1.1 {status} x\r\nContent-Length: 4\r\n\r\nfine");
+                    Script::new()
+                        .expect_until(b"\r\n\r\n")
+                        .send(answer.as_bytes())
+                }
+                Protocol::Ajp => {
+                    let head = ajp::send_headers(status, &[]);
+                    let answer = [head, ajp::chunk(b"fine"), ajp::end_response(1)].concat();
+                    Script::new().expect_packet().send(&answer)
+                }
+            };
+            turn.stall()
+        });
+        Self { peer, status }
+    }
+
+    fn answer(&self, status: u16) {
+        self.status.store(status, Ordering::SeqCst);
+    }
+}
+
+fn counts(running: &Running, index: usize) -> BackendCounts {
+    running.backends()[index].counts
+}
+
+fn out(running: &Running, index: usize) {
+    until("a backend to be out", || {
+        (counts(running, index).share == 0).then_some(())
+    });
+}
+
+fn back(running: &Running, index: usize) {
+    until("a backend to be back", || {
+        (counts(running, index).share == 100).then_some(())
+    });
+}
+
+#[test]
+fn an_application_that_answers_wrongly_is_out_until_it_answers_again() {
+    for protocol in [Protocol::Http, Protocol::Ajp] {
+        let (changing, steady) = (Changing::new(protocol), backend("steady"));
+        let mut first = probed(to(&changing.peer), asking(|_| {}), 2);
+        first.protocol = protocol;
+        let running = start(config(&[loopback()], vec![first, to(&steady)])).unwrap();
+        until("probes", || {
+            (counts(&running, 0).probes_answered >= 3).then_some(())
+        });
+        assert_eq!(counts(&running, 0).ejections, 0);
+        // As after an undeploy: nobody has asked for anything.
+        changing.answer(404);
+        out(&running, 0);
+        let seen = counts(&running, 0);
+        assert_eq!((seen.unwell, seen.ejections, seen.panic), (true, 1, false));
+        assert!(seen.probes_failed >= 2, "{seen:?}");
+        for _ in 0..6 {
+            assert_eq!(get(tcp(&running, 0)).text(), "steady");
+        }
+        let failed = counts(&running, 0).probes_failed;
+        changing.answer(200);
+        back(&running, 0);
+        let seen = counts(&running, 0);
+        assert!(!seen.unwell && seen.probes_failed <= failed + 2, "{seen:?}");
+        stop(running);
+        let mut asked = (0..changing.peer.connections()).map(|index| changing.peer.received(index));
+        let asks = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).contains("catamaran-probe");
+        assert!(asked.all(asks), "no client had it");
+    }
+}
+
+#[test]
+fn a_hung_application_that_answers_cping_is_found_by_a_request_only() {
+    // CPING is answered, requests are not.
+    let hung = Peer::start_with(|_| {
+        let cpong = ajp::to_web_server(&[9]);
+        Script::new().expect_packet().send(&cpong).stall()
+    });
+    for (kind, puts_out) in [(ProbeKind::Cping, false), (asking(|_| {}), true)] {
+        let steady = backend("steady");
+        let mut first = probed(to(&hung), kind, 1);
+        first.protocol = Protocol::Ajp;
+        first.probe.as_mut().unwrap().timeout = Duration::from_millis(300);
+        let running = start(config(&[loopback()], vec![first, to(&steady)])).unwrap();
+        match puts_out {
+            true => out(&running, 0),
+            false => until("answers", || {
+                (counts(&running, 0).probes_answered >= 3).then_some(())
+            }),
+        }
+        assert_eq!(counts(&running, 0).unwell, puts_out);
+        stop(running);
+    }
+}
+
+#[test]
+fn what_the_answer_must_be_can_be_said() {
+    let peer = backend("all is fine here");
+    for (name, kind, good) in [
+        (
+            "text",
+            asking(|it| it.body = Some("is fine".to_owned())),
+            true,
+        ),
+        (
+            "no such text",
+            asking(|it| it.body = Some("is bad".to_owned())),
+            false,
+        ),
+        (
+            "status",
+            asking(|it| it.statuses = vec![500..=599, 200..=200]),
+            true,
+        ),
+        (
+            "no such status",
+            asking(|it| it.statuses = vec![201..=399]),
+            false,
+        ),
+    ] {
+        let backends = vec![probed(to(&peer), kind, 1), to(&peer)];
+        let running = start(config(&[loopback()], backends)).unwrap();
+        until(name, || {
+            let counts = counts(&running, 0);
+            (counts.probes_answered + counts.probes_failed > 0).then_some(())
+        });
+        assert_eq!(counts(&running, 0).probes_answered > 0, good, "{name}");
+        stop(running);
+    }
+}
+
+#[test]
+fn a_closed_port_is_noticed_without_a_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = backend("steady");
+    let mut gone = probed(to(&peer), ProbeKind::Connect, 3);
+    gone.address = catamaran_front::config::Address::Tcp {
+        host: "127.0.0.1".to_owned(),
+        port: listener.local_addr().unwrap().port(),
+    };
+    let running = start(config(&[loopback()], vec![gone, to(&peer)])).unwrap();
+    until("a probe", || {
+        (counts(&running, 0).probes_answered > 0).then_some(())
+    });
+    assert_eq!(counts(&running, 0).share, 100);
+    drop(listener);
+    out(&running, 0);
+    assert!(!counts(&running, 0).unwell);
+    stop(running);
+}
+
+#[test]
+fn when_all_are_unwell_all_serve_and_the_upstream_panics() {
+    let all = [(); 3].map(|()| Changing::new(Protocol::Http));
+    let backends = all.iter().map(|it| probed(to(&it.peer), asking(|_| {}), 1));
+    let running = start(config(&[loopback()], backends.collect())).unwrap();
+    all[0].answer(503);
+    out(&running, 0);
+    assert!(!counts(&running, 0).panic, "a third is less than a half");
+    all[1].answer(503);
+    all[2].answer(503);
+    until("panic", || {
+        let all = (0..3).map(|index| counts(&running, index));
+        let serves = |counts: BackendCounts| counts.panic && counts.share > 0;
+        all.into_iter().all(serves).then_some(())
+    });
+    // It is the application's own answer, not one of ours.
+    assert_eq!(get(tcp(&running, 0)).text(), "fine");
+    for one in &all[1..] {
+        one.answer(200);
+    }
+    until("the end of the panic", || {
+        let seen = [0, 1, 2].map(|index| counts(&running, index));
+        let over = !seen[0].panic && seen[0].share == 0;
+        (over && seen[1..].iter().all(|it| it.share == 100 && !it.suspect)).then_some(())
+    });
+    stop(running);
+}
+
+#[test]
+fn a_front_that_drains_probes_no_more() {
+    let changing = Changing::new(Protocol::Http);
+    let stuck = Peer::start(Script::new().expect_until(b"\r\n\r\n").stall());
+    let fronts = [(); 2].map(|()| {
+        let mut held = to(&stuck);
+        held.distance = 0;
+        let mut watched = probed(to(&changing.peer), asking(|_| {}), 1);
+        watched.distance = 1;
+        start(config(&[loopback()], vec![held, watched])).unwrap()
+    });
+    let probes = |front: &Running| counts(front, 1).probes_answered;
+    let [leaving, staying] = &fronts;
+    until("probes", || (probes(leaving) > 2).then_some(()));
+    // Something is in flight, so that the drain lasts.
+    let mut client = HttpClient::connect(tcp(leaving, 0)).unwrap();
+    client.send(REQUEST).unwrap();
+    let _ = stuck.wait_received(0, REQUEST.len());
+    leaving.drain();
+    until("the end of probing", || {
+        let (before, then) = (probes(leaving), probes(staying));
+        until("probes of the other", || {
+            (probes(staying) > then + 20).then_some(())
+        });
+        (probes(leaving) == before).then_some(())
+    });
+    drop((client, stuck));
+    fronts.into_iter().for_each(stop);
+}
