@@ -214,4 +214,4 @@ pub fn invalid(report: &Report) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,6 +6,8 @@
 //! tell is repeated once for twice as long. So is one at which the generator was late, unless its
 //! gate waives that: it says nothing of the server.
 
+use std::iter;
+
 use crate::document;
 use crate::document::knee::{LATE, Step};
 use crate::gate::{Gate, Verdict, Waiver};
@@ -122,7 +124,7 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
         let value = corrected.map(|corrected| corrected.percentile(percent).at_least);
         value.unwrap_or_default().as_secs_f64() * 1e3
     };
-    let is_generator = is_generator(report, &judged);
+    let is_generator = is_generator(report, gate, &judged);
     let broken = judged.conditions.iter().filter(|it| it.verdict != "passed");
     let broken = broken.map(|it| match &it.reason {
         Some(reason) => format!("{} ({reason})", it.condition),
@@ -144,17 +146,29 @@ pub fn step(rate: f64, report: &Report, gate: &Gate) -> Step {
     }
 }
 
-/// Whether nothing but the generator's own lateness fails the step. Where that is waived, it does
-/// not.
-fn is_generator(report: &Report, judged: &document::Gate) -> bool {
-    let is_late = |warning: &Warning| matches!(warning, Warning::GeneratorLate { .. });
-    let is_own = |it: &&document::Condition| it.condition == Waiver::Invalid.word();
-    let (own, others): (Vec<_>, Vec<_>) = judged
-        .conditions
-        .iter()
-        .filter(|it| it.verdict == Verdict::Failed.word())
-        .partition(is_own);
-    report.warnings.iter().any(is_late) && !own.is_empty() && others.is_empty()
+/// Whether nothing but the generator's own lateness fails the step: the run is invalid by it, and
+/// limits of latency would hold without it. Where lateness is waived, it fails nothing.
+fn is_generator(report: &Report, gate: &Gate, judged: &document::Gate) -> bool {
+    let mut warnings = report.warnings.iter();
+    let late = warnings.find_map(|warning| match warning {
+        Warning::GeneratorLate { p99 } => Some(*p99),
+        _ => None,
+    });
+    let Some(lateness) = late else { return false };
+    // Those that were asked for come first.
+    let asked = gate.conditions.iter().map(Some).chain(iter::repeat(None));
+    let mut is_invalid = false;
+    for (condition, judged) in asked.zip(&judged.conditions) {
+        if judged.verdict != Verdict::Failed.word() {
+            continue;
+        }
+        match condition {
+            None if judged.condition == Waiver::Invalid.word() => is_invalid = true,
+            Some(condition) if !condition.breaks_without(judged, lateness) => {}
+            _ => return false,
+        }
+    }
+    is_invalid
 }
 
 fn lower(known: Option<f64>, rate: f64) -> f64 {
@@ -174,7 +188,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::render;
+    use crate::gate::{self, Condition};
 
     /// Searches where `judge` says what a step at a rate and its repetition come to.
     fn search(first: f64, max: f64, judge: impl Fn(f64) -> Verdict) -> (Search, Vec<f64>) {
@@ -241,17 +255,15 @@ mod tests {
         search(64.0, f64::INFINITY, |_| Verdict::Undecided)
     }
 
-    /// The verdict of a step at which the generator was late, with so many error pages.
-    fn verdict_of_late(error_pages: u64, waived: &[Waiver]) -> String {
-        let mut report = render::sample::report();
-        report.counts.failed = 0;
+    /// The verdict of a step at which the generator was late by 50 ms at the 99th percentile, with so
+    /// many error pages, and with the median of latency in milliseconds.
+    fn verdict_of_late(error_pages: u64, median: u64, waived: &[Waiver]) -> String {
+        let mut report = gate::tests::run((0..2000).map(|_| median));
         report.counts.non_2xx = error_pages;
-        report.unfinished.hung = 0;
-        report.unfinished.unsent = 0;
         let p99 = Duration::from_millis(50);
         report.warnings = vec![Warning::GeneratorLate { p99 }];
         let gate = Gate {
-            conditions: Vec::new(),
+            conditions: vec![Condition::parse("p50>30ms").unwrap()],
             waived: waived.to_vec(),
         };
         step(600.0, &report, &gate).verdict
@@ -259,10 +271,14 @@ mod tests {
 
     #[test]
     fn a_late_generator_is_a_verdict_of_its_own() {
-        assert_eq!(verdict_of_late(0, &[]), "late");
-        assert_eq!(verdict_of_late(5, &[]), "failed");
-        assert_eq!(verdict_of_late(0, &[Waiver::Invalid]), "passed");
-        assert_eq!(verdict_of_late(5, &[Waiver::Invalid]), "failed");
+        assert_eq!(verdict_of_late(0, 5, &[]), "late");
+        assert_eq!(verdict_of_late(5, 5, &[]), "failed");
+        // What the server is slow by is more than what we were late by, or is not.
+        assert_eq!(verdict_of_late(0, 200, &[]), "failed");
+        assert_eq!(verdict_of_late(0, 60, &[]), "late");
+        assert_eq!(verdict_of_late(0, 5, &[Waiver::Invalid]), "passed");
+        assert_eq!(verdict_of_late(5, 5, &[Waiver::Invalid]), "failed");
+        assert_eq!(verdict_of_late(0, 60, &[Waiver::Invalid]), "failed");
     }
 
     #[test]

@@ -36,8 +36,12 @@ pub(crate) struct Feed {
     share: Share,
     /// When measuring begins.
     measure_from: u64,
-    /// No request begins from here on.
+    /// No request begins from here on, but those that became due since the last look before it: that
+    /// they are late is the generator's doing, and they would be called unsent.
     until: u64,
+    /// When the schedule was last looked at, and when before that.
+    looked_at: u64,
+    looked_before: u64,
     /// The budget had no more.
     spent: bool,
 }
@@ -60,6 +64,9 @@ pub(crate) struct Open {
     backlog_max: usize,
 }
 
+/// Later than this after the end, in nanoseconds, nothing begins.
+const LATE_MAX: u64 = 100_000_000;
+
 impl Open {
     pub(crate) fn new(schedule: Schedule, backlog_max: usize) -> Self {
         Self {
@@ -77,6 +84,8 @@ impl Feed {
             share,
             measure_from: NEVER,
             until: NEVER,
+            looked_at: 0,
+            looked_before: 0,
             spent: false,
         }
     }
@@ -92,7 +101,7 @@ impl Feed {
 
     /// A request for the client of this number, which is free since `now`.
     pub(crate) fn claim(&mut self, client: usize, now: u64) -> Option<Ticket> {
-        if now >= self.until {
+        if now >= self.until && !self.has_fresh(now) {
             return None;
         }
         match &mut self.mode {
@@ -130,6 +139,7 @@ impl Feed {
         let Mode::Open(open) = &mut self.mode else {
             return 0;
         };
+        (self.looked_before, self.looked_at) = (self.looked_at, now);
         let mut refused = 0;
         loop {
             let due = open.schedule.next();
@@ -162,7 +172,23 @@ impl Feed {
 
     /// Whether requests wait for somebody to send them, who would get one at `now`.
     pub(crate) fn has_waiting(&self, now: u64) -> bool {
-        now < self.until && matches!(&self.mode, Mode::Open(open) if !open.backlog.is_empty())
+        match now < self.until {
+            true => matches!(&self.mode, Mode::Open(open) if !open.backlog.is_empty()),
+            false => self.has_fresh(now),
+        }
+    }
+
+    /// Whether the request that waits longest has become due since the last look but one, so that
+    /// nobody could have sent it before.
+    fn has_fresh(&self, now: u64) -> bool {
+        let Mode::Open(open) = &self.mode else {
+            return false;
+        };
+        if now.saturating_sub(self.until) > LATE_MAX {
+            return false;
+        }
+        let longest = open.backlog.front();
+        longest.is_some_and(|(due, _)| *due > self.looked_before)
     }
 
     /// How many requests wait for somebody to send them.
@@ -176,7 +202,7 @@ impl Feed {
     /// Whether no request will begin any more.
     pub(crate) fn is_exhausted(&self, now: u64) -> bool {
         if now >= self.until {
-            return true;
+            return !self.has_fresh(now);
         }
         match &self.mode {
             Mode::Closed { .. } => self.spent,

@@ -1,7 +1,11 @@
 //! Conditions as users write them: `p99>20ms`, `errors>0.1%`, `rate<5000`.
 
+use std::time::Duration;
+
 use catamaran_units::parse_duration;
 use thiserror::Error;
+
+use crate::document;
 
 /// When the gate fails.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +74,16 @@ pub enum ConditionFault {
 }
 
 impl Condition {
+    /// Whether a limit that was broken would be broken, too, if latencies were shorter by `lateness`.
+    /// An interval without a lower end lies among requests that had no answer.
+    pub(crate) fn breaks_without(&self, judged: &document::Condition, lateness: Duration) -> bool {
+        let Measure::Percentile(_) = self.measure else {
+            return true;
+        };
+        let shorter = judged.low.map(|low| low - lateness.as_secs_f64() * 1000.0);
+        shorter.is_none_or(|low| low > self.limit.value)
+    }
+
     /// Reads a condition. `<=` is the same as `<`, and `>=` as `>`.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use crate::timeline::TimelineRecorder;
 const MS: u64 = 1_000_000;
 
 /// A run of a second, answered evenly, with the latency in milliseconds of each answer.
-fn run(latencies: impl Iterator<Item = u64>) -> Report {
+pub(crate) fn run(latencies: impl Iterator<Item = u64>) -> Report {
     let mut report = sample::report();
     let mut timeline = TimelineRecorder::new(false);
     let mut total = catamaran_stats::Histogram::new();

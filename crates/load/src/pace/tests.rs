@@ -216,3 +216,39 @@ fn nothing_begins_after_the_end() {
     assert!(!feed.has_waiting(SECOND), "what waits is not to be had");
     assert_eq!(feed.take_unsent().len(), 10);
 }
+
+/// A worker that wakes a little late sends what was due just before the end; what had waited for a
+/// connection before stays unsent.
+#[test]
+fn what_became_due_just_before_the_end_is_sent() {
+    let last_due = |arrivals: &[u64]| {
+        let arrivals = arrivals.iter().map(|at_ns| Arrival {
+            at_ns: *at_ns,
+            request: 0,
+        });
+        let listed = Listed::new(arrivals.collect(), 0, 1, 0);
+        let mut feed = open(Schedule::Listed(listed), 10, None);
+        feed.measure(0, 1000, None);
+        feed
+    };
+    let mut feed = last_due(&[990, 995, 1000]);
+    feed.collect_due(900);
+    assert_eq!(feed.collect_due(1020), 0);
+    assert!(feed.has_waiting(1020) && !feed.is_exhausted(1020));
+    assert_eq!(feed.claim(0, 1020).map(|ticket| ticket.due), Some(990));
+    assert_eq!(feed.claim(0, 1021).map(|ticket| ticket.due), Some(995));
+    assert_eq!(feed.claim(0, 1021), None, "due at the end is after it");
+    assert!(feed.is_exhausted(1021));
+
+    let mut feed = last_due(&[890, 990]);
+    feed.collect_due(900);
+    feed.collect_due(1020);
+    assert!(!feed.has_waiting(1020) && feed.is_exhausted(1020));
+    assert_eq!(feed.claim(0, 1020), None);
+    assert_eq!(feed.take_unsent(), [890, 990]);
+
+    let mut feed = last_due(&[990]);
+    feed.collect_due(1020);
+    feed.collect_due(1030);
+    assert_eq!(feed.claim(0, 1030), None, "it had its chance");
+}

@@ -64,7 +64,7 @@ pub(super) fn html(page: &mut String, by_name: &[NamedFacts]) {
         return;
     }
     page.push_str(
-        "<section>\n<h2>By name</h2>\n<div class=\"table\"><table>\n<tr><th>name</th><th>complete</th>\
+        "<section>\n<h2>By name</h2>\n<div class=\"table\"><table>\n<tr><th>complete</th>\
          <th>failed</th><th>not 2xx</th><th>p50 (ms)</th><th>p99 (ms)</th><th>max (ms)</th></tr>\n",
     );
     for named in by_name {
@@ -76,7 +76,8 @@ pub(super) fn html(page: &mut String, by_name: &[NamedFacts]) {
         };
         writeln!(
             page,
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><th colspan=\"6\">{}</th></tr>\n<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
+             <td>{}</td><td>{}</td></tr>",
             escaped(&named.name),
             named.completed,
             named.failed + named.unfinished,
@@ -146,7 +147,10 @@ mod tests {
     fn names_are_escaped_in_html() {
         let mut page = String::new();
         html(&mut page, &facts(&report()));
-        assert!(page.contains("<td>a &lt;long&gt; name"), "{page}");
+        assert!(
+            page.contains("<th colspan=\"6\">a &lt;long&gt; name"),
+            "{page}"
+        );
         assert!(page.contains("<td>&gt; 3.000</td>"), "{page}");
     }
 }

@@ -188,10 +188,11 @@ dd { margin: 0; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }
 li { overflow-wrap: anywhere }
 section { break-inside: avoid }
 .table { overflow-x: auto }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px }
-th { color: light-dark(#666, #9a9a9a); font-weight: normal; font-size: 12px; white-space: nowrap }
-th, td { text-align: right; padding: 3px 0 3px 14px }
-th:first-child, td:first-child { text-align: left; padding-left: 0; overflow-wrap: anywhere }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; width: 100% }
+th { color: light-dark(#666, #9a9a9a); font-weight: normal; font-size: 11px; white-space: nowrap }
+th, td { text-align: right; padding: 2px 0 2px 8px }
+th[colspan] { color: inherit; font-size: 13px; text-align: left; padding: 10px 0 0; white-space: normal;
+  overflow-wrap: anywhere }
 .narrow { display: none }
 @media (max-width: 919px) { .wide { display: none } .narrow { display: block } }
 @page { margin: 14mm }

@@ -49,8 +49,6 @@ fn passed_above(knee: &Knee) -> Option<String> {
 }
 
 fn sustained(knee: &Knee) -> String {
-    let lowest = knee.steps.iter().map(|step| step.rate_per_s);
-    let lowest = lowest.fold(f64::INFINITY, f64::min);
     match (knee.sustained_per_s, knee.broken_per_s) {
         (Some(low), None) if knee.is_generator => format!(
             "Sustained: {low:.1}/s at least. The generator was late at other rates, which says \
@@ -65,7 +63,7 @@ fn sustained(knee: &Knee) -> String {
         (Some(low), None) => {
             format!("Sustained: {low:.1}/s at least. No rate that was tried broke a limit\n")
         }
-        (None, Some(_)) => format!("Sustained: nothing. {lowest:.1}/s broke a limit already\n"),
+        (None, Some(high)) => format!("Sustained: nothing. {high:.1}/s broke a limit already\n"),
         (None, None) => "Sustained: not decided. Longer steps (--duration) tell more\n".to_owned(),
     }
 }

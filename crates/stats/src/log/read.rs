@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram as Counts;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{
@@ -193,6 +194,7 @@ impl Reader {
     fn values(&mut self, encoded: &str) -> Result<Slice, String> {
         let bytes = STANDARD.decode(encoded);
         let bytes = bytes.map_err(|error| format!("its histogram is not base64: {error}"))?;
+        let bytes = inflated(bytes, HISTOGRAM_BYTES_MAX)?;
         let counts: Counts<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|error| format!("its histogram cannot be decoded: {error}"))?;
@@ -206,6 +208,44 @@ impl Reader {
         Ok(self.recorder.take())
     }
 }
+
+/// The histogram as it is without compression, and as long as it says that it is: the library trusts
+/// that number, which may be 4 GB, and takes so much memory before it reads on.
+fn inflated(bytes: Vec<u8>, max: usize) -> Result<Vec<u8>, String> {
+    let bytes = match bytes.strip_prefix(&COMPRESSED) {
+        Some(rest) => {
+            let compressed = rest.get(size_of::<u32>()..).unwrap_or_default();
+            let mut found = Vec::new();
+            let mut reader = ZlibDecoder::new(compressed).take(max as u64 + 1);
+            let read = reader.read_to_end(&mut found);
+            read.map_err(|error| format!("its histogram cannot be decoded: {error}"))?;
+            found
+        }
+        None => bytes,
+    };
+    if bytes.len() > max {
+        return Err(format!("its histogram is longer than {max} bytes"));
+    }
+    let announced = bytes.get(4..8).and_then(|length| length.try_into().ok());
+    let announced = announced.map_or(0, u32::from_be_bytes) as usize;
+    let there = bytes.len().saturating_sub(HEADER_BYTES);
+    match announced > there {
+        true => Err(format!(
+            "its histogram cannot be decoded: it announces {announced} bytes and has {there}"
+        )),
+        false => Ok(bytes),
+    }
+}
+
+/// What a compressed histogram of the V2 encoding begins with; its length follows.
+const COMPRESSED: [u8; 4] = 0x1C84_9314_u32.to_be_bytes();
+
+/// A histogram's header: two words of four bytes for what it is and how long, and 32 bytes of facts.
+const HEADER_BYTES: usize = 40;
+
+/// Ours of an hour to three digits has at most 24,000 counts of nine bytes; another tool's, of five
+/// digits, has some 3 million.
+const HISTOGRAM_BYTES_MAX: usize = 32 << 20;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -361,6 +401,44 @@ mod tests {
                 fault.line == line && fault.reason.contains(expected),
                 "{fault} {text}"
             );
+        }
+    }
+
+    /// A few bytes that announce gigabytes take no memory.
+    #[test]
+    fn a_length_that_is_not_there_is_refused() {
+        use std::io::Write as _;
+
+        use flate2::Compression;
+        use flate2::write::ZlibEncoder;
+        use hdrhistogram::serialization::{Serializer, V2Serializer};
+        let mut plain = Vec::new();
+        let counts = Counts::<u64>::new(3).unwrap();
+        V2Serializer::new().serialize(&counts, &mut plain).unwrap();
+        let encoded = |announced: u32, is_compressed: bool| {
+            let mut bytes = plain.clone();
+            bytes[4..8].copy_from_slice(&announced.to_be_bytes());
+            if is_compressed {
+                let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+                encoder.write_all(&bytes).unwrap();
+                let inner = encoder.finish().unwrap();
+                let length = u32::try_from(inner.len()).unwrap().to_be_bytes();
+                bytes = [&COMPRESSED[..], &length, &inner].concat();
+            }
+            bytes
+        };
+        let read = |announced, is_compressed| {
+            let encoded = STANDARD.encode(encoded(announced, is_compressed));
+            Log::read(format!("0.000,1.000,1.000,{encoded}\n").as_bytes())
+        };
+        let own = u32::try_from(plain.len() - HEADER_BYTES).unwrap();
+        for is_compressed in [false, true] {
+            assert!(read(own, is_compressed).is_ok(), "{is_compressed}");
+            let fault = read(u32::MAX, is_compressed).unwrap_err();
+            let expected = "announces 4294967295 bytes and has";
+            assert!(fault.reason.contains(expected), "{fault}");
+            let fault = inflated(encoded(own, is_compressed), HEADER_BYTES).unwrap_err();
+            assert!(fault.contains("is longer than 40 bytes"), "{fault}");
         }
     }
 
