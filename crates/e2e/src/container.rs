@@ -1,16 +1,17 @@
 //! Servlet containers of several kinds and versions, each embedded in a launcher of a page.
 //!
-//! The launchers and the application are Java sources in `containers/` of this crate, compiled by
-//! `java` at the start. The jars are what `containers/pom.xml` lists; `cargo xtask needs` fetches
+//! The launchers are `tier`'s, the application is a Java source in `containers/` of this crate; both
+//! are compiled by `java` at the start. The jars are what `tier` lists; `cargo xtask needs` fetches
 //! them. Each connector listens on a port that the system chose. [`crate::Tomcat`] is the one for
 //! everything that concerns the front alone; these show what differs between containers.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
 use anyhow::{Context, ensure};
 use catamaran_testkit::Process;
+use catamaran_tier::java;
 
 /// A kind and version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub struct Embedded {
 
 /// What a container is made of and started with.
 struct Recipe {
-    /// The folder of jars, below [`jars`] or absolute.
+    /// The folder of jars, below [`java::folder`] or absolute.
     folder: &'static str,
     /// The launcher's source.
     launcher: &'static str,
@@ -58,10 +59,6 @@ enum Scheme {
 }
 
 const APPLICATION: &str = include_str!("../containers/Application.java");
-const TOMCAT: &str = include_str!("../containers/Tomcat.java");
-const UNDERTOW: &str = include_str!("../containers/Undertow.java");
-const JETTY: &str = include_str!("../containers/Jetty.java");
-const POM: &str = include_str!("../containers/pom.xml");
 
 const HTTP_NIO: (Scheme, &str) = (Scheme::Http, "org.apache.coyote.http11.Http11NioProtocol");
 const AJP_BIO: (Scheme, &str) = (Scheme::Ajp, "org.apache.coyote.ajp.AjpProtocol");
@@ -73,7 +70,7 @@ impl Container {
     fn recipe(self) -> Recipe {
         let tomcat = |folder, api, connectors| Recipe {
             folder,
-            launcher: TOMCAT,
+            launcher: java::TOMCAT,
             api,
             connectors,
         };
@@ -85,13 +82,13 @@ impl Container {
             Self::Tomcat11 => tomcat("tomcat-11", "jakarta", &[HTTP_NIO, AJP_NIO]),
             Self::Undertow => Recipe {
                 folder: "undertow",
-                launcher: UNDERTOW,
+                launcher: java::UNDERTOW,
                 api: "jakarta",
                 connectors: EITHER,
             },
             Self::Jetty8 => Recipe {
                 folder: "jetty-8",
-                launcher: JETTY,
+                launcher: java::JETTY,
                 api: "javax",
                 connectors: EITHER,
             },
@@ -148,18 +145,12 @@ fn class_path(folder: &str) -> anyhow::Result<String> {
     if Path::new(folder).is_absolute() {
         return Ok(format!("{folder}/*:{folder}/../bin/*"));
     }
-    let jars = jars()?;
-    let fetched = fs::read_to_string(jars.join("pom.xml")).unwrap_or_default();
+    let home = env::var_os("HOME").context("HOME is not set")?;
+    let jars = java::folder(Path::new(&home));
     ensure!(
-        fetched == POM,
+        java::are_fetched(&jars),
         "the containers in {} are missing or old: `cargo xtask needs` fetches them",
         jars.display()
     );
     Ok(format!("{}/*", jars.join(folder).display()))
-}
-
-/// Where `cargo xtask needs` puts the jars, and last of all a copy of the list they were fetched by.
-fn jars() -> anyhow::Result<PathBuf> {
-    let home = env::var_os("HOME").context("HOME is not set")?;
-    Ok(Path::new(&home).join(".cache/catamaran/containers"))
 }

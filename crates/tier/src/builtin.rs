@@ -56,4 +56,26 @@ const BUILTIN: &[Builtin] = &[
             ),
         ],
     ),
+    (
+        "tomcat7",
+        include_str!("../targets/tomcat7.toml"),
+        &[(
+            "Launcher.java",
+            concat!(
+                include_str!("../java/Tomcat.java"),
+                include_str!("../java/TomcatPages.java")
+            ),
+        )],
+    ),
+    (
+        "undertow",
+        include_str!("../targets/undertow.toml"),
+        &[(
+            "Launcher.java",
+            concat!(
+                include_str!("../java/Undertow.java"),
+                include_str!("../java/UndertowPages.java")
+            ),
+        )],
+    ),
 ];

@@ -23,6 +23,7 @@
 mod builtin;
 mod fault;
 mod file;
+pub mod java;
 pub mod needs;
 mod patience;
 mod process;

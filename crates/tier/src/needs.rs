@@ -1,12 +1,80 @@
 //! What servers need: Debian's packages, and programs that whoever starts them names.
+//!
+//! Installing never leaves a service running, so that no run meets a server that it did not start.
 
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::process::geteuid;
+
+use crate::builtin::{builtin, builtin_names};
 use crate::server::Need;
+
+/// Packages could not be installed.
+#[derive(Debug, thiserror::Error)]
+#[error("these Debian packages are needed, please install them: {}\n{said}", packages.join(" "))]
+pub struct InstallFault {
+    /// Their names.
+    pub packages: Vec<String>,
+    /// What the system says.
+    pub said: String,
+}
+
+/// The Debian package `package`, which has the file `proof`.
+#[must_use]
+pub fn package(package: &str, proof: &str) -> Need {
+    Need {
+        package: Some(package.to_owned()),
+        proof: PathBuf::from(proof),
+    }
+}
+
+/// The packages that this project's targets need, whatever their settings.
+#[must_use]
+pub fn of_targets() -> Vec<Need> {
+    let mut needs: Vec<Need> = Vec::new();
+    for target in builtin_names().filter_map(builtin) {
+        for need in target.packages() {
+            if !needs.contains(&need) {
+                needs.push(need);
+            }
+        }
+    }
+    needs
+}
 
 /// Those of `needs` that are not there.
 #[must_use]
 pub fn missing(needs: &[Need]) -> Vec<Need> {
     let missing = needs.iter().filter(|need| !need.proof.exists());
     missing.cloned().collect()
+}
+
+/// Installs Debian packages by apt-get, as root or by sudo.
+///
+/// # Errors
+/// No permission, no network, or no such package: with what apt-get says.
+pub fn install(packages: &[String]) -> Result<(), InstallFault> {
+    let fault = |said: String| InstallFault {
+        packages: packages.to_vec(),
+        said,
+    };
+    let shell = ["sh", "-c", INSTALL, "sh"];
+    let mut command = if geteuid().is_root() {
+        Command::new(shell[0])
+    } else {
+        let mut command = Command::new("sudo");
+        command.args(["-n", shell[0]]);
+        command
+    };
+    let ran: io::Result<_> = command.args(&shell[1..]).args(packages).output();
+    let output = ran.map_err(|error| fault(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(fault(String::from_utf8_lossy(&said).trim().to_owned()))
 }
 
 /// What is missing and what to do, for people.
@@ -26,8 +94,57 @@ pub(crate) fn message(missing: &[Need]) -> String {
         let proof = need.proof.display().to_string();
         lines.push(match proof.as_str() {
             "" => "the path of a program is not given".to_owned(),
-            path => format!("there is no program {path}"),
+            path => format!("there is no {path}"),
         });
     }
     lines.join("\n")
+}
+
+/// Forbids package scripts to start services, as Debian provides for (policy-rc.d exit 101), then
+/// installs the packages given as arguments.
+const INSTALL: &str = r#"
+set -e
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get -q -q update
+apt-get -q -q install -y --no-install-recommends "$@"
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_missing_is_missing() {
+        let there = package("there", "/");
+        let none = package("none", "/no/such");
+        let found = missing(&[there, none.clone()]);
+        assert_eq!(found, [none]);
+        let told = message(&found);
+        assert_eq!(told, "not installed: none; `apt-get install none` does it");
+    }
+
+    #[test]
+    fn each_package_of_a_target_is_known_once() {
+        let needs = of_targets();
+        let names: Vec<_> = needs
+            .iter()
+            .filter_map(|need| need.package.as_deref())
+            .collect();
+        for package in [
+            "nginx",
+            "apache2-bin",
+            "libapache2-mod-jk",
+            "memcached",
+            "tomcat10-common",
+        ] {
+            let found = names.iter().filter(|name| **name == package).count();
+            assert_eq!(found, 1, "{package}");
+        }
+    }
 }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::fault::{Fault, Faults, line};
 use crate::file::{File, Kind, ParamKeys};
+use crate::needs;
+use crate::server::Need;
 use crate::template::Names;
 
 /// A kind of server.
@@ -171,6 +173,12 @@ impl Target {
             faults.push(Fault::new(&self.place, what));
         }
         Faults(faults).or(Settings(names))
+    }
+
+    /// The Debian packages that it may need, whatever the settings.
+    pub(crate) fn packages(&self) -> impl Iterator<Item = Need> {
+        let keys = self.file.needs.iter();
+        keys.filter_map(|keys| Some(needs::package(keys.package.as_ref()?, keys.proof.as_ref()?)))
     }
 
     fn ignores(&self, name: &str) -> bool {

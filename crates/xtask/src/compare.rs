@@ -36,7 +36,7 @@ use crate::step::{Steps, cargo, program, say};
 pub(crate) fn run(steps: &mut Steps, root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let options = Options::parse(arguments)?;
     steps.run("install what is compared", || {
-        needs::install(needs::COMPARED)
+        needs::install(&needs::of_comparisons())
     })?;
     let binary = match &options.binary {
         Some(binary) => binary.clone(),

@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
         ["ci"] => ci(),
-        ["needs"] => run(test::install),
+        ["needs"] => run(|steps, _| test::install(steps)),
         ["test"] => run(test::all),
         ["tidy"] => run(|steps, root| steps.run("tidy", || tidy::run(root))),
         ["deny"] => run(|steps, root| steps.run("deny", || deny::run(root))),

@@ -16,16 +16,16 @@ use crate::step::{Steps, cargo, say};
 const BINARY: &str = "CATAMARAN_BIN";
 
 /// Installs the servers that tests run against.
-pub(crate) fn install(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
+pub(crate) fn install(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("install what the tests need", || {
-        needs::install(needs::TESTS)?;
-        needs::fetch_containers(root)
+        needs::install(&needs::of_tests())?;
+        needs::fetch_containers()
     })
 }
 
 /// Installs, builds, and runs all tests.
 pub(crate) fn all(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
-    install(steps, root)?;
+    install(steps)?;
     let binary = steps.run("build the binary", || {
         cargo(
             root,

@@ -10,7 +10,8 @@ fn rendered(target: &Target, set: &[(&str, &str)]) -> Result<Server, Faults> {
     let settings = target.settings(set)?;
     let address = |(number, name): (u16, String)| (name, ([127, 0, 0, 1], number).into());
     let ports: Vec<_> = (1..).zip(target.ports(&settings)?).map(address).collect();
-    let programs = Programs::from([("catamaran".to_owned(), PathBuf::from("/c"))]);
+    let program = |name: &str| (name.to_owned(), PathBuf::from("/c"));
+    let programs = Programs::from([program("catamaran"), program("jars")]);
     let place = Place {
         directory: Path::new("/d"),
         ports: &ports,

@@ -2,9 +2,10 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 
 use catamaran_testkit::Deadline;
-use catamaran_tier::{Process, Space, StartFault, Target};
+use catamaran_tier::{Launch, Process, Programs, Space, StartFault, Target, java};
 
 use crate::{launch, space, start};
 
@@ -124,6 +125,55 @@ fn tomcat_serves_over_both_protocols_and_all_its_connectors() {
         );
         assert_eq!(tomcat.alarms(), Vec::<String>::new());
     }
+}
+
+/// A page of an embedded container over each protocol.
+fn embedded(name: &str, set: &[(&str, &str)], path: &str) {
+    let space = space(set[0].1);
+    let target = catamaran_tier::builtin(name).unwrap();
+    let home = std::env::var_os("HOME").unwrap();
+    let programs = Programs::from([("jars".to_owned(), java::folder(Path::new(&home)))]);
+    let settings = target.settings(set).unwrap();
+    let launch = Launch {
+        name,
+        target: &target,
+        settings: &settings,
+        programs: &programs,
+        core: None,
+    };
+    let mut container = space.start(&launch).unwrap();
+    assert!(get(&space, &container, path).ends_with(&"x".repeat(347)));
+    let backend = container.url("ajp");
+    let set = [("backend", backend.as_str()), ("ready_path", path)];
+    let httpd = start(&space, "httpd", &set).unwrap();
+    assert!(get(&space, &httpd, path).ends_with(&"x".repeat(347)));
+    assert!(!container.version().is_empty());
+    assert_eq!(container.alarms(), Vec::<String>::new());
+}
+
+#[test]
+fn tomcat_7_serves_by_blocking() {
+    embedded(
+        "tomcat7",
+        &[("model", "t7-bio"), ("heap", "64m")],
+        "/page.html",
+    );
+}
+
+#[test]
+fn tomcat_7_serves_by_readiness_below_a_context() {
+    let set = [("model", "t7-nio"), ("heap", "64m"), ("context", "SMS")];
+    embedded("tomcat7", &set, "/SMS/page.html");
+}
+
+#[test]
+fn tomcat_7_serves_by_the_native_library() {
+    embedded("tomcat7", &[("model", "t7-apr"), ("heap", "64m")], "/");
+}
+
+#[test]
+fn undertow_serves() {
+    embedded("undertow", &[("heap", "64m")], "/page.html");
 }
 
 #[test]

@@ -47,7 +47,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "cli", may_use: &["config", "front", "connector", "load", "lab", "units"] },
     Row { folder: "testkit", may_use: &[] },
     Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },
-    Row { folder: "xtask", may_use: &["gauge"] },
+    Row { folder: "xtask", may_use: &["gauge", "tier"] },
 ];
 
 pub(super) fn check(graph: &Graph) -> Vec<Problem> {
