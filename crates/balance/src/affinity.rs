@@ -51,6 +51,11 @@ pub trait Standing {
     /// Whether the member may be given sessions of others, and nothing speaks against it.
     fn is_eligible(&self, member: usize) -> bool;
 
+    /// Whether the member is given requests of its own sessions and no others.
+    fn is_draining(&self, _member: usize) -> bool {
+        false
+    }
+
     /// Picks by policy among these members, those with the lowest distance first; `None` if none of
     /// them may be given sessions of others.
     fn pick_among(&mut self, members: &[usize]) -> Option<usize>;
@@ -160,11 +165,13 @@ impl Affinity {
         standing: &mut impl Standing,
     ) -> Result<Decision<'a>, BackendOut<'a>> {
         let mut seen = Decision::new(Outcome::New);
+        let mut has_id = false;
         for (count, id) in ids.into_iter().enumerate() {
             if count == IDS_MAX {
                 seen.excess = true;
                 break;
             }
+            has_id = true;
             let Some(route) = self.route_of(id) else {
                 seen.note(Outcome::Ignored, None);
                 continue;
@@ -191,8 +198,11 @@ impl Affinity {
             }
             seen.note(outcome, Some(route));
         }
+        // A member that drains keeps sessions, and a cookie of ours alone is none: such a client would
+        // come back for ever.
+        let holds = |member| has_id || !standing.is_draining(member);
         match own {
-            Some(Some(member)) if standing.is_usable(member) => {
+            Some(Some(member)) if standing.is_usable(member) && holds(member) => {
                 let excess = seen.excess;
                 return Ok(Decision {
                     excess,

@@ -36,6 +36,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod activation;
 pub mod affinity;
 mod budget;
 pub mod hash;
@@ -44,6 +45,7 @@ mod level;
 mod policy;
 mod schedule;
 
+pub use activation::Activation;
 pub use budget::RetryBudget;
 pub use policy::Policy;
 pub use schedule::{Members, Schedule};

@@ -35,4 +35,16 @@ impl Policy {
             Self::RoundRobin | Self::Sessions | Self::Traffic | Self::Hash => false,
         }
     }
+
+    /// The word for it in the file and in the admin API.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::RoundRobin => "round-robin",
+            Self::LeastInFlight => "least-in-flight",
+            Self::Sessions => "sessions",
+            Self::Traffic => "traffic",
+            Self::Hash => "hash",
+        }
+    }
 }

@@ -4,7 +4,6 @@
 //! and is not reported again.
 
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
 use std::ops::Range;
 
 use catamaran_front::config::{BackendConfig, ListenAddress, Protocol, RouteTarget, StickyConfig};
@@ -46,10 +45,16 @@ fn listeners(file: &File, report: &mut Report) {
     let Some(admin) = &file.admin else {
         return;
     };
-    if let Some(first) = seen.get(&Ok(&admin.value)) {
-        let message = format!("line {} listens there already", report.line(first.start));
-        let hint = "give the admin listener a port of its own";
-        report.push(Finding::fault(message, admin.place.clone()).hint(hint));
+    for address in &admin.value.addresses {
+        let address = match address {
+            ListenAddress::Tcp(address) => Ok(address),
+            ListenAddress::Unix(path) => Err(path),
+        };
+        if let Some(first) = seen.get(&address) {
+            let message = format!("line {} listens there already", report.line(first.start));
+            let hint = "give the admin listener an address of its own";
+            report.push(Finding::fault(message, admin.place.clone()).hint(hint));
+        }
     }
 }
 
@@ -70,6 +75,20 @@ fn backends(file: &File, report: &mut Report) {
             }
         }
         sessions(upstream, report);
+        stopped(upstream, report);
+    }
+}
+
+/// Whether nobody is to serve.
+fn stopped(upstream: &Upstream, report: &mut Report) {
+    let takes_new = |backend: &Backend| backend.value.activation.takes_new();
+    if !upstream.backends.is_empty() && !upstream.backends.iter().any(takes_new) {
+        let message = format!(
+            "no backend of upstream `{}` is active: new sessions are answered 503",
+            upstream.name
+        );
+        let hint = "write activation = \"active\" for one, or a [[route]] with `status` instead";
+        report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
     }
 }
 
@@ -176,11 +195,18 @@ pub fn unprotected(backend: &BackendConfig) -> Option<String> {
 
 /// What to say of an admin listener that others might reach.
 #[must_use]
-pub fn exposed_admin(address: &SocketAddr) -> Option<String> {
+pub fn exposed_admin(address: &ListenAddress, has_token: bool) -> Option<String> {
+    let ListenAddress::Tcp(address) = address else {
+        return None;
+    };
+    let token = match has_token {
+        true => ", and the token goes there in cleartext",
+        false => "",
+    };
     (!address.ip().is_loopback()).then(|| {
         format!(
             "the admin listener is at {address}: whoever reaches it reads every counter and the \
-             names of all backends; use a loopback address, or keep others out by a firewall"
+             names of all backends{token}; use a loopback address, or keep others out by a firewall"
         )
     })
 }

@@ -13,11 +13,12 @@ pub(crate) mod server;
 pub(crate) mod sticky;
 pub(crate) mod upstream;
 
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
 
-use catamaran_front::config::{BackendConfig, ListenerConfig, LogConfig, ServerConfig};
+use catamaran_front::config::{
+    AdminConfig, BackendConfig, ListenerConfig, LogConfig, ServerConfig,
+};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -43,7 +44,7 @@ pub(crate) struct File {
     pub(crate) routes: Vec<route::Route>,
     pub(crate) log: LogConfig,
     /// Placed by its address.
-    pub(crate) admin: Option<Placed<SocketAddr>>,
+    pub(crate) admin: Option<Placed<AdminConfig>>,
 }
 
 /// A backend, placed by its URL.
@@ -70,7 +71,7 @@ pub(crate) fn read(
             "listen" => file.listeners = listen::read(value, report),
             "upstream" => file.upstreams = upstream::read(value, surroundings, report),
             "route" => file.routes = route::read(value, report),
-            "admin" => file.admin = admin::read(value, report),
+            "admin" => file.admin = admin::read(value, surroundings, report),
             "log" => log::read(value, surroundings, &mut file.log, report),
             other => report.push(unknown(other, name, value)),
         }

@@ -38,7 +38,6 @@ pub use load::{LoadError, Loaded, load, parse, read_secret};
 pub use reference::reference;
 pub use report::{Finding, Report, Severity};
 pub use value::address::{
-    AdminAddressError, ListenError, UnixPathError, UrlError, parse_admin_address,
-    parse_listen_address, parse_upstream_url,
+    ListenError, UnixPathError, UrlError, parse_listen_address, parse_upstream_url,
 };
 pub use value::text::{AccessLogError, parse_access_log};

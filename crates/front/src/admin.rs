@@ -1,32 +1,31 @@
-//! The admin listener: health (`/healthz`), readiness (`/readyz`) and counters (`/metrics`).
+//! The admin listener: health, counters, and the API by which operators steer the front.
 //!
 //! It has a thread and an event loop of its own, so it answers when the workers are busy. It answers
 //! until they have stopped, so a drain can be watched. [`Admin::join`] stops the thread. After a
 //! handover to another process it accepts nothing more. Each connection gets one answer in a limited
-//! time, and the number of connections is limited.
+//! time, and the number of connections is limited. The thread also ends the drains of backends.
 
+mod access;
+mod api;
 pub(crate) mod exposition;
+mod health;
 pub(crate) mod metrics;
+mod reply;
+mod request;
+mod status;
 
-use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bytes::BytesMut;
-use catamaran_http1::{BodyLength, Limits, Response, Server, ServerEvent};
-use catamaran_transport::Stream;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use http::{HeaderMap, Method, StatusCode};
-use tokio::io::AsyncWriteExt;
+use arc_swap::ArcSwap;
 use tokio::runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use crate::admin::metrics::Observed;
-use crate::config::{ListenAddress, ListenerConfig};
+use crate::config::{AdminConfig, ListenAddress, ListenerConfig};
 use crate::listener::{Acceptor, Bound, BoundAddress, Listener};
 use crate::worker::Shared;
 use crate::worker::counters::{Culprit, Reason};
@@ -34,83 +33,131 @@ use crate::worker::counters::{Culprit, Reason};
 /// The admin listener of a running front.
 #[derive(Debug)]
 pub(crate) struct Admin {
-    /// As a listener, so that it can be handed over like any other.
-    listener: Arc<Listener>,
+    /// As listeners, so that they can be handed over like any other.
+    listeners: Vec<Arc<Listener>>,
+    desk: Arc<Desk>,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
 
+/// What answers need.
+#[derive(Debug)]
+struct Desk {
+    shared: Arc<Shared>,
+    config: ArcSwap<AdminConfig>,
+}
+
 impl Admin {
-    /// Starts the thread. `bound` has one socket.
+    /// Starts the thread. Each of `bound` has one socket.
     pub(crate) fn start(
-        address: ListenAddress,
-        bound: Bound,
+        config: AdminConfig,
+        bound: Vec<(ListenAddress, Bound)>,
         shared: Arc<Shared>,
     ) -> io::Result<Self> {
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let config = ListenerConfig::new(address);
-        let listener = Arc::new(Listener::new(config, bound.address.clone(), bound.file));
-        let acceptors = {
+        let desk = Arc::new(Desk {
+            shared,
+            config: ArcSwap::from_pointee(config),
+        });
+        let mut listeners = Vec::new();
+        let mut doors = Vec::new();
+        for (address, bound) in bound {
+            let config = ListenerConfig::new(address);
+            let listener = Arc::new(Listener::new(config, bound.address.clone(), bound.file));
             let _entered = runtime.enter();
-            let adopt = |socket| Ok(listener.add(Acceptor::adopt(socket, &bound.address)?));
-            bound
-                .sockets
-                .into_iter()
-                .map(adopt)
-                .collect::<io::Result<Vec<_>>>()?
-        };
+            for socket in bound.sockets {
+                let acceptor = listener.add(Acceptor::adopt(socket, &bound.address)?);
+                doors.push((Arc::clone(&listener), acceptor));
+            }
+            listeners.push(listener);
+        }
         let (stop, stopped) = oneshot::channel();
-        let task = run(shared, Arc::clone(&listener), acceptors, stopped);
+        let task = run(Arc::clone(&desk), doors, stopped);
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || runtime.block_on(task))?;
         Ok(Self {
-            listener,
+            listeners,
+            desk,
             stop,
             thread,
         })
     }
 
-    pub(crate) fn listener(&self) -> &Arc<Listener> {
-        &self.listener
+    pub(crate) fn listeners(&self) -> &[Arc<Listener>] {
+        &self.listeners
     }
 
-    /// Its address as bound.
-    pub(crate) fn address(&self) -> &BoundAddress {
-        self.listener.address()
+    /// Whether [`Self::configure`] is enough to make it what `config` says.
+    pub(crate) fn stays(&self, config: &AdminConfig) -> bool {
+        let mut both = self.listeners.iter().zip(&config.addresses);
+        let present = self.desk.config.load();
+        self.listeners.len() == config.addresses.len()
+            && both.all(|(listener, address)| listener.is_at(address))
+            && (present.socket_mode, &present.state_file)
+                == (config.socket_mode, &config.state_file)
+    }
+
+    /// Replaces who may do what.
+    pub(crate) fn configure(&self, config: AdminConfig) {
+        self.desk.config.store(Arc::new(config));
     }
 
     /// Stops the thread.
     pub(crate) fn join(self) {
-        // It may have ended, if it handed its socket over.
+        // It may have ended, if it handed its sockets over.
         self.stop.send(()).ok();
         if self.thread.join().is_err() {
             tracing::error!("the admin listener's thread panicked");
+        }
+        let left = |listener: &&Arc<Listener>| !listener.drain().has_begun();
+        for listener in self.listeners.iter().filter(left) {
+            listener.remove_file();
         }
     }
 }
 
 async fn run(
-    shared: Arc<Shared>,
-    listener: Arc<Listener>,
-    acceptors: Vec<Arc<Acceptor>>,
+    desk: Arc<Desk>,
+    doors: Vec<(Arc<Listener>, Arc<Acceptor>)>,
     stopped: oneshot::Receiver<()>,
 ) {
     let mut accepting = JoinSet::new();
-    for acceptor in acceptors {
-        accepting.spawn(accept(Arc::clone(&shared), acceptor));
+    for (listener, acceptor) in doors {
+        accepting.spawn(attend(Arc::clone(&desk), listener, acceptor));
     }
+    let all_handed_over = async { while accepting.join_next().await.is_some() {} };
     tokio::select! {
-        _ = listener.drain().begun() => {}
+        () = all_handed_over => {}
+        () = tick(&desk.shared) => {}
         // Whoever dropped the other end wants the front to go on.
         Ok(()) = stopped => {}
     }
 }
 
+/// Does for ever what is to be done now and then.
+async fn tick(shared: &Shared) {
+    let mut seconds = interval(TICK);
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        seconds.tick().await;
+        shared.tick();
+    }
+}
+
+/// Accepts until another process does.
+async fn attend(desk: Arc<Desk>, listener: Arc<Listener>, acceptor: Arc<Acceptor>) {
+    let address = listener.address().clone();
+    tokio::select! {
+        _ = listener.drain().begun() => {}
+        () = accept(desk, address, acceptor) => {}
+    }
+}
+
 /// Accepts for ever; dropped, it drops the connections.
-async fn accept(shared: Arc<Shared>, acceptor: Arc<Acceptor>) {
+async fn accept(desk: Arc<Desk>, address: BoundAddress, acceptor: Arc<Acceptor>) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -120,10 +167,10 @@ async fn accept(shared: Arc<Shared>, acceptor: Arc<Acceptor>) {
         match accepted {
             Ok(_) if connections.len() >= CONNECTIONS_MAX => {
                 let reason = Reason::new(Culprit::Front, "admin-connections-max");
-                shared.counters.reason(reason);
+                desk.shared.counters.reason(reason);
             }
             Ok(incoming) => {
-                let serving = serve(Arc::clone(&shared), incoming.stream);
+                let serving = request::serve(Arc::clone(&desk), address.clone(), incoming);
                 connections.spawn(timeout(TIMEOUT, serving));
             }
             Err(error) => {
@@ -134,116 +181,14 @@ async fn accept(shared: Arc<Shared>, acceptor: Arc<Acceptor>) {
     }
 }
 
-/// Serves one request and closes.
-async fn serve(shared: Arc<Shared>, mut stream: Stream) -> io::Result<()> {
-    let mut server = Server::new(Limits::request());
-    let mut input = BytesMut::new();
-    let page = loop {
-        match server.receive(&mut input) {
-            Ok(Some(ServerEvent::Head(head))) => {
-                break page(&shared, &head.method, &head.target.path);
-            }
-            Ok(Some(_)) => return Ok(()),
-            Ok(None) => {}
-            Err(fault) => break Page::text(fault.status(), "This is no request.\n"),
-        }
-        input.reserve(READ_MIN);
-        if poll_fn(|cx| stream.poll_read(cx, &mut input)).await? == 0 {
-            return Ok(());
-        }
-    };
-    server.close_after();
-    let mut output = BytesMut::new();
-    if page.encode(&mut server, &mut output) {
-        stream.write_all(&output).await?;
-        stream.shutdown().await?;
-    }
-    Ok(())
-}
-
-/// What is answered.
-#[derive(Debug, PartialEq, Eq)]
-struct Page {
-    status: StatusCode,
-    kind: &'static str,
-    body: String,
-}
-
-fn page(shared: &Shared, method: &Method, path: &[u8]) -> Page {
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        return Page::text(StatusCode::METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
-    }
-    match path {
-        b"/healthz" => Page::text(StatusCode::OK, "alive\n"),
-        b"/readyz" => readiness(&observe(shared)),
-        b"/metrics" => Page {
-            status: StatusCode::OK,
-            kind: "text/plain; version=0.0.4; charset=utf-8",
-            body: metrics::render(&observe(shared)),
-        },
-        _ => Page::text(StatusCode::NOT_FOUND, "/healthz, /readyz, /metrics\n"),
-    }
-}
-
-fn readiness(observed: &Observed) -> Page {
-    let unready = StatusCode::SERVICE_UNAVAILABLE;
-    match observed {
-        Observed { ready: true, .. } => Page::text(StatusCode::OK, "ready\n"),
-        Observed { draining: true, .. } => Page::text(unready, "draining\n"),
-        _ => Page::text(unready, "every backend is out\n"),
-    }
-}
-
-fn observe(shared: &Shared) -> Observed {
-    let backends = shared.site.load().status();
-    let draining = shared.drain.has_begun();
-    let usable = backends.is_empty() || backends.iter().any(|it| it.counts.share > 0);
-    Observed {
-        counters: shared.counters.snapshot(shared.admission.open()),
-        backends,
-        log_lines_dropped: shared.access_log.dropped(),
-        draining,
-        ready: usable && !draining,
-    }
-}
-
-impl Page {
-    fn text(status: StatusCode, body: &str) -> Self {
-        Self {
-            status,
-            kind: "text/plain; charset=utf-8",
-            body: body.to_owned(),
-        }
-    }
-
-    /// `false` if it cannot be sent.
-    fn encode(&self, server: &mut Server, output: &mut BytesMut) -> bool {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.kind));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let head = Response {
-            status: self.status,
-            reason: None,
-            headers: &headers,
-            extra: &[],
-            body: BodyLength::Known(self.body.len() as u64),
-        };
-        if server.send_head(&head, output).is_err() {
-            return false;
-        }
-        server.send_data(self.body.as_bytes(), output);
-        server.send_end(output).is_ok()
-    }
-}
-
-/// Connections at the same time. A scrape is short, and there are few.
+/// Administrators at once; scrapes are short and few.
 const CONNECTIONS_MAX: usize = 32;
 
-/// Room for a request at least.
-const READ_MIN: usize = 1024;
-
-/// How long a connection may take, from the accept to the last byte.
+/// How long one may take, from the accept to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long accepting rests after a failure.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often drains are looked at.
+const TICK: Duration = Duration::from_secs(1);

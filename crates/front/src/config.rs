@@ -12,8 +12,8 @@ use bytes::Bytes;
 pub use catamaran_balance::Policy;
 pub use catamaran_http1::Limits;
 pub use catamaran_upstream::config::{
-    Address, AjpConfig, BackendConfig, PacketSize, ProbeConfig, ProbeKind, ProbeRequest, Protocol,
-    Secret,
+    Activation, Address, AjpConfig, BackendConfig, PacketSize, ProbeConfig, ProbeKind,
+    ProbeRequest, Protocol, Secret,
 };
 use http::{HeaderName, StatusCode};
 use ipnet::IpNet;
@@ -33,9 +33,44 @@ pub struct Config {
     pub routes: Vec<RouteConfig>,
     /// The access log.
     pub log: LogConfig,
-    /// Where `/healthz`, `/readyz` and `/metrics` are served, on a thread of its own. Default:
-    /// nowhere. nginx: `stub_status`; httpd: `mod_status`; mod_jk: a `status` worker.
-    pub admin: Option<SocketAddr>,
+    /// Where the front tells of itself and is steered. Default: nowhere. nginx: `stub_status`;
+    /// httpd: `mod_status`, `balancer-manager`; mod_jk: a `status` worker.
+    pub admin: Option<AdminConfig>,
+}
+
+/// The admin listener: it has a thread of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminConfig {
+    /// Where it listens; at least one address.
+    pub addresses: Vec<ListenAddress>,
+    /// The permissions of the file of a Unix socket, as `chmod` takes them. Default 0600: whoever
+    /// may connect may change everything.
+    pub socket_mode: u32,
+    /// What a client of TCP must know to change anything. Default: none, so that such clients only
+    /// read.
+    pub token: Option<Secret>,
+    /// Names, in lower case, that clients of TCP may call this listener by, besides `localhost` and
+    /// its address. Default: none.
+    pub hosts: Vec<String>,
+    /// Where changes are kept for a restart. Default: nowhere. HAProxy: `server-state-file`.
+    pub state_file: Option<PathBuf>,
+    /// Whether nothing can be changed, whoever asks. Default off.
+    pub read_only: bool,
+}
+
+impl AdminConfig {
+    /// An admin listener at these addresses, with every default.
+    #[must_use]
+    pub fn new(addresses: Vec<ListenAddress>) -> Self {
+        Self {
+            addresses,
+            socket_mode: 0o600,
+            token: None,
+            hosts: Vec::new(),
+            state_file: None,
+            read_only: false,
+        }
+    }
 }
 
 /// What holds for all listeners.

@@ -43,6 +43,7 @@ use tokio::time::Instant;
 use crate::access_log::{Record, SessionLine};
 use crate::client::ClientError;
 use crate::config::{BackendConfig, QueryForm};
+use crate::control::events::Kind;
 use crate::exchange::id::RequestId;
 use crate::exchange::relay::{Progress, Relay, Terms};
 use crate::exchange::retry::{Attempt, Retry, Stage};
@@ -361,7 +362,9 @@ impl<'a> Exchange<'a> {
         };
         let upstream = elsewhere.upstream;
         let member = &upstream.members[choice.member];
-        let Member { backend, settings } = member;
+        let Member {
+            backend, settings, ..
+        } = member;
         let leasing = backend.lease(settings, worker, reuse, now);
         let leased = lease_unless_left(leasing, self.scene, down).await;
         let leased = leased.map_err(|error| {
@@ -375,7 +378,7 @@ impl<'a> Exchange<'a> {
             failed
         })?;
         self.leased = self.scene.worker.access_log().is_on().then(Instant::now);
-        if let Err(error) = outgoing.send(&mut lease, settings, upstream.told_route(choice)) {
+        if let Err(error) = outgoing.send(&mut lease, settings, upstream.tell(choice)) {
             lease.finish(now);
             let failed = Failed::unsent(Failure::from_request(&error));
             self.report(member, failed.failure, &error);
@@ -436,6 +439,9 @@ impl<'a> Exchange<'a> {
             tracing::debug!(%request, upstream, backend, %reason, "{causes}");
         } else {
             tracing::warn!(%request, upstream, backend, %reason, "{causes}");
+            let text = format!("{reason}: {causes} (request {request})");
+            let events = self.scene.worker.events();
+            events.push(Kind::Failure, upstream, backend, text);
         }
     }
 

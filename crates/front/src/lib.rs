@@ -43,6 +43,7 @@ mod access_log;
 mod admin;
 mod client;
 pub mod config;
+mod control;
 mod date;
 mod exchange;
 mod listener;

@@ -20,7 +20,7 @@ use std::{fmt, io};
 
 pub(crate) use acceptor::{Acceptor, Incoming};
 use arc_swap::ArcSwap;
-pub(crate) use bind::{Bound, bind, inherit};
+pub(crate) use bind::{Bound, bind, bind_as, inherit};
 use catamaran_transport::SocketFile;
 use thiserror::Error;
 
@@ -149,6 +149,11 @@ impl Listener {
         for acceptor in self.lock().iter() {
             acceptor.refuse_handshakes();
         }
+        self.remove_file();
+    }
+
+    /// Removes the file of a Unix socket, if it is one.
+    pub(crate) fn remove_file(&self) {
         if let Some(file) = &self.file {
             remove_file(file);
         }

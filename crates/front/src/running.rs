@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use crate::access_log::{AccessLog, Opened};
 use crate::admin::Admin;
-use crate::config::{Config, ListenAddress};
+use crate::config::Config;
+use crate::control::Control;
 use crate::listener::admission::Admission;
 use crate::listener::drain::{Drain, Ending};
 use crate::listener::handover::{Inheritance, Taken};
@@ -82,6 +83,7 @@ pub fn start_inheriting(
     let count = config.server.workers.get();
     let site = Site::new(&config, count, &mut Vec::new())
         .map_err(|name| StartError::UnknownUpstream { name })?;
+    let overrides = inheritance.overrides();
     let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
     let mut bound = Vec::with_capacity(config.listeners.len());
     for listener in config.listeners {
@@ -91,21 +93,23 @@ pub fn start_inheriting(
         };
         bound.push((listener, sockets));
     }
-    let admin = match config.admin.map(ListenAddress::Tcp) {
-        Some(address) => {
-            let sockets = match inheritance.take(&address) {
-                Some(sockets) => listener::inherit(&address, sockets, 1)?,
-                None => listener::bind(&address, 1)?,
-            };
-            Some((address, sockets))
-        }
-        None => None,
-    };
+    let mut admin_bound = Vec::new();
+    for address in config.admin.iter().flat_map(|admin| &admin.addresses) {
+        let mode = config.admin.as_ref().map_or(0, |admin| admin.socket_mode);
+        let sockets = match inheritance.take(address) {
+            Some(sockets) => listener::inherit(address, sockets, 1)?,
+            None => listener::bind_as(address, 1, mode)?,
+        };
+        admin_bound.push((address.clone(), sockets));
+    }
+    let control = Control::start(config.admin.as_ref(), overrides);
+    let site = control.settle_at_start(&site);
     site.configure();
     let shared = Arc::new(Shared {
         began: Instant::now(),
         site: Arc::new(ArcSwap::from_pointee(site)),
         access_log: AccessLog::new(count),
+        control,
         counters: Counters::new(count),
         admission: Admission::new(),
         drain: Drain::default(),
@@ -113,8 +117,8 @@ pub fn start_inheriting(
     let mut running = Running::spawn(&shared, count).map_err(StartError::Worker)?;
     let started = running.adopt(bound).and_then(|adopted| {
         shared.access_log.switch(log)?;
-        let start_admin = |(address, bound)| Admin::start(address, bound, Arc::clone(&shared));
-        Ok((adopted, admin.map(start_admin).transpose()?))
+        let start_admin = |admin| Admin::start(admin, admin_bound, Arc::clone(&shared));
+        Ok((adopted, config.admin.map(start_admin).transpose()?))
     });
     match started {
         Ok((adopted, admin)) => {
@@ -138,10 +142,11 @@ impl Running {
         listeners.iter().map(|it| it.address().clone()).collect()
     }
 
-    /// Where the admin listener is, if there is one, with its real port.
+    /// Where the admin listener is, with real ports; empty if there is none.
     #[must_use]
-    pub fn admin_address(&self) -> Option<BoundAddress> {
-        self.admin.as_ref().map(|admin| admin.address().clone())
+    pub fn admin_addresses(&self) -> Vec<BoundAddress> {
+        let listeners = self.admin.iter().flat_map(Admin::listeners);
+        listeners.map(|it| it.address().clone()).collect()
     }
 
     /// Begins to stop: responses say `Connection: close`; after a grace of half a second (at most

@@ -1,10 +1,13 @@
 //! The routes and backends that serve requests, built from the configuration.
 //!
 //! A site is built once and never changed. Requests read it without a lock. A request in flight keeps
-//! its site when a reload installs another. The schedules of each upstream are the only mutable part,
+//! its site when a reload, or a change by an operator, installs another. A change by an operator
+//! shares all but the upstream concerned. The schedules of each upstream are the only mutable part,
 //! and each belongs to one worker.
 
 mod hash_key;
+pub(crate) mod member;
+pub(crate) mod overrides;
 pub(crate) mod path;
 pub(crate) mod reload;
 pub(crate) mod retry_budget;
@@ -19,14 +22,13 @@ use std::sync::Arc;
 use catamaran_balance::affinity::{BackendOut, Decision, Outcome, Standing};
 use catamaran_balance::hash::Key;
 use catamaran_message::RequestHead;
-use catamaran_upstream::{Backend, BackendCounts, Group, Settings};
+use catamaran_upstream::{Backend, BackendCounts, Group};
 use http::HeaderValue;
 use tokio::time::Instant;
 
-use crate::config::{
-    BackendConfig, Config, HashBy, Policy, Protocol, ServerConfig, UpstreamConfig,
-};
+use crate::config::{Activation, Config, HashBy, Policy, Protocol, ServerConfig, UpstreamConfig};
 use crate::exchange::forwarded::Via;
+pub(crate) use crate::site::member::{Controls, Member};
 use crate::site::path::NormalPath;
 use crate::site::retry_budget::SharedRetryBudget;
 use crate::site::route::RouteTable;
@@ -35,37 +37,33 @@ use crate::site::turns::Turns;
 
 #[derive(Debug)]
 pub(crate) struct Site {
-    pub(crate) routes: RouteTable,
-    pub(crate) upstreams: Vec<Upstream>,
-    pub(crate) server: ServerConfig,
-    pub(crate) via: Option<Via>,
+    pub(crate) routes: Arc<RouteTable>,
+    pub(crate) upstreams: Vec<Arc<Upstream>>,
+    pub(crate) server: Arc<ServerConfig>,
+    pub(crate) via: Option<Arc<Via>>,
+    /// One more than that of the site before it.
+    pub(crate) generation: u64,
 }
 
 /// A group of backends, ready to be picked from.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     pub(crate) name: String,
+    config: Arc<UpstreamConfig>,
+    workers: usize,
     pub(crate) members: Vec<Member>,
     pub(crate) retries: u32,
     policy: Policy,
     /// How much of the weight may be out because of missing answers, in percent.
     unwell_max: u8,
-    pub(crate) retry_budget: SharedRetryBudget,
+    pub(crate) retry_budget: Arc<SharedRetryBudget>,
     /// Whether there is an HTTP backend.
     has_http: bool,
     turns: Turns,
     /// What leads to a backend, if the policy asks for it.
     hash_by: Option<HashBy>,
     /// How sessions stay with their members, if they do.
-    pub(crate) sticky: Option<Sticky>,
-}
-
-/// A backend as a member of an upstream, with the settings of this site.
-#[derive(Debug)]
-pub(crate) struct Member {
-    pub(crate) backend: Arc<Backend>,
-    /// In force once the site is, and for exchanges that began with the site.
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) sticky: Option<Arc<Sticky>>,
 }
 
 /// One backend at one moment.
@@ -93,15 +91,53 @@ impl Site {
         let names = config.upstreams.iter().map(|it| it.name.as_str());
         let indices: HashMap<&str, usize> = names.zip(0..).collect();
         Ok(Self {
-            routes: RouteTable::new(&config.routes, |name| indices.get(name).copied())?,
+            routes: Arc::new(RouteTable::new(&config.routes, |name| {
+                indices.get(name).copied()
+            })?),
             upstreams: config
                 .upstreams
                 .iter()
-                .map(|it| Upstream::new(it, workers, reusable))
+                .map(|it| Arc::new(Upstream::new(it, workers, reusable)))
                 .collect(),
-            server: config.server.clone(),
-            via: config.server.via.as_deref().and_then(Via::new),
+            server: Arc::new(config.server.clone()),
+            via: config
+                .server
+                .via
+                .as_deref()
+                .and_then(Via::new)
+                .map(Arc::new),
+            generation: 0,
         })
+    }
+
+    /// The site that follows this one when members are controlled so. `controls` gives those of a
+    /// member; an upstream where none differ is shared.
+    pub(crate) fn controlled(&self, controls: impl Fn(&Upstream, &Member) -> Controls) -> Self {
+        let upstream = |upstream: &Arc<Upstream>| {
+            let of_member = |member: &Member| controls(upstream, member);
+            let wanted: Vec<Controls> = upstream.members.iter().map(of_member).collect();
+            let same = upstream
+                .members
+                .iter()
+                .zip(&wanted)
+                .all(|(member, wanted)| member.controls == *wanted);
+            match same {
+                true => Arc::clone(upstream),
+                false => Arc::new(upstream.controlled(&wanted)),
+            }
+        };
+        Self {
+            routes: Arc::clone(&self.routes),
+            upstreams: self.upstreams.iter().map(upstream).collect(),
+            server: Arc::clone(&self.server),
+            via: self.via.clone(),
+            generation: self.generation + 1,
+        }
+    }
+
+    /// The upstream of that name.
+    pub(crate) fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
+        self.upstreams.iter().find(|it| it.name == name)
     }
 
     /// Every backend of every upstream.
@@ -116,11 +152,11 @@ impl Site {
 
     /// Puts the site's settings of all backends in force.
     pub(crate) fn configure(&self) {
-        self.upstreams.iter().for_each(Upstream::configure);
+        self.upstreams.iter().for_each(|it| it.configure());
     }
 
     pub(crate) fn status(&self) -> Vec<BackendStatus> {
-        let of_upstream = |upstream: &Upstream| {
+        let of_upstream = |upstream: &Arc<Upstream>| {
             let name = upstream.name.clone();
             let of_member = move |member: &Member| BackendStatus {
                 upstream: name.clone(),
@@ -142,34 +178,81 @@ impl Site {
 
 impl Upstream {
     fn new(config: &UpstreamConfig, workers: usize, reusable: &mut Vec<Arc<Backend>>) -> Self {
+        let config = Arc::new(config.clone());
+        let members: Vec<Member> = config
+            .backends
+            .iter()
+            .map(|it| Member::new(&config.name, it, workers, reusable))
+            .collect();
         Self {
             name: config.name.clone(),
-            members: config
-                .backends
-                .iter()
-                .map(|it| Member::new(&config.name, it, workers, reusable))
-                .collect(),
             retries: config.retries,
             policy: config.policy,
             unwell_max: config.unwell_max,
-            retry_budget: SharedRetryBudget::new(workers),
+            retry_budget: Arc::new(SharedRetryBudget::new(workers)),
             has_http: config
                 .backends
                 .iter()
                 .any(|it| it.protocol == Protocol::Http),
-            turns: Turns::new(config, workers),
+            turns: Turns::new(&config, &members, workers),
             hash_by: (config.policy == Policy::Hash).then(|| config.hash_by.clone()),
-            sticky: Sticky::new(config),
+            sticky: Sticky::new(&config).map(Arc::new),
+            members,
+            workers,
+            config,
         }
+    }
+
+    /// The same upstream with its members controlled so, each by its index.
+    fn controlled(&self, controls: &[Controls]) -> Self {
+        let both = self.members.iter().zip(controls);
+        let members: Vec<Member> = both
+            .map(|(member, &controls)| Member {
+                controls,
+                ..member.clone()
+            })
+            .collect();
+        Self {
+            name: self.name.clone(),
+            config: Arc::clone(&self.config),
+            workers: self.workers,
+            turns: Turns::new(&self.config, &members, self.workers),
+            members,
+            retries: self.retries,
+            policy: self.policy,
+            unwell_max: self.unwell_max,
+            retry_budget: Arc::clone(&self.retry_budget),
+            has_http: self.has_http,
+            hash_by: self.hash_by.clone(),
+            sticky: self.sticky.clone(),
+        }
+    }
+
+    /// The member of that name, with its index.
+    pub(crate) fn member(&self, name: &str) -> Option<(usize, &Member)> {
+        let mut members = self.members.iter().enumerate();
+        members.find(|(_, member)| member.name() == name)
+    }
+
+    /// The file's words on it.
+    pub(crate) fn config(&self) -> &UpstreamConfig {
+        &self.config
     }
 
     /// Puts the settings of its backends in force.
     fn configure(&self) {
-        let weighed = |member: &Member| (Arc::clone(&member.backend), member.settings.weight);
+        let weighed = |member: &Member| (Arc::clone(&member.backend), member.controls.weight);
         let group = Group::new(self.members.iter().map(weighed), self.unwell_max);
-        for Member { backend, settings } in &self.members {
+        for member in &self.members {
+            let Member {
+                backend, settings, ..
+            } = member;
             backend.configure(Arc::clone(settings), Arc::clone(&group));
             backend.keep_load(self.policy.reads_in_flight());
+            match member.controls.activation {
+                Activation::Stopped => backend.retire(),
+                Activation::Active | Activation::Drain => backend.resume(),
+            }
         }
     }
 
@@ -181,7 +264,7 @@ impl Upstream {
     /// Whether there is a backend that may be picked and was not tried yet.
     pub(crate) fn has_others(&self, tried: &[usize]) -> bool {
         let mut members = self.members.iter().enumerate();
-        members.any(|(index, member)| !tried.contains(&index) && member.backend.share() > 0)
+        members.any(|(index, member)| !tried.contains(&index) && member.share() > 0)
     }
 
     /// Chooses a backend that was not tried yet: the session's, or by policy. `now` may be coarse.
@@ -212,6 +295,7 @@ impl Upstream {
         if let Some(member) = decision.member
             && decision.outcome == Outcome::Kept
             && self.members.len() > 1
+            && self.members[member].controls.activation.takes_new()
         {
             self.turns.note(worker, &self.members, member);
         }
@@ -223,10 +307,22 @@ impl Upstream {
         }))
     }
 
-    /// The route that an AJP backend is told, if sessions are kept.
-    pub(crate) fn told_route(&self, choice: &Choice<'_>) -> Option<&str> {
-        let by_domain = choice.decision.is_some_and(|decision| decision.by_domain);
-        self.sticky.as_ref()?.told_route(choice.member, by_domain)
+    /// What an AJP backend is told of the choice, if sessions are kept.
+    pub(crate) fn tell(&self, choice: &Choice<'_>) -> Told<'_> {
+        let (Some(sticky), Some(decision)) = (&self.sticky, choice.decision) else {
+            return Told::default();
+        };
+        // Tomcat's LoadBalancerDrainingValve sends a request of an invalid session away, to come back
+        // without one. One that is here for another reason would come back for ever.
+        let by_session = decision.outcome == Outcome::Kept && decision.route.is_some();
+        let activation = self.members[choice.member].controls.activation;
+        Told {
+            route: sticky.told_route(choice.member, decision.by_domain),
+            activation: Some(match by_session {
+                true => activation,
+                false => Activation::Active,
+            }),
+        }
     }
 
     /// The `Set-Cookie` that a response gets, if its session was not kept.
@@ -250,14 +346,14 @@ impl Upstream {
         now: Instant,
     ) -> Option<usize> {
         let picked = match &self.members[..] {
-            [only] => (tried.is_empty() && only.backend.share() > 0).then_some(0),
+            [only] => (tried.is_empty() && only.share() > 0).then_some(0),
             members => {
                 let key = self.key(facts);
                 self.turns.pick(worker, members, (tried, key), now)
             }
         };
         if picked.is_none() && tried.is_empty() {
-            self.members.iter().for_each(|member| member.backend.want());
+            self.members.iter().for_each(Member::want);
         }
         picked
     }
@@ -282,6 +378,13 @@ pub(crate) struct Choice<'r> {
     pub(crate) decision: Option<Decision<'r>>,
 }
 
+/// What an AJP backend is told about why it has a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told<'a> {
+    pub(crate) route: Option<&'a str>,
+    pub(crate) activation: Option<Activation>,
+}
+
 /// The members of an upstream as affinity asks about them.
 struct Asking<'a> {
     upstream: &'a Upstream,
@@ -292,11 +395,21 @@ struct Asking<'a> {
 
 impl Standing for Asking<'_> {
     fn is_usable(&self, member: usize) -> bool {
-        !self.tried.contains(&member) && self.upstream.members[member].backend.share() > 0
+        let Member {
+            backend, controls, ..
+        } = &self.upstream.members[member];
+        !self.tried.contains(&member) && controls.activation.takes_own() && backend.share() > 0
     }
 
     fn is_eligible(&self, member: usize) -> bool {
-        self.is_usable(member) && !self.upstream.members[member].backend.is_suspect()
+        let Member {
+            backend, controls, ..
+        } = &self.upstream.members[member];
+        self.is_usable(member) && controls.activation.takes_new() && !backend.is_suspect()
+    }
+
+    fn is_draining(&self, member: usize) -> bool {
+        self.upstream.members[member].controls.activation == Activation::Drain
     }
 
     fn pick_among(&mut self, members: &[usize]) -> Option<usize> {
@@ -307,30 +420,5 @@ impl Standing for Asking<'_> {
         } = self.upstream;
         let key = self.upstream.key(&self.facts);
         turns.pick_among(self.worker, all, members, (self.tried, key))
-    }
-}
-
-impl Member {
-    fn new(
-        upstream: &str,
-        config: &BackendConfig,
-        workers: usize,
-        reusable: &mut Vec<Arc<Backend>>,
-    ) -> Self {
-        let known = reusable.iter().position(|it| it.is_at(upstream, config));
-        let backend = match known {
-            // In their order, for an address that an upstream has twice.
-            Some(index) => reusable.remove(index),
-            None => Backend::new(upstream, config.clone(), workers),
-        };
-        Self {
-            settings: backend.plan(config),
-            backend,
-        }
-    }
-
-    /// Its name, unique in the upstream.
-    pub(crate) fn name(&self) -> &str {
-        &self.settings.name
     }
 }

@@ -15,6 +15,8 @@ use arc_swap::cache::Cache;
 use tokio::time::Instant;
 
 use crate::access_log::AccessLog;
+use crate::control::Control;
+use crate::control::events::Events;
 use crate::exchange::id::{RequestId, RequestIds};
 use crate::listener::admission::{Admission, Shedding};
 use crate::listener::drain::Drain;
@@ -29,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) began: Instant,
     pub(crate) site: Arc<ArcSwap<Site>>,
     pub(crate) access_log: AccessLog,
+    /// What operators change.
+    pub(crate) control: Control,
     pub(crate) counters: Counters,
     pub(crate) admission: Admission,
     /// The drain of the whole front. Each listener has a drain of its own, which begins with this
@@ -113,6 +117,11 @@ impl Worker {
 
     pub(crate) fn access_log(&self) -> &AccessLog {
         &self.shared.access_log
+    }
+
+    /// What happened lately.
+    pub(crate) fn events(&self) -> &Events {
+        &self.shared.control.events
     }
 
     /// What this worker counted.

@@ -54,7 +54,7 @@ pub struct Backend {
     last_probe: Mutex<Option<LastProbe>>,
     /// It is not probed any more while it is up: this process is about to end.
     unwatched: AtomicBool,
-    /// The configuration no longer contains it.
+    /// The configuration no longer contains it, or an operator stopped it.
     retired: AtomicBool,
 }
 
@@ -526,11 +526,16 @@ impl Backend {
         }
     }
 
-    /// Closes unused connections, now and as exchanges end. Exchanges in flight, and those that still
-    /// arrive, are served.
+    /// Closes unused connections, now and as exchanges end; it is not probed. Exchanges in flight, and
+    /// those that still arrive, are served.
     pub fn retire(&self) {
         self.retired.store(true, Ordering::SeqCst);
         self.close_unused();
+    }
+
+    /// Takes [`Self::retire`] back: exchanges are expected again.
+    pub fn resume(&self) {
+        self.retired.store(false, Ordering::SeqCst);
     }
 
     /// Closes the unused connections of all workers; returns how many.
@@ -551,7 +556,8 @@ impl Backend {
     /// Closes the worker's pooled connections that are too old or that the backend has closed, and
     /// starts a keeper if the backend needs one and has none. To be called regularly.
     pub fn sweep(self: &Arc<Self>, worker: usize) {
-        if self.is_watched() || self.share() == 0 || self.is_suspect() {
+        let serves = !self.retired.load(Ordering::SeqCst);
+        if serves && (self.is_watched() || self.share() == 0 || self.is_suspect()) {
             self.keep();
         }
         self.close_excess();

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use catamaran_balance::Activation;
+
 /// What the application should know of the client's connection. AJP13 has fields for all of it;
 /// over HTTP/1.1 it travels in `X-Forwarded-*`, which the front writes into the headers.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,9 @@ pub struct ClientFacts<'a> {
     pub secure: bool,
     /// The route that led to this backend, for AJP13's attribute `jvm_route`.
     pub jvm_route: Option<&'a str>,
+    /// Which requests the backend gets, for AJP13's `JK_LB_ACTIVATION`: Tomcat's
+    /// `LoadBalancerDrainingValve` acts upon it.
+    pub activation: Option<Activation>,
 }
 
 impl ClientFacts<'_> {
@@ -38,6 +43,7 @@ impl ClientFacts<'_> {
             server_port: local.port(),
             secure: false,
             jvm_route: None,
+            activation: None,
         }
     }
 }

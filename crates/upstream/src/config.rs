@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use catamaran_ajp::PacketSize;
+pub use catamaran_balance::Activation;
 use http::Method;
 
 /// The protocol spoken to a backend.
@@ -68,6 +69,9 @@ pub struct BackendConfig {
     /// Strict preference: a backend serves only if none with a lower distance can. Default 0. mod_jk:
     /// `distance`; httpd: `lbset`; nginx: `backup`.
     pub distance: u32,
+    /// Which requests it gets unless an operator says otherwise at run time. Default: all. mod_jk:
+    /// `activation`; httpd: `status`.
+    pub activation: Activation,
     /// Hard cap of open connections to this backend over all workers, idle ones included.
     /// Default 200, Tomcat's `maxThreads`: more would wait inside Tomcat unseen. mod_jk:
     /// `connection_pool_size`, but per process there.
@@ -253,6 +257,7 @@ impl BackendConfig {
             domain: None,
             fallback: None,
             distance: 0,
+            activation: Activation::Active,
             name,
             protocol,
             address,

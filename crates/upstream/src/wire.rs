@@ -6,6 +6,7 @@
 
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
+use catamaran_balance::Activation;
 use catamaran_http1 as http1;
 use catamaran_message::{BodyLength, Request, ResponseHead};
 use catamaran_transport::{ByteQueue, HIGH_WATER, Output};
@@ -228,9 +229,15 @@ fn send_ajp(
     let secret = secret.map(|secret| ajp::Attribute::Secret(secret.as_bytes()));
     let route = facts.jvm_route;
     let route = route.map(|route| ajp::Attribute::JvmRoute(route.as_bytes()));
-    let mut attributes = [local_addr; 4];
+    let activation = facts.activation.map(activation_attribute);
+    let mut attributes = [local_addr; 5];
     let mut count = 1;
-    for attribute in port.into_iter().chain(route).chain(secret) {
+    let optional = port
+        .into_iter()
+        .chain(route)
+        .chain(activation)
+        .chain(secret);
+    for attribute in optional {
         attributes[count] = attribute;
         count += 1;
     }
@@ -245,6 +252,18 @@ fn send_ajp(
         attributes: &attributes[..count],
     };
     client.send_request(request, &facts, out)
+}
+
+/// The activation in the words of mod_jk.
+fn activation_attribute(activation: Activation) -> ajp::Attribute<'static> {
+    ajp::Attribute::Request {
+        name: b"JK_LB_ACTIVATION",
+        value: match activation {
+            Activation::Active => b"ACT",
+            Activation::Drain => b"DIS",
+            Activation::Stopped => b"STP",
+        },
+    }
 }
 
 fn http_event(event: http1::ClientEvent) -> Event {

@@ -53,6 +53,10 @@ impl Standing for Now {
             && !self.suspect.contains(&member)
     }
 
+    fn is_draining(&self, member: usize) -> bool {
+        self.draining.contains(&member)
+    }
+
     fn pick_among(&mut self, members: &[usize]) -> Option<usize> {
         let fits = |it: &&usize| !self.out.contains(it) && !self.draining.contains(it);
         let fitting = || members.iter().rev().filter(fits);
@@ -328,6 +332,26 @@ fn a_cookie_of_ours_is_taken_out() {
         let rest = rest.map(|rest| rest.as_bytes().to_vec());
         assert_eq!(without(field.as_bytes(), "ROUTE"), rest, "{field}");
     }
+}
+
+#[test]
+fn a_cookie_of_ours_alone_does_not_hold_a_client_to_a_member_that_drains() {
+    let mut now = Now {
+        draining: vec![1],
+        ..Now::default()
+    };
+    let own = Some(Some(1));
+    let mut decide = |ids: &[&[u8]]| {
+        let decision = affinity(false).decide(ids.iter().copied(), own, &mut now);
+        let decision = decision.expect("nothing is held");
+        (decision.outcome, decision.member)
+    };
+    assert_eq!(decide(&[]), (Outcome::Moved, None));
+    assert_eq!(
+        decide(&[b"no-route"]),
+        (Outcome::Kept, Some(1)),
+        "it has a session"
+    );
 }
 
 proptest! {

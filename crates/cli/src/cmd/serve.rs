@@ -1,17 +1,14 @@
 //! `serve`: the front.
 
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
-use catamaran_config::{
-    parse_access_log, parse_admin_address, parse_listen_address, parse_upstream_url,
-};
+use catamaran_config::{parse_access_log, parse_listen_address, parse_upstream_url};
 use catamaran_front::config::{
-    AccessLogTarget, Address, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
-    Protocol, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
+    AccessLogTarget, Address, AdminConfig, BackendConfig, Config, ListenAddress, ListenerConfig,
+    LogConfig, Protocol, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
 };
 use catamaran_front::{Running, Taken};
 
@@ -57,9 +54,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH|-|off", value_parser = parse_access_log)]
     access_log: Option<AccessLogTarget>,
 
-    /// Where to serve /healthz, /readyz and /metrics, such as 127.0.0.1:9090 [default: nowhere]
-    #[arg(long, value_name = "ADDRESS", value_parser = parse_admin_address)]
-    admin: Option<SocketAddr>,
+    /// Where administrators are answered, such as unix:/run/catamaran/admin.sock or 127.0.0.1:9090
+    /// [default: nowhere]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
+    admin: Option<ListenAddress>,
 }
 
 /// Runs until a signal.
@@ -70,7 +68,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let running = catamaran_front::start_inheriting(config, inheritance)
         .map_err(|error| Failure::of(&error))?;
     announce(&running.addresses())?;
-    if let Some(address) = running.admin_address() {
+    for address in running.admin_addresses() {
         writeln!(io::stderr(), "admin on {address}")?;
     }
     let manager = Manager::from_environment();
@@ -181,9 +179,11 @@ fn configuration(args: &Args) -> Result<Config, Failure> {
     if let Some(access_log) = &args.access_log {
         config.log.access = access_log.clone();
     }
-    if let Some(admin) = args.admin {
-        config.admin = Some(admin);
-        if let Some(message) = catamaran_config::exposed_admin(&admin) {
+    if let Some(address) = &args.admin {
+        let none = || AdminConfig::new(Vec::new());
+        let admin = config.admin.get_or_insert_with(none);
+        admin.addresses = vec![address.clone()];
+        if let Some(message) = catamaran_config::exposed_admin(address, admin.token.is_some()) {
             writeln!(io::stderr(), "warning: {message}")?;
         }
     }

@@ -66,8 +66,8 @@ fn serve() {
             "error: --upstream ajp://a:1 is there twice; remove one",
         ),
         (
-            &["serve", "--config", "x", "--admin", "unix:/run/admin.sock"],
-            "is a Unix socket; write an address and port, such as 127.0.0.1:9090",
+            &["serve", "--config", "x", "--admin", "unix:run/admin.sock"],
+            "needs an absolute path after the colon",
         ),
         (&["serve", "--config", "x", "--workers", "0"], "--workers"),
         (

@@ -1,58 +1,188 @@
-//! `[admin]`: the listener for health and metrics.
+//! `[admin]`: where administrators are answered, and who may do what.
 
-use std::net::SocketAddr;
+use std::path::PathBuf;
 
+use catamaran_front::config::{AdminConfig, ListenAddress, Secret};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::Placed;
+use super::{Placed, Surroundings};
 use crate::check::exposed_admin;
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
-use crate::value::Parsed;
-use crate::value::address::{AdminAddressError, parse_admin_address};
+use crate::value::address::{ListenError, parse_listen_address};
+use crate::value::text::{TextError, parse_admin_host, parse_file_path, parse_mode};
+use crate::value::{OneOrMore, Parsed, Switch};
 
 /// Reads the table.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
+    surroundings: &Surroundings<'_>,
     report: &mut Report,
-) -> Option<Placed<SocketAddr>> {
+) -> Option<Placed<AdminConfig>> {
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place, entries);
-    let address = table.require(&ADDRESS);
-    if let Some(message) = address.as_ref().and_then(exposed_admin) {
-        table.push(Finding::warning(message, table.place_of(&ADDRESS)));
+    let addresses = table.require(&ADDRESS).unwrap_or_default();
+    if table.has(&ADDRESS) && table.is_good() && addresses.is_empty() {
+        let message = "`address` names none";
+        let hint = "name one, or remove [admin]";
+        table.push(Finding::fault(message, table.place_of(&ADDRESS)).hint(hint));
+    }
+    let mut admin = AdminConfig::new(addresses);
+    table.set(&SOCKET_MODE, &mut admin.socket_mode);
+    table.set(&HOSTS, &mut admin.hosts);
+    table.set(&READ_ONLY, &mut admin.read_only);
+    let path = table.take(&STATE_FILE);
+    admin.state_file = path.map(|path| surroundings.base.join(path));
+    admin.token = token(&mut table, surroundings);
+    let is_tcp = |address: &&ListenAddress| matches!(address, ListenAddress::Tcp(_));
+    for address in admin.addresses.iter().filter(is_tcp) {
+        if let Some(message) = exposed_admin(address, admin.token.is_some()) {
+            table.push(Finding::warning(message, table.place_of(&ADDRESS)));
+        }
     }
     let place = table.place_of(&ADDRESS);
     table.finish(report);
-    address.map(|value| Placed { value, place })
+    let value = Some(admin).filter(|admin| !admin.addresses.is_empty())?;
+    Some(Placed { value, place })
+}
+
+fn token(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<Secret> {
+    let path = surroundings.base.join(table.take(&TOKEN_FILE)?);
+    let long_enough = |token: String| match token.len() {
+        0..TOKEN_MIN => Err(format!("is shorter than {TOKEN_MIN} characters")),
+        _ => Ok(token),
+    };
+    match (surroundings.read_secret)(&path).and_then(long_enough) {
+        Ok(token) => Some(Secret::new(token)),
+        Err(error) => {
+            let message = format!("the file {} {error}", path.display());
+            table.push(Finding::fault(message, table.place_of(&TOKEN_FILE)));
+            None
+        }
+    }
 }
 
 pub(crate) static SECTION: Section = Section {
     header: "[admin]",
-    intro: "Where the front tells of itself: `/healthz` is 200 as long as the process lives, `/readyz` \
-            as long as requests can be served (503 from the beginning of a drain, and while every \
-            backend is left out), `/metrics` has the counters for Prometheus, listed in \
-            [metrics.md](metrics.md). Without the table nothing is served. It has a thread of its \
-            own and takes effect at a start, not at a reload.",
-    keys: &[&ADDRESS],
+    intro: "Where the front tells of itself and is steered. `/healthz` is 200 as long as the process \
+            lives, `/readyz` as long as requests can be served (503 from the beginning of a drain, \
+            and while every backend is left out), `/metrics` has the counters for Prometheus, listed \
+            in [metrics.md](metrics.md). `/api/v1` and the commands `catamaran status`, `drain`, \
+            `stop`, `activate`, `weight` and `reset` are explained in [admin.md](admin.md). Without \
+            the table nothing is served. It has a thread of its own. `address`, `socket_mode` and \
+            `state_file` take effect at a start, the others at a reload, too.",
+    keys: &[
+        &ADDRESS,
+        &SOCKET_MODE,
+        &TOKEN_FILE,
+        &HOSTS,
+        &STATE_FILE,
+        &READ_ONLY,
+    ],
     later: &[],
 };
 
-static ADDRESS: Key<Parsed<SocketAddr, AdminAddressError>> = Key {
+static ADDRESS: Key<OneOrMore<Parsed<ListenAddress, ListenError>>> = Key {
     name: "address",
-    values: Parsed {
-        what: "an address and port such as \"127.0.0.1:9090\"",
-        parse: parse_admin_address,
-    },
+    values: OneOrMore(Parsed {
+        what: "an address and port such as \"127.0.0.1:9090\", or \"unix:/PATH\"",
+        parse: parse_listen_address,
+    }),
     doc: Doc {
         preset: Preset::Required,
-        sample: "\"127.0.0.1:9090\"",
-        effect: "Where the pages are served, without TLS and to whoever asks.",
+        sample: "[\"unix:/run/catamaran/admin.sock\", \"127.0.0.1:9090\"]",
+        effect: "Where administrators are answered, without TLS. Whoever may open the Unix socket may \
+                 change everything. Over TCP, nothing can be changed without `token_file`; beyond \
+                 the loopback address the token is needed for all but `/healthz`, `/readyz` and \
+                 `/metrics`. The commands look for `/run/catamaran/admin.sock` unless they are told \
+                 another address or the file.",
         extremes: "An address that others can reach shows them how much is served and what backends \
-                   are called.",
-        elsewhere: "nginx `stub_status`; httpd `mod_status`; mod_jk `worker.NAME.type=status`; HAProxy \
-                    `stats`",
+                   are called, and the token can be overheard.",
+        elsewhere: "nginx `stub_status`; httpd `mod_status`, `balancer-manager`; mod_jk \
+                    `worker.NAME.type=status`; HAProxy `stats`, `stats socket`",
     },
 };
+
+static SOCKET_MODE: Key<Parsed<u32, TextError>> = Key {
+    name: "socket_mode",
+    values: Parsed {
+        what: "permissions such as \"0660\"",
+        parse: parse_mode,
+    },
+    doc: Doc {
+        preset: Preset::Value("\"0600\""),
+        sample: "\"0660\"",
+        effect: "The permissions of the Unix socket's file: who may steer the front.",
+        extremes: "With `\"0666\"` every user of the machine may.",
+        elsewhere: "HAProxy `stats socket … mode`",
+    },
+};
+
+static TOKEN_FILE: Key<Parsed<PathBuf, TextError>> = Key {
+    name: "token_file",
+    values: Parsed {
+        what: "the path of a file",
+        parse: parse_file_path,
+    },
+    doc: Doc {
+        preset: Preset::Unset("over TCP nothing can be changed"),
+        sample: "\"admin.token\"",
+        effect: "A file whose first line, 32 characters or more, a client of TCP must send to change \
+                 anything: `Authorization: Bearer TOKEN`. A relative path starts from the directory \
+                 of the configuration file. `openssl rand -hex 32` makes one.",
+        extremes: "Let only the user of the front and its operators read it.",
+        elsewhere: "",
+    },
+};
+
+static HOSTS: Key<OneOrMore<Parsed<String, TextError>>> = Key {
+    name: "hosts",
+    values: OneOrMore(Parsed {
+        what: "a host name such as \"front-1.example.org\"",
+        parse: parse_admin_host,
+    }),
+    doc: Doc {
+        preset: Preset::Value("[]"),
+        sample: "[\"front-1.example.org\"]",
+        effect: "Names by which clients of TCP may call this listener, besides `localhost` and its \
+                 address. A request with another `Host` is answered 421, since a page in a browser \
+                 may have been led here by its own DNS.",
+        extremes: "`/healthz`, `/readyz` and `/metrics` are answered under any name.",
+        elsewhere: "",
+    },
+};
+
+static STATE_FILE: Key<Parsed<PathBuf, TextError>> = Key {
+    name: "state_file",
+    values: Parsed {
+        what: "the path of a file",
+        parse: parse_file_path,
+    },
+    doc: Doc {
+        preset: Preset::Unset("a restart forgets them"),
+        sample: "\"/var/lib/catamaran/state.json\"",
+        effect: "Where what operators changed is kept for a restart; a reload and an upgrade keep it \
+                 in any case. A setting that was changed in the configuration since is dropped: the \
+                 file wins. One that cannot be understood is renamed to end in `.corrupt`, and \
+                 `catamaran_state_file_fails` is 1.",
+        extremes: "The directory must be one that the front may write.",
+        elsewhere: "HAProxy `server-state-file`; httpd `BalancerPersist`",
+    },
+};
+
+static READ_ONLY: Key<Switch> = Key {
+    name: "read_only",
+    values: Switch,
+    doc: Doc {
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Nothing can be changed, whoever asks and from wherever.",
+        extremes: "On, a backend can be taken out of use by the configuration only.",
+        elsewhere: "",
+    },
+};
+
+/// Characters in a token: 128 bits of hexadecimal digits.
+const TOKEN_MIN: usize = 32;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use catamaran_front::config::{Address, BackendConfig, PacketSize, Protocol, Secret};
+use catamaran_front::config::{Activation, Address, BackendConfig, PacketSize, Protocol, Secret};
 use toml::de::DeTable;
 
 use super::upstream::{HASH_BY, POLICY, RETRIES, UNWELL_MAX};
@@ -14,7 +14,7 @@ use crate::report::{Finding, Report};
 use crate::table::Table;
 use crate::value::address::{UrlError, parse_upstream_url};
 use crate::value::text::{TextError, parse_file_path, parse_label, parse_secret};
-use crate::value::{Counts, Durations, OrOff, Parsed, Sizes, Switch};
+use crate::value::{Choices, Counts, Durations, OrOff, Parsed, Sizes, Switch};
 
 /// Reads one table, starting from the settings of its upstream.
 pub(crate) fn read(
@@ -64,6 +64,7 @@ fn membership(table: &mut Table<'_>, backend: &mut BackendConfig) {
     backend.domain = domain.or_else(prefix);
     backend.fallback = table.take(&FALLBACK);
     table.set(&DISTANCE, &mut backend.distance);
+    table.set(&ACTIVATION, &mut backend.activation);
 }
 
 /// Whether a route is the URL that stands in for a backend's name.
@@ -217,7 +218,7 @@ fn ajp_keys(table: &Table<'_>) -> Vec<(&'static str, Range<usize>)> {
 pub(crate) static SECTION: Section = Section {
     header: "[[upstream.NAME.backend]]",
     intro: "One backend of a group; at least one per upstream. All keys but the first \
-            seven may stand in `[upstream.NAME]` instead. The last seven are for AJP only.",
+            eight may stand in `[upstream.NAME]` instead. The last seven are for AJP only.",
     keys: &[
         &URL,
         &NAME,
@@ -226,6 +227,7 @@ pub(crate) static SECTION: Section = Section {
         &DOMAIN,
         &FALLBACK,
         &DISTANCE,
+        &ACTIVATION,
         &CONNECTIONS_MAX,
         &QUEUE_MAX,
         &QUEUE_TIMEOUT,
@@ -246,7 +248,7 @@ pub(crate) static SECTION: Section = Section {
         &ANNOUNCE_CHUNKED,
     ],
     later: &[
-        ("drain", "remove the backend, or give it a small `weight`"),
+        ("drain", "write activation = \"drain\""),
         ("standby", "give it a `distance` above that of the others"),
     ],
 };
@@ -371,6 +373,26 @@ static FALLBACK: Key<Parsed<String, TextError>> = Key {
                  `domain`.",
         extremes: "One fallback for many backends gets the load of all that are out.",
         elsewhere: "httpd `redirect`; mod_jk `redirect`",
+    },
+};
+
+static ACTIVATION: Key<Choices<Activation>> = Key {
+    name: "activation",
+    values: Choices(&[
+        ("active", Activation::Active),
+        ("drain", Activation::Drain),
+        ("stopped", Activation::Stopped),
+    ]),
+    doc: Doc {
+        preset: Preset::Value("\"active\""),
+        sample: "\"drain\"",
+        effect: "Which requests the backend gets: `\"active\"` all that fall to it, `\"drain\"` those of \
+                 its own sessions only, `\"stopped\"` none. Exchanges in flight end in any case. Over \
+                 AJP, with `sticky`, Tomcat is told in the attribute `JK_LB_ACTIVATION`. \
+                 `catamaran drain` and its kin change it without the file (sessions.md).",
+        extremes: "Without `sticky` a backend in `\"drain\"` gets nothing, like one that is stopped.",
+        elsewhere: "httpd `status=+D`, `+S`; HAProxy `drain`, `maint`; mod_jk `activation`; nginx \
+                    `drain`, `down`",
     },
 };
 

@@ -21,6 +21,10 @@ fn file(header: &str, added: &str) -> String {
             "url = \"ajp://127.0.0.1:8009\"",
         ),
         ("[[route]]", "upstream = \"NAME\""),
+        (
+            "[admin]",
+            "address = [\"unix:/run/catamaran/admin.sock\", \"127.0.0.1:9090\"]",
+        ),
         ("[log]", ""),
     ] {
         let key = added.split('=').next().unwrap_or_default();

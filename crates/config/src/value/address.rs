@@ -187,28 +187,6 @@ pub fn parse_listen_address(text: &str) -> Result<ListenAddress, ListenError> {
     Ok(ListenAddress::Tcp(SocketAddr::new(address, port)))
 }
 
-/// Why a text is not an address for the admin listener.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AdminAddressError {
-    /// A Unix socket.
-    #[error("is a Unix socket; write an address and port, such as 127.0.0.1:9090")]
-    Unix,
-    /// As for any other listener.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-}
-
-/// Reads the address of the admin listener: `127.0.0.1:9090`, `[::1]:9090`.
-///
-/// # Errors
-/// When it is none.
-pub fn parse_admin_address(text: &str) -> Result<SocketAddr, AdminAddressError> {
-    match parse_listen_address(text)? {
-        ListenAddress::Tcp(address) => Ok(address),
-        ListenAddress::Unix(_) => Err(AdminAddressError::Unix),
-    }
-}
-
 /// Why a text is not the path of a Unix socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnixPathError {

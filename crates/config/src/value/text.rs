@@ -7,6 +7,8 @@ use catamaran_front::config::{AccessLogTarget, HashBy};
 use http::HeaderName;
 use ipnet::IpNet;
 
+use super::address::is_label;
+
 /// Why a text cannot be used where it stands.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TextError {
@@ -59,6 +61,12 @@ pub(crate) enum TextError {
         "must begin with `/` and be at most {COOKIE_PATH_MAX} printable ASCII characters without `;`"
     )]
     CookiePath,
+    /// Not a host name.
+    #[error("must be a host name without a port, such as front-1.example.org")]
+    AdminHost,
+    /// Not permissions.
+    #[error("must be permissions in octal digits, such as \"0600\"")]
+    Mode,
     /// Empty path.
     #[error("is empty; write a path")]
     PathEmpty,
@@ -157,6 +165,23 @@ pub(crate) fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, TextErro
     range
         .map(|(first, last)| first..=last)
         .ok_or(TextError::Statuses)
+}
+
+/// A name that a client may call the admin listener by, in lower case.
+pub(crate) fn parse_admin_host(text: &str) -> Result<String, TextError> {
+    let fits = text.len() <= 253 && text.split('.').all(is_label);
+    fits.then(|| text.to_ascii_lowercase())
+        .ok_or(TextError::AdminHost)
+}
+
+/// Permissions of a file, in octal digits.
+pub(crate) fn parse_mode(text: &str) -> Result<u32, TextError> {
+    let digits =
+        (3..=4).contains(&text.len()) && text.bytes().all(|it| (b'0'..=b'7').contains(&it));
+    let mode = u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mode| digits && *mode <= 0o777);
+    mode.ok_or(TextError::Mode)
 }
 
 /// What parts a session id from its route.
@@ -287,6 +312,20 @@ mod tests {
         );
         for bad in ["", "..", " ", ";", "=", "/", "\u{e4}", "\t"] {
             assert_eq!(parse_separator(bad), Err(TextError::Separator), "{bad:?}");
+        }
+        assert_eq!(
+            (parse_mode("0660"), parse_mode("600")),
+            (Ok(0o660), Ok(0o600))
+        );
+        for bad in ["", "66", "0888", "7777", "+600", "06600"] {
+            assert_eq!(parse_mode(bad), Err(TextError::Mode), "{bad}");
+        }
+        assert_eq!(
+            parse_admin_host("Front-1.example"),
+            Ok("front-1.example".to_owned())
+        );
+        for bad in ["", "a:1", "[::1]", "*.a", "a..b"] {
+            assert_eq!(parse_admin_host(bad), Err(TextError::AdminHost), "{bad}");
         }
         assert!(parse_cookie_path("/app").is_ok() && parse_cookie_path("app").is_err());
         assert!(parse_cookie_path("/a;b").is_err() && parse_cookie_path("/a\r").is_err());

@@ -39,7 +39,9 @@ fn server_log_and_admin() {
     assert_eq!(trusted, ["10.0.0.0/8", "127.0.0.1/32"]);
     assert_eq!(config.log.access, AccessLogTarget::Stdout);
     assert_eq!(config.log.format, AccessLogFormat::Json);
-    assert_eq!(config.admin, Some(([127, 0, 0, 1], 9090).into()));
+    let admin = config.admin.expect("[admin]");
+    let local = ListenAddress::Tcp(([127, 0, 0, 1], 9090).into());
+    assert_eq!(admin.addresses, [local]);
 }
 
 #[test]

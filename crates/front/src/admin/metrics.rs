@@ -17,6 +17,7 @@ pub(crate) struct Observed {
     pub(crate) log_lines_dropped: u64,
     pub(crate) draining: bool,
     pub(crate) ready: bool,
+    pub(crate) state_file_fails: bool,
 }
 
 /// Writes the page of `/metrics`.
@@ -27,6 +28,8 @@ pub(crate) fn render(observed: &Observed) -> String {
         .sample(&[env!("CARGO_PKG_VERSION")], 1);
     page.family(&READY).only(u8::from(observed.ready));
     page.family(&DRAINING).only(u8::from(observed.draining));
+    page.family(&STATE_FILE_FAILS)
+        .only(u8::from(observed.state_file_fails));
     let mut reloads = page.family(&RELOADS);
     reloads.sample(&["applied"], counters.reloads_applied);
     reloads.sample(&["refused"], counters.reloads_refused);
@@ -104,6 +107,7 @@ fn families() -> impl Iterator<Item = &'static Family> {
         &BUILD_INFO,
         &READY,
         &DRAINING,
+        &STATE_FILE_FAILS,
         &RELOADS,
         &CONNECTIONS_ACCEPTED,
         &CONNECTIONS_OPEN,
@@ -131,7 +135,8 @@ with its upstream, protocol and address, whatever else a reload changes.
 
 The same listener has `GET /healthz`, which is 200 as long as the process lives, and `GET /readyz`,
 which is 200 while requests can be served: 503 from the beginning of a drain, and while every
-backend of every upstream is left out.
+backend of every upstream is left out. `GET /readyz?upstream=NAME` asks whether that upstream has a
+backend that takes new sessions.
 
 (Written by `cargo run -p catamaran-front --example metrics > docs/metrics.md`.)
 ";
@@ -164,6 +169,13 @@ static DRAINING: Family = Family {
     name: "catamaran_draining",
     kind: Kind::Gauge,
     help: "1 from the beginning of a drain, else 0.",
+    labels: &[],
+};
+
+static STATE_FILE_FAILS: Family = Family {
+    name: "catamaran_state_file_fails",
+    kind: Kind::Gauge,
+    help: "1 if `state_file` of `[admin]` could not be read or written the last time, else 0.",
     labels: &[],
 };
 

@@ -16,7 +16,7 @@ use crate::exchange::header;
 use crate::exchange::scene::PeerFacts;
 use crate::site::path::NormalPath;
 use crate::site::sticky::Own;
-use crate::site::{Facts, Site, Upstream};
+use crate::site::{Facts, Site, Told, Upstream};
 use crate::worker::Worker;
 use crate::worker::counters::{Culprit, Reason};
 
@@ -117,7 +117,7 @@ impl Outgoing {
         &self,
         lease: &mut Lease<'_>,
         backend: &BackendConfig,
-        jvm_route: Option<&str>,
+        told: Told<'_>,
     ) -> Result<(), RequestError> {
         let request = Request {
             method: &self.head.method,
@@ -139,7 +139,8 @@ impl Outgoing {
             server_name: &self.server_name(),
             server_port: self.server_port(),
             secure: self.identity.secure,
-            jvm_route,
+            jvm_route: told.route,
+            activation: told.activation,
         };
         lease.send_request(&request, &client, backend)
     }

@@ -23,6 +23,16 @@ pub(crate) struct Bound {
 
 /// Binds a listener for so many workers.
 pub(crate) fn bind(address: &ListenAddress, workers: usize) -> Result<Bound, BindError> {
+    bind_as(address, workers, UNIX.mode)
+}
+
+/// The same with the permissions of a Unix socket's file.
+pub(crate) fn bind_as(
+    address: &ListenAddress,
+    workers: usize,
+    mode: u32,
+) -> Result<Bound, BindError> {
+    let unix = UnixOptions { mode, ..UNIX };
     let bound = match address {
         ListenAddress::Tcp(tcp) => listen_tcp(*tcp, workers, TCP).map(|(tcp, sockets)| Bound {
             address: BoundAddress::Tcp(tcp),
@@ -30,7 +40,7 @@ pub(crate) fn bind(address: &ListenAddress, workers: usize) -> Result<Bound, Bin
             file: None,
         }),
         ListenAddress::Unix(path) => {
-            listen_unix(path, workers, UNIX).map(|(file, sockets)| Bound {
+            listen_unix(path, workers, unix).map(|(file, sockets)| Bound {
                 address: BoundAddress::Unix(path.clone()),
                 sockets,
                 file: Some(file),

@@ -6,7 +6,8 @@
 //! listeners it took. Until then the old process serves, and if there is no answer it goes on
 //! serving. The caller starts the new process and tells it its end of the pair.
 //!
-//! A message is one byte of version, one of kind, two of the listener's index, and its address.
+//! A message is one byte of version, one of kind, two of the listener's index, and its address. What
+//! operators said of members goes along as JSON in messages of a kind of its own, if that is anything.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -26,15 +27,31 @@ use rustix::net::{
 use socket2::SockRef;
 use thiserror::Error;
 
+use crate::admin::Admin;
 use crate::config::ListenAddress;
 use crate::listener::Listener;
 use crate::running::Running;
+use crate::site::overrides::Overrides;
+use crate::worker::Shared;
 
 /// The old process's side of a handover that has not succeeded yet.
 #[derive(Debug)]
 pub struct Offer {
     channel: OwnedFd,
     listeners: Vec<Arc<Listener>>,
+    /// What operators said, as JSON; empty if that is nothing.
+    overrides: Vec<u8>,
+    shared: Arc<Shared>,
+    taken: bool,
+}
+
+/// Whoever may change something again, if nobody took over.
+impl Drop for Offer {
+    fn drop(&mut self) {
+        if !self.taken {
+            self.shared.control.freeze(false);
+        }
+    }
 }
 
 /// The listeners from which another process accepts now.
@@ -63,6 +80,8 @@ pub enum NotTaken {
 pub struct Inheritance {
     channel: Option<OwnedFd>,
     listeners: Vec<Inherited>,
+    /// As JSON.
+    overrides: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -85,13 +104,23 @@ impl Running {
             SocketFlags::CLOEXEC,
             None,
         )?;
+        let mut listeners = self.listeners().clone();
+        let admin = self.admin.iter().flat_map(Admin::listeners);
+        listeners.extend(admin.cloned());
+        let overrides = {
+            let overrides = self.shared.control.lock();
+            self.shared.control.freeze(true);
+            match overrides.is_empty() {
+                true => Vec::new(),
+                false => serde_json::to_vec(&*overrides)?,
+            }
+        };
         let offer = Offer {
             channel,
-            listeners: {
-                let mut listeners = self.listeners().clone();
-                listeners.extend(self.admin.as_ref().map(|it| Arc::clone(it.listener())));
-                listeners
-            },
+            listeners,
+            overrides,
+            shared: Arc::clone(&self.shared),
+            taken: false,
         };
         Ok((offer, theirs))
     }
@@ -103,7 +132,7 @@ impl Offer {
     ///
     /// # Errors
     /// [`NotTaken`]; everything is as it was.
-    pub fn send_and_wait(self, limit: Duration) -> Result<Taken, NotTaken> {
+    pub fn send_and_wait(mut self, limit: Duration) -> Result<Taken, NotTaken> {
         let failed = |errno| match errno {
             Errno::PIPE | Errno::CONNRESET => NotTaken::Ended,
             Errno::AGAIN => NotTaken::Late { limit },
@@ -112,42 +141,49 @@ impl Offer {
         for direction in [Timeout::Send, Timeout::Recv] {
             set_socket_timeout(&self.channel, direction, Some(limit)).map_err(failed)?;
         }
-        self.send().map_err(failed)?;
+        offer(&self.channel, &self.listeners, &self.overrides).map_err(failed)?;
         let mut answer = [0; ANSWER_MAX];
         let (length, _) =
             recv(&self.channel, &mut answer[..], RecvFlags::empty()).map_err(failed)?;
         match &answer[..length] {
             [] => Err(NotTaken::Ended),
             [VERSION, READY, taken @ ..] if taken.len() == self.listeners.len() => {
-                let both = self.listeners.into_iter().zip(taken);
+                self.taken = true;
+                let both = std::mem::take(&mut self.listeners).into_iter().zip(taken);
                 let taken = both.filter_map(|(listener, &taken)| (taken == 1).then_some(listener));
                 Ok(Taken(taken.collect()))
             }
             _ => Err(NotTaken::Channel(unintelligible())),
         }
     }
+}
 
-    fn send(&self) -> Result<(), Errno> {
-        for (index, listener) in (0_u16..).zip(&self.listeners) {
-            let mut message = vec![VERSION];
-            let address = &listener.config().address;
-            message.push(match address {
-                ListenAddress::Tcp(_) => TCP,
-                ListenAddress::Unix(_) => UNIX,
-            });
-            message.extend(index.to_be_bytes());
-            match address {
-                ListenAddress::Tcp(address) => message.extend(address.to_string().as_bytes()),
-                ListenAddress::Unix(path) => message.extend(path.as_os_str().as_bytes()),
-            }
-            let acceptors = listener.acceptors();
-            let sockets: Vec<BorrowedFd<'_>> = acceptors.iter().map(|it| it.as_fd()).collect();
-            for sockets in sockets.chunks(SOCKETS_MAX) {
-                send_with(&self.channel, &message, sockets)?;
-            }
+/// Sends all there is to hand over.
+fn offer(channel: &OwnedFd, listeners: &[Arc<Listener>], overrides: &[u8]) -> Result<(), Errno> {
+    for (index, listener) in (0_u16..).zip(listeners) {
+        let mut message = vec![VERSION];
+        let address = &listener.config().address;
+        message.push(match address {
+            ListenAddress::Tcp(_) => TCP,
+            ListenAddress::Unix(_) => UNIX,
+        });
+        message.extend(index.to_be_bytes());
+        match address {
+            ListenAddress::Tcp(address) => message.extend(address.to_string().as_bytes()),
+            ListenAddress::Unix(path) => message.extend(path.as_os_str().as_bytes()),
         }
-        send_with(&self.channel, &[VERSION, END], &[])
+        let acceptors = listener.acceptors();
+        let sockets: Vec<BorrowedFd<'_>> = acceptors.iter().map(|it| it.as_fd()).collect();
+        for sockets in sockets.chunks(SOCKETS_MAX) {
+            send_with(channel, &message, sockets)?;
+        }
     }
+    for part in overrides.chunks(PART_MAX) {
+        let mut message = vec![VERSION, OVERRIDES, 0, 0];
+        message.extend(part);
+        send_with(channel, &message, &[])?;
+    }
+    send_with(channel, &[VERSION, END], &[])
 }
 
 impl Taken {
@@ -164,12 +200,14 @@ impl Inheritance {
     /// otherwise.
     pub fn receive(channel: OwnedFd) -> io::Result<Self> {
         let mut listeners: Vec<Inherited> = Vec::new();
+        let mut overrides = Vec::new();
         let mut message = [0; MESSAGE_MAX];
         loop {
             let (length, sockets) = receive_with(&channel, &mut message)?;
             match &message[..length] {
                 [] => return Err(io::ErrorKind::UnexpectedEof.into()),
                 [VERSION, END] => break,
+                [VERSION, OVERRIDES, _, _, part @ ..] => overrides.extend_from_slice(part),
                 [VERSION, kind, high, low, address @ ..] => {
                     let index = usize::from(u16::from_be_bytes([*high, *low]));
                     if index == listeners.len() {
@@ -188,7 +226,20 @@ impl Inheritance {
         Ok(Self {
             channel: Some(channel),
             listeners,
+            overrides,
         })
+    }
+
+    /// What operators said to the process before this one, if that is anything.
+    pub(crate) fn overrides(&self) -> Option<Overrides> {
+        if self.overrides.is_empty() {
+            return None;
+        }
+        let read = serde_json::from_slice(&self.overrides);
+        read.inspect_err(|error| {
+            tracing::error!(%error, "what operators said to the process before this one is lost");
+        })
+        .ok()
     }
 
     /// The sockets of a listener that is to be at `address`, if there are any.
@@ -280,6 +331,7 @@ const VERSION: u8 = 1;
 const TCP: u8 = b'T';
 const UNIX: u8 = b'U';
 const END: u8 = b'E';
+const OVERRIDES: u8 = b'O';
 const READY: u8 = b'R';
 
 /// Sockets in one message; Linux takes up to 253.
@@ -287,6 +339,9 @@ const SOCKETS_MAX: usize = 64;
 
 /// Version, kind, index and an address: the path of a Unix socket has at most 108 bytes.
 const MESSAGE_MAX: usize = 256;
+
+/// Bytes of the overrides in one message: all of it fits [`MESSAGE_MAX`].
+const PART_MAX: usize = MESSAGE_MAX - 4;
 
 /// Version, kind and a byte for each listener.
 const ANSWER_MAX: usize = 2 + u16::MAX as usize;
@@ -322,9 +377,11 @@ mod tests {
             None,
         )
         .expect("a pair");
-        let offer = Offer { channel, listeners };
-        offer.send().expect("sent");
+        // More than fits one message.
+        let overrides: Vec<u8> = (0..=255).cycle().take(1000).collect();
+        offer(&channel, &listeners, &overrides).expect("sent");
         let mut inheritance = Inheritance::receive(theirs).expect("received");
+        assert_eq!(inheritance.overrides, overrides);
         let mut take = |address: &ListenAddress| inheritance.take(address).map(|all| all.len());
         assert_eq!(take(&tcp), Some(many));
         assert_eq!(take(&unix), Some(2));

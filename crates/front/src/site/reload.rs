@@ -91,14 +91,17 @@ impl Running {
             return Err(ReloadError::Draining);
         }
         let workers = self.workers.len();
+        // Until the new site is in force, nobody may change the old one.
+        let mut overrides = self.shared.control.lock();
         let before = self.shared.site.load_full();
         let mut replaced: Vec<Arc<Backend>> = before.backends().cloned().collect();
-        let site = Site::new(&config, workers, &mut replaced)
+        let mut site = Site::new(&config, workers, &mut replaced)
             .map_err(|name| StartError::UnknownUpstream { name })?;
+        site.generation = before.generation;
         let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
-        let has_admin = match (&self.admin, config.admin) {
-            (Some(admin), Some(address)) => admin.listener().is_at(&ListenAddress::Tcp(address)),
-            (admin, address) => admin.is_none() && address.is_none(),
+        let has_admin = match (&self.admin, &config.admin) {
+            (Some(admin), Some(config)) => admin.stays(config),
+            (admin, config) => admin.is_none() && config.is_none(),
         };
         let at_next_start = [
             ("workers", config.server.workers.get() == workers),
@@ -120,8 +123,13 @@ impl Running {
             ..ReloadReport::default()
         };
         report.compare_backends(&before, &site, &replaced);
+        let site = self.shared.control.settle(&site, &mut overrides);
         site.configure();
         self.shared.site.store(Arc::new(site));
+        drop(overrides);
+        if let (Some(admin), Some(config)) = (&self.admin, config.admin) {
+            admin.configure(config);
+        }
         replaced.iter().for_each(|backend| backend.retire());
         let mut added = self.assign(adopted).into_iter();
         let mut present = Vec::with_capacity(plan.order.len());

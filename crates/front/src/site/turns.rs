@@ -26,25 +26,25 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    pub(super) fn new(config: &UpstreamConfig, workers: usize) -> Self {
-        let backends = &config.backends;
-        let mut distances: Vec<u32> = backends.iter().map(|it| it.distance).collect();
+    pub(super) fn new(config: &UpstreamConfig, members: &[Member], workers: usize) -> Self {
+        let distance = |member: &Member| member.controls.distance;
+        let mut distances: Vec<u32> = members.iter().map(distance).collect();
         distances.sort_unstable();
         distances.dedup();
         let mut tiers = vec![Vec::new(); distances.len()];
-        let mut places = Vec::with_capacity(backends.len());
-        for (member, backend) in backends.iter().enumerate() {
-            let tier = distances.partition_point(|&distance| distance < backend.distance);
+        let mut places = Vec::with_capacity(members.len());
+        for (member, own) in members.iter().enumerate() {
+            let tier = distances.partition_point(|&distance| distance < own.controls.distance);
             places.push((tier, tiers[tier].len()));
             tiers[tier].push(member);
         }
         let schedule = |tier: &Vec<usize>| {
-            let weights = tier.iter().map(|&member| backends[member].weight);
+            let weights = tier.iter().map(|&member| members[member].controls.weight);
             Schedule::new(config.policy, weights, fastrand::u64(..))
         };
         let table = |tier: &Vec<usize>| {
-            let members = tier.iter().map(|&member| &backends[member]);
-            Maglev::new(members.map(|it| (it.name.as_str(), it.weight)))
+            let members = tier.iter().map(|&member| &members[member]);
+            Maglev::new(members.map(|it| (it.name(), it.controls.weight)))
         };
         let hashes = config.policy == Policy::Hash;
         let schedules = |_| Mutex::new(tiers.iter().map(schedule).collect());
@@ -164,11 +164,11 @@ struct Asked<'a> {
 
 impl Members for Asked<'_> {
     fn share(&self, place: usize) -> u8 {
-        let backend = &self.members[self.tier[place]].backend;
-        if backend.is_suspect() && !self.suspects {
+        let member = &self.members[self.tier[place]];
+        if member.backend.is_suspect() && !self.suspects {
             return 0;
         }
-        backend.share()
+        member.share()
     }
 
     fn in_flight(&self, place: usize) -> usize {

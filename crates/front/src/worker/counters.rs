@@ -114,6 +114,11 @@ impl Counters {
         &self.workers[worker]
     }
 
+    /// How many workers there are.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.iter().count()
+    }
+
     pub(crate) fn reload(&self, applied: bool) {
         let counter = if applied {
             &self.reloads_applied

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use catamaran_front::config::{Address, BackendConfig, Config, Protocol};
+use catamaran_front::config::{Address, AdminConfig, BackendConfig, Config, Protocol};
 use catamaran_front::{BoundAddress, Running, start};
 use catamaran_testkit::{Deadline, HttpClient, Peer, Response, Script};
 
@@ -11,14 +11,14 @@ use crate::{ask, backend, config, get, loopback, stop, tcp, to};
 
 fn with_admin(backends: Vec<BackendConfig>) -> Config {
     Config {
-        admin: Some(([127, 0, 0, 1], 0).into()),
+        admin: Some(AdminConfig::new(vec![loopback()])),
         ..config(&[loopback()], backends)
     }
 }
 
 fn admin(running: &Running) -> SocketAddr {
-    match running.admin_address() {
-        Some(BoundAddress::Tcp(address)) => address,
+    match &running.admin_addresses()[..] {
+        [BoundAddress::Tcp(address), ..] => *address,
         other => panic!("no TCP address: {other:?}"),
     }
 }
@@ -78,7 +78,9 @@ fn it_refuses_what_it_does_not_know() {
     let app = backend("app");
     let running = start(with_admin(vec![to(&app)])).unwrap();
     let front = admin(&running);
-    assert_eq!(page(front, "/").0, 404);
+    assert_eq!(page(front, "/nothing").0, 421, "the Host is not its own");
+    let own = format!("GET /nothing HTTP/1.1\r\nHost: {front}\r\n\r\n");
+    assert_eq!(request(front, &own).status, 404);
     let post = "POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(request(front, post).status, 405);
     assert_eq!(request(front, "nonsense\r\n\r\n").status, 400);
@@ -131,7 +133,7 @@ fn a_drain_is_told_from_its_beginning_until_its_end() {
 fn nothing_is_served_unless_asked_for() {
     let app = backend("app");
     let running = start(config(&[loopback()], vec![to(&app)])).unwrap();
-    assert_eq!(running.admin_address(), None);
+    assert_eq!(running.admin_addresses(), []);
     let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
     assert_eq!(ask(&mut client).text(), "app");
     stop(running);

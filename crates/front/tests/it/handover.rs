@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 
-use catamaran_front::config::Config;
+use catamaran_front::config::{AdminConfig, Config};
 use catamaran_front::{Inheritance, NotTaken, Running, start, start_inheriting};
 use catamaran_testkit::{Address, HttpClient};
 
@@ -65,14 +65,14 @@ fn a_listener_that_the_next_does_not_want_is_drained() {
 fn the_admin_listener_goes_on() {
     let app = backend("app");
     let config = Config {
-        admin: Some(([127, 0, 0, 1], 0).into()),
+        admin: Some(AdminConfig::new(vec![loopback()])),
         ..config(&[loopback()], vec![to(&app)])
     };
     let running = start(config.clone()).unwrap();
-    let before = (running.addresses(), running.admin_address());
+    let before = (running.addresses(), running.admin_addresses());
     let running = succeed(running, config);
-    assert_eq!((running.addresses(), running.admin_address()), before);
-    let address = running.admin_address().unwrap().to_string();
+    assert_eq!((running.addresses(), running.admin_addresses()), before);
+    let address = running.admin_addresses()[0].to_string();
     let mut client = HttpClient::connect(
         address
             .strip_prefix("http://")

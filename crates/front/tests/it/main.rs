@@ -12,6 +12,7 @@ mod handover;
 mod health;
 mod leaving;
 mod limits;
+mod operate;
 mod policies;
 mod probes;
 mod reload;

@@ -7,7 +7,7 @@ use catamaran_testkit::{HttpClient, Peer, Response, Script, address};
 use crate::health::until;
 use crate::{backend, config, loopback, stop, tcp, to};
 
-fn named(name: &str, backend: BackendConfig) -> BackendConfig {
+pub(crate) fn named(name: &str, backend: BackendConfig) -> BackendConfig {
     BackendConfig {
         name: name.to_owned(),
         jvm_route: name.to_owned(),
@@ -27,7 +27,7 @@ fn sticky(upstream: &mut UpstreamConfig) -> &mut StickyConfig {
     upstream.sticky.get_or_insert_default()
 }
 
-fn ask(running: &Running, target: &str, fields: &str) -> Response {
+pub(crate) fn ask(running: &Running, target: &str, fields: &str) -> Response {
     let mut client = HttpClient::connect(tcp(running, 0)).unwrap();
     let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
     client.send(request.as_bytes()).unwrap();

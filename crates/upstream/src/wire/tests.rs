@@ -2,7 +2,9 @@
 
 use std::task::{Context, Poll, Waker};
 
-use catamaran_testkit::ajp::{chunk, data, end_response, get_body_chunk, send_headers};
+use catamaran_testkit::ajp::{
+    attribute, chunk, data, end_response, get_body_chunk, named, send_headers,
+};
 use http::{HeaderMap, Method};
 
 use super::*;
@@ -228,5 +230,41 @@ fn a_pong_is_the_only_answer_to_a_ping() {
         let ponged = ajp.wire.receive_pong(&mut ajp.input, &mut ajp.output);
         assert_eq!(ponged, expected, "{answer:?}");
         assert_eq!(ajp.wire.can_reuse(), expected == Some(true));
+    }
+}
+
+#[test]
+fn an_ajp_backend_is_told_the_activation_in_the_words_of_mod_jk() {
+    for (activation, word) in [
+        (Activation::Active, "ACT"),
+        (Activation::Drain, "DIS"),
+        (Activation::Stopped, "STP"),
+    ] {
+        let request = Request {
+            method: &Method::GET,
+            path: b"/a",
+            query: None,
+            host: b"h",
+            headers: &HeaderMap::new(),
+            body: BodyLength::Known(0),
+        };
+        let facts = ClientFacts {
+            jvm_route: Some("blue"),
+            activation: Some(activation),
+            ..ClientFacts::local()
+        };
+        let mut transcript = Transcript::new(Protocol::Ajp);
+        let Transcript {
+            wire,
+            config,
+            output,
+            ..
+        } = &mut transcript;
+        wire.send_request(&request, &facts, config, output).unwrap();
+        let sent = transcript.sent();
+        for expected in [named("JK_LB_ACTIVATION", word), attribute(6, "blue")] {
+            let found = sent.windows(expected.len()).any(|it| it == expected);
+            assert!(found, "{word}: {}", sent.escape_ascii());
+        }
     }
 }

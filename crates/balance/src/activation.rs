@@ -1,0 +1,68 @@
+//! What an operator lets a member do, apart from whether it is well.
+
+use serde::{Deserialize, Serialize};
+
+/// Which requests a member gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Activation {
+    /// All that fall to it.
+    #[default]
+    Active,
+    /// Those of its own sessions only. mod_jk: `disabled`; HAProxy: `drain`.
+    Drain,
+    /// None. Exchanges in flight end. mod_jk: `stopped`; HAProxy: `maint`; nginx: `down`.
+    Stopped,
+}
+
+impl Activation {
+    /// All activations.
+    pub const ALL: [Self; 3] = [Self::Active, Self::Drain, Self::Stopped];
+
+    /// Whether it may be given requests without a session, and sessions of others.
+    #[must_use]
+    pub fn takes_new(self) -> bool {
+        self == Self::Active
+    }
+
+    /// Whether it may be given requests of its own sessions.
+    #[must_use]
+    pub fn takes_own(self) -> bool {
+        self != Self::Stopped
+    }
+
+    /// The word for it in the file, in logs and in the admin API.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Drain => "drain",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// The activation of a word.
+    #[must_use]
+    pub fn from_token(token: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.token() == token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_what_they_allow() {
+        for (word, own, new) in [
+            ("active", true, true),
+            ("drain", true, false),
+            ("stopped", false, false),
+        ] {
+            let activation = Activation::from_token(word).expect(word);
+            assert_eq!(activation.token(), word);
+            assert_eq!((activation.takes_own(), activation.takes_new()), (own, new));
+        }
+        assert_eq!(Activation::from_token("Active"), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! Who may ask the admin listener what. Pure decisions.
+//!
+//! Whoever may connect to the Unix socket may do everything. A client of TCP may be a browser that
+//! some page on the internet drives, so it must call the listener by a name that is its own (against
+//! DNS rebinding), may only read, and needs the token to change anything; beyond the loopback address
+//! it needs the token for all but the pages of [`super::health`].
+
+use std::net::IpAddr;
+
+use catamaran_message::RequestHead;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use http::{HeaderMap, Method, StatusCode};
+use subtle::ConstantTimeEq as _;
+
+use super::reply::Reply;
+use super::request::Peer;
+use crate::config::AdminConfig;
+use crate::listener::BoundAddress;
+
+/// Whether a request may go on.
+pub(super) fn check(
+    config: &AdminConfig,
+    bound: &BoundAddress,
+    peer: Peer,
+    head: &RequestHead,
+) -> Result<(), Reply> {
+    let writes = !matches!(head.method, Method::GET | Method::HEAD);
+    if let (BoundAddress::Tcp(bound), Peer::Tcp(_)) = (bound, peer) {
+        check_host(config, bound.ip(), head)?;
+        check_token(config, bound.ip(), writes, &head.headers)?;
+    }
+    if !writes {
+        return Ok(());
+    }
+    if config.read_only {
+        let detail = "`read_only` is set in [admin]";
+        return Err(Reply::problem(StatusCode::FORBIDDEN, "read-only", detail));
+    }
+    check_origin(&head.headers)?;
+    check_kind(&head.headers)
+}
+
+/// Refuses a client that calls us by a name that somebody else's DNS may have led here.
+fn check_host(config: &AdminConfig, bound: IpAddr, head: &RequestHead) -> Result<(), Reply> {
+    let host = head.authority.as_ref().map(|it| &it.host[..]);
+    let host = std::str::from_utf8(host.unwrap_or_default()).unwrap_or_default();
+    let literal = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let known = match literal.unwrap_or(host).parse::<IpAddr>() {
+        Ok(ip) => ip.is_loopback() || ip == bound || bound.is_unspecified(),
+        Err(_) => host == "localhost" || config.hosts.iter().any(|it| it == host),
+    };
+    if known {
+        return Ok(());
+    }
+    let detail = "this listener is not known by that Host; add it to `hosts` in [admin] if it is";
+    let status = StatusCode::MISDIRECTED_REQUEST;
+    Err(Reply::problem(status, "host", detail))
+}
+
+fn check_token(
+    config: &AdminConfig,
+    bound: IpAddr,
+    writes: bool,
+    headers: &HeaderMap,
+) -> Result<(), Reply> {
+    let wrong = |detail| Reply::problem(StatusCode::UNAUTHORIZED, "token", detail);
+    let shown = headers.get(AUTHORIZATION).map(|it| it.as_bytes());
+    match (&config.token, shown) {
+        (Some(token), Some(shown)) => {
+            let bearer = shown.split_at_checked(BEARER.len());
+            let shown = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(BEARER));
+            let equal = shown.is_some_and(|(_, it)| it.ct_eq(token.as_bytes()).into());
+            equal
+                .then_some(())
+                .ok_or_else(|| wrong("this is not the token"))
+        }
+        (Some(_), None) if writes || !bound.is_loopback() => Err(wrong(
+            "send the token of `token_file`: Authorization: Bearer TOKEN",
+        )),
+        (None, _) if writes || !bound.is_loopback() => {
+            let detail = "without `token_file` in [admin] this address shows /healthz, /readyz and \
+                          /metrics, and on a loopback address what can be read; use the Unix socket";
+            Err(Reply::problem(StatusCode::FORBIDDEN, "no-token", detail))
+        }
+        (_, _) => Ok(()),
+    }
+}
+
+/// Refuses what a page of another origin sends.
+fn check_origin(headers: &HeaderMap) -> Result<(), Reply> {
+    let host = headers.get(HOST).map(|it| it.as_bytes());
+    let own = |origin: &[u8]| {
+        let schemes = [&b"http://"[..], b"https://"];
+        let mut rests = schemes
+            .iter()
+            .filter_map(|scheme| origin.strip_prefix(*scheme));
+        rests.any(|rest| host.is_some_and(|host| host.eq_ignore_ascii_case(rest)))
+    };
+    let mut origins = headers.get_all(ORIGIN).iter();
+    if origins.all(|origin| own(origin.as_bytes())) {
+        return Ok(());
+    }
+    let detail = "this came from a page of another origin";
+    Err(Reply::problem(StatusCode::FORBIDDEN, "origin", detail))
+}
+
+/// Refuses what a form could send without asking first.
+fn check_kind(headers: &HeaderMap) -> Result<(), Reply> {
+    let kind = headers.get(CONTENT_TYPE).map(|it| it.as_bytes());
+    let kind = kind.unwrap_or_default().split(|&byte| byte == b';').next();
+    if kind
+        .unwrap_or_default()
+        .trim_ascii()
+        .eq_ignore_ascii_case(b"application/json")
+    {
+        return Ok(());
+    }
+    let detail = "send Content-Type: application/json";
+    let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    Err(Reply::problem(status, "content-type", detail))
+}
+
+const BEARER: &[u8] = b"Bearer ";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! `/api/v1`: what there is, and what is done when it is changed.
+
+use http::header::IF_MATCH;
+use http::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::reply::Reply;
+use super::request::{Request, parameter, segments};
+use super::{Desk, status};
+use crate::control::patch::Patch;
+use crate::control::{self, Change, Refusal};
+use crate::worker::Shared;
+
+/// Answers a request that may be asked.
+pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
+    let Some(segments) = segments(&request.head.target.path) else {
+        return Reply::not_found("the path cannot be decoded");
+    };
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let ["api", "v1", rest @ ..] = &segments[..] else {
+        return Reply::not_found("there are /healthz, /readyz, /metrics and /api/v1/status");
+    };
+    let shared = &*desk.shared;
+    let method = match request.head.method {
+        Method::HEAD => &Method::GET,
+        ref method => method,
+    };
+    match (rest, method) {
+        (["status"], &Method::GET) => Reply::json(&status::all(desk)),
+        (["events"], &Method::GET) => events(shared, request),
+        (["status" | "events"], _) => Reply::method("GET, HEAD"),
+        (["upstreams", upstream], &Method::GET) => show(shared, upstream, None),
+        (["upstreams", upstream, "backends", backend], &Method::GET) => {
+            show(shared, upstream, Some(backend))
+        }
+        (["upstreams", upstream], &Method::PATCH) => patch_many(shared, request, upstream),
+        (["upstreams", upstream, "backends", backend], &Method::PATCH) => {
+            patch_one(shared, request, upstream, backend)
+        }
+        (["upstreams", _] | ["upstreams", _, "backends", _], _) => {
+            Reply::method("GET, HEAD, PATCH")
+        }
+        (["upstreams", upstream, "backends", backend, "reset"], &Method::POST) => {
+            let patches = vec![((*backend).to_owned(), Patch::reset())];
+            change(shared, request, (upstream, Some(backend)), patches, true)
+        }
+        (["upstreams", upstream, "backends", backend, "probe"], &Method::POST) => {
+            probe(shared, upstream, backend)
+        }
+        (["upstreams", _, "backends", _, "reset" | "probe"], _) => Reply::method("POST"),
+        _ => Reply::not_found("there is no such thing in this API"),
+    }
+}
+
+fn show(shared: &Shared, upstream: &str, backend: Option<&str>) -> Reply {
+    let overrides = shared.control.lock();
+    let site = shared.site.load_full();
+    let upstream = match control::find_upstream(&site, upstream) {
+        Ok(upstream) => upstream,
+        Err(refusal) => return refused(&refusal),
+    };
+    let Some(backend) = backend else {
+        let version = control::version_of_all(upstream, &overrides);
+        return Reply::json(&status::upstream(upstream, &overrides)).version(&version);
+    };
+    match control::find_member(upstream, backend) {
+        Ok(member) => {
+            let version = control::version(upstream, member, &overrides);
+            Reply::json(&status::member(upstream, member, &overrides)).version(&version)
+        }
+        Err(refusal) => refused(&refusal),
+    }
+}
+
+fn patch_one(shared: &Shared, request: &Request, upstream: &str, backend: &str) -> Reply {
+    let read = object(&request.body).and_then(|body| {
+        let force = force(&body)?;
+        Ok((Patch::read(&body)?, force))
+    });
+    match read {
+        Ok((patch, force)) => {
+            let patches = vec![(backend.to_owned(), patch)];
+            change(shared, request, (upstream, Some(backend)), patches, force)
+        }
+        Err(detail) => syntax(&detail),
+    }
+}
+
+/// `{"backends": {"a": {...}, "b": {...}}, "force": false}`.
+fn patch_many(shared: &Shared, request: &Request, upstream: &str) -> Reply {
+    let read = object(&request.body).and_then(|body| {
+        let force = force(&body)?;
+        let members = body.get("backends").and_then(Value::as_object);
+        let members = members.ok_or("`backends` must have a patch for each backend named")?;
+        if let Some(key) = body
+            .keys()
+            .find(|key| !matches!(&key[..], "backends" | "force"))
+        {
+            return Err(format!("there is no setting {key:?} of an upstream"));
+        }
+        let one = |(backend, patch): (&String, &Value)| {
+            let patch = patch.as_object().ok_or("a patch must be an object")?;
+            let patch = Patch::read(patch).map_err(|detail| format!("{backend:?}: {detail}"))?;
+            Ok::<_, String>((backend.clone(), patch))
+        };
+        let patches = members.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+        match patches.is_empty() {
+            true => Err("`backends` names none".to_owned()),
+            false => Ok((patches, force)),
+        }
+    });
+    match read {
+        Ok((patches, force)) => change(shared, request, (upstream, None), patches, force),
+        Err(detail) => syntax(&detail),
+    }
+}
+
+/// Makes a change to the version that the client has seen.
+fn change(
+    shared: &Shared,
+    request: &Request,
+    (upstream, backend): (&str, Option<&str>),
+    patches: Vec<(String, Patch)>,
+    force: bool,
+) -> Reply {
+    let Some(wanted) = request.head.headers.get(IF_MATCH) else {
+        let detail = "say which version is to be changed: If-Match with the ETag of a GET, or *";
+        return Reply::problem(StatusCode::PRECONDITION_REQUIRED, "if-match", detail);
+    };
+    let wanted = wanted.to_str().unwrap_or_default().trim().to_owned();
+    let version = (wanted != "*").then(|| wanted.trim_matches('"'));
+    let by = request.peer.to_string();
+    let made = shared.change(&Change {
+        upstream,
+        whole: backend.is_none(),
+        patches,
+        version,
+        force,
+        by: &by,
+    });
+    match made {
+        Ok(()) => show(shared, upstream, backend),
+        Err(refusal) => refused(&refusal),
+    }
+}
+
+fn refused(refusal: &Refusal) -> Reply {
+    let (status, token) = match refusal {
+        Refusal::NoUpstream(_) => (StatusCode::NOT_FOUND, "no-upstream"),
+        Refusal::NoBackend { .. } => (StatusCode::NOT_FOUND, "no-backend"),
+        Refusal::Stale { .. } => (StatusCode::PRECONDITION_FAILED, "stale"),
+        Refusal::LastBackend { .. } => (StatusCode::CONFLICT, "last-backend"),
+        Refusal::HandedOver => (StatusCode::SERVICE_UNAVAILABLE, "handed-over"),
+    };
+    let reply = Reply::problem(status, token, &refusal.to_string());
+    match refusal {
+        Refusal::Stale { version } => reply.version(version),
+        _ => reply,
+    }
+}
+
+/// Has a backend that is in trouble probed at once.
+fn probe(shared: &Shared, upstream: &str, backend: &str) -> Reply {
+    let site = shared.site.load_full();
+    let upstream = match control::find_upstream(&site, upstream) {
+        Ok(upstream) => upstream,
+        Err(refusal) => return refused(&refusal),
+    };
+    match control::find_member(upstream, backend) {
+        Ok(member) => {
+            member.backend.verify();
+            member.backend.want();
+            Reply::json(&json!({"probing": true})).status(StatusCode::ACCEPTED)
+        }
+        Err(refusal) => refused(&refusal),
+    }
+}
+
+fn events(shared: &Shared, request: &Request) -> Reply {
+    let after = parameter(request.head.target.query.as_deref(), "after");
+    let Ok(after) = after.as_deref().unwrap_or("0").parse() else {
+        return syntax("`after` must be the number of an event");
+    };
+    let events = shared.control.events.after(after);
+    Reply::json(&json!({"events": events.iter().map(status::event).collect::<Vec<_>>()}))
+}
+
+fn syntax(detail: &str) -> Reply {
+    Reply::problem(StatusCode::BAD_REQUEST, "syntax", detail)
+}
+
+fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
+    match serde_json::from_slice(body) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err("the body must be a JSON object".to_owned()),
+        Err(error) => Err(format!("the body is no JSON: {error}")),
+    }
+}
+
+fn force(body: &Map<String, Value>) -> Result<bool, String> {
+    match body.get("force") {
+        None => Ok(false),
+        Some(value) => value
+            .as_bool()
+            .ok_or_else(|| "`force` must be true or false".to_owned()),
+    }
+}

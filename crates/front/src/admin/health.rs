@@ -1,0 +1,64 @@
+//! `/healthz`, `/readyz` and `/metrics`: for machines that watch, whoever they are.
+
+use http::StatusCode;
+
+use super::metrics::{self, Observed};
+use super::reply::Reply;
+use crate::site::Member;
+use crate::worker::Shared;
+
+/// The answer, if the path is one of these.
+pub(super) fn answer(shared: &Shared, path: &[u8], query: Option<&[u8]>) -> Option<Reply> {
+    Some(match path {
+        b"/healthz" => Reply::text(StatusCode::OK, "alive\n"),
+        b"/readyz" => match super::request::parameter(query, "upstream") {
+            Some(upstream) => readiness_of(shared, &upstream),
+            None => readiness(&observe(shared)),
+        },
+        b"/metrics" => Reply::new(
+            StatusCode::OK,
+            "text/plain; version=0.0.4; charset=utf-8",
+            metrics::render(&observe(shared)),
+        ),
+        _ => return None,
+    })
+}
+
+fn readiness(observed: &Observed) -> Reply {
+    let unready = StatusCode::SERVICE_UNAVAILABLE;
+    match observed {
+        Observed { ready: true, .. } => Reply::text(StatusCode::OK, "ready\n"),
+        Observed { draining: true, .. } => Reply::text(unready, "draining\n"),
+        _ => Reply::text(unready, "every backend is out\n"),
+    }
+}
+
+/// Whether a new session would be served by this upstream.
+fn readiness_of(shared: &Shared, name: &str) -> Reply {
+    let site = shared.site.load();
+    let unready = StatusCode::SERVICE_UNAVAILABLE;
+    let serves = |member: &Member| member.share() > 0;
+    match site.upstream(name) {
+        None => Reply::text(StatusCode::NOT_FOUND, "there is no such upstream\n"),
+        Some(_) if shared.drain.has_begun() => Reply::text(unready, "draining\n"),
+        Some(upstream) if upstream.members.iter().any(serves) => {
+            Reply::text(StatusCode::OK, "ready\n")
+        }
+        Some(_) => Reply::text(unready, "no backend takes new sessions\n"),
+    }
+}
+
+/// All that metrics tell.
+pub(super) fn observe(shared: &Shared) -> Observed {
+    let backends = shared.site.load().status();
+    let draining = shared.drain.has_begun();
+    let usable = backends.is_empty() || backends.iter().any(|it| it.counts.share > 0);
+    Observed {
+        counters: shared.counters.snapshot(shared.admission.open()),
+        backends,
+        log_lines_dropped: shared.access_log.dropped(),
+        draining,
+        ready: usable && !draining,
+        state_file_fails: shared.control.state_file_fails(),
+    }
+}

@@ -1,0 +1,121 @@
+//! What the admin listener answers, faults in the form of RFC 9457.
+
+use bytes::BytesMut;
+use catamaran_http1::{BodyLength, Response, Server};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
+    REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+/// A whole answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    status: StatusCode,
+    body: Vec<u8>,
+    fields: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Reply {
+    pub(super) fn new(status: StatusCode, kind: &'static str, body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            status,
+            body: body.into(),
+            fields: vec![(CONTENT_TYPE, HeaderValue::from_static(kind))],
+        }
+    }
+
+    pub(super) fn text(status: StatusCode, body: &str) -> Self {
+        Self::new(status, "text/plain; charset=utf-8", body)
+    }
+
+    pub(super) fn json(value: &Value) -> Self {
+        let mut body = value.to_string();
+        body.push('\n');
+        Self::new(StatusCode::OK, "application/json", body)
+    }
+
+    /// A fault, with one word for programs and a sentence for people.
+    pub(super) fn problem(status: StatusCode, token: &str, detail: &str) -> Self {
+        let problem = json!({
+            "type": "about:blank",
+            "title": status.canonical_reason().unwrap_or("Error"),
+            "status": status.as_u16(),
+            "token": token,
+            "detail": detail,
+        });
+        let mut body = problem.to_string();
+        body.push('\n');
+        let reply = Self::new(status, "application/problem+json", body);
+        match status {
+            StatusCode::UNAUTHORIZED => reply.with(WWW_AUTHENTICATE, "Bearer"),
+            _ => reply,
+        }
+    }
+
+    /// Of the wrong method; `allowed` are the right ones.
+    pub(super) fn method(allowed: &'static str) -> Self {
+        let detail = format!("only {allowed}");
+        Self::problem(StatusCode::METHOD_NOT_ALLOWED, "method", &detail).with(ALLOW, allowed)
+    }
+
+    pub(super) fn status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    pub(super) fn not_found(detail: &str) -> Self {
+        Self::problem(StatusCode::NOT_FOUND, "not-found", detail)
+    }
+
+    /// With the version of what it shows.
+    pub(super) fn version(self, version: &str) -> Self {
+        let etag = format!("\"{version}\"");
+        self.with(ETAG, &etag)
+    }
+
+    fn with(mut self, name: HeaderName, value: &str) -> Self {
+        self.fields
+            .extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
+        self
+    }
+
+    /// `false` if it cannot be sent.
+    pub(super) fn encode(&self, server: &mut Server, output: &mut BytesMut) -> bool {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            (CACHE_CONTROL, "no-store"),
+            (CONTENT_SECURITY_POLICY, POLICY),
+            (REFERRER_POLICY, "no-referrer"),
+            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        for (name, value) in &self.fields {
+            headers.insert(name, value.clone());
+        }
+        let head = Response {
+            status: self.status,
+            reason: None,
+            headers: &headers,
+            extra: &[],
+            body: BodyLength::Known(self.body.len() as u64),
+        };
+        if server.send_head(&head, output).is_err() {
+            return false;
+        }
+        server.send_data(&self.body, output);
+        server.send_end(output).is_ok()
+    }
+
+    #[cfg(test)]
+    pub(super) fn token(&self) -> String {
+        let value: Value = serde_json::from_slice(&self.body).expect("JSON");
+        value["token"].as_str().expect("a token").to_owned()
+    }
+}
+
+/// The page has scripts and styles of its own and asks this listener only.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                      img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

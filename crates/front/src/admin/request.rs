@@ -1,0 +1,269 @@
+//! One request of an administrator: read within limits, answered, and the connection closed.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use catamaran_http1::{Fault, Limits, Server, ServerEvent};
+use catamaran_message::{BodyLength, RequestHead};
+use catamaran_transport::Stream;
+use http::StatusCode;
+use tokio::io::AsyncWriteExt;
+
+use super::reply::Reply;
+use super::{Desk, access, api, health};
+use crate::listener::{BoundAddress, Incoming};
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    Tcp(SocketAddr),
+    /// A process of this machine that may open the socket's file, and its user.
+    Unix(Option<u32>),
+}
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Unix(Some(user)) => write!(f, "uid {user}"),
+            Self::Unix(None) => f.write_str("a local process"),
+        }
+    }
+}
+
+/// A request with its body.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) head: Box<RequestHead>,
+    pub(super) body: Vec<u8>,
+    pub(super) peer: Peer,
+}
+
+/// Serves one request and closes.
+pub(super) async fn serve(
+    desk: Arc<Desk>,
+    bound: BoundAddress,
+    incoming: Incoming,
+) -> io::Result<()> {
+    let Incoming {
+        mut stream, remote, ..
+    } = incoming;
+    let peer = match &stream {
+        Stream::Tcp(_) => Peer::Tcp(remote),
+        Stream::Unix(socket) => Peer::Unix(socket.peer_cred().ok().map(|it| it.uid())),
+    };
+    let mut wire = Wire {
+        server: Server::new(Limits::request()),
+        input: BytesMut::new(),
+        stream: &mut stream,
+        unread: false,
+    };
+    let reply = match wire.head().await? {
+        Ok(Some(head)) => answer(&desk, &bound, peer, &mut wire, head).await?,
+        Ok(None) => return Ok(()),
+        Err(fault) => Reply::text(fault.status(), "This is no request.\n"),
+    };
+    wire.finish(&reply).await
+}
+
+async fn answer(
+    desk: &Desk,
+    bound: &BoundAddress,
+    peer: Peer,
+    wire: &mut Wire<'_>,
+    head: Box<RequestHead>,
+) -> io::Result<Reply> {
+    let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
+    let target = &head.target;
+    let open = health::answer(&desk.shared, &target.path, target.query.as_deref());
+    if let Some(reply) = open {
+        return Ok(match is_read {
+            true => reply,
+            false => Reply::method("GET, HEAD"),
+        });
+    }
+    let config = desk.config.load_full();
+    if let Err(refused) = access::check(&config, bound, peer, &head) {
+        return Ok(refused);
+    }
+    let body = match wire.body(&head).await? {
+        Ok(body) => body,
+        Err(refused) => return Ok(refused),
+    };
+    Ok(api::answer(desk, &Request { head, body, peer }).await)
+}
+
+/// The bytes of one connection.
+struct Wire<'s> {
+    server: Server,
+    input: BytesMut,
+    stream: &'s mut Stream,
+    /// The client may still send of its request.
+    unread: bool,
+}
+
+impl Wire<'_> {
+    /// The head of the request; `None` if the client left.
+    async fn head(&mut self) -> io::Result<Result<Option<Box<RequestHead>>, Fault>> {
+        loop {
+            match self.server.receive(&mut self.input) {
+                Ok(Some(ServerEvent::Head(head))) => {
+                    self.unread = head.body != BodyLength::Known(0);
+                    return Ok(Ok(Some(head)));
+                }
+                Ok(Some(_)) => return Ok(Ok(None)),
+                Ok(None) => {}
+                Err(fault) => return Ok(Err(fault)),
+            }
+            if self.read().await? == 0 {
+                return Ok(Ok(None));
+            }
+        }
+    }
+
+    /// The body, or why it is refused.
+    async fn body(&mut self, head: &RequestHead) -> io::Result<Result<Vec<u8>, Reply>> {
+        let mut body = Vec::new();
+        if head.body == BodyLength::Known(0) {
+            return Ok(Ok(body));
+        }
+        if matches!(head.body, BodyLength::Known(length) if length > BODY_MAX as u64) {
+            return Ok(Err(too_large()));
+        }
+        let mut output = BytesMut::new();
+        self.server.send_continue(&mut output);
+        self.stream.write_all(&output).await?;
+        loop {
+            match self.server.receive(&mut self.input) {
+                Ok(Some(ServerEvent::Body(data))) if body.len() + data.len() > BODY_MAX => {
+                    return Ok(Err(too_large()));
+                }
+                Ok(Some(ServerEvent::Body(data))) => body.extend_from_slice(&data),
+                Ok(Some(_)) => {
+                    self.unread = false;
+                    return Ok(Ok(body));
+                }
+                Ok(None) => {
+                    if self.read().await? == 0 {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                Err(fault) => {
+                    return Ok(Err(Reply::text(fault.status(), "This is no request.\n")));
+                }
+            }
+        }
+    }
+
+    async fn read(&mut self) -> io::Result<usize> {
+        self.input.reserve(READ_MIN);
+        poll_fn(|cx| self.stream.poll_read(cx, &mut self.input)).await
+    }
+
+    /// Sends the answer and closes. What the client still sends is read first, up to a limit: a close
+    /// with unread bytes would reset the connection, and the answer might be lost.
+    async fn finish(mut self, reply: &Reply) -> io::Result<()> {
+        self.server.close_after();
+        let mut output = BytesMut::new();
+        if !reply.encode(&mut self.server, &mut output) {
+            return Ok(());
+        }
+        self.stream.write_all(&output).await?;
+        self.stream.shutdown().await?;
+        let mut left = if self.unread { LINGER_MAX } else { 0 };
+        while left > 0 {
+            self.input.clear();
+            match self.read().await? {
+                0 => break,
+                read => left = left.saturating_sub(read),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn too_large() -> Reply {
+    let detail = format!("a body has no more than {BODY_MAX} bytes");
+    Reply::problem(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", &detail)
+}
+
+/// The first value of a parameter of the query, decoded.
+pub(super) fn parameter(query: Option<&[u8]>, name: &str) -> Option<String> {
+    parameters(query, name).next()
+}
+
+/// All its values, decoded; those that are not UTF-8 are left out.
+pub(super) fn parameters<'q>(
+    query: Option<&'q [u8]>,
+    name: &'q str,
+) -> impl Iterator<Item = String> + 'q {
+    let pairs = query.unwrap_or_default().split(|&byte| byte == b'&');
+    pairs.filter_map(move |pair| {
+        let (key, value) = match pair.iter().position(|&byte| byte == b'=') {
+            Some(at) => (&pair[..at], &pair[at + 1..]),
+            None => (pair, &b""[..]),
+        };
+        (decode(key, true)? == name)
+            .then(|| decode(value, true))
+            .flatten()
+    })
+}
+
+/// Percent-decodes; `None` if that is not UTF-8.
+pub(super) fn decode(text: &[u8], form: bool) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b'%' => {
+                let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+                rest = &rest[2..];
+            }
+            b'+' if form => bytes.push(b' '),
+            byte => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The segments of a path, decoded; `None` if one of them cannot be.
+pub(super) fn segments(path: &Bytes) -> Option<Vec<String>> {
+    let path = path.strip_prefix(b"/")?;
+    path.split(|&byte| byte == b'/')
+        .map(|segment| decode(segment, false))
+        .collect()
+}
+
+/// Bytes of a body.
+const BODY_MAX: usize = 64 << 10;
+
+/// Room for a request at least.
+const READ_MIN: usize = 1024;
+
+/// Bytes that are read after the answer.
+const LINGER_MAX: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_decoded_once() {
+        let path = Bytes::from_static(b"/api/ajp%3A%2F%2F10.0.0.1%3A8009/%2525+/");
+        let expected = ["api", "ajp://10.0.0.1:8009", "%25+", ""];
+        assert_eq!(segments(&path).expect("segments"), expected);
+        for bad in [&b"/%"[..], b"/%4", b"/%zz", b"/%ff", b"x"] {
+            assert_eq!(segments(&Bytes::from_static(bad)), None);
+        }
+        let query = Some(&b"a=1&url=%2Fx+y%26&a=2&b"[..]);
+        assert_eq!(parameter(query, "url").as_deref(), Some("/x y&"));
+        assert_eq!(parameters(query, "a").collect::<Vec<_>>(), ["1", "2"]);
+        assert_eq!(parameter(query, "b").as_deref(), Some(""));
+        assert_eq!(parameter(query, "c"), None);
+    }
+}

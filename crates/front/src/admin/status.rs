@@ -1,0 +1,162 @@
+//! What the front is like, as JSON: one consistent site.
+
+use catamaran_upstream::BackendCounts;
+use serde_json::{Value, json};
+
+use super::{Desk, health};
+use crate::config::{Activation, Protocol};
+use crate::control::events::Event;
+use crate::control::patch::show_moment;
+use crate::control::{now, version};
+use crate::site::overrides::{Drain, Override, Overrides};
+use crate::site::{Controls, Member, Upstream};
+
+/// `GET /api/v1/status`.
+pub(super) fn all(desk: &Desk) -> Value {
+    let shared = &*desk.shared;
+    let observed = health::observe(shared);
+    let overrides = shared.control.lock();
+    let site = shared.site.load_full();
+    let counters = &observed.counters;
+    let reasons = counters.reasons.iter();
+    let reasons = reasons.map(|(reason, count)| (reason.to_string(), json!(count)));
+    let of_upstream = |it: &std::sync::Arc<Upstream>| upstream(it, &overrides);
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "generation": site.generation,
+        "now": show_moment(now()),
+        "uptime_s": shared.began.elapsed().as_secs(),
+        "workers": shared.counters.workers(),
+        "ready": observed.ready,
+        "draining": observed.draining,
+        "read_only": desk.config.load().read_only,
+        "state_file_fails": observed.state_file_fails,
+        "connections": {"open": counters.open, "accepted": counters.accepted},
+        "requests": counters.requests,
+        "responses": {
+            "1xx": counters.responses[1], "2xx": counters.responses[2],
+            "3xx": counters.responses[3], "4xx": counters.responses[4],
+            "5xx": counters.responses[5], "none": counters.responses[0],
+        },
+        "retries": counters.retries,
+        "reloads": {"applied": counters.reloads_applied, "refused": counters.reloads_refused},
+        "reasons": reasons.collect::<serde_json::Map<_, _>>(),
+        "upstreams": site.upstreams.iter().map(of_upstream).collect::<Vec<_>>(),
+    })
+}
+
+/// One upstream with its backends.
+pub(super) fn upstream(upstream: &Upstream, overrides: &Overrides) -> Value {
+    let members = upstream.members.iter();
+    let members = members.map(|it| member(upstream, it, overrides));
+    json!({
+        "name": upstream.name,
+        "policy": upstream.config().policy.token(),
+        "sticky": upstream.sticky.is_some(),
+        "retries": upstream.retries,
+        "backends": members.collect::<Vec<_>>(),
+    })
+}
+
+/// One backend.
+pub(super) fn member(upstream: &Upstream, member: &Member, overrides: &Overrides) -> Value {
+    let settings = &member.settings;
+    let counts = member.backend.counts();
+    let said = overrides.get(&upstream.name, member.name());
+    json!({
+        "name": member.name(),
+        "upstream": upstream.name,
+        "protocol": match settings.protocol {
+            Protocol::Ajp => "ajp",
+            Protocol::Http => "http",
+        },
+        "address": settings.address.to_string(),
+        "jvm_route": settings.jvm_route,
+        "domain": settings.domain,
+        "fallback": settings.fallback,
+        "version": version(upstream, member, overrides),
+        "state": state(&counts),
+        "share": counts.share,
+        "settings": controls(member.controls),
+        "file": controls(member.file()),
+        "override": said.map(said_of),
+        "drain": said.and_then(|said| said.drain).map(|drain| progress(&drain, member)),
+        "sessions": member.sessions_seen(),
+        "in_flight": counts.in_flight,
+        "abandoned": counts.abandoned,
+        "waiting": counts.waiting,
+        "queue_max": settings.queue_max,
+        "connections": {
+            "open": counts.open,
+            "idle": counts.idle,
+            "max": settings.connections_max,
+            "dialled": counts.dialled,
+            "reused": counts.reused,
+            "stale": counts.stale,
+        },
+        "probes": {"answered": counts.probes_answered, "failed": counts.probes_failed},
+        "ejections": counts.ejections,
+        "suspicions": counts.suspicions,
+    })
+}
+
+/// One change or failure.
+pub(super) fn event(event: &Event) -> Value {
+    json!({
+        "number": event.number,
+        "at": show_moment(event.at / 1000),
+        "kind": event.kind.token(),
+        "upstream": event.upstream,
+        "backend": event.backend,
+        "text": event.text,
+    })
+}
+
+/// How a backend fares, in words.
+fn state(counts: &BackendCounts) -> String {
+    match counts.share {
+        0 if counts.unwell => "out: unwell".to_owned(),
+        0 => "out: unreachable".to_owned(),
+        _ if counts.suspect => "suspect".to_owned(),
+        100.. => "up".to_owned(),
+        share => format!("ramping {share}%"),
+    }
+}
+
+fn controls(controls: Controls) -> Value {
+    json!({
+        "activation": controls.activation.token(),
+        "weight": controls.weight,
+        "distance": controls.distance,
+    })
+}
+
+fn said_of(said: &Override) -> Value {
+    json!({
+        "activation": said.activation.map(|set| set.value.token()),
+        "weight": said.weight.map(|set| set.value),
+        "distance": said.distance.map(|set| set.value),
+        "until": said.until.map(show_moment),
+        "reason": said.reason,
+        "by": said.by,
+        "at": show_moment(said.at),
+    })
+}
+
+/// How far a drain is.
+fn progress(drain: &Drain, member: &Member) -> Value {
+    let Drain {
+        then,
+        deadline,
+        began,
+        sessions,
+    } = *drain;
+    json!({
+        "then": Activation::token(then),
+        "began": show_moment(began),
+        "deadline": deadline.map(show_moment),
+        "sessions_at_start": sessions,
+        "sessions_now": member.sessions_seen(),
+        "in_flight": member.backend.in_flight(),
+    })
+}

@@ -1,0 +1,323 @@
+//! What operators change of members while the front runs.
+//!
+//! Each change makes a new site, which shares all but the upstream that it is about, and puts it in
+//! force as a reload does. Changes, reloads and the ends of drains follow one another: the mutex of
+//! the overrides is held from reading the site to replacing it. Each change is one line for the
+//! audit and one event.
+
+pub(crate) mod events;
+pub(crate) mod patch;
+pub(crate) mod state_file;
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use events::{Events, Kind};
+use patch::Patch;
+use sha2::{Digest as _, Sha256};
+use state_file::StateFile;
+use thiserror::Error;
+
+use crate::config::{Activation, AdminConfig};
+use crate::site::overrides::{Override, Overrides};
+use crate::site::{Controls, Member, Site, Upstream};
+use crate::worker::Shared;
+
+/// The overrides in force, and where they are kept.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    overrides: Mutex<Overrides>,
+    /// Another process is about to take over, or has: what is changed here would be lost.
+    frozen: AtomicBool,
+    state_file: Option<StateFile>,
+    pub(crate) events: Events,
+}
+
+/// Why nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Refusal {
+    #[error("there is no upstream {0:?}")]
+    NoUpstream(String),
+    #[error("upstream {upstream:?} has no backend {backend:?}")]
+    NoBackend { upstream: String, backend: String },
+    #[error("somebody changed it since; its version is {version} now")]
+    Stale { version: String },
+    #[error(
+        "{backend:?} is the last backend of upstream {upstream:?} that takes new sessions; force it \
+         if that is meant"
+    )]
+    LastBackend { upstream: String, backend: String },
+    #[error("another process takes over; ask that one")]
+    HandedOver,
+}
+
+/// A change of members of one upstream.
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    pub(crate) upstream: &'a str,
+    /// The version is that of the upstream, not of a backend.
+    pub(crate) whole: bool,
+    /// For each backend so named.
+    pub(crate) patches: Vec<(String, Patch)>,
+    /// The version that it must have; `None` is any.
+    pub(crate) version: Option<&'a str>,
+    pub(crate) force: bool,
+    /// Who wants it.
+    pub(crate) by: &'a str,
+}
+
+impl Control {
+    /// Starts with the overrides of the process before this one, or else of the state file. Without
+    /// an admin listener there are none: nobody could take them back.
+    pub(crate) fn start(admin: Option<&AdminConfig>, inherited: Option<Overrides>) -> Self {
+        let Some(admin) = admin else {
+            return Self::default();
+        };
+        let state_file = admin.state_file.clone().map(StateFile::new);
+        let kept = || state_file.as_ref().map(StateFile::load);
+        Self {
+            overrides: Mutex::new(inherited.or_else(kept).unwrap_or_default()),
+            state_file,
+            ..Self::default()
+        }
+    }
+
+    /// The first site, with the overrides that hold.
+    pub(crate) fn settle_at_start(&self, site: &Site) -> Site {
+        self.settle(site, &mut self.lock())
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Overrides> {
+        self.overrides
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses changes from now on, or takes them again.
+    pub(crate) fn freeze(&self, frozen: bool) {
+        self.frozen.store(frozen, Ordering::SeqCst);
+    }
+
+    /// Whether the state file could not be read or written.
+    pub(crate) fn state_file_fails(&self) -> bool {
+        self.state_file.as_ref().is_some_and(StateFile::fails)
+    }
+
+    /// The site that follows from `site` by these overrides. Says which of them do not hold any more.
+    pub(crate) fn settle(&self, site: &Site, overrides: &mut Overrides) -> Site {
+        for dropped in overrides.reconcile(site) {
+            let (upstream, backend, why) = (&dropped.upstream, &dropped.backend, dropped.why);
+            tracing::warn!(upstream, backend, "an operator's setting is dropped: {why}");
+            let text = format!("an operator's setting was dropped: {why}");
+            self.events.push(Kind::Change, upstream, backend, text);
+        }
+        self.save(overrides);
+        site.controlled(|upstream, member| overrides.controls(upstream, member))
+    }
+
+    fn save(&self, overrides: &Overrides) {
+        if let Some(file) = &self.state_file {
+            file.save(overrides);
+        }
+    }
+}
+
+impl Shared {
+    /// Changes what is said of members, all of them or none.
+    pub(crate) fn change(&self, change: &Change<'_>) -> Result<(), Refusal> {
+        let mut overrides = self.control.lock();
+        if self.control.frozen.load(Ordering::SeqCst) {
+            return Err(Refusal::HandedOver);
+        }
+        let site = self.site.load_full();
+        let upstream = find_upstream(&site, change.upstream)?;
+        check_version(change, upstream, &overrides)?;
+        let now = now();
+        let mut next = overrides.clone();
+        let mut said = Vec::new();
+        for (backend, patch) in &change.patches {
+            let member = find_member(upstream, backend)?;
+            let before = next.get(&upstream.name, backend).cloned();
+            let mut wanted = before.unwrap_or_default();
+            patch.apply(&mut wanted, member, now);
+            wanted.by = change.by.to_owned();
+            wanted.at = now;
+            next.put(&upstream.name, backend, wanted);
+            said.push((backend.clone(), format!("{patch}")));
+        }
+        if !change.force {
+            keeps_one(upstream, &overrides, &next)?;
+        }
+        self.put_in_force(&site, &mut overrides, next);
+        for (backend, text) in said {
+            self.note_change(change.by, &upstream.name, &backend, &text);
+        }
+        Ok(())
+    }
+
+    /// Ends drains that have nothing left to wait for, and drops what was to hold until now.
+    pub(crate) fn tick(&self) {
+        let mut overrides = self.control.lock();
+        if overrides.is_empty() || self.control.frozen.load(Ordering::SeqCst) {
+            return;
+        }
+        let site = self.site.load_full();
+        let now = now();
+        let mut next = overrides.clone();
+        let mut said = Vec::new();
+        for (upstream, backend, present) in overrides.iter() {
+            let Some(member) = member_of(&site, upstream, backend) else {
+                continue;
+            };
+            let text = if present.until.is_some_and(|until| until <= now) {
+                next.remove(upstream, backend);
+                "its time is over: the file's settings hold".to_owned()
+            } else if let Some((then, why)) = end_of_drain(present, member, now) {
+                let mut ended = present.clone();
+                ended.activate(Some(then), member.file());
+                next.put(upstream, backend, ended);
+                format!("drained ({why}): {}", then.token())
+            } else {
+                continue;
+            };
+            said.push((upstream.to_owned(), backend.to_owned(), text));
+        }
+        if said.is_empty() {
+            return;
+        }
+        self.put_in_force(&site, &mut overrides, next);
+        for (upstream, backend, text) in said {
+            self.note_change("catamaran", &upstream, &backend, &text);
+        }
+    }
+
+    fn put_in_force(&self, site: &Site, overrides: &mut Overrides, next: Overrides) {
+        let next_site = site.controlled(|upstream, member| next.controls(upstream, member));
+        *overrides = next;
+        self.control.save(overrides);
+        next_site.configure();
+        self.site.store(Arc::new(next_site));
+    }
+
+    fn note_change(&self, by: &str, upstream: &str, backend: &str, text: &str) {
+        tracing::info!(target: "audit", by, upstream, backend, "change: {text}");
+        let text = format!("{text}, by {by}");
+        self.control
+            .events
+            .push(Kind::Change, upstream, backend, text);
+    }
+}
+
+/// What a drain becomes, if it is over, and why.
+fn end_of_drain(said: &Override, member: &Member, now: u64) -> Option<(Activation, &'static str)> {
+    let drain = said.drain?;
+    if drain.deadline.is_some_and(|deadline| deadline <= now) {
+        return Some((drain.then, "deadline"));
+    }
+    (member.is_drained() && member.backend.in_flight() == 0)
+        .then_some((drain.then, "nothing is left"))
+}
+
+/// Refuses to leave an upstream that has a backend for new sessions without one.
+fn keeps_one(upstream: &Upstream, before: &Overrides, after: &Overrides) -> Result<(), Refusal> {
+    let is_active = |overrides: &Overrides, member: &Member| {
+        let controls = overrides.controls(upstream, member);
+        controls.activation.takes_new()
+    };
+    let serves = |member: &&Member| is_active(after, member) && member.backend.share() > 0;
+    if upstream.members.iter().any(|member| serves(&member)) {
+        return Ok(());
+    }
+    let ends = |member: &&Member| is_active(before, member) && !is_active(after, member);
+    match upstream.members.iter().find(ends) {
+        None => Ok(()),
+        Some(member) => Err(Refusal::LastBackend {
+            upstream: upstream.name.clone(),
+            backend: member.name().to_owned(),
+        }),
+    }
+}
+
+fn check_version(
+    change: &Change<'_>,
+    upstream: &Upstream,
+    overrides: &Overrides,
+) -> Result<(), Refusal> {
+    let Some(wanted) = change.version else {
+        return Ok(());
+    };
+    let version = match &change.patches[..] {
+        [(backend, _)] if !change.whole => {
+            version(upstream, find_member(upstream, backend)?, overrides)
+        }
+        _ => version_of_all(upstream, overrides),
+    };
+    match wanted == version {
+        true => Ok(()),
+        false => Err(Refusal::Stale { version }),
+    }
+}
+
+/// What stands for a member's settings: it changes when they do.
+pub(crate) fn version(upstream: &Upstream, member: &Member, overrides: &Overrides) -> String {
+    let mut digest = Sha256::new();
+    digest_member(&mut digest, upstream, member, overrides);
+    short(digest)
+}
+
+/// The same for all members of an upstream.
+pub(crate) fn version_of_all(upstream: &Upstream, overrides: &Overrides) -> String {
+    let mut digest = Sha256::new();
+    for member in &upstream.members {
+        digest_member(&mut digest, upstream, member, overrides);
+    }
+    short(digest)
+}
+
+fn digest_member(digest: &mut Sha256, upstream: &Upstream, member: &Member, overrides: &Overrides) {
+    let Controls {
+        activation,
+        weight,
+        distance,
+    } = member.file();
+    let said = overrides.get(&upstream.name, member.name());
+    // What serde writes of a struct of texts and numbers is always JSON.
+    let said = serde_json::to_string(&said).unwrap_or_default();
+    let name = member.name();
+    digest.update(format!(
+        "{name}\0{}\0{weight}\0{distance}\0{said}\0",
+        activation.token()
+    ));
+}
+
+fn short(digest: Sha256) -> String {
+    let mut text = String::new();
+    for byte in &digest.finalize()[..8] {
+        write!(text, "{byte:02x}").expect("a string takes all");
+    }
+    text
+}
+
+pub(crate) fn find_upstream<'s>(site: &'s Site, name: &str) -> Result<&'s Arc<Upstream>, Refusal> {
+    site.upstream(name)
+        .ok_or_else(|| Refusal::NoUpstream(name.to_owned()))
+}
+
+pub(crate) fn find_member<'s>(upstream: &'s Upstream, name: &str) -> Result<&'s Member, Refusal> {
+    let missing = || Refusal::NoBackend {
+        upstream: upstream.name.clone(),
+        backend: name.to_owned(),
+    };
+    upstream.member(name).map(|it| it.1).ok_or_else(missing)
+}
+
+fn member_of<'s>(site: &'s Site, upstream: &str, backend: &str) -> Option<&'s Member> {
+    site.upstream(upstream)?.member(backend).map(|it| it.1)
+}
+
+/// Seconds of the Unix epoch.
+pub(crate) fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |it| it.as_secs())
+}

@@ -1,0 +1,93 @@
+//! A backend as a member of an upstream: what one site says of it.
+
+use std::sync::Arc;
+
+use catamaran_upstream::{Backend, Settings};
+
+use crate::config::{Activation, BackendConfig};
+
+/// What a site says of a backend.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) backend: Arc<Backend>,
+    /// In force once the site is, and for exchanges that began with the site.
+    pub(crate) settings: Arc<Settings>,
+    /// What holds in this site: the file's, or an operator's.
+    pub(crate) controls: Controls,
+}
+
+/// What an operator may change of a member while the front runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Controls {
+    pub(crate) activation: Activation,
+    pub(crate) weight: u32,
+    pub(crate) distance: u32,
+}
+
+impl Member {
+    /// The member that `config` describes. Its backend is taken from `reusable` if it is there.
+    pub(super) fn new(
+        upstream: &str,
+        config: &BackendConfig,
+        workers: usize,
+        reusable: &mut Vec<Arc<Backend>>,
+    ) -> Self {
+        let known = reusable.iter().position(|it| it.is_at(upstream, config));
+        let backend = match known {
+            // In their order, for an address that an upstream has twice.
+            Some(index) => reusable.remove(index),
+            None => Backend::new(upstream, config.clone(), workers),
+        };
+        let settings = backend.plan(config);
+        Self {
+            controls: Controls::of_file(&settings),
+            settings,
+            backend,
+        }
+    }
+
+    /// Its name, unique in the upstream.
+    pub(crate) fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// What the file says of it.
+    pub(crate) fn file(&self) -> Controls {
+        Controls::of_file(&self.settings)
+    }
+
+    /// The share of its weight that it gets of requests that are not of its own sessions, in percent.
+    pub(crate) fn share(&self) -> u8 {
+        match self.controls.activation.takes_new() {
+            true => self.backend.share(),
+            false => 0,
+        }
+    }
+
+    /// How many sessions were seen within `session_timeout`, if they are counted.
+    pub(crate) fn sessions_seen(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether no session is left to wait for.
+    pub(crate) fn is_drained(&self) -> bool {
+        true
+    }
+
+    /// Says that requests find nobody, if they would have found this member.
+    pub(super) fn want(&self) {
+        if self.controls.activation.takes_new() {
+            self.backend.want();
+        }
+    }
+}
+
+impl Controls {
+    fn of_file(config: &BackendConfig) -> Self {
+        Self {
+            activation: config.activation,
+            weight: config.weight,
+            distance: config.distance,
+        }
+    }
+}

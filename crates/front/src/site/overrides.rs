@@ -1,0 +1,310 @@
+//! What operators said of members while the front ran, kept apart from the file.
+//!
+//! An override has the file's value of when it was made. It outlives reloads as long as the file
+//! says the same of the member; when the file's value has changed since, the file wins. Overrides are
+//! data: they travel to the next process and to the state file as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::member::{Controls, Member};
+use crate::config::Activation;
+use crate::site::{Site, Upstream};
+
+/// All overrides: by upstream, then by the backend's name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Overrides(BTreeMap<String, BTreeMap<String, Override>>);
+
+/// What was said of one member.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Override {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) activation: Option<Set<Activation>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) weight: Option<Set<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) distance: Option<Set<u32>>,
+    /// A drain that ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) drain: Option<Drain>,
+    /// When all of it is dropped, in seconds of the Unix epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    /// Who said it last.
+    pub(crate) by: String,
+    /// When, in seconds of the Unix epoch.
+    pub(crate) at: u64,
+}
+
+/// A value, and what the file said when it was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Set<T> {
+    pub(crate) value: T,
+    pub(crate) file: T,
+}
+
+/// What becomes of a drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Drain {
+    /// What the member becomes when nothing is left to wait for.
+    pub(crate) then: Activation,
+    /// When it becomes that whatever is left, in seconds of the Unix epoch.
+    pub(crate) deadline: Option<u64>,
+    /// When the drain began, in seconds of the Unix epoch.
+    pub(crate) began: u64,
+    /// Sessions seen when it began.
+    pub(crate) sessions: u64,
+}
+
+/// An override, or part of one, that no longer holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    pub(crate) upstream: String,
+    pub(crate) backend: String,
+    pub(crate) why: Why,
+}
+
+/// Why an override no longer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The file says something new of this key.
+    FileChanged(&'static str),
+    /// The file has no such backend any more.
+    Gone,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FileChanged(key) => {
+                write!(f, "the file's `{key}` was changed, and the file wins")
+            }
+            Self::Gone => f.write_str("the file has no such backend any more"),
+        }
+    }
+}
+
+impl<T: Copy + PartialEq> Set<T> {
+    /// Replaces the value; the one of the file when it was first set stays.
+    fn replace(slot: &mut Option<Self>, value: T, file: T) {
+        let file = slot.map_or(file, |set| set.file);
+        *slot = Some(Self { value, file });
+    }
+}
+
+impl Override {
+    /// What holds for a member of which the file says `file`.
+    pub(crate) fn apply(&self, file: Controls) -> Controls {
+        Controls {
+            activation: self.activation.map_or(file.activation, |set| set.value),
+            weight: self.weight.map_or(file.weight, |set| set.value),
+            distance: self.distance.map_or(file.distance, |set| set.value),
+        }
+    }
+
+    /// Says another activation; `None` is the file's. A drain that was under way is over.
+    pub(crate) fn activate(&mut self, value: Option<Activation>, file: Controls) {
+        self.drain = None;
+        match value {
+            Some(value) => Set::replace(&mut self.activation, value, file.activation),
+            None => self.activation = None,
+        }
+    }
+
+    /// Says another weight; `None` is the file's.
+    pub(crate) fn weigh(&mut self, value: Option<u32>, file: Controls) {
+        match value {
+            Some(value) => Set::replace(&mut self.weight, value, file.weight),
+            None => self.weight = None,
+        }
+    }
+
+    /// Says another distance; `None` is the file's.
+    pub(crate) fn place(&mut self, value: Option<u32>, file: Controls) {
+        match value {
+            Some(value) => Set::replace(&mut self.distance, value, file.distance),
+            None => self.distance = None,
+        }
+    }
+
+    /// Whether it says nothing.
+    fn is_empty(&self) -> bool {
+        self.activation.is_none() && self.weight.is_none() && self.distance.is_none()
+    }
+
+    /// Drops what the file has changed since.
+    fn reconcile(&mut self, file: Controls) -> Vec<Why> {
+        let mut changed = Vec::new();
+        if self
+            .activation
+            .is_some_and(|set| set.file != file.activation)
+        {
+            self.activation = None;
+            self.drain = None;
+            changed.push(Why::FileChanged("activation"));
+        }
+        if self.weight.is_some_and(|set| set.file != file.weight) {
+            self.weight = None;
+            changed.push(Why::FileChanged("weight"));
+        }
+        if self.distance.is_some_and(|set| set.file != file.distance) {
+            self.distance = None;
+            changed.push(Why::FileChanged("distance"));
+        }
+        changed
+    }
+}
+
+impl Overrides {
+    /// What was said of a member.
+    pub(crate) fn get(&self, upstream: &str, backend: &str) -> Option<&Override> {
+        self.0.get(upstream)?.get(backend)
+    }
+
+    /// Replaces what was said of a member. What says nothing is dropped.
+    pub(crate) fn put(&mut self, upstream: &str, backend: &str, said: Override) {
+        if said.is_empty() {
+            self.remove(upstream, backend);
+            return;
+        }
+        let members = self.0.entry(upstream.to_owned()).or_default();
+        members.insert(backend.to_owned(), said);
+    }
+
+    /// Forgets what was said of a member.
+    pub(crate) fn remove(&mut self, upstream: &str, backend: &str) -> Option<Override> {
+        let members = self.0.get_mut(upstream)?;
+        let removed = members.remove(backend);
+        if members.is_empty() {
+            self.0.remove(upstream);
+        }
+        removed
+    }
+
+    /// Each, with its upstream and backend.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str, &Override)> {
+        self.0.iter().flat_map(|(upstream, members)| {
+            let name = |(backend, said)| (upstream.as_str(), String::as_str(backend), said);
+            members.iter().map(name)
+        })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What holds for a member.
+    pub(crate) fn controls(&self, upstream: &Upstream, member: &Member) -> Controls {
+        match self.get(&upstream.name, member.name()) {
+            Some(said) => said.apply(member.file()),
+            None => member.file(),
+        }
+    }
+
+    /// Drops what does not hold for the members of `site`, and says what.
+    pub(crate) fn reconcile(&mut self, site: &Site) -> Vec<Dropped> {
+        let mut dropped = Vec::new();
+        let all = std::mem::take(self);
+        for (upstream, backend, said) in all.iter() {
+            let note = |why| Dropped {
+                upstream: upstream.to_owned(),
+                backend: backend.to_owned(),
+                why,
+            };
+            let member = site.upstream(upstream).and_then(|it| it.member(backend));
+            let Some((_, member)) = member else {
+                dropped.push(note(Why::Gone));
+                continue;
+            };
+            let mut said = said.clone();
+            dropped.extend(said.reconcile(member.file()).into_iter().map(note));
+            self.put(upstream, backend, said);
+        }
+        dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: Controls = Controls {
+        activation: Activation::Active,
+        weight: 3,
+        distance: 0,
+    };
+
+    fn drained() -> Override {
+        let mut said = Override::default();
+        said.activate(Some(Activation::Drain), FILE);
+        said.weigh(Some(7), FILE);
+        said
+    }
+
+    #[test]
+    fn an_override_holds_until_it_is_taken_back() {
+        let mut said = drained();
+        let held = said.apply(FILE);
+        assert_eq!((held.activation, held.weight), (Activation::Drain, 7));
+        said.activate(None, FILE);
+        said.weigh(None, FILE);
+        assert_eq!(said.apply(FILE), FILE);
+        let mut all = Overrides::default();
+        all.put("u", "b", drained());
+        assert!(all.get("u", "b").is_some());
+        all.put("u", "b", said);
+        assert!(all.is_empty(), "what says nothing is not kept");
+    }
+
+    #[test]
+    fn the_file_wins_where_it_says_something_new() {
+        let mut said = drained();
+        assert_eq!(said.reconcile(FILE), []);
+        // Said anew after the file had changed its mind: the first word of the file counts.
+        said.weigh(Some(8), Controls { weight: 9, ..FILE });
+        assert_eq!(said.reconcile(FILE), []);
+        let changed = Controls { weight: 4, ..FILE };
+        assert_eq!(said.reconcile(changed), [Why::FileChanged("weight")]);
+        let held = said.apply(changed);
+        assert_eq!((held.activation, held.weight), (Activation::Drain, 4));
+        let stopped = Controls {
+            activation: Activation::Stopped,
+            ..changed
+        };
+        assert_eq!(said.reconcile(stopped), [Why::FileChanged("activation")]);
+        assert_eq!(said.apply(stopped), stopped);
+    }
+
+    #[test]
+    fn json_brings_it_all_back() {
+        let mut all = Overrides::default();
+        let mut said = drained();
+        said.drain = Some(Drain {
+            then: Activation::Stopped,
+            deadline: Some(9),
+            began: 1,
+            sessions: 5,
+        });
+        said.reason = Some("</script>\u{202e}".to_owned());
+        all.put("u/1", "ajp://[::1]:8009", said);
+        let text = serde_json::to_string(&all).expect("JSON");
+        assert!(
+            text.contains(r#""activation":{"value":"drain","file":"active"}"#),
+            "{text}"
+        );
+        assert_eq!(serde_json::from_str::<Overrides>(&text).expect("read"), all);
+        for bad in [
+            r#"{"u":{"b":{"activation":{"value":"up","file":"active"}}}}"#,
+            "[1]",
+            "",
+        ] {
+            assert!(serde_json::from_str::<Overrides>(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! What operators change over the admin API, and what becomes of it: the Unix socket unless TCP is what
+//! is tested.
+
+use std::path::Path;
+
+use catamaran_front::config::{
+    Activation, AdminConfig, BackendConfig, Config, ListenAddress, StickyConfig,
+};
+use catamaran_front::{BoundAddress, Running, start};
+use catamaran_testkit::{Address, HttpClient, Response};
+use serde_json::Value;
+
+use crate::health::until;
+use crate::sticky::{ask, named};
+use crate::{backend, config, loopback, stop, to};
+
+/// A front that keeps the sessions of these backends, with an admin socket in the directory.
+fn site(directory: &Path, backends: Vec<BackendConfig>) -> Config {
+    let mut config = config(&[loopback()], backends);
+    config.upstreams[0].sticky = Some(StickyConfig::default());
+    let socket = ListenAddress::Unix(directory.join("admin.sock"));
+    config.admin = Some(AdminConfig::new(vec![socket, loopback()]));
+    config
+}
+
+fn admin(running: &Running) -> Address {
+    match &running.admin_addresses()[0] {
+        BoundAddress::Unix(path) => path.clone().into(),
+        BoundAddress::Tcp(address) => (*address).into(),
+    }
+}
+
+fn send(running: &Running, request: &str) -> Response {
+    let mut client = HttpClient::connect(admin(running)).unwrap();
+    client.send(request.as_bytes()).unwrap();
+    client.receive().unwrap()
+}
+
+fn read(running: &Running, path: &str) -> (Value, String) {
+    let answer = send(running, &format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let etag = answer.header("etag").unwrap_or_default().to_owned();
+    (json(&answer), etag)
+}
+
+fn json(answer: &Response) -> Value {
+    serde_json::from_str(&answer.text()).unwrap()
+}
+
+fn write(running: &Running, method: &str, path: &str, etag: &str, body: &str) -> Response {
+    let length = body.len();
+    let condition = match etag {
+        "" => String::new(),
+        etag => format!("If-Match: {etag}\r\n"),
+    };
+    send(
+        running,
+        &format!(
+            "{method} {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{condition}\
+             Content-Length: {length}\r\n\r\n{body}"
+        ),
+    )
+}
+
+fn change(running: &Running, backend: &str, body: &str) -> Response {
+    let path = format!("{BACKENDS}/{backend}");
+    write(running, "PATCH", &path, "*", body)
+}
+
+/// The token of a refusal.
+fn refused(answer: &Response) -> (u16, String) {
+    let token = json(answer)["token"].as_str().unwrap().to_owned();
+    (answer.status, token)
+}
+
+fn settings(running: &Running, backend: &str) -> (String, u64) {
+    let (value, _) = read(running, &format!("{BACKENDS}/{backend}"));
+    let settings = &value["settings"];
+    (
+        settings["activation"].as_str().unwrap().to_owned(),
+        settings["weight"].as_u64().unwrap(),
+    )
+}
+
+const BACKENDS: &str = "/api/v1/upstreams/app/backends";
+
+#[test]
+fn a_backend_drains_stops_and_returns_without_losing_its_connections() {
+    let directory = tempfile::tempdir().unwrap();
+    let (a, b) = (backend("a"), backend("b"));
+    let backends = vec![named("a", to(&a)), named("b", to(&b))];
+    let running = start(site(directory.path(), backends)).unwrap();
+    let own = "Cookie: JSESSIONID=1.a\r\n";
+    assert_eq!(ask(&running, "/", own).text(), "a");
+
+    assert_eq!(
+        change(&running, "a", r#"{"activation":"drain"}"#).status,
+        200
+    );
+    for _ in 0..10 {
+        assert_eq!(ask(&running, "/", "").text(), "b", "no new session");
+        assert_eq!(ask(&running, "/", own).text(), "a", "its own stay");
+    }
+    assert_eq!(
+        change(&running, "a", r#"{"activation":"stopped"}"#).status,
+        200
+    );
+    assert_eq!(ask(&running, "/", own).text(), "b");
+    // What was pooled is closed.
+    until("connections to be closed", || {
+        (running.backends()[0].counts.open == 0).then_some(())
+    });
+
+    assert_eq!(change(&running, "a", r#"{"activation":null}"#).status, 200);
+    let served = || (ask(&running, "/", "").text() == "a").then_some(());
+    until("new sessions to come again", served);
+    let (value, _) = read(&running, &format!("{BACKENDS}/a"));
+    assert!(value["override"].is_null(), "{value}");
+    let (events, _) = read(&running, "/api/v1/events?after=1");
+    let events = events["events"].as_array().unwrap();
+    assert_eq!(events.len(), 2, "{events:?}");
+    let text = events[0]["text"].as_str().unwrap();
+    assert!(text.starts_with("activation=stopped, by uid "), "{text}");
+    stop(running);
+    assert!(!directory.path().join("admin.sock").exists());
+}
+
+#[test]
+fn the_last_backend_is_not_taken_out_unless_forced() {
+    let directory = tempfile::tempdir().unwrap();
+    let peers = [backend("a"), backend("b")];
+    let backends = vec![named("a", to(&peers[0])), named("b", to(&peers[1]))];
+    let running = start(site(directory.path(), backends)).unwrap();
+    let stopping = r#"{"activation":"stopped"}"#;
+    assert_eq!(change(&running, "a", stopping).status, 200);
+    let drain = r#"{"activation":"drain"}"#;
+    let last = (409, "last-backend".to_owned());
+    assert_eq!(refused(&change(&running, "b", drain)), last);
+    assert_eq!(settings(&running, "b").0, "active");
+    let ready = |running: &Running| {
+        let request = "GET /readyz?upstream=app HTTP/1.1\r\nHost: a\r\n\r\n";
+        send(running, request).status
+    };
+    assert_eq!(ready(&running), 200);
+    let forced = r#"{"activation":"drain","force":true}"#;
+    assert_eq!(change(&running, "b", forced).status, 200);
+    assert_eq!(ready(&running), 503);
+    assert_eq!(ask(&running, "/", "").status, 503);
+    // Both at once, or neither.
+    let both = r#"{"backends":{"a":{"activation":"active"},"b":{"weight":0}}}"#;
+    let path = "/api/v1/upstreams/app";
+    assert_eq!(write(&running, "PATCH", path, "*", both).status, 400);
+    assert_eq!(settings(&running, "a").0, "stopped");
+    let both = both.replace("\"weight\":0", "\"activation\":null,\"weight\":9");
+    assert_eq!(write(&running, "PATCH", path, "*", &both).status, 200);
+    assert_eq!(settings(&running, "a"), ("active".to_owned(), 1));
+    assert_eq!(settings(&running, "b"), ("active".to_owned(), 9));
+    stop(running);
+}
+
+#[test]
+fn who_has_not_seen_the_present_settings_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let peers = [backend("a"), backend("b")];
+    let backends = vec![named("a/1 %", to(&peers[0])), named("b", to(&peers[1]))];
+    let running = start(site(directory.path(), backends)).unwrap();
+    let path = format!("{BACKENDS}/a%2F1%20%25");
+    let (_, seen) = read(&running, &path);
+    let patch = |etag: &str, body: &str| write(&running, "PATCH", &path, etag, body);
+    assert_eq!(
+        refused(&patch("", r#"{"weight":2}"#)),
+        (428, "if-match".to_owned())
+    );
+    let changed = patch(&seen, r#"{"weight":2}"#);
+    assert_eq!(changed.status, 200);
+    let stale = patch(&seen, r#"{"weight":3}"#);
+    assert_eq!(refused(&stale), (412, "stale".to_owned()));
+    assert_eq!(stale.header("etag"), changed.header("etag"));
+    assert_eq!(settings(&running, "a%2F1%20%25").1, 2);
+    for (path, body, said) in [
+        (&path[..], "[]", (400, "syntax")),
+        (&path, "{\"weight\":\"2\"}", (400, "syntax")),
+        (&format!("{BACKENDS}/nobody"), "{}", (404, "no-backend")),
+        ("/api/v1/upstreams/x/backends/a", "{}", (404, "no-upstream")),
+    ] {
+        let answer = refused(&write(&running, "PATCH", path, "*", body));
+        assert_eq!((answer.0, &answer.1[..]), said, "{path} {body}");
+    }
+    let large = format!("{{\"reason\":\"{}\"}}", "x".repeat(70_000));
+    assert_eq!(
+        refused(&patch("*", &large)),
+        (413, "body-too-large".to_owned())
+    );
+    // A text that is hostile to a page stays a text.
+    let reason = r#"{"weight":4,"reason":"</script><img src=x onerror=alert(1)>\u0000\n"}"#;
+    assert_eq!(patch("*", reason).status, 200);
+    let (value, _) = read(&running, &path);
+    let said = value["override"]["reason"].as_str().unwrap();
+    assert_eq!(said, "</script><img src=x onerror=alert(1)>\u{0}\n");
+    stop(running);
+}
+
+#[test]
+fn a_reload_keeps_what_was_changed_unless_the_file_says_something_new() {
+    let directory = tempfile::tempdir().unwrap();
+    let peers = [backend("a"), backend("b"), backend("c")];
+    let member = |name: &str, index: usize| named(name, to(&peers[index]));
+    let backends = vec![member("a", 0), member("b", 1), member("c", 2)];
+    let mut config = site(directory.path(), backends);
+    let running = start(config.clone()).unwrap();
+    for name in ["a", "b"] {
+        let body = r#"{"activation":"drain","weight":7}"#;
+        assert_eq!(change(&running, name, body).status, 200);
+    }
+    let generation = |running: &Running| read(running, "/api/v1/status").0["generation"].clone();
+    let before = generation(&running);
+    config.upstreams[0].backends[2].weight = 5;
+    running.reload(config.clone()).unwrap();
+    assert!(generation(&running).as_u64() > before.as_u64());
+    assert_eq!(settings(&running, "a"), ("drain".to_owned(), 7));
+    assert_eq!(settings(&running, "c"), ("active".to_owned(), 5));
+
+    config.upstreams[0].backends[0].weight = 3;
+    config.upstreams[0].backends[1].activation = Activation::Stopped;
+    running.reload(config).unwrap();
+    assert_eq!(settings(&running, "a"), ("drain".to_owned(), 3));
+    assert_eq!(settings(&running, "b"), ("stopped".to_owned(), 7));
+    let (events, _) = read(&running, "/api/v1/events");
+    let dropped = "an operator's setting was dropped: the file's `weight` was changed";
+    assert!(events.to_string().contains(dropped), "{events}");
+    let reset = format!("{BACKENDS}/b/reset");
+    assert_eq!(write(&running, "POST", &reset, "*", "").status, 200);
+    assert_eq!(settings(&running, "b"), ("stopped".to_owned(), 1));
+    stop(running);
+}
+
+#[test]
+fn a_restart_keeps_what_the_state_file_has() {
+    let directory = tempfile::tempdir().unwrap();
+    let peers = [backend("a"), backend("b")];
+    let backends = vec![named("a", to(&peers[0])), named("b", to(&peers[1]))];
+    let mut config = site(directory.path(), backends);
+    let path = directory.path().join("state.json");
+    config.admin.as_mut().unwrap().state_file = Some(path.clone());
+    let running = start(config.clone()).unwrap();
+    assert_eq!(
+        change(&running, "a", r#"{"activation":"drain"}"#).status,
+        200
+    );
+    stop(running);
+    let running = start(config.clone()).unwrap();
+    assert_eq!(settings(&running, "a").0, "drain");
+    stop(running);
+    // The file was changed while nobody ran.
+    config.upstreams[0].backends[0].activation = Activation::Stopped;
+    let running = start(config.clone()).unwrap();
+    assert_eq!(settings(&running, "a").0, "stopped");
+    stop(running);
+    std::fs::write(&path, "{\"version\":1,").unwrap();
+    let running = start(config).unwrap();
+    assert_eq!(ask(&running, "/", "").text(), "b", "it serves all the same");
+    let metrics = send(&running, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").text();
+    let fails = "\ncatamaran_state_file_fails ";
+    // It was written anew since.
+    assert!(metrics.contains(&format!("{fails}0\n")), "{metrics}");
+    assert!(directory.path().join("state.json.corrupt").exists());
+    stop(running);
+}
+
+#[test]
+fn over_tcp_nothing_is_changed_without_a_token() {
+    let directory = tempfile::tempdir().unwrap();
+    let peer = backend("a");
+    let running = start(site(directory.path(), vec![named("a", to(&peer))])).unwrap();
+    let BoundAddress::Tcp(address) = running.admin_addresses()[1].clone() else {
+        panic!("a TCP address");
+    };
+    let ask = |text: String| {
+        let mut client = HttpClient::connect(address).unwrap();
+        client.send(text.as_bytes()).unwrap();
+        client.receive().unwrap()
+    };
+    let status = ask(format!(
+        "GET /api/v1/status HTTP/1.1\r\nHost: {address}\r\n\r\n"
+    ));
+    assert_eq!(status.status, 200);
+    let policy = status.header("content-security-policy").unwrap();
+    assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+    assert_eq!(status.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(status.header("access-control-allow-origin"), None);
+    let body = r#"{"weight":2}"#;
+    let request = |host: &str| {
+        format!(
+            "PATCH {BACKENDS}/a HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+             If-Match: *\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    assert_eq!(
+        refused(&ask(request(&address.to_string()))),
+        (403, "no-token".to_owned())
+    );
+    assert_eq!(
+        refused(&ask(request("rebound.example"))),
+        (421, "host".to_owned())
+    );
+    assert_eq!(settings(&running, "a").1, 1);
+    stop(running);
+}
