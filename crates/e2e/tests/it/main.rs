@@ -36,6 +36,7 @@ mod reload;
 mod routes;
 mod sessions;
 mod silence;
+mod targets;
 mod through;
 mod tomcat;
 mod upgrade;
