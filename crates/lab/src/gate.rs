@@ -37,7 +37,7 @@ pub enum Effect {
     Void,
     /// No claim on throughput and latency.
     Time,
-    /// No claim on times nor CPU time, if the levels differ in it.
+    /// No claim on throughput, latency and CPU time.
     Machine,
     /// A remark beside the claims.
     Note,
@@ -88,6 +88,9 @@ pub struct Facts {
     pub generator_busy: Option<f64>,
     /// The share of its time for which the generator was ready to run but had no core.
     pub generator_starved: Option<f64>,
+    /// Whether the load generator holds its own figures against Little's law, which it does better
+    /// than its report allows: it knows what became of requests at the ends of the span.
+    pub judges_itself: bool,
     /// The load generator's own warnings, by token.
     pub warnings: BTreeMap<String, String>,
     /// What was read of the machine while the run lasted.
@@ -190,6 +193,24 @@ pub const RUN_GATES: [&str; 16] = [
     "maximum",
 ];
 
+/// Whether the facts are known that the gate `name` looks at.
+#[must_use]
+pub fn applies(name: &str, facts: &Facts) -> bool {
+    let machine = facts.machine.as_ref();
+    match name {
+        "status" => facts.expect.status.is_some(),
+        "body" => facts.expect.body_bytes.is_some(),
+        "keep-alive" => facts.expect.kept.is_some(),
+        "littles-law" => facts.clients.is_some(),
+        "late" => facts.clients.is_none(),
+        "idle-server" => machine.is_some_and(|it| it.server_core.and(it.load_core).is_some()),
+        "unsteady" => machine.is_some_and(|it| it.moving.is_some()),
+        "ports" => machine.is_some_and(|it| it.ports_used.is_some()),
+        "foreign" | "backlog" | "died" | "own-cost" => machine.is_some(),
+        _ => true,
+    }
+}
+
 impl Fired {
     fn new(gate: &str, effect: Effect, words: impl Into<String>) -> Self {
         let (gate, words) = (gate.to_owned(), words.into());
@@ -240,6 +261,7 @@ impl Facts {
             generator_starved: worst(&|thread| {
                 thread.starved_s.map(|s| s / thread.wall_s.max(1e-9))
             }),
+            judges_itself: true,
             warnings: document
                 .warnings
                 .iter()

@@ -1,5 +1,9 @@
-//! What figures of web servers allow to conclude.
+//! Experiments on whole web tiers, and what their figures allow to conclude.
 //!
+//! - [`experiment`]: what varies, what is started and claimed, as data; [`builtin`]: those of ours;
+//! - [`drive`] makes a run, [`rounds`] makes all of them in mirrored random orders; [`store`] keeps them;
+//! - [`claim`]: ratios within rounds, their intervals, and words; [`result`] and [`report`];
+//! - [`doctor`]: what a machine lacks for an experiment;
 //! - [`judge`](judge::judge()): what a text of ab or wrk, or a report of `bench --json`, cannot carry;
 //! - [`gate`]: the checks behind it, on one run and on two that are compared;
 //! - [`published`]: texts of other tools, read into figures.
@@ -12,6 +16,20 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod builtin;
+mod check;
+pub mod claim;
+pub mod doctor;
+pub mod drive;
+pub mod experiment;
 pub mod gate;
+pub mod host;
 pub mod judge;
+pub mod measure;
 pub mod published;
+pub mod report;
+pub mod result;
+pub mod rounds;
+pub mod run;
+pub mod store;
+pub mod template;

@@ -79,6 +79,26 @@ pub enum TextFault {
     Incomplete(&'static str),
 }
 
+/// What the published tests printed, by name.
+pub const BUILTIN: [(&str, &str); 10] = [
+    ("000-ajp", include_str!("../published/000-ajp.txt")),
+    ("000-http", include_str!("../published/000-http.txt")),
+    ("002-bio-1", include_str!("../published/002-bio-1.txt")),
+    ("002-bio-2", include_str!("../published/002-bio-2.txt")),
+    ("002-nio-1", include_str!("../published/002-nio-1.txt")),
+    ("002-nio-2", include_str!("../published/002-nio-2.txt")),
+    ("004-off", include_str!("../published/004-off.txt")),
+    (
+        "004-off.strace",
+        include_str!("../published/004-off.strace.txt"),
+    ),
+    ("004-on", include_str!("../published/004-on.txt")),
+    (
+        "004-on.strace",
+        include_str!("../published/004-on.strace.txt"),
+    ),
+];
+
 /// Reads a text of ab, wrk or strace.
 ///
 /// # Errors

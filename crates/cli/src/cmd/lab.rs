@@ -1,7 +1,12 @@
 //! `lab`: experiments on whole web tiers.
 
+mod doctor;
 mod judge;
+mod list;
+mod report;
+mod run;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -17,13 +22,27 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    List(list::Args),
+    Run(run::Args),
+    Report(report::Args),
     Judge(judge::Args),
+    Doctor(doctor::Args),
 }
 
 /// Does what was asked for, and gives the exit code.
 pub(crate) fn run(args: Args) -> ExitCode {
     let outcome = match args.command {
+        Command::List(args) => list::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Judge(args) => judge::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
     };
     outcome.unwrap_or_else(Failure::exit)
+}
+
+/// The path of this binary, which is what is started as load and servers.
+fn own_path() -> Result<PathBuf, Failure> {
+    let path = std::env::current_exe();
+    path.map_err(|error| Failure::Fault(format!("cannot find the path of this program: {error}")))
 }

@@ -35,3 +35,50 @@ fn what_is_no_report_and_what_is_not_there() {
     assert_eq!(code, Some(2));
     assert!(stderr.contains("<FILE>"), "{stderr}");
 }
+
+#[test]
+fn experiments_are_listed_and_checked() {
+    let (code, stdout, stderr) = outcome(&["lab", "list"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(
+        stdout.contains("15 cells, 12 rounds, 27 claims"),
+        "{stdout}"
+    );
+    let (code, stdout, _) = outcome(&["lab", "list", "--check"]);
+    assert_eq!(code, Some(0));
+    assert!(stdout.starts_with("keepalive: fine (15 cells)"), "{stdout}");
+}
+
+#[test]
+fn faults_of_a_file_come_all_at_once_with_their_lines() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../lab/experiments/keepalive.toml"
+    );
+    let text = std::fs::read_to_string(file).unwrap();
+    let text = text
+        .replace("rounds = 12", "rounds = 13")
+        .replace("target = \"httpd\"", "target = \"apache\"");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("own.toml");
+    std::fs::write(&file, text).unwrap();
+    let name = file.display().to_string();
+    for arguments in [
+        &["lab", "list", "--check", &name][..],
+        &["lab", "run", &name],
+    ] {
+        let (code, stdout, stderr) = outcome(arguments);
+        assert_eq!((code, stdout.as_str()), (Some(1), ""));
+        assert!(stderr.contains("own.toml:47: rounds = 13"), "{stderr}");
+        assert!(
+            stderr.contains("own.toml:20: no target `apache`"),
+            "{stderr}"
+        );
+    }
+    let (code, _, stderr) = outcome(&["lab", "run", "keepalife"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("there are keepalive"), "{stderr}");
+    let (code, _, stderr) = outcome(&["lab", "report", &name]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("own.toml"), "{stderr}");
+}

@@ -29,6 +29,7 @@ mod failures;
 mod hardening;
 mod identity;
 mod interop;
+mod lab;
 mod leaving;
 mod lifecycle;
 mod pages;

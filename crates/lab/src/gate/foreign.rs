@@ -4,7 +4,7 @@ use super::{Effect, Facts, Fired};
 
 pub(super) fn check(facts: &Facts) -> Option<Fired> {
     let machine = facts.machine.as_ref()?;
-    let fire = |words| Some(Fired::new("foreign", Effect::Machine, words));
+    let fire = |words| Some(Fired::new("foreign", Effect::Note, words));
     if machine.steal > STEAL {
         return fire(format!(
             "A hypervisor gave {:.0} % of the cores' time to others: times and CPU are this \

@@ -69,6 +69,12 @@ fn check(fired: (String, Effect, String), gate: &str, effect: Effect, words: &st
 #[test]
 fn a_quiet_run_passes_all() {
     assert_eq!(check_run(&quiet()), []);
+    assert!(
+        RUN_GATES
+            .iter()
+            .all(|name| applies(name, &quiet()) != (*name == "late"))
+    );
+    assert!(!applies("backlog", &Facts::default()));
     assert_eq!(pair::check(&quiet(), &quiet()), []);
 }
 
@@ -187,11 +193,11 @@ fn a_machine_that_was_not_alone() {
     check(
         foreign,
         "foreign",
-        Effect::Machine,
+        Effect::Note,
         "Other processes took 31 %",
     );
     let steal = disturb(|machine| machine.steal = 0.04);
-    check(steal, "foreign", Effect::Machine, "A hypervisor gave 4 %");
+    check(steal, "foreign", Effect::Note, "A hypervisor gave 4 %");
     let cost = disturb(|machine| machine.own_cost = Some(0.05));
     check(cost, "own-cost", Effect::Machine, "5.0 %");
 }
@@ -260,4 +266,30 @@ fn counts_have_commas() {
     ] {
         assert_eq!(thousands(count), text);
     }
+}
+
+#[test]
+fn requests_at_the_ends_of_a_short_span_are_no_fault() {
+    let mut facts = quiet();
+    facts.seconds = Some(1.0);
+    facts.rate = Some(920.0);
+    facts.completed = 1000;
+    facts.statuses = BTreeMap::from([(200, 1000)]);
+    facts.kept = Some(990);
+    facts.latency_ms.as_mut().unwrap().mean = 100.0;
+    facts.latency_ms.as_mut().unwrap().median = Some(99.0);
+    assert_eq!(check_run(&facts), []);
+    facts.seconds = Some(10.0);
+    assert_eq!(check_run(&facts)[0].gate, "littles-law");
+}
+
+#[test]
+fn a_load_generator_that_judges_itself_is_believed() {
+    let mut facts = quiet();
+    facts.judges_itself = true;
+    facts.latency_ms.as_mut().unwrap().mean = 6.1;
+    assert_eq!(check_run(&facts), []);
+    let text = "clients were idle for 40 % of the time".to_owned();
+    facts.warnings.insert("littles-law".to_owned(), text);
+    assert_eq!(check_run(&facts)[0].gate, "littles-law");
 }

@@ -1,0 +1,28 @@
+//! `lab doctor`: what this machine lacks for an experiment.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use catamaran_lab::{builtin, doctor};
+
+use crate::failure::Failure;
+
+/// Say what this machine lacks for an experiment, and what to do; changes nothing
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// An experiment of `lab list`, or a file
+    #[arg(value_name = "NAME|FILE")]
+    experiment: String,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let experiment = builtin::experiment(&args.experiment, false)
+        .map_err(|faults| Failure::Fault(faults.to_string()))?;
+    let catamaran = super::own_path()?;
+    let space = format!("catamaran-lab.{}", std::process::id());
+    let examination = doctor::examine(&experiment, &catamaran, &space)
+        .map_err(|faults| Failure::Fault(faults.to_string()))?;
+    write!(io::stdout(), "{examination}")?;
+    let code = if examination.is_fine() { 0 } else { 1 };
+    Ok(ExitCode::from(code))
+}

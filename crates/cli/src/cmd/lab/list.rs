@@ -1,0 +1,61 @@
+//! `lab list`: which experiments there are.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use catamaran_lab::builtin;
+
+use crate::failure::Failure;
+
+/// List the experiments, with their cells and rounds
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Experiments or files to look at; all of ours if none is given
+    #[arg(value_name = "NAME|FILE")]
+    experiments: Vec<String>,
+
+    /// Say what is wrong with them and exit with 1 if anything is
+    #[arg(long)]
+    check: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let all: Vec<String> = builtin::names().map(str::to_owned).collect();
+    let names = if args.experiments.is_empty() {
+        &all
+    } else {
+        &args.experiments
+    };
+    let mut out = io::stdout().lock();
+    let mut is_fine = true;
+    for name in names {
+        match builtin::experiment(name, false) {
+            Ok(experiment) if args.check => {
+                writeln!(out, "{name}: fine ({} cells)", experiment.cells.len())?;
+            }
+            Ok(experiment) => writeln!(
+                out,
+                "{:<14} {}\n{:<14} {} cells, {} rounds, {} claims",
+                experiment.name,
+                experiment.question,
+                "",
+                experiment.cells.len(),
+                experiment.rounds,
+                experiment
+                    .claims
+                    .iter()
+                    .map(|claim| claim.cases.len())
+                    .sum::<usize>()
+            )?,
+            Err(faults) => {
+                is_fine = false;
+                writeln!(io::stderr(), "{faults}")?;
+            }
+        }
+    }
+    Ok(if is_fine {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}

@@ -1,0 +1,58 @@
+//! `lab report`: what follows from the runs of a directory, written anew.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use catamaran_lab::report;
+use catamaran_lab::result::ResultDocument;
+use catamaran_lab::store::Store;
+
+use crate::failure::Failure;
+
+/// Write the report of a result's directory anew, from its runs
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// What `lab run` has written
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let opened = Store::open(&args.directory);
+    let (store, stored) = opened.map_err(|fault| Failure::Fault(fault.to_string()))?;
+    if stored.runs.is_empty() {
+        let directory = args.directory.display();
+        return Err(Failure::Fault(format!("{directory}: no run has ended yet")));
+    }
+    let cells = stored.experiment.cells.len();
+    let last = stored.runs.iter().map(|run| run.round).max().unwrap_or(0);
+    let mut of_last: Vec<usize> = stored
+        .runs
+        .iter()
+        .filter(|run| run.round == last)
+        .map(|run| run.cell)
+        .collect();
+    of_last.sort_unstable();
+    of_last.dedup();
+    let is_complete = of_last.len() == cells && last + 1 >= stored.experiment.rounds;
+    let document = ResultDocument::of(&stored, is_complete);
+    write(&store, &document)?;
+    write!(io::stdout(), "{}", report::terminal(&document))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes `result.json`, `report.html` and `report.md`.
+pub(super) fn write(store: &Store, document: &ResultDocument) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(document)
+        .map_err(|error| Failure::Fault(format!("cannot write the result: {error}")))?;
+    for (name, text) in [
+        ("result.json", json + "\n"),
+        ("report.html", report::html(document)),
+        ("report.md", report::markdown(document)),
+    ] {
+        let written = store.write(name, text.as_bytes());
+        written.map_err(|fault| Failure::Fault(fault.to_string()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! `lab run` on a real nginx: what it writes and says, not which figures.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use catamaran_e2e::catamaran;
+use catamaran_testkit::{Deadline, Process};
+use serde_json::Value;
+
+/// Two cells whose bytes differ for sure, whatever a busy machine does to times.
+const EXPERIMENT: &str = r#"
+name = "pages"
+question = "Does a longer page take more bytes?"
+control = { bytes = 100 }
+[factor]
+bytes = [100, 3000]
+[[server]]
+name = "nginx"
+target = "nginx"
+set = { page_bytes = "{{ factor.bytes }}" }
+[load]
+url = "{{ server.nginx.http }}/"
+clients = 16
+keep_alive = "on"
+time = "300ms"
+warm = { at_least = "50ms", at_most = "50ms" }
+idle = { clients = 3, every = "1s" }
+[expect]
+status = 200
+body_bytes = "{{ factor.bytes }}"
+kept = "on"
+[measure]
+syscalls = ["nginx"]
+bytes = ["nginx.http"]
+memory = ["nginx"]
+[run]
+rounds = 6
+seed = 1
+[[claim]]
+says = "A longer page takes more bytes"
+measure = "bytes.nginx.http"
+level = { bytes = 3000 }
+over = { bytes = 100 }
+expect = "more"
+"#;
+
+#[test]
+fn an_experiment_runs_from_its_file_to_its_report() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pages.toml");
+    fs::write(&file, EXPERIMENT).unwrap();
+    let out = directory.path().join("result");
+    let words = [
+        "lab",
+        "run",
+        file.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let mut process: Process = catamaran(&words).unwrap();
+    // Each of the twelve runs starts a server, and a busy machine may void some.
+    let status = process
+        .wait(Deadline::after(Duration::from_secs(240)))
+        .unwrap();
+    let said = format!("{}{}", process.stdout(), process.stderr());
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert!(said.contains("round 6/6, 2/2"), "{said}");
+
+    let result: Value = serde_json::from_str(&read(&out, "result.json")).unwrap();
+    assert_eq!(result["schema"], "catamaran-lab/1");
+    assert_eq!(result["is_complete"], true);
+    assert_eq!(result["orders"].as_array().unwrap().len(), 6);
+    let cells = result["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2);
+    for cell in cells {
+        for name in [
+            "throughput",
+            "cpu",
+            "syscalls",
+            "bytes.nginx.http",
+            "memory",
+        ] {
+            assert!(
+                cell["measures"][name]["median"].as_f64().unwrap() > 0.0,
+                "{name} {cell}"
+            );
+        }
+    }
+    let page = read(&out, "report.html");
+    assert!(page.contains("A longer page takes more bytes") && page.ends_with("</html>\n"));
+    assert!(
+        page.contains("listen 127.0.0.1:"),
+        "the configuration of nginx"
+    );
+    assert!(read(&out, "report.md").starts_with("# Does a longer page take more bytes?"));
+    assert!(read(&out, "runs.jsonl").lines().count() >= 12);
+
+    // What follows from the same runs is the same.
+    let words = ["lab", "report", out.to_str().unwrap()];
+    let mut process: Process = catamaran(&words).unwrap();
+    assert!(process.wait(Deadline::default()).unwrap().success());
+    assert_eq!(read(&out, "report.html"), page);
+}
+
+fn read(directory: &Path, name: &str) -> String {
+    fs::read_to_string(directory.join(name)).unwrap()
+}

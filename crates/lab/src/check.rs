@@ -1,0 +1,51 @@
+//! Whether an experiment's servers are such that their targets can make them.
+
+use std::collections::BTreeMap;
+
+use catamaran_tier::{Fault, Faults, Settings, Target, builtin, builtin_names};
+
+use crate::experiment::{Experiment, Levels, ServerOf};
+use crate::template::Addresses;
+
+/// Checks the server `number` of a cell, and adds addresses which it might have.
+pub(crate) fn server(
+    experiment: &Experiment,
+    cell: &Levels,
+    number: usize,
+    addresses: &mut Addresses,
+) -> Result<(), Faults> {
+    let Some(server) = experiment.server(cell, number, addresses)? else {
+        return Ok(());
+    };
+    let (target, settings) = prepare(&server)?;
+    let ports = target.ports(&settings)?;
+    let url = |port: String| {
+        let url = format!("{port}://127.0.0.1:1");
+        (port, url)
+    };
+    let ports: BTreeMap<String, String> = ports.into_iter().map(url).collect();
+    addresses.insert(server.name, ports);
+    Ok(())
+}
+
+/// The target and the settings of a server.
+pub(crate) fn prepare(server: &ServerOf) -> Result<(Target, Settings), Faults> {
+    let target = builtin(&server.target).ok_or_else(|| {
+        let known: Vec<&str> = builtin_names().collect();
+        let what = format!(
+            "no target `{}`; there are {}",
+            server.target,
+            known.join(", ")
+        );
+        Faults(vec![Fault {
+            place: String::new(),
+            what,
+        }])
+    })?;
+    let set = server.set.iter();
+    let set: Vec<(&str, &str)> = set
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let settings = target.settings(&set)?;
+    Ok((target, settings))
+}

@@ -1,0 +1,379 @@
+//! From runs to what may be said: ratios within rounds, their intervals, and words.
+//!
+//! A ratio is taken within a round, so that what changes from round to round cancels out. The
+//! interval is one of order statistics; several claims are held together by Holm's procedure over
+//! exact sign tests.
+
+use std::collections::BTreeMap;
+
+use catamaran_stats::order::{self, MedianInterval};
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{Case, Claim, Contrast, Expectation, Experiment, Levels, label};
+use crate::gate::{self, Effect, Facts, Fired};
+use crate::measure::{Kind, Measure};
+use crate::run::Run;
+
+/// What became of a claim in one case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// What was claimed.
+    pub says: String,
+    /// What was compared.
+    pub measure: Measure,
+    /// The levels of this case.
+    pub each: Levels,
+    /// The median of the ratios within rounds.
+    pub ratio: Option<f64>,
+    /// The lower end of its interval of 95 %.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// The ratio of each round, in order.
+    pub ratios: Vec<f64>,
+    /// The probability of such signs if there is no difference.
+    pub p: f64,
+    /// Whether it holds beside the other claims.
+    pub holm: bool,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// The verdict as a sentence.
+    pub sentence: String,
+    /// What was expected.
+    pub expect: Expectation,
+    /// Whether it came as expected; `None` if that is open.
+    pub as_expected: Option<bool>,
+    /// The published ratio.
+    pub published: Option<f64>,
+    /// What stands against it, or beside it.
+    pub gates: Vec<Fired>,
+}
+
+/// What a claim came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The interval excludes 1, and it holds beside the other claims.
+    Differs,
+    /// The same, and the whole interval lies within the margin.
+    DiffersLittle,
+    /// The interval excludes 1, but among so many claims that may be chance.
+    Suggests,
+    /// The whole interval lies within the margin.
+    Same,
+    /// Anything else.
+    NotShown,
+    /// Fewer than six rounds are valid.
+    TooFew,
+    /// A gate forbids it.
+    NoClaim,
+}
+
+/// What became of all claims.
+#[must_use]
+pub fn evaluate(experiment: &Experiment, runs: &[Run]) -> Vec<Outcome> {
+    let runs: BTreeMap<(usize, usize), &Run> = runs
+        .iter()
+        .filter(|run| run.is_valid())
+        .map(|run| ((run.cell, run.round), run))
+        .collect();
+    let mut outcomes = Vec::new();
+    for claim in &experiment.claims {
+        for case in &claim.cases {
+            let drawn = Drawn::of(claim, case, &runs);
+            outcomes.push((claim, drawn));
+        }
+    }
+    let probabilities: Vec<f64> = outcomes.iter().map(|(_, drawn)| drawn.p).collect();
+    let holds = order::holm(&probabilities, LEVEL);
+    let others = outcomes.len().saturating_sub(1);
+    let finish =
+        |((claim, drawn), holm): ((&Claim, Drawn<'_>), bool)| drawn.finish(claim, holm, others);
+    outcomes.into_iter().zip(holds).map(finish).collect()
+}
+
+/// The widest interval of the claims on the first claim's measure: half of its logarithm. `None` if
+/// one of them has none.
+#[must_use]
+pub fn half_width(experiment: &Experiment, runs: &[Run]) -> Option<f64> {
+    let measure = &experiment.claims.first()?.measure;
+    let outcomes = evaluate(experiment, runs);
+    let of_measure = outcomes
+        .iter()
+        .filter(|outcome| outcome.measure == *measure);
+    let widths = of_measure.map(|outcome| Some(((outcome.high?) / outcome.low?).ln() / 2.0));
+    widths
+        .collect::<Option<Vec<f64>>>()?
+        .into_iter()
+        .reduce(f64::max)
+}
+
+/// A case's ratios, before other claims are looked at.
+struct Drawn<'a> {
+    case: &'a Case,
+    ratios: Vec<f64>,
+    interval: Option<MedianInterval>,
+    p: f64,
+    gates: Vec<Fired>,
+    /// A gate that has taken rounds away.
+    taken: Option<Fired>,
+}
+
+type Runs<'a> = BTreeMap<(usize, usize), &'a Run>;
+
+impl<'a> Drawn<'a> {
+    fn of(claim: &Claim, case: &'a Case, runs: &Runs<'_>) -> Self {
+        let rounds = runs.keys().map(|(_, round)| round + 1).max().unwrap_or(0);
+        let ratio = |round| ratio(&case.contrasts, &claim.measure, round, runs);
+        let ratios: Vec<f64> = (0..rounds).filter_map(ratio).collect();
+        Self {
+            case,
+            interval: order::median_interval(&ratios, LEVEL),
+            p: order::sign_test(&ratios),
+            gates: beside(&case.contrasts, &claim.measure, runs),
+            taken: taken(&case.contrasts, &claim.measure, runs),
+            ratios,
+        }
+    }
+
+    fn finish(self, claim: &Claim, holm: bool, others: usize) -> Outcome {
+        let verdict = self.verdict(claim, holm);
+        let says = Words {
+            claim,
+            drawn: &self,
+            others,
+        };
+        let sentence = says.sentence(verdict);
+        let interval = self.interval;
+        let ratio = interval.map(|interval| interval.median);
+        let as_expected = as_expected(claim.expect, verdict, ratio);
+        let mut gates = self.gates;
+        gates.extend(self.taken);
+        Outcome {
+            says: claim.says.clone(),
+            measure: claim.measure.clone(),
+            each: self.case.each.clone(),
+            ratio,
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
+            ratios: self.ratios,
+            p: self.p,
+            holm,
+            verdict,
+            sentence,
+            expect: claim.expect,
+            as_expected,
+            published: claim.published,
+            gates,
+        }
+    }
+
+    fn verdict(&self, claim: &Claim, holm: bool) -> Verdict {
+        if self.gates.iter().any(|fired| fired.effect != Effect::Note) {
+            return Verdict::NoClaim;
+        }
+        let Some(interval) = self.interval else {
+            return match self.taken {
+                Some(_) => Verdict::NoClaim,
+                None => Verdict::TooFew,
+            };
+        };
+        let is_within =
+            interval.high < 1.0 + claim.margin && interval.low > 1.0 / (1.0 + claim.margin);
+        match (interval.excludes(1.0), is_within) {
+            (true, true) if holm => Verdict::DiffersLittle,
+            (true, false) if holm => Verdict::Differs,
+            (_, true) => Verdict::Same,
+            (true, false) => Verdict::Suggests,
+            (false, false) => Verdict::NotShown,
+        }
+    }
+}
+
+/// The ratio of a round: the geometric mean over the contrasts. `None` if a run is missing.
+fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_>) -> Option<f64> {
+    let value = |cell: &usize| {
+        let run = runs.get(&(*cell, round))?;
+        if takes_away(&run.gates, measure).is_some() {
+            return None;
+        }
+        let value = run.measures.get(measure.name()).copied()?;
+        (value > 0.0).then(|| value.ln())
+    };
+    let mut sum = 0.0;
+    for contrast in contrasts {
+        for cell in &contrast.above {
+            sum += value(cell)?;
+        }
+        for cell in &contrast.below {
+            sum -= value(cell)?;
+        }
+    }
+    Some((sum / contrasts.len() as f64).exp())
+}
+
+/// The gate of a run that forbids to use this measure of it.
+fn takes_away<'a>(gates: &'a [Fired], measure: &Measure) -> Option<&'a Fired> {
+    gates.iter().find(|fired| match fired.effect {
+        Effect::Void => true,
+        Effect::Machine => measure.kind() != Kind::Count,
+        Effect::Time => measure.kind() == Kind::Time,
+        Effect::Note => false,
+    })
+}
+
+/// One of the gates that have taken rounds away.
+fn taken(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Option<Fired> {
+    let mut of_cells = runs.iter().filter(|((cell, _), _)| is_in(contrasts, *cell));
+    of_cells.find_map(|(_, run)| takes_away(&run.gates, measure).cloned())
+}
+
+fn is_in(contrasts: &[Contrast], cell: usize) -> bool {
+    contrasts
+        .iter()
+        .any(|it| it.above.contains(&cell) || it.below.contains(&cell))
+}
+
+/// Gates on the two sides set beside each other, as far as they touch the measure.
+fn beside(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Vec<Fired> {
+    let facts = |is_of: &dyn Fn(usize) -> bool| {
+        let of_side = runs.iter().filter(|((cell, _), _)| is_of(*cell));
+        mean(&of_side.map(|(_, run)| &run.facts).collect::<Vec<_>>())
+    };
+    let above = facts(&|cell| contrasts.iter().any(|it| it.above.contains(&cell)));
+    let below = facts(&|cell| contrasts.iter().any(|it| it.below.contains(&cell)));
+    let (Some(above), Some(below)) = (above, below) else {
+        return Vec::new();
+    };
+    let mut found = gate::pair::check(&above, &below);
+    found.retain(|fired| match fired.gate.as_str() {
+        "unequal-answers" => measure.base() == "bytes",
+        "foreign" => measure.kind() != Kind::Count,
+        // Of several runs the maxima are no more comparable, and no claim is on them.
+        _ => false,
+    });
+    found
+}
+
+/// The facts of a side that gates on pairs look at, on average.
+fn mean(facts: &[&Facts]) -> Option<Facts> {
+    let count = facts.len() as f64;
+    let mut mean = (*facts.first()?).clone();
+    let heads: Option<Vec<f64>> = facts.iter().map(|facts| facts.head_bytes).collect();
+    mean.head_bytes = heads.map(|heads| heads.iter().sum::<f64>() / count);
+    if let Some(machine) = &mut mean.machine {
+        let foreign = facts
+            .iter()
+            .filter_map(|facts| Some(facts.machine.as_ref()?.foreign));
+        machine.foreign = foreign.sum::<f64>() / count;
+    }
+    Some(mean)
+}
+
+fn as_expected(expect: Expectation, verdict: Verdict, ratio: Option<f64>) -> Option<bool> {
+    let ratio = ratio?;
+    match (verdict, expect) {
+        (Verdict::Differs | Verdict::DiffersLittle, Expectation::More) => Some(ratio > 1.0),
+        (Verdict::Differs | Verdict::DiffersLittle, Expectation::Less) => Some(ratio < 1.0),
+        (Verdict::Differs, Expectation::Same) => Some(false),
+        (Verdict::Same | Verdict::DiffersLittle, Expectation::Same) => Some(true),
+        (Verdict::Same, _) => Some(false),
+        _ => None,
+    }
+}
+
+/// Makes sentences of a case.
+struct Words<'a> {
+    claim: &'a Claim,
+    drawn: &'a Drawn<'a>,
+    /// Claims beside this one.
+    others: usize,
+}
+
+impl Words<'_> {
+    fn sentence(&self, verdict: Verdict) -> String {
+        let rounds = self.drawn.ratios.len();
+        let gate = self
+            .drawn
+            .gates
+            .iter()
+            .find(|fired| fired.effect != Effect::Note);
+        let gate = gate.or(self.drawn.taken.as_ref());
+        let Some(interval) = self.drawn.interval.filter(|_| verdict != Verdict::NoClaim) else {
+            return match gate {
+                Some(fired) => format!("No claim: {}", fired.words),
+                None => format!("Too few rounds: {rounds} of {}.", order::count_min(LEVEL)),
+            };
+        };
+        let MedianInterval {
+            low, median, high, ..
+        } = interval;
+        let figures = format!("{} [{}..{}]", number(median), number(low), number(high));
+        let margin = self.claim.margin * 100.0;
+        let sides = self.sides();
+        match verdict {
+            Verdict::Differs => format!("{sides} {figures}, {rounds} rounds."),
+            Verdict::DiffersLittle => {
+                format!(
+                    "{sides} {figures}, {rounds} rounds: a difference of less than {margin:.0} %."
+                )
+            }
+            Verdict::Suggests => format!(
+                "Suggests: {sides} {figures}; beside {} other claims {rounds} rounds are not enough.",
+                self.others
+            ),
+            Verdict::Same => format!("No difference beyond {margin:.0} %: {sides} {figures}."),
+            _ => {
+                let hidden = high.max(1.0 / low);
+                let factor =
+                    ((high / low).ln() / 2.0 / self.claim.margin.max(0.01).ln_1p()).powi(2);
+                let needed = (rounds as f64 * factor).ceil();
+                let needed = if needed > ROUNDS_SENSIBLE {
+                    "No sensible number of rounds".to_owned()
+                } else {
+                    format!("About {needed:.0} rounds")
+                };
+                format!(
+                    "No difference shown: {sides} {figures}; up to ×{} may be hidden. {needed} would \
+                     show {margin:.0} %.",
+                    number(hidden)
+                )
+            }
+        }
+    }
+
+    /// What is divided by what.
+    fn sides(&self) -> String {
+        let what = self.claim.measure.words();
+        let each = match &self.drawn.case.each {
+            each if each.is_empty() => String::new(),
+            each => format!(" at {}", label(each)),
+        };
+        if self.claim.level.is_empty() {
+            return format!("the effect on {what}{each} differs by a factor of");
+        }
+        let (level, over) = (label(&self.claim.level), label(&self.claim.over));
+        format!("{what} with {level} over {over}{each} is")
+    }
+}
+
+/// A ratio with the digits that tell it from 1.
+pub(crate) fn number(ratio: f64) -> String {
+    let off = (ratio - 1.0).abs();
+    if ratio < 0.1 || off < 0.02 {
+        format!("{ratio:.3}")
+    } else if ratio < 10.0 {
+        format!("{ratio:.2}")
+    } else {
+        format!("{ratio:.1}")
+    }
+}
+
+/// How surely an interval holds its value, and how rarely any claim is false.
+const LEVEL: f64 = 0.95;
+
+/// More than this nobody runs.
+const ROUNDS_SENSIBLE: f64 = 500.0;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+use super::*;
+use crate::gate::MachineFacts;
+
+const FILE: &str = include_str!("../../experiments/keepalive.toml");
+
+/// Rounds of `keepalive --quick` in which the level `keep=on` takes `ratio(round)` times the CPU and
+/// does as much more work; everything else is alike.
+fn runs(experiment: &Experiment, rounds: usize, ratio: impl Fn(usize) -> f64) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for round in 0..rounds {
+        for (cell, levels) in experiment.cells.iter().enumerate() {
+            let factor = if levels["keep"].to_string() == "on" {
+                ratio(round)
+            } else {
+                1.0
+            };
+            // The machine walks from round to round: it must cancel out.
+            let machine = 1.0 + round as f64 / 10.0;
+            let value = |name: &str, value: f64| (name.to_owned(), value * machine);
+            let measures = [
+                value("throughput", 5000.0 / factor),
+                value("cpu", 100.0 * factor),
+                value("p99", 10.0),
+                value("memory", 30.0),
+                value("syscalls", 37.0 * factor),
+                value("bytes.httpd.http", 1900.0),
+            ];
+            runs.push(Run {
+                cell,
+                levels: levels.clone(),
+                round,
+                measures: BTreeMap::from(measures),
+                ..Run::default()
+            });
+        }
+    }
+    runs
+}
+
+fn experiment() -> Experiment {
+    Experiment::read("keepalive.toml", FILE, true).unwrap()
+}
+
+fn outcome<'a>(outcomes: &'a [Outcome], says: &str) -> &'a Outcome {
+    outcomes
+        .iter()
+        .find(|outcome| outcome.says == says)
+        .unwrap()
+}
+
+#[test]
+fn a_difference_that_holds_beside_all_other_claims() {
+    let experiment = experiment();
+    let outcomes = evaluate(
+        &experiment,
+        &runs(&experiment, 12, |round| 0.5 + round as f64 / 1000.0),
+    );
+    let cpu = outcome(&outcomes, "Keep-alive saves CPU");
+    assert_eq!(cpu.verdict, Verdict::Differs);
+    assert_eq!(cpu.as_expected, Some(true));
+    assert_eq!(
+        cpu.sentence,
+        "CPU time per request with keep=on over keep=off at mpm=prefork is 0.51 [0.50..0.51], 12 rounds."
+    );
+    let throughput = outcome(&outcomes, "Keep-alive raises throughput");
+    assert_eq!(
+        (throughput.verdict, throughput.as_expected),
+        (Verdict::Differs, Some(true))
+    );
+    let p99 = outcome(&outcomes, "Keep-alive makes the slowest requests slower");
+    assert_eq!((p99.verdict, p99.as_expected), (Verdict::Same, Some(false)));
+    assert!(
+        p99.sentence
+            .starts_with("No difference beyond 5 %: 99th percentile"),
+        "{}",
+        p99.sentence
+    );
+}
+
+#[test]
+fn six_rounds_suggest_only() {
+    let experiment = experiment();
+    let outcomes = evaluate(&experiment, &runs(&experiment, 6, |_| 0.5));
+    let cpu = outcome(&outcomes, "Keep-alive saves CPU");
+    assert_eq!((cpu.verdict, cpu.as_expected), (Verdict::Suggests, None));
+    assert!(
+        cpu.sentence
+            .contains("beside 8 other claims 6 rounds are not enough"),
+        "{}",
+        cpu.sentence
+    );
+}
+
+#[test]
+fn noise_shows_nothing_and_says_what_it_may_hide() {
+    let experiment = experiment();
+    let noise = |round: usize| if round.is_multiple_of(2) { 0.75 } else { 1.25 };
+    let outcomes = evaluate(&experiment, &runs(&experiment, 12, noise));
+    let cpu = outcome(&outcomes, "Keep-alive saves CPU");
+    assert_eq!(cpu.verdict, Verdict::NotShown);
+    assert!(
+        cpu.sentence
+            .contains("[0.75..1.25]; up to ×1.33 may be hidden."),
+        "{}",
+        cpu.sentence
+    );
+    assert!(
+        cpu.sentence.contains("About 329 rounds would show 5 %"),
+        "{}",
+        cpu.sentence
+    );
+    let width = half_width(&experiment, &runs(&experiment, 12, noise)).unwrap();
+    assert!((width - (1.25_f64 / 0.75).ln() / 2.0).abs() < 1e-9);
+}
+
+#[test]
+fn few_rounds_and_void_runs_give_no_verdict() {
+    let experiment = experiment();
+    let outcomes = evaluate(&experiment, &runs(&experiment, 4, |_| 0.5));
+    assert_eq!(outcomes[0].verdict, Verdict::TooFew);
+    assert_eq!(outcomes[0].sentence, "Too few rounds: 4 of 6.");
+    let mut void = runs(&experiment, 12, |_| 0.5);
+    for run in &mut void {
+        run.gates.push(Fired {
+            gate: "status".to_owned(),
+            effect: Effect::Void,
+            words: "5 of 9 answers were 302.".to_owned(),
+        });
+    }
+    let outcomes = evaluate(&experiment, &void);
+    assert_eq!(outcomes[0].verdict, Verdict::TooFew);
+    assert!(half_width(&experiment, &void).is_none());
+}
+
+#[test]
+fn a_gate_on_times_leaves_counts_alone() {
+    let experiment = experiment();
+    let mut limited = runs(&experiment, 12, |_| 0.5);
+    for run in &mut limited {
+        run.gates.push(Fired {
+            gate: "generator".to_owned(),
+            effect: Effect::Time,
+            words: "The load generator was the limit.".to_owned(),
+        });
+    }
+    let outcomes = evaluate(&experiment, &limited);
+    let throughput = outcome(&outcomes, "Keep-alive raises throughput");
+    assert_eq!(throughput.verdict, Verdict::NoClaim);
+    assert_eq!(
+        throughput.sentence,
+        "No claim: The load generator was the limit."
+    );
+    assert_eq!(
+        outcome(&outcomes, "Keep-alive saves CPU").verdict,
+        Verdict::Differs
+    );
+    assert_eq!(
+        outcome(&outcomes, "Keep-alive saves system calls").verdict,
+        Verdict::Differs
+    );
+}
+
+#[test]
+fn foreign_work_on_one_side_forbids_claims_on_times_and_cpu() {
+    let experiment = experiment();
+    let mut busy = runs(&experiment, 12, |_| 0.5);
+    for run in &mut busy {
+        let foreign = if run.levels["keep"].to_string() == "on" {
+            0.3
+        } else {
+            0.0
+        };
+        run.facts.machine = Some(MachineFacts {
+            foreign,
+            ..MachineFacts::default()
+        });
+    }
+    let outcomes = evaluate(&experiment, &busy);
+    for says in ["Keep-alive raises throughput", "Keep-alive saves CPU"] {
+        let outcome = outcome(&outcomes, says);
+        assert_eq!(outcome.verdict, Verdict::NoClaim);
+        assert!(
+            outcome
+                .sentence
+                .contains("30 % of the cores' time from one level"),
+            "{}",
+            outcome.sentence
+        );
+    }
+    assert_eq!(
+        outcome(&outcomes, "Keep-alive saves system calls").verdict,
+        Verdict::Differs
+    );
+}
+
+#[test]
+fn ratios_have_the_digits_that_tell_them_from_one() {
+    for (ratio, text) in [
+        (0.0123, "0.012"),
+        (0.5, "0.50"),
+        (1.004, "1.004"),
+        (3.21, "3.21"),
+        (14.0, "14.0"),
+    ] {
+        assert_eq!(number(ratio), text);
+    }
+}

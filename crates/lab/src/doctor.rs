@@ -1,0 +1,193 @@
+//! What a machine lacks for an experiment: packages, privileges, limits. Nothing is changed.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use catamaran_gauge::limits::{self, Demand, Limit};
+use catamaran_gauge::probe::{self, Way};
+use catamaran_tier::{Faults, Need, Place, Programs, needs};
+
+use crate::check;
+use crate::experiment::{Experiment, Levels};
+use crate::template::Addresses;
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Examination {
+    /// How each kind of figure is taken.
+    pub ways: Vec<Way>,
+    /// Limits, and what is needed of them; empty if they cannot be read.
+    pub limits: Vec<Limit>,
+    /// What servers need and is not there.
+    pub missing: Vec<Need>,
+}
+
+/// Looks at this machine. `space` is the name that a cgroup has while it is tried.
+///
+/// # Errors
+/// Servers of the experiment that no target makes.
+pub fn examine(
+    experiment: &Experiment,
+    catamaran: &Path,
+    space: &str,
+) -> Result<Examination, Faults> {
+    let limits = limits::check(&demand(experiment)?, limits::sysctl);
+    let wanted = wanted(experiment, catamaran)?;
+    Ok(Examination {
+        ways: probe::ways(space),
+        limits: limits.unwrap_or_default(),
+        missing: needs::missing(&wanted),
+    })
+}
+
+impl Examination {
+    /// Whether the experiment can run, each figure taken by the best way.
+    #[must_use]
+    pub fn is_fine(&self) -> bool {
+        self.missing.is_empty()
+            && self.ways.iter().all(|way| way.why.is_none())
+            && self.limits.iter().all(Limit::suffices)
+    }
+}
+
+/// A line for each thing, with what to do where something is to be done.
+impl fmt::Display for Examination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Way { what, by, why } in &self.ways {
+            match why {
+                None => writeln!(f, "ok       {what}: {by}")?,
+                Some(why) => writeln!(
+                    f,
+                    "missing  {what}: only {by} ({why}); `lab run` needs root"
+                )?,
+            }
+        }
+        for limit in &self.limits {
+            let (name, value, need) = (limit.name, limit.value, limit.need);
+            if limit.suffices() {
+                writeln!(f, "ok       {name} = {value}, {need} needed")?;
+            } else {
+                let (meaning, command) = (limit.meaning, &limit.command);
+                writeln!(
+                    f,
+                    "too low  {name} = {value}, {need} needed ({meaning}): {command}"
+                )?;
+            }
+        }
+        for need in &self.missing {
+            match &need.package {
+                Some(package) => writeln!(f, "missing  {package}: apt-get install {package}")?,
+                None => writeln!(f, "missing  {}", need.proof.display())?,
+            }
+        }
+        if self.missing.is_empty() {
+            writeln!(f, "ok       all servers are installed")?;
+        }
+        Ok(())
+    }
+}
+
+/// What the largest cell needs.
+fn demand(experiment: &Experiment) -> Result<Demand, Faults> {
+    let mut demand = Demand::default();
+    for cell in &experiment.cells {
+        let load = experiment.load(cell, &addresses(experiment, cell)?)?;
+        let connections = load.clients + load.idle.map_or(0, |idle| idle.clients);
+        demand.connections = demand.connections.max(connections);
+        demand.burst = demand.burst.max(load.clients);
+    }
+    Ok(demand)
+}
+
+fn addresses(experiment: &Experiment, cell: &Levels) -> Result<Addresses, Faults> {
+    let mut addresses = Addresses::new();
+    for number in 0..experiment.servers() {
+        check::server(experiment, cell, number, &mut addresses)?;
+    }
+    Ok(addresses)
+}
+
+/// What the servers of all cells need, each once.
+fn wanted(experiment: &Experiment, catamaran: &Path) -> Result<Vec<Need>, Faults> {
+    let programs = Programs::from([("catamaran".to_owned(), catamaran.to_owned())]);
+    let mut wanted = Vec::new();
+    let mut seen = BTreeSet::new();
+    for cell in &experiment.cells {
+        let mut addresses = Addresses::new();
+        for number in 0..experiment.servers() {
+            let server = experiment.server(cell, number, &addresses)?;
+            check::server(experiment, cell, number, &mut addresses)?;
+            let Some(server) = server else {
+                continue;
+            };
+            let (target, settings) = check::prepare(&server)?;
+            let port = |name: String| (name, ([127, 0, 0, 1], 1).into());
+            let ports: Vec<_> = target.ports(&settings)?.into_iter().map(port).collect();
+            let place = Place {
+                directory: Path::new("/"),
+                ports: &ports,
+                programs: &programs,
+            };
+            for need in target.render(&settings, &place)?.needs {
+                if seen.insert((need.package.clone(), need.proof.clone())) {
+                    wanted.push(need);
+                }
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_cell_decides_what_is_needed() {
+        let text = include_str!("../experiments/keepalive.toml");
+        let experiment = Experiment::read("keepalive.toml", text, false).unwrap();
+        let demand = demand(&experiment).unwrap();
+        assert_eq!((demand.connections, demand.burst), (300, 100));
+        let wanted = wanted(&experiment, Path::new("/bin/catamaran")).unwrap();
+        let packages: Vec<_> = wanted
+            .iter()
+            .filter_map(|need| need.package.as_deref())
+            .collect();
+        assert_eq!(packages, ["apache2-bin"]);
+    }
+
+    #[test]
+    fn what_is_missing_is_said_with_what_to_do() {
+        let limit = Limit {
+            name: "open files",
+            meaning: "of a process",
+            value: 1024,
+            need: 20_000,
+            command: "ulimit -n 20000".to_owned(),
+        };
+        let way = Way {
+            what: "CPU time",
+            by: "/proc",
+            why: Some("no permission".to_owned()),
+        };
+        let need = Need {
+            package: Some("nginx".to_owned()),
+            proof: "/usr/sbin/nginx".into(),
+        };
+        let examination = Examination {
+            ways: vec![way],
+            limits: vec![limit],
+            missing: vec![need],
+        };
+        assert!(!examination.is_fine());
+        let said = examination.to_string();
+        for part in [
+            "missing  CPU time: only /proc (no permission)",
+            "too low  open files = 1024, 20000 needed (of a process): ulimit -n 20000",
+            "missing  nginx: apt-get install nginx",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What the kernel counts while a run lasts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use catamaran_gauge::{Bytes, Counts, Group, Syscalls, cpu, memory, network, system};
+use catamaran_tier::{Process, Space};
+
+use super::{DriveFault, Running};
+use crate::experiment::{Experiment, Load};
+use crate::gate::MachineFacts;
+use crate::measure::UPSTREAM;
+
+/// Counters of a run, which may be read again and again.
+pub(super) struct Counters<'a> {
+    space: &'a Space,
+    servers: &'a [Running],
+    syscalls: Option<Syscalls>,
+    /// Name of the server and its counter.
+    bytes: Vec<(String, Bytes)>,
+    /// Server, port, and the port's numbers.
+    hops: Vec<(String, String, Vec<u16>)>,
+    counted: Vec<String>,
+}
+
+/// What they stand at.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// CPU time of servers by name.
+    cpu: BTreeMap<String, Duration>,
+    /// CPU time of all of the run: servers and load.
+    all: Duration,
+    /// Of the lab itself.
+    own: Duration,
+    cores: Vec<system::Core>,
+    /// Connections and handshakes that were dropped for a full queue.
+    overflows: u64,
+    /// Local ports in TIME_WAIT.
+    time_wait: u64,
+    /// How many local ports there are.
+    local_ports: Option<u64>,
+    calls: BTreeMap<String, Counts>,
+    /// Server, port and bytes both ways.
+    bytes: BTreeMap<(String, String), u64>,
+}
+
+impl<'a> Counters<'a> {
+    pub(super) fn begin(
+        experiment: &Experiment,
+        space: &'a Space,
+        servers: &'a [Running],
+    ) -> Result<Self, DriveFault> {
+        let counted = &experiment.measure;
+        let groups: Vec<&Group> = servers
+            .iter()
+            .filter(|server| counted.syscalls.contains(&server.record.name))
+            .filter_map(|server| server.process.group())
+            .collect();
+        let syscalls = (!groups.is_empty())
+            .then(|| Syscalls::count(&groups))
+            .transpose();
+        let syscalls = syscalls.map_err(|fault| DriveFault::Count {
+            what: "system calls",
+            why: fault.to_string(),
+        })?;
+        let mut hops = Vec::new();
+        for (name, port) in &counted.bytes {
+            let server = servers.iter().find(|server| server.record.name == *name);
+            if let Some(server) = server {
+                hops.push((name.clone(), port.clone(), ports(&server.process, port)));
+            }
+        }
+        let mut bytes = Vec::new();
+        for server in servers {
+            let of_server = hops.iter().filter(|(name, ..)| *name == server.record.name);
+            let ports: Vec<u16> = of_server.flat_map(|(_, _, ports)| ports.clone()).collect();
+            let Some(group) = server.process.group().filter(|_| !ports.is_empty()) else {
+                continue;
+            };
+            let counter = Bytes::count(group, &ports).map_err(bytes_fault)?;
+            bytes.push((server.record.name.clone(), counter));
+        }
+        Ok(Self {
+            space,
+            servers,
+            syscalls,
+            bytes,
+            hops,
+            counted: counted.syscalls.clone(),
+        })
+    }
+
+    pub(super) fn read(&self) -> Result<Reading, DriveFault> {
+        let group = |group: &Group| {
+            let cpu = group.cpu().map_err(|fault| DriveFault::Count {
+                what: "CPU time",
+                why: fault.to_string(),
+            })?;
+            Ok::<Duration, DriveFault>(cpu.total())
+        };
+        let network = network::of(self.space.anchor()).ok();
+        let mut reading = Reading {
+            own: cpu::of_this_process(),
+            cores: system::cores().unwrap_or_default(),
+            overflows: network.as_ref().map_or(0, |it| it.counters.overflows()),
+            time_wait: network.map_or(0, |it| it.sockets.time_wait),
+            local_ports: local_ports(self.space),
+            all: self
+                .space
+                .group()
+                .map(group)
+                .transpose()?
+                .unwrap_or_default(),
+            ..Reading::default()
+        };
+        for server in self.servers {
+            let name = &server.record.name;
+            let Some(of_server) = server.process.group() else {
+                continue;
+            };
+            reading.cpu.insert(name.clone(), group(of_server)?);
+            if let Some(syscalls) = self
+                .syscalls
+                .as_ref()
+                .filter(|_| self.counted.contains(name))
+            {
+                let counts = syscalls.of(of_server).map_err(|fault| DriveFault::Count {
+                    what: "system calls",
+                    why: fault.to_string(),
+                })?;
+                reading.calls.insert(name.clone(), counts);
+            }
+        }
+        for (name, port, numbers) in &self.hops {
+            let counter = self.bytes.iter().find(|(server, _)| server == name);
+            let Some((_, counter)) = counter else {
+                continue;
+            };
+            let mut sum = 0;
+            for number in numbers {
+                let hop = counter.of(*number).map_err(bytes_fault)?;
+                sum += hop.received.bytes + hop.sent.bytes;
+            }
+            reading.bytes.insert((name.clone(), port.clone()), sum);
+        }
+        Ok(reading)
+    }
+}
+
+impl Reading {
+    /// What was counted since `before`.
+    pub(super) fn since(mut self, before: &Self) -> Self {
+        self.all = self.all.saturating_sub(before.all);
+        self.own = self.own.saturating_sub(before.own);
+        self.overflows = self.overflows.saturating_sub(before.overflows);
+        for (name, cpu) in &mut self.cpu {
+            *cpu = cpu.saturating_sub(before.cpu.get(name).copied().unwrap_or_default());
+        }
+        for (name, counts) in &mut self.calls {
+            if let Some(before) = before.calls.get(name) {
+                *counts = counts.clone() - before;
+            }
+        }
+        for (hop, bytes) in &mut self.bytes {
+            *bytes = bytes.saturating_sub(before.bytes.get(hop).copied().unwrap_or(0));
+        }
+        let cores = self.cores.iter().zip(&before.cores);
+        self.cores = cores.map(|(after, before)| *after - *before).collect();
+        self
+    }
+
+    /// What it says of the machine.
+    pub(super) fn machine(&self, load: &Load, servers: &[Running]) -> MachineFacts {
+        let all: f64 = self.cores.iter().map(|core| core.total.as_secs_f64()).sum();
+        let busy: f64 = self
+            .cores
+            .iter()
+            .map(|core| core.busy().as_secs_f64())
+            .sum();
+        let steal: f64 = self.cores.iter().map(|core| core.steal.as_secs_f64()).sum();
+        let share = |core: usize| {
+            let core = self.cores.get(core)?;
+            Some(core.busy().as_secs_f64() / core.total.as_secs_f64().max(1e-9))
+        };
+        let pinned = servers.iter().map(|server| server.core.and_then(share));
+        let pinned: Option<Vec<f64>> = pinned.collect();
+        let experiment = self.all.as_secs_f64() + self.own.as_secs_f64();
+        MachineFacts {
+            load_core: load.core.and_then(share),
+            server_core: pinned.and_then(|shares| shares.into_iter().reduce(f64::max)),
+            foreign: ((busy - experiment) / all.max(1e-9)).max(0.0),
+            steal: steal / all.max(1e-9),
+            listen_overflows: self.overflows,
+            ports_used: self
+                .local_ports
+                .map(|all| self.time_wait as f64 / all as f64),
+            own_cost: Some(self.own.as_secs_f64() / self.all.as_secs_f64().max(1e-9)),
+            ..MachineFacts::default()
+        }
+    }
+
+    /// What was spent for each of `requests`.
+    pub(super) fn measures(
+        &self,
+        experiment: &Experiment,
+        servers: &[Running],
+        requests: u64,
+        measures: &mut BTreeMap<String, f64>,
+    ) {
+        if requests == 0 {
+            return;
+        }
+        let each = |count: f64| count / requests as f64;
+        let mut put = |name: String, value: f64| {
+            measures.insert(name, each(value));
+        };
+        let micros = |cpu: &Duration| cpu.as_secs_f64() * 1e6;
+        put("cpu".to_owned(), self.cpu.values().map(micros).sum());
+        let several = servers.len() > 1;
+        for (name, cpu) in self.cpu.iter().filter(|_| several) {
+            put(format!("cpu.{name}"), micros(cpu));
+        }
+        if !self.calls.is_empty() {
+            let all = self.calls.values().map(|counts| counts.total() as f64);
+            put("syscalls".to_owned(), all.sum());
+        }
+        for (name, counts) in self.calls.iter().filter(|_| several) {
+            put(format!("syscalls.{name}"), counts.total() as f64);
+        }
+        let front = servers.last().map(|server| server.record.name.as_str());
+        let mut upstream = 0.0;
+        for ((name, port), bytes) in &self.bytes {
+            put(format!("bytes.{name}.{port}"), *bytes as f64);
+            if Some(name.as_str()) != front {
+                upstream += *bytes as f64;
+            }
+        }
+        if several
+            && experiment
+                .measure
+                .bytes
+                .iter()
+                .any(|(name, _)| Some(name.as_str()) != front)
+        {
+            put(format!("bytes.{UPSTREAM}"), upstream);
+        }
+    }
+
+    /// System calls of each counted server for one of `requests`.
+    pub(super) fn calls(&self, requests: u64) -> BTreeMap<String, BTreeMap<String, f64>> {
+        let each = |counts: &Counts| {
+            let calls = counts.iter();
+            let share = |(name, count): (&str, u64)| {
+                (name.to_owned(), count as f64 / requests.max(1) as f64)
+            };
+            calls.map(share).collect()
+        };
+        self.calls
+            .iter()
+            .map(|(name, counts)| (name.clone(), each(counts)))
+            .collect()
+    }
+}
+
+/// Memory of the servers that are to be looked at, in MiB.
+pub(super) fn memory(experiment: &Experiment, servers: &[Running]) -> BTreeMap<String, f64> {
+    let mut measures = BTreeMap::new();
+    let mut all = 0.0;
+    for server in servers
+        .iter()
+        .filter(|it| experiment.measure.memory.contains(&it.record.name))
+    {
+        let Ok(shares) = memory::shares(&server.process.processes()) else {
+            continue;
+        };
+        let mib = shares.proportional as f64 / f64::from(1 << 20);
+        all += mib;
+        if servers.len() > 1 {
+            measures.insert(format!("memory.{}", server.record.name), mib);
+        }
+    }
+    if !experiment.measure.memory.is_empty() {
+        measures.insert("memory".to_owned(), all);
+    }
+    measures
+}
+
+/// How many ports clients may have in the space, by `ip_local_port_range`.
+fn local_ports(space: &Space) -> Option<u64> {
+    let range = space.sysctl("net.ipv4.ip_local_port_range").ok()?;
+    let mut ends = range
+        .split_whitespace()
+        .map_while(|word| word.parse::<u64>().ok());
+    let (from, to) = (ends.next()?, ends.next()?);
+    Some(to.saturating_sub(from) + 1)
+}
+
+fn ports(process: &Process, port: &str) -> Vec<u16> {
+    let urls = process.urls(port);
+    let numbers = urls
+        .iter()
+        .filter_map(|url| url.rsplit_once(':')?.1.parse().ok());
+    numbers.collect()
+}
+
+fn bytes_fault(fault: impl std::fmt::Display) -> DriveFault {
+    DriveFault::Count {
+        what: "bytes",
+        why: fault.to_string(),
+    }
+}

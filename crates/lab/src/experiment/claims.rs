@@ -1,0 +1,118 @@
+//! Claims: which cells they set beside which.
+
+use super::cells::matches;
+use super::file::ClaimKeys;
+use super::{Expectation, Factor, Levels};
+use crate::measure::Measure;
+
+/// A claim of a file, and the cases that its `each` makes of it.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// What is claimed, in words.
+    pub says: String,
+    /// What is compared.
+    pub measure: Measure,
+    /// The levels of one side; of an interaction, of the first ratio.
+    pub level: Levels,
+    /// The levels of the other side.
+    pub over: Levels,
+    /// What is expected.
+    pub expect: Expectation,
+    /// Differences within it are none, such as 0.05.
+    pub margin: f64,
+    /// The ratio that was published.
+    pub published: Option<f64>,
+    /// One for each combination of the levels of `each`.
+    pub cases: Vec<Case>,
+}
+
+/// A case of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The levels of the factors in `each`.
+    pub each: Levels,
+    /// What is set beside what. Several: cells that differ in factors which the claim does not name,
+    /// of which the geometric mean is taken.
+    pub contrasts: Vec<Contrast>,
+}
+
+/// Cells whose values are multiplied, by those that divide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contrast {
+    /// One cell, or two of an interaction.
+    pub above: Vec<usize>,
+    /// As many that divide.
+    pub below: Vec<usize>,
+}
+
+/// The factors and levels that `keys` names, and what is wrong with them.
+pub(super) fn named(keys: &ClaimKeys) -> Vec<Levels> {
+    let mut named = vec![keys.level.clone(), keys.over.clone(), keys.cells.clone()];
+    if let Some(interaction) = &keys.interaction {
+        for side in [&interaction.of, &interaction.across] {
+            for place in 0..2 {
+                named.push(levels_at(side, place));
+            }
+        }
+    }
+    named
+}
+
+/// The cases of a claim over `cells`; none if no cells fit.
+pub(super) fn cases(keys: &ClaimKeys, factors: &[Factor], cells: &[Levels]) -> Vec<Case> {
+    let each = keys.each.all();
+    let each: Vec<Factor> = factors
+        .iter()
+        .filter(|factor| each.contains(&factor.name))
+        .cloned()
+        .collect();
+    let combinations = super::cells::combine(&each, &[]);
+    let case = |each: Levels| {
+        let contrasts = contrasts(keys, &each, cells);
+        (!contrasts.is_empty()).then_some(Case { each, contrasts })
+    };
+    combinations.into_iter().filter_map(case).collect()
+}
+
+fn contrasts(keys: &ClaimKeys, each: &Levels, cells: &[Levels]) -> Vec<Contrast> {
+    let (above, below) = match &keys.interaction {
+        None => (vec![keys.level.clone()], vec![keys.over.clone()]),
+        Some(interaction) => {
+            let corner = |of, across| {
+                let mut corner = levels_at(&interaction.of, of);
+                corner.extend(levels_at(&interaction.across, across));
+                corner
+            };
+            (
+                vec![corner(0, 0), corner(1, 1)],
+                vec![corner(1, 0), corner(0, 1)],
+            )
+        }
+    };
+    let mut contrasts = Vec::new();
+    for cell in cells {
+        let is_first = [&above[0], &keys.cells, each]
+            .iter()
+            .all(|levels| matches(cell, levels));
+        if !is_first {
+            continue;
+        }
+        let find = |corner: &Levels| {
+            let mut wanted = cell.clone();
+            wanted.extend(corner.clone());
+            cells.iter().position(|cell| *cell == wanted)
+        };
+        let side = |corners: &[Levels]| corners.iter().map(find).collect::<Option<Vec<_>>>();
+        if let (Some(above), Some(below)) = (side(&above), side(&below)) {
+            contrasts.push(Contrast { above, below });
+        }
+    }
+    contrasts
+}
+
+fn levels_at(side: &std::collections::BTreeMap<String, [super::Level; 2]>, place: usize) -> Levels {
+    let levels = side.iter();
+    levels
+        .map(|(name, pair)| (name.clone(), pair[place].clone()))
+        .collect()
+}

@@ -1,0 +1,398 @@
+//! From a file to an experiment: everything that is wrong with it, each with its line.
+
+use std::collections::BTreeMap;
+
+use catamaran_tier::{Fault, Faults};
+use toml::Spanned;
+
+use super::claims::{self, Claim};
+use super::file::{ClaimKeys, File, MeasureKeys, PublishedKeys, QuickKeys};
+use super::{Counted, Experiment, Factor, Levels, PublishedRun, ROUNDS, cells};
+use crate::measure::Measure;
+use crate::published::BUILTIN;
+use crate::template::Addresses;
+
+impl Experiment {
+    /// Reads the file `place`; with `is_quick` what its `[quick]` makes of it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(place: &str, text: &str, is_quick: bool) -> Result<Self, Faults> {
+        let file: File = toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            let place = format!("{place}:{}", line(text, at));
+            let what = error.message().to_owned();
+            Faults(vec![Fault { place, what }])
+        })?;
+        let mut reading = Reading {
+            place,
+            text,
+            faults: Vec::new(),
+        };
+        let experiment = reading.experiment(file, is_quick);
+        if reading.faults.is_empty() {
+            Ok(experiment)
+        } else {
+            Err(Faults(reading.faults))
+        }
+    }
+}
+
+struct Reading<'a> {
+    /// The file's name.
+    place: &'a str,
+    text: &'a str,
+    faults: Vec<Fault>,
+}
+
+impl Reading<'_> {
+    fn experiment(&mut self, mut file: File, is_quick: bool) -> Experiment {
+        let all = factors(&file.factor);
+        self.check_levels(&file, &all);
+        if is_quick {
+            self.quicken(&mut file);
+        }
+        let factors = factors(&file.factor);
+        let exceptions: Vec<&Levels> = file.except.iter().map(|it| &it.get_ref().cells).collect();
+        let cells = cells::combine(&factors, &exceptions);
+        let control = cells.iter().position(|cell| cell == file.control.get_ref());
+        if control.is_none() && !is_quick {
+            let what = "`control` is no cell: it names a level of each factor, and no exception";
+            self.fault(&file.control, what.to_owned());
+        }
+        let claims = self.claims(&file, &factors, &cells, is_quick);
+        let measure = self.counted(&file);
+        let published = file
+            .published
+            .iter()
+            .filter_map(|it| self.published(it))
+            .collect();
+        self.check_rounds(&file);
+        let experiment = Experiment {
+            name: file.name,
+            question: file.question,
+            source: file.source,
+            factors,
+            control: control.unwrap_or(0),
+            servers: file.server.iter().map(|it| it.get_ref().clone()).collect(),
+            load: file.load.get_ref().clone(),
+            expect: file.expect,
+            measure,
+            rounds: file.run.get_ref().rounds,
+            half_width: file.run.get_ref().half_width.filter(|_| !is_quick),
+            seed: file.run.get_ref().seed,
+            claims,
+            published,
+            is_quick,
+            text: self.text.to_owned(),
+            cells,
+        };
+        self.check_templates(&experiment, &file.server, &file.load);
+        experiment
+    }
+
+    /// Puts what `[quick]` has in the place of other keys.
+    fn quicken(&mut self, file: &mut File) {
+        let Some(quick) = file.quick.as_ref().map(|it| it.get_ref().clone()) else {
+            let what = "there is no [quick], which says what `--quick` leaves out".to_owned();
+            self.faults.push(Fault {
+                place: self.place.to_owned(),
+                what,
+            });
+            return;
+        };
+        let QuickKeys { factor, run, load } = quick;
+        for (name, levels) in factor {
+            if let Some(known) = file.factor.get_mut(&name) {
+                *known.get_mut() = levels;
+            }
+        }
+        if let Some(rounds) = run.rounds {
+            file.run.get_mut().rounds = rounds;
+        }
+        let known = file.load.get_mut();
+        if let Some(time) = load.time {
+            known.time = time;
+        }
+        if let Some(warm) = load.warm {
+            known.warm = warm;
+        }
+    }
+
+    /// That each level which is named anywhere is one of its factor's.
+    fn check_levels(&mut self, file: &File, factors: &[Factor]) {
+        self.check_named(&file.control, factors, &[file.control.get_ref()]);
+        for except in &file.except {
+            self.check_named(except, factors, &[&except.get_ref().cells]);
+        }
+        for server in &file.server {
+            self.check_named(server, factors, &[&server.get_ref().unless]);
+        }
+        for claim in &file.claim {
+            let named = claims::named(claim.get_ref());
+            self.check_named(claim, factors, &named.iter().collect::<Vec<_>>());
+            for name in claim.get_ref().each.all() {
+                if !factors.iter().any(|factor| factor.name == *name) {
+                    self.fault(claim, format!("`each` names {name}, which is no factor"));
+                }
+            }
+        }
+        for run in &file.published {
+            self.check_named(run, factors, &[&run.get_ref().cell]);
+        }
+        if let Some(quick) = &file.quick {
+            for (name, levels) in &quick.get_ref().factor {
+                for level in levels {
+                    let one = Levels::from([(name.clone(), level.clone())]);
+                    self.check_named(quick, factors, &[&one]);
+                }
+            }
+        }
+    }
+
+    fn check_named<T>(&mut self, at: &Spanned<T>, factors: &[Factor], named: &[&Levels]) {
+        for (name, level) in named.iter().flat_map(|levels| levels.iter()) {
+            match factors.iter().find(|factor| factor.name == *name) {
+                None => {
+                    let known: Vec<&str> =
+                        factors.iter().map(|factor| factor.name.as_str()).collect();
+                    let what = format!("no factor `{name}`; there are {}", known.join(", "));
+                    self.fault(at, what);
+                }
+                Some(factor) if !factor.levels.contains(level) => {
+                    let known: Vec<String> =
+                        factor.levels.iter().map(ToString::to_string).collect();
+                    let what = format!(
+                        "{name} has no level {level}; there are {}",
+                        known.join(", ")
+                    );
+                    self.fault(at, what);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn claims(
+        &mut self,
+        file: &File,
+        factors: &[Factor],
+        cells: &[Levels],
+        is_quick: bool,
+    ) -> Vec<Claim> {
+        let mut claims = Vec::new();
+        for at in &file.claim {
+            let keys = at.get_ref();
+            self.check_sides(at);
+            let measure = match Measure::parse(&keys.measure) {
+                Ok(measure) => measure,
+                Err(what) => {
+                    self.fault(at, what);
+                    continue;
+                }
+            };
+            self.check_counted(at, &measure, file);
+            let cases = claims::cases(keys, factors, cells);
+            let is_faulty = |line| {
+                let place = format!("{}:{line}", self.place);
+                self.faults.iter().any(|fault| fault.place == place)
+            };
+            if cases.is_empty() && !is_quick && !is_faulty(self.line(at)) {
+                let what = format!("no two cells fit the claim \"{}\"", keys.says);
+                self.fault(at, what);
+            }
+            if cases.is_empty() {
+                continue;
+            }
+            claims.push(Claim {
+                says: keys.says.clone(),
+                measure,
+                level: keys.level.clone(),
+                over: keys.over.clone(),
+                expect: keys.expect,
+                margin: keys.margin.unwrap_or(MARGIN),
+                published: keys.published,
+                cases,
+            });
+        }
+        claims
+    }
+
+    /// That a claim has two sides, of the same factors.
+    fn check_sides(&mut self, at: &Spanned<ClaimKeys>) {
+        let keys = at.get_ref();
+        let is_interaction = keys.interaction.is_some();
+        if is_interaction != (keys.level.is_empty() && keys.over.is_empty()) {
+            self.fault(
+                at,
+                "a claim has `level` and `over`, or `interaction`".to_owned(),
+            );
+        }
+        if !keys.level.keys().eq(keys.over.keys()) {
+            self.fault(at, "`level` and `over` name the same factors".to_owned());
+        }
+        if let Some(name) = keys
+            .level
+            .keys()
+            .find(|name| keys.cells.contains_key(*name))
+        {
+            self.fault(at, format!("{name} is in `level` and in `where`"));
+        }
+    }
+
+    /// That a claim is about something that is counted.
+    fn check_counted(&mut self, at: &Spanned<ClaimKeys>, measure: &Measure, file: &File) {
+        let empty = MeasureKeys::default();
+        let counted = file.measure.as_ref().map_or(&empty, |it| it.get_ref());
+        let list = match measure.base() {
+            "syscalls" => &counted.syscalls,
+            "memory" => &counted.memory,
+            "bytes" => &counted.bytes,
+            _ => return,
+        };
+        let is_there = match measure.of() {
+            None | Some(crate::measure::UPSTREAM) => !list.is_empty(),
+            Some(of) => list.iter().any(|name| name == of),
+        };
+        if !is_there {
+            let what = format!("{measure} is claimed, but [measure] does not name it");
+            self.fault(at, what);
+        }
+    }
+
+    fn counted(&mut self, file: &File) -> Counted {
+        let Some(at) = &file.measure else {
+            return Counted::default();
+        };
+        let keys = at.get_ref().clone();
+        let knows = |name: &str| {
+            file.server
+                .iter()
+                .any(|server| server.get_ref().name == name)
+        };
+        for name in keys.syscalls.iter().chain(&keys.memory) {
+            if !knows(name) {
+                self.fault(at, format!("no server `{name}`"));
+            }
+        }
+        let mut bytes = Vec::new();
+        for hop in &keys.bytes {
+            match hop.split_once('.') {
+                Some((server, port)) if knows(server) => {
+                    bytes.push((server.to_owned(), port.to_owned()));
+                }
+                _ => self.fault(
+                    at,
+                    format!("`{hop}` is not SERVER.PORT of a server of this file"),
+                ),
+            }
+        }
+        Counted {
+            syscalls: keys.syscalls,
+            memory: keys.memory,
+            bytes,
+        }
+    }
+
+    fn published(&mut self, at: &Spanned<PublishedKeys>) -> Option<PublishedRun> {
+        let keys = at.get_ref();
+        let Some((name, text)) = BUILTIN.iter().find(|(name, _)| *name == keys.text) else {
+            self.fault(at, format!("no published text `{}`", keys.text));
+            return None;
+        };
+        Some(PublishedRun {
+            cell: keys.cell.clone(),
+            how: keys.how,
+            name: (*name).to_owned(),
+            text,
+        })
+    }
+
+    fn check_rounds(&mut self, file: &File) {
+        let rounds = file.run.get_ref().rounds;
+        if !ROUNDS.contains(&rounds) {
+            let known = ROUNDS.map(|rounds| rounds.to_string()).join(", ");
+            self.fault(
+                &file.run,
+                format!("rounds = {rounds}: it is one of {known}"),
+            );
+        }
+    }
+
+    /// That what can be rendered without a server renders in each cell.
+    fn check_templates<S, L>(
+        &mut self,
+        experiment: &Experiment,
+        servers: &[Spanned<S>],
+        load: &Spanned<L>,
+    ) {
+        for cell in &experiment.cells {
+            let mut addresses = Addresses::new();
+            let mut is_fine = true;
+            for (number, at) in servers.iter().enumerate() {
+                if let Err(faults) = crate::check::server(experiment, cell, number, &mut addresses)
+                {
+                    is_fine = false;
+                    self.rendered(at, cell, faults);
+                }
+            }
+            // What needs the address of a server that cannot be is not at fault itself.
+            if !is_fine {
+                continue;
+            }
+            if let Err(faults) = experiment.load(cell, &addresses) {
+                self.rendered(load, cell, faults);
+            }
+            if let Err(faults) = experiment.expect(cell, &addresses) {
+                self.rendered(load, cell, faults);
+            }
+        }
+    }
+
+    /// Faults of a cell; those that other cells have had are not said again.
+    fn rendered<T>(&mut self, at: &Spanned<T>, cell: &Levels, faults: Faults) {
+        let line = self.line(at);
+        for Fault { what, .. } in faults.0 {
+            let place = format!("{}:{line}", self.place);
+            let is_known = self
+                .faults
+                .iter()
+                .any(|fault| fault.place == place && fault.what.starts_with(&what));
+            if !is_known {
+                let what = format!("{what} (cell {})", super::label(cell));
+                self.faults.push(Fault { place, what });
+            }
+        }
+    }
+
+    fn fault<T>(&mut self, at: &Spanned<T>, what: String) {
+        let place = format!("{}:{}", self.place, self.line(at));
+        let fault = Fault { place, what };
+        if !self.faults.contains(&fault) {
+            self.faults.push(fault);
+        }
+    }
+
+    fn line<T>(&self, at: &Spanned<T>) -> usize {
+        line(self.text, at.span().start)
+    }
+}
+
+/// The number of the line that holds byte `at`.
+fn line(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}
+
+/// Factors in the order in which the file has them.
+fn factors(keys: &BTreeMap<String, Spanned<Vec<super::Level>>>) -> Vec<Factor> {
+    let mut factors: Vec<_> = keys.iter().collect();
+    factors.sort_by_key(|(_, levels)| levels.span().start);
+    let factor = |(name, levels): (&String, &Spanned<Vec<super::Level>>)| Factor {
+        name: name.clone(),
+        levels: levels.get_ref().clone(),
+    };
+    factors.into_iter().map(factor).collect()
+}
+
+/// Differences within it are none, unless a claim says otherwise.
+const MARGIN: f64 = 0.05;

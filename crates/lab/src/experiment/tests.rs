@@ -1,0 +1,236 @@
+use catamaran_tier::Faults;
+
+use super::*;
+
+const KEEPALIVE: &str = include_str!("../../experiments/keepalive.toml");
+
+fn keepalive(is_quick: bool) -> Experiment {
+    Experiment::read("keepalive.toml", KEEPALIVE, is_quick).unwrap()
+}
+
+/// All faults of `keepalive.toml` with `from` replaced by `to`.
+fn faults(from: &str, to: &str) -> String {
+    assert!(KEEPALIVE.contains(from), "{from}");
+    let text = KEEPALIVE.replacen(from, to, 1);
+    match Experiment::read("keepalive.toml", &text, false) {
+        Ok(_) => panic!("{to} passes"),
+        Err(faults) => faults.to_string(),
+    }
+}
+
+/// That this is the only fault, with its line's words.
+fn check(from: &str, to: &str, expected: &str) {
+    let said = faults(from, to);
+    assert!(said.contains(expected), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let place = said.strip_prefix("keepalive.toml:").expect(&said);
+    assert!(
+        place.split_once(": ").unwrap().0.parse::<usize>().unwrap() > 1,
+        "{said}"
+    );
+}
+
+#[test]
+fn cells_are_all_combinations_but_exceptions() {
+    let whole = keepalive(false);
+    assert_eq!(whole.cells.len(), 15);
+    assert_eq!(whole.factors[0].name, "mpm");
+    assert_eq!(
+        whole.label(whole.control),
+        "mpm=prefork keep=off idle=0 limit=100"
+    );
+    assert_eq!(whole.rounds, 12);
+    let quick = keepalive(true);
+    assert_eq!(quick.cells.len(), 5);
+    assert_eq!(quick.rounds, 6);
+    assert_eq!(quick.time(), Duration::from_millis(1500));
+}
+
+#[test]
+fn claims_have_a_case_for_each_level() {
+    let whole = keepalive(false);
+    let first = &whole.claims[0];
+    assert_eq!(first.cases.len(), 3);
+    for case in &first.cases {
+        let [contrast] = &case.contrasts[..] else {
+            panic!("{case:?}")
+        };
+        let (above, below) = (
+            &whole.cells[contrast.above[0]],
+            &whole.cells[contrast.below[0]],
+        );
+        assert_eq!(above["keep"], Level::Text("on".to_owned()));
+        assert_eq!(below["keep"], Level::Text("off".to_owned()));
+        assert_eq!(above["mpm"], below["mpm"]);
+    }
+    assert!(
+        keepalive(true)
+            .claims
+            .iter()
+            .all(|claim| claim.cases.len() == 1)
+    );
+}
+
+#[test]
+fn templates_render_in_each_cell() {
+    let experiment = keepalive(false);
+    let cell = &experiment.cells[experiment.control];
+    let server = experiment
+        .server(cell, 0, &BTreeMap::new())
+        .unwrap()
+        .unwrap();
+    assert_eq!(server.target, "httpd");
+    assert!(
+        server
+            .set
+            .contains(&("mpm".to_owned(), "prefork".to_owned()))
+    );
+    assert!(
+        server
+            .set
+            .contains(&("start_workers".to_owned(), "320".to_owned()))
+    );
+    let ports = BTreeMap::from([("http".to_owned(), "http://127.0.0.1:8001".to_owned())]);
+    let addresses = BTreeMap::from([("httpd".to_owned(), ports)]);
+    let load = experiment.load(cell, &addresses).unwrap();
+    assert_eq!(load.url, "http://127.0.0.1:8001/");
+    assert!(!load.keep_alive && !load.http_1_0);
+    let expect = experiment.expect(cell, &addresses).unwrap();
+    assert_eq!((expect.status, expect.body_bytes), (Some(200), Some(1456)));
+    assert_eq!((expect.kept, expect.kept_requests_max), (Some(false), 100));
+}
+
+#[test]
+fn an_interaction_has_four_corners() {
+    let text = KEEPALIVE.replacen(
+        "level = { keep = \"on\" }\nover = { keep = \"off\" }\nwhere = { idle = 0, limit = 100 }\neach = \"mpm\"",
+        "interaction = { of = { keep = [\"on\", \"off\"] }, across = { mpm = [\"worker\", \"prefork\"] } }\n\
+         where = { idle = 0, limit = 100 }",
+        1,
+    );
+    let experiment = Experiment::read("keepalive.toml", &text, false).unwrap();
+    let [case] = &experiment.claims[0].cases[..] else {
+        panic!("one case")
+    };
+    let [contrast] = &case.contrasts[..] else {
+        panic!("one contrast: {case:?}")
+    };
+    let labels = |cells: &[usize]| {
+        cells
+            .iter()
+            .map(|cell| experiment.label(*cell))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        labels(&contrast.above),
+        [
+            "mpm=worker keep=on idle=0 limit=100",
+            "mpm=prefork keep=off idle=0 limit=100"
+        ]
+    );
+    assert_eq!(
+        labels(&contrast.below),
+        [
+            "mpm=worker keep=off idle=0 limit=100",
+            "mpm=prefork keep=on idle=0 limit=100"
+        ]
+    );
+}
+
+#[test]
+fn names_that_are_not_there() {
+    check(
+        "each = \"mpm\"",
+        "each = \"mpn\"",
+        "`each` names mpn, which is no factor",
+    );
+    check(
+        "level = { idle = 200 }",
+        "level = { idle = 300 }",
+        "idle has no level 300; there are 0, 200",
+    );
+    check(
+        "measure = \"p99\"",
+        "measure = \"max\"",
+        "a maximum is one request of all",
+    );
+    check(
+        "syscalls = [\"httpd\"]",
+        "syscalls = []",
+        "syscalls is claimed, but [measure] does not name it",
+    );
+    check(
+        "text = \"004-on\"",
+        "text = \"005-on\"",
+        "no published text `005-on`",
+    );
+    check(
+        "bytes = [\"httpd.http\"]",
+        "bytes = [\"httpd.http\", \"nginx.http\"]",
+        "`nginx.http` is not SERVER.PORT",
+    );
+    check(
+        "rounds = 12",
+        "rounds = 13",
+        "rounds = 13: it is one of 6, 9, 12, 15, 17, 20",
+    );
+}
+
+#[test]
+fn servers_that_no_target_makes() {
+    check(
+        "target = \"httpd\"",
+        "target = \"apache\"",
+        "no target `apache`; there are ",
+    );
+    check(
+        "start_workers = 320",
+        "spare_workers = 320",
+        "no parameter `spare_workers`",
+    );
+    check(
+        "{{ factor.keep }}\", keep_alive_requests",
+        "{{ factor.kept }}\", keep_alive_requests",
+        "undefined",
+    );
+    check(
+        "max_workers = 400",
+        "max_workers = \"many\"",
+        "max_workers = many",
+    );
+    check("time = \"5s\"", "time = \"5\"", "time = 5");
+}
+
+#[test]
+fn all_faults_come_at_once() {
+    let text = KEEPALIVE
+        .replacen("measure = \"p99\"", "measure = \"speed\"", 1)
+        .replacen("rounds = 12", "rounds = 5", 1)
+        .replacen("target = \"httpd\"", "target = \"apache\"", 1);
+    let Err(Faults(faults)) = Experiment::read("k.toml", &text, false) else {
+        panic!("three faults")
+    };
+    assert_eq!(faults.len(), 3, "{faults:?}");
+}
+
+#[test]
+fn bad_toml_and_unknown_keys_have_their_line() {
+    check("seed = 5", "sead = 5", "unknown field `sead`");
+    let said = faults("seed = 5", "seed = ");
+    assert!(said.starts_with("keepalive.toml:"), "{said}");
+}
+
+#[test]
+fn rounds_go_up_to_the_next_that_wastes_nothing() {
+    for (asked, given) in [
+        (1, 6),
+        (6, 6),
+        (7, 9),
+        (12, 12),
+        (13, 15),
+        (18, 20),
+        (40, 20),
+    ] {
+        assert_eq!(round_up(asked), given);
+    }
+}

@@ -1,0 +1,167 @@
+//! What is measured: names, units, and which gates touch it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Something that a run measures, by its name in files: `throughput`, `cpu`, `cpu.SERVER`, `p50`,
+/// `p90`, `p99`, `memory`, `memory.SERVER`, `syscalls`, `syscalls.SERVER`, `bytes.SERVER.PORT`,
+/// `bytes.upstream`, `variation`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Measure(String);
+
+/// Which kind of conclusion a measure serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Throughput and latency.
+    Time,
+    /// CPU time.
+    Cpu,
+    /// Counts and sizes, which a busy machine does not change.
+    Count,
+}
+
+impl Measure {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        let (base, rest) = name
+            .split_once('.')
+            .map_or((name, None), |(base, rest)| (base, Some(rest)));
+        let fits = match base {
+            "throughput" | "p50" | "p90" | "p99" | "variation" => rest.is_none(),
+            "cpu" | "memory" | "syscalls" => rest != Some(""),
+            "bytes" => rest.is_some_and(|rest| rest == UPSTREAM || rest.contains('.')),
+            "max" => {
+                return Err("a maximum is one request of all: no claim is made on it".to_owned());
+            }
+            _ => false,
+        };
+        if fits {
+            Ok(Self(name.to_owned()))
+        } else {
+            Err(format!("no measure `{name}`; there are {ALL}"))
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// What it is without the server: `cpu` of `cpu.front`.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        self.0.split('.').next().unwrap_or_default()
+    }
+
+    /// The server, or server and port, that it is restricted to.
+    #[must_use]
+    pub fn of(&self) -> Option<&str> {
+        self.0.split_once('.').map(|(_, of)| of)
+    }
+
+    /// Which kind of conclusion it serves.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self.base() {
+            "throughput" | "p50" | "p90" | "p99" | "variation" => Kind::Time,
+            "cpu" => Kind::Cpu,
+            _ => Kind::Count,
+        }
+    }
+
+    /// Its unit.
+    #[must_use]
+    pub fn unit(&self) -> &'static str {
+        match self.base() {
+            "throughput" => "req/s",
+            "cpu" => "µs/req",
+            "memory" => "MiB",
+            "syscalls" => "calls/req",
+            "bytes" => "B/req",
+            "variation" => "",
+            _ => "ms",
+        }
+    }
+
+    /// What it is in a sentence.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let what = match self.base() {
+            "throughput" => "throughput",
+            "cpu" => "CPU time per request",
+            "memory" => "memory",
+            "syscalls" => "number of system calls per request",
+            "bytes" => "number of bytes per request",
+            "variation" => "variation of the throughput over time",
+            "p50" => "median latency",
+            "p90" => "90th percentile of latency",
+            _ => "99th percentile of latency",
+        };
+        match self.of() {
+            Some(UPSTREAM) => format!("{what} to the application"),
+            Some(of) => format!("{what} of {of}"),
+            None => what.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The hops between servers, as the name of a measure has them.
+pub(crate) const UPSTREAM: &str = "upstream";
+
+const ALL: &str = "throughput, cpu, p50, p90, p99, memory, syscalls, bytes.SERVER.PORT, bytes.upstream and \
+                   variation; cpu, memory and syscalls also of one server, such as cpu.front";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_units_and_words() {
+        for (name, unit, words) in [
+            ("throughput", "req/s", "throughput"),
+            ("cpu.front", "µs/req", "CPU time per request of front"),
+            (
+                "bytes.upstream",
+                "B/req",
+                "number of bytes per request to the application",
+            ),
+            (
+                "bytes.front.http",
+                "B/req",
+                "number of bytes per request of front.http",
+            ),
+        ] {
+            let measure = Measure::parse(name).unwrap();
+            assert_eq!((measure.unit(), measure.words().as_str()), (unit, words));
+        }
+    }
+
+    #[test]
+    fn maxima_and_unknown_names_are_faults() {
+        assert!(
+            Measure::parse("max")
+                .unwrap_err()
+                .contains("one request of all")
+        );
+        for name in ["speed", "bytes", "bytes.front", "cpu.", "p50.front"] {
+            assert!(
+                Measure::parse(name)
+                    .unwrap_err()
+                    .contains("there are throughput"),
+                "{name}"
+            );
+        }
+    }
+}

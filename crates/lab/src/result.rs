@@ -1,0 +1,356 @@
+//! What an experiment has come to, as a JSON document: everything that a report shows.
+
+use std::collections::BTreeMap;
+
+use catamaran_stats::Spread;
+use serde::{Deserialize, Serialize};
+
+use crate::claim::{Outcome, Verdict, evaluate};
+use crate::drive::ServerRecord;
+use crate::experiment::{Experiment, Factor, How, Levels};
+use crate::gate::{self, Effect, Fired, RUN_GATES};
+use crate::host::Host;
+use crate::judge;
+use crate::measure::Measure;
+use crate::run::{Run, Second};
+use crate::store::Stored;
+
+/// The version of the keys' meanings.
+pub const SCHEMA: &str = "catamaran-lab/1";
+
+/// A result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultDocument {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The experiment's name.
+    pub name: String,
+    /// Its question.
+    pub question: String,
+    /// What it repeats.
+    pub source: String,
+    /// The answer in one sentence.
+    pub answer: String,
+    /// Whether it was the short form, of which all claims are exploratory.
+    pub is_quick: bool,
+    /// Whether all rounds were made.
+    pub is_complete: bool,
+    /// Rounds that have begun.
+    pub rounds: usize,
+    /// Of the orders.
+    pub seed: u64,
+    /// Where it ran.
+    pub host: Host,
+    /// What was varied.
+    pub factors: Vec<Factor>,
+    /// Each cell.
+    pub cells: Vec<CellResult>,
+    /// Each claim's cases.
+    pub claims: Vec<Outcome>,
+    /// Gates that fired.
+    pub gates: Vec<GateResult>,
+    /// Gates that were looked at and did not fire.
+    pub passed: Vec<String>,
+    /// What was published.
+    pub published: Vec<PublishedResult>,
+    /// The servers of the first run.
+    pub servers: Vec<ServerRecord>,
+    /// The cells of each round in the order in which they were run.
+    pub orders: Vec<Vec<usize>>,
+    /// CPU time of the lab by that of servers and load, the worst of all runs.
+    pub own_cost: Option<f64>,
+}
+
+/// A cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// Its levels.
+    pub levels: Levels,
+    /// The levels that differ between cells, in words.
+    pub label: String,
+    /// Valid runs.
+    pub runs: usize,
+    /// Void ones.
+    pub void: usize,
+    /// What was measured, of valid runs.
+    pub measures: BTreeMap<String, MeasureResult>,
+    /// Calls of each server for one request, the mean of valid runs.
+    pub calls: BTreeMap<String, BTreeMap<String, f64>>,
+    /// The longest request of all valid runs, in milliseconds; no claim is made on it.
+    pub max_ms: Option<f64>,
+    /// The seconds of the first valid run.
+    pub seconds: Vec<Second>,
+}
+
+/// A measure of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasureResult {
+    /// Its unit.
+    pub unit: String,
+    /// The middle value.
+    pub median: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// The standard deviation; `None` of one value.
+    pub stddev: Option<f64>,
+    /// The value of each round, in order of rounds.
+    pub values: Vec<f64>,
+}
+
+/// A gate that fired.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateResult {
+    /// Its name.
+    pub gate: String,
+    /// What it forbids.
+    pub effect: Effect,
+    /// On how many runs.
+    pub runs: usize,
+    /// What it said first.
+    pub words: String,
+    /// In which cell that was.
+    pub cell: String,
+}
+
+/// A published run and what is to be said of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublishedResult {
+    /// The name of its text.
+    pub name: String,
+    /// The levels that it had.
+    pub cell: Levels,
+    /// What it was one of.
+    pub how: How,
+    /// What it says.
+    pub says: String,
+    /// What it cannot carry.
+    pub found: Vec<Fired>,
+    /// Our figures for the cell.
+    pub ours: Option<String>,
+}
+
+impl ResultDocument {
+    /// What the runs of a directory come to.
+    #[must_use]
+    pub fn of(stored: &Stored, is_complete: bool) -> Self {
+        let Stored {
+            experiment,
+            host,
+            servers,
+            runs,
+        } = stored;
+        let claims = evaluate(experiment, runs);
+        let cells: Vec<CellResult> = (0..experiment.cells.len())
+            .map(|cell| cell_result(experiment, cell, runs))
+            .collect();
+        let gates = gates(experiment, runs);
+        let has_fired = |name: &&str| gates.iter().any(|gate| gate.gate == *name);
+        let applies = |name: &&str| runs.iter().any(|run| gate::applies(name, &run.facts));
+        let passed = RUN_GATES
+            .iter()
+            .filter(|name| !has_fired(name) && applies(name));
+        Self {
+            schema: SCHEMA.to_owned(),
+            name: experiment.name.clone(),
+            question: experiment.question.clone(),
+            source: experiment.source.clone(),
+            answer: answer(&claims),
+            is_quick: experiment.is_quick,
+            is_complete,
+            rounds: runs.iter().map(|run| run.round + 1).max().unwrap_or(0),
+            seed: experiment.seed,
+            host: host.clone(),
+            factors: experiment.factors.clone(),
+            passed: passed.map(|name| (*name).to_owned()).collect(),
+            published: published(experiment, &cells),
+            servers: servers.clone(),
+            orders: orders(runs),
+            own_cost: runs
+                .iter()
+                .filter_map(|run| run.facts.machine.as_ref()?.own_cost)
+                .reduce(f64::max),
+            cells,
+            claims,
+            gates,
+        }
+    }
+}
+
+fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult {
+    let of_cell = || runs.iter().filter(|run| run.cell == cell);
+    let valid: Vec<&Run> = of_cell().filter(|run| run.is_valid()).collect();
+    let mut names: Vec<&String> = valid.iter().flat_map(|run| run.measures.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let measure = |name: &String| {
+        let values = valid
+            .iter()
+            .filter_map(|run| run.measures.get(name).copied());
+        let values: Vec<f64> = values.collect();
+        let spread = Spread::of(&values)?;
+        let result = MeasureResult {
+            unit: Measure::parse(name)
+                .map_or("", |measure| measure.unit())
+                .to_owned(),
+            median: spread.median,
+            min: spread.min,
+            max: spread.max,
+            stddev: (values.len() > 1).then_some(spread.stddev),
+            values,
+        };
+        Some((name.clone(), result))
+    };
+    let latencies = valid
+        .iter()
+        .filter_map(|run| Some(run.facts.latency_ms?.max));
+    CellResult {
+        levels: experiment.cells[cell].clone(),
+        label: experiment.label(cell),
+        runs: valid.len(),
+        void: of_cell().count() - valid.len(),
+        measures: names.into_iter().filter_map(measure).collect(),
+        calls: calls(&valid),
+        max_ms: latencies.reduce(f64::max),
+        seconds: valid
+            .first()
+            .map_or_else(Vec::new, |run| run.seconds.clone()),
+    }
+}
+
+/// The mean number of calls for a request.
+fn calls(runs: &[&Run]) -> BTreeMap<String, BTreeMap<String, f64>> {
+    let mut sums: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+    for (server, counts) in runs.iter().flat_map(|run| &run.calls) {
+        for (call, count) in counts {
+            let sum = sums
+                .entry(server.clone())
+                .or_default()
+                .entry(call.clone())
+                .or_default();
+            *sum += count / runs.len() as f64;
+        }
+    }
+    sums
+}
+
+/// Gates that fired on runs, those that void them first.
+fn gates(experiment: &Experiment, runs: &[Run]) -> Vec<GateResult> {
+    let mut gates: Vec<GateResult> = Vec::new();
+    for run in runs {
+        for fired in &run.gates {
+            if let Some(known) = gates.iter_mut().find(|gate| gate.gate == fired.gate) {
+                known.runs += 1;
+                continue;
+            }
+            gates.push(GateResult {
+                gate: fired.gate.clone(),
+                effect: fired.effect,
+                runs: 1,
+                words: fired.words.clone(),
+                cell: experiment.label(run.cell),
+            });
+        }
+    }
+    gates.sort_by_key(|gate| gate.effect as u8);
+    gates
+}
+
+fn orders(runs: &[Run]) -> Vec<Vec<usize>> {
+    let mut orders: Vec<Vec<usize>> = Vec::new();
+    for run in runs.iter().filter(|run| run.attempt == 0) {
+        if orders.len() <= run.round {
+            orders.resize(run.round + 1, Vec::new());
+        }
+        orders[run.round].push(run.cell);
+    }
+    orders
+}
+
+/// The first claim's sentence, and how many came as expected.
+fn answer(claims: &[Outcome]) -> String {
+    let Some(first) = claims.first() else {
+        return "Nothing was claimed.".to_owned();
+    };
+    let count = |wanted| {
+        claims
+            .iter()
+            .filter(|claim| claim.as_expected == Some(wanted))
+            .count()
+    };
+    let (held, failed) = (count(true), count(false));
+    let open = claims.len() - held - failed;
+    let mut sentence = first.sentence.clone();
+    if let Some(letter) = sentence.get(..1).map(str::to_uppercase) {
+        sentence.replace_range(..1, &letter);
+    }
+    format!(
+        "{sentence} Of {} claims {held} came as expected, {failed} did not, {open} are open.",
+        claims.len()
+    )
+}
+
+fn published(experiment: &Experiment, cells: &[CellResult]) -> Vec<PublishedResult> {
+    let mut results = Vec::new();
+    for run in &experiment.published {
+        let texts = [(run.name.clone(), run.text.to_owned())];
+        let Some(judgement) = judge::judge(&texts).ok().and_then(|mut all| all.pop()) else {
+            continue;
+        };
+        let mut found = judgement.found;
+        if run.how == How::BestOfSeveral {
+            found.push(Fired {
+                gate: "published".to_owned(),
+                effect: Effect::Note,
+                words: "The best of several runs: how the others came out is not said.".to_owned(),
+            });
+        }
+        let ours = cells.iter().find(|cell| cell.levels == run.cell);
+        results.push(PublishedResult {
+            name: run.name.clone(),
+            cell: run.cell.clone(),
+            how: run.how,
+            says: judgement.title,
+            found,
+            ours: ours.and_then(|cell| ours_of(cell, run.name.contains("strace"))),
+        });
+    }
+    results
+}
+
+/// Our figures for what a text says.
+fn ours_of(cell: &CellResult, is_calls: bool) -> Option<String> {
+    let value = |name: &str| cell.measures.get(name);
+    if is_calls {
+        let calls = value("syscalls")?;
+        return Some(format!(
+            "{:.1} system calls a request, of all processes",
+            calls.median
+        ));
+    }
+    let (rate, p50) = (value("throughput")?, value("p50")?);
+    let p99 = value("p99").map_or_else(String::new, |p99| format!(", p99 {:.2} ms", p99.median));
+    let max = cell
+        .max_ms
+        .map_or_else(String::new, |max| format!(", longest {max:.1} ms"));
+    Some(format!(
+        "{:.0}/s [{:.0}..{:.0}], p50 {:.2} ms{p99}{max}",
+        rate.median, rate.min, rate.max, p50.median
+    ))
+}
+
+impl Verdict {
+    /// One word for tables.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Differs | Self::DiffersLittle => "differs",
+            Self::Suggests => "suggests",
+            Self::Same => "same",
+            Self::NotShown => "not shown",
+            Self::TooFew => "too few",
+            Self::NoClaim => "no claim",
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What is recorded of one run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::Levels;
+use crate::gate::{Effect, Facts, Fired};
+
+/// A run of one cell in one round: a line of `runs.jsonl`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The cell, counted from 0.
+    pub cell: usize,
+    /// Its levels.
+    pub levels: Levels,
+    /// The round, counted from 0.
+    pub round: usize,
+    /// Its place in the round.
+    pub place: usize,
+    /// How often it was tried before.
+    pub attempt: usize,
+    /// When measuring began, in Unix time.
+    pub started_at_s: f64,
+    /// What was measured, by name.
+    pub measures: BTreeMap<String, f64>,
+    /// System calls of each counted server, by name, for one request.
+    #[serde(default)]
+    pub calls: BTreeMap<String, BTreeMap<String, f64>>,
+    /// What gates look at.
+    pub facts: Facts,
+    /// Gates that fired.
+    pub gates: Vec<Fired>,
+    /// What was seen in each second.
+    #[serde(default)]
+    pub seconds: Vec<Second>,
+}
+
+/// What was seen in a second of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    /// Answers.
+    pub completed: u64,
+    /// The 99th percentile of their latencies in milliseconds.
+    pub p99_ms: Option<f64>,
+}
+
+impl Run {
+    /// Whether it counts.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        !self.gates.iter().any(|fired| fired.effect == Effect::Void)
+    }
+}

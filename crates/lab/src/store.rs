@@ -1,0 +1,251 @@
+//! The directory of a result: the experiment as it was run, the host, each run, what follows.
+//!
+//! `experiment.toml`, `host.json`, `servers.json`, `runs.jsonl` (a line for each run, written when it
+//! has ended), `runs/N/bench.json`, `result.json`, `report.html`, `report.md`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::drive::{Left, ServerRecord};
+use crate::experiment::Experiment;
+use crate::host::Host;
+use crate::run::Run;
+
+/// A result's directory.
+#[derive(Debug)]
+pub struct Store {
+    directory: PathBuf,
+    /// Runs that were stored, void ones included.
+    runs: usize,
+}
+
+/// Why a directory cannot be written or read.
+#[derive(Debug, Error)]
+pub enum StoreFault {
+    /// Of the file system: no space, no permission.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is a result already.
+    #[error("{} has a result already; give another directory with --out", .0.display())]
+    Taken(PathBuf),
+    /// A file is not what it should be.
+    #[error("{}: {what}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// What was read of a directory.
+#[derive(Debug)]
+pub struct Stored {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// Where it ran.
+    pub host: Host,
+    /// What its servers were made of.
+    pub servers: Vec<ServerRecord>,
+    /// All runs.
+    pub runs: Vec<Run>,
+}
+
+impl Store {
+    /// Makes a directory for a result of `experiment`.
+    ///
+    /// # Errors
+    /// It has one already, or cannot be written.
+    pub fn create(
+        directory: &Path,
+        experiment: &Experiment,
+        host: &Host,
+    ) -> Result<Self, StoreFault> {
+        if directory.join(RUNS).exists() {
+            return Err(StoreFault::Taken(directory.to_owned()));
+        }
+        let store = Self {
+            directory: directory.to_owned(),
+            runs: 0,
+        };
+        fs::create_dir_all(directory).map_err(|source| io_fault(directory, source))?;
+        store.write("experiment.toml", experiment.text.as_bytes())?;
+        let form = if experiment.is_quick { QUICK } else { "whole" };
+        store.write(FORM, form.as_bytes())?;
+        store.write_json("host.json", host)?;
+        store.write(RUNS, b"")?;
+        Ok(store)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Adds a run.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn add(&mut self, run: &Run, left: &Left) -> Result<(), StoreFault> {
+        self.runs += 1;
+        let directory = self.directory.join("runs").join(self.runs.to_string());
+        fs::create_dir_all(&directory).map_err(|source| io_fault(&directory, source))?;
+        let report = directory.join("bench.json");
+        fs::write(&report, &left.bench).map_err(|source| io_fault(&report, source))?;
+        let path = self.directory.join(RUNS);
+        let mut line = serde_json::to_string(run).map_err(|error| content(&path, error))?;
+        line.push('\n');
+        let opened = OpenOptions::new().append(true).open(&path);
+        let written = opened.and_then(|mut file: File| file.write_all(line.as_bytes()));
+        written.map_err(|source| io_fault(&path, source))
+    }
+
+    /// Writes what servers were made of.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn servers(&self, servers: &[ServerRecord]) -> Result<(), StoreFault> {
+        self.write_json("servers.json", &servers)
+    }
+
+    /// Writes a file of the directory.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreFault> {
+        let path = self.directory.join(name);
+        fs::write(&path, bytes).map_err(|source| io_fault(&path, source))
+    }
+
+    fn write_json(&self, name: &str, value: &impl serde::Serialize) -> Result<(), StoreFault> {
+        let path = self.directory.join(name);
+        let text = serde_json::to_string_pretty(value).map_err(|error| content(&path, error))?;
+        self.write(name, (text + "\n").as_bytes())
+    }
+
+    /// Opens a directory that has a result, to write what follows from its runs anew.
+    ///
+    /// # Errors
+    /// [`StoreFault`].
+    pub fn open(directory: &Path) -> Result<(Self, Stored), StoreFault> {
+        let text = |name: &str| {
+            let path = directory.join(name);
+            fs::read_to_string(&path).map_err(|source| io_fault(&path, source))
+        };
+        let path = directory.join("experiment.toml");
+        let is_quick = text(FORM)?.trim() == QUICK;
+        let experiment = Experiment::read(
+            &path.display().to_string(),
+            &text("experiment.toml")?,
+            is_quick,
+        )
+        .map_err(|faults| content(&path, faults))?;
+        let host = serde_json::from_str(&text("host.json")?);
+        let host = host.map_err(|error| content(&directory.join("host.json"), error))?;
+        let servers = match text("servers.json") {
+            Ok(text) => serde_json::from_str(&text)
+                .map_err(|error| content(&directory.join("servers.json"), error))?,
+            // The first run has not ended.
+            Err(_) => Vec::new(),
+        };
+        let runs = read_runs(&directory.join(RUNS), &text(RUNS)?)?;
+        let store = Self {
+            directory: directory.to_owned(),
+            runs: runs.len(),
+        };
+        let stored = Stored {
+            experiment,
+            host,
+            servers,
+            runs,
+        };
+        Ok((store, stored))
+    }
+}
+
+/// A last line that is cut short, as by a kill, is no run.
+fn read_runs(path: &Path, text: &str) -> Result<Vec<Run>, StoreFault> {
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let mut runs = Vec::new();
+    for (number, line) in whole.lines().enumerate() {
+        let run = serde_json::from_str(line);
+        runs.push(run.map_err(|error| content(path, format!("line {}: {error}", number + 1)))?);
+    }
+    Ok(runs)
+}
+
+fn io_fault(path: &Path, source: io::Error) -> StoreFault {
+    let path = path.to_owned();
+    StoreFault::Io { path, source }
+}
+
+fn content(path: &Path, what: impl std::fmt::Display) -> StoreFault {
+    StoreFault::Content {
+        path: path.to_owned(),
+        what: what.to_string(),
+    }
+}
+
+const RUNS: &str = "runs.jsonl";
+const FORM: &str = "form";
+const QUICK: &str = "quick";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment() -> Experiment {
+        let text = include_str!("../experiments/keepalive.toml");
+        Experiment::read("keepalive.toml", text, true).unwrap()
+    }
+
+    #[test]
+    fn runs_are_read_as_they_were_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let experiment = experiment();
+        let mut store = Store::create(directory.path(), &experiment, &Host::default()).unwrap();
+        let run = Run {
+            cell: 3,
+            levels: experiment.cells[3].clone(),
+            round: 2,
+            measures: [("cpu".to_owned(), 7.5)].into(),
+            ..Run::default()
+        };
+        store.add(&run, &Left::default()).unwrap();
+        // A run that was being written when the lab was killed.
+        let path = directory.path().join(RUNS);
+        let text = fs::read_to_string(&path).unwrap() + "{\"cell\": 1, \"lev";
+        fs::write(&path, text).unwrap();
+        let (_, stored) = Store::open(directory.path()).unwrap();
+        assert_eq!(stored.runs, [run]);
+        assert!(stored.experiment.is_quick);
+        assert_eq!(stored.experiment.cells.len(), 5);
+    }
+
+    #[test]
+    fn a_result_is_not_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        Store::create(directory.path(), &experiment(), &Host::default()).unwrap();
+        let again = Store::create(directory.path(), &experiment(), &Host::default());
+        assert!(again.unwrap_err().to_string().contains("--out"));
+    }
+
+    #[test]
+    fn damage_is_named_with_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(Store::open(directory.path()).is_err());
+        Store::create(directory.path(), &experiment(), &Host::default()).unwrap();
+        fs::write(directory.path().join(RUNS), "{}\nnonsense\n").unwrap();
+        let fault = Store::open(directory.path()).unwrap_err().to_string();
+        assert!(fault.contains("runs.jsonl: line 1"), "{fault}");
+    }
+}

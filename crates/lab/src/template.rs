@@ -1,0 +1,109 @@
+//! Templates in an experiment's file: what they may name, and how they say what is wrong.
+//!
+//! `factor.NAME` is a cell's level, `server.NAME.PORT` the URL of a server that is named before.
+//! `lookup(map, key, default)` picks from a map.
+
+use std::collections::BTreeMap;
+
+use minijinja::value::Value;
+use minijinja::{Environment, Error, UndefinedBehavior};
+
+use crate::experiment::Level;
+
+/// URLs of ports by the names of servers and ports.
+pub type Addresses = BTreeMap<String, BTreeMap<String, String>>;
+
+/// What a template may name.
+#[derive(Debug)]
+pub(crate) struct Names<'a> {
+    pub(crate) factor: &'a BTreeMap<String, Level>,
+    pub(crate) server: &'a Addresses,
+}
+
+impl Names<'_> {
+    fn values(&self) -> BTreeMap<&'static str, Value> {
+        let factor = self.factor.iter();
+        let factor: BTreeMap<String, Value> = factor
+            .map(|(name, level)| (name.clone(), value(level)))
+            .collect();
+        let server = self.server.iter();
+        let server: BTreeMap<String, Value> = server
+            .map(|(name, ports)| (name.clone(), Value::from(ports.clone())))
+            .collect();
+        BTreeMap::from([
+            ("factor", Value::from(factor)),
+            ("server", Value::from(server)),
+        ])
+    }
+}
+
+fn value(level: &Level) -> Value {
+    match level {
+        Level::Text(text) => Value::from(text.as_str()),
+        Level::Count(count) => Value::from(*count),
+        Level::Flag(flag) => Value::from(*flag),
+    }
+}
+
+/// Renders `text`, or says in words what is wrong with it.
+pub(crate) fn render(text: &str, names: &Names<'_>) -> Result<String, String> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.add_function("lookup", lookup);
+    environment
+        .render_str(text, names.values())
+        .map_err(|error| {
+            let what = error
+                .detail()
+                .map_or_else(|| error.kind().to_string(), str::to_owned);
+            format!("{what}, in {text}")
+        })
+}
+
+/// What `map` has for `key`, else `default`.
+fn lookup(map: &Value, key: &Value, default: Value) -> Result<Value, Error> {
+    let found = map.get_item(key)?;
+    Ok(if found.is_undefined() { default } else { found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<&str, &str>) {
+        let factor = BTreeMap::from([
+            ("front".to_owned(), Level::Text("ours".to_owned())),
+            ("clients".to_owned(), Level::Count(1200)),
+        ]);
+        let ports = BTreeMap::from([("http".to_owned(), "http://127.0.0.1:8001".to_owned())]);
+        let server = Addresses::from([("app".to_owned(), ports)]);
+        let names = Names {
+            factor: &factor,
+            server: &server,
+        };
+        match (render(text, &names), expected) {
+            (Ok(text), Ok(expected)) => assert_eq!(text, expected),
+            (Err(what), Err(part)) => assert!(what.contains(part), "{what}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn names_lookups_and_numbers() {
+        check("{{ server.app.http }}/x", Ok("http://127.0.0.1:8001/x"));
+        check(
+            "{{ lookup({'nginx': 'nginx'}, factor.front, 'front') }}",
+            Ok("front"),
+        );
+        check("{{ [factor.clients, 1000]|min }}", Ok("1000"));
+        check("{{ factor.front[:2] }}", Ok("ou"));
+    }
+
+    #[test]
+    fn unknown_names_and_bad_syntax() {
+        check("{{ factor.mpm }}", Err("undefined"));
+        check("{{ server.tomcat.ajp }}", Err("undefined"));
+        check("{{ factor.front", Err("in {{ factor.front"));
+    }
+}
