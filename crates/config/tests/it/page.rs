@@ -40,3 +40,13 @@ fn configurations_in_the_readme_can_be_used() {
         assert_eq!(said, "", "{block}");
     }
 }
+
+#[test]
+fn the_file_for_those_who_come_from_mod_jk_can_be_used() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/coming-from-mod_jk.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let begun = page.split("```toml\n").nth(1).expect("a file");
+    let text = begun.split("```").next().expect("its end");
+    let loaded = parse("coming.toml", text).map_err(|report| report.to_string());
+    assert_eq!(loaded.map(|it| it.config.upstreams.len()), Ok(1));
+}
