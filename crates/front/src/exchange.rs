@@ -244,6 +244,7 @@ impl<'a> Exchange<'a> {
             let elsewhere = Elsewhere {
                 upstream,
                 tried: &tried,
+                present: index,
                 method: outgoing.method(),
                 attempts_left,
                 held,
@@ -403,6 +404,10 @@ impl<'a> Exchange<'a> {
                 backend.note_refusal();
             }
             lease.finish(now);
+            let status = self.progress.status;
+            if status.is_some_and(|status| settings.retries_status(status)) {
+                backend.verify();
+            }
             self.ended = Some(now);
             return Ok(());
         };

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub use catamaran_ajp::PacketSize;
 pub use catamaran_balance::Activation;
-use http::Method;
+use http::{Method, StatusCode};
 
 /// The protocol spoken to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +110,9 @@ pub struct BackendConfig {
     /// How long its share grows after it was out, from a tenth to all of its weight; 0 gives all at
     /// once. Default 10 s. nginx: `slow_start`; HAProxy: `slowstart`.
     pub slow_start: Duration,
+    /// Statuses that another backend is asked after, if the request may run twice. Default: none.
+    /// mod_jk: `fail_on_status`; nginx: `proxy_next_upstream http_503`.
+    pub retry_status: Vec<RangeInclusive<u16>>,
     /// Settings that only AJP13 has.
     pub ajp: AjpConfig,
 }
@@ -242,6 +245,13 @@ impl Default for AjpConfig {
 }
 
 impl BackendConfig {
+    /// Whether a response with this status is to be had from another backend.
+    #[must_use]
+    pub fn retries_status(&self, status: StatusCode) -> bool {
+        let mut ranges = self.retry_status.iter();
+        ranges.any(|range| range.contains(&status.as_u16()))
+    }
+
     /// A backend with every default.
     #[must_use]
     pub fn new(protocol: Protocol, address: Address) -> Self {
@@ -273,6 +283,7 @@ impl BackendConfig {
             eject: true,
             suspect_after: Some(Duration::from_secs(2)),
             probe: None,
+            retry_status: Vec::new(),
             slow_start: Duration::from_secs(10),
             ajp: AjpConfig::default(),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use catamaran_front::config::{Activation, Address, BackendConfig, PacketSize, Protocol, Secret};
 use toml::de::DeTable;
 
-use super::upstream::{HASH_BY, POLICY, RETRIES, UNWELL_MAX};
+use super::upstream::{HASH_BY, POLICY, RETRIES, RETRY_STATUS, UNWELL_MAX};
 use super::{Backend, Surroundings};
 use crate::key::{Described, Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
@@ -258,6 +258,7 @@ pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &POLICY,
     &HASH_BY,
     &RETRIES,
+    &RETRY_STATUS,
     &UNWELL_MAX,
     &CONNECTIONS_MAX,
     &QUEUE_MAX,

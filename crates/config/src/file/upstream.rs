@@ -1,6 +1,6 @@
 //! `[upstream.NAME]`: a named group of backends with a policy.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use catamaran_front::config::{Address, BackendConfig, HashBy, Policy, Protocol, UpstreamConfig};
 use toml::Spanned;
@@ -11,8 +11,8 @@ use super::{Backend, Surroundings, backend, probe};
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table, tables};
-use crate::value::text::{TextError, parse_hash_by, parse_name};
-use crate::value::{Choices, Counts, OrOff, Parsed, Percents};
+use crate::value::text::{TextError, parse_hash_by, parse_name, parse_statuses};
+use crate::value::{Choices, Counts, OneOrMore, OrOff, Parsed, Percents};
 
 /// An upstream, placed by its header. It is there even when its backends are at fault, so that the
 /// routes that lead to it are not blamed as well.
@@ -75,6 +75,13 @@ fn one(
     let unplaced = Address::Unix(std::path::PathBuf::new());
     let mut shared = BackendConfig::new(Protocol::Ajp, unplaced);
     backend::settings(&mut table, surroundings, &mut shared);
+    table.set(&RETRY_STATUS, &mut shared.retry_status);
+    let is_failure = |range: &RangeInclusive<u16>| *range.start() >= 400;
+    if !shared.retry_status.iter().all(is_failure) {
+        let message = "`retry_status` has a status below 400, which is no failure";
+        let place = table.place_of(&RETRY_STATUS);
+        table.push(Finding::fault(message, place).hint("write retry_status = [\"503\"]"));
+    }
     if let Some(value) = entries.get("probe") {
         shared.probe = probe::read(value, report);
     }
@@ -199,6 +206,24 @@ pub(super) static RETRIES: Key<Counts<u32>> = Key {
         extremes: "0 lets every backend that goes away be seen by a client. High values multiply the \
                    load when all backends are failing.",
         elsewhere: "nginx `proxy_next_upstream_tries` less one; mod_jk `lb_retries`, `retries`",
+    },
+};
+
+pub(super) static RETRY_STATUS: Key<OneOrMore<Parsed<RangeInclusive<u16>, TextError>>> = Key {
+    name: "retry_status",
+    values: OneOrMore(Parsed {
+        what: "a status or a range such as \"502-504\"",
+        parse: parse_statuses,
+    }),
+    doc: Doc {
+        preset: Preset::Value("[]"),
+        sample: "[\"503\"]",
+        effect: "Answers with these statuses are not passed on: another backend is asked, where a retry \
+                 cannot do harm: the method is idempotent, the request's body is at hand, and `retries` \
+                 and the budget allow it. Otherwise the answer is passed on. The backend is probed.",
+        extremes: "With 404 or 500, each request that all backends answer so is sent to several of \
+                   them.",
+        elsewhere: "mod_jk `fail_on_status`; nginx `proxy_next_upstream`; httpd `failonstatus`",
     },
 };
 

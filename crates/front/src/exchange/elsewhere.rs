@@ -15,6 +15,8 @@ pub(crate) struct Elsewhere<'a> {
     pub(super) tried: &'a [usize],
     pub(super) method: &'a Method,
     pub(super) attempts_left: u32,
+    /// The present backend.
+    pub(super) present: usize,
     /// The request's session must not move.
     pub(super) held: bool,
 }
@@ -23,8 +25,19 @@ impl Elsewhere<'_> {
     /// Whether a request of which no byte of a response arrived may be sent to another backend,
     /// and the budget allows it. The present backend is out.
     pub(crate) fn may_serve(&self, progress: &Progress) -> bool {
+        self.may_repeat(progress, Stage::Sent)
+    }
+
+    /// Whether a request may be sent to another backend whose present one answered with a status of
+    /// `retry_status`, and the budget allows it.
+    pub(crate) fn may_decline(&self, progress: &Progress) -> bool {
+        progress.status.is_none() && self.may_repeat(progress, Stage::Declined)
+    }
+
+    fn may_repeat(&self, progress: &Progress, stage: Stage) -> bool {
+        let tried = [self.tried, &[self.present]].concat();
         let decision = retry::decide(&Attempt {
-            stage: Stage::Sent,
+            stage,
             method: self.method,
             replayable: progress.replay.has_all(progress.received),
             disconnected: false,
@@ -32,7 +45,7 @@ impl Elsewhere<'_> {
             dial_timed_out: false,
             reused: false,
             attempts_left: self.attempts_left,
-            others: !self.held && self.upstream.has_others(self.tried),
+            others: !self.held && self.upstream.has_others(&tried),
             blameless: false,
         });
         decision == Retry::Other && self.upstream.retry_budget.has_retry()

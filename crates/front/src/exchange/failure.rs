@@ -60,6 +60,7 @@ impl Failure {
             RelayError::FirstByteTimeout => {
                 (Backend, StatusCode::GATEWAY_TIMEOUT, "first-byte-timeout")
             }
+            RelayError::Declined(status) => (Backend, *status, "retry-status"),
             RelayError::BackendOut => (Backend, StatusCode::GATEWAY_TIMEOUT, "backend-out"),
             RelayError::IdleBodyTimeout => {
                 (Backend, StatusCode::GATEWAY_TIMEOUT, "idle-body-timeout")
@@ -125,7 +126,9 @@ impl Failed {
         let disconnected = matches!(error, RelayError::Upstream(error) if broken(error));
         Self {
             failure: Failure::from_relay(error),
-            stage: if answered {
+            stage: if matches!(error, RelayError::Declined(_)) {
+                Stage::Declined
+            } else if answered {
                 Stage::Answered
             } else if disconnected && lease.is_undelivered() {
                 Stage::Undelivered

@@ -72,6 +72,8 @@ pub(crate) enum RelayError {
     FirstByteTimeout,
     #[error("the backend was put out while its answer was awaited")]
     BackendOut,
+    #[error("the backend answered {0}, which is one of `retry_status`")]
+    Declined(StatusCode),
     #[error("the backend fell silent within the response")]
     IdleBodyTimeout,
     #[error("the exchange took too long")]
@@ -367,6 +369,12 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     }
 
     fn handle_head(&mut self, head: &ResponseHead) -> Result<(), RelayError> {
+        if let Source::Backend(leased) = &self.source
+            && leased.config.retries_status(head.status)
+            && leased.elsewhere.may_decline(self.progress)
+        {
+            return Err(RelayError::Declined(head.status));
+        }
         self.progress.head_at = self.terms.timed.then(Instant::now);
         let gives_up_early = !self.progress.body_complete && !head.status.is_success();
         if gives_up_early {

@@ -21,6 +21,9 @@ pub(crate) enum Stage {
     Undelivered,
     /// At least part of the request was sent, and no byte of a response arrived.
     Sent,
+    /// The head of a response arrived, with a status that another backend is to be asked after. Nothing
+    /// of it was passed on.
+    Declined,
     /// Part of a response arrived.
     Answered,
 }
@@ -80,7 +83,8 @@ pub(crate) fn decide(attempt: &Attempt<'_>) -> Retry {
         // It was most likely closed for being idle, just as we wrote.
         Stage::Sent if attempt.reused => Retry::Fresh,
         Stage::Sent => other,
-        Stage::Answered => Retry::No,
+        Stage::Declined if attempt.method.is_idempotent() => other,
+        Stage::Declined | Stage::Answered => Retry::No,
     }
 }
 
@@ -104,7 +108,7 @@ mod tests {
     #[test]
     #[expect(clippy::too_many_lines, reason = "one flat table")]
     fn table() {
-        use Stage::{Answered, NotSent, Sent, Undelivered};
+        use Stage::{Answered, Declined, NotSent, Sent, Undelivered};
         let rows: &[(&str, Attempt<'_>, Retry)] = &[
             ("stale pooled connection", BASE, Retry::Fresh),
             (
@@ -266,6 +270,32 @@ mod tests {
                 "response begun",
                 Attempt {
                     stage: Answered,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "declined",
+                Attempt {
+                    stage: Declined,
+                    ..BASE
+                },
+                Retry::Other,
+            ),
+            (
+                "declined, nobody else",
+                Attempt {
+                    stage: Declined,
+                    others: false,
+                    ..BASE
+                },
+                Retry::No,
+            ),
+            (
+                "a POST declined",
+                Attempt {
+                    stage: Declined,
+                    method: &Method::POST,
                     ..BASE
                 },
                 Retry::No,

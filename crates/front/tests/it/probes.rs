@@ -10,7 +10,7 @@ use catamaran_front::config::{BackendConfig, ProbeConfig, ProbeKind, ProbeReques
 use catamaran_front::{BackendCounts, Running, start};
 use catamaran_testkit::{HttpClient, Peer, Script, ajp};
 
-use crate::health::until;
+use crate::health::{reasons, until};
 use crate::{REQUEST, backend, config, get, loopback, stop, tcp, to};
 
 /// Probed all the time.
@@ -50,14 +50,16 @@ impl Changing {
             let status = own.load(Ordering::SeqCst);
             let turn = match protocol {
                 Protocol::Http => {
-                    let answer = format!("HTTP/1.1 {status} x\r\nContent-Length: 4\r\n\r\nfine");
+                    let answer = format!(
+                        "HTTP/1.1 {status} x\r\nConnection: close\r\nContent-Length: 4\r\n\r\nfine"
+                    );
                     Script::new()
                         .expect_until(b"\r\n\r\n")
                         .send(answer.as_bytes())
                 }
                 Protocol::Ajp => {
                     let head = ajp::send_headers(status, &[]);
-                    let answer = [head, ajp::chunk(b"fine"), ajp::end_response(1)].concat();
+                    let answer = [head, ajp::chunk(b"fine"), ajp::end_response(0)].concat();
                     Script::new().expect_packet().send(&answer)
                 }
             };
@@ -255,4 +257,57 @@ fn a_front_that_drains_probes_no_more() {
     });
     drop((client, stuck));
     fronts.into_iter().for_each(stop);
+}
+
+#[test]
+fn a_status_that_is_to_be_retried_is_had_elsewhere_if_the_request_may_run_twice() {
+    let (busy, steady) = (Changing::new(Protocol::Http), backend("steady"));
+    busy.answer(503);
+    let mut first = to(&busy.peer);
+    first.retry_status = vec![503..=503];
+    let mut last = to(&steady);
+    last.distance = 1;
+    let running = start(config(&[loopback()], vec![first, last])).unwrap();
+    let ask = |request: &[u8]| {
+        let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+        client.send(request).unwrap();
+        client.receive().unwrap()
+    };
+    for _ in 0..3 {
+        assert_eq!(ask(REQUEST).text(), "steady");
+    }
+    let put = ask(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
+    assert_eq!(put.text(), "steady");
+    assert_eq!(reasons(&running, "backend:retry-status"), 4);
+    // A POST may have been at work: its answer is the client's.
+    let post = ask(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!((post.status, post.text().as_str()), (503, "fine"));
+    // Another status is nobody's affair.
+    busy.answer(500);
+    assert_eq!(ask(REQUEST).status, 500);
+    stop(running);
+}
+
+#[test]
+fn when_all_answer_so_the_last_answer_is_passed_on() {
+    let all = [(); 2].map(|()| Changing::new(Protocol::Ajp));
+    let backends = all.each_ref().map(|it| {
+        it.answer(503);
+        let mut backend = to(&it.peer);
+        backend.protocol = Protocol::Ajp;
+        backend.ajp.ping_after_idle = None;
+        backend.retry_status = vec![500..=599];
+        backend
+    });
+    let running = start(config(&[loopback()], backends.to_vec())).unwrap();
+    for asked in 1..=3 {
+        let answer = get(tcp(&running, 0));
+        assert_eq!((answer.status, answer.text().as_str()), (503, "fine"));
+        assert_eq!(reasons(&running, "backend:retry-status"), asked);
+    }
+    assert_eq!(
+        counts(&running, 0).ejections + counts(&running, 1).ejections,
+        0
+    );
+    stop(running);
 }
