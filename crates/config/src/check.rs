@@ -6,13 +6,17 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use catamaran_front::config::{BackendConfig, ListenAddress, Protocol, RouteTarget, StickyConfig};
+use catamaran_front::config::{
+    BackendConfig, ClientCertificate, ListenAddress, ListenerConfig, Protocol, RouteTarget,
+    StickyConfig,
+};
 
 use crate::file::backend::is_url;
 use crate::file::route::Route;
 use crate::file::sticky::Sticky;
+use crate::file::tls::Profile;
 use crate::file::upstream::Upstream;
-use crate::file::{Backend, File};
+use crate::file::{Backend, File, Placed};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
 use crate::value::address::is_local;
@@ -22,6 +26,7 @@ pub(crate) fn check(file: &File, report: &mut Report) {
     listeners(file, report);
     backends(file, report);
     targets(file, report);
+    profiles(file, report);
     routes(file, report);
     if report.faults() == 0 {
         unused(file, report);
@@ -234,6 +239,55 @@ fn targets(file: &File, report: &mut Report) {
         report.push(Finding::fault(message, route.target_place.clone()).hint(hint));
     }
 }
+
+/// Whether the profiles that listeners name exist, and packets hold a client's certificate.
+fn profiles(file: &File, report: &mut Report) {
+    let names = || file.tls.iter().map(|profile| profile.value.name.as_str());
+    for listener in &file.listeners {
+        let Some(name) = &listener.value.tls else {
+            continue;
+        };
+        if names().any(|known| known == name) {
+            continue;
+        }
+        let message = format!("there is no TLS profile `{name}`");
+        let hint = match nearest(name, names()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("add [tls.{name}] with a [[tls.{name}.certificate]]"),
+        };
+        report.push(Finding::fault(message, listener.place.clone()).hint(hint));
+    }
+    for profile in &file.tls {
+        let used = |listener: &Placed<ListenerConfig>| {
+            listener.value.tls.as_ref() == Some(&profile.value.name)
+        };
+        if report.faults() == 0 && !file.listeners.iter().any(used) {
+            let message = format!("no listener uses TLS profile `{}`", profile.value.name);
+            let hint = "write `tls` in a [[listen]], or remove it";
+            report.push(Finding::warning(message, profile.place.clone()).hint(hint));
+        }
+    }
+    let asks =
+        |profile: &Profile| profile.value.settings.client_certificate != ClientCertificate::Off;
+    if !file.tls.iter().any(asks) {
+        return;
+    }
+    let backends = file
+        .upstreams
+        .iter()
+        .flat_map(|upstream| &upstream.backends);
+    for backend in backends {
+        let packet = backend.value.ajp.packet_size.bytes();
+        if backend.value.protocol == Protocol::Ajp && packet < PACKET_WITH_CERTIFICATE {
+            let message = "a client's certificate may not fit into a packet of this backend";
+            let hint = "set `packet_size` to \"16KiB\" or more, here and in the connector";
+            report.push(Finding::warning(message, backend.place.clone()).hint(hint));
+        }
+    }
+}
+
+/// A head of 8 KiB and a certificate with it.
+const PACKET_WITH_CERTIFICATE: usize = 16 * 1024;
 
 /// Only of a file without faults: a route at fault may be the one that should lead there.
 fn unused(file: &File, report: &mut Report) {

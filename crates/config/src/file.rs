@@ -11,6 +11,7 @@ pub(crate) mod probe;
 pub(crate) mod route;
 pub(crate) mod server;
 pub(crate) mod sticky;
+pub(crate) mod tls;
 pub(crate) mod upstream;
 
 use std::ops::Range;
@@ -39,6 +40,7 @@ pub(crate) struct File {
     pub(crate) server: ServerConfig,
     /// Placed by their addresses.
     pub(crate) listeners: Vec<Placed<ListenerConfig>>,
+    pub(crate) tls: Vec<tls::Profile>,
     pub(crate) upstreams: Vec<upstream::Upstream>,
     /// Placed by their headers.
     pub(crate) routes: Vec<route::Route>,
@@ -56,6 +58,8 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) base: &'s Path,
     /// Reads the secret in a file, or says why not.
     pub(crate) read_secret: &'s dyn Fn(&Path) -> Result<String, String>,
+    /// Whether files of certificates are read and checked.
+    pub(crate) reads_certificates: bool,
 }
 
 /// Reads every table.
@@ -69,6 +73,7 @@ pub(crate) fn read(
         match name.get_ref().as_ref() {
             "server" => server::read(value, &mut file.server, report),
             "listen" => file.listeners = listen::read(value, report),
+            "tls" => file.tls = tls::read(value, surroundings, report),
             "upstream" => file.upstreams = upstream::read(value, surroundings, report),
             "route" => file.routes = route::read(value, report),
             "admin" => file.admin = admin::read(value, surroundings, report),
@@ -95,7 +100,9 @@ fn unknown(
         key.span()
     };
     let finding = Finding::fault(format!("`{name}` is no table of this file"), place);
-    let names = ["server", "listen", "upstream", "route", "admin", "log"];
+    let names = [
+        "server", "listen", "tls", "upstream", "route", "admin", "log",
+    ];
     match nearest(name, names) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
         None => match SECTIONS.iter().find(|section| section.has(name)) {
@@ -123,6 +130,8 @@ const NEEDED: &[(&str, &str, &str)] = &[
 pub(crate) const SECTIONS: &[&Section] = &[
     &server::SECTION,
     &listen::SECTION,
+    &tls::SECTION,
+    &tls::CERTIFICATE_SECTION,
     &upstream::SECTION,
     &sticky::SECTION,
     &backend::SECTION,

@@ -57,6 +57,7 @@ pub fn load(path: &Path) -> Result<Loaded, LoadError> {
     let surroundings = Surroundings {
         base,
         read_secret: &secret_or_reason,
+        reads_certificates: true,
     };
     parse_within(&path.display().to_string(), &text, &surroundings).map_err(LoadError::Faults)
 }
@@ -74,6 +75,7 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Report> {
         &Surroundings {
             base: Path::new(""),
             read_secret: &refuse,
+            reads_certificates: false,
         },
     )
 }
@@ -148,6 +150,7 @@ fn typed(file: File) -> Config {
     };
     Config {
         server: file.server,
+        tls: file.tls.into_iter().map(|profile| profile.value).collect(),
         listeners: file
             .listeners
             .into_iter()

@@ -65,7 +65,12 @@ impl Admin {
         let mut doors = Vec::new();
         for (address, bound) in bound {
             let config = ListenerConfig::new(address);
-            let listener = Arc::new(Listener::new(config, bound.address.clone(), bound.file));
+            let listener = Arc::new(Listener::new(
+                config,
+                None,
+                bound.address.clone(),
+                bound.file,
+            ));
             let _entered = runtime.enter();
             for socket in bound.sockets {
                 let acceptor = listener.add(Acceptor::adopt(socket, &bound.address)?);

@@ -3,12 +3,14 @@
 //! Only this module and [`crate::client::serve`] know HTTP/1.1. For the relay there is a request body
 //! that comes in and a response that goes out. An idle connection holds no buffers.
 
+pub(crate) mod handshake;
 pub(crate) mod linger;
 pub(crate) mod pace;
 pub(crate) mod serve;
 
 use std::cell::RefCell;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -18,7 +20,8 @@ use bytes::{Bytes, BytesMut};
 pub(crate) use catamaran_http1::ResponseError;
 use catamaran_http1::{BodyError, Fault, Limits, Server, ServerEvent};
 use catamaran_message::{BodyLength, RequestHead, Response};
-use catamaran_transport::{FreeList, Output, PeerEnd, Stream, buffers};
+use catamaran_tls::{Profile, Session, TlsError};
+use catamaran_transport::{FreeList, HandshakeError, Output, PeerEnd, Stream, TlsStream, buffers};
 use catamaran_upstream::LeftBehind;
 use http::{HeaderMap, StatusCode, Version};
 use thiserror::Error;
@@ -28,6 +31,7 @@ use crate::config::ListenerConfig;
 use crate::exchange::scene::PeerFacts;
 use crate::listener::admission::Admitted;
 use crate::listener::{Incoming, Listener};
+use crate::tls::LiveProfile;
 use crate::worker::deadlines::{Deadline, Tick};
 
 #[derive(Debug)]
@@ -35,7 +39,8 @@ pub(crate) struct ClientConnection {
     stream: Stream,
     /// The client closed its sending side.
     half_closed: bool,
-    peer: PeerFacts,
+    remote: SocketAddr,
+    local: SocketAddr,
     listener: Arc<Listener>,
     config: Arc<ListenerConfig>,
     /// What an exchange needs. `None` while idle, because there are many idle connections.
@@ -145,10 +150,8 @@ impl ClientConnection {
         Self {
             stream: incoming.stream,
             half_closed: false,
-            peer: PeerFacts {
-                remote: incoming.remote,
-                local: incoming.local,
-            },
+            remote: incoming.remote,
+            local: incoming.local,
             config: listener.config(),
             listener,
             active: None,
@@ -169,7 +172,72 @@ impl ClientConnection {
 
     /// Who the client is, as far as the connection tells.
     pub(crate) fn peer(&self) -> PeerFacts {
-        self.peer
+        PeerFacts {
+            remote: self.remote,
+            local: self.local,
+            tls: self.stream.tls().cloned(),
+        }
+    }
+
+    /// What the handshake agreed on.
+    pub(crate) fn tls(&self) -> Option<&Session> {
+        self.stream.tls().map(|session| &**session)
+    }
+
+    /// Puts TLS on the socket. An error leaves the connection unfit for anything.
+    pub(crate) fn expect_tls(self, profile: Arc<Profile>) -> Result<Self, TlsError> {
+        let stream = TlsStream::server(self.stream, profile)?;
+        Ok(Self {
+            stream: Stream::Tls(Box::new(stream)),
+            ..self
+        })
+    }
+
+    /// The profile of TLS whose handshake has to be made before anything else.
+    pub(crate) fn awaited_profile(&self) -> Option<Arc<LiveProfile>> {
+        match &self.stream {
+            Stream::Tls(_) if self.stream.tls().is_none() => self.listener.tls(),
+            _ => None,
+        }
+    }
+
+    /// Goes on with the handshake. What arrives with its end is input.
+    pub(crate) fn poll_handshake(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), HandshakeError>> {
+        let Stream::Tls(stream) = &mut self.stream else {
+            return Poll::Ready(Ok(()));
+        };
+        let mut early = BytesMut::new();
+        let shaken = stream.poll_handshake(cx, &mut early);
+        if !early.is_empty() {
+            self.active().input.extend_from_slice(&early);
+        }
+        shaken
+    }
+
+    /// Whether the client has sent a part of a handshake.
+    pub(crate) fn has_begun_handshake(&self) -> bool {
+        matches!(&self.stream, Stream::Tls(stream) if stream.has_begun())
+    }
+
+    /// Takes TLS off the socket and writes `answer`, as far as the socket takes it.
+    pub(crate) fn answer_in_clear(&mut self, answer: &[u8]) {
+        if let Stream::Tls(stream) = &mut self.stream {
+            stream.write_in_clear(answer);
+        }
+    }
+
+    /// Whether what was received is the beginning of a TLS handshake, on a connection without TLS.
+    pub(crate) fn meets_tls(&self) -> bool {
+        let input = self.active.as_ref().map(|active| &active.input[..]);
+        self.tls().is_none() && input.is_some_and(|input| matches!(input, [0x16, 0x03, ..]))
+    }
+
+    /// Before an ordinary close: tells a client over TLS that nothing is missing.
+    pub(crate) fn close_in_order(&mut self) {
+        self.stream.close_in_order();
     }
 
     /// Whether the connection is to be closed instead of waiting for the next request.
@@ -240,7 +308,7 @@ impl ClientConnection {
         let read = ready!(self.stream.poll_read(cx, &mut active.input))?;
         if read == 0 {
             self.half_closed = true;
-        } else if read == room {
+        } else if read >= room {
             active.read_size = (active.read_size * 2).min(READ_MAX);
         }
         Poll::Ready(Ok(read))
@@ -405,7 +473,8 @@ impl ClientConnection {
 
     /// Bytes not yet written.
     pub(crate) fn unwritten(&self) -> usize {
-        self.active.as_ref().map_or(0, |active| active.output.len())
+        let queued = self.active.as_ref().map_or(0, |active| active.output.len());
+        queued + self.stream.unsent()
     }
 
     /// Writes the output; ready when all of it is written.

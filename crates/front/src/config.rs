@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 pub use catamaran_balance::Policy;
 pub use catamaran_http1::Limits;
+pub use catamaran_tls::{ClientCertificate, ProfileSettings, Version as TlsVersion};
 pub use catamaran_upstream::config::{
     Activation, Address, AjpConfig, BackendConfig, PacketSize, ProbeConfig, ProbeKind,
     ProbeRequest, Protocol, Secret,
@@ -25,6 +26,8 @@ use crate::site::path;
 pub struct Config {
     /// Settings of all listeners.
     pub server: ServerConfig,
+    /// Profiles of TLS, which listeners name.
+    pub tls: Vec<TlsConfig>,
     /// Where clients are accepted; at least one.
     pub listeners: Vec<ListenerConfig>,
     /// The groups of backends, by unique name.
@@ -173,6 +176,8 @@ pub struct ListenerConfig {
     pub linger_timeout: Duration,
     /// Limits of a request's head and of chunked framing.
     pub limits: Limits,
+    /// The profile of TLS that clients are served with. Default: none, clear text.
+    pub tls: Option<String>,
 }
 
 impl ListenerConfig {
@@ -198,8 +203,66 @@ impl ListenerConfig {
                 fields: 96,
                 ..Limits::request()
             },
+            tls: None,
         }
     }
+}
+
+/// A profile of TLS: certificates, the trust in clients, and the limits of handshakes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsConfig {
+    /// Unique name, used by listeners, logs and metrics.
+    pub name: String,
+    /// Certificates with their keys; at least one.
+    pub certificates: Vec<CertificateConfig>,
+    /// Who may issue certificates of clients, as PEM. nginx: `ssl_client_certificate`.
+    pub client_ca: Option<PathBuf>,
+    /// Which certificates of clients were revoked, as PEM. nginx: `ssl_crl`.
+    pub client_crl: Option<PathBuf>,
+    /// What needs no file.
+    pub settings: ProfileSettings,
+    /// The deadline of a handshake, from the accept. Default 10 s. nginx: `ssl_handshake_timeout`.
+    pub handshake_timeout: Duration,
+    /// Handshakes that one worker may have under way; one more is closed. Default 256.
+    pub handshakes_max: usize,
+    /// How often files are compared with what they were; a change that lasts for a further period
+    /// is put in force. Default 30 s; `None` leaves it to reloads.
+    pub certificate_watch: Option<Duration>,
+}
+
+impl TlsConfig {
+    /// A profile of these certificates with every default.
+    #[must_use]
+    pub fn new(name: impl Into<String>, certificates: Vec<CertificateConfig>) -> Self {
+        Self {
+            name: name.into(),
+            certificates,
+            client_ca: None,
+            client_crl: None,
+            settings: ProfileSettings {
+                strict_sni: false,
+                version_min: TlsVersion::Tls12,
+                client_certificate: ClientCertificate::Off,
+                client_certificate_chain: false,
+                tickets: true,
+                ticket_rotation: Duration::from_secs(12 * 60 * 60),
+            },
+            handshake_timeout: Duration::from_secs(10),
+            handshakes_max: 256,
+            certificate_watch: Some(Duration::from_secs(30)),
+        }
+    }
+}
+
+/// The files of one certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateConfig {
+    /// The certificate, then those of its issuers, as PEM.
+    pub chain: PathBuf,
+    /// Its key, as PEM.
+    pub key: PathBuf,
+    /// Whether it serves clients that ask for another name or for none. Default: the first does.
+    pub default: bool,
 }
 
 /// A named group of backends with a policy.

@@ -194,8 +194,14 @@ impl<'a> Exchange<'a> {
         if head.method == Method::OPTIONS && !header::count_forwards(&mut head.headers) {
             return Ok(Decision::Answer(StatusCode::NO_CONTENT, "max-forwards"));
         }
-        if head.target.scheme == Some(Scheme::Https) {
-            // On a connection without TLS (RFC 9110, section 7.4).
+        self.check_name(head)?;
+        let secure = self.scene.peer.tls.is_some();
+        if head
+            .target
+            .scheme
+            .is_some_and(|scheme| (scheme == Scheme::Https) != secure)
+        {
+            // Not the connection's own (RFC 9110, section 7.4).
             return Err(Failure::client(
                 StatusCode::MISDIRECTED_REQUEST,
                 "scheme-mismatch",
@@ -218,6 +224,28 @@ impl<'a> Exchange<'a> {
             Some(Action::Status(status)) => Decision::Answer(status, "route-status"),
             None => Decision::Answer(StatusCode::NOT_FOUND, "no-route"),
         })
+    }
+
+    /// Refuses a host that the connection's certificate, or the name its client was verified for,
+    /// does not stand for.
+    fn check_name(&self, head: &RequestHead) -> Result<(), Failure> {
+        let session = self.scene.peer.tls.as_deref();
+        let Some((facts, profile)) =
+            session.and_then(|session| Some((&session.facts, session.profile.as_deref()?)))
+        else {
+            return Ok(());
+        };
+        let Some(authority) = &head.authority else {
+            return Ok(());
+        };
+        let host = String::from_utf8_lossy(&authority.host);
+        match profile.allows(&host, facts.sni.as_deref()) {
+            true => Ok(()),
+            false => Err(Failure::client(
+                StatusCode::MISDIRECTED_REQUEST,
+                "sni-mismatch",
+            )),
+        }
     }
 
     /// Attempts the exchange on one backend after the other, as far as a retry is safe.

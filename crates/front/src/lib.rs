@@ -18,6 +18,7 @@
 //! let listen = ListenAddress::Tcp("127.0.0.1:8080".parse()?);
 //! let front = catamaran_front::start(Config {
 //!     server: ServerConfig::default(),
+//!     tls: vec![],
 //!     listeners: vec![ListenerConfig::new(listen)],
 //!     upstreams: vec![UpstreamConfig::new(
 //!         "tomcat",
@@ -49,6 +50,7 @@ mod exchange;
 mod listener;
 mod running;
 mod site;
+pub mod tls;
 mod worker;
 
 pub use admin::metrics::metrics_reference;

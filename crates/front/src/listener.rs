@@ -19,13 +19,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
 pub(crate) use acceptor::{Acceptor, Incoming};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 pub(crate) use bind::{Bound, bind, bind_as, inherit};
 use catamaran_transport::SocketFile;
 use thiserror::Error;
 
 use crate::config::{ListenAddress, ListenerConfig};
 use crate::listener::drain::Drain;
+use crate::tls::LiveProfile;
 
 /// A listener's address as bound, port 0 resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +82,8 @@ pub enum BindError {
 pub(crate) struct Listener {
     address: BoundAddress,
     config: ArcSwap<ListenerConfig>,
+    /// What clients are served with, if over TLS.
+    tls: ArcSwapOption<LiveProfile>,
     drain: Drain,
     file: Option<SocketFile>,
     /// All workers' sockets. Locked only when sockets are added, handed over or closed.
@@ -90,12 +93,14 @@ pub(crate) struct Listener {
 impl Listener {
     pub(crate) fn new(
         config: ListenerConfig,
+        tls: Option<Arc<LiveProfile>>,
         address: BoundAddress,
         file: Option<SocketFile>,
     ) -> Self {
         Self {
             address,
             config: ArcSwap::from_pointee(config),
+            tls: ArcSwapOption::new(tls),
             drain: Drain::default(),
             file,
             acceptors: Mutex::default(),
@@ -113,8 +118,14 @@ impl Listener {
     }
 
     /// Replaces the settings.
-    pub(crate) fn configure(&self, config: ListenerConfig) {
+    pub(crate) fn configure(&self, config: ListenerConfig, tls: Option<Arc<LiveProfile>>) {
         self.config.store(Arc::new(config));
+        self.tls.store(tls);
+    }
+
+    /// What the next connection is served with, if over TLS.
+    pub(crate) fn tls(&self) -> Option<Arc<LiveProfile>> {
+        self.tls.load_full()
     }
 
     /// Whether `address` in a configuration means this listener: its configured address, or the one

@@ -19,6 +19,7 @@ use crate::listener::drain::{Drain, Ending};
 use crate::listener::handover::{Inheritance, Taken};
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Listener};
 use crate::site::{BackendStatus, Site};
+use crate::tls::{self, ProfileError, Profiles, watch};
 use crate::worker::counters::{Counters, CountersSnapshot};
 use crate::worker::event_loop::{self, Assignment};
 use crate::worker::{Shared, Worker};
@@ -38,6 +39,9 @@ pub enum StartError {
     /// The access log cannot be written.
     #[error("cannot open the access log: {0}")]
     AccessLog(#[source] io::Error),
+    /// A profile of TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] ProfileError),
     /// A worker's thread or event loop cannot be created.
     #[error("cannot start a worker: {0}")]
     Worker(#[source] io::Error),
@@ -85,6 +89,7 @@ pub fn start_inheriting(
         .map_err(|name| StartError::UnknownUpstream { name })?;
     let overrides = inheritance.overrides();
     let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
+    let profiles = tls::profiles(&config.tls, &config.listeners, &Profiles::new())?;
     let mut bound = Vec::with_capacity(config.listeners.len());
     for listener in config.listeners {
         let sockets = match inheritance.take(&listener.address) {
@@ -108,6 +113,7 @@ pub fn start_inheriting(
     let shared = Arc::new(Shared {
         began: Instant::now(),
         site: Arc::new(ArcSwap::from_pointee(site)),
+        profiles: ArcSwap::from_pointee(profiles),
         access_log: AccessLog::new(count),
         control,
         counters: Counters::new(count),
@@ -115,8 +121,10 @@ pub fn start_inheriting(
         drain: Drain::default(),
     });
     let mut running = Running::spawn(&shared, count).map_err(StartError::Worker)?;
-    let started = running.adopt(bound).and_then(|adopted| {
+    let profiles = shared.profiles.load();
+    let started = running.adopt(bound, &profiles).and_then(|adopted| {
         shared.access_log.switch(log)?;
+        watch::start(&shared)?;
         let start_admin = |admin| Admin::start(admin, admin_bound, Arc::clone(&shared));
         Ok((adopted, config.admin.map(start_admin).transpose()?))
     });
@@ -234,6 +242,7 @@ impl Running {
     pub(crate) fn adopt(
         &self,
         bound: Vec<(crate::config::ListenerConfig, Bound)>,
+        profiles: &Profiles,
     ) -> io::Result<Adopted> {
         let mut adopted = Adopted {
             listeners: Vec::with_capacity(bound.len()),
@@ -241,7 +250,8 @@ impl Running {
         };
         for (config, bound) in bound {
             let address = bound.address.clone();
-            let listener = Arc::new(Listener::new(config, bound.address, bound.file));
+            let tls = tls::of_listener(profiles, &config);
+            let listener = Arc::new(Listener::new(config, tls, bound.address, bound.file));
             for (index, socket) in bound.sockets.into_iter().enumerate() {
                 let worker = index % self.workers.len();
                 // Sockets join the event loop of the runtime they are adopted in.

@@ -15,12 +15,14 @@ use arc_swap::cache::Cache;
 use tokio::time::Instant;
 
 use crate::access_log::AccessLog;
+use crate::client::handshake::Handshakes;
 use crate::control::Control;
 use crate::control::events::Events;
 use crate::exchange::id::{RequestId, RequestIds};
 use crate::listener::admission::{Admission, Shedding};
 use crate::listener::drain::Drain;
 use crate::site::Site;
+use crate::tls::Profiles;
 use crate::worker::counters::{Counters, Reason, WorkerCounters};
 use crate::worker::deadlines::{Deadlines, Tick};
 
@@ -30,6 +32,8 @@ pub(crate) struct Shared {
     /// When all workers' coarse clocks began.
     pub(crate) began: Instant,
     pub(crate) site: Arc<ArcSwap<Site>>,
+    /// By name.
+    pub(crate) profiles: ArcSwap<Profiles>,
     pub(crate) access_log: AccessLog,
     /// What operators change.
     pub(crate) control: Control,
@@ -86,6 +90,7 @@ pub(crate) struct Worker {
     ids: RequestIds,
     deadlines: Arc<Deadlines>,
     shedding: Shedding,
+    handshakes: Handshakes,
     shared: Arc<Shared>,
 }
 
@@ -97,6 +102,7 @@ impl Worker {
             ids: RequestIds::new(),
             deadlines: Deadlines::new(shared.began),
             shedding: Shedding::default(),
+            handshakes: Handshakes::default(),
             shared,
         }
     }
@@ -127,6 +133,11 @@ impl Worker {
     /// What this worker counted.
     pub(crate) fn counters(&self) -> &WorkerCounters {
         self.shared.counters.of(self.index)
+    }
+
+    /// Its handshakes of TLS.
+    pub(crate) fn handshakes(&self) -> &Handshakes {
+        &self.handshakes
     }
 
     /// Counts a refusal or a failure.

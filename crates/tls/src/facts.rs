@@ -1,12 +1,15 @@
 //! What a handshake agreed on, in the words of OpenSSL, which containers and mod_jk use.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::{CipherSuite, CommonState, HandshakeKind, ProtocolVersion};
+
+use crate::server::Profile;
 
 /// A version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,10 +48,23 @@ pub struct Facts {
     pub alpn: Option<Box<str>>,
     /// Whether a session was resumed.
     pub resumed: bool,
-    /// The client's certificate and its chain as PEM, the leaf first. Empty without one.
-    pub client_chain: Vec<String>,
+    /// The client's certificate and then its chain, as PEM. Empty without one.
+    client_pem: String,
+    /// Where the first of them ends.
+    client_leaf_len: usize,
+    /// The same as DER.
+    pub client_chain: Vec<CertificateDer<'static>>,
     /// SHA-256 of the client's certificate, in lower-case hexadecimal.
     pub client_sha256: Option<String>,
+}
+
+/// What a connection has from its handshake on.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// What was agreed on.
+    pub facts: Facts,
+    /// What the listener served with at that time; `None` on a connection that was dialled.
+    pub profile: Option<Arc<Profile>>,
 }
 
 impl Facts {
@@ -69,9 +85,24 @@ impl Facts {
             sni,
             alpn: alpn.map(|name| name.into()),
             resumed: state.handshake_kind() == Some(HandshakeKind::Resumed),
-            client_chain: chain.iter().map(pem).collect(),
+            client_leaf_len: chain.first().map_or(0, |leaf| pem(leaf).len()),
+            client_pem: chain.iter().map(pem).collect(),
+            client_chain: chain.iter().map(|it| it.clone().into_owned()).collect(),
             client_sha256: chain.first().map(|leaf| fingerprint(leaf)),
         }
+    }
+}
+
+impl Facts {
+    /// The client's certificate as PEM, with its chain if `chain`.
+    #[must_use]
+    pub fn client_certificate(&self, chain: bool) -> Option<&str> {
+        let len = if chain {
+            self.client_pem.len()
+        } else {
+            self.client_leaf_len
+        };
+        self.client_pem.get(..len).filter(|pem| !pem.is_empty())
     }
 }
 

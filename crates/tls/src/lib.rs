@@ -19,7 +19,7 @@ mod tickets;
 use std::sync::Arc;
 
 pub use client::{Trust, TrustSettings};
-pub use facts::{Facts, Version, fingerprint};
+pub use facts::{Facts, Session, Version, fingerprint};
 pub use fault::{Fault, Part, PemFile};
 pub use identity::{CertificateFacts, Identity};
 pub use record::{Connection, Received, TlsError, looks_like_tls};

@@ -42,6 +42,8 @@ pub struct ProfileSettings {
     pub version_min: Version,
     /// Whether clients are asked for a certificate.
     pub client_certificate: ClientCertificate,
+    /// Whether backends are told the chain of a client's certificate, too.
+    pub client_certificate_chain: bool,
     /// Whether sessions may be resumed.
     pub tickets: bool,
     /// How often the keys of tickets change.
@@ -77,6 +79,7 @@ pub struct Profile {
     names: Arc<Names>,
     certificates: Vec<CertificateFacts>,
     client_certificate: ClientCertificate,
+    client_certificate_chain: bool,
 }
 
 /// A profile, and what its operator should know.
@@ -145,6 +148,7 @@ impl Profile {
             names,
             certificates: identities.into_iter().map(|it| it.facts).collect(),
             client_certificate: settings.client_certificate,
+            client_certificate_chain: settings.client_certificate_chain,
         };
         Ok(Built { profile, warnings })
     }
@@ -159,6 +163,12 @@ impl Profile {
     #[must_use]
     pub fn verifies_clients(&self) -> bool {
         self.client_certificate != ClientCertificate::Off
+    }
+
+    /// Whether backends are told the chain of a client's certificate, too.
+    #[must_use]
+    pub fn tells_chain(&self) -> bool {
+        self.client_certificate_chain
     }
 
     /// Whether a request for `host`, in lower case, may be made on a connection whose client asked

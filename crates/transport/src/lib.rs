@@ -1,7 +1,7 @@
 //! Sockets and bytes, for clients and backends alike.
 //!
 //! [`listen_tcp`] and [`listen_unix`] give each worker a listening socket. A [`Stream`] is a connected
-//! socket on tokio's event loop. A [`ByteQueue`] holds bytes until they can be moved on. [`Output`] is
+//! socket on tokio's event loop, with or without TLS. A [`ByteQueue`] holds bytes until they can be moved on. [`Output`] is
 //! a queue that is written to a stream. [`buffers`] and [`FreeList`] lend memory to busy connections,
 //! so an idle connection holds none. [`PerWorker`] holds a value for each worker. This crate does not
 //! know the protocol of the bytes, or who is at the other end.
@@ -13,6 +13,7 @@ mod listen;
 mod output;
 mod queue;
 mod stream;
+mod tls_stream;
 mod worker_local;
 
 pub use free_list::FreeList;
@@ -20,4 +21,5 @@ pub use listen::{SocketFile, TcpOptions, UnixOptions, join_tcp, listen_tcp, list
 pub use output::{HIGH_WATER, Output};
 pub use queue::ByteQueue;
 pub use stream::{PeerEnd, Stream};
+pub use tls_stream::{HandshakeError, TlsStream};
 pub use worker_local::{Count, PerWorker};

@@ -107,6 +107,8 @@ impl Output {
         if self.queue.tail_capacity() < 2 * buffers::SIZE {
             self.give_buffer();
         }
+        // TLS may have kept records that the socket refused.
+        ready!(Pin::new(&mut *writer).poll_flush(cx))?;
         Poll::Ready(Ok(total))
     }
 

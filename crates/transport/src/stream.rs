@@ -1,16 +1,18 @@
 //! A byte stream to a peer, whatever carries it.
 //!
-//! The set of sockets is closed (TCP and Unix), so it is an enum. It also has what its users need
-//! besides reading and writing: waiting for bytes without a buffer, and whether an unused connection
-//! is still quiet.
+//! The set of streams is closed (TCP and Unix sockets, and TLS on either), so it is an enum. It also
+//! has what its users need besides reading and writing: waiting for bytes without a buffer, and
+//! whether an unused connection is still quiet.
 
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::BytesMut;
+use catamaran_tls::Session;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use socket2::SockRef;
@@ -19,14 +21,17 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::task::coop::{has_budget_remaining, poll_proceed};
 
 use crate::acknowledged::acknowledged;
+use crate::tls_stream::TlsStream;
 
-/// A connected TCP or Unix stream socket.
+/// A connected TCP or Unix stream socket, with or without TLS.
 #[derive(Debug)]
 pub enum Stream {
     /// TCP, with `TCP_NODELAY` set by whoever connected or accepted it.
     Tcp(TcpStream),
     /// A Unix stream socket.
     Unix(UnixStream),
+    /// TLS on one of the others. Boxed: most idle connections have none.
+    Tls(Box<TlsStream>),
 }
 
 /// Which end of a connection a peer has closed.
@@ -48,6 +53,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.poll_read_ready(cx),
             Self::Unix(stream) => stream.poll_read_ready(cx),
+            Self::Tls(stream) => stream.socket().poll_readable(cx),
         }
     }
 
@@ -61,11 +67,16 @@ impl Stream {
     /// call.
     #[must_use]
     pub fn peer_end(&self) -> Option<PeerEnd> {
+        if let Self::Tls(stream) = self {
+            let ended = stream.is_peer_closed().then_some(PeerEnd::Sending);
+            return stream.socket().peer_end().or(ended);
+        }
         let interest = Interest::READABLE | Interest::WRITABLE;
         let mut context = Context::from_waker(Waker::noop());
         let ready = match self {
             Self::Tcp(stream) => pin!(stream.ready(interest)).poll(&mut context),
             Self::Unix(stream) => pin!(stream.ready(interest)).poll(&mut context),
+            Self::Tls(_) => Poll::Pending,
         };
         match ready {
             Poll::Ready(Ok(ready)) if ready.is_write_closed() => Some(PeerEnd::Closed),
@@ -76,7 +87,8 @@ impl Stream {
         }
     }
 
-    /// Reads once into the room that `buffer` has; 0 is the peer's end.
+    /// Reads once into the room that `buffer` has; 0 is the peer's end. With TLS `buffer` grows if a
+    /// record does not fit.
     ///
     /// Respects the task's budget of progress (tokio's cooperative scheduling), but uses none of it.
     /// A loop around this must also write, or have a limit, so that other tasks can run.
@@ -84,10 +96,13 @@ impl Stream {
     /// # Errors
     /// The socket's.
     pub fn poll_read(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         buffer: &mut BytesMut,
     ) -> Poll<io::Result<usize>> {
+        if let Self::Tls(stream) = self {
+            return stream.poll_read(cx, buffer);
+        }
         loop {
             if !has_budget_remaining() {
                 ready!(self.poll_readable(cx))?;
@@ -110,6 +125,7 @@ impl Stream {
             read = match self {
                 Self::Tcp(stream) => stream.try_read_buf(buffer)?,
                 Self::Unix(stream) => stream.try_read_buf(buffer)?,
+                Self::Tls(_) => return Err(ErrorKind::WouldBlock.into()),
             };
             // A short read has emptied the socket. Reporting that it would block saves another read
             // that finds nothing; the event loop reports further bytes.
@@ -130,7 +146,10 @@ impl Stream {
     ///
     /// # Errors
     /// The socket's; `WouldBlock` if nothing is there.
-    pub fn read_now(&self, buffer: &mut BytesMut) -> io::Result<usize> {
+    pub fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        if let Self::Tls(stream) = self {
+            return stream.read_now(buffer);
+        }
         let (len, end) = (buffer.len(), buffer.capacity());
         debug_assert!(len < end, "nothing read means the peer's end");
         buffer.resize(end, 0);
@@ -138,6 +157,7 @@ impl Stream {
         let received = match self {
             Self::Tcp(stream) => recv(stream, room, RecvFlags::DONTWAIT),
             Self::Unix(stream) => recv(stream, room, RecvFlags::DONTWAIT),
+            Self::Tls(_) => Ok((0, 0)),
         };
         let read = received.map_or(0, |(read, _)| read);
         buffer.truncate(len + read);
@@ -149,12 +169,13 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.poll_write_ready(cx),
             Self::Unix(stream) => stream.poll_write_ready(cx),
+            Self::Tls(stream) => stream.socket().poll_writable(cx),
         }
     }
 
     /// Writes with `send` once there is room, as far as the event loop knows. The system call is to
     /// be made without libc, whose wrappers take steps for the case that the thread is cancelled.
-    fn poll_send(
+    pub(crate) fn poll_send(
         &self,
         cx: &mut Context<'_>,
         send: impl Fn(BorrowedFd<'_>) -> Result<usize, Errno>,
@@ -165,6 +186,8 @@ impl Stream {
             let sent = match self {
                 Self::Tcp(stream) => stream.try_io(Interest::WRITABLE, || send(stream.as_fd())),
                 Self::Unix(stream) => stream.try_io(Interest::WRITABLE, || send(stream.as_fd())),
+                // TLS writes to the socket under it.
+                Self::Tls(_) => Err(ErrorKind::Unsupported.into()),
             };
             match sent {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -182,6 +205,9 @@ impl Stream {
     /// all sockets.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
+        if let Self::Tls(stream) = self {
+            return stream.is_quiet() && stream.socket().is_quiet();
+        }
         let peeked = self.try_io(|| self.peek());
         matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
     }
@@ -190,6 +216,9 @@ impl Stream {
     /// have arrived since the event loop looked.
     #[must_use]
     pub fn is_quiet_now(&self) -> bool {
+        if let Self::Tls(stream) = self {
+            return stream.is_quiet() && stream.socket().is_quiet_now();
+        }
         matches!(self.peek(), Err(error) if error.kind() == ErrorKind::WouldBlock)
     }
 
@@ -198,6 +227,7 @@ impl Stream {
         let peeked = match self {
             Self::Tcp(stream) => SockRef::from(stream).peek(&mut byte),
             Self::Unix(stream) => SockRef::from(stream).peek(&mut byte),
+            Self::Tls(stream) => return stream.socket().peek(),
         };
         peeked.map(drop)
     }
@@ -207,16 +237,17 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.try_io(Interest::READABLE, operation),
             Self::Unix(stream) => stream.try_io(Interest::READABLE, operation),
+            Self::Tls(stream) => stream.socket().try_io(operation),
         }
     }
 
     /// How many of the bytes written the peer's kernel has acknowledged, where that can be known:
-    /// on a TCP connection that we dialled.
+    /// on a TCP connection that we dialled, without TLS, whose records are not counted.
     #[must_use]
     pub fn acknowledged(&self) -> Option<u64> {
         match self {
             Self::Tcp(stream) => acknowledged(stream).ok()?.checked_sub(1),
-            Self::Unix(_) => None,
+            Self::Unix(_) | Self::Tls(_) => None,
         }
     }
 
@@ -224,28 +255,64 @@ impl Stream {
     /// complete message.
     pub fn reset_on_close(&self) {
         // Unix sockets have no reset; a failure leaves an ordinary close, which the framing reveals.
-        if let Self::Tcp(stream) = self {
-            SockRef::from(stream)
-                .set_linger(Some(std::time::Duration::ZERO))
-                .ok();
+        match self {
+            Self::Tcp(stream) => {
+                SockRef::from(stream)
+                    .set_linger(Some(std::time::Duration::ZERO))
+                    .ok();
+            }
+            Self::Unix(_) => {}
+            Self::Tls(stream) => stream.socket().reset_on_close(),
+        }
+    }
+
+    /// Bytes that were taken by a write and are not with the socket yet: TLS keeps records that the
+    /// socket refused.
+    #[must_use]
+    pub fn unsent(&self) -> usize {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => 0,
+            Self::Tls(stream) => stream.unsent(),
+        }
+    }
+
+    /// What the handshake agreed on, if there is TLS and it is over.
+    #[must_use]
+    pub fn tls(&self) -> Option<&Arc<Session>> {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => None,
+            Self::Tls(stream) => stream.session(),
+        }
+    }
+
+    /// Before an ordinary close: tells a peer over TLS that nothing is missing, without waiting.
+    pub fn close_in_order(&mut self) {
+        if let Self::Tls(stream) = self {
+            stream.close_now();
         }
     }
 }
 
 impl AsyncWrite for Stream {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if let Self::Tls(stream) = &mut *self {
+            return stream.poll_write(cx, &[io::IoSlice::new(buf)]);
+        }
         self.poll_send(cx, |socket| send(socket, buf, SendFlags::NOSIGNAL))
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let Self::Tls(stream) = &mut *self {
+            return stream.poll_write(cx, bufs);
+        }
         self.poll_send(cx, |socket| {
             let mut control = SendAncillaryBuffer::default();
             sendmsg(socket, bufs, &mut control, SendFlags::NOSIGNAL)
@@ -256,14 +323,18 @@ impl AsyncWrite for Stream {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
+            Self::Tls(stream) => stream.poll_flush_unsent(cx),
+        }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => stream.poll_shutdown(cx),
         }
     }
 }

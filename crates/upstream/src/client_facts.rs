@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use catamaran_balance::Activation;
+use catamaran_tls::Facts;
 
 /// What the application should know of the client's connection. AJP13 has fields for all of it;
 /// over HTTP/1.1 it travels in `X-Forwarded-*`, which the front writes into the headers.
@@ -27,6 +28,10 @@ pub struct ClientFacts<'a> {
     /// Which requests the backend gets, for AJP13's `JK_LB_ACTIVATION`: Tomcat's
     /// `LoadBalancerDrainingValve` acts upon it.
     pub activation: Option<Activation>,
+    /// What the client's own TLS agreed on, if it came over TLS to us.
+    pub tls: Option<&'a Facts>,
+    /// Whether a backend is told the chain of the client's certificate, too.
+    pub certificate_chain: bool,
 }
 
 impl ClientFacts<'_> {
@@ -44,6 +49,8 @@ impl ClientFacts<'_> {
             secure: false,
             jvm_route: None,
             activation: None,
+            tls: None,
+            certificate_chain: false,
         }
     }
 }

@@ -9,6 +9,7 @@ use catamaran_ajp as ajp;
 use catamaran_balance::Activation;
 use catamaran_http1 as http1;
 use catamaran_message::{BodyLength, Request, ResponseHead};
+use catamaran_tls::Facts;
 use catamaran_transport::{ByteQueue, HIGH_WATER, Output};
 
 use crate::client_facts::ClientFacts;
@@ -230,7 +231,7 @@ fn send_ajp(
     let route = facts.jvm_route;
     let route = route.map(|route| ajp::Attribute::JvmRoute(route.as_bytes()));
     let activation = facts.activation.map(activation_attribute);
-    let mut attributes = [local_addr; 5];
+    let mut attributes = [local_addr; 9];
     let mut count = 1;
     let optional = port
         .into_iter()
@@ -240,6 +241,12 @@ fn send_ajp(
     for attribute in optional {
         attributes[count] = attribute;
         count += 1;
+    }
+    if let Some(tls) = facts.tls {
+        for attribute in tls_attributes(tls, facts.certificate_chain) {
+            attributes[count] = attribute;
+            count += 1;
+        }
     }
     let facts = ajp::Facts {
         protocol: facts.protocol,
@@ -264,6 +271,21 @@ fn activation_attribute(activation: Activation) -> ajp::Attribute<'static> {
             Activation::Stopped => b"STP",
         },
     }
+}
+
+/// What mod_jk tells of TLS. There is no session id: tickets have none.
+fn tls_attributes(tls: &Facts, chain: bool) -> impl Iterator<Item = ajp::Attribute<'_>> {
+    let certificate = tls.client_certificate(chain);
+    let certificate = certificate.map(|pem| ajp::Attribute::SslCert(pem.as_bytes()));
+    let agreed = [
+        ajp::Attribute::SslCipher(tls.cipher.as_bytes()),
+        ajp::Attribute::SslKeySize(tls.key_bits),
+        ajp::Attribute::Request {
+            name: b"AJP_SSL_PROTOCOL",
+            value: tls.version.name().as_bytes(),
+        },
+    ];
+    agreed.into_iter().chain(certificate)
 }
 
 fn http_event(event: http1::ClientEvent) -> Event {

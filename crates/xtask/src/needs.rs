@@ -24,6 +24,9 @@ pub(crate) fn of_tests() -> Vec<Need> {
         package("apache2-utils", "/usr/bin/ab"),
         // Looks at the pages of `bench report`.
         package("chromium", "/usr/bin/chromium"),
+        // Clients of the tests of TLS.
+        package("curl", "/usr/bin/curl"),
+        package("openssl", "/usr/bin/openssl"),
         // Counts system calls, for `gauge` to be held against.
         package("strace", "/usr/bin/strace"),
     ];

@@ -222,6 +222,7 @@ pub(super) fn without_file(
     let name = "default".to_owned();
     Ok(Config {
         server: ServerConfig::default(),
+        tls: Vec::new(),
         listeners: listen.into_iter().map(ListenerConfig::new).collect(),
         routes: vec![RouteConfig {
             hosts: Vec::new(),

@@ -11,6 +11,7 @@ use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
 use crate::value::address::{ListenError, parse_listen_address};
+use crate::value::text::{TextError, parse_name};
 use crate::value::{Choices, Counts, Durations, OrOff, Parsed, Sizes, Switch};
 
 /// Reads the tables.
@@ -50,6 +51,7 @@ fn settings(table: &mut Table<'_>, listener: &mut ListenerConfig) {
     table.set(&QUERY, &mut listener.query);
     table.set(&LINGER_MAX, &mut listener.linger_max);
     table.set(&LINGER_TIMEOUT, &mut listener.linger_timeout);
+    listener.tls = table.take(&TLS);
 }
 
 fn limits(table: &mut Table<'_>, listener: &mut ListenerConfig) {
@@ -89,6 +91,7 @@ pub(crate) static SECTION: Section = Section {
         &QUERY,
         &LINGER_MAX,
         &LINGER_TIMEOUT,
+        &TLS,
         &HEAD_MAX,
         &TARGET_MAX,
         &LINE_MAX,
@@ -97,12 +100,12 @@ pub(crate) static SECTION: Section = Section {
         &CHUNK_EXTENSIONS_MAX,
     ],
     later: &[
-        ("tls", TLS_ADVICE),
         ("certificate", TLS_ADVICE),
         ("certificate_file", TLS_ADVICE),
         ("certificate_key", TLS_ADVICE),
         ("key_file", TLS_ADVICE),
-        ("http2", "clients are served HTTP/1.1; remove it"),
+        ("http2", PROTOCOLS_ADVICE),
+        ("protocols", PROTOCOLS_ADVICE),
         (
             "proxy_protocol",
             "remove it, and do not send PROXY lines to this address",
@@ -110,8 +113,26 @@ pub(crate) static SECTION: Section = Section {
     ],
 };
 
-const TLS_ADVICE: &str = "clients would be served without TLS; let a TLS proxy listen in front, \
-                          name it in `trusted_proxies`, and remove this key";
+const PROTOCOLS_ADVICE: &str = "clients are served HTTP/1.1; remove it";
+
+const TLS_ADVICE: &str = "certificates stand in [[tls.NAME.certificate]]; write them there, and \
+                          tls = \"NAME\" here";
+
+static TLS: Key<Parsed<String, TextError>> = Key {
+    name: "tls",
+    values: Parsed {
+        what: "the name of a [tls.NAME]",
+        parse: parse_name,
+    },
+    doc: Doc {
+        preset: Preset::Unset("clear text"),
+        sample: "\"NAME\"",
+        effect: "The profile of TLS that clients are served with. A client that speaks HTTP without \
+                 TLS is answered 400 in clear.",
+        extremes: "Without it everybody on the way reads and changes what is sent.",
+        elsewhere: "nginx `listen ... ssl`; httpd `SSLEngine`; HAProxy `bind ... ssl`",
+    },
+};
 
 static ADDRESS: Key<Parsed<ListenAddress, ListenError>> = Key {
     name: "address",

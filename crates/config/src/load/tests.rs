@@ -13,6 +13,11 @@ fn file(header: &str, added: &str) -> String {
     for (table, needed) in [
         ("[server]", ""),
         ("[[listen]]", "address = \"127.0.0.1:8080\""),
+        ("[tls.NAME]", ""),
+        (
+            "[[tls.NAME.certificate]]",
+            "chain = \"/etc/ssl/www/fullchain.pem\"\nkey = \"/etc/ssl/www/privkey.pem\"",
+        ),
         ("[upstream.NAME]", ""),
         ("[upstream.NAME.probe]", "kind = \"request\""),
         ("[upstream.NAME.sticky]", "set_cookie = \"OWN\""),
@@ -28,10 +33,12 @@ fn file(header: &str, added: &str) -> String {
         ("[log]", ""),
     ] {
         let key = added.split('=').next().unwrap_or_default();
-        let replaced = needed.starts_with(key) && !key.is_empty() && table == header;
+        let here = table == header && !key.is_empty();
         // A route has one target.
-        let replaced = replaced || (table == header && table == "[[route]]" && key == "status ");
-        let needed = if replaced { "" } else { needed };
+        let other = table == "[[route]]" && key == "status ";
+        let replaced = |line: &&str| here && (line.starts_with(key) || other);
+        let needed: Vec<&str> = needed.lines().filter(|line| !replaced(line)).collect();
+        let needed = needed.join("\n");
         let added = if table == header { added } else { "" };
         text.push_str(&format!("{table}\n{needed}\n{added}\n"));
     }
@@ -45,6 +52,7 @@ fn meaning(text: &str) -> String {
     let surroundings = Surroundings {
         base: Path::new(""),
         read_secret: &secret,
+        reads_certificates: false,
     };
     match parse_within("x.toml", text, &surroundings) {
         Ok(loaded) => format!("{:#?}", loaded.config),
@@ -106,6 +114,7 @@ fn a_key_of_an_upstream_is_the_default_of_its_backends() {
     let surroundings = Surroundings {
         base: Path::new("/etc"),
         read_secret: &secret,
+        reads_certificates: false,
     };
     let loaded = parse_within("x.toml", &text, &surroundings).unwrap();
     let [first, second, _] = &loaded

@@ -64,6 +64,7 @@ golden!(
     sticky,
     sticky_warnings,
     syntax,
+    tls,
     unknown,
     upstream,
     values,

@@ -39,5 +39,6 @@ mod sessions;
 mod silence;
 mod targets;
 mod through;
+mod tls;
 mod tomcat;
 mod upgrade;

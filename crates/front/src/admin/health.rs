@@ -5,6 +5,7 @@ use http::StatusCode;
 use super::metrics::{self, Observed};
 use super::reply::Reply;
 use crate::site::Member;
+use crate::tls;
 use crate::worker::Shared;
 
 /// The answer, if the path is one of these.
@@ -56,6 +57,7 @@ pub(super) fn observe(shared: &Shared) -> Observed {
     Observed {
         counters: shared.counters.snapshot(shared.admission.open()),
         backends,
+        certificates: tls::certificates(&shared.profiles.load()),
         log_lines_dropped: shared.access_log.dropped(),
         draining,
         ready: usable && !draining,

@@ -4,6 +4,9 @@
 //! `docs/metrics.md` is generated from the same families, so the two always agree.
 
 use std::fmt::Write as _;
+use std::time::UNIX_EPOCH;
+
+use catamaran_tls::CertificateFacts;
 
 use crate::admin::exposition::{Exposition, Family, Kind};
 use crate::site::BackendStatus;
@@ -13,6 +16,8 @@ use crate::worker::counters::CountersSnapshot;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observed {
     pub(crate) counters: CountersSnapshot,
+    /// Each with the name of its profile.
+    pub(crate) certificates: Vec<(String, CertificateFacts)>,
     pub(crate) backends: Vec<BackendStatus>,
     pub(crate) log_lines_dropped: u64,
     pub(crate) draining: bool,
@@ -35,6 +40,7 @@ pub(crate) fn render(observed: &Observed) -> String {
     reloads.sample(&["refused"], counters.reloads_refused);
     page.family(&CONNECTIONS_ACCEPTED).only(counters.accepted);
     page.family(&CONNECTIONS_OPEN).only(counters.open);
+    render_tls(&mut page, observed);
     page.family(&REQUESTS).only(counters.requests);
     let mut responses = page.family(&RESPONSES);
     for (digit, class) in CLASSES {
@@ -62,6 +68,30 @@ pub(crate) fn render(observed: &Observed) -> String {
     }
     render_backends(&mut page, &observed.backends);
     page.into_text()
+}
+
+fn render_tls(page: &mut Exposition, observed: &Observed) {
+    let counters = &observed.counters;
+    let mut handshakes = page.family(&TLS_HANDSHAKES);
+    let kinds = [
+        ("TLSv1.2", "no"),
+        ("TLSv1.3", "no"),
+        ("TLSv1.2", "yes"),
+        ("TLSv1.3", "yes"),
+    ];
+    for ((version, resumed), count) in kinds.into_iter().zip(counters.handshakes) {
+        handshakes.sample(&[version, resumed], count);
+    }
+    let mut reloads = page.family(&TLS_CERTIFICATE_RELOADS);
+    reloads.sample(&["applied"], counters.certificates_renewed);
+    reloads.sample(&["refused"], counters.certificates_refused);
+    let mut expiry = page.family(&TLS_CERTIFICATE_NOT_AFTER);
+    for (profile, certificate) in &observed.certificates {
+        let name = certificate.names.first().map_or("", |name| name);
+        let since = certificate.not_after.duration_since(UNIX_EPOCH);
+        let seconds = since.map_or(0, |since| since.as_secs());
+        expiry.sample(&[profile, name, certificate.key_type], seconds);
+    }
 }
 
 fn render_backends(page: &mut Exposition, backends: &[BackendStatus]) {
@@ -111,6 +141,9 @@ fn families() -> impl Iterator<Item = &'static Family> {
         &RELOADS,
         &CONNECTIONS_ACCEPTED,
         &CONNECTIONS_OPEN,
+        &TLS_HANDSHAKES,
+        &TLS_CERTIFICATE_RELOADS,
+        &TLS_CERTIFICATE_NOT_AFTER,
         &REQUESTS,
         &RESPONSES,
         &RETRIES,
@@ -198,6 +231,34 @@ static CONNECTIONS_OPEN: Family = Family {
     kind: Kind::Gauge,
     help: "Connections of clients that are open.",
     labels: &[],
+};
+
+static TLS_HANDSHAKES: Family = Family {
+    name: "catamaran_tls_handshakes_total",
+    kind: Kind::Counter,
+    help: "Handshakes of TLS that succeeded; others are among the reasons, as `tls-*`.",
+    labels: &[
+        ("version", "`TLSv1.2` or `TLSv1.3`"),
+        ("resumed", "`yes` if a session was resumed, else `no`"),
+    ],
+};
+
+static TLS_CERTIFICATE_RELOADS: Family = Family {
+    name: "catamaran_tls_certificate_reloads_total",
+    kind: Kind::Counter,
+    help: "Changes of files of a TLS profile; after a refused one those of before stay in force.",
+    labels: &[("result", "`applied` or `refused`")],
+};
+
+static TLS_CERTIFICATE_NOT_AFTER: Family = Family {
+    name: "catamaran_tls_certificate_not_after_seconds",
+    kind: Kind::Gauge,
+    help: "The end of a certificate's validity, in Unix time.",
+    labels: &[
+        ("profile", "the name of the TLS profile"),
+        ("name", "the certificate's first name"),
+        ("key", "the type of its key"),
+    ],
 };
 
 static REQUESTS: Family = Family {

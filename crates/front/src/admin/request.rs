@@ -52,7 +52,7 @@ pub(super) async fn serve(
         mut stream, remote, ..
     } = incoming;
     let peer = match &stream {
-        Stream::Tcp(_) => Peer::Tcp(remote),
+        Stream::Tcp(_) | Stream::Tls(_) => Peer::Tcp(remote),
         Stream::Unix(socket) => Peer::Unix(socket.peer_cred().ok().map(|it| it.uid())),
     };
     let mut wire = Wire {

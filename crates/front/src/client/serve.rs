@@ -16,13 +16,15 @@ use catamaran_message::RequestHead;
 use catamaran_upstream::Culprit;
 use http::StatusCode;
 
-use crate::client::{ClientConnection, linger};
+use crate::client::{ClientConnection, handshake, linger};
 use crate::config::ListenerConfig;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Failure;
 use crate::exchange::scene::Scene;
 use crate::exchange::{self, After};
+use crate::tls::LiveProfile;
 use crate::worker::Worker;
+use crate::worker::counters::Reason;
 use crate::worker::deadlines::Deadline;
 
 /// What waiting for a request led to.
@@ -44,18 +46,32 @@ pub(crate) fn serve(
     let mut served: u32 = 0;
     async move {
         deadline.attach().await;
+        if let Some(profile) = client.awaited_profile() {
+            let handshake = shake_hands(&worker, &mut client, &deadline, profile);
+            if !Box::pin(handshake).await {
+                return;
+            }
+        }
         let refused = loop {
             let wait = match served {
                 0 => listener.head_timeout,
                 _ => listener.keep_alive_timeout,
             };
             if !client.has_input() && !idle(&worker, &mut client, &deadline, wait).await {
+                client.close_in_order();
                 return;
             }
             let head = match next_request(&listener, &mut client, &deadline).await {
                 Next::Request(head) => head,
+                Next::Refused(_) if served == 0 && client.meets_tls() => {
+                    let reason = Reason::new(Culprit::Client, "tls-on-clear-port");
+                    return worker.count(reason);
+                }
                 Next::Refused(failure) => break failure,
-                Next::Close => return,
+                Next::Close => {
+                    client.close_in_order();
+                    return;
+                }
             };
             served = served.saturating_add(1);
             if u64::from(served) >= listener.keep_alive_requests {
@@ -81,6 +97,16 @@ pub(crate) fn serve(
         };
         Box::pin(refuse(&worker, &listener, &mut client, &deadline, refused)).await;
     }
+}
+
+/// Makes the handshake of TLS. `false` if the connection is to be closed.
+async fn shake_hands(
+    worker: &Worker,
+    client: &mut ClientConnection,
+    deadline: &Deadline,
+    profile: Arc<LiveProfile>,
+) -> bool {
+    handshake::run(worker, client, deadline, &profile.config).await
 }
 
 /// Serves one request of an HTTP/1.x connection.

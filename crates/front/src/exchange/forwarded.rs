@@ -28,6 +28,26 @@ const CLAIMS: [&str; 6] = [
     "true-client-ip",
 ];
 
+/// RFC 9440, and what Tomcat's SSLValve believes.
+const CERTIFICATE_CLAIMS: [&str; 8] = [
+    "client-cert",
+    "client-cert-chain",
+    "ssl_client_cert",
+    "ssl_client_escaped_cert",
+    "ssl_cipher",
+    "ssl_cipher_usekeysize",
+    "ssl_secure_protocol",
+    "ssl_session_id",
+];
+
+/// Of other fronts.
+const CERTIFICATE_PREFIXES: [&str; 4] = [
+    "x-ssl-",
+    "x-client-cert",
+    "x-forwarded-client-cert",
+    "x-forwarded-tls-client-cert",
+];
+
 /// The client as the application should see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
@@ -46,14 +66,17 @@ pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     /// Whether the peer is in `trusted_proxies`.
     pub(crate) trusted: bool,
+    /// Whether it came over TLS.
+    pub(crate) secure: bool,
 }
 
 impl Peer {
     /// The peer at an address, by the networks that are trusted at the moment.
-    pub(crate) fn new(address: SocketAddr, trusted: &[IpNet]) -> Self {
+    pub(crate) fn new(address: SocketAddr, secure: bool, trusted: &[IpNet]) -> Self {
         Self {
             address,
             trusted: is_trusted(trusted, address.ip()),
+            secure,
         }
     }
 }
@@ -70,13 +93,14 @@ pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &mut HeaderMap) 
     let direct = Identity {
         ip: peer.address.ip().to_canonical(),
         port: (peer.address.port() != 0).then_some(peer.address.port()),
-        secure: false,
+        secure: peer.secure,
     };
     if !peer.trusted {
         remove_claims(headers);
         return direct;
     }
-    let secure = last_element(headers, &X_FORWARDED_PROTO) == Some(b"https");
+    let told = last_element(headers, &X_FORWARDED_PROTO);
+    let secure = told.map_or(peer.secure, |told| told == b"https");
     match client_address(networks, headers) {
         Some(ip) => Identity {
             ip,
@@ -170,7 +194,20 @@ fn remove_claims(headers: &mut HeaderMap) {
 /// Whether a field says who the client is.
 fn is_claim(name: &HeaderName) -> bool {
     let name = name.as_str();
-    name.starts_with("x-forwarded-") || CLAIMS.contains(&name)
+    name.starts_with("x-forwarded-") || CLAIMS.contains(&name) || is_certificate_claim(name)
+}
+
+/// Whether a field says which certificate the client showed, or what its TLS was.
+pub(crate) fn is_certificate_claim(name: &str) -> bool {
+    match name.as_bytes() {
+        [b'c', b'l', ..] => CERTIFICATE_CLAIMS.contains(&name),
+        [b's', b's', b'l', ..] => CERTIFICATE_CLAIMS.contains(&name),
+        [b'x', b'-', ..] => {
+            let starts = |prefix| name.starts_with(prefix);
+            CERTIFICATE_PREFIXES.into_iter().any(starts) || name == "x-arr-clientcert"
+        }
+        _ => false,
+    }
 }
 
 /// Writes our own `X-Forwarded-*` and extends a trusted `Forwarded`, for a backend that speaks

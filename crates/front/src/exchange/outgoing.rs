@@ -3,8 +3,10 @@
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use catamaran_message::{Authority, BodyLength, Request, RequestHead};
+use catamaran_tls::Session;
 use catamaran_upstream::{ClientFacts, Lease, RequestError};
 use http::header::HOST;
 use http::{HeaderValue, Method, StatusCode, Version};
@@ -27,6 +29,8 @@ pub(super) struct Outgoing {
     /// The value of `Host`, as the fields have it.
     host: HeaderValue,
     local: SocketAddr,
+    tls: Option<Arc<Session>>,
+    certificate_chain: bool,
     pub(super) identity: Identity,
     /// The value of the front's own cookie, which is not forwarded.
     own: Own,
@@ -52,7 +56,8 @@ impl Outgoing {
                 .counters()
                 .reason(Reason::new(Culprit::Client, "underscore-field-dropped"));
         }
-        let peer = Peer::new(client.remote, &site.server.trusted_proxies);
+        let secure = client.tls.is_some();
+        let peer = Peer::new(client.remote, secure, &site.server.trusted_proxies);
         let identity = forwarded::identify(peer, &site.server.trusted_proxies, headers);
         let over_http = upstream.wants_forwarded_fields();
         let own = head.authority.as_ref();
@@ -76,6 +81,11 @@ impl Outgoing {
             path,
             host,
             local: client.local,
+            certificate_chain: client.tls.as_ref().is_some_and(|session| {
+                let profile = session.profile.as_ref();
+                profile.is_some_and(|profile| profile.tells_chain())
+            }),
+            tls: client.tls.clone(),
             identity,
             own: own_cookie,
         })
@@ -141,6 +151,8 @@ impl Outgoing {
             secure: self.identity.secure,
             jvm_route: told.route,
             activation: told.activation,
+            tls: self.tls.as_deref().map(|session| &session.facts),
+            certificate_chain: self.certificate_chain,
         };
         lease.send_request(&request, &client, backend)
     }

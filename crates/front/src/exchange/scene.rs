@@ -1,7 +1,9 @@
 //! Where an exchange takes place: the worker, the listener's settings, its deadline, and the client.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use catamaran_tls::Session;
 use tokio::time::Instant;
 
 use crate::config::ListenerConfig;
@@ -21,12 +23,14 @@ pub(crate) struct Scene<'a> {
 }
 
 /// What is known of the client by its connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PeerFacts {
     /// The client's address; for a Unix socket the loopback address and port 0.
     pub(crate) remote: SocketAddr,
     /// The address the client connected to; for a Unix socket as `remote`.
     pub(crate) local: SocketAddr,
+    /// What the handshake agreed on; `None` without TLS.
+    pub(crate) tls: Option<Arc<Session>>,
 }
 
 impl Scene<'_> {

@@ -141,7 +141,17 @@ impl Accepting {
             }
         };
         let listener = Arc::clone(&self.listener);
-        let client = ClientConnection::new(incoming, listener, admitted);
+        let profile = listener.tls().map(|profile| profile.current());
+        let mut client = ClientConnection::new(incoming, listener, admitted);
+        if let Some(profile) = profile {
+            client = match client.expect_tls(profile) {
+                Ok(client) => client,
+                Err(error) => {
+                    tracing::error!(%error, "cannot begin TLS");
+                    return self.count_refusal("tls-handshake");
+                }
+            };
+        }
         let serving = serve::serve(Arc::clone(worker), client);
         // tokio rounds a task up to a multiple of 128 bytes, and the allocator that to its next
         // power of two; with a box of its own the future takes no more than it needs.

@@ -355,7 +355,7 @@ mod tests {
     fn listener(address: &ListenAddress, workers: usize) -> Arc<Listener> {
         let bound = bind(address, workers).expect("a free address");
         let config = ListenerConfig::new(address.clone());
-        let listener = Listener::new(config, bound.address.clone(), bound.file);
+        let listener = Listener::new(config, None, bound.address.clone(), bound.file);
         for socket in bound.sockets {
             listener.add(Acceptor::adopt(socket, &bound.address).expect("adopted"));
         }

@@ -18,6 +18,7 @@ use crate::listener::drain::Ending;
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Listener};
 use crate::running::{Running, StartError};
 use crate::site::Site;
+use crate::tls;
 
 /// Why a configuration was not put in force. Nothing changed.
 #[derive(Debug, Error)]
@@ -99,27 +100,22 @@ impl Running {
             .map_err(|name| StartError::UnknownUpstream { name })?;
         site.generation = before.generation;
         let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
-        let has_admin = match (&self.admin, &config.admin) {
-            (Some(admin), Some(config)) => admin.stays(config),
-            (admin, config) => admin.is_none() && config.is_none(),
-        };
-        let at_next_start = [
-            ("workers", config.server.workers.get() == workers),
-            ("admin", has_admin),
-        ];
+        let profiles = &self.shared.profiles.load();
+        let profiles =
+            tls::profiles(&config.tls, &config.listeners, profiles).map_err(StartError::Tls)?;
+        let at_next_start = self.at_next_start(&config);
         let plan = Plan::new(&listeners, config.listeners, |address| self.bind(address));
         let plan = plan.map_err(StartError::Bind)?;
-        let adopted = self.adopt(plan.added).map_err(ReloadError::Worker)?;
+        let adopted = self
+            .adopt(plan.added, &profiles)
+            .map_err(ReloadError::Worker)?;
         self.shared
             .access_log
             .switch(log)
             .map_err(StartError::AccessLog)?;
 
         let mut report = ReloadReport {
-            at_next_start: at_next_start
-                .into_iter()
-                .filter_map(|(setting, same)| (!same).then_some(setting))
-                .collect(),
+            at_next_start,
             ..ReloadReport::default()
         };
         report.compare_backends(&before, &site, &replaced);
@@ -136,7 +132,8 @@ impl Running {
         for place in plan.order {
             let listener = match place {
                 Place::Kept(index, config) => {
-                    listeners[index].configure(*config);
+                    let tls = tls::of_listener(&profiles, &config);
+                    listeners[index].configure(*config, tls);
                     report.listeners_kept += 1;
                     Some(Arc::clone(&listeners[index]))
                 }
@@ -153,8 +150,23 @@ impl Running {
             report.listeners_removed.push(removed.address().clone());
         }
         *listeners = present;
+        self.shared.profiles.store(Arc::new(profiles));
         self.shared.counters.reload(true);
         Ok(report)
+    }
+
+    /// Settings that differ and need another start.
+    fn at_next_start(&self, config: &Config) -> Vec<&'static str> {
+        let has_admin = match (&self.admin, &config.admin) {
+            (Some(admin), Some(config)) => admin.stays(config),
+            (admin, config) => admin.is_none() && config.is_none(),
+        };
+        let settings = [
+            ("workers", config.server.workers.get() == self.workers.len()),
+            ("admin", has_admin),
+        ];
+        let differs = |(setting, same): (&'static str, bool)| (!same).then_some(setting);
+        settings.into_iter().filter_map(differs).collect()
     }
 
     /// Binds a new listener. If the address is in use, that may be by a listener of our own which a

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use catamaran_balance::affinity::Outcome;
+use catamaran_tls::{Facts, Version as TlsVersion};
 use catamaran_transport::{Count, PerWorker};
 pub use catamaran_upstream::Culprit;
 use http::StatusCode;
@@ -57,6 +58,8 @@ pub(crate) struct Counters {
     others: Reasons,
     reloads_applied: AtomicU64,
     reloads_refused: AtomicU64,
+    certificates_renewed: AtomicU64,
+    certificates_refused: AtomicU64,
 }
 
 /// What one worker counts, on its own thread only.
@@ -67,6 +70,8 @@ pub(crate) struct WorkerCounters {
     /// By the status' first digit; 0 is a response that never got a head.
     responses: [Count; 10],
     retries: Count,
+    /// Handshakes of TLS 1.2 and 1.3, full, then resumed.
+    handshakes: [Count; 4],
     /// By [`Outcome`], in the order of [`Outcome::ALL`].
     sticky: [Count; Outcome::ALL.len()],
     reasons: Reasons,
@@ -95,6 +100,12 @@ pub struct CountersSnapshot {
     pub reloads_applied: u64,
     /// Configurations that were to be put in force and had faults.
     pub reloads_refused: u64,
+    /// Files of certificates that changed and were put in force.
+    pub certificates_renewed: u64,
+    /// Files of certificates that changed and had faults.
+    pub certificates_refused: u64,
+    /// Handshakes that succeeded: of TLS 1.2 and 1.3, full, then of both, resumed.
+    pub handshakes: [u64; 4],
     /// Refusals and failures, such as `client:bare-lf`.
     pub reasons: BTreeMap<Reason, u64>,
 }
@@ -106,6 +117,8 @@ impl Counters {
             others: Reasons::default(),
             reloads_applied: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),
+            certificates_renewed: AtomicU64::new(0),
+            certificates_refused: AtomicU64::new(0),
         }
     }
 
@@ -128,6 +141,16 @@ impl Counters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Files of certificates changed; whether they were put in force.
+    pub(crate) fn certificates_renewed(&self, applied: bool) {
+        let counter = if applied {
+            &self.certificates_renewed
+        } else {
+            &self.certificates_refused
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts a refusal or a failure outside of workers.
     pub(crate) fn reason(&self, reason: Reason) {
         self.others.add(reason);
@@ -139,6 +162,8 @@ impl Counters {
             open,
             reloads_applied: self.reloads_applied.load(Ordering::Relaxed),
             reloads_refused: self.reloads_refused.load(Ordering::Relaxed),
+            certificates_renewed: self.certificates_renewed.load(Ordering::Relaxed),
+            certificates_refused: self.certificates_refused.load(Ordering::Relaxed),
             reasons: self.others.lock().clone(),
             ..CountersSnapshot::default()
         };
@@ -173,6 +198,12 @@ impl WorkerCounters {
         }
     }
 
+    /// A handshake of TLS succeeded.
+    pub(crate) fn handshake(&self, facts: &Facts) {
+        let version = usize::from(facts.version == TlsVersion::Tls13);
+        self.handshakes[2 * usize::from(facts.resumed) + version].increment();
+    }
+
     pub(crate) fn retry(&self) {
         self.retries.increment();
     }
@@ -188,6 +219,9 @@ impl WorkerCounters {
             *sum += responses.read();
         }
         sum.retries += self.retries.read();
+        for (sum, handshakes) in sum.handshakes.iter_mut().zip(&self.handshakes) {
+            *sum += handshakes.read();
+        }
         for (outcome, count) in Outcome::ALL.iter().zip(&self.sticky) {
             *sum.sticky.entry(*outcome).or_default() += count.read();
         }

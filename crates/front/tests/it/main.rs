@@ -35,6 +35,7 @@ use catamaran_testkit::{HttpClient, Peer, Response, Script};
 /// A front with two workers that listens on `listen` and hands everything to `backends`.
 fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
     Config {
+        tls: Vec::new(),
         server: ServerConfig {
             workers: 2.try_into().unwrap(),
             drain_timeout: Duration::from_secs(10),

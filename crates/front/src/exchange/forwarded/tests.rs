@@ -14,6 +14,7 @@ fn peer(address: &str) -> Peer {
     Peer {
         address,
         trusted: is_trusted(&networks(), address.ip()),
+        secure: false,
     }
 }
 

@@ -1,0 +1,278 @@
+//! Clients over TLS: curl and OpenSSL in front, the built-in application behind.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use catamaran_e2e::Front;
+use catamaran_testkit::{Process, Signal};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+};
+use serde_json::Value;
+
+use crate::reload::{application, nth_line};
+
+/// Who issues certificates.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let key = KeyPair::generate().unwrap();
+        Self(CertifiedIssuer::self_signed(params, key).unwrap())
+    }
+
+    /// Writes `NAME.pem` and `NAME.key` for these names.
+    fn issue(&self, directory: &Path, file: &str, names: &[&str]) {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let key = KeyPair::generate().unwrap();
+        let leaf = CertificateParams::new(names)
+            .unwrap()
+            .signed_by(&key, &self.0)
+            .unwrap();
+        let chain = leaf.pem() + &self.0.pem();
+        fs::write(directory.join(format!("{file}.key")), key.serialize_pem()).unwrap();
+        fs::write(directory.join(format!("{file}.pem")), chain).unwrap();
+    }
+}
+
+/// A front with TLS, its application, and the directory with everybody's files.
+struct Site {
+    front: Front,
+    authority: Authority,
+    files: tempfile::TempDir,
+    _application: Process,
+}
+
+/// Serves `a.test` and `*.w.test`; `keys` are lines of the profile.
+fn site(keys: &str) -> Site {
+    let files = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    let directory = files.path();
+    fs::write(directory.join("ca.pem"), authority.0.pem()).unwrap();
+    for (file, names) in [
+        ("a", &["a.test"]),
+        ("w", &["*.w.test"]),
+        ("client", &["client"]),
+    ] {
+        authority.issue(directory, file, names);
+    }
+    let (application, url) = application();
+    let at = directory.display();
+    let front = Front::with_config(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n\
+         [tls.www]\n{}\n\
+         [[tls.www.certificate]]\nchain = \"{at}/a.pem\"\nkey = \"{at}/a.key\"\n\
+         [[tls.www.certificate]]\nchain = \"{at}/w.pem\"\nkey = \"{at}/w.key\"\n\
+         [[route]]\nupstream = \"app\"\n[[upstream.app.backend]]\nurl = \"{url}\"\n\
+         [admin]\naddress = \"127.0.0.1:0\"\n",
+        keys.replace("{files}", &at.to_string())
+    ))
+    .unwrap();
+    Site {
+        front,
+        authority,
+        files,
+        _application: application,
+    }
+}
+
+impl Site {
+    /// What curl gets of `path`, asked of the host `name`.
+    fn curl(&self, name: &str, path: &str, options: &[&str]) -> (String, Vec<u8>) {
+        let SocketAddr::V4(address) = self.front.address() else {
+            panic!("an address of IPv4");
+        };
+        let port = address.port();
+        let output = Command::new("curl")
+            .args(["--silent", "--show-error", "--max-time", "60", "--cacert"])
+            .arg(self.files.path().join("ca.pem"))
+            .args(["--resolve", &format!("{name}:{port}:127.0.0.1")])
+            .args(["--write-out", "%{stderr}%{http_code}"])
+            .args(options)
+            .arg(format!("https://{name}:{port}{path}"))
+            .output()
+            .unwrap();
+        (String::from_utf8(output.stderr).unwrap(), output.stdout)
+    }
+
+    fn snoop(&self, options: &[&str]) -> Value {
+        let (status, body) = self.curl("a.test", "/snoop", options);
+        assert_eq!(status, "200");
+        serde_json::from_slice(&body).unwrap()
+    }
+
+    /// What `openssl s_client` says; it sends one request and waits for its end.
+    fn s_client(&self, options: &[&str]) -> String {
+        let address = self.front.address().to_string();
+        let mut client = Command::new("openssl")
+            .args(["s_client", "-ign_eof", "-connect", &address])
+            .args(options)
+            .current_dir(self.files.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+        std::io::Write::write_all(&mut client.stdin.take().unwrap(), request).unwrap();
+        let output = client.wait_with_output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn path(&self, file: &str) -> String {
+        self.files.path().join(file).to_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn an_application_behind_ajp_learns_of_tls_and_of_the_client() {
+    let site = site("client_certificate = \"optional\"\nclient_ca = \"{files}/ca.pem\"");
+    let forged = "X-SSL-Client-Cert: forged";
+    let snoop = site.snoop(&[
+        "--tlsv1.3",
+        "--header",
+        forged,
+        "--header",
+        "Client-Cert: :AAAA:",
+    ]);
+    assert_eq!(
+        (&snoop["scheme"], &snoop["secure"]),
+        (&"https".into(), &true.into())
+    );
+    assert_eq!(snoop["tls_protocol"], "TLSv1.3");
+    assert_eq!(snoop["tls_cipher"], "TLS_AES_256_GCM_SHA384");
+    assert_eq!(snoop["tls_key_size"], 256);
+    assert_eq!(snoop["tls_certificate"], Value::Null);
+    assert!(!snoop["headers"].to_string().contains("-cert"), "{snoop}");
+    let (certificate, key) = (site.path("client.pem"), site.path("client.key"));
+    let snoop = site.snoop(&["--tls-max", "1.2", "--cert", &certificate, "--key", &key]);
+    assert_eq!(snoop["tls_cipher"], "ECDHE-ECDSA-AES256-GCM-SHA384");
+    let chain = fs::read_to_string(&certificate)
+        .unwrap()
+        .replace("\r\n", "\n");
+    let told = snoop["tls_certificate"].as_str().unwrap();
+    assert!(
+        chain.starts_with(told) && told.len() < chain.len(),
+        "the leaf alone: {told}"
+    );
+    // The certificate was verified for the name of the handshake.
+    let (status, _) = site.curl("a.test", "/", &["--header", "Host: x.w.test"]);
+    assert_eq!(status, "421");
+}
+
+#[test]
+fn bodies_pass_whole_and_names_have_their_certificates() {
+    let site = site("");
+    let upload = site.path("upload");
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
+    fs::write(&upload, &bytes).unwrap();
+    for version in [["--tls-max", "1.2"], ["--tlsv1.3", "--tlsv1.3"]] {
+        let data = format!("@{upload}");
+        let options = [&version[..], &["--data-binary", &data]].concat();
+        let (status, echoed) = site.curl("a.test", "/echo", &options);
+        assert_eq!(status, "200");
+        assert!(
+            echoed.ends_with(&bytes),
+            "{version:?}: {} bytes",
+            echoed.len()
+        );
+        let (status, body) = site.curl("x.w.test", "/bytes/3000000", &version);
+        assert_eq!((status.as_str(), body.len()), ("200", 3_000_000));
+    }
+    let (error, _) = site.curl("other.test", "/", &[]);
+    assert!(
+        error.contains("(60)"),
+        "the default is for another name: {error}"
+    );
+    // One request beside TLS, and one for a name that the default serves.
+    let answer = site.front.get("/").unwrap();
+    assert_eq!(answer.status, 400);
+    assert!(String::from_utf8_lossy(&answer.body).contains("https://"));
+    let (status, _) = site.curl("a.test", "/", &["--header", "Host: unknown.test"]);
+    assert_eq!(status, "200");
+}
+
+#[test]
+fn a_strict_profile_refuses_unknown_names() {
+    let site = site("strict_sni = true");
+    assert!(
+        site.s_client(&["-servername", "a.test"])
+            .contains("HTTP/1.1 200")
+    );
+    for unknown in [&["-servername", "b.test"][..], &["-noservername"]] {
+        assert!(!site.s_client(unknown).contains("HTTP/1.1"));
+    }
+    let (status, _) = site.curl("a.test", "/", &["--header", "Host: b.test"]);
+    assert_eq!(status, "421");
+    site.front.wait_for_log("client:tls-unknown-name").unwrap();
+}
+
+#[test]
+fn a_session_outlives_a_reload() {
+    let mut site = site("");
+    for version in ["-tls1_2", "-tls1_3"] {
+        let session = site.path(version);
+        let said = site.s_client(&[version, "-servername", "a.test", "-sess_out", &session]);
+        assert!(
+            said.contains("HTTP/1.1 200") && said.contains("New, TLSv1."),
+            "{said}"
+        );
+    }
+    site.front.process().signal(Signal::Hangup).unwrap();
+    nth_line(site.front.process(), "reloaded", 1);
+    for version in ["-tls1_2", "-tls1_3"] {
+        let session = site.path(version);
+        let said = site.s_client(&[version, "-servername", "a.test", "-sess_in", &session]);
+        assert!(
+            said.contains("HTTP/1.1 200") && said.contains("Reused, TLSv1."),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn certificates_are_replaced_while_serving_and_broken_ones_are_not() {
+    let site = site("certificate_watch = \"1s\"");
+    let serial = || {
+        let said = site.s_client(&["-servername", "a.test"]);
+        let begin = said.find("-----BEGIN").expect("a certificate");
+        said[begin..].lines().take(8).collect::<String>()
+    };
+    let first = serial();
+    fs::write(site.path("a.key"), "no key").unwrap();
+    site.front
+        .wait_for_log("those of before stay in force")
+        .unwrap();
+    assert_eq!(serial(), first, "the old one is served");
+    site.authority.issue(site.files.path(), "a", &["a.test"]);
+    site.front
+        .wait_for_log("certificates were replaced")
+        .unwrap();
+    assert_ne!(serial(), first);
+    let reloads = "catamaran_tls_certificate_reloads_total";
+    assert_eq!(site.front.metric(reloads).unwrap(), [1.0, 1.0], "one each");
+}
+
+#[test]
+fn a_silent_client_is_closed_at_the_deadline_of_its_handshake() {
+    let site = site("handshake_timeout = \"100ms\"");
+    let mut socket = std::net::TcpStream::connect(site.front.address()).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let mut rest = Vec::new();
+    std::io::Read::read_to_end(&mut socket, &mut rest).unwrap();
+    assert!(rest.is_empty());
+    site.front
+        .wait_for_log("client:tls-handshake-timeout")
+        .unwrap();
+}

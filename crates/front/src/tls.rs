@@ -1,0 +1,229 @@
+//! Profiles of TLS: their files are read, and what listeners serve with can be replaced.
+//!
+//! A profile lives as long as its name is configured. A reload, or a change of its files, builds it
+//! anew and swaps it, if all its checks pass; connections keep the one they began with. The keys of
+//! its tickets stay, so that sessions outlive a reload.
+
+pub(crate) mod watch;
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use arc_swap::ArcSwap;
+use catamaran_tls::{
+    Built, CertificateFacts, CertificateFiles, ClientCertificate, PemFile, Profile, ProfileFiles,
+    TicketKeys,
+};
+pub use catamaran_tls::{Fault, Part};
+
+use crate::config::{ListenerConfig, TlsConfig};
+
+/// A profile whose certificates can be replaced while it serves.
+#[derive(Debug)]
+pub(crate) struct LiveProfile {
+    pub(crate) config: TlsConfig,
+    current: ArcSwap<Profile>,
+    keys: Arc<TicketKeys>,
+}
+
+/// All profiles, by name.
+pub(crate) type Profiles = HashMap<String, Arc<LiveProfile>>;
+
+/// What is wrong with a profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("TLS profile {name:?}: {}", messages(.faults))]
+pub struct ProfileError {
+    /// The profile's name.
+    pub name: String,
+    /// All faults.
+    pub faults: Vec<Fault>,
+}
+
+fn messages(faults: &[Fault]) -> String {
+    let messages: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
+    messages.join("; ")
+}
+
+/// Reads the files of a profile and checks them. `Ok` has warnings.
+///
+/// # Errors
+/// All faults.
+pub fn check(config: &TlsConfig) -> Result<Vec<Fault>, Vec<Fault>> {
+    let keys = keys().map_err(|fault| vec![fault])?;
+    build(config, &keys).map(|built| built.warnings)
+}
+
+/// Builds profiles for these listeners; one that was there before keeps the keys of its tickets.
+///
+/// # Errors
+/// The first profile that cannot be had.
+pub(crate) fn profiles(
+    configs: &[TlsConfig],
+    listeners: &[ListenerConfig],
+    before: &Profiles,
+) -> Result<Profiles, ProfileError> {
+    let profile = |config: &TlsConfig| {
+        let failed = |faults| ProfileError {
+            name: config.name.clone(),
+            faults,
+        };
+        let keys = match before.get(&config.name) {
+            Some(known) => Arc::clone(&known.keys),
+            None => keys().map_err(|fault| failed(vec![fault]))?,
+        };
+        let built = build(config, &keys).map_err(failed)?;
+        let live = LiveProfile {
+            config: config.clone(),
+            current: ArcSwap::from_pointee(built.profile),
+            keys,
+        };
+        Ok((config.name.clone(), Arc::new(live)))
+    };
+    let profiles: Profiles = configs.iter().map(profile).collect::<Result<_, _>>()?;
+    for name in listeners
+        .iter()
+        .filter_map(|listener| listener.tls.as_ref())
+    {
+        // Its clients must not be served in clear.
+        if !profiles.contains_key(name) {
+            let fault = Fault {
+                part: Part::Profile,
+                message: "a listener names it, and it does not exist".to_owned(),
+                hint: format!("add [tls.{name}]"),
+            };
+            return Err(ProfileError {
+                name: name.clone(),
+                faults: vec![fault],
+            });
+        }
+    }
+    Ok(profiles)
+}
+
+fn keys() -> Result<Arc<TicketKeys>, Fault> {
+    TicketKeys::generate().ok_or_else(|| Fault {
+        part: Part::Profile,
+        message: "the system has no random bytes".to_owned(),
+        hint: "make /dev/urandom readable".to_owned(),
+    })
+}
+
+fn build(config: &TlsConfig, keys: &Arc<TicketKeys>) -> Result<Built, Vec<Fault>> {
+    let files = read(config)?;
+    Profile::build(&config.settings, &files, keys, None, SystemTime::now())
+}
+
+/// What is served at this moment: each certificate, and the name of its profile.
+pub(crate) fn certificates(profiles: &Profiles) -> Vec<(String, CertificateFacts)> {
+    let mut all: Vec<_> = profiles
+        .iter()
+        .flat_map(|(name, profile)| {
+            let certificates = profile.current().certificates().to_vec();
+            certificates.into_iter().map(|it| (name.clone(), it))
+        })
+        .collect();
+    all.sort_by(|one, other| one.0.cmp(&other.0));
+    all
+}
+
+/// What a listener serves with. A configuration names profiles that it has.
+pub(crate) fn of_listener(
+    profiles: &Profiles,
+    listener: &ListenerConfig,
+) -> Option<Arc<LiveProfile>> {
+    profiles.get(listener.tls.as_ref()?).cloned()
+}
+
+impl LiveProfile {
+    /// What the next connection is served with.
+    pub(crate) fn current(&self) -> Arc<Profile> {
+        self.current.load_full()
+    }
+
+    /// Reads the files again. If they have faults the profile of before stays.
+    pub(crate) fn renew(&self) -> Result<Vec<Fault>, Vec<Fault>> {
+        let built = build(&self.config, &self.keys)?;
+        self.current.store(Arc::new(built.profile));
+        Ok(built.warnings)
+    }
+
+    /// Makes the next key of tickets the current one.
+    pub(crate) fn rotate(&self) {
+        self.keys.rotate();
+    }
+
+    /// Every file that the profile is made of.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let config = &self.config;
+        let pairs = config.certificates.iter();
+        let pairs = pairs.flat_map(|certificate| [&certificate.chain, &certificate.key]);
+        pairs.chain(&config.client_ca).chain(&config.client_crl)
+    }
+}
+
+fn read(config: &TlsConfig) -> Result<ProfileFiles, Vec<Fault>> {
+    let mut faults = Vec::new();
+    let mut files = ProfileFiles::default();
+    for (index, certificate) in config.certificates.iter().enumerate() {
+        let chain = pem(&certificate.chain, Part::Chain(index), &mut faults);
+        let key = pem(&certificate.key, Part::Key(index), &mut faults);
+        if let (Some(chain), Some(key)) = (chain, key) {
+            files.certificates.push(CertificateFiles {
+                chain,
+                key,
+                default: certificate.default,
+            });
+        }
+    }
+    if config.settings.client_certificate != ClientCertificate::Off {
+        let mut optional = |path: &Option<PathBuf>, part| {
+            path.as_deref()
+                .and_then(|path| pem(path, part, &mut faults))
+        };
+        files.client_ca = optional(&config.client_ca, Part::ClientCa);
+        files.client_crl = optional(&config.client_crl, Part::ClientCrl);
+    }
+    match faults.is_empty() {
+        true => Ok(files),
+        false => Err(faults),
+    }
+}
+
+fn pem(path: &Path, part: Part, faults: &mut Vec<Fault>) -> Option<PemFile> {
+    match open(path) {
+        Ok(file) => Some(file),
+        Err(error) => {
+            faults.push(Fault {
+                part,
+                message: format!("cannot read {}: {error}", path.display()),
+                hint: "name a PEM file that the user of this process may read".to_owned(),
+            });
+            None
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<PemFile> {
+    let file = std::fs::File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(io::Error::other("it is larger than 16 MiB"));
+    }
+    Ok(PemFile {
+        path: path.to_owned(),
+        bytes,
+        is_public: metadata.mode() & 0o004 != 0,
+    })
+}
+
+/// Lists of revoked certificates are the largest.
+const FILE_MAX: u64 = 16 << 20;

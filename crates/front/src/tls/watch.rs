@@ -1,0 +1,176 @@
+//! A thread that looks after profiles: files that changed, and keys of tickets that are to change.
+//!
+//! Files are compared by device, inode, size and time of modification, with `stat` and not with
+//! inotify, which misses what a symbolic link or another machine changes. A change is acted upon
+//! when it has lasted for a further period: files are rarely replaced all at once.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use std::{io, thread};
+
+use tokio::time::Instant;
+
+use crate::tls::LiveProfile;
+use crate::worker::Shared;
+
+/// What `stat` says of a file; `None` if there is none.
+type Stamp = Option<(u64, u64, u64, i64, i64)>;
+
+/// What is known of one profile.
+#[derive(Debug)]
+struct Watched {
+    profile: Weak<LiveProfile>,
+    /// As it was when the profile was built.
+    built: Vec<Stamp>,
+    /// As it was at the last look, if that differed.
+    changed: Option<Vec<Stamp>>,
+    next_look: Instant,
+    next_rotation: Instant,
+}
+
+/// Starts the thread, which ends with the front.
+///
+/// # Errors
+/// If there can be no thread.
+pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<()> {
+    let shared = Arc::downgrade(shared);
+    let run = move || {
+        let mut watched = HashMap::new();
+        while let Some(shared) = shared.upgrade() {
+            if shared.drain.has_begun() {
+                return;
+            }
+            look(&shared, &mut watched, Instant::now());
+            drop(shared);
+            thread::park_timeout(PERIOD);
+        }
+    };
+    thread::Builder::new()
+        .name("tls-watch".to_owned())
+        .spawn(run)?;
+    Ok(())
+}
+
+fn look(shared: &Shared, watched: &mut HashMap<String, Watched>, now: Instant) {
+    let profiles = shared.profiles.load_full();
+    watched.retain(|name, _| profiles.contains_key(name));
+    for (name, profile) in profiles.iter() {
+        let known = watched
+            .entry(name.clone())
+            .or_insert_with(|| Watched::new(profile, now));
+        if !std::ptr::eq(known.profile.as_ptr(), Arc::as_ptr(profile)) {
+            // A reload has just built it. Its keys are those of before.
+            known.built = stamps(profile);
+            known.changed = None;
+            known.profile = Arc::downgrade(profile);
+        }
+        if now >= known.next_rotation {
+            known.next_rotation = now + profile.config.settings.ticket_rotation;
+            profile.rotate();
+        }
+        if let Some(period) = profile.config.certificate_watch
+            && now >= known.next_look
+        {
+            known.next_look = now + period;
+            if known.has_settled(stamps(profile)) {
+                renew(shared, name, profile);
+            }
+        }
+    }
+}
+
+impl Watched {
+    fn new(profile: &Arc<LiveProfile>, now: Instant) -> Self {
+        Self {
+            profile: Arc::downgrade(profile),
+            built: stamps(profile),
+            changed: None,
+            next_look: now,
+            next_rotation: now + profile.config.settings.ticket_rotation,
+        }
+    }
+
+    /// Whether the files changed and stayed as they are for a period.
+    fn has_settled(&mut self, now: Vec<Stamp>) -> bool {
+        if now == self.built {
+            self.changed = None;
+            return false;
+        }
+        if self.changed.as_ref() != Some(&now) {
+            self.changed = Some(now);
+            return false;
+        }
+        self.changed = None;
+        self.built = now;
+        true
+    }
+}
+
+fn renew(shared: &Shared, name: &str, profile: &LiveProfile) {
+    match profile.renew() {
+        Ok(warnings) => {
+            shared.counters.certificates_renewed(true);
+            tracing::info!(profile = name, "certificates were replaced");
+            for warning in warnings {
+                tracing::warn!(profile = name, "{}; {}", warning.message, warning.hint);
+            }
+        }
+        Err(faults) => {
+            shared.counters.certificates_renewed(false);
+            for fault in faults {
+                tracing::error!(
+                    profile = name,
+                    "changed files cannot be used, those of before stay in force: {}; {}",
+                    fault.message,
+                    fault.hint
+                );
+            }
+        }
+    }
+}
+
+fn stamps(profile: &LiveProfile) -> Vec<Stamp> {
+    profile.files().map(|path| stamp(path)).collect()
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let it = std::fs::metadata(path).ok()?;
+    Some((it.dev(), it.ino(), it.size(), it.mtime(), it.mtime_nsec()))
+}
+
+/// How often it is looked whether anything is due.
+const PERIOD: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_counts_when_it_has_lasted_for_a_period() {
+        let stamp = |inode| vec![Some((1, inode, 3, 4, 5))];
+        let mut watched = Watched {
+            profile: Weak::new(),
+            built: stamp(1),
+            changed: None,
+            next_look: Instant::now(),
+            next_rotation: Instant::now(),
+        };
+        for (now, settled) in [
+            (stamp(1), false),
+            (stamp(2), false),
+            (vec![None], false),
+            (stamp(3), false),
+            (stamp(3), true),
+            (stamp(3), false),
+            (stamp(4), false),
+            (stamp(3), false),
+            (stamp(4), false),
+            (stamp(4), true),
+        ] {
+            assert_eq!(watched.has_settled(now.clone()), settled, "{now:?}");
+        }
+    }
+}

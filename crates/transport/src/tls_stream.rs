@@ -1,0 +1,434 @@
+//! TLS on a socket.
+//!
+//! A [`TlsStream`] owns what belongs to its connection alone: the state, the bytes of an incomplete
+//! record, and sealed bytes that the socket did not take. All other memory is lent by the thread for
+//! the time of a call. Plaintext is handed over as soon as its record is complete; none is kept.
+
+use std::cell::Cell;
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::BytesMut;
+use catamaran_tls::{Connection, Profile, Session, TlsError, Trust, looks_like_tls};
+use rustix::net::{SendFlags, send};
+use thiserror::Error;
+use tokio::io::AsyncWrite;
+
+use crate::stream::Stream;
+
+/// A socket with TLS on it.
+#[derive(Debug)]
+pub struct TlsStream {
+    /// TCP or Unix.
+    socket: Stream,
+    connection: Connection,
+    /// What was received of a record that is not complete.
+    rest: Vec<u8>,
+    /// Sealed bytes that the socket has not taken.
+    unsent: Vec<u8>,
+    /// The certificates and names served, on a connection that was accepted.
+    profile: Option<Arc<Profile>>,
+    /// What was agreed on, once the handshake is over.
+    session: Option<Arc<Session>>,
+    /// The peer has sent the beginning of a handshake.
+    has_begun: bool,
+    /// The socket's end was read.
+    ended: bool,
+}
+
+/// Why a handshake did not succeed.
+#[derive(Debug, Error)]
+pub enum HandshakeError {
+    /// The socket failed.
+    #[error("the connection failed")]
+    Io(#[from] io::Error),
+    /// The peer closed.
+    #[error("the peer closed during the handshake")]
+    Closed,
+    /// The client does not speak TLS; this is its first byte.
+    #[error("the client does not speak TLS")]
+    NotTls(u8),
+    /// What the peer sent is not acceptable.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+impl TlsStream {
+    /// TLS on a socket that was accepted.
+    ///
+    /// # Errors
+    /// If rustls cannot begin.
+    pub fn server(socket: Stream, profile: Arc<Profile>) -> Result<Self, TlsError> {
+        let connection = Connection::server(&profile)?;
+        Ok(Self::new(socket, connection, Some(profile)))
+    }
+
+    /// TLS on a socket that was dialled.
+    ///
+    /// # Errors
+    /// If rustls cannot begin.
+    pub fn client(socket: Stream, trust: &Trust) -> Result<Self, TlsError> {
+        let mut stream = Self::new(socket, Connection::client(trust)?, None);
+        let nothing = &mut BytesMut::new();
+        stream
+            .connection
+            .receive(&mut [], nothing, &mut stream.unsent)?;
+        Ok(stream)
+    }
+
+    fn new(socket: Stream, connection: Connection, profile: Option<Arc<Profile>>) -> Self {
+        Self {
+            socket,
+            connection,
+            rest: Vec::new(),
+            unsent: Vec::new(),
+            profile,
+            session: None,
+            has_begun: false,
+            ended: false,
+        }
+    }
+
+    /// Writes bytes past TLS, as far as the socket takes them, to a peer that does not speak it.
+    pub fn write_in_clear(&mut self, bytes: &[u8]) {
+        self.unsent.extend_from_slice(bytes);
+        self.try_flush(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// The socket.
+    pub(crate) fn socket(&self) -> &Stream {
+        &self.socket
+    }
+
+    /// What the handshake agreed on.
+    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
+        self.session.as_ref()
+    }
+
+    /// Whether the peer has sent the beginning of a handshake.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Goes on with the handshake; ready when it is over and all it sends was written. Application
+    /// data that came with its end is appended to `plain`.
+    ///
+    /// # Errors
+    /// [`HandshakeError`]. The peer was told by an alert as far as the socket took it.
+    pub fn poll_handshake(
+        &mut self,
+        cx: &mut Context<'_>,
+        plain: &mut BytesMut,
+    ) -> Poll<Result<(), HandshakeError>> {
+        loop {
+            ready!(self.poll_flush_unsent(cx))?;
+            if self.session.is_some() {
+                return Poll::Ready(Ok(()));
+            }
+            match ready!(self.poll_receive(cx, plain, 0)) {
+                Err(error) => {
+                    self.try_flush(cx);
+                    return Poll::Ready(Err(error));
+                }
+                Ok(0) => return Poll::Ready(Err(HandshakeError::Closed)),
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// Reads once from the socket and appends what complete records hold to `plain`: more than
+    /// `room` bytes by less than a record and a small read. Says how many bytes the socket had.
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        plain: &mut BytesMut,
+        room: usize,
+    ) -> Poll<Result<usize, HandshakeError>> {
+        let mut lent = self.lend(room);
+        let kept = lent.len();
+        let read = self.socket.poll_read(cx, &mut lent);
+        if let Poll::Ready(Ok(_)) = &read {
+            let received = self.take_in(&mut lent, kept, plain);
+            give(room, lent);
+            received?;
+        } else {
+            give(room, lent);
+        }
+        read.map_err(HandshakeError::Io)
+    }
+
+    /// A buffer that begins with what was received before, with room for a read.
+    fn lend(&self, room: usize) -> BytesMut {
+        let (place, size) = match room > READ_SMALL {
+            true => (&LENT_LARGE, READ_LARGE),
+            false => (&LENT_SMALL, READ_SMALL),
+        };
+        let mut lent = place.take();
+        lent.clear();
+        lent.reserve(self.rest.len() + size);
+        lent.extend_from_slice(&self.rest);
+        lent
+    }
+
+    /// Takes in what `lent` holds, of which `kept` bytes were received before.
+    fn take_in(
+        &mut self,
+        lent: &mut BytesMut,
+        kept: usize,
+        plain: &mut BytesMut,
+    ) -> Result<(), HandshakeError> {
+        if lent.len() == kept {
+            return Ok(());
+        }
+        // The first two bytes tell.
+        if kept < 2 && !self.has_begun && !self.connection.is_client() && !looks_like_tls(lent) {
+            return Err(HandshakeError::NotTls(lent[0]));
+        }
+        self.has_begun |= lent.len() >= 2;
+        let received = self.connection.receive(lent, plain, &mut self.unsent)?;
+        let rest = &lent[received.consumed..];
+        if rest.is_empty() {
+            // An idle connection holds no memory.
+            self.rest = Vec::new();
+        } else {
+            self.rest.clear();
+            self.rest.extend_from_slice(rest);
+        }
+        if received.is_open && self.session.is_none() {
+            self.session = Some(Arc::new(Session {
+                facts: self.connection.facts(),
+                profile: self.profile.take(),
+            }));
+        }
+        Ok(())
+    }
+
+    /// Reads once; 0 is the peer's end. `buffer` grows if a record does not fit.
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        let before = buffer.len();
+        let room = buffer.capacity() - before;
+        for _ in 0..EMPTY_READS_MAX {
+            if self.connection.is_peer_closed() || self.ended {
+                return Poll::Ready(self.end());
+            }
+            let received = ready!(self.poll_receive(cx, buffer, room));
+            // Tickets, key updates and alerts can be due after any read.
+            self.try_flush(cx);
+            let gained = buffer.len() - before;
+            match received {
+                _ if gained > 0 => return Poll::Ready(Ok(gained)),
+                Ok(0) => self.ended = true,
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(Err(io_error(error))),
+            }
+        }
+        // Many records without data: the others have their turn.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// As [`Self::poll_read`], whatever the event loop's news is.
+    pub(crate) fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        let before = buffer.len();
+        if self.connection.is_peer_closed() || self.ended {
+            return self.end();
+        }
+        let room = buffer.capacity() - before;
+        let mut lent = self.lend(room);
+        let kept = lent.len();
+        let read = self.socket.read_now(&mut lent);
+        let received = match &read {
+            Ok(_) => self.take_in(&mut lent, kept, buffer),
+            Err(_) => Ok(()),
+        };
+        give(room, lent);
+        let gained = buffer.len() - before;
+        match (read?, received) {
+            _ if gained > 0 => Ok(gained),
+            (_, Err(error)) => Err(io_error(error)),
+            (0, Ok(())) => {
+                self.ended = true;
+                self.end()
+            }
+            (_, Ok(())) => match self.connection.is_peer_closed() {
+                true => Ok(0),
+                false => Err(ErrorKind::WouldBlock.into()),
+            },
+        }
+    }
+
+    /// What the end of what the peer sends means. A backend whose response ends with its connection
+    /// must have said so; of a client's request the framing tells.
+    fn end(&self) -> io::Result<usize> {
+        match self.connection.is_client() && !self.connection.is_peer_closed() {
+            true => Err(io::Error::new(
+                ErrorKind::UnexpectedEof,
+                "closed without close_notify",
+            )),
+            false => Ok(0),
+        }
+    }
+
+    /// Whether the peer said in order that it sends nothing more.
+    pub(crate) fn is_peer_closed(&self) -> bool {
+        self.connection.is_peer_closed() || self.ended
+    }
+
+    /// Whether nothing of the peer is held that was not handed over. An incomplete record of a
+    /// client is no news of it; a backend's shows that the connection is not at rest.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let at_rest = self.rest.is_empty() || !self.connection.is_client();
+        at_rest && !self.is_peer_closed()
+    }
+
+    /// Sealed bytes that the socket has not taken.
+    pub(crate) fn unsent(&self) -> usize {
+        self.unsent.len()
+    }
+
+    /// Takes bytes of `slices`, seals them and writes them. What the socket does not take is kept,
+    /// and no more is taken before it is written.
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_flush_unsent(cx))?;
+        let mut sealed = SEALED.take();
+        sealed.clear();
+        let taken = self.seal(slices, &mut sealed);
+        self.unsent = sealed;
+        self.try_flush(cx);
+        Poll::Ready(taken)
+    }
+
+    /// Seals as much of `slices` as one write takes.
+    fn seal(&mut self, slices: &[IoSlice<'_>], sealed: &mut Vec<u8>) -> io::Result<usize> {
+        let result = match slices {
+            [only] => {
+                let taken = only.len().min(WRITE_MAX);
+                let sealing = self.connection.seal(&only[..taken], &mut self.rest, sealed);
+                sealing.map(|()| taken)
+            }
+            slices => {
+                // Records are filled across slices.
+                let mut joined = JOINED.take();
+                joined.clear();
+                for slice in slices {
+                    let room = WRITE_MAX - joined.len();
+                    joined.extend_from_slice(&slice[..slice.len().min(room)]);
+                }
+                let sealing = self.connection.seal(&joined, &mut self.rest, sealed);
+                let taken = joined.len();
+                JOINED.set(joined);
+                sealing.map(|()| taken)
+            }
+        };
+        result.map_err(broken)
+    }
+
+    /// Writes what is sealed; ready when all of it is written.
+    pub(crate) fn poll_flush_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut written = 0;
+        let flushed = loop {
+            let bytes = &self.unsent[written..];
+            if bytes.is_empty() {
+                break Poll::Ready(Ok(()));
+            }
+            let sent = self
+                .socket
+                .poll_send(cx, |socket| send(socket, bytes, SendFlags::NOSIGNAL));
+            match sent {
+                Poll::Ready(Ok(sent)) => written += sent,
+                Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
+                Poll::Pending => break Poll::Pending,
+            }
+        };
+        if written == self.unsent.len() && written > 0 {
+            let emptied = std::mem::take(&mut self.unsent);
+            if emptied.capacity() >= READ_SMALL {
+                SEALED.set(emptied);
+            }
+        } else if written > 0 {
+            self.unsent = self.unsent.split_off(written);
+        } else if flushed.is_pending() {
+            self.unsent.shrink_to_fit();
+        }
+        flushed
+    }
+
+    /// Writes what is sealed as far as the socket takes it. A failure shows in the next write.
+    fn try_flush(&mut self, cx: &mut Context<'_>) {
+        if !self.unsent.is_empty() {
+            let _ = self.poll_flush_unsent(cx);
+        }
+    }
+
+    /// Says that nothing more is sent, as far as the socket takes it now.
+    pub(crate) fn close_now(&mut self) {
+        if self.session.is_some() {
+            self.connection.close(&mut self.rest, &mut self.unsent);
+            self.try_flush(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+
+    /// Says that nothing more is sent and closes the socket's sending side.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.session.is_some() {
+            self.connection.close(&mut self.rest, &mut self.unsent);
+        }
+        ready!(self.poll_flush_unsent(cx))?;
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+thread_local! {
+    /// Received bytes, while they are taken in: of a short read.
+    static LENT_SMALL: Cell<BytesMut> = Cell::new(BytesMut::new());
+    /// Of a long read.
+    static LENT_LARGE: Cell<BytesMut> = Cell::new(BytesMut::new());
+    /// Sealed bytes on their way to a socket.
+    static SEALED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    /// Plaintext of several slices, to be sealed as one.
+    static JOINED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Takes back what was lent for a read of so many bytes.
+fn give(room: usize, buffer: BytesMut) {
+    match room > READ_SMALL {
+        true => LENT_LARGE.set(buffer),
+        false => LENT_SMALL.set(buffer),
+    }
+}
+
+/// An error of TLS as one of the stream's.
+fn broken(error: TlsError) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, error)
+}
+
+fn io_error(error: HandshakeError) -> io::Error {
+    match error {
+        HandshakeError::Io(error) => error,
+        HandshakeError::Tls(error) => broken(error),
+        HandshakeError::Closed | HandshakeError::NotTls(_) => ErrorKind::InvalidData.into(),
+    }
+}
+
+/// A read of a connection of which no more is expected: a record and a bit.
+const READ_SMALL: usize = 20 * 1024;
+
+/// A read of a long body.
+const READ_LARGE: usize = 68 * 1024;
+
+/// Plaintext sealed for one write: four full records.
+const WRITE_MAX: usize = 64 * 1024;
+
+/// Reads in a row that may yield no data.
+const EMPTY_READS_MAX: usize = 16;
