@@ -106,6 +106,8 @@ pub struct Decision<'a> {
     pub outcome: Outcome,
     /// The member chosen; `None` leaves it to the policy.
     pub member: Option<usize>,
+    /// The session id that led to the member of its session, as received.
+    pub id: Option<&'a [u8]>,
     /// The route of the session id that decided, as received: text behind the separator.
     pub route: Option<&'a [u8]>,
     /// The member was chosen because it is of the session's domain.
@@ -177,7 +179,10 @@ impl Affinity {
                 continue;
             };
             if let Some(member) = self.first(route, |member| standing.is_usable(member)) {
-                return Ok(self.kept(member, Some(route)));
+                return Ok(Decision {
+                    id: Some(id),
+                    ..self.kept(member, Some(route))
+                });
             }
             let named = self.first(route, |_| true);
             if self.rules.force && named.is_some() {
@@ -293,6 +298,7 @@ impl<'a> Decision<'a> {
         Self {
             outcome,
             member: None,
+            id: None,
             route: None,
             by_domain: false,
             held: false,

@@ -44,8 +44,10 @@ pub mod health;
 mod level;
 mod policy;
 mod schedule;
+mod sessions;
 
 pub use activation::Activation;
 pub use budget::RetryBudget;
 pub use policy::Policy;
 pub use schedule::{Members, Schedule};
+pub use sessions::Sessions;

@@ -3,9 +3,12 @@
 pub(crate) mod app;
 pub(crate) mod bench;
 pub(crate) mod check;
+mod client;
 pub(crate) mod demo;
 pub(crate) mod lab;
+pub(crate) mod operate;
 pub(crate) mod serve;
+pub(crate) mod status;
 
 use std::fmt::Display;
 use std::io::{self, Write as _};

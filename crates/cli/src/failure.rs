@@ -12,8 +12,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// Something could not be done; exit code 1.
     Fault(String),
-    /// As `Fault`, and everything has been said already.
-    Said,
+    /// As `Fault`, and everything has been said already: these words.
+    Said(String),
     /// Whoever reads our output has seen enough, which is fine.
     OutputClosed,
 }
@@ -38,8 +38,16 @@ impl Failure {
         self.say();
         match self {
             Self::Usage(_) => ExitCode::from(2),
-            Self::Fault(_) | Self::Said => ExitCode::from(1),
+            Self::Fault(_) | Self::Said(_) => ExitCode::from(1),
             Self::OutputClosed => ExitCode::SUCCESS,
+        }
+    }
+
+    /// What is wrong, in words.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Usage(message) | Self::Fault(message) | Self::Said(message) => message.clone(),
+            Self::OutputClosed => "standard error is closed".to_owned(),
         }
     }
 

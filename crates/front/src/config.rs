@@ -333,6 +333,9 @@ pub struct StickyConfig {
     /// Whether a session whose backend is out is answered 503 instead of being moved. Default off.
     /// mod_jk: `sticky_session_force`.
     pub force: bool,
+    /// How long after its last request a session may come again. Default 30 min, Tomcat's
+    /// `session-timeout`. So long a session counts as seen, and a drain waits for it.
+    pub session_timeout: Duration,
     /// A cookie of the front's own. Default: none. HAProxy: `cookie insert`.
     pub set_cookie: Option<StickyCookie>,
 }
@@ -345,6 +348,7 @@ impl Default for StickyConfig {
             first: IdFirst::Cookie,
             separator: Some(b'.'),
             force: false,
+            session_timeout: Duration::from_secs(30 * 60),
             set_cookie: None,
         }
     }

@@ -9,6 +9,7 @@ pub(crate) mod events;
 pub(crate) mod patch;
 pub(crate) mod state_file;
 
+use std::fmt;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,7 @@ use patch::Patch;
 use sha2::{Digest as _, Sha256};
 use state_file::StateFile;
 use thiserror::Error;
+use tokio::sync::oneshot;
 
 use crate::config::{Activation, AdminConfig};
 use crate::site::overrides::{Override, Overrides};
@@ -31,7 +33,29 @@ pub(crate) struct Control {
     /// Another process is about to take over, or has: what is changed here would be lost.
     frozen: AtomicBool,
     state_file: Option<StateFile>,
+    reloader: Mutex<Option<Reloader>>,
     pub(crate) events: Events,
+}
+
+/// Whoever can have the file read again.
+struct Reloader(Box<dyn Fn(ReloadRequest) + Send + Sync>);
+
+impl fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reloader(..)")
+    }
+}
+
+/// An administrator's wish that the configuration be read again; it is to be answered.
+#[derive(Debug)]
+pub struct ReloadRequest(oneshot::Sender<Result<String, String>>);
+
+impl ReloadRequest {
+    /// Says what was changed, or what is wrong with the configuration.
+    pub fn answer(self, outcome: Result<String, String>) {
+        // Whoever asked may have left.
+        self.0.send(outcome).ok();
+    }
 }
 
 /// Why nothing was changed.
@@ -92,6 +116,22 @@ impl Control {
         self.overrides
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says who can have the file read again. The function must not block.
+    pub(crate) fn set_reloader(&self, reload: impl Fn(ReloadRequest) + Send + Sync + 'static) {
+        let mut reloader = self.reloader.lock().unwrap_or_else(PoisonError::into_inner);
+        *reloader = Some(Reloader(Box::new(reload)));
+    }
+
+    /// Has the file read again; `None` if nobody can.
+    pub(crate) async fn reload(&self) -> Option<Result<String, String>> {
+        let (reply, replied) = oneshot::channel();
+        {
+            let reloader = self.reloader.lock().unwrap_or_else(PoisonError::into_inner);
+            reloader.as_ref()?.0(ReloadRequest(reply));
+        }
+        replied.await.ok()
     }
 
     /// Refuses changes from now on, or takes them again.

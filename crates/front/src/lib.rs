@@ -55,6 +55,7 @@ mod worker;
 
 pub use admin::metrics::metrics_reference;
 pub use catamaran_upstream::BackendCounts;
+pub use control::ReloadRequest;
 pub use listener::handover::{Inheritance, NotTaken, Offer, Taken};
 pub use listener::{BindError, BoundAddress};
 pub use running::{Running, StartError, start, start_inheriting};

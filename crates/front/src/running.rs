@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::access_log::{AccessLog, Opened};
 use crate::admin::Admin;
 use crate::config::Config;
-use crate::control::Control;
+use crate::control::{Control, ReloadRequest};
 use crate::listener::admission::Admission;
 use crate::listener::drain::{Drain, Ending};
 use crate::listener::handover::{Inheritance, Taken};
@@ -195,6 +195,12 @@ impl Running {
                 "access-log lines were dropped: writing did not keep up"
             );
         }
+    }
+
+    /// Says who has the configuration read again when an administrator asks for it: `reload` gets a
+    /// request to answer and must not block.
+    pub fn on_reload(&self, reload: impl Fn(ReloadRequest) + Send + Sync + 'static) {
+        self.shared.control.set_reloader(reload);
     }
 
     /// The counters at this moment.

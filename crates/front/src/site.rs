@@ -248,6 +248,8 @@ impl Upstream {
                 backend, settings, ..
             } = member;
             backend.configure(Arc::clone(settings), Arc::clone(&group));
+            let sticky = self.sticky.as_ref();
+            backend.count_sessions(sticky.map(|sticky| sticky.session_timeout()));
             backend.keep_load(self.policy.reads_in_flight());
             match member.controls.activation {
                 Activation::Stopped => backend.retire(),
@@ -298,6 +300,9 @@ impl Upstream {
             && self.members[member].controls.activation.takes_new()
         {
             self.turns.note(worker, &self.members, member);
+        }
+        if let (Some(id), Some(member)) = (decision.id, decision.member) {
+            self.members[member].backend.note_session(id, now);
         }
         let by_policy = || self.pick(worker, &facts, tried, now);
         let member = decision.member.or_else(by_policy);

@@ -4,9 +4,11 @@
 use std::borrow::Borrow;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use catamaran_balance::health::Standing;
+use catamaran_balance::Sessions;
+use catamaran_balance::health::{Moment, Standing};
 use catamaran_transport::{Count, PerWorker};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
@@ -44,6 +46,10 @@ pub struct Backend {
     abandoned: AtomicUsize,
     abandoned_total: AtomicU64,
     idle_closures: IdleClosures,
+    /// Those seen lately, if its upstream keeps sessions.
+    sessions: ArcSwapOption<Sessions>,
+    /// Moments of sessions are counted from here.
+    origin: Instant,
     health: SharedHealth,
     /// Whether it was logged that its secret may be wrong.
     refusal_told: AtomicBool,
@@ -153,6 +159,8 @@ impl Backend {
             abandoned_total: AtomicU64::new(0),
             health: SharedHealth::new(config.slow_start),
             idle_closures: IdleClosures::default(),
+            sessions: ArcSwapOption::empty(),
+            origin: Instant::now(),
             retired: AtomicBool::new(false),
             generation: AtomicU32::new(0),
             settings: ArcSwap::new(Settings::new(config)),
@@ -531,6 +539,33 @@ impl Backend {
     pub fn retire(&self) {
         self.retired.store(true, Ordering::SeqCst);
         self.close_unused();
+    }
+
+    /// Counts the sessions that are seen, each until `timeout` has passed since; `None` counts none.
+    /// Those counted so far go on to count.
+    pub fn count_sessions(&self, timeout: Option<Duration>) {
+        let counted = self.sessions.load_full();
+        let now = self.origin.elapsed();
+        let sessions = match (timeout, counted) {
+            (None, _) => None,
+            (Some(timeout), Some(counted)) if counted.timeout() == timeout => return,
+            (Some(timeout), Some(counted)) => Some(counted.with_timeout(timeout, now)),
+            (Some(timeout), None) => Some(Sessions::new(timeout, now)),
+        };
+        self.sessions.store(sessions.map(Arc::new));
+    }
+
+    /// Takes note of a session that was seen; `now` may be coarse.
+    pub fn note_session(&self, id: &[u8], now: Instant) {
+        if let Some(sessions) = &*self.sessions.load() {
+            sessions.note(id, now.saturating_duration_since(self.origin));
+        }
+    }
+
+    /// The sessions seen lately, if they are counted, and what time it is for them.
+    #[must_use]
+    pub fn sessions(&self) -> Option<(Arc<Sessions>, Moment)> {
+        Some((self.sessions.load_full()?, self.origin.elapsed()))
     }
 
     /// Takes [`Self::retire`] back: exchanges are expected again.

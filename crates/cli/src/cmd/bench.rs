@@ -93,7 +93,7 @@ fn outcome(outcome: Result<ExitCode, Failure>) -> ExitCode {
 /// What could not be done is 2 here, since 1 is said of the server.
 fn fault_as_2(failure: Failure) -> ExitCode {
     match &failure {
-        Failure::Fault(_) | Failure::Said => {
+        Failure::Fault(_) | Failure::Said(_) => {
             failure.say();
             ExitCode::from(2)
         }

@@ -36,8 +36,9 @@ pub(super) fn load(path: &Path) -> Result<Loaded, Failure> {
     catamaran_config::load(path).or_else(|error| match error {
         LoadError::Faults(report) => {
             let path = path.display();
-            writeln!(io::stderr(), "{report}{path}: {}", sum(&report))?;
-            Err(Failure::Said)
+            let said = format!("{report}{path}: {}", sum(&report));
+            writeln!(io::stderr(), "{said}")?;
+            Err(Failure::Said(said))
         }
         error @ LoadError::Read { .. } => Err(Failure::of(&error)),
     })

@@ -10,7 +10,7 @@ use catamaran_front::config::{
     AccessLogTarget, Address, AdminConfig, BackendConfig, Config, ListenAddress, ListenerConfig,
     LogConfig, Protocol, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
 };
-use catamaran_front::{Running, Taken};
+use catamaran_front::{ReloadRequest, Running, Taken};
 
 use super::{announce, parse_workers};
 use crate::failure::Failure;
@@ -91,6 +91,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 enum Event {
     Asked(Asked),
     Upgraded(upgrade::Outcome),
+    Reload(ReloadRequest),
 }
 
 impl From<Asked> for Event {
@@ -115,6 +116,11 @@ fn obey(
 ) -> Result<Option<(Taken, u32)>, Failure> {
     let (events, arrivals) = sync_channel(EVENTS_MAX);
     signals.forward(events.clone())?;
+    let reloads = events.clone();
+    running.on_reload(move |request| {
+        // Dropped unanswered if too much waits already.
+        reloads.try_send(Event::Reload(request)).ok();
+    });
     let mut upgrade: Option<upgrade::Pending> = None;
     for event in arrivals {
         match event {
@@ -129,11 +135,14 @@ fn obey(
                     "an upgrade is under way; ask again when it has ended"
                 );
             }
-            Event::Asked(Asked::Reload) => {
-                manager.tell(News::Reloading);
-                reload(running, args);
-                manager.tell(News::Ready);
+            Event::Reload(request) if upgrade.is_some() => {
+                request.answer(Err("an upgrade is under way".to_owned()));
             }
+            Event::Asked(Asked::Reload) => {
+                // What came of it is in the log.
+                reload(running, args, manager).ok();
+            }
+            Event::Reload(request) => request.answer(reload(running, args, manager)),
             Event::Asked(Asked::Upgrade) => match upgrade::begin(running, events.clone()) {
                 Ok(pending) => upgrade = Some(pending),
                 Err(error) => tracing::error!("cannot upgrade: {error}; nothing changed"),
@@ -152,17 +161,25 @@ fn obey(
     Ok(None)
 }
 
-fn reload(running: &Running, args: &Args) {
+/// Reads the configuration again; gives what it said.
+fn reload(running: &Running, args: &Args, manager: &Manager) -> Result<String, String> {
+    manager.tell(News::Reloading);
     let reloaded = configuration(args)
         .and_then(|config| running.reload(config).map_err(|error| Failure::of(&error)));
-    match reloaded {
-        Ok(report) => tracing::info!("reloaded; {report}"),
+    let outcome = match reloaded {
+        Ok(report) => {
+            tracing::info!("reloaded; {report}");
+            Ok(report.to_string())
+        }
         Err(failure) => {
             running.note_refused_reload();
             failure.say();
             tracing::error!("cannot reload; the configuration of before stays in force");
+            Err(failure.words())
         }
-    }
+    };
+    manager.tell(News::Ready);
+    outcome
 }
 
 /// What the arguments and the file say, as far as the limit of open files allows.

@@ -1,5 +1,7 @@
 //! `[upstream.NAME.sticky]`: how a session stays with its backend.
 
+use std::time::Duration;
+
 use catamaran_front::config::{IdFirst, SameSite, Secret, StickyConfig, StickyCookie};
 use toml::Spanned;
 use toml::de::DeValue;
@@ -11,7 +13,7 @@ use crate::table::{Table, table};
 use crate::value::text::{
     TextError, parse_cookie_path, parse_file_path, parse_separator, parse_token,
 };
-use crate::value::{Choices, OneOrMore, OrOff, Parsed, Switch};
+use crate::value::{Choices, Durations, OneOrMore, OrOff, Parsed, Switch};
 
 /// What an upstream says of sessions.
 #[derive(Debug, Default)]
@@ -43,6 +45,7 @@ pub(crate) fn read(
     table.set(&FIRST, &mut sticky.first);
     table.set(&SEPARATOR, &mut sticky.separator);
     table.set(&FORCE, &mut sticky.force);
+    table.set(&SESSION_TIMEOUT, &mut sticky.session_timeout);
     sticky.set_cookie = set_cookie(&mut table, surroundings);
     let none = sticky.cookies.is_empty() && sticky.parameters.is_empty();
     if none && !table.has(&SET_COOKIE) {
@@ -124,15 +127,13 @@ pub(crate) static SECTION: Section = Section {
         &FIRST,
         &SEPARATOR,
         &FORCE,
+        &SESSION_TIMEOUT,
         &SET_COOKIE,
         &COOKIE_PATH,
         &COOKIE_SAME_SITE,
         &COOKIE_KEY_FILE,
     ],
-    later: &[(
-        "session_timeout",
-        "the sessions of a backend are not counted so far; remove it",
-    )],
+    later: &[],
 };
 
 const TOKEN: Parsed<String, TextError> = Parsed {
@@ -212,6 +213,24 @@ static FORCE: Key<Switch> = Key {
         extremes: "On, nobody of that backend is served until it is back. A route that no backend has \
                    is balanced all the same.",
         elsewhere: "httpd `nofailover`; mod_jk `sticky_session_force`",
+    },
+};
+
+static SESSION_TIMEOUT: Key<Durations> = Key {
+    name: "session_timeout",
+    values: Durations {
+        min: Duration::from_secs(1),
+        max: Duration::from_secs(7 * 24 * 3600),
+    },
+    doc: Doc {
+        preset: Preset::Value("\"30m\""),
+        sample: "\"2h\"",
+        effect: "How long after its last request a session may come again: Tomcat's `session-timeout`. So \
+                 long a session counts as one of its backend, for `policy = \"sessions\"`, for the \
+                 status, and for a drain, which ends when none was seen for so long.",
+        extremes: "Shorter than Tomcat's, a drain ends before the sessions do, and some are lost. \
+                   Longer, drains last longer than they need to.",
+        elsewhere: "Tomcat `session-timeout`",
     },
 };
 

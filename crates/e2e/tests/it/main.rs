@@ -32,6 +32,7 @@ mod interop;
 mod lab;
 mod leaving;
 mod lifecycle;
+mod operate;
 mod pages;
 mod reload;
 mod routes;

@@ -28,6 +28,8 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
     match (rest, method) {
         (["status"], &Method::GET) => Reply::json(&status::all(desk)),
         (["events"], &Method::GET) => events(shared, request),
+        (["reload"], &Method::POST) => reload(shared).await,
+        (["reload"], _) => Reply::method("POST"),
         (["status" | "events"], _) => Reply::method("GET, HEAD"),
         (["upstreams", upstream], &Method::GET) => show(shared, upstream, None),
         (["upstreams", upstream, "backends", backend], &Method::GET) => {
@@ -49,6 +51,16 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
         }
         (["upstreams", _, "backends", _, "reset" | "probe"], _) => Reply::method("POST"),
         _ => Reply::not_found("there is no such thing in this API"),
+    }
+}
+
+/// Has the configuration read again.
+async fn reload(shared: &Shared) -> Reply {
+    let wrong = |detail: &str| Reply::problem(StatusCode::CONFLICT, "reload", detail);
+    match shared.control.reload().await {
+        Some(Ok(report)) => Reply::json(&json!({"report": report})),
+        Some(Err(faults)) => wrong(&faults),
+        None => wrong("this front cannot be told to read its file"),
     }
 }
 

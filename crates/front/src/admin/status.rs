@@ -157,6 +157,7 @@ fn progress(drain: &Drain, member: &Member) -> Value {
         "deadline": deadline.map(show_moment),
         "sessions_at_start": sessions,
         "sessions_now": member.sessions_seen(),
+        "earliest": member.drained_in().map(|left| show_moment(now() + left.as_secs())),
         "in_flight": member.backend.in_flight(),
     })
 }

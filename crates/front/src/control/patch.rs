@@ -138,23 +138,23 @@ impl fmt::Display for Patch {
         };
         add(
             "activation",
-            self.activation.show(|it| it.token().to_owned()),
+            self.activation.show("file", |it| it.token().to_owned()),
         );
-        add("weight", self.weight.show(u32::to_string));
-        add("distance", self.distance.show(u32::to_string));
+        add("weight", self.weight.show("file", u32::to_string));
+        add("distance", self.distance.show("file", u32::to_string));
         add("then", self.then.map(|it| it.token().to_owned()));
         add("deadline", self.deadline.map(show_moment));
-        add("until", self.until.show(|it| show_moment(*it)));
-        add("reason", self.reason.show(|it| format!("{it:?}")));
+        add("until", self.until.show("none", |it| show_moment(*it)));
+        add("reason", self.reason.show("none", |it| format!("{it:?}")));
         f.write_str(&words.join(" "))
     }
 }
 
 impl<T> Edit<T> {
-    fn show(&self, show: impl Fn(&T) -> String) -> Option<String> {
+    fn show(&self, reset: &str, show: impl Fn(&T) -> String) -> Option<String> {
         match self {
             Self::Keep => None,
-            Self::Reset => Some("file".to_owned()),
+            Self::Reset => Some(reset.to_owned()),
             Self::To(value) => Some(show(value)),
         }
     }

@@ -380,6 +380,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if gives_up_early {
             self.down.abandon_upload();
         }
+        self.source.note_sessions(&head.headers, self.scene.clock());
         // Without a hash: there are few, and it is one of the first.
         let dated = head.headers.keys().any(|name| *name == DATE);
         let date = (!dated).then(crate::date::now);

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use catamaran_message::ResponseHead;
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Error, Event, Lease};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use tokio::time::Instant;
 
 use crate::config::BackendConfig;
 use crate::exchange::elsewhere::Elsewhere;
@@ -76,6 +77,17 @@ impl<'a> Source<'a, '_> {
         match self {
             Self::Backend(leased) => leased.cookie,
             Self::Answer(_) => None,
+        }
+    }
+
+    /// Takes note of the sessions that a response begins.
+    pub(crate) fn note_sessions(&self, headers: &HeaderMap, now: Instant) {
+        if let Self::Backend(leased) = self
+            && let Some(sticky) = &leased.elsewhere.upstream.sticky
+        {
+            for id in sticky.begun(headers) {
+                leased.lease.backend().note_session(id, now);
+            }
         }
     }
 

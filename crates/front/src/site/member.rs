@@ -1,6 +1,7 @@
 //! A backend as a member of an upstream: what one site says of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use catamaran_upstream::{Backend, Settings};
 
@@ -66,12 +67,21 @@ impl Member {
 
     /// How many sessions were seen within `session_timeout`, if they are counted.
     pub(crate) fn sessions_seen(&self) -> Option<u64> {
-        None
+        let (sessions, now) = self.backend.sessions()?;
+        Some(sessions.seen(now))
+    }
+
+    /// In how long its last session is over if nobody comes again, if sessions are counted.
+    pub(crate) fn drained_in(&self) -> Option<Duration> {
+        let (sessions, now) = self.backend.sessions()?;
+        let last = sessions.last_seen().unwrap_or_default();
+        Some((last + sessions.timeout()).saturating_sub(now))
     }
 
     /// Whether no session is left to wait for.
     pub(crate) fn is_drained(&self) -> bool {
-        true
+        let sessions = self.backend.sessions();
+        sessions.is_none_or(|(sessions, now)| sessions.are_over(now))
     }
 
     /// Says that requests find nobody, if they would have found this member.

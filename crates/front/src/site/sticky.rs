@@ -4,13 +4,14 @@
 //! are fit. It also has the front's own cookie, whose values are made once, when the site is built.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use catamaran_balance::affinity::{Affinity, BackendOut, Decision, Home, Rules, Standing, values};
 use catamaran_message::RequestHead;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use http::header::{CACHE_CONTROL, COOKIE};
+use http::header::{CACHE_CONTROL, COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use sha2::Sha256;
 
@@ -119,6 +120,20 @@ impl Sticky {
         let home = self.affinity.home(member)?;
         let domain = home.domain.as_ref().filter(|_| by_domain);
         Some(domain.unwrap_or(&home.route))
+    }
+
+    pub(super) fn session_timeout(&self) -> Duration {
+        self.config.session_timeout
+    }
+
+    /// The ids of sessions that a response begins.
+    pub(crate) fn begun<'r>(&'r self, headers: &'r HeaderMap) -> impl Iterator<Item = &'r [u8]> {
+        // Without a hash: there are few.
+        let fields = headers.iter().filter(|(name, _)| **name == SET_COOKIE);
+        fields.flat_map(|(_, field)| {
+            let pair = field.as_bytes().split(|&byte| byte == b';').next();
+            values::cookies(pair.unwrap_or_default(), &self.config.cookies)
+        })
     }
 
     /// The `Set-Cookie` that leads to a member, if there is one.

@@ -175,8 +175,9 @@ impl Members for Asked<'_> {
         self.members[self.tier[place]].backend.load()
     }
 
-    fn sessions(&self, _: usize) -> u64 {
-        0
+    fn sessions(&self, place: usize) -> u64 {
+        let seen = self.members[self.tier[place]].sessions_seen();
+        seen.unwrap_or_default()
     }
 
     fn traffic(&self, place: usize) -> u64 {

@@ -1,0 +1,251 @@
+//! How many sessions were seen lately: a HyperLogLog for each of several slices of time.
+//!
+//! Nothing of a session id is kept but the rank of its hash, and the hash has a key of its own, so that
+//! nobody can choose ids that count for many. To note an id costs a hash and a load, and rarely an
+//! atomic maximum. The estimate of few is exact or nearly so, of many it is within some 3 %.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::health::Moment;
+
+/// The sessions that were seen within a time. All workers share it.
+#[derive(Debug)]
+pub struct Sessions {
+    timeout: Duration,
+    /// For each slice, one after the other, its registers.
+    registers: Box<[AtomicU8]>,
+    /// The number of the slice that is noted in, from [`Moment::ZERO`] on.
+    latest: AtomicU64,
+    /// Held while registers are emptied for another slice.
+    turning: Mutex<()>,
+    hasher: RandomState,
+    born: Moment,
+    /// In milliseconds since [`Moment::ZERO`], plus one; 0 is never.
+    last: AtomicU64,
+}
+
+impl Sessions {
+    /// Counts from now on. A session counts until `timeout` has passed since it was seen last, and up
+    /// to a fifteenth of it longer.
+    #[must_use]
+    pub fn new(timeout: Duration, now: Moment) -> Self {
+        let sessions = Self {
+            timeout: timeout.max(Duration::from_millis(SLICES as u64)),
+            registers: (0..SLICES * REGISTERS).map(|_| AtomicU8::new(0)).collect(),
+            latest: AtomicU64::new(0),
+            turning: Mutex::default(),
+            hasher: RandomState::new(),
+            born: now,
+            last: AtomicU64::new(0),
+        };
+        sessions
+            .latest
+            .store(sessions.slice(now), Ordering::Release);
+        sessions
+    }
+
+    /// The same sessions, counted by another timeout from now on, as if all were seen just now.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Duration, now: Moment) -> Self {
+        let other = Self {
+            hasher: self.hasher.clone(),
+            born: self.born,
+            last: AtomicU64::new(self.last.load(Ordering::Relaxed)),
+            ..Self::new(timeout, now)
+        };
+        let place = other.place(other.slice(now));
+        for (index, rank) in self.merged(now).into_iter().enumerate() {
+            other.registers[place + index].store(rank, Ordering::Relaxed);
+        }
+        other
+    }
+
+    /// How long a session counts.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Takes note of a session that was seen.
+    pub fn note(&self, id: &[u8], now: Moment) {
+        let slice = self.turn(now);
+        let hash = self.hasher.hash_one(id);
+        let index = usize::try_from(hash >> (64 - BITS)).unwrap_or(0);
+        // The closing bit bounds the rank.
+        let rest = (hash << BITS) | (1 << (BITS - 1));
+        let rank = u8::try_from(rest.leading_zeros() + 1).unwrap_or(u8::MAX);
+        let register = &self.registers[self.place(slice) + index];
+        if register.load(Ordering::Relaxed) < rank {
+            register.fetch_max(rank, Ordering::Relaxed);
+        }
+        self.last.store(millis(now) + 1, Ordering::Relaxed);
+    }
+
+    /// How many were seen.
+    #[must_use]
+    pub fn seen(&self, now: Moment) -> u64 {
+        estimate(&self.merged(now))
+    }
+
+    /// When one was seen last, if that is known.
+    #[must_use]
+    pub fn last_seen(&self) -> Option<Moment> {
+        let last = self.last.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(Moment::from_millis(last))
+    }
+
+    /// Whether none is left that may come again: none was seen for a whole timeout, and counting has
+    /// gone on for so long.
+    #[must_use]
+    pub fn are_over(&self, now: Moment) -> bool {
+        now.saturating_sub(self.born) >= self.timeout && self.seen(now) == 0
+    }
+
+    fn merged(&self, now: Moment) -> [u8; REGISTERS] {
+        self.turn(now);
+        let mut merged = [0; REGISTERS];
+        for slice in self.registers.chunks(REGISTERS) {
+            for (rank, register) in merged.iter_mut().zip(slice) {
+                *rank = register.load(Ordering::Relaxed).max(*rank);
+            }
+        }
+        merged
+    }
+
+    /// Empties the slices that are too old; gives the present one.
+    fn turn(&self, now: Moment) -> u64 {
+        let slice = self.slice(now);
+        let latest = self.latest.load(Ordering::Acquire);
+        if slice <= latest {
+            // A clock that is a little behind notes in the latest.
+            return latest;
+        }
+        let _turning = self.lock();
+        let latest = self.latest.load(Ordering::Acquire);
+        let first = (latest + 1).max((slice + 1).saturating_sub(SLICES as u64));
+        for old in first..=slice {
+            let place = self.place(old);
+            for register in &self.registers[place..place + REGISTERS] {
+                register.store(0, Ordering::Relaxed);
+            }
+        }
+        self.latest.store(slice.max(latest), Ordering::Release);
+        slice.max(latest)
+    }
+
+    /// The number of a moment's slice. All but the latest cover the timeout.
+    fn slice(&self, now: Moment) -> u64 {
+        let length = self.timeout.as_millis() / (SLICES as u128 - 1);
+        u64::try_from(now.as_millis() / length.max(1)).unwrap_or(u64::MAX)
+    }
+
+    /// Where a slice's registers begin.
+    fn place(&self, slice: u64) -> usize {
+        usize::try_from(slice % SLICES as u64).unwrap_or(0) * REGISTERS
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.turning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Flajolet, Fusy, Gandouet, Meunier: HyperLogLog, 2007, figure 3. With hashes of 64 bits the
+/// correction for large numbers is not needed.
+fn estimate(ranks: &[u8; REGISTERS]) -> u64 {
+    #[expect(clippy::cast_precision_loss, reason = "REGISTERS is small")]
+    let count = REGISTERS as f64;
+    let sum: f64 = ranks.iter().map(|&rank| (-f64::from(rank)).exp2()).sum();
+    let raw = 0.7213 / (1.0 + 1.079 / count) * count * count / sum;
+    let empty = ranks.iter().filter(|&&rank| rank == 0).count();
+    #[expect(clippy::cast_precision_loss, reason = "no more than REGISTERS")]
+    let linear = count * (count / empty as f64).ln();
+    let best = if raw <= 2.5 * count && empty > 0 {
+        linear
+    } else {
+        raw
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "finite and not negative"
+    )]
+    let rounded = best.round() as u64;
+    rounded
+}
+
+fn millis(moment: Moment) -> u64 {
+    u64::try_from(moment.as_millis()).unwrap_or(u64::MAX - 1)
+}
+
+/// Slices of time that are told apart.
+const SLICES: usize = 16;
+
+/// Bits of the hash that choose a register.
+const BITS: u32 = 10;
+
+const REGISTERS: usize = 1 << BITS;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(30);
+
+    fn at(seconds: u64) -> Moment {
+        Moment::from_secs(seconds)
+    }
+
+    #[test]
+    fn few_are_counted_exactly_and_many_nearly() {
+        for count in [0_u64, 1, 5, 100, 1000, 20_000] {
+            let sessions = Sessions::new(TIMEOUT, at(7));
+            for id in 0..count {
+                // However often one comes, it is one.
+                sessions.note(&id.to_be_bytes(), at(7));
+                sessions.note(&id.to_be_bytes(), at(8));
+            }
+            let seen = sessions.seen(at(8));
+            let error = seen.abs_diff(count);
+            // Five times the standard error of 1.04/sqrt(1024).
+            assert!(error * 6 <= count, "{seen} of {count}");
+            assert!(count > 5 || error == 0, "{seen} of {count}");
+        }
+    }
+
+    #[test]
+    fn a_session_counts_for_the_timeout_and_little_longer() {
+        let sessions = Sessions::new(TIMEOUT, at(0));
+        assert!(
+            !sessions.are_over(at(29)),
+            "it has not been looked for so long"
+        );
+        assert!(sessions.are_over(at(30)));
+        for start in [100, 101, 119] {
+            let (early, late) = (&b"early"[..], &b"late"[..]);
+            sessions.note(early, at(start));
+            sessions.note(late, at(start + 10));
+            assert_eq!(sessions.seen(at(start + 29)), 2);
+            assert_eq!(sessions.seen(at(start + 33)), 1);
+            assert_eq!(sessions.last_seen(), Some(at(start + 10)));
+            assert!(!sessions.are_over(at(start + 39)));
+            assert!(sessions.are_over(at(start + 43)));
+        }
+        // After a long time without any.
+        sessions.note(b"x", at(100_000));
+        assert_eq!(sessions.seen(at(100_000)), 1);
+    }
+
+    #[test]
+    fn another_timeout_forgets_nobody() {
+        let sessions = Sessions::new(TIMEOUT, at(0));
+        sessions.note(b"x", at(50));
+        let other = sessions.with_timeout(Duration::from_secs(5), at(60));
+        other.note(b"x", at(61));
+        assert_eq!(other.seen(at(61)), 1, "ids keep their hashes");
+        assert_eq!(other.seen(at(70)), 0);
+        assert!(other.are_over(at(70)));
+    }
+}

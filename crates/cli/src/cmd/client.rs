@@ -1,0 +1,206 @@
+//! Asking the admin listener of a front that runs.
+//!
+//! One request on one connection, which the listener closes. Nothing else speaks to it here, so the
+//! response is read to its end and no more of HTTP is needed.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use catamaran_config::{parse_listen_address, read_secret};
+use catamaran_front::config::ListenAddress;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// How the admin listener is found.
+#[derive(clap::Args, Debug)]
+pub(crate) struct At {
+    /// The admin listener, such as unix:/run/catamaran/admin.sock or 127.0.0.1:9090 [default: that of
+    /// --config, or else unix:/run/catamaran/admin.sock]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
+    admin: Option<ListenAddress>,
+
+    /// The configuration file of the front, for the address of its admin listener
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// A file with the token, for changes over TCP [default: that of --config]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// An admin listener.
+#[derive(Debug)]
+pub(crate) struct Client {
+    address: ListenAddress,
+    token: Option<String>,
+}
+
+/// What it answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+impl At {
+    /// Finds it.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let admin = match &self.config {
+            Some(path) => super::check::load(path)?.config.admin,
+            None => None,
+        };
+        let token = match &self.token_file {
+            Some(path) => Some(read_secret(path).map_err(|error| {
+                Failure::Fault(format!("cannot read {}: {error}", path.display()))
+            })?),
+            None => {
+                let token = admin.as_ref().and_then(|admin| admin.token.as_ref());
+                token.map(|token| String::from_utf8_lossy(token.as_bytes()).into_owned())
+            }
+        };
+        let configured = admin.and_then(|admin| preferred(admin.addresses));
+        let address = match (&self.admin, &self.config, configured) {
+            (Some(address), _, _) => address.clone(),
+            (None, _, Some(address)) => address,
+            (None, Some(path), None) => {
+                return Err(Failure::Fault(format!(
+                    "{} has no [admin]; add one, or say --admin",
+                    path.display()
+                )));
+            }
+            (None, None, None) => ListenAddress::Unix(Path::new(SOCKET).to_owned()),
+        };
+        Ok(Client { address, token })
+    }
+}
+
+/// The Unix socket before TCP: it needs no token.
+fn preferred(addresses: Vec<ListenAddress>) -> Option<ListenAddress> {
+    let is_unix = |address: &&ListenAddress| matches!(address, ListenAddress::Unix(_));
+    let unix = addresses.iter().find(is_unix).cloned();
+    unix.or_else(|| addresses.into_iter().next())
+}
+
+impl Client {
+    /// Asks, and gives the answer whatever its status is.
+    pub(crate) fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, Failure> {
+        let failed = |error: io::Error| {
+            let place = self.place();
+            let hint = match error.kind() {
+                io::ErrorKind::NotFound => {
+                    "; is there an [admin] with that address, and does the front run? Say --admin or \
+                     --config"
+                }
+                io::ErrorKind::PermissionDenied => "; only the front's user may open it",
+                _ => "",
+            };
+            Failure::Fault(format!("cannot ask the front at {place}: {error}{hint}"))
+        };
+        let response = self
+            .exchange(&self.request(method, path, body))
+            .map_err(failed)?;
+        read(&response).ok_or_else(|| {
+            let place = self.place();
+            Failure::Fault(format!("at {place} there is no admin listener of a front"))
+        })
+    }
+
+    /// As [`Self::ask`]; a refusal is a failure in its own words.
+    pub(crate) fn expect(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, Failure> {
+        let answer = self.ask(method, path, body)?;
+        match answer.status {
+            200..300 => Ok(answer.body),
+            status => Err(Failure::Fault(match answer.body["detail"].as_str() {
+                Some(detail) => detail.to_owned(),
+                None => format!("the front answered {status}"),
+            })),
+        }
+    }
+
+    fn request(&self, method: &str, path: &str, body: Option<&Value>) -> String {
+        let host = match &self.address {
+            ListenAddress::Tcp(address) => address.to_string(),
+            ListenAddress::Unix(_) => "localhost".to_owned(),
+        };
+        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n");
+        if let Some(token) = &self.token {
+            request += &format!("Authorization: Bearer {token}\r\n");
+        }
+        if method != "GET" {
+            let body = body.map_or_else(String::new, Value::to_string);
+            let length = body.len();
+            request += &format!(
+                "If-Match: *\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+            );
+            return request;
+        }
+        request + "\r\n"
+    }
+
+    fn exchange(&self, request: &str) -> io::Result<Vec<u8>> {
+        match &self.address {
+            ListenAddress::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(TIMEOUT))?;
+                converse(stream, request)
+            }
+            ListenAddress::Tcp(address) => {
+                let stream = TcpStream::connect_timeout(&reachable(*address), TIMEOUT)?;
+                stream.set_read_timeout(Some(TIMEOUT))?;
+                converse(stream, request)
+            }
+        }
+    }
+
+    fn place(&self) -> String {
+        match &self.address {
+            ListenAddress::Tcp(address) => address.to_string(),
+            ListenAddress::Unix(path) => format!("unix:{}", path.display()),
+        }
+    }
+}
+
+fn converse(mut stream: impl Read + Write, request: &str) -> io::Result<Vec<u8>> {
+    stream.write_all(request.as_bytes())?;
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response)?;
+    Ok(response)
+}
+
+/// Where one that listens on all addresses is to be met.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+fn read(response: &[u8]) -> Option<Answer> {
+    let end = response.windows(4).position(|it| it == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&response[..end]).ok()?;
+    let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    let body = serde_json::from_slice(&response[end + 4..]).ok()?;
+    Some(Answer { status, body })
+}
+
+/// Where the front listens unless it is said otherwise.
+const SOCKET: &str = "/run/catamaran/admin.sock";
+
+/// How long the front may be silent.
+const TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,0 +1,350 @@
+//! `drain`, `stop`, `activate`, `weight`, `reset` and `reload`: what operators say to a front that runs.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use catamaran_units::parse_duration;
+use serde_json::{Map, Value, json};
+
+use super::client::At;
+use crate::failure::Failure;
+
+/// A backend of an upstream.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(super) upstream: String,
+    pub(super) backend: String,
+}
+
+/// Give a backend no new sessions, and stop it when those it has are over
+///
+/// Its sessions stay with it. It is stopped when none was seen for `session_timeout` and no request is in
+/// flight, or at the deadline. `activate` takes it back at any time.
+#[derive(clap::Args)]
+pub(crate) struct Drain {
+    /// The backend, as UPSTREAM/BACKEND
+    #[arg(value_name = "UPSTREAM/BACKEND", value_parser = parse_target)]
+    target: Target,
+
+    /// Stop it after so long in any case, such as 2h, or at a time such as 2030-01-31T04:00:00Z
+    #[arg(long, value_name = "TIME")]
+    deadline: Option<String>,
+
+    #[command(flatten)]
+    change: Change,
+}
+
+/// Give a backend no requests
+///
+/// Exchanges in flight end, then its connections are closed. Its sessions move to others, which may not
+/// know them.
+#[derive(clap::Args)]
+pub(crate) struct Stop {
+    /// The backend, as UPSTREAM/BACKEND
+    #[arg(value_name = "UPSTREAM/BACKEND", value_parser = parse_target)]
+    target: Option<Target>,
+
+    #[command(flatten)]
+    change: Change,
+}
+
+/// Give a backend all requests that fall to it
+#[derive(clap::Args)]
+pub(crate) struct Activate {
+    /// The backend, as UPSTREAM/BACKEND
+    #[arg(value_name = "UPSTREAM/BACKEND", value_parser = parse_target)]
+    target: Target,
+
+    #[command(flatten)]
+    change: Change,
+}
+
+/// What every change of activation has.
+#[derive(clap::Args)]
+struct Change {
+    /// Take the change back after so long, such as 2h, or at a time such as 2030-01-31T04:00:00Z
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+
+    /// Why, for colleagues
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    /// Also if no backend for new sessions is left
+    #[arg(long)]
+    force: bool,
+
+    /// Wait until it is done
+    #[arg(long)]
+    wait: bool,
+
+    /// With --wait: give up waiting after so long; the change stays
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "wait")]
+    timeout: Option<Duration>,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// Change the weight of a backend
+#[derive(clap::Args)]
+pub(crate) struct Weight {
+    /// The backend, as UPSTREAM/BACKEND
+    #[arg(value_name = "UPSTREAM/BACKEND", value_parser = parse_target)]
+    target: Target,
+
+    /// Its weight, 1 to 1000
+    #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    weight: u32,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// Take back what was changed of a backend: the file's settings hold
+#[derive(clap::Args)]
+pub(crate) struct Reset {
+    /// The backend, as UPSTREAM/BACKEND
+    #[arg(value_name = "UPSTREAM/BACKEND", value_parser = parse_target)]
+    target: Target,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// Have a front that runs read its file again; print the faults and exit 1 if there are any
+#[derive(clap::Args)]
+pub(crate) struct Reload {
+    #[command(flatten)]
+    at: At,
+}
+
+pub(crate) fn drain(args: &Drain) -> Result<(), Failure> {
+    let mut patch = args.change.patch("drain");
+    patch.insert("then".to_owned(), json!("stopped"));
+    if let Some(deadline) = &args.deadline {
+        patch.insert("deadline".to_owned(), json!(deadline));
+    }
+    args.change
+        .make(&args.target, patch, |backend| match activation(backend) {
+            "stopped" => State::Done,
+            "drain" => State::Waiting(drain_progress(backend)),
+            other => State::Changed(other.to_owned()),
+        })
+}
+
+pub(crate) fn stop(args: &Stop) -> Result<(), Failure> {
+    let Some(target) = &args.target else {
+        return Err(Failure::Usage(
+            "say which backend: catamaran stop UPSTREAM/BACKEND (the server itself is ended by SIGTERM, \
+             with systemd by `systemctl stop catamaran`)"
+                .to_owned(),
+        ));
+    };
+    let patch = args.change.patch("stopped");
+    args.change.make(target, patch, |backend| {
+        match (activation(backend), backend["in_flight"].as_u64()) {
+            ("stopped", Some(0)) => State::Done,
+            ("stopped", flying) => State::Waiting(in_flight(flying)),
+            (other, _) => State::Changed(other.to_owned()),
+        }
+    })
+}
+
+pub(crate) fn activate(args: &Activate) -> Result<(), Failure> {
+    let patch = args.change.patch("active");
+    args.change.make(&args.target, patch, |backend| {
+        let state = backend["state"].as_str().unwrap_or_default();
+        match activation(backend) {
+            "active" if !state.starts_with("out") => State::Done,
+            "active" => State::Waiting(state.to_owned()),
+            other => State::Changed(other.to_owned()),
+        }
+    })
+}
+
+pub(crate) fn weight(args: &Weight) -> Result<(), Failure> {
+    let client = args.at.client()?;
+    let patch = json!({"weight": args.weight});
+    let backend = client.expect("PATCH", &args.target.path(), Some(&patch))?;
+    say(
+        &args.target,
+        &format!("weight {}", backend["settings"]["weight"]),
+    )
+}
+
+pub(crate) fn reset(args: &Reset) -> Result<(), Failure> {
+    let client = args.at.client()?;
+    let path = args.target.path() + "/reset";
+    let backend = client.expect("POST", &path, None)?;
+    let settings = &backend["settings"];
+    let text = format!("{}, weight {}", activation(&backend), settings["weight"]);
+    say(&args.target, &text)
+}
+
+pub(crate) fn reload(args: &Reload) -> Result<(), Failure> {
+    let client = args.at.client()?;
+    let answer = client.ask("POST", "/api/v1/reload", None)?;
+    let text = |key: &str| answer.body[key].as_str().unwrap_or_default().to_owned();
+    if answer.status == 200 {
+        writeln!(io::stdout(), "reloaded; {}", text("report"))?;
+        return Ok(());
+    }
+    let detail = text("detail");
+    let detail = detail.trim_end();
+    writeln!(
+        io::stderr(),
+        "{detail}\nnot reloaded; the configuration of before stays in force"
+    )?;
+    Err(Failure::Said(String::new()))
+}
+
+/// How far a change is.
+enum State {
+    Done,
+    /// Not yet, in words.
+    Waiting(String),
+    /// Somebody said something else meanwhile.
+    Changed(String),
+}
+
+impl Change {
+    fn patch(&self, activation: &str) -> Map<String, Value> {
+        let mut patch = Map::new();
+        let mut put = |key: &str, value: Value| patch.insert(key.to_owned(), value);
+        put("activation", json!(activation));
+        put("until", json!(self.until));
+        put("reason", json!(self.reason));
+        put("force", json!(self.force));
+        patch
+    }
+
+    /// Makes the change and, if that is asked for, waits until it is done.
+    fn make(
+        &self,
+        target: &Target,
+        patch: Map<String, Value>,
+        state: impl Fn(&Value) -> State,
+    ) -> Result<(), Failure> {
+        let client = self.at.client()?;
+        let mut waited = Duration::ZERO;
+        let mut backend = client.expect("PATCH", &target.path(), Some(&Value::Object(patch)))?;
+        if !self.wait {
+            let text = match state(&backend) {
+                State::Waiting(progress) => format!("{}: {progress}", activation(&backend)),
+                State::Done | State::Changed(_) => activation(&backend).to_owned(),
+            };
+            return say(target, &text);
+        }
+        let mut said = String::new();
+        loop {
+            match state(&backend) {
+                State::Done => return say(target, activation(&backend)),
+                State::Changed(other) => {
+                    let text = format!("{target} is {other} now: somebody changed it");
+                    return Err(Failure::Fault(text));
+                }
+                State::Waiting(progress) if progress != said => {
+                    writeln!(io::stderr(), "{target}: {progress}")?;
+                    said = progress;
+                }
+                State::Waiting(_) => {}
+            }
+            if self.timeout.is_some_and(|limit| waited >= limit) {
+                let text = format!("{target} was not done in time; the change stays");
+                return Err(Failure::Fault(text));
+            }
+            let left = self.timeout.map_or(PAUSE, |limit| limit - waited);
+            let pause = PAUSE.min(left);
+            std::thread::park_timeout(pause);
+            waited += pause;
+            backend = super::status::expect_whole(&client, target)?;
+        }
+    }
+}
+
+impl Target {
+    /// Its path in the API.
+    pub(super) fn path(&self) -> String {
+        let (upstream, backend) = (escape(&self.upstream), escape(&self.backend));
+        format!("/api/v1/upstreams/{upstream}/backends/{backend}")
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.upstream, self.backend)
+    }
+}
+
+/// Reads `UPSTREAM/BACKEND`; the name of a backend may have slashes.
+fn parse_target(text: &str) -> Result<Target, String> {
+    match text.split_once('/') {
+        Some((upstream, backend)) if !upstream.is_empty() && !backend.is_empty() => Ok(Target {
+            upstream: upstream.to_owned(),
+            backend: backend.to_owned(),
+        }),
+        _ => Err("write UPSTREAM/BACKEND, as `catamaran status` shows them".to_owned()),
+    }
+}
+
+/// Percent-encodes a name as a segment of a path.
+pub(super) fn escape(name: &str) -> String {
+    let one = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    };
+    name.bytes().map(one).collect()
+}
+
+fn activation(backend: &Value) -> &str {
+    backend["settings"]["activation"].as_str().unwrap_or("?")
+}
+
+/// What a drain waits for.
+pub(super) fn drain_progress(backend: &Value) -> String {
+    let flying = in_flight(backend["in_flight"].as_u64());
+    let drain = &backend["drain"];
+    match (
+        drain["sessions_now"].as_u64(),
+        drain["sessions_at_start"].as_u64(),
+    ) {
+        (Some(now), Some(start)) => {
+            let earliest = drain["earliest"].as_str().unwrap_or("?");
+            format!("{now} of {start} sessions, {flying}; not before {earliest}")
+        }
+        _ => flying,
+    }
+}
+
+fn in_flight(count: Option<u64>) -> String {
+    match count {
+        Some(1) => "1 request in flight".to_owned(),
+        count => format!("{} requests in flight", count.unwrap_or_default()),
+    }
+}
+
+fn say(target: &Target, text: &str) -> Result<(), Failure> {
+    Ok(writeln!(io::stdout(), "{target}: {text}")?)
+}
+
+/// How often the front is asked while something is waited for.
+const PAUSE: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_may_be_named_by_its_url() {
+        let target = parse_target("shop/ajp://10.1.0.11:8009").unwrap();
+        assert_eq!(target.to_string(), "shop/ajp://10.1.0.11:8009");
+        let expected = "/api/v1/upstreams/shop/backends/ajp%3A%2F%2F10.1.0.11%3A8009";
+        assert_eq!(target.path(), expected);
+        for bad in ["", "shop", "/blue", "shop/"] {
+            assert!(parse_target(bad).is_err(), "{bad}");
+        }
+    }
+}
