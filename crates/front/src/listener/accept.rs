@@ -180,11 +180,13 @@ impl Accepting {
         let Some(acceptor) = &self.acceptor else {
             return;
         };
+        let reserve = self.worker.admission().reserve();
+        reserve.refill();
         match acceptor.try_accept() {
             Ok(incoming) => self.serve(incoming),
             // Leaving it in the queue would have it wait for a timeout of its own.
             Err(error) if shortage_of_descriptors(&error) => {
-                self.worker.admission().reserve().refuse_one(acceptor);
+                reserve.refuse_one(acceptor);
                 self.count_refusal("descriptors-exhausted");
             }
             Err(_) => {}

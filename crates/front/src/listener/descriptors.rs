@@ -40,8 +40,18 @@ impl Reserve {
         Self(Mutex::new(unconnected()))
     }
 
+    /// Takes a descriptor into reserve if none is there, as after another thread was faster at
+    /// [`Self::refuse_one`]. Called before anything else uses a descriptor that became free:
+    /// otherwise clients would take each of them, and nobody could be refused any more.
+    pub(crate) fn refill(&self) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.is_none() {
+            *held = unconnected();
+        }
+    }
+
     /// Accepts and closes the next connection in the queue. If another thread takes the freed
-    /// descriptor first, nothing happens, and the reserve is filled again when that is possible.
+    /// descriptor first, nothing happens, and [`Self::refill`] makes up for it later.
     pub(crate) fn refuse_one(&self, acceptor: &Acceptor) {
         // Held for a few system calls that do not wait.
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,6 +70,14 @@ fn unconnected() -> Option<Socket> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reserve_that_was_lost_is_filled_again() {
+        let reserve = Reserve::new();
+        drop(reserve.0.lock().unwrap().take());
+        reserve.refill();
+        assert!(reserve.0.lock().unwrap().is_some());
+    }
 
     #[test]
     fn only_the_systems_shortages_are_ours() {
