@@ -223,7 +223,7 @@ mod tests {
             "it has not been looked for so long"
         );
         assert!(sessions.are_over(at(30)));
-        for start in [100, 101, 119] {
+        for start in [100, 301, 519] {
             let (early, late) = (&b"early"[..], &b"late"[..]);
             sessions.note(early, at(start));
             sessions.note(late, at(start + 10));

@@ -16,10 +16,10 @@ struct Tier {
 }
 
 impl Tier {
-    fn start() -> Self {
+    fn start(session_timeout: &'static str) -> Self {
         let (one, two) = (application(), application());
         let urls = [one.1, two.1];
-        let front = Front::with_config(&file("{directory}", &urls, 1)).unwrap();
+        let front = Front::with_config(&file("{directory}", session_timeout, &urls, 1)).unwrap();
         Self {
             front,
             _applications: [one.0, two.0],
@@ -51,7 +51,7 @@ impl Tier {
 
     /// Visits with this cookie; gives the backend that the log names.
     fn visit(&self, cookie: &str) -> String {
-        let id = fastrand_like(cookie, self.front.log().len());
+        let id = path_of_its_own(cookie, self.front.log().len());
         let request = self
             .front
             .head("GET", &format!("/{id}"), &format!("Cookie: {cookie}\r\n"));
@@ -67,17 +67,17 @@ impl Tier {
 }
 
 /// A path of its own for each visit.
-fn fastrand_like(cookie: &str, length: usize) -> String {
+fn path_of_its_own(cookie: &str, length: usize) -> String {
     let cookie = cookie.replace(|it: char| !it.is_ascii_alphanumeric(), "");
     format!("{cookie}-{length}")
 }
 
-fn file(directory: &str, urls: &[String; 2], weight: u32) -> String {
+fn file(directory: &str, session_timeout: &str, urls: &[String; 2], weight: u32) -> String {
     let [blue, green] = urls;
     format!(
         "[server]\nworkers = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
          [admin]\naddress = \"unix:{directory}/admin.sock\"\nstate_file = \"state.json\"\n\
-         [upstream.app.sticky]\nsession_timeout = \"1s\"\n\
+         [upstream.app.sticky]\nsession_timeout = \"{session_timeout}\"\n\
          [[upstream.app.backend]]\nname = \"blue\"\nurl = \"{blue}\"\n\
          [[upstream.app.backend]]\nname = \"green\"\nurl = \"{green}\"\nweight = {weight}\n"
     )
@@ -85,7 +85,7 @@ fn file(directory: &str, urls: &[String; 2], weight: u32) -> String {
 
 #[test]
 fn a_backend_is_drained_deployed_and_brought_back() {
-    let tier = Tier::start();
+    let tier = Tier::start("1s");
     let status = tier.ok("status");
     assert!(
         status.contains("upstream app (round-robin, sticky)"),
@@ -114,7 +114,7 @@ fn a_backend_is_drained_deployed_and_brought_back() {
 
 #[test]
 fn a_drain_ends_at_its_deadline_or_when_it_is_taken_back() {
-    let tier = Tier::start();
+    let tier = Tier::start("1h");
     let waiting = "app/blue --wait --timeout 1ms";
     tier.refused(
         &format!("drain {waiting}"),
@@ -136,11 +136,11 @@ fn a_drain_ends_at_its_deadline_or_when_it_is_taken_back() {
 
 #[test]
 fn what_was_changed_outlives_reloads_and_upgrades() {
-    let mut tier = Tier::start();
+    let mut tier = Tier::start("1s");
     tier.ok("weight app/blue 7");
     tier.ok("stop app/blue");
     let path = tier.front.directory().display().to_string();
-    tier.rewrite(&file(&path, &tier.urls, 3));
+    tier.rewrite(&file(&path, "1s", &tier.urls, 3));
     let said = tier.ok("reload");
     assert!(said.starts_with("reloaded; listeners: 1 kept"), "{said}");
     let weights = |tier: &Tier| {
@@ -176,7 +176,7 @@ fn what_was_changed_outlives_reloads_and_upgrades() {
 
 #[test]
 fn what_cannot_be_asked_is_said() {
-    let tier = Tier::start();
+    let tier = Tier::start("1s");
     tier.refused("stop", 2, "the server itself is ended by SIGTERM");
     tier.refused("drain app", 2, "write UPSTREAM/BACKEND");
     tier.refused(
