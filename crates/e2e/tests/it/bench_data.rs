@@ -76,7 +76,13 @@ fn faults_of_files_name_their_lines() {
         (
             [("t.csv", "a\n1\n")],
             "--data-file @t.csv -H X:{{csv;b}}",
-            "error: request 0 of target 0: {{csv;b}} is no placeholder",
+            "error: request 1 of target 1: {{csv;b}} is no placeholder",
+        ),
+        (
+            [("t.csv", "a,b\n1,2\n")],
+            "--data-file @t.csv",
+            "error: no request takes a value from the table; write {{csv COLUMN}} where one \
+             belongs: its columns are a, b",
         ),
     ] {
         let (code, _, stderr) = bench(&files, &format!("{words} {url}"));

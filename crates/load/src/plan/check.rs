@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::{Pace, Plan, Protocol, Replay, Request, Stage, Table, Target};
 use crate::prepare::Dynamic;
+use crate::template::TemplateFault;
 
 /// Why a plan cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -14,9 +15,9 @@ pub enum PlanFault {
     #[error("there is no target: at least one URL is needed")]
     NoTarget,
     /// A target without requests.
-    #[error("target {target} has no request")]
+    #[error("target {} has no request", target + 1)]
     NoRequest {
-        /// Its number, from 0.
+        /// Its number, from 0; the message counts from 1.
         target: usize,
     },
     /// More targets than connections.
@@ -74,14 +75,23 @@ pub enum PlanFault {
     #[error("{0}")]
     Tls(String),
     /// A request that cannot be written.
-    #[error("request {request} of target {target}: {what}")]
+    #[error("request {} of target {}: {what}", request + 1, target + 1)]
     Request {
-        /// The target's number, from 0.
+        /// The target's number, from 0; the message counts from 1.
         target: usize,
-        /// The request's number in it, from 0.
+        /// The request's number in it, from 0; the message counts from 1.
         request: usize,
         /// What is wrong with it.
         what: String,
+    },
+    /// A table of which no request uses a column.
+    #[error(
+        "no request takes a value from the table; write {{{{csv COLUMN}}}} where one belongs: its \
+         columns are {columns}"
+    )]
+    UnusedTable {
+        /// The names of its columns.
+        columns: String,
     },
 }
 
@@ -123,7 +133,17 @@ impl Plan {
         for (number, target) in self.targets.iter().enumerate() {
             self.check_target(number, target)?;
         }
-        Ok(())
+        match &self.table {
+            Some(table) if !self.uses_table() => Err(PlanFault::UnusedTable {
+                columns: table.columns.join(", "),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn uses_table(&self) -> bool {
+        let mut requests = self.targets.iter().flat_map(|target| &target.requests);
+        requests.any(Request::uses_table)
     }
 
     fn check_replay(&self, replay: &Replay) -> Result<(), PlanFault> {
@@ -187,6 +207,11 @@ impl Request {
         let compiled = self.has_placeholders.then(|| Dynamic::compile(self, None));
         // What needs a table, or cannot be compiled, is not as it stands either.
         compiled.is_some_and(|compiled| compiled.map_or(true, |dynamic| dynamic.varies()))
+    }
+
+    fn uses_table(&self) -> bool {
+        let without = self.has_placeholders.then(|| Dynamic::compile(self, None));
+        matches!(without, Some(Err(TemplateFault::NoTable(_))))
     }
 
     /// Looks for what cannot be sent, once placeholders are filled in from `table`.
