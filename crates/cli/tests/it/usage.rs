@@ -112,7 +112,7 @@ fn other_commands() {
         (&["app", "--confidential", "admin"], "begin with `/`"),
         (&["app", "--unix-socket-mode", "rw"], "octal"),
         (&["bench"], "there is no URL"),
-        (&["lab"], "unrecognized subcommand 'lab'"),
+        (&["sail"], "unrecognized subcommand 'sail'"),
         (&[], "Usage: catamaran"),
     ] {
         check(arguments, said);
