@@ -168,8 +168,9 @@ impl Front {
     fn start(command: &mut Command, directory: TempDir) -> anyhow::Result<Self> {
         let process = Process::spawn_in(command, directory)?;
         let address = process.wait_for_line("the line `listening on`", |line| {
-            let (_, url) = line.split_once("listening on http://")?;
-            url.split_whitespace().next()?.parse().ok()
+            let (_, url) = line.split_once("listening on http")?;
+            let (_, address) = url.split_once("://")?;
+            address.split_whitespace().next()?.parse().ok()
         })?;
         Ok(Self { process, address })
     }

@@ -123,6 +123,15 @@ impl Listener {
         self.tls.store(tls);
     }
 
+    /// How clients address it: `https` in place of `http` if they speak TLS.
+    pub(crate) fn url(&self) -> String {
+        let url = self.address.to_string();
+        match self.tls.load().is_some() {
+            true => url.replacen("http", "https", 1),
+            false => url,
+        }
+    }
+
     /// What the next connection is served with, if over TLS.
     pub(crate) fn tls(&self) -> Option<Arc<LiveProfile>> {
         self.tls.load_full()

@@ -150,6 +150,13 @@ impl Running {
         listeners.iter().map(|it| it.address().clone()).collect()
     }
 
+    /// The same as URLs, with the scheme that clients speak there now: a reload may give a listener
+    /// TLS, or take it away.
+    #[must_use]
+    pub fn urls(&self) -> Vec<String> {
+        self.listeners().iter().map(|it| it.url()).collect()
+    }
+
     /// Where the admin listener is, with real ports; empty if there is none.
     #[must_use]
     pub fn admin_addresses(&self) -> Vec<BoundAddress> {

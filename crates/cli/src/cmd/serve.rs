@@ -67,7 +67,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let config = configuration(&args)?;
     let running = catamaran_front::start_inheriting(config, inheritance)
         .map_err(|error| Failure::of(&error))?;
-    announce(&running.addresses())?;
+    announce(&running.urls())?;
     for address in running.admin_addresses() {
         writeln!(io::stderr(), "admin on {address}")?;
     }

@@ -204,6 +204,8 @@ fn bodies_pass_whole_and_names_have_their_certificates() {
 #[test]
 fn a_strict_profile_refuses_unknown_names() {
     let site = site("strict_sni = true");
+    let log = site.front.log();
+    assert!(log.contains("listening on https://127.0.0.1:"), "{log}");
     assert!(
         site.s_client(&["-servername", "a.test"])
             .contains("HTTP/1.1 200")
