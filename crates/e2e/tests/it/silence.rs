@@ -77,7 +77,7 @@ fn a_tomcat_whose_threads_are_all_busy_is_not_put_out() {
         assert_eq!(front.metric("catamaran_backend_suspect").unwrap(), [1.0]);
         assert_eq!(front.metric("catamaran_backend_up").unwrap(), [1.0]);
         front
-            .wait_for_log("backend is suspect: it does not answer CPING")
+            .wait_for_log("backend is suspect: no answer to CPING")
             .unwrap();
         at_each_gate("open");
     });

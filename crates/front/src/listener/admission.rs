@@ -26,7 +26,8 @@ pub(crate) struct Admission {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     _open: OpenConnection,
-    _of_address: Option<Counted>,
+    /// Boxed: most connections have none, and there are many idle ones.
+    _of_address: Option<Box<Counted>>,
 }
 
 /// A connection counted as open.
@@ -67,7 +68,7 @@ impl Admission {
         let of_address = match max {
             Some(max) => {
                 let counted = self.addresses.connect(ip, max.get());
-                Some(counted.ok_or("connections-per-address")?)
+                Some(Box::new(counted.ok_or("connections-per-address")?))
             }
             None => None,
         };
