@@ -28,6 +28,8 @@ frame.onload = () => {
       for (const rule of sheet.cssRules)
         if (rule.media?.mediaText == 'print') rule.media.mediaText = 'all';
   if (root.scrollWidth > root.clientWidth) found.push(`wide: ${root.scrollWidth}`);
+  for (const table of page.querySelectorAll('.table'))
+    if (table.scrollWidth > table.clientWidth) found.push(`a table is cut: ${table.scrollWidth}`);
   const charts = [...page.querySelectorAll('svg')].filter(it => it.getBoundingClientRect().width > 0);
   for (const chart of charts) {
     const name = chart.querySelector('title').textContent, frame = chart.getBoundingClientRect();
@@ -94,11 +96,14 @@ fn nothing_overlaps_or_is_cut_at_any_width() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(name).display().to_string();
     let (run, page) = (file("run.json"), file("run.html"));
-    let url = format!(
-        "http://{}/bytes/5?a-rather-long-query={}",
-        app.http(),
-        "x".repeat(150)
+    let requests = file("requests.jsonl");
+    let long = "x".repeat(150);
+    let lines = format!(
+        "{{\"path\": \"/bytes/5?a-rather-long-query={long}\"}}\n\
+         {{\"path\": \"/status/404\", \"name\": \"missing\"}}\n"
     );
+    fs::write(&requests, lines).unwrap();
+    let url = format!("http://{}/{long}", app.http());
     let json = format!("--json={run}");
     let load = [
         "bench",
@@ -109,6 +114,8 @@ fn nothing_overlaps_or_is_cut_at_any_width() {
         "800",
         "--duration",
         "3s",
+        "--requests-file",
+        &requests,
         &json,
         &url,
     ];

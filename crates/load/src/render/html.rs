@@ -189,10 +189,10 @@ li { overflow-wrap: anywhere }
 section { break-inside: avoid }
 .table { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; width: 100% }
-th { color: light-dark(#666, #9a9a9a); font-weight: normal; font-size: 11px; white-space: nowrap }
+th { color: light-dark(#666, #9a9a9a); font-weight: normal; font-size: 11px; vertical-align: bottom }
 th, td { text-align: right; padding: 2px 0 2px 8px }
-th[colspan] { color: inherit; font-size: 13px; text-align: left; padding: 10px 0 0; white-space: normal;
-  overflow-wrap: anywhere }
+th[colspan] { color: inherit; font-size: 13px; text-align: left; padding: 10px 0 0; overflow-wrap: anywhere }
+@media (max-width: 480px) { table { font-size: 12px } th, td { padding-left: 4px } }
 .narrow { display: none }
 @media (max-width: 919px) { .wide { display: none } .narrow { display: block } }
 @page { margin: 14mm }
