@@ -27,6 +27,8 @@ pub(crate) fn of_tests() -> Vec<Need> {
         // Clients of the tests of TLS.
         package("curl", "/usr/bin/curl"),
         package("openssl", "/usr/bin/openssl"),
+        // Makes network namespaces.
+        package("iproute2", "/bin/ip"),
         // Counts system calls, for `gauge` to be held against.
         package("strace", "/usr/bin/strace"),
     ];
