@@ -96,7 +96,7 @@ impl Scale<'_> {
         let count = count.max(1);
         match self.kind {
             Kind::Linear => {
-                let step = step(self.high / count as f64);
+                let step = round_step(self.high / count as f64);
                 let last = (self.high / step + 1e-9).floor() as u32;
                 let values = (0..=last).map(|number| f64::from(number) * step);
                 values
@@ -128,8 +128,10 @@ impl Scale<'_> {
     }
 }
 
-/// The smallest of 1, 2 and 5 times a power of ten that is `least` or more.
-fn step(least: f64) -> f64 {
+/// A round distance of ticks: the smallest of 1, 2 and 5 times a power of ten that is `least` or
+/// more, but for a thousandth. `least` is positive.
+#[must_use]
+pub fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let found = [1.0, 2.0, 5.0]
         .into_iter()

@@ -21,8 +21,8 @@ mod axis;
 
 use std::fmt::Write as _;
 
-pub use axis::Axis;
 use axis::Scale;
+pub use axis::{Axis, round_step};
 
 /// A chart.
 #[derive(Clone, Debug, PartialEq)]

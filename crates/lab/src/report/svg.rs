@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use catamaran_chart::escaped;
+use catamaran_chart::{escaped, round_step};
 
 use super::table::digits;
 
@@ -163,12 +163,7 @@ fn dots(svg: &mut String, frame: &Frame, place: usize, row: &Row<'_>, at: &dyn F
 
 /// A round distance of ticks of which at most about `count` fit up to `top`.
 fn step(top: f64, count: f64) -> f64 {
-    let raw = (top / count).max(1e-9);
-    let power = 10_f64.powf(raw.log10().floor());
-    let factor = [1.0, 2.0, 5.0]
-        .into_iter()
-        .find(|factor| factor * power >= raw);
-    factor.unwrap_or(10.0) * power
+    round_step((top / count).max(1e-9))
 }
 
 fn round_digits(value: f64, step: f64) -> String {
