@@ -7,8 +7,9 @@ use std::collections::HashSet;
 use std::fs::File as DiskFile;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use catamaran_front::config::{Config, UpstreamConfig};
+use catamaran_front::config::{Config, Place, RouteConfig, UpstreamConfig};
 use toml::de::DeTable;
 
 use crate::file::sticky::Sticky;
@@ -100,7 +101,7 @@ pub(crate) fn parse_within(
         Err(report)
     } else {
         Ok(Loaded {
-            config: typed(file),
+            config: typed(file, name, &report),
             report,
         })
     }
@@ -131,7 +132,15 @@ fn keep_apart(errors: &[toml::de::Error], report: &mut Report) {
     report.retain_lines(|line| line.is_some_and(|line| !broken.contains(&line)));
 }
 
-fn typed(file: File) -> Config {
+fn typed(file: File, name: &str, report: &Report) -> Config {
+    let name: Arc<str> = name.into();
+    let route = |route: file::route::Route| RouteConfig {
+        place: Some(Place {
+            file: Arc::clone(&name),
+            line: report.line(route.place.start),
+        }),
+        ..route.value
+    };
     let upstream = |upstream: file::upstream::Upstream| UpstreamConfig {
         name: upstream.name,
         policy: upstream.policy,
@@ -157,7 +166,7 @@ fn typed(file: File) -> Config {
             .map(|listener| listener.value)
             .collect(),
         upstreams: file.upstreams.into_iter().map(upstream).collect(),
-        routes: file.routes.into_iter().map(|route| route.value).collect(),
+        routes: file.routes.into_iter().map(route).collect(),
         log: file.log,
         admin: file.admin.map(|admin| admin.value),
     }

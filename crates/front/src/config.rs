@@ -3,9 +3,11 @@
 //! `catamaran-config` reads the file and converts it into these types; the defaults are here. No
 //! value is an `Option` that means "use the default", and no value is a string that is parsed later.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -417,6 +419,23 @@ pub struct RouteConfig {
     pub suffix: Option<String>,
     /// What becomes of the request.
     pub target: RouteTarget,
+    /// Where it was written, for operators; `None` if it was not read from a file.
+    pub place: Option<Place>,
+}
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file's name, as it was given.
+    pub file: Arc<str>,
+    /// The line, the first being 1.
+    pub line: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
 }
 
 impl RouteConfig {

@@ -218,8 +218,9 @@ impl<'a> Exchange<'a> {
         let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
         let path = path::normalise(&head.target.path).map_err(refused)?;
         let host = head.authority.as_ref().map(|authority| &authority.host[..]);
-        let action = site.routes.decide(host, &path).map_err(refused)?;
-        Ok(match action {
+        let route = site.routes.decide(host, &path).map_err(refused)?;
+        let route = route.map(|index| &site.routes.routes()[index]);
+        Ok(match route.map(|route| route.action) {
             Some(Action::Upstream(index)) => Decision::Forward(&site.upstreams[index], path),
             Some(Action::Status(status)) => Decision::Answer(status, "route-status"),
             None => Decision::Answer(StatusCode::NOT_FOUND, "no-route"),

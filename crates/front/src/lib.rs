@@ -30,6 +30,7 @@
 //!         exact: false,
 //!         suffix: None,
 //!         target: RouteTarget::Upstream("tomcat".into()),
+//!         place: None,
 //!     }],
 //!     log: LogConfig::default(),
 //!     admin: None,

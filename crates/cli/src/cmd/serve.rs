@@ -247,6 +247,7 @@ pub(super) fn without_file(
             exact: false,
             suffix: None,
             target: RouteTarget::Upstream(name.clone()),
+            place: None,
         }],
         upstreams: vec![UpstreamConfig::new(name, backends)],
         log: LogConfig::default(),

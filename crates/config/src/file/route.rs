@@ -50,6 +50,7 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Vec<Rou
                 exact,
                 suffix,
                 target,
+                place: None,
             };
             Route {
                 value,

@@ -55,7 +55,15 @@ fn meaning(text: &str) -> String {
         reads_certificates: false,
     };
     match parse_within("x.toml", text, &surroundings) {
-        Ok(loaded) => format!("{:#?}", loaded.config),
+        Ok(mut loaded) => {
+            // Where a route stands is no part of what it means.
+            loaded
+                .config
+                .routes
+                .iter_mut()
+                .for_each(|it| it.place = None);
+            format!("{:#?}", loaded.config)
+        }
         Err(report) => panic!("{report}\n{text}"),
     }
 }
@@ -208,4 +216,22 @@ fn reads_secrets_from_regular_files_only() {
             .unwrap_err()
             .contains("cannot be read")
     );
+}
+
+#[test]
+fn routes_know_their_lines() {
+    let text = file("[[route]]", "path = \"/a\"") + "\n[[route]]\npath = \"/b\"\nstatus = 404\n";
+    let loaded = parse("dir/x.toml", &text).expect("no fault");
+    let headers = text
+        .lines()
+        .zip(1..)
+        .filter(|(line, _)| *line == "[[route]]");
+    let expected: Vec<String> = headers
+        .map(|(_, line)| format!("dir/x.toml:{line}"))
+        .collect();
+    let routes = loaded.config.routes.iter();
+    let places: Vec<String> = routes
+        .filter_map(|it| Some(it.place.as_ref()?.to_string()))
+        .collect();
+    assert_eq!(places, expected);
 }

@@ -16,9 +16,10 @@ use tree::Tree;
 use crate::config::{RouteConfig, RouteTarget};
 use crate::site::path::{NormalPath, PathFault};
 
-/// The routes by host, and those for any host.
+/// The routes by host, and those for any host. Each is known by its index in the file's order.
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
+    routes: Box<[Route]>,
     names: HashMap<Box<[u8]>, Tree>,
     addresses: HashMap<Ipv6Addr, Tree>,
     /// `.example.org`, for every name below it.
@@ -27,6 +28,14 @@ pub(crate) struct RouteTable {
     domain_labels: Vec<usize>,
     /// For any host, and for none.
     any: Tree,
+}
+
+/// A route, and what it leads to.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    #[expect(dead_code, reason = "for what a route says beside its target")]
+    pub(crate) config: RouteConfig,
+    pub(crate) action: Action,
 }
 
 /// What becomes of a request.
@@ -46,18 +55,23 @@ impl RouteTable {
         upstream: impl Fn(&str) -> Option<usize>,
     ) -> Result<Self, String> {
         let mut table = Self::default();
-        for config in configs {
+        let route = |config: &RouteConfig| {
             let action = match &config.target {
                 RouteTarget::Status(status) => Action::Status(*status),
                 RouteTarget::Upstream(name) => {
                     Action::Upstream(upstream(name).ok_or_else(|| name.clone())?)
                 }
             };
+            let config = config.clone();
+            Ok::<_, String>(Route { config, action })
+        };
+        table.routes = configs.iter().map(route).collect::<Result<_, _>>()?;
+        for (index, config) in configs.iter().enumerate() {
             if config.hosts.is_empty() {
-                table.any.insert(config, action);
+                table.any.insert(config, index);
             }
             for host in &config.hosts {
-                table.of_host(host).insert(config, action);
+                table.of_host(host).insert(config, index);
             }
         }
         let labels = |domain: &[u8]| domain.iter().filter(|&&byte| byte == b'.').count();
@@ -78,7 +92,12 @@ impl RouteTable {
         }
     }
 
-    /// The action of the most specific route for a host (lower case, without port) and a path.
+    /// All routes, in the file's order.
+    pub(crate) fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+
+    /// The index of the most specific route for a host (lower case, without port) and a path.
     ///
     /// Containers differ in how they read an escaped slash or backslash. Nothing says which kind
     /// the request will meet, so its route must not depend on that.
@@ -86,18 +105,19 @@ impl RouteTable {
         &self,
         host: Option<&[u8]>,
         path: &NormalPath,
-    ) -> Result<Option<Action>, PathFault> {
-        let action = self.find(host, path.route());
-        let agrees = |reading: Vec<u8>| self.find(host, &reading) == action;
+    ) -> Result<Option<usize>, PathFault> {
+        let found = self.find(host, path.route());
+        let action = |index: Option<usize>| index.map(|index| self.routes[index].action);
+        let agrees = |reading: Vec<u8>| action(self.find(host, &reading)) == action(found);
         if path.readings().all(agrees) {
-            Ok(action)
+            Ok(found)
         } else {
             Err(PathFault::Ambiguous)
         }
     }
 
-    /// The action for one reading of a path.
-    fn find(&self, host: Option<&[u8]>, path: &[u8]) -> Option<Action> {
+    /// The route for one reading of a path.
+    fn find(&self, host: Option<&[u8]>, path: &[u8]) -> Option<usize> {
         let of_host = match host.map(Host::new) {
             Some(Host::Name(name)) => self.find_by_name(name, path),
             Some(Host::Ipv6(address)) => self.addresses.get(&address).and_then(|it| it.find(path)),
@@ -106,7 +126,7 @@ impl RouteTable {
         of_host.or_else(|| self.any.find(path))
     }
 
-    fn find_by_name(&self, name: &[u8], path: &[u8]) -> Option<Action> {
+    fn find_by_name(&self, name: &[u8], path: &[u8]) -> Option<usize> {
         let find = |tree: &Tree| tree.find(path);
         self.names.get(name).and_then(find).or_else(|| {
             // The longest domain first.

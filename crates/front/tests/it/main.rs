@@ -57,6 +57,7 @@ fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
             exact: false,
             suffix: None,
             target: RouteTarget::Upstream("app".to_owned()),
+            place: None,
         }],
         log: LogConfig {
             access: AccessLogTarget::Off,

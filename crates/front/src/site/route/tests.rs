@@ -15,6 +15,7 @@ fn route(hosts: &[&str], path: &str, name: &str) -> RouteConfig {
         exact: false,
         suffix: None,
         target: RouteTarget::Upstream(name.to_owned()),
+        place: None,
     }
 }
 
@@ -24,9 +25,15 @@ fn table(routes: &[RouteConfig]) -> RouteTable {
 }
 
 fn find(table: &RouteTable, host: &str, path: &str) -> Option<usize> {
-    match table.find(Some(host.as_bytes()), path.as_bytes())? {
-        Action::Upstream(index) => Some(index),
-        Action::Status(status) => Some(status.as_u16().into()),
+    let route = table.find(Some(host.as_bytes()), path.as_bytes())?;
+    Some(number(table, route))
+}
+
+/// The upstream that a route leads to, or its status.
+fn number(table: &RouteTable, route: usize) -> usize {
+    match table.routes()[route].action {
+        Action::Upstream(index) => index,
+        Action::Status(status) => status.as_u16().into(),
     }
 }
 
@@ -96,11 +103,8 @@ fn hosts_come_before_paths() {
 /// The decision for a path as a client sends it: the upstream, a status, or the fault.
 fn decide(table: &RouteTable, host: &str, path: &str) -> Result<Option<usize>, PathFault> {
     let path = path::normalise(&Bytes::copy_from_slice(path.as_bytes()))?;
-    let action = table.decide(Some(host.as_bytes()), &path)?;
-    Ok(action.map(|action| match action {
-        Action::Upstream(index) => index,
-        Action::Status(status) => status.as_u16().into(),
-    }))
+    let route = table.decide(Some(host.as_bytes()), &path)?;
+    Ok(route.map(|route| number(table, route)))
 }
 
 #[test]
@@ -275,6 +279,7 @@ fn routes() -> impl Strategy<Value = Vec<RouteConfig>> {
         exact,
         suffix,
         target: RouteTarget::Upstream(upstream.to_string()),
+        place: None,
     });
     prop::collection::vec(route, 0..12)
 }
@@ -293,7 +298,8 @@ proptest! {
         let host = host.as_bytes();
         for path in std::iter::once(path.route().to_vec()).chain(path.readings()) {
             let expected = linear::find(&routes, host, &path);
-            prop_assert_eq!(table.find(Some(host), &path), expected, "{:?}", path);
+            let found = table.find(Some(host), &path).map(|it| table.routes()[it].action);
+            prop_assert_eq!(found, expected, "{:?}", path);
         }
     }
 }

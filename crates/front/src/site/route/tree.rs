@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::Action;
 use crate::config::RouteConfig;
 
 /// Nodes by index, the root first. Indices and not boxes, so that neither building nor dropping a
@@ -23,49 +22,49 @@ struct Node {
     /// The nodes of the next segment.
     children: HashMap<Box<[u8]>, usize>,
     /// For this path alone.
-    exact: Actions,
+    exact: Endings,
     /// For this path and all below it.
-    prefix: Actions,
+    prefix: Endings,
 }
 
 /// The routes of one path, which differ in their suffixes.
 #[derive(Debug, Default)]
-struct Actions {
+struct Endings {
     /// For any ending.
-    any: Option<Action>,
+    any: Option<usize>,
     /// Boxed, since few paths have any.
     suffixes: Option<Box<Suffixes>>,
 }
 
 #[derive(Debug, Default)]
 struct Suffixes {
-    actions: HashMap<Box<[u8]>, Action>,
+    routes: HashMap<Box<[u8]>, usize>,
     /// The lengths of the suffixes; each once, the greatest first.
     lengths: Vec<usize>,
 }
 
 impl Tree {
-    /// Adds a route. Of two that match the same requests, the first that was added stays.
-    pub(super) fn insert(&mut self, route: &RouteConfig, action: Action) {
+    /// Adds the route of this index. Of two that match the same requests, the first that was added stays.
+    pub(super) fn insert(&mut self, route: &RouteConfig, index: usize) {
         let path = route.compared_path();
-        let mut index = 0;
+        let mut at = 0;
         // The prefix `/` was stored as nothing, and is the root. A path without a slash at its
         // beginning would match nothing.
         match path.strip_prefix(b"/") {
             Some(rest) => {
                 for segment in rest.split(|&byte| byte == b'/') {
-                    index = self.child(index, segment);
+                    at = self.child(at, segment);
                 }
             }
             None if path.is_empty() => {}
             None => return,
         }
-        let node = &mut self.nodes[index];
-        let actions = match route.exact {
+        let node = &mut self.nodes[at];
+        let endings = match route.exact {
             true => &mut node.exact,
             false => &mut node.prefix,
         };
-        actions.insert(route.compared_suffix().as_deref(), action);
+        endings.insert(route.compared_suffix().as_deref(), index);
     }
 
     fn child(&mut self, parent: usize, segment: &[u8]) -> usize {
@@ -80,8 +79,8 @@ impl Tree {
         }
     }
 
-    /// The action of the most specific route for a path, in the form that routes are compared in.
-    pub(super) fn find(&self, path: &[u8]) -> Option<Action> {
+    /// The index of the most specific route for a path, in the form that routes are compared in.
+    pub(super) fn find(&self, path: &[u8]) -> Option<usize> {
         let mut node = &self.nodes[0];
         let mut found = node.prefix.find(path);
         // `*` is matched by the root alone.
@@ -107,35 +106,35 @@ impl Default for Tree {
     }
 }
 
-impl Actions {
-    fn insert(&mut self, suffix: Option<&[u8]>, action: Action) {
+impl Endings {
+    fn insert(&mut self, suffix: Option<&[u8]>, route: usize) {
         match suffix {
-            Some(suffix) => self.suffixes.get_or_insert_default().insert(suffix, action),
+            Some(suffix) => self.suffixes.get_or_insert_default().insert(suffix, route),
             None => {
-                self.any.get_or_insert(action);
+                self.any.get_or_insert(route);
             }
         }
     }
 
-    fn find(&self, path: &[u8]) -> Option<Action> {
+    fn find(&self, path: &[u8]) -> Option<usize> {
         let suffixes = self.suffixes.as_ref();
         suffixes.and_then(|it| it.find(path)).or(self.any)
     }
 }
 
 impl Suffixes {
-    fn insert(&mut self, suffix: &[u8], action: Action) {
-        self.actions.entry(suffix.into()).or_insert(action);
+    fn insert(&mut self, suffix: &[u8], route: usize) {
+        self.routes.entry(suffix.into()).or_insert(route);
         let place = self.lengths.partition_point(|&it| it > suffix.len());
         if self.lengths.get(place) != Some(&suffix.len()) {
             self.lengths.insert(place, suffix.len());
         }
     }
 
-    fn find(&self, path: &[u8]) -> Option<Action> {
+    fn find(&self, path: &[u8]) -> Option<usize> {
         self.lengths.iter().find_map(|&length| {
             let start = path.len().checked_sub(length)?;
-            self.actions.get(&path[start..]).copied()
+            self.routes.get(&path[start..]).copied()
         })
     }
 }
