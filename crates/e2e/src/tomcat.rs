@@ -65,7 +65,14 @@ const WEBAPP: &[(&str, &str)] = &[
     ("session.jsp", include_str!("../webapp/session.jsp")),
     ("snoop.jsp", include_str!("../webapp/snoop.jsp")),
     ("status.jsp", include_str!("../webapp/status.jsp")),
+    ("tls.jsp", include_str!("../webapp/tls.jsp")),
     ("upload.jsp", include_str!("../webapp/upload.jsp")),
+];
+
+/// The application under `/valve/`, with Tomcat's SSLValve and RemoteIpValve before it.
+const WEBAPP_WITH_VALVES: &[(&str, &str)] = &[
+    ("META-INF/context.xml", include_str!("../conf/valves.xml")),
+    ("tls.jsp", include_str!("../webapp/tls.jsp")),
 ];
 
 const CONF: &[(&str, &str)] = &[
@@ -236,7 +243,14 @@ fn get(host: SocketAddr, target: &str) -> anyhow::Result<Response> {
 }
 
 fn write_base(base: &Path, route: &str) -> anyhow::Result<()> {
-    for folder in ["conf", "logs", "temp", "webapps/ROOT/WEB-INF", "work"] {
+    for folder in [
+        "conf",
+        "logs",
+        "temp",
+        "webapps/ROOT/WEB-INF",
+        "webapps/valve/META-INF",
+        "work",
+    ] {
         fs::create_dir_all(base.join(folder))?;
     }
     for (name, text) in CONF {
@@ -248,6 +262,9 @@ fn write_base(base: &Path, route: &str) -> anyhow::Result<()> {
     }
     for (name, text) in WEBAPP {
         fs::write(base.join("webapps/ROOT").join(name), text)?;
+    }
+    for (name, text) in WEBAPP_WITH_VALVES {
+        fs::write(base.join("webapps/valve").join(name), text)?;
     }
     Ok(())
 }

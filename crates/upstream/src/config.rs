@@ -113,8 +113,23 @@ pub struct BackendConfig {
     /// Statuses that another backend is asked after, if the request may run twice. Default: none.
     /// mod_jk: `fail_on_status`; nginx: `proxy_next_upstream http_503`.
     pub retry_status: Vec<RangeInclusive<u16>>,
+    /// How an HTTP backend is told of the client's TLS and certificate. Default: it is not. AJP13 has
+    /// fields of its own. nginx: `proxy_set_header ssl_client_escaped_cert`.
+    pub client_cert_fields: ClientCertFields,
     /// Settings that only AJP13 has.
     pub ajp: AjpConfig,
+}
+
+/// The fields by which an HTTP backend is told of the client's TLS and certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientCertFields {
+    /// None.
+    #[default]
+    Off,
+    /// `Client-Cert`, and `Client-Cert-Chain` if the chain is told (RFC 9440).
+    Rfc9440,
+    /// Those that Tomcat's `SSLValve` reads.
+    Tomcat,
 }
 
 /// How a backend is probed while it is up. What it says of answers also holds while it is out.
@@ -285,6 +300,7 @@ impl BackendConfig {
             probe: None,
             retry_status: Vec::new(),
             slow_start: Duration::from_secs(10),
+            client_cert_fields: ClientCertFields::Off,
             ajp: AjpConfig::default(),
         }
     }

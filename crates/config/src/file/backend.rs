@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use catamaran_front::config::{Activation, Address, BackendConfig, PacketSize, Protocol, Secret};
+use catamaran_front::config::{
+    Activation, Address, BackendConfig, ClientCertFields, PacketSize, Protocol, Secret,
+};
 use toml::de::DeTable;
 
 use super::upstream::{HASH_BY, POLICY, RETRIES, RETRY_STATUS, UNWELL_MAX};
@@ -40,8 +42,9 @@ pub(crate) fn read(
     table.set(&WEIGHT, &mut backend.weight);
     membership(&mut table, &mut backend);
     settings(&mut table, surroundings, &mut backend);
-    if backend.protocol == Protocol::Http {
-        ajp_keys_at_fault(&mut table);
+    match backend.protocol {
+        Protocol::Http => ajp_keys_at_fault(&mut table),
+        Protocol::Ajp => http_key_at_fault(&mut table),
     }
     table.finish(report);
     url.map(|_| Backend {
@@ -89,6 +92,7 @@ pub(super) fn settings(
     table.set(&EJECT, &mut backend.eject);
     table.set(&SUSPECT_AFTER, &mut backend.suspect_after);
     table.set(&SLOW_START, &mut backend.slow_start);
+    table.set(&CLIENT_CERT_FIELDS, &mut backend.client_cert_fields);
     let ajp = &mut backend.ajp;
     let packet_size = table
         .take(&PACKET_SIZE)
@@ -167,6 +171,15 @@ fn ajp_keys_at_fault(table: &mut Table<'_>) {
     }
 }
 
+fn http_key_at_fault(table: &mut Table<'_>) {
+    if table.has(&CLIENT_CERT_FIELDS) {
+        let place = table.place_of(&CLIENT_CERT_FIELDS);
+        let message = "`client_cert_fields` is for HTTP, and this backend speaks AJP";
+        let hint = "remove it: over AJP the application gets the certificate anyway";
+        table.push(Finding::fault(message, place).hint(hint));
+    }
+}
+
 /// On a whole group it may stay behind when backends are switched for a while.
 pub(super) fn ajp_keys_without_use(table: &mut Table<'_>) {
     for (name, place) in ajp_keys(table) {
@@ -239,6 +252,7 @@ pub(crate) static SECTION: Section = Section {
         &EJECT,
         &SUSPECT_AFTER,
         &SLOW_START,
+        &CLIENT_CERT_FIELDS,
         &PACKET_SIZE,
         &SECRET,
         &SECRET_FILE,
@@ -271,6 +285,7 @@ pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &EJECT,
     &SUSPECT_AFTER,
     &SLOW_START,
+    &CLIENT_CERT_FIELDS,
     &PACKET_SIZE,
     &SECRET,
     &SECRET_FILE,
@@ -580,6 +595,28 @@ static SLOW_START: Key<Durations> = Key {
         extremes: "`\"0s\"` gives a Tomcat that has just started its full load before its code is \
                    warm. Too long, the others carry the load for it.",
         elsewhere: "nginx `slow_start` (commercial); HAProxy `slowstart`",
+    },
+};
+
+static CLIENT_CERT_FIELDS: Key<Choices<ClientCertFields>> = Key {
+    name: "client_cert_fields",
+    values: Choices(&[
+        ("off", ClientCertFields::Off),
+        ("rfc9440", ClientCertFields::Rfc9440),
+        ("tomcat", ClientCertFields::Tomcat),
+    ]),
+    doc: Doc {
+        preset: Preset::Value("\"off\""),
+        sample: "\"tomcat\"",
+        effect: "The fields by which an HTTP backend is told of the client's certificate: \
+                 `\"rfc9440\"` is `Client-Cert`, with `client_certificate_chain` also \
+                 `Client-Cert-Chain`; `\"tomcat\"` is what Tomcat's `SSLValve` reads, \
+                 `ssl_client_escaped_cert`, `ssl_cipher` and `ssl_cipher_usekeysize`. Such fields of \
+                 a client are removed whatever this says (tls.md).",
+        extremes: "The backend must take requests from the front only: whoever else reaches it can \
+                   write these fields, too. A certificate takes 2 to 3 KiB of a head.",
+        elsewhere: "nginx `proxy_set_header ... $ssl_client_escaped_cert`; httpd `RequestHeader set \
+                    ... %{SSL_CLIENT_CERT}s`",
     },
 };
 

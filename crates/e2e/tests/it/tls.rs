@@ -1,5 +1,7 @@
 //! Clients over TLS: curl and OpenSSL in front, the built-in application behind.
 
+mod tomcat;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,7 +11,9 @@ use std::time::Duration;
 use catamaran_e2e::Front;
 use catamaran_testkit::{Process, Signal};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
+    IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevocationReason, RevokedCertParams, SerialNumber,
+    date_time_ymd,
 };
 use serde_json::Value;
 
@@ -25,22 +29,42 @@ impl Authority {
             .distinguished_name
             .push(DnType::CommonName, "authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate().unwrap();
         Self(CertifiedIssuer::self_signed(params, key).unwrap())
     }
 
-    /// Writes `NAME.pem` and `NAME.key` for these names.
+    /// Writes `NAME.pem` and `NAME.key` for these names. The serial number is the first one's text.
     fn issue(&self, directory: &Path, file: &str, names: &[&str]) {
+        let serial = SerialNumber::from_slice(names[0].as_bytes());
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let key = KeyPair::generate().unwrap();
-        let leaf = CertificateParams::new(names)
-            .unwrap()
-            .signed_by(&key, &self.0)
-            .unwrap();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.serial_number = Some(serial);
+        let leaf = params.signed_by(&key, &self.0).unwrap();
         let chain = leaf.pem() + &self.0.pem();
         fs::write(directory.join(format!("{file}.key")), key.serialize_pem()).unwrap();
         fs::write(directory.join(format!("{file}.pem")), chain).unwrap();
+    }
+
+    /// A list that says that the certificates of these names are revoked.
+    fn revocations(&self, names: &[&str]) -> String {
+        let (begin, end) = (date_time_ymd(2020, 1, 1), date_time_ymd(2120, 1, 1));
+        let revoked = |name: &&str| RevokedCertParams {
+            serial_number: SerialNumber::from_slice(name.as_bytes()),
+            revocation_time: begin,
+            reason_code: Some(RevocationReason::KeyCompromise),
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: begin,
+            next_update: end,
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: names.iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.0).unwrap().pem().unwrap()
     }
 }
 
@@ -49,11 +73,21 @@ struct Site {
     front: Front,
     authority: Authority,
     files: tempfile::TempDir,
-    _application: Process,
+    _application: Option<Process>,
 }
 
 /// Serves `a.test` and `*.w.test`; `keys` are lines of the profile.
 fn site(keys: &str) -> Site {
+    let (application, url) = application();
+    let backend = format!("[[upstream.app.backend]]\nurl = \"{url}\"\n");
+    Site {
+        _application: Some(application),
+        ..site_before(&backend, keys)
+    }
+}
+
+/// As [`site`], before the backend of this table; other tables may follow it.
+fn site_before(backend: &str, keys: &str) -> Site {
     let files = tempfile::tempdir().unwrap();
     let authority = Authority::new();
     let directory = files.path();
@@ -65,14 +99,14 @@ fn site(keys: &str) -> Site {
     ] {
         authority.issue(directory, file, names);
     }
-    let (application, url) = application();
+    fs::write(directory.join("clients.crl"), authority.revocations(&[])).unwrap();
     let at = directory.display();
     let front = Front::with_config(&format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n\
          [tls.www]\n{}\n\
          [[tls.www.certificate]]\nchain = \"{at}/a.pem\"\nkey = \"{at}/a.key\"\n\
          [[tls.www.certificate]]\nchain = \"{at}/w.pem\"\nkey = \"{at}/w.key\"\n\
-         [[route]]\nupstream = \"app\"\n[[upstream.app.backend]]\nurl = \"{url}\"\n\
+         [[route]]\nupstream = \"app\"\n{backend}\
          [admin]\naddress = \"127.0.0.1:0\"\n",
         keys.replace("{files}", &at.to_string())
     ))
@@ -81,7 +115,7 @@ fn site(keys: &str) -> Site {
         front,
         authority,
         files,
-        _application: application,
+        _application: None,
     }
 }
 

@@ -13,6 +13,8 @@ use http::HeaderMap;
 use http::header::{Entry, FORWARDED, HeaderName, HeaderValue, VIA};
 use ipnet::IpNet;
 
+use crate::exchange::certificate;
+
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -26,26 +28,6 @@ const CLAIMS: [&str; 6] = [
     "x-client-ip",
     "x-cluster-client-ip",
     "true-client-ip",
-];
-
-/// RFC 9440, and what Tomcat's SSLValve believes.
-const CERTIFICATE_CLAIMS: [&str; 8] = [
-    "client-cert",
-    "client-cert-chain",
-    "ssl_client_cert",
-    "ssl_client_escaped_cert",
-    "ssl_cipher",
-    "ssl_cipher_usekeysize",
-    "ssl_secure_protocol",
-    "ssl_session_id",
-];
-
-/// Of other fronts.
-const CERTIFICATE_PREFIXES: [&str; 4] = [
-    "x-ssl-",
-    "x-client-cert",
-    "x-forwarded-client-cert",
-    "x-forwarded-tls-client-cert",
 ];
 
 /// The client as the application should see it.
@@ -181,11 +163,20 @@ fn parse_address(entry: &[u8]) -> Option<IpAddr> {
 }
 
 fn remove_claims(headers: &mut HeaderMap) {
+    remove_fields(headers, is_claim);
+}
+
+/// Removes what the client, or a proxy before it, says of its certificate and its TLS.
+pub(crate) fn remove_certificate_claims(headers: &mut HeaderMap) {
+    remove_fields(headers, |name| certificate::is_claim(name.as_str()));
+}
+
+fn remove_fields(headers: &mut HeaderMap, is_doomed: impl Fn(&HeaderName) -> bool) {
     // Most requests have none.
-    if headers.keys().any(is_claim) {
-        let is_claim = |name: &&HeaderName| is_claim(name);
-        let claims: Vec<HeaderName> = headers.keys().filter(is_claim).cloned().collect();
-        for name in claims {
+    if headers.keys().any(&is_doomed) {
+        let is_doomed = |name: &&HeaderName| is_doomed(name);
+        let doomed: Vec<HeaderName> = headers.keys().filter(is_doomed).cloned().collect();
+        for name in doomed {
             headers.remove(name);
         }
     }
@@ -194,20 +185,7 @@ fn remove_claims(headers: &mut HeaderMap) {
 /// Whether a field says who the client is.
 fn is_claim(name: &HeaderName) -> bool {
     let name = name.as_str();
-    name.starts_with("x-forwarded-") || CLAIMS.contains(&name) || is_certificate_claim(name)
-}
-
-/// Whether a field says which certificate the client showed, or what its TLS was.
-pub(crate) fn is_certificate_claim(name: &str) -> bool {
-    match name.as_bytes() {
-        [b'c', b'l', ..] => CERTIFICATE_CLAIMS.contains(&name),
-        [b's', b's', b'l', ..] => CERTIFICATE_CLAIMS.contains(&name),
-        [b'x', b'-', ..] => {
-            let starts = |prefix| name.starts_with(prefix);
-            CERTIFICATE_PREFIXES.into_iter().any(starts) || name == "x-arr-clientcert"
-        }
-        _ => false,
-    }
+    name.starts_with("x-forwarded-") || CLAIMS.contains(&name) || certificate::is_claim(name)
 }
 
 /// Writes our own `X-Forwarded-*` and extends a trusted `Forwarded`, for a backend that speaks

@@ -9,13 +9,13 @@ use catamaran_message::{Authority, BodyLength, Request, RequestHead};
 use catamaran_tls::Session;
 use catamaran_upstream::{ClientFacts, Lease, RequestError};
 use http::header::HOST;
-use http::{HeaderValue, Method, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 
 use super::failure::Failure;
-use crate::config::BackendConfig;
+use crate::config::{BackendConfig, ClientCertFields, Protocol};
 use crate::exchange::forwarded::{self, Identity, Peer};
-use crate::exchange::header;
 use crate::exchange::scene::PeerFacts;
+use crate::exchange::{certificate, header};
 use crate::site::path::NormalPath;
 use crate::site::sticky::Own;
 use crate::site::{Facts, Site, Told, Upstream};
@@ -30,6 +30,9 @@ pub(super) struct Outgoing {
     host: HeaderValue,
     local: SocketAddr,
     tls: Option<Arc<Session>>,
+    /// Whether fields about the client's certificate are ours to write. If not, a trusted proxy wrote
+    /// them.
+    certificate_is_ours: bool,
     certificate_chain: bool,
     pub(super) identity: Identity,
     /// The value of the front's own cookie, which is not forwarded.
@@ -59,6 +62,15 @@ impl Outgoing {
         let secure = client.tls.is_some();
         let peer = Peer::new(client.remote, secure, &site.server.trusted_proxies);
         let identity = forwarded::identify(peer, &site.server.trusted_proxies, headers);
+        let profile = client
+            .tls
+            .as_ref()
+            .and_then(|session| session.profile.as_ref());
+        let verifies = profile.is_some_and(|profile| profile.verifies_clients());
+        if verifies {
+            // Not even a trusted proxy can know better.
+            forwarded::remove_certificate_claims(headers);
+        }
         let over_http = upstream.wants_forwarded_fields();
         let own = head.authority.as_ref();
         if peer.trusted
@@ -81,10 +93,8 @@ impl Outgoing {
             path,
             host,
             local: client.local,
-            certificate_chain: client.tls.as_ref().is_some_and(|session| {
-                let profile = session.profile.as_ref();
-                profile.is_some_and(|profile| profile.tells_chain())
-            }),
+            certificate_is_ours: verifies || !peer.trusted,
+            certificate_chain: profile.is_some_and(|profile| profile.tells_chain()),
             tls: client.tls.clone(),
             identity,
             own: own_cookie,
@@ -129,12 +139,13 @@ impl Outgoing {
         backend: &BackendConfig,
         told: Told<'_>,
     ) -> Result<(), RequestError> {
+        let with_certificate = self.headers_with_certificate(backend);
         let request = Request {
             method: &self.head.method,
             path: &self.path.forward,
             query: self.head.target.query.as_deref(),
             host: self.host.as_bytes(),
-            headers: &self.head.headers,
+            headers: with_certificate.as_ref().unwrap_or(&self.head.headers),
             body: self.head.body,
         };
         let client = ClientFacts {
@@ -155,6 +166,22 @@ impl Outgoing {
             certificate_chain: self.certificate_chain,
         };
         lease.send_request(&request, &client, backend)
+    }
+
+    /// The fields for a backend that is told of the client's TLS in fields; `None` if they are those
+    /// of the head. Backends of an upstream differ in this, so the head stays without them.
+    fn headers_with_certificate(&self, backend: &BackendConfig) -> Option<HeaderMap> {
+        let form = backend.client_cert_fields;
+        if form == ClientCertFields::Off
+            || backend.protocol != Protocol::Http
+            || !self.certificate_is_ours
+        {
+            return None;
+        }
+        let facts = &self.tls.as_ref()?.facts;
+        let mut headers = self.head.headers.clone();
+        certificate::announce(form, facts, self.certificate_chain, &mut headers);
+        Some(headers)
     }
 
     /// The server's name as the client sees it.
