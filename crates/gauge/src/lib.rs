@@ -39,6 +39,7 @@ pub mod process;
 mod strace;
 mod syscalls;
 pub mod system;
+mod withheld;
 
 pub use bpf::BpfFault;
 pub use bytes::{Bytes, Hop, Traffic};
@@ -46,3 +47,4 @@ pub use cost::{Cost, Spent};
 pub use group::{Group, GroupFault, PATIENCE};
 pub use strace::Strace;
 pub use syscalls::{Counts, Syscalls};
+pub use withheld::{Withheld, withheld};

@@ -130,7 +130,7 @@ impl<'a> Drawn<'a> {
             case,
             interval: order::median_interval(&ratios, LEVEL),
             p: order::sign_test(&ratios),
-            gates: beside(&case.contrasts, &claim.measure, runs),
+            gates: beside(claim, &case.contrasts, runs),
             taken: taken(&case.contrasts, &claim.measure, runs),
             ratios,
         }
@@ -215,7 +215,7 @@ fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_
 /// The gate of a run that forbids to use this measure of it.
 fn takes_away<'a>(gates: &'a [Fired], measure: &Measure) -> Option<&'a Fired> {
     gates.iter().find(|fired| match fired.effect {
-        Effect::Void => true,
+        Effect::Refuse | Effect::Void => true,
         Effect::Machine => measure.kind() != Kind::Count,
         Effect::Time => measure.kind() == Kind::Time,
         Effect::Note => false,
@@ -235,7 +235,8 @@ fn is_in(contrasts: &[Contrast], cell: usize) -> bool {
 }
 
 /// Gates on the two sides set beside each other, as far as they touch the measure.
-fn beside(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Vec<Fired> {
+fn beside(claim: &Claim, contrasts: &[Contrast], runs: &Runs<'_>) -> Vec<Fired> {
+    let measure = &claim.measure;
     let facts = |is_of: &dyn Fn(usize) -> bool| {
         let of_side = runs.iter().filter(|((cell, _), _)| is_of(*cell));
         mean(&of_side.map(|(_, run)| &run.facts).collect::<Vec<_>>())
@@ -249,6 +250,7 @@ fn beside(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Vec<Fir
     found.retain(|fired| match fired.gate.as_str() {
         "unequal-answers" => measure.base() == "bytes",
         "foreign" => measure.kind() != Kind::Count,
+        "confounded" => !claim.names_reuse,
         // Of several runs the maxima are no more comparable, and no claim is on them.
         _ => false,
     });
@@ -261,6 +263,8 @@ fn mean(facts: &[&Facts]) -> Option<Facts> {
     let mut mean = (*facts.first()?).clone();
     let heads: Option<Vec<f64>> = facts.iter().map(|facts| facts.head_bytes).collect();
     mean.head_bytes = heads.map(|heads| heads.iter().sum::<f64>() / count);
+    let dials: Option<Vec<f64>> = facts.iter().map(|facts| facts.dials).collect();
+    mean.dials = dials.map(|dials| dials.iter().sum::<f64>() / count);
     if let Some(machine) = &mut mean.machine {
         let foreign = facts
             .iter()

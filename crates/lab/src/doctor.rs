@@ -10,6 +10,7 @@ use catamaran_tier::{Faults, Need, Place, Programs, needs};
 
 use crate::check;
 use crate::experiment::{Experiment, Levels};
+use crate::gate::{self, Fired};
 use crate::template::Addresses;
 
 /// What was found.
@@ -39,6 +40,15 @@ pub fn examine(
         limits: limits.unwrap_or_default(),
         missing: needs::missing(&wanted),
     })
+}
+
+/// What forbids to begin: a limit that the largest cell would meet.
+///
+/// # Errors
+/// Servers of the experiment that no target makes.
+pub fn refusal(experiment: &Experiment) -> Result<Option<Fired>, Faults> {
+    let limits = limits::check(&demand(experiment)?, limits::sysctl);
+    Ok(gate::files::check(&limits.unwrap_or_default()))
 }
 
 impl Examination {
@@ -145,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_largest_cell_decides_what_is_needed() {
-        let text = include_str!("../experiments/keepalive.toml");
+        let text = include_str!("../fixtures/keepalive.toml");
         let experiment = Experiment::read("keepalive.toml", text, false).unwrap();
         let demand = demand(&experiment).unwrap();
         assert_eq!((demand.connections, demand.burst), (300, 100));

@@ -156,9 +156,12 @@ impl Driver {
         let spent = after.since(&before);
         facts.machine = Some(MachineFacts {
             moving: moving(&Document::parse(&warm)?),
+            capped: capped(&mut servers),
             alarms: alarms(&mut servers, lost),
             ..spent.machine(&load, &servers)
         });
+        let (requests, opened) = (document.requests.completed, document.connections.opened);
+        facts.dials = spent.dials(&servers, opened, requests);
         let mut measures = measures(&document);
         measures.extend(memory);
         spent.measures(
@@ -341,6 +344,16 @@ fn alarms(servers: &mut [Running], lost: usize) -> Vec<String> {
         ));
     }
     alarms
+}
+
+/// Lines of servers that say that a maximum was reached.
+fn capped(servers: &mut [Running]) -> Vec<String> {
+    let lines = |server: &mut Running| {
+        let name = server.process.name().to_owned();
+        let lines = server.process.capped().into_iter();
+        lines.map(move |line| format!("{name}: {line}"))
+    };
+    servers.iter_mut().flat_map(lines).collect()
 }
 
 /// Longer files are pages that are served.

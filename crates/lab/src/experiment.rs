@@ -8,6 +8,7 @@
 mod cells;
 mod claims;
 mod file;
+mod lines;
 mod load;
 mod read;
 

@@ -6,9 +6,12 @@
 
 mod backlog;
 mod body;
+mod capped;
+mod ceiling;
 mod died;
 mod failed;
 mod few_samples;
+pub mod files;
 mod foreign;
 mod generator;
 mod idle_server;
@@ -20,6 +23,7 @@ mod own_cost;
 pub mod pair;
 mod ports;
 mod status;
+mod throttled;
 mod unsteady;
 
 use std::collections::BTreeMap;
@@ -33,6 +37,8 @@ use crate::published::Figures;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
+    /// The experiment does not begin.
+    Refuse,
     /// The run counts for nothing and is made again.
     Void,
     /// No claim on throughput and latency.
@@ -80,6 +86,8 @@ pub struct Facts {
     pub head_bytes: Option<f64>,
     /// Answers whose body was not as long as the first one.
     pub other_length: u64,
+    /// Connections that servers opened to each other, for each answer.
+    pub dials: Option<f64>,
     /// Answers per second.
     pub rate: Option<f64>,
     /// Latencies.
@@ -109,6 +117,9 @@ pub struct Expect {
     pub kept: Option<bool>,
     /// After how many requests the server closes a kept connection; 0 for never.
     pub kept_requests_max: u64,
+    /// The least time that an answer takes, in milliseconds, by what the experiment has put in: a
+    /// delay of the application, a round trip of a link.
+    pub delay_ms: Option<f64>,
 }
 
 /// Latencies of one run in milliseconds.
@@ -144,6 +155,12 @@ pub struct MachineFacts {
     pub moving: Option<f64>,
     /// Processes of servers that ended, and lines of logs that must not be there.
     pub alarms: Vec<String>,
+    /// Lines of logs that say that a server had reached a maximum of its own.
+    pub capped: Vec<String>,
+    /// Periods in which a CPU quota held the experiment.
+    pub throttled: u64,
+    /// Processes of the machine that were killed for want of memory.
+    pub oom_kills: u64,
     /// CPU time of the lab itself by that of load and servers.
     pub own_cost: Option<f64>,
 }
@@ -151,7 +168,7 @@ pub struct MachineFacts {
 /// The gates that fire on one run, by name.
 #[must_use]
 pub fn check_run(facts: &Facts) -> Vec<Fired> {
-    let gates: [fn(&Facts) -> Option<Fired>; 17] = [
+    let gates: [fn(&Facts) -> Option<Fired>; 20] = [
         status::check,
         body::check,
         keep_alive::check,
@@ -165,6 +182,9 @@ pub fn check_run(facts: &Facts) -> Vec<Fired> {
         ports::check,
         backlog::check,
         died::check,
+        throttled::check,
+        ceiling::check,
+        capped::check,
         few_samples::check,
         own_cost::check,
         maximum::check,
@@ -174,7 +194,7 @@ pub fn check_run(facts: &Facts) -> Vec<Fired> {
 }
 
 /// The names of all gates on one run, for the list of those that passed.
-pub const RUN_GATES: [&str; 16] = [
+pub const RUN_GATES: [&str; 19] = [
     "status",
     "body",
     "keep-alive",
@@ -188,6 +208,9 @@ pub const RUN_GATES: [&str; 16] = [
     "ports",
     "backlog",
     "died",
+    "throttled",
+    "ceiling",
+    "capped",
     "few-samples",
     "own-cost",
     "maximum",
@@ -206,7 +229,8 @@ pub fn applies(name: &str, facts: &Facts) -> bool {
         "idle-server" => machine.is_some_and(|it| it.server_core.and(it.load_core).is_some()),
         "unsteady" => machine.is_some_and(|it| it.moving.is_some()),
         "ports" => machine.is_some_and(|it| it.ports_used.is_some()),
-        "foreign" | "backlog" | "died" | "own-cost" => machine.is_some(),
+        "ceiling" => facts.expect.delay_ms.is_some(),
+        "foreign" | "backlog" | "died" | "own-cost" | "throttled" | "capped" => machine.is_some(),
         _ => true,
     }
 }
@@ -294,6 +318,7 @@ impl Facts {
                 kept_requests_max: 100,
                 status: Some(200),
                 body_bytes: None,
+                delay_ms: None,
             },
             clients: figures.clients,
             seconds: figures.seconds,

@@ -204,6 +204,7 @@ impl fmt::Display for Judgement {
         } in &self.found
         {
             let weight = match effect {
+                Effect::Refuse => "refuse",
                 Effect::Void => "void",
                 Effect::Time | Effect::Machine => "no claim",
                 Effect::Note => "note",

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     fn experiment() -> Experiment {
-        let text = include_str!("../experiments/keepalive.toml");
+        let text = include_str!("../fixtures/keepalive.toml");
         Experiment::read("keepalive.toml", text, true).unwrap()
     }
 

@@ -33,6 +33,9 @@ pub(crate) struct File {
     /// What in a line of its output means that a run with it is worth nothing; no templates.
     #[serde(default)]
     pub(crate) alarms: Vec<String>,
+    /// What in a line of its output means that a maximum of its own was reached; no templates.
+    #[serde(default)]
+    pub(crate) capped: Vec<String>,
     /// Parameters of other targets that mean nothing here, and may be set all the same: servers that
     /// take each other's place in an experiment are given the same ones.
     #[serde(default)]

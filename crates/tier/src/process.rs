@@ -49,6 +49,8 @@ pub struct Process {
     jvm: bool,
     /// How much of the log was looked at for alarms.
     looked_at: usize,
+    /// How much of it was looked at for maxima.
+    looked_at_capped: usize,
 }
 
 /// Why a server does not serve, or does not do what it is told.
@@ -172,6 +174,7 @@ impl Process {
             directory,
             jvm: target.jvm(),
             looked_at,
+            looked_at_capped: looked_at,
         };
         process.wait_until_ready()?;
         Ok(process)
@@ -303,15 +306,33 @@ impl Process {
     /// Whole lines that it has said since this was asked last, or since its start, and that mean that
     /// a run with it is worth nothing.
     pub fn alarms(&mut self) -> Vec<String> {
+        let (mut found, end) = self.lines_with(&self.server.alarms, self.looked_at);
+        self.looked_at = end;
+        // A program may log as an error that it has reached a maximum.
+        let capped = &self.server.capped;
+        found.retain(|line| !capped.iter().any(|word| line.contains(word.as_str())));
+        found
+    }
+
+    /// Whole lines that it has said since this was asked last, or since its start, and that mean that
+    /// it had reached a maximum of its own, such as that of its workers.
+    pub fn capped(&mut self) -> Vec<String> {
+        let (found, end) = self.lines_with(&self.server.capped, self.looked_at_capped);
+        self.looked_at_capped = end;
+        found
+    }
+
+    /// Whole lines of the log from byte `from` on that have one of `words`, and where the last whole
+    /// line ends.
+    fn lines_with(&self, words: &[String], from: usize) -> (Vec<String>, usize) {
         let said = self.said();
-        let new = said.get(self.looked_at..).unwrap_or_default();
+        let new = said.get(from..).unwrap_or_default();
         let whole = new.iter().rposition(|byte| *byte == b'\n');
         let new = &new[..whole.map_or(0, |end| end + 1)];
-        self.looked_at += new.len();
-        let alarms = &self.server.alarms;
-        let alarming = |line: &&str| alarms.iter().any(|alarm| line.contains(alarm));
-        let new = String::from_utf8_lossy(new);
-        new.lines().filter(alarming).map(str::to_owned).collect()
+        let has = |line: &&str| words.iter().any(|word| line.contains(word.as_str()));
+        let text = String::from_utf8_lossy(new);
+        let found = text.lines().filter(has).map(str::to_owned).collect();
+        (found, from + new.len())
     }
 
     /// How it has ended; `None` while any of its processes runs. After an upgrade that need not be the

@@ -24,6 +24,8 @@ pub struct Server {
     pub upgrade: Option<Action>,
     /// What in a line of its output means that a run with it is worth nothing.
     pub alarms: Vec<String>,
+    /// What in a line of its output means that a maximum of its own was reached.
+    pub capped: Vec<String>,
 }
 
 /// A file of a server.

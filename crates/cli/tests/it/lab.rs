@@ -1,5 +1,7 @@
 //! `lab judge`, as a person uses it.
 
+use std::process::Command;
+
 use super::outcome;
 
 const PUBLISHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/published");
@@ -41,19 +43,19 @@ fn experiments_are_listed_and_checked() {
     let (code, stdout, stderr) = outcome(&["lab", "list"]);
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     assert!(
-        stdout.contains("15 cells, 12 rounds, 27 claims"),
+        stdout.contains("35 cells, 12 rounds, 55 claims"),
         "{stdout}"
     );
     let (code, stdout, _) = outcome(&["lab", "list", "--check"]);
     assert_eq!(code, Some(0));
-    assert!(stdout.starts_with("keepalive: fine (15 cells)"), "{stdout}");
+    assert!(stdout.starts_with("keepalive: fine (35 cells)"), "{stdout}");
 }
 
 #[test]
 fn faults_of_a_file_come_all_at_once_with_their_lines() {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../lab/experiments/keepalive.toml"
+        "/../lab/fixtures/keepalive.toml"
     );
     let text = std::fs::read_to_string(file).unwrap();
     let text = text
@@ -81,4 +83,20 @@ fn faults_of_a_file_come_all_at_once_with_their_lines() {
     let (code, _, stderr) = outcome(&["lab", "report", &name]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("own.toml"), "{stderr}");
+}
+
+#[test]
+fn too_few_open_files_are_said_before_anything_is_started() {
+    let command = format!(
+        "ulimit -n 64; exec {} lab run keepalive --out /nonexistent/x",
+        env!("CARGO_BIN_EXE_catamaran")
+    );
+    let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("gate files: 64 open files are allowed, "),
+        "{said}"
+    );
+    assert!(said.contains(" are needed: "), "{said}");
 }

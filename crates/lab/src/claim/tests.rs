@@ -1,7 +1,7 @@
 use super::*;
 use crate::gate::MachineFacts;
 
-const FILE: &str = include_str!("../../experiments/keepalive.toml");
+const FILE: &str = include_str!("../../fixtures/keepalive.toml");
 
 /// Rounds of `keepalive --quick` in which the level `keep=on` takes `ratio(round)` times the CPU and
 /// does as much more work; everything else is alike.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use catamaran_gauge::{Bytes, Counts, Group, Syscalls, cpu, memory, network, system};
+use catamaran_gauge::{
+    Bytes, Counts, Group, Syscalls, Withheld, cpu, memory, network, system, withheld,
+};
 use catamaran_tier::{Process, Space};
 
 use super::{DriveFault, Running};
@@ -35,6 +37,10 @@ pub(super) struct Reading {
     cores: Vec<system::Core>,
     /// Connections and handshakes that were dropped for a full queue.
     overflows: u64,
+    /// Connections that were opened in the space, by whomever.
+    opened: u64,
+    /// What the kernel withheld.
+    withheld: Withheld,
     /// Local ports in TIME_WAIT.
     time_wait: u64,
     /// How many local ports there are.
@@ -103,6 +109,10 @@ impl<'a> Counters<'a> {
             own: cpu::of_this_process(),
             cores: system::cores().unwrap_or_default(),
             overflows: network.as_ref().map_or(0, |it| it.counters.overflows()),
+            opened: network
+                .as_ref()
+                .map_or(0, |it| it.counters.of("Tcp.ActiveOpens")),
+            withheld: withheld(),
             time_wait: network.map_or(0, |it| it.sockets.time_wait),
             local_ports: local_ports(self.space),
             all: self
@@ -153,6 +163,17 @@ impl Reading {
         self.all = self.all.saturating_sub(before.all);
         self.own = self.own.saturating_sub(before.own);
         self.overflows = self.overflows.saturating_sub(before.overflows);
+        self.opened = self.opened.saturating_sub(before.opened);
+        self.withheld = Withheld {
+            throttled: self
+                .withheld
+                .throttled
+                .saturating_sub(before.withheld.throttled),
+            oom_kills: self
+                .withheld
+                .oom_kills
+                .saturating_sub(before.withheld.oom_kills),
+        };
         for (name, cpu) in &mut self.cpu {
             *cpu = cpu.saturating_sub(before.cpu.get(name).copied().unwrap_or_default());
         }
@@ -182,8 +203,11 @@ impl Reading {
             let core = self.cores.get(core)?;
             Some(core.busy().as_secs_f64() / core.total.as_secs_f64().max(1e-9))
         };
-        let pinned = servers.iter().map(|server| server.core.and_then(share));
-        let pinned: Option<Vec<f64>> = pinned.collect();
+        // A server beside the load, such as a backend of the one that is looked at, is not the one.
+        let apart = servers
+            .iter()
+            .filter(|it| it.core.is_none() || it.core != load.core);
+        let pinned: Option<Vec<f64>> = apart.map(|server| server.core.and_then(share)).collect();
         let experiment = self.all.as_secs_f64() + self.own.as_secs_f64();
         MachineFacts {
             load_core: load.core.and_then(share),
@@ -191,12 +215,21 @@ impl Reading {
             foreign: ((busy - experiment) / all.max(1e-9)).max(0.0),
             steal: steal / all.max(1e-9),
             listen_overflows: self.overflows,
+            throttled: self.withheld.throttled,
+            oom_kills: self.withheld.oom_kills,
             ports_used: self
                 .local_ports
                 .map(|all| self.time_wait as f64 / all as f64),
             own_cost: Some(self.own.as_secs_f64() / self.all.as_secs_f64().max(1e-9)),
             ..MachineFacts::default()
         }
+    }
+
+    /// Connections that servers opened to each other, for each of `requests`; the load and its crowd
+    /// have opened `others`. `None` where no server has another one behind it.
+    pub(super) fn dials(&self, servers: &[Running], others: u64, requests: u64) -> Option<f64> {
+        let between = self.opened.saturating_sub(others);
+        (servers.len() > 1 && requests > 0).then(|| between as f64 / requests as f64)
     }
 
     /// What was spent for each of `requests`.
@@ -216,7 +249,7 @@ impl Reading {
         };
         let micros = |cpu: &Duration| cpu.as_secs_f64() * 1e6;
         put("cpu".to_owned(), self.cpu.values().map(micros).sum());
-        let several = servers.len() > 1;
+        let several = experiment.servers() > 1;
         for (name, cpu) in self.cpu.iter().filter(|_| several) {
             put(format!("cpu.{name}"), micros(cpu));
         }
@@ -275,7 +308,7 @@ pub(super) fn memory(experiment: &Experiment, servers: &[Running]) -> BTreeMap<S
         };
         let mib = shares.proportional as f64 / f64::from(1 << 20);
         all += mib;
-        if servers.len() > 1 {
+        if experiment.servers() > 1 {
             measures.insert(format!("memory.{}", server.record.name), mib);
         }
     }

@@ -1,7 +1,9 @@
 //! Claims: which cells they set beside which.
 
+use toml::Spanned;
+
 use super::cells::matches;
-use super::file::ClaimKeys;
+use super::file::{ClaimKeys, ServerKeys};
 use super::{Expectation, Factor, Levels};
 use crate::measure::Measure;
 
@@ -22,6 +24,9 @@ pub struct Claim {
     pub margin: f64,
     /// The ratio that was published.
     pub published: Option<f64>,
+    /// Whether one of the factors that it sets beside each other is the reuse of connections to the
+    /// application, so that a difference in that is the claim itself.
+    pub names_reuse: bool,
     /// One for each combination of the levels of `each`.
     pub cases: Vec<Case>,
 }
@@ -56,6 +61,30 @@ pub(super) fn named(keys: &ClaimKeys) -> Vec<Levels> {
         }
     }
     named
+}
+
+/// Whether one of the factors that a claim sets beside each other decides about the reuse of
+/// connections to the application.
+pub(super) fn names_reuse(keys: &ClaimKeys, servers: &[Spanned<ServerKeys>]) -> bool {
+    let mut compared: Vec<&String> = keys.level.keys().collect();
+    if let Some(interaction) = &keys.interaction {
+        compared.extend(interaction.of.keys().chain(interaction.across.keys()));
+    }
+    let texts = servers
+        .iter()
+        .filter_map(|server| server.get_ref().set.get("reuse"));
+    let mut named = texts.flat_map(|text| names_in(&text.to_string()));
+    named.any(|name| compared.contains(&&name))
+}
+
+/// The factors that a template names.
+pub(super) fn names_in(template: &str) -> Vec<String> {
+    let parts = template.split("factor.").skip(1);
+    let name = |part: &str| {
+        let end = part.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        part[..end.unwrap_or(part.len())].to_owned()
+    };
+    parts.map(name).collect()
 }
 
 /// The cases of a claim over `cells`; none if no cells fit.

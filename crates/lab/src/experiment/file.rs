@@ -62,6 +62,9 @@ pub(super) struct ServerKeys {
     /// Cells that do without it.
     #[serde(default)]
     pub(super) unless: Levels,
+    /// The only cells that have it.
+    #[serde(default)]
+    pub(super) only: Levels,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -104,6 +107,8 @@ pub(super) struct ExpectKeys {
     pub(super) kept: Option<Level>,
     /// After how many requests servers close a kept connection.
     pub(super) kept_requests: Option<Level>,
+    /// The least time that an answer takes, by what the experiment puts in.
+    pub(super) delay: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

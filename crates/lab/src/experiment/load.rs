@@ -57,7 +57,9 @@ impl Experiment {
         addresses: &Addresses,
     ) -> Result<Option<ServerOf>, Faults> {
         let keys = &self.servers[number];
-        if !keys.unless.is_empty() && super::cells::matches(cell, &keys.unless) {
+        let matches = super::cells::matches;
+        let is_left_out = !keys.unless.is_empty() && matches(cell, &keys.unless);
+        if is_left_out || !matches(cell, &keys.only) {
             return Ok(None);
         }
         let mut text = Texts::new(cell, addresses);
@@ -122,6 +124,10 @@ impl Experiment {
             body_bytes: number("body_bytes", &keys.body_bytes),
             kept_requests_max: number("kept_requests", &keys.kept_requests).unwrap_or(0),
             kept: keys.kept.as_ref().map(|level| text.is_on("kept", level)),
+            delay_ms: keys
+                .delay
+                .as_ref()
+                .map(|delay| text.duration("delay", delay).as_secs_f64() * 1000.0),
         };
         text.or(expect)
     }

@@ -6,8 +6,8 @@ use catamaran_tier::{Fault, Faults};
 use toml::Spanned;
 
 use super::claims::{self, Claim};
-use super::file::{ClaimKeys, File, MeasureKeys, PublishedKeys, QuickKeys};
-use super::{Counted, Experiment, Factor, Levels, PublishedRun, ROUNDS, cells};
+use super::file::{ClaimKeys, File, MeasureKeys, PublishedKeys, QuickKeys, ServerKeys};
+use super::{Counted, Experiment, Factor, Levels, PublishedRun, ROUNDS, cells, lines};
 use crate::measure::Measure;
 use crate::published::BUILTIN;
 use crate::template::Addresses;
@@ -88,6 +88,9 @@ impl Reading<'_> {
             cells,
         };
         self.check_templates(&experiment, &file.server, &file.load);
+        for (number, what) in lines::check(&experiment) {
+            self.fault(&file.server[number], format!("gate lines: {what}"));
+        }
         experiment
     }
 
@@ -126,7 +129,8 @@ impl Reading<'_> {
             self.check_named(except, factors, &[&except.get_ref().cells]);
         }
         for server in &file.server {
-            self.check_named(server, factors, &[&server.get_ref().unless]);
+            let ServerKeys { unless, only, .. } = server.get_ref();
+            self.check_named(server, factors, &[unless, only]);
         }
         for claim in &file.claim {
             let named = claims::named(claim.get_ref());
@@ -212,6 +216,7 @@ impl Reading<'_> {
                 expect: keys.expect,
                 margin: keys.margin.unwrap_or(MARGIN),
                 published: keys.published,
+                names_reuse: claims::names_reuse(keys, &file.server),
                 cases,
             });
         }

@@ -2,7 +2,7 @@ use catamaran_tier::Faults;
 
 use super::*;
 
-const KEEPALIVE: &str = include_str!("../../experiments/keepalive.toml");
+const KEEPALIVE: &str = include_str!("../../fixtures/keepalive.toml");
 
 fn keepalive(is_quick: bool) -> Experiment {
     Experiment::read("keepalive.toml", KEEPALIVE, is_quick).unwrap()
@@ -233,4 +233,64 @@ fn rounds_go_up_to_the_next_that_wastes_nothing() {
     ] {
         assert_eq!(round_up(asked), given);
     }
+}
+
+#[test]
+fn servers_that_differ_in_a_line_that_the_file_does_not_say() {
+    let compares = |text: &str| {
+        let text = text
+            .replacen(
+                "mpm = [\"prefork\", \"worker\", \"event\"]",
+                "mpm = [\"event\", \"nginx\"]",
+                1,
+            )
+            .replacen("mpm = \"prefork\"", "mpm = \"event\"", 1)
+            .replacen("mpm = [\"prefork\"]", "mpm = [\"event\"]", 1)
+            .replacen(
+                "target = \"httpd\"",
+                "target = \"{{ lookup({'nginx': 'nginx'}, factor.mpm, 'httpd') }}\"",
+                1,
+            )
+            .replacen(
+                "level = { keep = \"on\" }\nover = { keep = \"off\" }",
+                "level = { mpm = \"nginx\" }\nover = { mpm = \"event\" }",
+                1,
+            )
+            .replacen(
+                "where = { idle = 0, limit = 100 }\neach = \"mpm\"",
+                "where = { idle = 0, limit = 100 }",
+                1,
+            );
+        let (head, _) = text.split_once("[[published]]").unwrap();
+        head.to_owned()
+    };
+    let Err(faults) = Experiment::read("k.toml", &compares(KEEPALIVE), false) else {
+        panic!("their numbers of connections differ")
+    };
+    let said = faults.to_string();
+    assert!(said.starts_with("k.toml:20: gate lines: "), "{said}");
+    assert!(said.contains(" also differ in: connections ("), "{said}");
+    assert!(
+        !said.contains("keep_alive_requests ("),
+        "a factor varies it: {said}"
+    );
+    let alike = KEEPALIVE.replacen(
+        "page_bytes = 1456",
+        "page_bytes = 1456, connections = 1000",
+        1,
+    );
+    Experiment::read("k.toml", &compares(&alike), false).unwrap();
+}
+
+#[test]
+fn a_server_of_some_cells_alone() {
+    let text = KEEPALIVE.replacen("core = 1\n", "core = 1\nonly = { mpm = \"event\" }\n", 1);
+    let text = text.replacen("{{ server.httpd.http }}/", "http://127.0.0.1:1/", 1);
+    let experiment = Experiment::read("k.toml", &text, false).unwrap();
+    for cell in &experiment.cells {
+        let server = experiment.server(cell, 0, &BTreeMap::new()).unwrap();
+        assert_eq!(server.is_some(), cell["mpm"].to_string() == "event");
+    }
+    let said = faults("core = 1\n", "core = 1\nonly = { mpm = \"even\" }\n");
+    assert!(said.contains("mpm has no level even"), "{said}");
 }

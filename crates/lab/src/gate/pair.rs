@@ -5,8 +5,13 @@ use super::{Effect, Facts, Fired};
 /// What makes it doubtful that `one` and `other` differ in what is claimed alone.
 #[must_use]
 pub fn check(one: &Facts, other: &Facts) -> Vec<Fired> {
-    let gates: [fn(&Facts, &Facts) -> Option<Fired>; 4] =
-        [unequal_answers, unequal_failures, maxima, unequal_foreign];
+    let gates: [fn(&Facts, &Facts) -> Option<Fired>; 5] = [
+        unequal_answers,
+        unequal_failures,
+        maxima,
+        unequal_foreign,
+        confounded,
+    ];
     gates.iter().filter_map(|gate| gate(one, other)).collect()
 }
 
@@ -65,6 +70,22 @@ fn unequal_foreign(one: &Facts, other: &Facts) -> Option<Fired> {
         Fired::new("foreign", Effect::Machine, words)
     })
 }
+
+/// One of the two reuses connections to the application and the other does not: what differs may be
+/// that, whatever else does.
+fn confounded(one: &Facts, other: &Facts) -> Option<Fired> {
+    let (one, other) = (one.dials?, other.dials?);
+    ((one - other).abs() > DIALS_APART).then(|| {
+        let words = format!(
+            "Confounded with reuse: the servers opened {one:.2} connections to each other for a \
+             request at one level, {other:.2} at the other."
+        );
+        Fired::new("confounded", Effect::Note, words)
+    })
+}
+
+/// How far apart connections opened for a request may be.
+const DIALS_APART: f64 = 0.5;
 
 /// From which factor on maxima are worth a remark.
 const MAXIMA_MIN: f64 = 2.0;

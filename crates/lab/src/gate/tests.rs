@@ -8,6 +8,7 @@ fn quiet() -> Facts {
             body_bytes: Some(1456),
             kept: Some(true),
             kept_requests_max: 100,
+            delay_ms: Some(5.0),
         },
         clients: Some(100),
         seconds: Some(5.0),
@@ -41,6 +42,9 @@ fn machine() -> MachineFacts {
         ports_used: Some(0.1),
         moving: Some(0.01),
         alarms: Vec::new(),
+        capped: Vec::new(),
+        throttled: 0,
+        oom_kills: 0,
         own_cost: Some(0.002),
     }
 }
@@ -159,6 +163,88 @@ fn figures_that_do_not_fit_each_other() {
         facts.kept = Some(99);
     });
     check(few, "few-samples", Effect::Note, "100 requests are too few");
+}
+
+#[test]
+fn clients_that_asked_as_often_as_a_delay_lets_them() {
+    let near = provoke(|facts| facts.expect.delay_ms = Some(9.9));
+    let words =
+        "100 clients that wait 10 ms each can ask 10101/s at most, and 10000/s were reached";
+    check(near, "ceiling", Effect::Note, words);
+    let beyond = provoke(|facts| facts.expect.delay_ms = Some(20.0));
+    check(
+        beyond,
+        "ceiling",
+        Effect::Void,
+        "the delay did not take place",
+    );
+}
+
+#[test]
+fn maxima_quotas_and_want_of_memory() {
+    let capped = disturb(|machine| {
+        machine.capped = vec!["httpd: server reached MaxRequestWorkers setting".to_owned()];
+    });
+    let words = "A maximum of the server's was reached: httpd: server reached MaxRequestWorkers";
+    check(capped, "capped", Effect::Note, words);
+    let quota = disturb(|machine| machine.throttled = 7);
+    check(
+        quota,
+        "throttled",
+        Effect::Void,
+        "in 7 periods (nr_throttled)",
+    );
+    let memory = disturb(|machine| machine.oom_kills = 1);
+    check(
+        memory,
+        "throttled",
+        Effect::Void,
+        "killed 1 processes for want of memory",
+    );
+}
+
+#[test]
+fn too_few_open_files_refuse_the_beginning() {
+    let limit = |value| catamaran_gauge::limits::Limit {
+        name: "open files",
+        meaning: "of a process",
+        value,
+        need: 10_100,
+        command: "ulimit -n 10100".to_owned(),
+    };
+    let refused = files::check(&[limit(1024)]).unwrap();
+    assert_eq!(
+        (refused.gate.as_str(), refused.effect),
+        ("files", Effect::Refuse)
+    );
+    assert_eq!(
+        refused.words,
+        "1024 open files are allowed, 10100 are needed: ulimit -n 10100"
+    );
+    assert_eq!(files::check(&[limit(20_000)]), None);
+}
+
+#[test]
+fn reuse_that_differs_beside_what_is_compared() {
+    let with = |dials| Facts {
+        dials: Some(dials),
+        ..quiet()
+    };
+    let [fired] = &pair::check(&with(0.0), &with(1.0))[..] else {
+        panic!("one gate")
+    };
+    assert_eq!(
+        (fired.gate.as_str(), fired.effect),
+        ("confounded", Effect::Note)
+    );
+    assert!(
+        fired
+            .words
+            .contains("0.00 connections to each other for a request at one level, 1.00"),
+        "{}",
+        fired.words
+    );
+    assert_eq!(pair::check(&with(0.01), &with(0.3)), []);
 }
 
 #[test]

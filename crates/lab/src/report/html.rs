@@ -206,6 +206,7 @@ fn gates(page: &mut Page, result: &ResultDocument) {
     page.put(format_args!("<h2>Gates</h2>\n<ul>\n"));
     for gate in &result.gates {
         let effect = match gate.effect {
+            Effect::Refuse => "refuses",
             Effect::Void => "void",
             Effect::Time => "no claim on times",
             Effect::Machine => "no claim on times and CPU",

@@ -19,7 +19,20 @@ pub(super) fn measures(result: &ResultDocument) -> Vec<String> {
     };
     names.sort_by_key(|name| (rank(name), name.as_str()));
     names.dedup();
+    names.retain(|name| !says_nothing_new(result, name));
     names.into_iter().cloned().collect()
+}
+
+/// Whether a measure of one server is that of all servers, in each cell.
+fn says_nothing_new(result: &ResultDocument, name: &str) -> bool {
+    let Some((base, _)) = name.split_once('.') else {
+        return false;
+    };
+    result.cells.iter().all(|cell| {
+        let all = cell.measures.get(base);
+        let one = cell.measures.get(name);
+        all.is_some() && (one.is_none() || one.map(|it| &it.values) == all.map(|it| &it.values))
+    })
 }
 
 /// A column's head: name and unit.

@@ -55,6 +55,7 @@ impl Target {
             reload: keys.reload.as_ref().map(|action| text.action(action)),
             upgrade: keys.upgrade.as_ref().map(|action| text.action(action)),
             alarms: keys.alarms.clone(),
+            capped: keys.capped.clone(),
         };
         Faults(text.faults).or(server)
     }

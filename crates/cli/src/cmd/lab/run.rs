@@ -13,8 +13,9 @@ use catamaran_lab::host::Host;
 use catamaran_lab::result::ResultDocument;
 use catamaran_lab::rounds::{self, Asked, Event, Rounds};
 use catamaran_lab::store::Store;
-use catamaran_lab::{builtin, report};
+use catamaran_lab::{builtin, doctor, report};
 
+use crate::descriptors::raise_limit;
 use crate::failure::Failure;
 
 /// Run an experiment and write its result
@@ -42,6 +43,15 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         .map_err(|faults| Failure::Fault(faults.to_string()))?;
     if let Some(rounds) = args.rounds {
         experiment.rounds = round_up(rounds);
+    }
+    // The servers and the load inherit it.
+    raise_limit();
+    let refusal = doctor::refusal(&experiment);
+    if let Some(refusal) = refusal.map_err(|faults| Failure::Fault(faults.to_string()))? {
+        return Err(Failure::Fault(format!(
+            "gate {}: {}",
+            refusal.gate, refusal.words
+        )));
     }
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -1,0 +1,90 @@
+//! The gate `lines`: whether servers that are set beside each other differ in a line of their
+//! configuration that the file does not say.
+//!
+//! Programs have different defaults. A claim on two of them is on their defaults, too, unless the file
+//! sets what both have. A parameter that the file sets by a factor is what it varies.
+
+use std::collections::BTreeMap;
+
+use catamaran_tier::Kind;
+
+use super::claims::{Contrast, names_in};
+use super::{Experiment, Levels};
+use crate::check;
+use crate::template::Addresses;
+
+/// The kind of a server and what would be compared of its settings.
+type Made = (String, BTreeMap<String, String>);
+
+/// What is wrong with the server of each number.
+pub(super) fn check(experiment: &Experiment) -> Vec<(usize, String)> {
+    let made: Vec<Vec<Option<Made>>> = experiment
+        .cells
+        .iter()
+        .map(|cell| servers(experiment, cell))
+        .collect();
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let cases = experiment.claims.iter().flat_map(|claim| &claim.cases);
+    for Contrast { above, below } in cases.flat_map(|case| &case.contrasts) {
+        for (above, below) in above.iter().zip(below) {
+            for (number, (one, other)) in made[*above].iter().zip(&made[*below]).enumerate() {
+                let (Some(one), Some(other)) = (one, other) else {
+                    continue;
+                };
+                let fault = differing(experiment, number, one, other);
+                found.extend(fault.map(|what| (number, what)));
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn differing(experiment: &Experiment, number: usize, one: &Made, other: &Made) -> Option<String> {
+    if one.0 == other.0 {
+        return None;
+    }
+    let set = &experiment.servers[number].set;
+    let is_varied = |name: &str| {
+        let text = set.get(name).map(ToString::to_string);
+        text.is_some_and(|text| !names_in(&text).is_empty())
+    };
+    let both = one.1.iter().filter_map(|(name, one)| {
+        let other = other.1.get(name)?;
+        (one != other && !is_varied(name)).then(|| format!("{name} ({one}, {other})"))
+    });
+    let both: Vec<String> = both.collect();
+    (!both.is_empty()).then(|| {
+        format!(
+            "{} and {} also differ in: {}; `set` makes them alike, or says which factor varies them",
+            one.0,
+            other.0,
+            both.join(", ")
+        )
+    })
+}
+
+fn servers(experiment: &Experiment, cell: &Levels) -> Vec<Option<Made>> {
+    let mut addresses = Addresses::new();
+    let mut made = Vec::new();
+    for number in 0..experiment.servers() {
+        let server = experiment.server(cell, number, &addresses);
+        // Faults of templates are said elsewhere.
+        let _ = check::server(experiment, cell, number, &mut addresses);
+        made.push(server.ok().flatten().and_then(|server| {
+            let (target, settings) = check::prepare(&server).ok()?;
+            let is_said = |name: &str| {
+                target.params().any(|param| {
+                    param.name == name
+                        && (!param.values.is_empty()
+                            || matches!(param.kind, Kind::Count | Kind::Duration))
+                })
+            };
+            let values = settings.iter().filter(|(name, _)| is_said(name));
+            let values = values.map(|(name, value)| (name.to_owned(), value));
+            Some((server.target, values.collect()))
+        }));
+    }
+    made
+}
