@@ -24,13 +24,13 @@ pub(crate) mod source;
 use std::error::Error;
 use std::future::poll_fn;
 use std::net::IpAddr;
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead, Scheme};
-use catamaran_upstream::{Culprit, Lease, LeaseError, Reuse};
+use catamaran_upstream::{Culprit, Lease, LeaseError, Leasing, Reuse};
 use downstream::Downstream;
 use elsewhere::Elsewhere;
 use failure::{Failed, Failure};
@@ -396,8 +396,10 @@ impl<'a> Exchange<'a> {
         let Member {
             backend, settings, ..
         } = member;
-        let leasing = backend.lease(settings, worker, reuse, now);
-        let leased = lease_unless_left(leasing, self.scene, down).await;
+        let leased = match backend.lease(settings, worker, reuse, now) {
+            Leasing::Done(lease) => Ok(Ok(lease)),
+            Leasing::Waiting(leasing) => lease_unless_left(leasing, self.scene, down).await,
+        };
         let leased = leased.map_err(|error| {
             let failed = Failed::unsent(Failure::gone());
             self.report(member, failed.failure, &error);
@@ -593,13 +595,12 @@ impl<'a> Exchange<'a> {
 /// Waits for a connection to a backend. If the client leaves, its place in the queue is freed, or the
 /// dial is cancelled.
 async fn lease_unless_left<'b>(
-    leasing: impl Future<Output = Result<Lease<'b>, LeaseError>>,
+    mut leasing: impl Future<Output = Result<Lease<'b>, LeaseError>> + Unpin,
     scene: Scene<'_>,
     down: &mut Downstream<'_>,
 ) -> Result<Result<Lease<'b>, LeaseError>, ClientError> {
-    let mut leasing = pin!(leasing);
     poll_fn(|cx| {
-        if let Poll::Ready(leased) = leasing.as_mut().poll(cx) {
+        if let Poll::Ready(leased) = Pin::new(&mut leasing).poll(cx) {
             return Poll::Ready(Ok(leased));
         }
         match down.poll_left(cx, scene.now()) {

@@ -2,6 +2,7 @@
 //! is opened.
 
 use std::borrow::Borrow;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -88,6 +89,37 @@ pub enum Reuse {
     Lasting,
     /// None. A pooled connection has just failed, and the others may be closed as well.
     Never,
+}
+
+/// The wait for a lease.
+type Waiting<'b> = Pin<Box<dyn Future<Output = Result<Lease<'b>, LeaseError>> + Send + 'b>>;
+
+/// A lease, or the wait for one.
+#[must_use]
+pub enum Leasing<'b> {
+    /// A pooled connection, as nearly every exchange gets.
+    Done(Lease<'b>),
+    /// A connection must be dialled, tested with CPING, or waited for. In a box, so that it adds
+    /// nothing to the future of an exchange.
+    ///
+    /// # Errors
+    /// [`LeaseError`]; nothing was sent in any case.
+    ///
+    /// # Cancel safety
+    /// A connection being dialled or probed is closed, and a place in the queue is left.
+    Waiting(Waiting<'b>),
+}
+
+impl<'b> IntoFuture for Leasing<'b> {
+    type Output = Result<Lease<'b>, LeaseError>;
+    type IntoFuture = Waiting<'b>;
+
+    fn into_future(self) -> Waiting<'b> {
+        match self {
+            Self::Done(lease) => Box::pin(std::future::ready(Ok(lease))),
+            Self::Waiting(leasing) => leasing,
+        }
+    }
 }
 
 /// Counts of a backend's connections and exchanges.
@@ -361,26 +393,19 @@ impl Backend {
     /// A connection for one exchange on `worker`: a pooled one that is still quiet, if `reuse` allows
     /// it, else a fresh one, else the first that becomes free. `settings` are those the exchange
     /// began with. `now` is the time, coarse or exact.
-    ///
-    /// # Errors
-    /// [`LeaseError`]; nothing was sent in any case.
-    ///
-    /// # Cancel safety
-    /// A connection being dialled or probed is closed, and a place in the queue is left.
-    pub async fn lease<'b>(
+    pub fn lease<'b>(
         self: &'b Arc<Self>,
-        settings: &Settings,
+        settings: &'b Settings,
         worker: usize,
         reuse: Reuse,
         now: Instant,
-    ) -> Result<Lease<'b>, LeaseError> {
+    ) -> Leasing<'b> {
         let in_flight = InFlight::begin(self, worker);
         match self.take_quiet(settings, worker, reuse, now) {
-            Some((conn, false)) => Ok(Lease::new(conn, in_flight, true)),
-            // Boxed, so that the common way stays small: it is part of every exchange's future.
+            Some((conn, false)) => Leasing::Done(Lease::new(conn, in_flight, true)),
             other => {
                 let unproved = other.map(|(conn, _)| conn);
-                Box::pin(self.lease_slowly(settings, unproved, in_flight)).await
+                Leasing::Waiting(Box::pin(self.lease_slowly(settings, unproved, in_flight)))
             }
         }
     }

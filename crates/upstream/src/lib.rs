@@ -60,7 +60,7 @@ mod settings;
 mod simulation;
 mod wire;
 
-pub use backend::{Backend, BackendCounts, Reuse};
+pub use backend::{Backend, BackendCounts, Leasing, Reuse};
 pub use catamaran_ajp::IpText;
 pub use catamaran_balance::health::Cause;
 pub use catamaran_message::{BodyLength, Request};
