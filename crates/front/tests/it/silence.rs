@@ -165,14 +165,14 @@ fn a_fresh_connection_without_cpong_counts_as_none() {
         assert_eq!(answer.status, 200, "{:?}", running.counters());
         (running.counters().retries > 0).then_some(())
     });
-    for index in 0..hung.connections() {
-        assert_eq!(
-            hung.received(index),
-            ajp::to_container(&[10]),
-            "CPING alone"
-        );
-    }
     stop(running);
+    let ping = ajp::to_container(&[10]);
+    assert_eq!(hung.received(0), ping, "CPING alone");
+    for index in 1..hung.connections() {
+        let received = hung.received(index);
+        // The reader of a connection of the last moment may not have come to read.
+        assert!(ping.starts_with(&received), "CPING alone: {received:?}");
+    }
 }
 
 #[test]
