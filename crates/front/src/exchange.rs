@@ -400,22 +400,14 @@ impl<'a> Exchange<'a> {
             Leasing::Done(lease) => Ok(Ok(lease)),
             Leasing::Waiting(leasing) => lease_unless_left(leasing, self.scene, down).await,
         };
-        let leased = leased.map_err(|error| {
-            let failed = Failed::unsent(Failure::gone());
-            self.report(member, failed.failure, &error);
-            failed
-        })?;
-        let mut lease = leased.map_err(|error| {
-            let failed = Failed::from_lease(&error);
-            self.report(member, failed.failure, &error);
-            failed
-        })?;
+        let left = |error| self.reported(member, Failed::unsent(Failure::gone()), &error);
+        let unleased = |error| self.reported(member, Failed::from_lease(&error), &error);
+        let mut lease = leased.map_err(left)?.map_err(unleased)?;
         self.leased = self.scene.worker.access_log().is_on().then(Instant::now);
         if let Err(error) = outgoing.send(&mut lease, settings, upstream.tell(choice)) {
             lease.finish(now);
             let failed = Failed::unsent(Failure::from_request(&error));
-            self.report(member, failed.failure, &error);
-            return Err(failed);
+            return Err(self.reported(member, failed, &error));
         }
         let terms = self.terms(outgoing, settings);
         let source = Source::Backend(Leased {
@@ -466,6 +458,12 @@ impl<'a> Exchange<'a> {
                 .map_or(Tick::NEVER, |limit| self.began_tick + limit),
             timed: self.scene.worker.access_log().is_on(),
         }
+    }
+
+    /// An attempt that failed before its relay began, logged.
+    fn reported(&self, member: &Member, failed: Failed, error: &dyn Error) -> Failed {
+        self.report(member, failed.failure, error);
+        failed
     }
 
     /// Logs a failed attempt for the operator, unless the client caused it.
