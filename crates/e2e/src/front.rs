@@ -117,19 +117,27 @@ impl Front {
         Ok(memory::of_process(self.process.id())?)
     }
 
+    /// What the admin listener answers to a GET. The configuration must have an `[admin]` on TCP.
+    ///
+    /// # Errors
+    /// There is no admin listener, or it did not answer.
+    pub fn ask_admin(&self, target: &str) -> anyhow::Result<Response> {
+        let admin: SocketAddr = self.process.wait_for_line("the line `admin on`", |line| {
+            let (_, url) = line.split_once("admin on http://")?;
+            url.trim().parse().ok()
+        })?;
+        let mut client = HttpClient::connect(admin)?;
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())?;
+        Ok(client.receive()?)
+    }
+
     /// What the admin listener says of a metric: the values of its samples, in their order. The
     /// configuration must have an `[admin]`.
     ///
     /// # Errors
     /// There is no admin listener, or it did not answer.
     pub fn metric(&self, name: &str) -> anyhow::Result<Vec<f64>> {
-        let admin: SocketAddr = self.process.wait_for_line("the line `admin on`", |line| {
-            let (_, url) = line.split_once("admin on http://")?;
-            url.trim().parse().ok()
-        })?;
-        let mut client = HttpClient::connect(admin)?;
-        client.send(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")?;
-        let page = client.receive()?.text();
+        let page = self.ask_admin("/metrics")?.text();
         let samples = page.lines().filter_map(|line| {
             let rest = line.strip_prefix(name)?;
             rest.starts_with(['{', ' ']).then_some(())?;

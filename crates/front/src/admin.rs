@@ -13,6 +13,7 @@ pub(crate) mod metrics;
 mod reply;
 mod request;
 mod status;
+mod tls;
 
 use std::io;
 use std::sync::Arc;

@@ -217,6 +217,16 @@ impl ClientConnection {
         shaken
     }
 
+    /// Ready when the event loop reports that something can be read.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.poll_readable(cx)
+    }
+
+    /// Whether the client has sent a whole ClientHello.
+    pub(crate) fn has_said_hello(&self) -> bool {
+        matches!(&self.stream, Stream::Tls(stream) if stream.has_said_hello())
+    }
+
     /// Whether the client has sent a part of a handshake.
     pub(crate) fn has_begun_handshake(&self) -> bool {
         matches!(&self.stream, Stream::Tls(stream) if stream.has_begun())

@@ -585,6 +585,8 @@ impl<'a> Exchange<'a> {
             first_byte: self.progress.head_at.map(since),
             total: since(self.ended.unwrap_or_else(Instant::now)),
             reason: self.reason,
+            protocol: down.protocol(),
+            tls: self.scene.peer.tls.as_deref().map(|session| &session.facts),
         };
         log.write(self.scene.worker.index(), &record);
     }

@@ -26,8 +26,25 @@ use crate::config::{ListenerConfig, TlsConfig};
 #[derive(Debug)]
 pub(crate) struct LiveProfile {
     pub(crate) config: TlsConfig,
-    current: ArcSwap<Profile>,
+    current: ArcSwap<Current>,
     keys: Arc<TicketKeys>,
+}
+
+/// What is served, and since when.
+#[derive(Debug)]
+struct Current {
+    profile: Arc<Profile>,
+    /// When its files were read.
+    read: SystemTime,
+}
+
+impl Current {
+    fn new(profile: Profile) -> Self {
+        Self {
+            profile: Arc::new(profile),
+            read: SystemTime::now(),
+        }
+    }
 }
 
 /// All profiles, by name.
@@ -78,7 +95,7 @@ pub(crate) fn profiles(
         let built = build(config, &keys).map_err(failed)?;
         let live = LiveProfile {
             config: config.clone(),
-            current: ArcSwap::from_pointee(built.profile),
+            current: ArcSwap::from_pointee(Current::new(built.profile)),
             keys,
         };
         Ok((config.name.clone(), Arc::new(live)))
@@ -141,13 +158,18 @@ pub(crate) fn of_listener(
 impl LiveProfile {
     /// What the next connection is served with.
     pub(crate) fn current(&self) -> Arc<Profile> {
-        self.current.load_full()
+        Arc::clone(&self.current.load().profile)
+    }
+
+    /// When the files of what is served were read.
+    pub(crate) fn read(&self) -> SystemTime {
+        self.current.load().read
     }
 
     /// Reads the files again. If they have faults the profile of before stays.
     pub(crate) fn renew(&self) -> Result<Vec<Fault>, Vec<Fault>> {
         let built = build(&self.config, &self.keys)?;
-        self.current.store(Arc::new(built.profile));
+        self.current.store(Arc::new(Current::new(built.profile)));
         Ok(built.warnings)
     }
 

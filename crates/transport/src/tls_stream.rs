@@ -34,6 +34,8 @@ pub struct TlsStream {
     session: Option<Arc<Session>>,
     /// The peer has sent the beginning of a handshake.
     has_begun: bool,
+    /// The peer's first message was taken in whole.
+    has_said_hello: bool,
     /// The socket's end was read.
     ended: bool,
 }
@@ -50,6 +52,9 @@ pub enum HandshakeError {
     /// The client does not speak TLS; this is its first byte.
     #[error("the client does not speak TLS")]
     NotTls(u8),
+    /// The peer sent too much of a message that does not end.
+    #[error("a message of the handshake is larger than {} KiB", HANDSHAKE_MAX >> 10)]
+    TooLarge,
     /// What the peer sent is not acceptable.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -87,6 +92,7 @@ impl TlsStream {
             profile,
             session: None,
             has_begun: false,
+            has_said_hello: false,
             ended: false,
         }
     }
@@ -111,6 +117,12 @@ impl TlsStream {
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.has_begun
+    }
+
+    /// Whether the peer's first message, which has what it wants, was taken in whole.
+    #[must_use]
+    pub fn has_said_hello(&self) -> bool {
+        self.has_said_hello
     }
 
     /// Goes on with the handshake; ready when it is over and all it sends was written. Application
@@ -189,7 +201,11 @@ impl TlsStream {
         }
         self.has_begun |= lent.len() >= 2;
         let received = self.connection.receive(lent, plain, &mut self.unsent)?;
+        self.has_said_hello |= received.consumed > 0;
         let rest = &lent[received.consumed..];
+        if !received.is_open && rest.len() > HANDSHAKE_MAX {
+            return Err(HandshakeError::TooLarge);
+        }
         if rest.is_empty() {
             // An idle connection holds no memory.
             self.rest = Vec::new();
@@ -417,12 +433,17 @@ fn io_error(error: HandshakeError) -> io::Error {
     match error {
         HandshakeError::Io(error) => error,
         HandshakeError::Tls(error) => broken(error),
-        HandshakeError::Closed | HandshakeError::NotTls(_) => ErrorKind::InvalidData.into(),
+        HandshakeError::Closed | HandshakeError::NotTls(_) | HandshakeError::TooLarge => {
+            ErrorKind::InvalidData.into()
+        }
     }
 }
 
 /// A read of a connection of which no more is expected: a record and a bit.
 const READ_SMALL: usize = 20 * 1024;
+
+/// What is kept of a message of the handshake that is not complete.
+const HANDSHAKE_MAX: usize = 64 * 1024;
 
 /// A read of a long body.
 const READ_LARGE: usize = 68 * 1024;

@@ -64,8 +64,10 @@ static FORMAT: Key<Choices<AccessLogFormat>> = Key {
     doc: Doc {
         preset: Preset::Value("\"combined\""),
         sample: "\"json\"",
-        effect: "How a line looks: Apache's combined format with upstream, timings, reason and \
-                 request id behind it, or one JSON object.",
+        effect: "How a line looks: Apache's combined format with upstream, timings, reason, protocol, \
+                 TLS and request id behind it, or one JSON object. Of TLS the first has version and \
+                 cipher; the other also `tls_group`, `sni`, `resumed`, `alpn` and \
+                 `client_cert_sha256`.",
         extremes: "Tools that read the combined format ignore what follows it.",
         elsewhere: "nginx `log_format`; httpd `LogFormat`",
     },

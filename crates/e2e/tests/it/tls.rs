@@ -1,5 +1,7 @@
 //! Clients over TLS: curl and OpenSSL in front, the built-in application behind.
 
+mod floods;
+mod told;
 mod tomcat;
 
 use std::fs;
@@ -160,6 +162,18 @@ impl Site {
         std::io::Write::write_all(&mut client.stdin.take().unwrap(), request).unwrap();
         let output = client.wait_with_output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// SHA-256 of the certificate in `FILE.pem`, as OpenSSL says it.
+    fn fingerprint(&self, file: &str) -> String {
+        let output = Command::new("openssl")
+            .args(["x509", "-noout", "-fingerprint", "-sha256", "-in"])
+            .arg(self.path(&format!("{file}.pem")))
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let (_, digits) = said.trim().split_once('=').unwrap();
+        digits.replace(':', "").to_lowercase()
     }
 
     fn path(&self, file: &str) -> String {

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use catamaran_balance::affinity::Outcome;
+use catamaran_tls::Facts;
 use catamaran_upstream::IpText;
 use http::{HeaderValue, Method, Version};
 use jiff::Timestamp;
@@ -41,6 +42,10 @@ pub(crate) struct Record<'a> {
     /// From the request's head to the response's last byte.
     pub(crate) total: Duration,
     pub(crate) reason: Option<Reason>,
+    /// What the connection speaks, as ALPN names it.
+    pub(crate) protocol: &'static str,
+    /// `None` without TLS.
+    pub(crate) tls: Option<&'a Facts>,
 }
 
 /// What a log line shows of the request's session.
@@ -140,6 +145,16 @@ impl Record<'_> {
             Some(reason) => write!(out, " reason={reason}")?,
             None => put(out, b" reason=-"),
         }
+        put(out, b" protocol=");
+        put(out, self.protocol.as_bytes());
+        let (version, cipher) = match self.tls {
+            Some(tls) => (tls.version.name(), tls.cipher),
+            None => ("-", "-"),
+        };
+        put(out, b" tls_version=");
+        put(out, version.as_bytes());
+        put(out, b" tls_cipher=");
+        put(out, cipher.as_bytes());
         put(out, b" id=");
         put(out, &self.id.digits());
         out.push(b'\n');
@@ -194,9 +209,34 @@ impl Record<'_> {
         if let Some(reason) = self.reason {
             write!(out, ",\"reason\":\"{reason}\"")?;
         }
+        write!(out, ",\"protocol\":\"{}\"", self.protocol)?;
+        if let Some(tls) = self.tls {
+            append_tls(tls, out)?;
+        }
         out.extend_from_slice(b"}\n");
         Ok(())
     }
+}
+
+/// What a handshake agreed on, as members of a JSON object.
+fn append_tls(tls: &Facts, out: &mut Vec<u8>) -> std::io::Result<()> {
+    write!(
+        out,
+        ",\"tls_version\":\"{}\",\"tls_cipher\":\"{}\",\"resumed\":{}",
+        tls.version.name(),
+        tls.cipher,
+        tls.resumed
+    )?;
+    let group = Some(&*tls.group).filter(|group| !group.is_empty());
+    for (name, text) in [
+        ("tls_group", group),
+        ("sni", tls.sni.as_deref()),
+        ("alpn", tls.alpn.as_deref()),
+        ("client_cert_sha256", tls.client_sha256.as_deref()),
+    ] {
+        json_text(name, text.map(str::as_bytes), out);
+    }
+    Ok(())
 }
 
 impl RequestLine<'_> {

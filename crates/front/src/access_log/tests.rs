@@ -41,6 +41,8 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
         first_byte: None,
         total: Duration::from_micros(4711),
         reason: Some(Reason::new(Culprit::Backend, "closed")),
+        protocol: "http/1.1",
+        tls: None,
     });
 }
 
@@ -71,7 +73,8 @@ fn combined() {
     let expected = format!(
         " \"GET /a\\\"b?q=1 HTTP/1.1\" 502 347 \"-\" \"a \\\"b\\\" \\\\ \\xe9\" \
          upstream=default backend=ajp://127.0.0.1:8009 attempts=2 lease_us=12 first_byte_us=- \
-         total_us=4711 sticky=moved session_route=\"a\\\" b\" first_backend=a reason=backend:closed id={id}\n"
+         total_us=4711 sticky=moved session_route=\"a\\\" b\" first_backend=a reason=backend:closed \
+         protocol=http/1.1 tls_version=- tls_cipher=- id={id}\n"
     );
     assert_eq!(after, expected);
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::reply::Reply;
 use super::request::{Request, parameter, segments};
-use super::{Desk, status};
+use super::{Desk, status, tls};
 use crate::control::patch::Patch;
 use crate::control::{self, Change, Refusal};
 use crate::worker::Shared;
@@ -17,8 +17,10 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
         return Reply::not_found("the path cannot be decoded");
     };
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    let ["api", "v1", rest @ ..] = &segments[..] else {
-        return Reply::not_found("there are /healthz, /readyz, /metrics and /api/v1/status");
+    let rest = match &segments[..] {
+        ["api", "v1", rest @ ..] => rest,
+        rest @ ["tls"] => rest,
+        _ => return Reply::not_found("there are /healthz, /readyz, /metrics and /api/v1/status"),
     };
     let shared = &*desk.shared;
     let method = match request.head.method {
@@ -30,7 +32,8 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
         (["events"], &Method::GET) => events(shared, request),
         (["reload"], &Method::POST) => reload(shared).await,
         (["reload"], _) => Reply::method("POST"),
-        (["status" | "events"], _) => Reply::method("GET, HEAD"),
+        (["tls"], &Method::GET) => Reply::json(&tls::all(shared)),
+        (["status" | "events" | "tls"], _) => Reply::method("GET, HEAD"),
         (["upstreams", upstream], &Method::GET) => show(shared, upstream, None),
         (["upstreams", upstream, "backends", backend], &Method::GET) => {
             show(shared, upstream, Some(backend))

@@ -82,6 +82,8 @@ fn render_tls(page: &mut Exposition, observed: &Observed) {
     for ((version, resumed), count) in kinds.into_iter().zip(counters.handshakes) {
         handshakes.sample(&[version, resumed], count);
     }
+    page.family(&TLS_HANDSHAKES_OPEN)
+        .only(counters.handshakes_open);
     let mut reloads = page.family(&TLS_CERTIFICATE_RELOADS);
     reloads.sample(&["applied"], counters.certificates_renewed);
     reloads.sample(&["refused"], counters.certificates_refused);
@@ -142,6 +144,7 @@ fn families() -> impl Iterator<Item = &'static Family> {
         &CONNECTIONS_ACCEPTED,
         &CONNECTIONS_OPEN,
         &TLS_HANDSHAKES,
+        &TLS_HANDSHAKES_OPEN,
         &TLS_CERTIFICATE_RELOADS,
         &TLS_CERTIFICATE_NOT_AFTER,
         &REQUESTS,
@@ -241,6 +244,13 @@ static TLS_HANDSHAKES: Family = Family {
         ("version", "`TLSv1.2` or `TLSv1.3`"),
         ("resumed", "`yes` if a session was resumed, else `no`"),
     ],
+};
+
+static TLS_HANDSHAKES_OPEN: Family = Family {
+    name: "catamaran_tls_handshakes_open",
+    kind: Kind::Gauge,
+    help: "Handshakes of TLS that are under way.",
+    labels: &[],
 };
 
 static TLS_CERTIFICATE_RELOADS: Family = Family {

@@ -1,68 +1,32 @@
 //! The handshake of TLS on a connection that was accepted.
 //!
-//! It has one absolute deadline. How many a worker has under way is limited. A failure is counted
-//! under its reason, and logged once in a while for each reason, since scanners cause most of them.
+//! It has one absolute deadline. How many a worker has under way is limited, and how many go on in a
+//! turn of its event loop ([`flood`]). A failure is counted under its reason, and logged once in a
+//! while for each reason, since scanners cause most of them.
+
+mod flood;
 
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::task::Poll;
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
 
 use catamaran_transport::HandshakeError;
 use catamaran_upstream::Culprit;
+pub(crate) use flood::Handshakes;
+use flood::Open;
 
 use crate::client::{ClientConnection, linger};
 use crate::config::TlsConfig;
 use crate::worker::Worker;
 use crate::worker::counters::Reason;
-use crate::worker::deadlines::{Deadline, Tick};
+use crate::worker::deadlines::Deadline;
 
-/// The handshakes of one worker.
-#[derive(Debug, Default)]
-pub(crate) struct Handshakes {
-    open: AtomicUsize,
-    /// When a failure of each reason was logged last.
-    logged: Mutex<Vec<(&'static str, Tick)>>,
-}
-
-impl Handshakes {
-    /// How many are under way.
-    pub(crate) fn open(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
-    }
-
-    /// Whether a failure for this reason is to be logged now.
-    fn is_news(&self, token: &'static str, now: Tick) -> bool {
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        match logged.iter_mut().find(|(known, _)| *known == token) {
-            Some((_, at)) if now < *at + LOG_PERIOD => false,
-            Some((_, at)) => {
-                *at = now;
-                true
-            }
-            None => {
-                logged.push((token, now));
-                true
-            }
-        }
-    }
-}
-
-/// One of the handshakes under way.
-struct Open<'a>(&'a Handshakes);
-
-impl<'a> Open<'a> {
-    fn begin(handshakes: &'a Handshakes) -> Self {
-        handshakes.open.fetch_add(1, Ordering::Relaxed);
-        Self(handshakes)
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
-    }
+/// How a handshake ended.
+enum Outcome {
+    Made,
+    Failed(HandshakeError),
+    TimedOut,
+    /// Another took its place.
+    GivenUp,
 }
 
 /// Makes the handshake. `false` if the connection is to be closed.
@@ -72,58 +36,93 @@ pub(crate) async fn run(
     deadline: &Deadline,
     config: &TlsConfig,
 ) -> bool {
-    let handshakes = worker.handshakes();
-    if handshakes.open() >= config.handshakes_max {
-        fail(
-            worker,
-            client,
-            deadline,
-            Reason::new(Culprit::Front, "tls-handshakes-max"),
-            None,
-        );
-        return false;
-    }
-    let open = Open::begin(handshakes);
-    let end = deadline.now() + config.handshake_timeout;
-    deadline.set(end);
-    let outcome = poll_fn(|cx| match client.poll_handshake(cx) {
-        Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-        Poll::Pending if deadline.now() >= end => Poll::Ready(None),
-        Poll::Pending => Poll::Pending,
-    })
-    .await;
-    drop(open);
-    let (token, error) = match outcome {
-        Some(Ok(())) => {
+    match make(worker, client, deadline, config).await {
+        Outcome::Made => {
             if let Some(session) = client.tls() {
                 worker.counters().handshake(&session.facts);
             }
-            return true;
+            true
         }
-        None => ("tls-handshake-timeout", None),
-        Some(Err(HandshakeError::Tls(error))) => (error.client_token(), Some(error.to_string())),
-        Some(Err(HandshakeError::NotTls(first))) => {
-            fail(
-                worker,
-                client,
-                deadline,
-                Reason::new(Culprit::Client, "plain-http-on-tls"),
-                None,
-            );
+        Outcome::Failed(HandshakeError::NotTls(first)) => {
+            let reason = Reason::new(Culprit::Client, "plain-http-on-tls");
+            fail(worker, client, deadline, reason, None);
             if first.is_ascii_uppercase() {
                 client.answer_in_clear(PLAIN_HTTP);
                 linger::close(worker, client, deadline).await;
             }
-            return false;
+            false
         }
         // A client that comes and goes, such as a probe of a port, is none of our business.
-        Some(Err(HandshakeError::Closed)) if !client.has_begun_handshake() => return false,
-        Some(Err(HandshakeError::Closed)) => ("tls-handshake-closed", None),
-        Some(Err(HandshakeError::Io(error))) => ("tls-handshake-closed", Some(error.to_string())),
+        Outcome::Failed(HandshakeError::Closed) if !client.has_begun_handshake() => false,
+        outcome => {
+            let (reason, error) = reason(&outcome);
+            fail(worker, client, deadline, reason, error);
+            false
+        }
+    }
+}
+
+/// Makes the handshake, with a turn for each step until the client has said what it wants: its
+/// ClientHello is what costs.
+async fn make(
+    worker: &Worker,
+    client: &mut ClientConnection,
+    deadline: &Deadline,
+    config: &TlsConfig,
+) -> Outcome {
+    let handshakes = worker.handshakes();
+    let max = config.handshakes_max;
+    let begun = poll_fn(|cx| Poll::Ready(handshakes.begin(max, cx.waker()))).await;
+    let Some(mut open) = begun else {
+        return Outcome::GivenUp;
     };
-    let reason = Reason::new(Culprit::Client, token);
-    fail(worker, client, deadline, reason, error);
-    false
+    let _counted = worker.counters().count_handshake();
+    let end = deadline.now() + config.handshake_timeout;
+    deadline.set(end);
+    poll_fn(|cx| match poll(client, &mut open, cx) {
+        Poll::Pending if deadline.now() >= end => Poll::Ready(Outcome::TimedOut),
+        outcome => outcome,
+    })
+    .await
+}
+
+fn poll(client: &mut ClientConnection, open: &mut Open<'_>, cx: &mut Context<'_>) -> Poll<Outcome> {
+    if open.is_given_up() {
+        return Poll::Ready(Outcome::GivenUp);
+    }
+    if !client.has_said_hello() {
+        if let Err(error) = ready!(client.poll_readable(cx)) {
+            return Poll::Ready(Outcome::Failed(error.into()));
+        }
+        ready!(open.poll_turn(cx));
+    }
+    let shaken = client.poll_handshake(cx);
+    if client.has_said_hello() {
+        open.heard();
+    }
+    Poll::Ready(match ready!(shaken) {
+        Ok(()) => Outcome::Made,
+        Err(error) => Outcome::Failed(error),
+    })
+}
+
+/// Why there is no handshake, and what was said of it.
+fn reason(outcome: &Outcome) -> (Reason, Option<String>) {
+    let (token, error) = match outcome {
+        Outcome::GivenUp => return (Reason::new(Culprit::Front, "tls-handshakes-max"), None),
+        Outcome::Failed(HandshakeError::Tls(error)) => {
+            (error.client_token(), Some(error.to_string()))
+        }
+        Outcome::Failed(HandshakeError::Io(error)) => {
+            ("tls-handshake-closed", Some(error.to_string()))
+        }
+        Outcome::Failed(HandshakeError::Closed) => ("tls-handshake-closed", None),
+        Outcome::Failed(HandshakeError::NotTls(_) | HandshakeError::TooLarge) => {
+            ("tls-handshake", None)
+        }
+        Outcome::Made | Outcome::TimedOut => ("tls-handshake-timeout", None),
+    };
+    (Reason::new(Culprit::Client, token), error)
 }
 
 fn fail(
@@ -144,6 +143,3 @@ fn fail(
 /// What a client that speaks HTTP without TLS is told.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\
     Content-Length: 41\r\nConnection: close\r\n\r\nThis port speaks TLS: use https:// here.\n";
-
-/// How often a failure of one reason is logged.
-const LOG_PERIOD: Duration = Duration::from_secs(10);

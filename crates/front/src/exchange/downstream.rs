@@ -24,6 +24,13 @@ pub(crate) enum Downstream<'c> {
 }
 
 impl Downstream<'_> {
+    /// What the connection speaks, as ALPN names it.
+    pub(crate) fn protocol(&self) -> &'static str {
+        match self {
+            Self::Http1(_) => "http/1.1",
+        }
+    }
+
     /// The next piece of the request's body.
     pub(crate) fn poll_body(
         &mut self,

@@ -72,6 +72,8 @@ pub(crate) struct WorkerCounters {
     retries: Count,
     /// Handshakes of TLS 1.2 and 1.3, full, then resumed.
     handshakes: [Count; 4],
+    /// Handshakes under way.
+    handshakes_open: Count,
     /// By [`Outcome`], in the order of [`Outcome::ALL`].
     sticky: [Count; Outcome::ALL.len()],
     reasons: Reasons,
@@ -106,6 +108,8 @@ pub struct CountersSnapshot {
     pub certificates_refused: u64,
     /// Handshakes that succeeded: of TLS 1.2 and 1.3, full, then of both, resumed.
     pub handshakes: [u64; 4],
+    /// Handshakes of TLS under way now.
+    pub handshakes_open: u64,
     /// Refusals and failures, such as `client:bare-lf`.
     pub reasons: BTreeMap<Reason, u64>,
 }
@@ -204,6 +208,12 @@ impl WorkerCounters {
         self.handshakes[2 * usize::from(facts.resumed) + version].increment();
     }
 
+    /// A handshake of TLS is under way until this is dropped.
+    pub(crate) fn count_handshake(&self) -> HandshakeCounted<'_> {
+        self.handshakes_open.increment();
+        HandshakeCounted(&self.handshakes_open)
+    }
+
     pub(crate) fn retry(&self) {
         self.retries.increment();
     }
@@ -222,12 +232,23 @@ impl WorkerCounters {
         for (sum, handshakes) in sum.handshakes.iter_mut().zip(&self.handshakes) {
             *sum += handshakes.read();
         }
+        sum.handshakes_open += self.handshakes_open.read();
         for (outcome, count) in Outcome::ALL.iter().zip(&self.sticky) {
             *sum.sticky.entry(*outcome).or_default() += count.read();
         }
         for (reason, count) in self.reasons.lock().iter() {
             *sum.reasons.entry(*reason).or_default() += count;
         }
+    }
+}
+
+/// A handshake counted as under way.
+#[derive(Debug)]
+pub(crate) struct HandshakeCounted<'c>(&'c Count);
+
+impl Drop for HandshakeCounted<'_> {
+    fn drop(&mut self) {
+        self.0.decrement();
     }
 }
 

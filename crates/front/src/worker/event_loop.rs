@@ -22,6 +22,8 @@ pub(crate) type Assignment = (Arc<Listener>, Arc<Acceptor>);
 pub(crate) async fn run(worker: Arc<Worker>, mut assignments: mpsc::Receiver<Vec<Assignment>>) {
     let mut ticking = JoinSet::new();
     ticking.spawn(Arc::clone(worker.deadlines()).run());
+    let paced = Arc::clone(&worker);
+    ticking.spawn(async move { paced.handshakes().pace().await });
     let mut accepting = JoinSet::new();
     let mut sweep = interval(SWEEP_PERIOD);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -49,18 +49,6 @@ fn page(site: &Site, path: &str, shown: bool) -> String {
     text
 }
 
-/// SHA-256 of the client's certificate, as OpenSSL says it.
-fn fingerprint(site: &Site) -> String {
-    let output = std::process::Command::new("openssl")
-        .args(["x509", "-noout", "-fingerprint", "-sha256", "-in"])
-        .arg(site.path("client.pem"))
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    let (_, digits) = said.trim().split_once('=').unwrap();
-    digits.replace(':', "").to_lowercase()
-}
-
 fn check_tls(text: &str) {
     assert_eq!(
         (value(text, "secure"), value(text, "scheme")),
@@ -78,7 +66,7 @@ fn over_ajp_tomcat_gets_certificate_cipher_and_key_size() {
     check_tls(&text);
     assert_eq!(value(&text, "protocol"), "TLSv1.3");
     assert_eq!(value(&text, "certificates"), "2", "{text}");
-    assert_eq!(value(&text, "sha256"), fingerprint(&site));
+    assert_eq!(value(&text, "sha256"), site.fingerprint("client"));
     let text = page(&site, "/tls.jsp", false);
     check_tls(&text);
     assert_eq!(value(&text, "certificates"), "0");
@@ -90,7 +78,7 @@ fn over_http_the_ssl_valve_gets_certificate_cipher_and_key_size() {
     let text = page(&site, "/valve/tls.jsp", true);
     check_tls(&text);
     assert_eq!(value(&text, "certificates"), "1", "{text}");
-    assert_eq!(value(&text, "sha256"), fingerprint(&site));
+    assert_eq!(value(&text, "sha256"), site.fingerprint("client"));
     let text = page(&site, "/valve/tls.jsp", false);
     check_tls(&text);
     assert_eq!(value(&text, "certificates"), "0");

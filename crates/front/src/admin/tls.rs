@@ -1,0 +1,57 @@
+//! What is served over TLS, as JSON.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use catamaran_tls::CertificateFacts;
+use serde_json::{Value, json};
+
+use crate::config::{CertificateConfig, ClientCertificate};
+use crate::control::patch::show_moment;
+use crate::tls::LiveProfile;
+use crate::worker::Shared;
+
+/// `GET /api/v1/tls`: every profile with its certificates.
+pub(super) fn all(shared: &Shared) -> Value {
+    let profiles = shared.profiles.load_full();
+    let mut profiles: Vec<_> = profiles.iter().collect();
+    profiles.sort_by_key(|(name, _)| *name);
+    let profiles = profiles.into_iter().map(|(name, live)| profile(name, live));
+    json!({ "profiles": profiles.collect::<Vec<_>>() })
+}
+
+fn profile(name: &str, live: &LiveProfile) -> Value {
+    let served = live.current();
+    let read = live.read();
+    let certificates = served.certificates().iter();
+    // A profile is built of all its certificates or not at all, in the order of the file.
+    let certificates = certificates
+        .zip(&live.config.certificates)
+        .map(|(facts, files)| certificate(facts, files));
+    json!({
+        "name": name,
+        "client_certificate": match live.config.settings.client_certificate {
+            ClientCertificate::Off => "off",
+            ClientCertificate::Optional => "optional",
+            ClientCertificate::Required => "required",
+        },
+        "read": show_moment(seconds(read)),
+        "age_s": SystemTime::now().duration_since(read).unwrap_or_default().as_secs(),
+        "certificates": certificates.collect::<Vec<_>>(),
+    })
+}
+
+fn certificate(facts: &CertificateFacts, files: &CertificateConfig) -> Value {
+    json!({
+        "names": facts.names,
+        "issuer": facts.issuer,
+        "not_after": show_moment(seconds(facts.not_after)),
+        "sha256": facts.sha256,
+        "key_type": facts.key_type,
+        "file": files.chain.display().to_string(),
+        "key_file": files.key.display().to_string(),
+    })
+}
+
+fn seconds(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}

@@ -1,0 +1,272 @@
+//! The handshakes that one worker has under way, and which of them go on.
+//!
+//! Their number is limited: when it is reached, the connection that has been silent for longest makes
+//! room. Their cryptography is limited, too: a turn of the event loop does so much of it as delays
+//! other connections by little, and further handshakes wait in the order of their coming. Only the
+//! worker's own thread locks the mutexes.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::yield_now;
+
+use crate::worker::deadlines::Tick;
+
+/// The handshakes of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct Handshakes {
+    state: Mutex<State>,
+    /// A turn was taken.
+    taken: Notify,
+    /// When a failure of each reason was logged last.
+    logged: Mutex<Vec<(&'static str, Tick)>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The number of the handshake that begins next.
+    next: u64,
+    open: usize,
+    /// Those without a whole ClientHello, the oldest first.
+    silent: BTreeMap<u64, Waker>,
+    /// Turns taken since the event loop last looked at all sockets.
+    taken: usize,
+    /// Those that wait for a turn, in the order of their coming.
+    waiting: BTreeMap<u64, Waker>,
+    /// The place behind all that wait.
+    last_place: u64,
+}
+
+/// One of the handshakes under way.
+#[derive(Debug)]
+pub(crate) struct Open<'a> {
+    handshakes: &'a Handshakes,
+    number: u64,
+    /// Whether the client has not sent a whole ClientHello, as far as is known.
+    silent: bool,
+    /// Its place among those that wait for a turn.
+    place: Option<u64>,
+}
+
+impl Handshakes {
+    /// Begins a handshake; `waker` is its task's. If `max` are under way, the oldest silent one is
+    /// given up. `None` if none is silent.
+    pub(crate) fn begin(&self, max: usize, waker: &Waker) -> Option<Open<'_>> {
+        let mut state = self.lock();
+        if state.open >= max {
+            let (_, oldest) = state.silent.pop_first()?;
+            oldest.wake();
+        }
+        state.open += 1;
+        let number = state.next;
+        state.next += 1;
+        state.silent.insert(number, waker.clone());
+        Some(Open {
+            handshakes: self,
+            number,
+            silent: true,
+            place: None,
+        })
+    }
+
+    /// Gives turns back whenever the event loop has looked at all sockets. Runs until dropped.
+    pub(crate) async fn pace(&self) {
+        loop {
+            self.taken.notified().await;
+            loop {
+                // The task goes on after the sockets were looked at, behind all that have news.
+                yield_now().await;
+                if !self.refill() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Gives all turns back, the first to those that wait. Whether any was taken.
+    fn refill(&self) -> bool {
+        let mut state = self.lock();
+        state.taken = 0;
+        while state.taken < TURNS
+            && let Some((_, waker)) = state.waiting.pop_first()
+        {
+            state.taken += 1;
+            waker.wake();
+        }
+        state.taken > 0
+    }
+
+    /// Whether a failure for this reason is to be logged now.
+    pub(crate) fn is_news(&self, token: &'static str, now: Tick) -> bool {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        match logged.iter_mut().find(|(known, _)| *known == token) {
+            Some((_, at)) if now < *at + LOG_PERIOD => false,
+            Some((_, at)) => {
+                *at = now;
+                true
+            }
+            None => {
+                logged.push((token, now));
+                true
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open<'_> {
+    /// Whether it was given up to make room for another.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.silent && !self.handshakes.lock().silent.contains_key(&self.number)
+    }
+
+    /// The client has sent a whole ClientHello: it is not given up for others any more.
+    pub(crate) fn heard(&mut self) {
+        if std::mem::take(&mut self.silent) {
+            self.handshakes.lock().silent.remove(&self.number);
+        }
+    }
+
+    /// Waits for a turn, which is good for one step of the handshake.
+    pub(crate) fn poll_turn(&mut self, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.handshakes.lock();
+        if let Some(place) = self.place {
+            if let Some(waker) = state.waiting.get_mut(&place) {
+                waker.clone_from(cx.waker());
+                return Poll::Pending;
+            }
+            self.place = None;
+            return Poll::Ready(());
+        }
+        if state.waiting.is_empty() && state.taken < TURNS {
+            state.taken += 1;
+            self.handshakes.taken.notify_one();
+            return Poll::Ready(());
+        }
+        let place = state.last_place;
+        state.last_place += 1;
+        state.waiting.insert(place, cx.waker().clone());
+        self.place = Some(place);
+        Poll::Pending
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let mut state = self.handshakes.lock();
+        state.open -= 1;
+        state.silent.remove(&self.number);
+        if let Some(place) = self.place {
+            state.waiting.remove(&place);
+        }
+    }
+}
+
+/// Handshakes that one turn of the event loop goes on with: a step takes 0.1 to 0.5 ms with elliptic
+/// curves, up to 2 ms with RSA.
+const TURNS: usize = 8;
+
+/// How often a failure of one reason is logged.
+const LOG_PERIOD: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn begin<'a>(handshakes: &'a Handshakes, max: usize) -> (Option<Open<'a>>, Arc<Count>) {
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        (handshakes.begin(max, &waker), count)
+    }
+
+    #[test]
+    fn the_oldest_silent_one_makes_room() {
+        let handshakes = Handshakes::default();
+        let (first, _) = begin(&handshakes, 3);
+        let (second, woken) = begin(&handshakes, 3);
+        let (third, _) = begin(&handshakes, 3);
+        let (mut first, second, mut third) = (first.unwrap(), second.unwrap(), third.unwrap());
+        first.heard();
+        let (fourth, _) = begin(&handshakes, 3);
+        let mut fourth = fourth.unwrap();
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        let given_up = [&first, &second, &third, &fourth].map(Open::is_given_up);
+        assert_eq!(given_up, [false, true, false, false]);
+        drop(second);
+        third.heard();
+        fourth.heard();
+        assert!(begin(&handshakes, 3).0.is_none(), "nobody is silent");
+        drop(first);
+        assert!(begin(&handshakes, 3).0.is_some(), "there is room again");
+    }
+
+    #[test]
+    fn turns_are_limited_and_given_in_the_order_of_coming() {
+        let handshakes = Handshakes::default();
+        let mut all: Vec<Open<'_>> = (0..20)
+            .map(|_| begin(&handshakes, 100).0.unwrap())
+            .collect();
+        let cx = Context::from_waker(Waker::noop());
+        let turns = |all: &mut [Open<'_>]| -> Vec<usize> {
+            let turn = |(index, open): (usize, &mut Open<'_>)| {
+                open.poll_turn(&cx).is_ready().then_some(index)
+            };
+            all.iter_mut().enumerate().filter_map(turn).collect()
+        };
+        assert_eq!(turns(&mut all), (0..8).collect::<Vec<_>>());
+        assert_eq!(turns(&mut all[8..]), Vec::<usize>::new());
+        // Whoever leaves the queue makes room in it.
+        all.remove(8);
+        assert!(handshakes.refill());
+        assert_eq!(turns(&mut all[8..]), (0..8).collect::<Vec<_>>());
+        assert!(handshakes.refill());
+        assert_eq!(turns(&mut all[16..]), [0, 1, 2]);
+        assert!(!handshakes.refill(), "all turns are there again");
+        assert!(all[0].poll_turn(&cx).is_ready());
+    }
+
+    #[tokio::test]
+    async fn turns_come_back_when_sockets_were_looked_at() {
+        let handshakes = Handshakes::default();
+        let mut all: Vec<Open<'_>> = (0..30)
+            .map(|_| begin(&handshakes, 100).0.unwrap())
+            .collect();
+        let turns = async {
+            for open in &mut all {
+                std::future::poll_fn(|cx| open.poll_turn(cx)).await;
+            }
+        };
+        tokio::select! {
+            () = turns => {}
+            () = handshakes.pace() => {}
+        }
+    }
+
+    #[test]
+    fn a_failure_is_logged_once_in_a_while_for_each_reason() {
+        let handshakes = Handshakes::default();
+        let at = |seconds| Tick::START + Duration::from_secs(seconds);
+        let news = [("a", 0), ("a", 9), ("b", 9), ("a", 10), ("a", 11)]
+            .map(|(token, seconds)| handshakes.is_news(token, at(seconds)));
+        assert_eq!(news, [true, false, true, true, false]);
+    }
+}
