@@ -1,12 +1,13 @@
 //! The real things the end-to-end tests are made of, each a child process on ports of its own.
 //!
-//! [`Tomcat`] is Debian's Tomcat 10 with a small webapp; [`Front`] and [`App`] are the two sides of
+//! [`Tomcat`] is Debian's Tomcat 10 with a small webapp, [`Cluster`] several of them; [`Front`] and [`App`] are the two sides of
 //! the built `catamaran` binary, [`Container`] lists other containers, [`Httpd`] and [`Nginx`] are the web servers people know.
 //! The tests themselves are in `tests/it`. Nothing of the other crates is linked here:
 //! what these tests see is what a user sees, bytes and exit codes.
 
 mod app;
 mod binary;
+mod cluster;
 mod container;
 mod front;
 mod httpd;
@@ -16,6 +17,7 @@ mod tomcat;
 
 pub use app::App;
 pub use binary::{binary, catamaran};
+pub use cluster::{Cluster, Node};
 pub use container::{Container, Embedded};
 pub use front::Front;
 pub use httpd::{Httpd, Module};

@@ -75,7 +75,8 @@ const WEBAPP_WITH_VALVES: &[(&str, &str)] = &[
     ("tls.jsp", include_str!("../webapp/tls.jsp")),
 ];
 
-const CONF: &[(&str, &str)] = &[
+/// The files of `conf/`, with their texts.
+pub(crate) const CONF: &[(&str, &str)] = &[
     (
         "catalina.properties",
         include_str!("../conf/catalina.properties"),
@@ -141,21 +142,14 @@ impl Tomcat {
     }
 
     fn start_at(route: &str, ajp: Option<SocketAddr>) -> anyhow::Result<Self> {
-        let bootstrap = Path::new(HOME).join("bin/bootstrap.jar");
-        ensure!(
-            bootstrap.exists(),
-            "{} is missing: `cargo xtask test` installs it",
-            bootstrap.display()
-        );
+        is_installed()?;
         let directory = tempfile::tempdir()?;
         write_base(directory.path(), route)?;
         if let Some(ajp) = ajp {
             fix_port(directory.path(), ajp)?;
         }
-        let process = Process::spawn_in(&mut java(directory.path()), directory)?;
-        process.wait_for_line("Tomcat's start", |line| {
-            line.contains("Server startup in").then_some(())
-        })?;
+        let process = Process::spawn_in(&mut java(directory.path(), &[]), directory)?;
+        wait_for_start(&process)?;
         let tomcat = Self {
             http: port(&process, "http-nio", "127.0.0.1")?,
             ajp: match ajp {
@@ -269,6 +263,24 @@ fn write_base(base: &Path, route: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Says what to do if Tomcat is not there.
+pub(crate) fn is_installed() -> anyhow::Result<()> {
+    let bootstrap = Path::new(HOME).join("bin/bootstrap.jar");
+    ensure!(
+        bootstrap.exists(),
+        "{} is missing: `cargo xtask test` installs it",
+        bootstrap.display()
+    );
+    Ok(())
+}
+
+/// Waits until every connector accepts connections and every webapp is deployed.
+pub(crate) fn wait_for_start(process: &Process) -> anyhow::Result<()> {
+    process.wait_for_line("Tomcat's start", |line| {
+        line.contains("Server startup in").then_some(())
+    })
+}
+
 /// Gives the connector at the address of `at` the port of it.
 fn fix_port(base: &Path, at: SocketAddr) -> anyhow::Result<()> {
     let file = base.join("conf/server.xml");
@@ -279,13 +291,14 @@ fn fix_port(base: &Path, at: SocketAddr) -> anyhow::Result<()> {
     Ok(fs::write(file, text.replace(&free, &fixed))?)
 }
 
-/// What Debian's start script runs, with a small heap and a quick start.
-fn java(base: &Path) -> Command {
+/// What Debian's start script runs, with a small heap, a quick start and further `options` of the JVM.
+pub(crate) fn java(base: &Path, options: &[&str]) -> Command {
     let home = Path::new(HOME);
     let class_path = format!("{HOME}/bin/bootstrap.jar:{HOME}/bin/tomcat-juli.jar");
     let mut command = Command::new("java");
     command
         .args(["-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-Xshare:auto"])
+        .args(options)
         // Sockets on loopback only; without this Java binds IPv6 and names its addresses so.
         .arg("-Djava.net.preferIPv4Stack=true")
         .arg(format!("-Djava.io.tmpdir={}", base.join("temp").display()))

@@ -37,6 +37,7 @@ mod pages;
 mod reload;
 mod routes;
 mod sessions;
+mod shop;
 mod silence;
 mod targets;
 mod through;

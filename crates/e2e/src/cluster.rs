@@ -1,0 +1,298 @@
+//! Several of Debian's Tomcat 10 as one cluster, each with a `jvmRoute` of its own.
+//!
+//! Each has the webapp of `cluster/` of this crate three times: `/plain`, whose sessions live in one
+//! Tomcat; `/shared`, whose sessions are replicated to all (DeltaManager); and `/app`, of which another
+//! version can be deployed beside the first while it runs. A Tomcat that has ended can be started anew
+//! on the ports of before.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::{fs, thread};
+
+use anyhow::Context;
+use catamaran_testkit::{Deadline, Process, Signal, address};
+
+use crate::tomcat;
+
+/// Tomcats that know one another.
+#[derive(Debug)]
+pub struct Cluster {
+    nodes: Vec<Node>,
+}
+
+/// A Tomcat of a [`Cluster`].
+#[derive(Debug)]
+pub struct Node {
+    route: String,
+    ports: Ports,
+    process: Process,
+    /// Orders that Tomcats before this one at the same place took.
+    earlier: Vec<u64>,
+}
+
+/// How a Tomcat comes to the cluster.
+#[derive(Clone, Copy)]
+enum Beginning {
+    /// With all the others, and with version 1 of the webapps.
+    Together,
+    /// The others run; its webapps have this version.
+    Joining { version: u32 },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ports {
+    ajp: SocketAddr,
+    http: SocketAddr,
+    cluster: SocketAddr,
+}
+
+const SERVER: &str = include_str!("../cluster/server.xml");
+const PAGE: &str = include_str!("../cluster/shop.jsp");
+const WEB: &str = include_str!("../cluster/WEB-INF/web.xml");
+
+impl Cluster {
+    /// Starts a Tomcat for each of `routes`, all at once, and waits until all of them serve.
+    ///
+    /// # Errors
+    /// Tomcat or Java is not installed, or one did not come up; the message has its log.
+    pub fn start(routes: &[&str]) -> anyhow::Result<Self> {
+        tomcat::is_installed()?;
+        let ports = routes.iter().map(|_| Ports::unused());
+        let ports: Vec<Ports> = ports.collect::<anyhow::Result<_>>()?;
+        let started = thread::scope(|scope| {
+            let start = |own: usize| {
+                let (route, ports) = (routes[own], &ports);
+                move || Node::start(route, ports, own, Beginning::Together)
+            };
+            let all = (0..routes.len()).map(|own| scope.spawn(start(own)));
+            let all: Vec<_> = all.collect();
+            all.into_iter()
+                .map(|thread| thread.join().expect("a start does not panic"))
+                .collect::<anyhow::Result<_>>()
+        });
+        Ok(Self { nodes: started? })
+    }
+
+    /// The Tomcat with this `jvmRoute`.
+    ///
+    /// # Panics
+    /// There is none.
+    #[must_use]
+    pub fn node(&self, route: &str) -> &Node {
+        let mut nodes = self.nodes.iter();
+        nodes.find(|node| node.route == route).expect("a node")
+    }
+
+    /// Ends the Tomcat with this `jvmRoute` in order, if it still runs, and starts one with `version` of
+    /// `/plain` and `/shared` in its place.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn redeploy(&mut self, route: &str, version: u32) -> anyhow::Result<()> {
+        let ports: Vec<Ports> = self.nodes.iter().map(|node| node.ports).collect();
+        let own = self.nodes.iter().position(|node| node.route == route);
+        let own = own.context("there is no such node")?;
+        let earlier = self.nodes[own].end()?;
+        let beginning = Beginning::Joining { version };
+        self.nodes[own] = Node::start(route, &ports, own, beginning)?;
+        self.nodes[own].earlier = earlier;
+        Ok(())
+    }
+
+    /// Deploys `version` of `/app` on every Tomcat, beside the versions that are there, and waits until
+    /// it is served.
+    ///
+    /// # Errors
+    /// Its files cannot be written, or Tomcat does not deploy it.
+    pub fn deploy_beside(&self, version: u32) -> anyhow::Result<()> {
+        let folder = format!("app##{version}");
+        for node in &self.nodes {
+            node.deploy(&folder, version, false)?;
+        }
+        self.nodes
+            .iter()
+            .try_for_each(|node| node.wait_for_webapp(&folder))
+    }
+
+    /// How often each order was taken, by all that ever were at these places.
+    ///
+    /// # Errors
+    /// Those of reading files.
+    pub fn orders(&self) -> anyhow::Result<BTreeMap<u64, u32>> {
+        let mut orders = BTreeMap::new();
+        for node in &self.nodes {
+            for order in node.orders()? {
+                *orders.entry(order).or_default() += 1;
+            }
+        }
+        Ok(orders)
+    }
+}
+
+impl Node {
+    fn start(
+        route: &str,
+        ports: &[Ports],
+        own: usize,
+        beginning: Beginning,
+    ) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let version = match beginning {
+            Beginning::Together => 1,
+            Beginning::Joining { version } => version,
+        };
+        let server = server(route, ports, own).replace("@TRANSFER_SECONDS@", beginning.transfer());
+        write_base(directory.path(), &server)?;
+        let webapps = directory.path().join("webapps");
+        write_webapp(&webapps.join("plain"), version, false)?;
+        write_webapp(&webapps.join("shared"), version, true)?;
+        write_webapp(&webapps.join("app##1"), 1, false)?;
+        // A start that costs little counts more here than speed later.
+        let mut java = tomcat::java(directory.path(), &["-XX:TieredStopAtLevel=1"]);
+        let process = Process::spawn_in(&mut java, directory)?;
+        tomcat::wait_for_start(&process)?;
+        Ok(Self {
+            route: route.to_owned(),
+            ports: ports[own],
+            process,
+            earlier: Vec::new(),
+        })
+    }
+
+    /// Where it speaks AJP13.
+    #[must_use]
+    pub fn ajp(&self) -> SocketAddr {
+        self.ports.ajp
+    }
+
+    /// Where it speaks HTTP/1.1.
+    #[must_use]
+    pub fn http(&self) -> SocketAddr {
+        self.ports.http
+    }
+
+    /// The process, to signal it or look at its log.
+    #[must_use]
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Puts a webapp where Tomcat, which looks for new ones each second, finds it.
+    fn deploy(&self, folder: &str, version: u32, distributable: bool) -> anyhow::Result<()> {
+        let base = self.process.directory();
+        let (written, target) = (
+            base.join("temp").join(folder),
+            base.join("webapps").join(folder),
+        );
+        write_webapp(&written, version, distributable)?;
+        // Renamed when it is whole.
+        Ok(fs::rename(written, target)?)
+    }
+
+    fn wait_for_webapp(&self, folder: &str) -> anyhow::Result<()> {
+        let done = format!("webapps/{folder}] has finished");
+        self.process
+            .wait_for_line(&done, |line| line.contains(&done).then_some(()))
+    }
+
+    /// Ends it in order if it still runs; says which orders were taken here.
+    fn end(&mut self) -> anyhow::Result<Vec<u64>> {
+        if self.process.try_wait()?.is_none() {
+            self.process.signal(Signal::Terminate)?;
+            self.process.wait(Deadline::default())?;
+        }
+        self.orders()
+    }
+
+    fn orders(&self) -> anyhow::Result<Vec<u64>> {
+        let mut orders = self.earlier.clone();
+        let file = self.process.directory().join("orders.txt");
+        if file.exists() {
+            for line in fs::read_to_string(file)?.lines() {
+                orders.push(line.parse().with_context(|| format!("{line:?}"))?);
+            }
+        }
+        Ok(orders)
+    }
+}
+
+impl Beginning {
+    /// Seconds to wait for the sessions that others have. Tomcats that start at the same time may wait
+    /// for one another.
+    fn transfer(self) -> &'static str {
+        match self {
+            Self::Together => "1",
+            Self::Joining { .. } => "60",
+        }
+    }
+}
+
+impl Ports {
+    fn unused() -> anyhow::Result<Self> {
+        Ok(Self {
+            ajp: address::unused()?,
+            http: address::unused()?,
+            cluster: address::unused()?,
+        })
+    }
+}
+
+fn write_base(base: &Path, server: &str) -> anyhow::Result<()> {
+    for folder in ["conf", "logs", "temp", "webapps", "work"] {
+        fs::create_dir_all(base.join(folder))?;
+    }
+    for (name, text) in tomcat::CONF {
+        fs::write(base.join("conf").join(name), text)?;
+    }
+    Ok(fs::write(base.join("conf/server.xml"), server)?)
+}
+
+/// The text of `server.xml` for the member `own`.
+fn server(route: &str, all: &[Ports], own: usize) -> String {
+    let text = SERVER.replace("@ROUTE@", route);
+    let mut text = text.replace("@MEMBERS@", &members(all, own));
+    let Ports { ajp, http, cluster } = all[own];
+    for (name, address) in [("AJP", ajp), ("HTTP", http), ("CLUSTER", cluster)] {
+        text = text
+            .replace(&format!("@{name}_HOST@"), &address.ip().to_string())
+            .replace(&format!("@{name}_PORT@"), &address.port().to_string());
+    }
+    text
+}
+
+/// The elements of the member `own` and of the others; each is known by its `uniqueId`.
+fn members(all: &[Ports], own: usize) -> String {
+    let mut members = String::new();
+    for (index, ports) in all.iter().enumerate() {
+        // All zeroes would be no id.
+        let id = index + 1;
+        let (element, place) = if index == own {
+            ("LocalMember", String::new())
+        } else {
+            let (host, port) = (ports.cluster.ip(), ports.cluster.port());
+            ("Member", format!(" host=\"{host}\" port=\"{port}\""))
+        };
+        let _ = writeln!(
+            members,
+            "<{element} className=\"org.apache.catalina.tribes.membership.StaticMember\"{place} \
+             uniqueId=\"{{0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,{id}}}\"/>"
+        );
+    }
+    members
+}
+
+fn write_webapp(folder: &Path, version: u32, distributable: bool) -> anyhow::Result<()> {
+    fs::create_dir_all(folder.join("WEB-INF"))?;
+    let element = if distributable {
+        "<distributable/>"
+    } else {
+        ""
+    };
+    let web = WEB
+        .replace("<!-- @DISTRIBUTABLE@ -->", element)
+        .replace("@VERSION@", &version.to_string());
+    fs::write(folder.join("WEB-INF/web.xml"), web)?;
+    Ok(fs::write(folder.join("shop.jsp"), PAGE)?)
+}
