@@ -16,6 +16,9 @@ pub struct RetryBudget {
 }
 
 impl RetryBudget {
+    /// The most retries that are kept.
+    pub const MAX: u64 = KEPT_MAX;
+
     /// A budget that has saved all it may, at `now`.
     #[must_use]
     pub fn new(now: Moment) -> Self {
@@ -26,18 +29,28 @@ impl RetryBudget {
         }
     }
 
-    /// Takes one retry; `false` if there is none to take. `requests` is the number of requests that
-    /// the upstream had so far, retries apart.
-    pub fn spend(&mut self, now: Moment, requests: u64) -> bool {
+    /// The retries there are to take; see [`Self::spend`].
+    #[must_use]
+    pub fn left(&self, now: Moment, requests: u64) -> u64 {
+        self.kept_at(now, requests) / RETRY
+    }
+
+    fn kept_at(&self, now: Moment, requests: u64) -> u64 {
         let elapsed = now.saturating_sub(self.at).as_micros();
         let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
         let earned = requests
             .saturating_sub(self.requests)
             .saturating_mul(PER_REQUEST)
             .saturating_add(elapsed.saturating_mul(PER_MICROSECOND));
+        self.kept.saturating_add(earned).min(KEPT_MAX * RETRY)
+    }
+
+    /// Takes one retry; `false` if there is none to take. `requests` is the number of requests that
+    /// the upstream had so far, retries apart.
+    pub fn spend(&mut self, now: Moment, requests: u64) -> bool {
+        self.kept = self.kept_at(now, requests);
         self.requests = self.requests.max(requests);
         self.at = self.at.max(now);
-        self.kept = self.kept.saturating_add(earned).min(KEPT_MAX * RETRY);
         let Some(left) = self.kept.checked_sub(RETRY) else {
             return false;
         };
@@ -89,6 +102,7 @@ mod tests {
             (seconds(1), 0, 0),
             (seconds(10_000), 1105, KEPT_MAX),
         ] {
+            assert_eq!(budget.left(now, requests), expected, "at {now:?}");
             let spent = spend_all(&mut budget, now, requests);
             assert_eq!(spent, expected, "at {now:?} after {requests} requests");
         }

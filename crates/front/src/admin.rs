@@ -8,6 +8,7 @@
 mod access;
 mod api;
 pub(crate) mod exposition;
+mod figures;
 mod health;
 pub(crate) mod metrics;
 mod reply;
@@ -58,6 +59,7 @@ impl Admin {
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
+        shared.figures.keep();
         let desk = Arc::new(Desk {
             shared,
             config: ArcSwap::from_pointee(config),
@@ -150,6 +152,15 @@ async fn tick(shared: &Shared) {
     loop {
         seconds.tick().await;
         shared.tick();
+        sample_figures(shared);
+    }
+}
+
+/// Notes how much the backends did, for rates and percentiles.
+fn sample_figures(shared: &Shared) {
+    let at = shared.began.elapsed();
+    for backend in shared.site.load().backends() {
+        backend.sample_figures(at);
     }
 }
 

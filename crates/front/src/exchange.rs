@@ -30,7 +30,7 @@ use std::time::{Duration, SystemTime};
 
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead, Scheme};
-use catamaran_upstream::{Culprit, Lease, LeaseError, Leasing, Reuse};
+use catamaran_upstream::{Culprit, LastFailure, Lease, LeaseError, Leasing, Reuse};
 use downstream::Downstream;
 use elsewhere::Elsewhere;
 use failure::{Failed, Failure};
@@ -46,13 +46,14 @@ use crate::client::ClientError;
 use crate::config::{BackendConfig, QueryForm};
 use crate::control::events::Kind;
 use crate::exchange::id::RequestId;
-use crate::exchange::relay::{Progress, Relay, Terms};
+use crate::exchange::relay::{Progress, Relay, RelayError, Terms};
 use crate::exchange::retry::{Attempt, Retry, Stage};
 use crate::site::path::{self, NormalPath, PathFault};
 use crate::site::route::Action;
 use crate::site::{Choice, Member, Site, Upstream};
 use crate::worker::counters::Reason;
 use crate::worker::deadlines::Tick;
+use crate::worker::in_flight::{Phase, Seen};
 
 /// What happens to the client's connection after an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,8 @@ enum Decision<'s> {
 struct Exchange<'a> {
     scene: Scene<'a>,
     id: RequestId,
+    /// What administrators see of it while it lasts.
+    seen: Option<Seen<'a>>,
     began: Instant,
     began_tick: Tick,
     /// Who the client is, as far as that is known.
@@ -116,6 +119,8 @@ pub(crate) async fn serve(
         .is_on()
         .then(|| Box::new(LoggedRequest::new(&head)));
     let mut exchange = Exchange::new(scene);
+    let in_flight = worker.in_flight();
+    exchange.seen = in_flight.map(|it| it.begin(exchange.id, exchange.began_tick, &head));
     exchange.progress.body_complete = head.body == BodyLength::Known(0);
     let after = match exchange.run(&site, down, head).await {
         Ok(after) => after,
@@ -139,7 +144,8 @@ impl<'a> Exchange<'a> {
         Self {
             scene,
             id: scene.worker.next_id(),
-            began: scene.clock(),
+            seen: None,
+            began: scene.beginning(),
             began_tick: scene.now(),
             client_ip: scene.peer.remote.ip(),
             progress: Progress::default(),
@@ -396,6 +402,10 @@ impl<'a> Exchange<'a> {
         let Member {
             backend, settings, ..
         } = member;
+        backend.figures().attempt(worker);
+        if let Some(seen) = &self.seen {
+            seen.attempt(backend.number());
+        }
         let leased = match backend.lease(settings, worker, reuse, now) {
             Leasing::Done(lease) => Ok(Ok(lease)),
             Leasing::Waiting(leasing) => lease_unless_left(leasing, self.scene, down).await,
@@ -410,42 +420,68 @@ impl<'a> Exchange<'a> {
             return Err(self.reported(member, failed, &error));
         }
         let terms = self.terms(outgoing, settings);
+        if let Some(seen) = &self.seen {
+            seen.enter(match terms.body {
+                BodyLength::Known(0) => Phase::Waiting,
+                _ => Phase::Sending,
+            });
+        }
         let source = Source::Backend(Leased {
             lease: &mut lease,
             config: settings,
             elsewhere,
             cookie: upstream.cookie(choice, outgoing.identity.secure),
+            seen: self.seen.as_ref(),
         });
         let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
             .run()
             .await;
-        let Err(error) = relayed else {
-            let now = self.scene.clock();
-            if self.progress.status == Some(StatusCode::FORBIDDEN)
-                && !lease.is_reused()
-                && !lease.is_reusable()
-            {
-                backend.note_refusal();
+        self.note_time(member, now);
+        match relayed {
+            Ok(()) => {
+                self.conclude(member, lease);
+                Ok(())
             }
-            lease.finish(now);
-            let status = self.progress.status;
-            if status.is_some_and(|status| settings.retries_status(status)) {
-                backend.verify();
-            }
-            self.ended = Some(now);
-            return Ok(());
-        };
-        let failed = Failed::from_relay(&error, &self.progress, &lease);
-        self.report(member, failed.failure, &error);
+            Err(error) => Err(self.break_off(down, member, lease, &error)),
+        }
+    }
+
+    /// Ends an attempt whose response is complete.
+    fn conclude(&mut self, member: &Member, lease: Lease<'_>) {
+        let Member {
+            backend, settings, ..
+        } = member;
+        let now = self.scene.clock();
+        let status = self.progress.status;
+        if status == Some(StatusCode::FORBIDDEN) && !lease.is_reused() && !lease.is_reusable() {
+            backend.note_refusal();
+        }
+        lease.finish(now);
+        if status.is_some_and(|status| settings.retries_status(status)) {
+            backend.verify();
+        }
+        self.ended = Some(now);
+    }
+
+    /// Ends an attempt whose relay failed.
+    fn break_off(
+        &self,
+        down: &mut Downstream<'_>,
+        member: &Member,
+        lease: Lease<'_>,
+        error: &RelayError,
+    ) -> Failed {
+        let failed = Failed::from_relay(error, &self.progress, &lease);
+        self.report(member, &failed, error);
         if failed.failure.is_gone() {
             down.leave_behind(lease.leave_behind());
         } else {
             lease.abort();
         }
         if failed.failure.reason.culprit() == Culprit::Backend {
-            backend.verify();
+            member.backend.verify();
         }
-        Err(failed)
+        failed
     }
 
     fn terms(&self, outgoing: &Outgoing, backend: &BackendConfig) -> Terms {
@@ -456,24 +492,43 @@ impl<'a> Exchange<'a> {
             deadline: backend
                 .exchange_timeout
                 .map_or(Tick::NEVER, |limit| self.began_tick + limit),
-            timed: self.scene.worker.access_log().is_on(),
+            timed: self.scene.worker.access_log().is_on() || self.scene.worker.keeps_times(),
         }
     }
 
-    /// An attempt that failed before its relay began, logged.
+    /// Counts how long the head of the response took, if one came.
+    fn note_time(&self, member: &Member, began: Instant) {
+        let worker = self.scene.worker;
+        if let Some(at) = self.progress.head_at.filter(|_| worker.keeps_times()) {
+            let after = at.saturating_duration_since(began);
+            member.backend.figures().answered(worker.index(), after);
+        }
+    }
+
+    /// An attempt that failed before its relay began, counted and logged.
     fn reported(&self, member: &Member, failed: Failed, error: &dyn Error) -> Failed {
-        self.report(member, failed.failure, error);
+        self.report(member, &failed, error);
         failed
     }
 
-    /// Logs a failed attempt for the operator, unless the client caused it.
-    fn report(&self, member: &Member, failure: Failure, error: &dyn Error) {
+    /// Counts a failed attempt, and logs it for the operator unless the client caused it.
+    fn report(&self, member: &Member, failed: &Failed, error: &dyn Error) {
         let (upstream, backend) = (member.backend.upstream(), member.name());
-        let (request, reason, causes) = (self.id, failure.reason, Causes(error));
+        let (request, reason, causes) = (self.id, failed.failure.reason, Causes(error));
+        let figures = member.backend.figures();
+        let counted = (reason.culprit(), reason.token());
         if reason.is_client() {
             tracing::debug!(%request, upstream, backend, %reason, "{causes}");
+            figures.failed(counted);
         } else {
             tracing::warn!(%request, upstream, backend, %reason, "{causes}");
+            figures.failed_as(LastFailure {
+                at: SystemTime::now(),
+                reason: counted,
+                stage: failed.stage.token(),
+                request: request.to_string(),
+                detail: causes.to_string(),
+            });
             let text = format!("{reason}: {causes} (request {request})");
             let events = self.scene.worker.events();
             events.push(Kind::Failure, upstream, backend, text);
@@ -555,6 +610,10 @@ impl<'a> Exchange<'a> {
         self.scene.worker.counters().response(self.progress.status);
         if let Some(outcome) = self.sticky {
             self.scene.worker.counters().sticky(outcome);
+            if let Some(member) = self.member {
+                let worker = self.scene.worker.index();
+                member.backend.figures().sticky(worker, outcome);
+            }
         }
         let log = self.scene.worker.access_log();
         if !log.is_on() {

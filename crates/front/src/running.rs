@@ -22,7 +22,7 @@ use crate::site::{BackendStatus, Site};
 use crate::tls::{self, ProfileError, Profiles, watch};
 use crate::worker::counters::{Counters, CountersSnapshot};
 use crate::worker::event_loop::{self, Assignment};
-use crate::worker::{Shared, Worker};
+use crate::worker::{FiguresKept, Shared, Worker};
 
 /// Why the front did not start.
 #[derive(Debug, Error)]
@@ -118,6 +118,7 @@ pub fn start_inheriting(
         control,
         counters: Counters::new(count),
         admission: Admission::new(),
+        figures: FiguresKept::new(count),
         drain: Drain::default(),
     });
     let mut running = Running::spawn(&shared, count).map_err(StartError::Worker)?;

@@ -6,12 +6,15 @@
 pub(crate) mod counters;
 pub(crate) mod deadlines;
 pub(crate) mod event_loop;
+pub(crate) mod in_flight;
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
+use catamaran_transport::PerWorker;
 use tokio::time::Instant;
 
 use crate::access_log::AccessLog;
@@ -25,6 +28,7 @@ use crate::site::Site;
 use crate::tls::Profiles;
 use crate::worker::counters::{Counters, Reason, WorkerCounters};
 use crate::worker::deadlines::{Deadlines, Tick};
+use crate::worker::in_flight::InFlight;
 
 /// What all workers share.
 #[derive(Debug)]
@@ -39,9 +43,41 @@ pub(crate) struct Shared {
     pub(crate) control: Control,
     pub(crate) counters: Counters,
     pub(crate) admission: Admission,
+    /// What is kept for administrators only: times of responses, and requests in flight.
+    pub(crate) figures: FiguresKept,
     /// The drain of the whole front. Each listener has a drain of its own, which begins with this
     /// one.
     pub(crate) drain: Drain,
+}
+
+/// What is kept of requests if there is an admin listener, beside the counters.
+#[derive(Debug)]
+pub(crate) struct FiguresKept {
+    kept: AtomicBool,
+    in_flight: PerWorker<InFlight>,
+}
+
+impl FiguresKept {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            kept: AtomicBool::new(false),
+            in_flight: PerWorker::new(workers, |_| InFlight::default()),
+        }
+    }
+
+    /// There is somebody to look at them: they are kept from now on.
+    pub(crate) fn keep(&self) {
+        self.kept.store(true, Ordering::Relaxed);
+    }
+
+    fn are_kept(&self) -> bool {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    /// The requests in flight, of each worker.
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = &InFlight> {
+        self.in_flight.iter()
+    }
 }
 
 /// A worker's own hold on a site. Requests count their references to it, not to the site itself: that
@@ -128,6 +164,17 @@ impl Worker {
     /// What happened lately.
     pub(crate) fn events(&self) -> &Events {
         &self.shared.control.events
+    }
+
+    /// The requests that this worker serves, if somebody may ask for them.
+    pub(crate) fn in_flight(&self) -> Option<&InFlight> {
+        let figures = &self.shared.figures;
+        figures.are_kept().then(|| &figures.in_flight[self.index])
+    }
+
+    /// Whether the time of a response's head is kept.
+    pub(crate) fn keeps_times(&self) -> bool {
+        self.shared.figures.are_kept()
     }
 
     /// What this worker counted.

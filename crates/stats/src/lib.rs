@@ -11,6 +11,7 @@
 //! - [`order`]: intervals of medians and tests of paired ratios; [`blocks`]: in which order to
 //!   measure;
 //! - [`estimate`]: intervals of what a run estimates; [`Slice`]: the values of a short time;
+//! - [`tally`]: latencies of a server that goes on for ever, of the last minute;
 //! - [`LittlesLaw`]: whether a run's own figures fit each other.
 //!
 //! ```
@@ -35,6 +36,7 @@ pub mod log;
 pub mod order;
 mod slice;
 mod spread;
+pub mod tally;
 mod warm_up;
 
 pub use censored::{Bound, Censored};

@@ -19,6 +19,7 @@ use crate::config::{BackendConfig, Protocol};
 use crate::connection::{Connection, Moved};
 use crate::dial::dial;
 use crate::error::LeaseError;
+use crate::figures::Figures;
 use crate::group::Group;
 use crate::health::SharedHealth;
 use crate::idle_closures::IdleClosures;
@@ -31,6 +32,8 @@ use crate::settings::Settings;
 /// workers. Its upstream, protocol and address never change.
 #[derive(Debug)]
 pub struct Backend {
+    /// See [`Self::number`].
+    number: u64,
     upstream: String,
     /// Read where a connection is opened or probed. An exchange brings the settings of its site.
     settings: ArcSwap<Settings>,
@@ -56,6 +59,7 @@ pub struct Backend {
     refusal_told: AtomicBool,
     /// Whether it was logged that probes may begin sessions.
     sessions_told: AtomicBool,
+    figures: Figures,
     /// Wakes the keeper.
     attention: Arc<Notify>,
     last_probe: Mutex<Option<LastProbe>>,
@@ -181,7 +185,9 @@ impl Backend {
     /// first lease.
     #[must_use]
     pub fn new(upstream: &str, config: BackendConfig, workers: usize) -> Arc<Self> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
         Arc::new(Self {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             upstream: upstream.to_owned(),
             cap: Cap::new(config.connections_max, config.queue_max),
             workers: PerWorker::new(workers, |_| Local::default()),
@@ -200,9 +206,16 @@ impl Backend {
             refusal_told: AtomicBool::new(false),
             unwatched: AtomicBool::new(false),
             sessions_told: AtomicBool::new(false),
+            figures: Figures::new(workers),
             attention: Arc::default(),
             last_probe: Mutex::default(),
         })
+    }
+
+    /// What tells it from all others of this process; not 0.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The name of the upstream that it is a member of.
@@ -273,6 +286,23 @@ impl Backend {
     pub fn traffic(&self) -> u64 {
         let of_worker = |local: &Local| local.sent.read() + local.received.read();
         self.workers.iter().map(of_worker).sum()
+    }
+
+    /// What came of its requests.
+    #[must_use]
+    pub fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    /// Notes the present counts for rates and percentiles. To be called once a second; `at` counts from
+    /// any moment.
+    pub fn sample_figures(&self, at: Duration) {
+        let sum = |count: fn(&Local) -> u64| self.workers.iter().map(count).sum();
+        let moved = Moved {
+            sent: sum(|local| local.sent.read()),
+            received: sum(|local| local.received.read()),
+        };
+        self.figures.sample(at, moved);
     }
 
     /// Counts bytes that an exchange on `worker` moved.

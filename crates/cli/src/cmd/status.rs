@@ -96,8 +96,12 @@ fn table(status: &Value, upstreams: &[Value]) -> String {
             Some(true) => ", sticky",
             _ => "",
         };
+        let panic = match upstream["panic"].as_bool() {
+            Some(true) => ", PANIC: so much is out that unwell backends serve",
+            _ => "",
+        };
         let (name, policy) = (word(&upstream["name"]), word(&upstream["policy"]));
-        writeln!(text, "\nupstream {name} ({policy}{sticky})").expect("a string");
+        writeln!(text, "\nupstream {name} ({policy}{sticky}{panic})").expect("a string");
         let backends = upstream["backends"].as_array().cloned().unwrap_or_default();
         let mut rows = vec![HEADINGS.map(str::to_owned)];
         rows.extend(backends.iter().map(row));
@@ -111,7 +115,7 @@ fn table(status: &Value, upstreams: &[Value]) -> String {
     text
 }
 
-const HEADINGS: [&str; 8] = [
+const HEADINGS: [&str; 12] = [
     "BACKEND",
     "STATE",
     "ACTIVATION",
@@ -120,9 +124,13 @@ const HEADINGS: [&str; 8] = [
     "IN FLIGHT",
     "WAITING",
     "CONNECTIONS",
+    "REQ/S",
+    "P50 MS",
+    "P99 MS",
+    "ERRORS/MIN",
 ];
 
-fn row(backend: &Value) -> [String; 8] {
+fn row(backend: &Value) -> [String; 12] {
     let connections = &backend["connections"];
     [
         word(&backend["name"]),
@@ -133,11 +141,29 @@ fn row(backend: &Value) -> [String; 8] {
         word(&backend["in_flight"]),
         word(&backend["waiting"]),
         format!("{}/{}", connections["open"], connections["max"]),
+        word(&backend["rates"]["requests_s"]),
+        word(&backend["latency"]["p50_ms"]),
+        word(&backend["latency"]["p99_ms"]),
+        errors(backend),
     ]
 }
 
+/// How many attempts failed within the last minute, and why.
+fn errors(backend: &Value) -> String {
+    let reasons = backend["errors"].as_object().into_iter().flatten();
+    let recent = reasons.filter_map(|(reason, counts)| {
+        let count = counts["minute"].as_u64().filter(|&count| count > 0)?;
+        Some(format!("{count} {reason}"))
+    });
+    let recent: Vec<String> = recent.collect();
+    match recent.is_empty() {
+        true => "0".to_owned(),
+        false => recent.join(", "),
+    }
+}
+
 /// A row, in columns as wide as all rows need.
-fn line(row: &[String; 8], rows: &[[String; 8]]) -> String {
+fn line(row: &[String; 12], rows: &[[String; 12]]) -> String {
     let mut text = String::new();
     for (column, cell) in row.iter().enumerate() {
         let width = rows.iter().map(|row| row[column].chars().count()).max();
@@ -166,6 +192,16 @@ fn remarks(backend: &Value) -> String {
         }
         text.push('\n');
     }
+    let failure = &backend["last_failure"];
+    if failure.is_object() {
+        let [at, token, stage, request, detail] =
+            ["at", "token", "stage", "request", "detail"].map(|key| word(&failure[key]));
+        writeln!(
+            text,
+            "    {name} failed last at {at}: {token} ({stage}), request {request}: {detail}"
+        )
+        .expect("a string takes all");
+    }
     text
 }
 
@@ -193,6 +229,14 @@ mod tests {
             "name": "blue", "state": "up", "sessions": 7, "in_flight": 2, "waiting": 0,
             "settings": {"activation": "drain", "weight": 1},
             "connections": {"open": 3, "max": 200},
+            "rates": {"requests_s": 12.5}, "latency": {"p50_ms": 1.25, "p99_ms": 40.0},
+            "errors": {
+                "backend:reset": {"total": 9, "minute": 2}, "client:gone": {"total": 1, "minute": 0},
+            },
+            "last_failure": {
+                "at": "T", "token": "reset", "stage": "sent", "request": "00ff",
+                "detail": "connection reset\u{1b}",
+            },
             "drain": {"sessions_now": 7, "sessions_at_start": 9, "earliest": "T"},
             "override": {"by": "uid 0", "at": "T", "reason": "\u{1b}[2J"},
         });
@@ -207,10 +251,11 @@ mod tests {
 ready; 5 requests, 1 clients connected
 
 upstream shop (round-robin, sticky)
-  BACKEND  STATE  ACTIVATION  WEIGHT  SESSIONS  IN FLIGHT  WAITING  CONNECTIONS
-  blue     up     drain       1       7         2          0        3/200
+  BACKEND  STATE  ACTIVATION  WEIGHT  SESSIONS  IN FLIGHT  WAITING  CONNECTIONS  REQ/S  P50 MS  P99 MS  ERRORS/MIN
+  blue     up     drain       1       7         2          0        3/200        12.5   1.25    40.0    2 backend:reset
     blue drains: 7 of 9 sessions, 2 requests in flight; not before T
     blue was changed by uid 0 at T, reason \\u{1b}[2J
+    blue failed last at T: reset (sent), request 00ff: connection reset\\u{1b}
 ";
         assert_eq!(table(&status, &upstreams), expected);
         assert!(selected(&status, Some("shop/red")).is_err());

@@ -1,9 +1,9 @@
 //! Who may ask the admin listener what. Pure decisions.
 //!
-//! Whoever may connect to the Unix socket may do everything. A client of TCP may be a browser that
-//! some page on the internet drives, so it must call the listener by a name that is its own (against
-//! DNS rebinding), may only read, and needs the token to change anything; beyond the loopback address
-//! it needs the token for all but the pages of [`super::health`].
+//! Whoever may connect to the Unix socket may do everything. A client of TCP may only read, and needs
+//! the token to change anything; beyond the loopback address it needs the token for all but the pages of
+//! [`super::health`]. Any client may be a browser that some page on the internet drives, by way of a forwarded Unix socket, too, so it
+//! must call the listener by a name that is its own (against DNS rebinding).
 
 use std::net::IpAddr;
 
@@ -25,9 +25,12 @@ pub(super) fn check(
     head: &RequestHead,
 ) -> Result<(), Reply> {
     let writes = !matches!(head.method, Method::GET | Method::HEAD);
-    if let (BoundAddress::Tcp(bound), Peer::Tcp(_)) = (bound, peer) {
-        check_host(config, bound.ip(), head)?;
-        check_token(config, bound.ip(), writes, &head.headers)?;
+    match (bound, peer) {
+        (BoundAddress::Tcp(bound), Peer::Tcp(_)) => {
+            check_host(config, Some(bound.ip()), head)?;
+            check_token(config, bound.ip(), writes, &head.headers)?;
+        }
+        _ => check_host(config, None, head)?,
     }
     if !writes {
         return Ok(());
@@ -40,13 +43,20 @@ pub(super) fn check(
     check_kind(&head.headers)
 }
 
-/// Refuses a client that calls us by a name that somebody else's DNS may have led here.
-fn check_host(config: &AdminConfig, bound: IpAddr, head: &RequestHead) -> Result<(), Reply> {
+/// Refuses a client that calls us by a name that somebody else's DNS may have led here. A Unix socket
+/// has no address of its own.
+fn check_host(
+    config: &AdminConfig,
+    bound: Option<IpAddr>,
+    head: &RequestHead,
+) -> Result<(), Reply> {
     let host = head.authority.as_ref().map(|it| &it.host[..]);
     let host = std::str::from_utf8(host.unwrap_or_default()).unwrap_or_default();
     let literal = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
     let known = match literal.unwrap_or(host).parse::<IpAddr>() {
-        Ok(ip) => ip.is_loopback() || ip == bound || bound.is_unspecified(),
+        Ok(ip) => {
+            ip.is_loopback() || bound.is_some_and(|bound| ip == bound || bound.is_unspecified())
+        }
         Err(_) => host == "localhost" || config.hosts.iter().any(|it| it == host),
     };
     if known {

@@ -174,7 +174,7 @@ fn refused(refusal: &Refusal) -> Reply {
     }
 }
 
-/// Has a backend that is in trouble probed at once.
+/// Has a backend probed at once.
 fn probe(shared: &Shared, upstream: &str, backend: &str) -> Reply {
     let site = shared.site.load_full();
     let upstream = match control::find_upstream(&site, upstream) {
@@ -183,8 +183,7 @@ fn probe(shared: &Shared, upstream: &str, backend: &str) -> Reply {
     };
     match control::find_member(upstream, backend) {
         Ok(member) => {
-            member.backend.verify();
-            member.backend.want();
+            member.backend.probe_now();
             Reply::json(&json!({"probing": true})).status(StatusCode::ACCEPTED)
         }
         Err(refusal) => refused(&refusal),

@@ -1,9 +1,9 @@
 //! What the front is like, as JSON: one consistent site.
 
-use catamaran_upstream::BackendCounts;
+use catamaran_balance::RetryBudget;
 use serde_json::{Value, json};
 
-use super::{Desk, health};
+use super::{Desk, figures, health};
 use crate::config::{Activation, Protocol};
 use crate::control::events::Event;
 use crate::control::patch::show_moment;
@@ -42,6 +42,7 @@ pub(super) fn all(desk: &Desk) -> Value {
         "reloads": {"applied": counters.reloads_applied, "refused": counters.reloads_refused},
         "reasons": reasons.collect::<serde_json::Map<_, _>>(),
         "upstreams": site.upstreams.iter().map(of_upstream).collect::<Vec<_>>(),
+        "in_flight": figures::in_flight(shared, &site),
     })
 }
 
@@ -53,7 +54,10 @@ pub(super) fn upstream(upstream: &Upstream, overrides: &Overrides) -> Value {
         "name": upstream.name,
         "policy": upstream.config().policy.token(),
         "sticky": upstream.sticky.is_some(),
+        "sticky_outcomes": figures::sticky_of_all(upstream),
+        "panic": upstream.members.iter().any(|it| it.backend.is_in_panic()),
         "retries": upstream.retries,
+        "retry_budget": {"left": upstream.retry_budget.left(), "max": RetryBudget::MAX},
         "backends": members.collect::<Vec<_>>(),
     })
 }
@@ -62,6 +66,8 @@ pub(super) fn upstream(upstream: &Upstream, overrides: &Overrides) -> Value {
 pub(super) fn member(upstream: &Upstream, member: &Member, overrides: &Overrides) -> Value {
     let settings = &member.settings;
     let counts = member.backend.counts();
+    let state = member.backend.state();
+    let snapshot = member.backend.figures().snapshot();
     let said = overrides.get(&upstream.name, member.name());
     json!({
         "name": member.name(),
@@ -75,7 +81,8 @@ pub(super) fn member(upstream: &Upstream, member: &Member, overrides: &Overrides
         "domain": settings.domain,
         "fallback": settings.fallback,
         "version": version(upstream, member, overrides),
-        "state": state(&counts),
+        "state": state.to_string(),
+        "condition": state.token(),
         "share": counts.share,
         "settings": controls(member.controls),
         "file": controls(member.file()),
@@ -94,7 +101,15 @@ pub(super) fn member(upstream: &Upstream, member: &Member, overrides: &Overrides
             "reused": counts.reused,
             "stale": counts.stale,
         },
+        "requests": snapshot.attempts,
+        "bytes": {"sent": counts.sent, "received": counts.received},
+        "rates": snapshot.rates.map(figures::rates),
+        "latency": figures::latency(&snapshot),
+        "errors": figures::errors(&snapshot),
+        "sticky": figures::sticky(&snapshot.sticky),
+        "last_failure": snapshot.last_failure.as_ref().map(figures::last_failure),
         "probes": {"answered": counts.probes_answered, "failed": counts.probes_failed},
+        "last_probe": member.backend.last_probe().as_ref().map(figures::last_probe),
         "ejections": counts.ejections,
         "suspicions": counts.suspicions,
     })
@@ -110,17 +125,6 @@ pub(super) fn event(event: &Event) -> Value {
         "backend": event.backend,
         "text": event.text,
     })
-}
-
-/// How a backend fares, in words.
-fn state(counts: &BackendCounts) -> String {
-    match counts.share {
-        0 if counts.unwell => "out: unwell".to_owned(),
-        0 => "out: unreachable".to_owned(),
-        _ if counts.suspect => "suspect".to_owned(),
-        100.. => "up".to_owned(),
-        share => format!("ramping {share}%"),
-    }
 }
 
 fn controls(controls: Controls) -> Value {

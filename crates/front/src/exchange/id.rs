@@ -24,6 +24,14 @@ impl RequestIds {
 }
 
 impl RequestId {
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
     /// Its digits, for the log, which is quicker without a formatter.
     pub(crate) fn digits(self) -> [u8; 16] {
         let digit = |place: usize| b"0123456789abcdef"[(self.0 >> (60 - 4 * place)) as usize & 15];

@@ -30,6 +30,7 @@ use crate::exchange::scene::Scene;
 use crate::exchange::source::{Leased, Source};
 use crate::site::sticky::may_carry_cookie;
 use crate::worker::deadlines::Tick;
+use crate::worker::in_flight::Phase;
 
 /// What the relay needs to know of the request and its exchange.
 #[derive(Clone, Copy, Debug)]
@@ -221,6 +222,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
 
     fn finish_upload(&mut self) -> Result<(), RelayError> {
         self.upload = Upload::Done;
+        if self.download == Download::Head {
+            self.source.enter(Phase::Waiting);
+        }
         if !self.source.finish_body() {
             // The codec that counted the bytes in has counted them to the end.
             let short = ClientError::truncated_body();
@@ -406,6 +410,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         self.down.send_head(&head).map_err(RelayError::Response)?;
         self.progress.status = Some(head.status);
         self.download = Download::Body;
+        self.source.enter(Phase::Responding);
         self.head_held = Some(self.now() + HEAD_HOLD);
         Ok(())
     }

@@ -28,6 +28,19 @@ pub(crate) enum Stage {
     Answered,
 }
 
+impl Stage {
+    /// The stage in one word, for operators.
+    pub(crate) fn token(self) -> &'static str {
+        match self {
+            Self::NotSent => "not-sent",
+            Self::Undelivered => "undelivered",
+            Self::Sent => "sent",
+            Self::Declined => "declined",
+            Self::Answered => "answered",
+        }
+    }
+}
+
 /// A failed attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt<'a> {

@@ -39,6 +39,14 @@ impl Scene<'_> {
         self.deadline.now()
     }
 
+    /// The time at which an exchange begins: exact if it is measured how long the exchange takes.
+    pub(crate) fn beginning(&self) -> Instant {
+        match self.worker.keeps_times() {
+            true => Instant::now(),
+            false => self.clock(),
+        }
+    }
+
     /// The time: exact if it is written to the log, else that of the coarse clock, which is precise
     /// enough for the age of connections and costs next to nothing.
     pub(crate) fn clock(&self) -> Instant {

@@ -16,6 +16,7 @@ use crate::config::BackendConfig;
 use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::id::RequestId;
 use crate::exchange::respond;
+use crate::worker::in_flight::{Phase, Seen};
 
 /// The source of a response.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(crate) struct Leased<'a, 'b> {
     pub(crate) elsewhere: Elsewhere<'a>,
     /// A cookie for the client. It is left out if a shared cache could store it for others.
     pub(crate) cookie: Option<&'a HeaderValue>,
+    /// What administrators see of the request.
+    pub(crate) seen: Option<&'a Seen<'a>>,
 }
 
 /// A response of the front's own.
@@ -77,6 +80,16 @@ impl<'a> Source<'a, '_> {
         match self {
             Self::Backend(leased) => leased.cookie,
             Self::Answer(_) => None,
+        }
+    }
+
+    /// Lets administrators see how far the request is.
+    pub(crate) fn enter(&self, phase: Phase) {
+        if let Self::Backend(Leased {
+            seen: Some(seen), ..
+        }) = self
+        {
+            seen.enter(phase);
         }
     }
 

@@ -33,8 +33,13 @@ impl SharedRetryBudget {
 
     /// Whether there is a retry to take.
     pub(crate) fn has_retry(&self) -> bool {
-        let mut budget = self.budget().clone();
-        budget.spend(self.origin.elapsed(), self.requests.sum())
+        self.left() > 0
+    }
+
+    /// The retries there are to take.
+    pub(crate) fn left(&self) -> u64 {
+        let requests = self.requests.sum();
+        self.budget().left(self.origin.elapsed(), requests)
     }
 
     /// Takes one retry, if there is one.

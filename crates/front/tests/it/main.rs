@@ -8,6 +8,7 @@
 mod admin;
 mod drain;
 mod early;
+mod figures;
 mod handover;
 mod health;
 mod leaving;

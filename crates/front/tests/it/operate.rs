@@ -15,7 +15,7 @@ use crate::sticky::{ask, named};
 use crate::{backend, config, loopback, stop, to};
 
 /// A front that keeps the sessions of these backends, with an admin socket in the directory.
-fn site(directory: &Path, backends: Vec<BackendConfig>) -> Config {
+pub(crate) fn site(directory: &Path, backends: Vec<BackendConfig>) -> Config {
     let mut config = config(&[loopback()], backends);
     config.upstreams[0].sticky = Some(StickyConfig::default());
     let socket = ListenAddress::Unix(directory.join("admin.sock"));
@@ -36,8 +36,11 @@ fn send(running: &Running, request: &str) -> Response {
     client.receive().unwrap()
 }
 
-fn read(running: &Running, path: &str) -> (Value, String) {
-    let answer = send(running, &format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+pub(crate) fn read(running: &Running, path: &str) -> (Value, String) {
+    let answer = send(
+        running,
+        &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    );
     assert_eq!(answer.status, 200, "{}", answer.text());
     let etag = answer.header("etag").unwrap_or_default().to_owned();
     (json(&answer), etag)
@@ -47,7 +50,13 @@ fn json(answer: &Response) -> Value {
     serde_json::from_str(&answer.text()).unwrap()
 }
 
-fn write(running: &Running, method: &str, path: &str, etag: &str, body: &str) -> Response {
+pub(crate) fn write(
+    running: &Running,
+    method: &str,
+    path: &str,
+    etag: &str,
+    body: &str,
+) -> Response {
     let length = body.len();
     let condition = match etag {
         "" => String::new(),
@@ -56,7 +65,7 @@ fn write(running: &Running, method: &str, path: &str, etag: &str, body: &str) ->
     send(
         running,
         &format!(
-            "{method} {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{condition}\
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{condition}\
              Content-Length: {length}\r\n\r\n{body}"
         ),
     )
@@ -138,7 +147,7 @@ fn the_last_backend_is_not_taken_out_unless_forced() {
     assert_eq!(refused(&change(&running, "b", drain)), last);
     assert_eq!(settings(&running, "b").0, "active");
     let ready = |running: &Running| {
-        let request = "GET /readyz?upstream=app HTTP/1.1\r\nHost: a\r\n\r\n";
+        let request = "GET /readyz?upstream=app HTTP/1.1\r\nHost: localhost\r\n\r\n";
         send(running, request).status
     };
     assert_eq!(ready(&running), 200);
@@ -259,7 +268,7 @@ fn a_restart_keeps_what_the_state_file_has() {
     std::fs::write(&path, "{\"version\":1,").unwrap();
     let running = start(config).unwrap();
     assert_eq!(ask(&running, "/", "").text(), "b", "it serves all the same");
-    let metrics = send(&running, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").text();
+    let metrics = send(&running, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").text();
     let fails = "\ncatamaran_state_file_fails ";
     // It was written anew since.
     assert!(metrics.contains(&format!("{fails}0\n")), "{metrics}");

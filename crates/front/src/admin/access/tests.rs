@@ -161,9 +161,31 @@ fn the_unix_socket_needs_neither_and_heeds_read_only() {
     let bound = BoundAddress::Unix("/run/admin.sock".into());
     let door = (bound, Peer::Unix(Some(0)));
     let mut config = config(true);
-    assert_eq!(decide(&config, &door, &get("anything", "")), "ok");
-    assert_eq!(decide(&config, &door, &patch("anything", "")), "ok");
+    assert_eq!(decide(&config, &door, &get("localhost", "")), "ok");
+    assert_eq!(decide(&config, &door, &patch("front.example", "")), "ok");
     config.read_only = true;
-    assert_eq!(decide(&config, &door, &get("anything", "")), "ok");
-    assert_eq!(decide(&config, &door, &patch("anything", "")), "read-only");
+    assert_eq!(decide(&config, &door, &get("localhost", "")), "ok");
+    assert_eq!(decide(&config, &door, &patch("localhost", "")), "read-only");
+}
+
+/// `ssh -L 9090:/run/catamaran/admin.sock` brings a browser here, and whatever page it has open.
+#[test]
+fn a_forwarded_unix_socket_is_not_reached_by_rebinding() {
+    let bound = BoundAddress::Unix("/run/admin.sock".into());
+    let door = (bound, Peer::Unix(Some(0)));
+    let config = config(false);
+    for (host, said) in [
+        ("localhost:9090", "ok"),
+        ("127.0.0.1:9090", "ok"),
+        ("evil.example:9090", "host"),
+        ("10.0.0.1", "host"),
+    ] {
+        let origin = format!("Origin: http://{host}\r\n");
+        assert_eq!(decide(&config, &door, &get(host, "")), said, "{host}");
+        assert_eq!(
+            decide(&config, &door, &patch(host, &origin)),
+            said,
+            "{host}"
+        );
+    }
 }

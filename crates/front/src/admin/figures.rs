@@ -1,0 +1,146 @@
+//! Figures of backends and requests in flight, as JSON. All are bounded: reasons are words of the program,
+//! and of the requests in flight only the slowest are shown.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use catamaran_balance::affinity::Outcome;
+use catamaran_upstream::{FailureReason, FiguresSnapshot, LastFailure, LastProbe, Rates};
+use serde_json::{Map, Value, json};
+
+use crate::control::patch::show_moment;
+use crate::site::{Site, Upstream};
+use crate::worker::Shared;
+use crate::worker::deadlines::Tick;
+use crate::worker::in_flight::Sight;
+
+/// The requests in flight: how many there are, and the slowest.
+pub(super) fn in_flight(shared: &Shared, site: &Site) -> Value {
+    let (mut sights, mut total, mut unseen) = (Vec::new(), 0, 0);
+    for worker in shared.figures.in_flight() {
+        let (slowest, count) = worker.slowest(SLOWEST);
+        sights.extend(slowest);
+        total += count;
+        unseen += worker.unseen();
+    }
+    sights.sort_unstable_by_key(|sight| u64::from(sight.began));
+    sights.truncate(SLOWEST);
+    let wanted = |number: &u64| sights.iter().any(|sight| sight.backend == *number);
+    let members = site.upstreams.iter().flat_map(|it| &it.members);
+    let names = members.filter(|it| wanted(&it.backend.number()));
+    let names: HashMap<u64, (&str, &str)> = names
+        .map(|it| (it.backend.number(), (it.backend.upstream(), it.name())))
+        .collect();
+    let now = millis(shared.began.elapsed());
+    let slowest = sights.iter().map(|sight| {
+        let name = names.get(&sight.backend).copied();
+        one_in_flight(sight, name, Tick::from(now))
+    });
+    json!({"count": total, "unseen": unseen, "slowest": slowest.collect::<Vec<_>>()})
+}
+
+fn one_in_flight(sight: &Sight, backend: Option<(&str, &str)>, now: Tick) -> Value {
+    json!({
+        "id": sight.id.to_string(),
+        "method": sight.method,
+        "path": sight.path,
+        "path_cut": sight.is_cut,
+        "upstream": backend.map(|it| it.0),
+        "backend": backend.map(|it| it.1),
+        "phase": sight.phase.token(),
+        "age_ms": millis(now.since(sight.began)),
+    })
+}
+
+pub(super) fn rates(rates: Rates) -> Value {
+    json!({
+        "requests_s": tenths(rates.attempts),
+        "sent_s": rates.sent.round(),
+        "received_s": rates.received.round(),
+    })
+}
+
+/// Of the last minute; `null` if nothing was answered.
+pub(super) fn latency(figures: &FiguresSnapshot) -> Value {
+    let (Some(median), Some(p99)) = (figures.median, figures.p99) else {
+        return Value::Null;
+    };
+    json!({"count": figures.timed, "p50_ms": in_millis(median), "p99_ms": in_millis(p99)})
+}
+
+/// By reason, as in the log.
+pub(super) fn errors(figures: &FiguresSnapshot) -> Value {
+    let of_reason = |(reason, counts): (&FailureReason, &(u64, u64))| {
+        let ((culprit, token), (total, minute)) = (reason, counts);
+        let counts = json!({"total": total, "minute": minute});
+        (format!("{culprit}:{token}"), counts)
+    };
+    figures
+        .failures
+        .iter()
+        .map(of_reason)
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+pub(super) fn sticky(outcomes: &[(Outcome, u64)]) -> Value {
+    let of_outcome = |(outcome, count): &(Outcome, u64)| (outcome.token().to_owned(), json!(count));
+    outcomes
+        .iter()
+        .map(of_outcome)
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// Those of all backends; `null` if no sessions are kept.
+pub(super) fn sticky_of_all(upstream: &Upstream) -> Value {
+    if upstream.sticky.is_none() {
+        return Value::Null;
+    }
+    let mut sums = BTreeMap::new();
+    for member in &upstream.members {
+        for (outcome, count) in member.backend.figures().sticky_outcomes() {
+            *sums.entry(outcome).or_default() += count;
+        }
+    }
+    sticky(&sums.into_iter().collect::<Vec<_>>())
+}
+
+pub(super) fn last_failure(failure: &LastFailure) -> Value {
+    let (culprit, token) = failure.reason;
+    json!({
+        "culprit": culprit.to_string(),
+        "token": token,
+        "stage": failure.stage,
+        "at": moment(failure.at),
+        "request": failure.request,
+        "detail": failure.detail,
+    })
+}
+
+pub(super) fn last_probe(probe: &LastProbe) -> Value {
+    json!({"at": moment(probe.at), "answered": probe.answered, "found": probe.found})
+}
+
+fn moment(at: SystemTime) -> String {
+    show_moment(
+        at.duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs()),
+    )
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn in_millis(duration: Duration) -> f64 {
+    // Whole microseconds, so that no digits follow that nobody measured.
+    (duration.as_micros() as f64) / 1000.0
+}
+
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
+/// Requests in flight that are shown.
+const SLOWEST: usize = 10;

@@ -1,0 +1,357 @@
+//! What an operator wants to know of the requests of a backend: how many a second, how fast, what became
+//! of their sessions, and why some failed.
+//!
+//! A request touches the counts of its own worker, which no other changes. The locks are taken when an
+//! attempt failed, and by whoever reads. Rates and percentiles need somebody who calls
+//! [`Backend::sample_figures`](crate::Backend::sample_figures) once a second.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use catamaran_balance::affinity::Outcome;
+use catamaran_stats::tally::{Sum, Tally, Window};
+use catamaran_transport::{Count, PerWorker};
+
+use crate::connection::Moved;
+use crate::error::Culprit;
+
+/// The figures of one backend.
+#[derive(Debug)]
+pub struct Figures {
+    workers: PerWorker<Local>,
+    failures: Mutex<Failures>,
+    recent: Mutex<Recent>,
+}
+
+/// What each worker counts.
+#[derive(Debug, Default)]
+struct Local {
+    attempts: Count,
+    /// By [`Outcome`], in the order of [`Outcome::ALL`].
+    sticky: [Count; Outcome::ALL.len()],
+    /// From the beginning of an attempt to the head of its response. Made with the first.
+    latency: OnceLock<Tally>,
+}
+
+/// Who is to blame for a failure, and what happened, in one word.
+pub type FailureReason = (Culprit, &'static str);
+
+#[derive(Debug, Default)]
+struct Failures {
+    /// Reasons are words of the program: there are not many.
+    counts: BTreeMap<FailureReason, u64>,
+    last: Option<LastFailure>,
+}
+
+/// An attempt that failed, and not by the client's doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastFailure {
+    /// When it failed.
+    pub at: SystemTime,
+    /// Why.
+    pub reason: FailureReason,
+    /// How far the attempt came, in one word.
+    pub stage: &'static str,
+    /// The request's id, as in the log.
+    pub request: String,
+    /// What happened, as the system or the protocol says it.
+    pub detail: String,
+}
+
+/// The last minute, and the last few seconds.
+#[derive(Debug)]
+struct Recent {
+    seconds: VecDeque<Sample>,
+    /// Samples since a slice ended.
+    since_slice: u32,
+    latency: Window,
+    /// The failures at the end of each slice, and before the first; the oldest first.
+    failures: VecDeque<BTreeMap<FailureReason, u64>>,
+}
+
+/// Counts at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// Since whatever moment the sampler counts from.
+    at: Duration,
+    attempts: u64,
+    moved: Moved,
+}
+
+/// What came of a backend's requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FiguresSnapshot {
+    /// Attempts since the start: requests, and their retries.
+    pub attempts: u64,
+    /// Requests by what became of their session; the last attempt counts.
+    pub sticky: Vec<(Outcome, u64)>,
+    /// Failed attempts since the start, and within the last minute.
+    pub failures: BTreeMap<FailureReason, (u64, u64)>,
+    /// The last failure that was not the client's doing.
+    pub last_failure: Option<LastFailure>,
+    /// Of the last few seconds; `None` before there are some.
+    pub rates: Option<Rates>,
+    /// Responses whose time is known, within the last minute.
+    pub timed: u64,
+    /// From the beginning of an attempt to the head of its response, a wait for a connection
+    /// included: what half of those of the last minute did not exceed. `None` if there was none.
+    pub median: Option<Duration>,
+    /// What 99 of 100 did not exceed.
+    pub p99: Option<Duration>,
+}
+
+/// How much happens in a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Attempts.
+    pub attempts: f64,
+    /// Bytes sent to the backend.
+    pub sent: f64,
+    /// Bytes received from it.
+    pub received: f64,
+}
+
+impl Figures {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            workers: PerWorker::new(workers, |_| Local::default()),
+            failures: Mutex::default(),
+            recent: Mutex::new(Recent {
+                seconds: VecDeque::new(),
+                since_slice: 0,
+                latency: Window::new(SLICES),
+                failures: VecDeque::new(),
+            }),
+        }
+    }
+
+    /// Counts an attempt that begins on `worker`.
+    pub fn attempt(&self, worker: usize) {
+        self.workers[worker].attempts.increment();
+    }
+
+    /// Counts what became of a request's session.
+    pub fn sticky(&self, worker: usize, outcome: Outcome) {
+        let mut counts = Outcome::ALL.iter().zip(&self.workers[worker].sticky);
+        if let Some((_, count)) = counts.find(|(its, _)| **its == outcome) {
+            count.increment();
+        }
+    }
+
+    /// Counts how long it took until the head of a response was there.
+    pub fn answered(&self, worker: usize, after: Duration) {
+        let latency = &self.workers[worker].latency;
+        latency.get_or_init(Tally::new).record(after);
+    }
+
+    /// Counts a failed attempt.
+    pub fn failed(&self, reason: FailureReason) {
+        *self.lock_failures().counts.entry(reason).or_default() += 1;
+    }
+
+    /// Counts a failed attempt and keeps what is known of it.
+    pub fn failed_as(&self, failure: LastFailure) {
+        self.failed(failure.reason);
+        self.lock_failures().last = Some(failure);
+    }
+
+    /// Takes note of the counts at this moment, for rates and percentiles. To be called once a second;
+    /// `at` counts from any moment, `moved` are the bytes since the start.
+    pub(crate) fn sample(&self, at: Duration, moved: Moved) {
+        let mut recent = self.lock_recent();
+        if recent.seconds.len() == RATE_SECONDS + 1 {
+            recent.seconds.pop_front();
+        }
+        recent.seconds.push_back(Sample {
+            at,
+            attempts: self.attempts(),
+            moved,
+        });
+        if recent.failures.is_empty() {
+            recent
+                .failures
+                .push_back(self.lock_failures().counts.clone());
+        }
+        recent.since_slice += 1;
+        if recent.since_slice == SLICE_SECONDS {
+            recent.since_slice = 0;
+            recent.latency.push(self.latency());
+            if recent.failures.len() > SLICES {
+                recent.failures.pop_front();
+            }
+            recent
+                .failures
+                .push_back(self.lock_failures().counts.clone());
+        }
+    }
+
+    /// The figures at this moment.
+    #[must_use]
+    pub fn snapshot(&self) -> FiguresSnapshot {
+        let recent = self.lock_recent();
+        // With what came since the last slice ended: a minute that is up to a slice longer.
+        let mut latency = recent.latency.clone();
+        latency.extend(self.latency());
+        let failures = self.lock_failures();
+        let before = recent.failures.front();
+        let of_reason = |(reason, count): (&FailureReason, &u64)| {
+            let before = before.and_then(|it| it.get(reason)).copied();
+            let minute = count.saturating_sub(before.unwrap_or_default());
+            (*reason, (*count, minute))
+        };
+        FiguresSnapshot {
+            attempts: self.attempts(),
+            sticky: self.sticky_outcomes(),
+            failures: failures.counts.iter().map(of_reason).collect(),
+            last_failure: failures.last.clone(),
+            rates: recent.rates(),
+            timed: latency.count(),
+            median: latency.percentile(50.0),
+            p99: latency.percentile(99.0),
+        }
+    }
+
+    fn attempts(&self) -> u64 {
+        self.workers.iter().map(|local| local.attempts.read()).sum()
+    }
+
+    /// Requests by what became of their session.
+    #[must_use]
+    pub fn sticky_outcomes(&self) -> Vec<(Outcome, u64)> {
+        let of = |at: usize| {
+            self.workers
+                .iter()
+                .map(move |local| local.sticky[at].read())
+        };
+        let sums = (0..).map(|at| of(at).sum());
+        Outcome::ALL.into_iter().zip(sums).collect()
+    }
+
+    fn latency(&self) -> Sum {
+        let mut sum = Sum::new();
+        let tallies = self.workers.iter().filter_map(|local| local.latency.get());
+        tallies.for_each(|tally| sum.add(tally));
+        sum
+    }
+
+    fn lock_failures(&self) -> MutexGuard<'_, Failures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recent {
+    fn rates(&self) -> Option<Rates> {
+        let (first, last) = (self.seconds.front()?, self.seconds.back()?);
+        let seconds = last.at.saturating_sub(first.at).as_secs_f64();
+        let rate = |before: u64, now: u64| now.saturating_sub(before) as f64 / seconds;
+        (seconds > 0.0).then(|| Rates {
+            attempts: rate(first.attempts, last.attempts),
+            sent: rate(first.moved.sent, last.moved.sent),
+            received: rate(first.moved.received, last.moved.received),
+        })
+    }
+}
+
+/// Seconds of which there are rates.
+const RATE_SECONDS: usize = 5;
+
+/// Seconds in a slice of what is kept for a minute.
+const SLICE_SECONDS: u32 = 5;
+
+/// Slices that are kept.
+const SLICES: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RESET: FailureReason = (Culprit::Backend, "reset");
+
+    fn moved(sent: u64, received: u64) -> Moved {
+        Moved { sent, received }
+    }
+
+    #[test]
+    fn rates_are_of_the_last_seconds() {
+        let figures = Figures::new(2);
+        assert_eq!(figures.snapshot().rates, None);
+        for second in 0..10 {
+            figures.sample(Duration::from_secs(second), moved(second * 100, 0));
+            (0..second).for_each(|_| figures.attempt(1));
+        }
+        // The samples from second 4 on count: 4 + 5 + 6 + 7 + 8 attempts came between them.
+        let rates = figures.snapshot().rates.expect("there are samples");
+        assert_eq!(
+            (rates.attempts, rates.sent, rates.received),
+            (6.0, 100.0, 0.0)
+        );
+        assert_eq!(figures.snapshot().attempts, 45);
+    }
+
+    #[test]
+    fn what_is_older_than_a_minute_is_only_in_the_totals() {
+        let figures = Figures::new(1);
+        let mut now = Duration::ZERO;
+        let mut wait = |seconds: u32| {
+            for _ in 0..seconds {
+                now += Duration::from_secs(1);
+                figures.sample(now, Moved::default());
+            }
+        };
+        wait(1);
+        figures.failed(RESET);
+        figures.answered(0, Duration::from_millis(900));
+        assert_eq!(figures.snapshot().failures[&RESET], (1, 1), "at once");
+        assert_eq!(figures.snapshot().timed, 1, "at once");
+        wait(30);
+        figures.failed(RESET);
+        figures.answered(0, Duration::from_micros(9));
+        let snapshot = figures.snapshot();
+        assert_eq!(snapshot.failures[&RESET], (2, 2));
+        assert_eq!(
+            (snapshot.timed, snapshot.median),
+            (2, Some(Duration::from_micros(9)))
+        );
+        assert!(
+            snapshot.p99 > Some(Duration::from_millis(870)),
+            "{:?}",
+            snapshot.p99
+        );
+        wait(45);
+        let snapshot = figures.snapshot();
+        assert_eq!(snapshot.failures[&RESET], (2, 1));
+        assert_eq!(
+            (snapshot.timed, snapshot.p99),
+            (1, Some(Duration::from_micros(9)))
+        );
+        wait(60);
+        let snapshot = figures.snapshot();
+        assert_eq!(snapshot.failures[&RESET], (2, 0));
+        assert_eq!((snapshot.timed, snapshot.p99), (0, None));
+    }
+
+    #[test]
+    fn the_last_failure_is_kept_whole() {
+        let figures = Figures::new(1);
+        let failure = LastFailure {
+            at: SystemTime::now(),
+            reason: RESET,
+            stage: "sent",
+            request: "00".to_owned(),
+            detail: "connection reset".to_owned(),
+        };
+        figures.failed_as(failure.clone());
+        figures.failed((Culprit::Client, "gone"));
+        figures.sticky(0, Outcome::Moved);
+        let snapshot = figures.snapshot();
+        assert_eq!(snapshot.last_failure, Some(failure));
+        assert_eq!(snapshot.failures.len(), 2);
+        let moved = snapshot.sticky.iter().find(|it| it.0 == Outcome::Moved);
+        assert_eq!(moved, Some(&(Outcome::Moved, 1)));
+    }
+}
