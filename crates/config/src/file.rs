@@ -5,6 +5,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod backend;
+pub(crate) mod backend_tls;
 pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod probe;
@@ -60,6 +61,11 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) read_secret: &'s dyn Fn(&Path) -> Result<String, String>,
     /// Whether files of certificates are read and checked.
     pub(crate) reads_certificates: bool,
+    /// Reads files of certificates for connections to backends; `None` leaves them unread, and no
+    /// backend is trusted.
+    pub(crate) read_pem: Option<backend_tls::ReadPem<'s>>,
+    /// Who may issue certificates of backends.
+    pub(crate) roots: backend_tls::RootsCache,
 }
 
 /// Reads every table.

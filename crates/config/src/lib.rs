@@ -34,10 +34,10 @@ mod table;
 mod value;
 
 pub use check::{exposed_admin, same_address, unprotected};
-pub use load::{LoadError, Loaded, load, parse, read_secret};
+pub use load::{LoadError, Loaded, backend, load, parse, read_secret};
 pub use reference::reference;
 pub use report::{Finding, Report, Severity};
 pub use value::address::{
-    ListenError, UnixPathError, UrlError, parse_listen_address, parse_upstream_url,
+    BackendUrl, ListenError, UnixPathError, UrlError, parse_listen_address, parse_upstream_url,
 };
 pub use value::text::{AccessLogError, parse_access_log};

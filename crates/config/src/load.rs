@@ -1,7 +1,7 @@
 //! From a file's text to typed values.
 //!
-//! Only this module opens files: the configuration and the secrets that it names. Both must be
-//! regular files of a bounded size.
+//! Only this module opens files: the configuration, and the secrets and certificates of backends that
+//! it names. They must be regular files of a bounded size.
 
 use std::collections::HashSet;
 use std::fs::File as DiskFile;
@@ -9,12 +9,14 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use catamaran_front::config::{Config, Place, RouteConfig, UpstreamConfig};
+use catamaran_front::config::{BackendConfig, Config, Place, RouteConfig, UpstreamConfig};
 use toml::de::DeTable;
 
+use crate::file::backend_tls::RootsCache;
 use crate::file::sticky::Sticky;
-use crate::file::{self, File, Surroundings};
+use crate::file::{self, File, Surroundings, backend_tls};
 use crate::report::{Finding, Report};
+use crate::value::address::BackendUrl;
 use crate::value::text::SECRET_MAX;
 use crate::{check, value};
 
@@ -59,6 +61,8 @@ pub fn load(path: &Path) -> Result<Loaded, LoadError> {
         base,
         read_secret: &secret_or_reason,
         reads_certificates: true,
+        read_pem: Some(&pem_or_reason),
+        roots: RootsCache::default(),
     };
     parse_within(&path.display().to_string(), &text, &surroundings).map_err(LoadError::Faults)
 }
@@ -77,6 +81,8 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Report> {
             base: Path::new(""),
             read_secret: &refuse,
             reads_certificates: false,
+            read_pem: None,
+            roots: RootsCache::default(),
         },
     )
 }
@@ -130,6 +136,15 @@ fn keep_apart(errors: &[toml::de::Error], report: &mut Report) {
     let place = |error: &toml::de::Error| Some(report.line(error.span()?.start));
     let broken: HashSet<usize> = errors.iter().filter_map(place).collect();
     report.retain_lines(|line| line.is_some_and(|line| !broken.contains(&line)));
+}
+
+/// A backend of which only the URL is known: every default, and over TLS the issuers that this system
+/// trusts.
+///
+/// # Errors
+/// The system trusts none, or the host is no name that a certificate can have.
+pub fn backend(url: BackendUrl) -> Result<BackendConfig, String> {
+    backend_tls::plain(url)
 }
 
 fn typed(file: File, name: &str, report: &Report) -> Config {
@@ -192,6 +207,10 @@ fn secret_or_reason(path: &Path) -> Result<String, String> {
     })
 }
 
+fn pem_or_reason(path: &Path) -> Result<Vec<u8>, String> {
+    read_regular(path, PEM_BYTES_MAX).map_err(|error| format!("cannot be read: {error}"))
+}
+
 /// Opening a pipe would wait for its writer, and a device may have no end.
 fn read_regular(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     if !std::fs::metadata(path)?.is_file() {
@@ -222,6 +241,9 @@ fn not_utf8(error: &std::string::FromUtf8Error) -> io::Error {
 
 /// A hundred thousand routes and their upstreams; a larger file is hardly a configuration.
 const FILE_BYTES_MAX: usize = 16 << 20;
+
+/// The certificates of a whole system take a quarter of a megabyte.
+const PEM_BYTES_MAX: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 //! what these tests see is what a user sees, bytes and exit codes.
 
 mod app;
+mod authority;
 mod binary;
 mod cluster;
 mod container;
@@ -16,6 +17,7 @@ mod server;
 mod tomcat;
 
 pub use app::App;
+pub use authority::Authority;
 pub use binary::{binary, catamaran};
 pub use cluster::{Cluster, Node};
 pub use container::{Container, Embedded};

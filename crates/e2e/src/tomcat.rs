@@ -14,6 +14,8 @@ use std::sync::OnceLock;
 use anyhow::{Context, ensure};
 use catamaran_testkit::{HttpClient, Process, Response};
 
+use crate::authority::Authority;
+
 /// A running Tomcat.
 #[derive(Debug)]
 pub struct Tomcat {
@@ -25,6 +27,7 @@ pub struct Tomcat {
     http_decoding: SocketAddr,
     ajp_decoding: SocketAddr,
     ajp_narrow: SocketAddr,
+    https: SocketAddr,
 }
 
 /// The ways into the same webapp.
@@ -34,6 +37,9 @@ pub enum Connector {
     Http,
     /// HTTP/1.1 over a Unix socket.
     HttpUnix,
+    /// HTTP/1.1 over TLS, whose authority [`Tomcat::backend_table`] has; not among
+    /// [`Connector::ALL`], since Tomcat takes all of its requests for secure ones.
+    Https,
     /// AJP over TCP without a secret.
     Ajp,
     /// AJP over TCP; requests need [`Tomcat::SECRET`].
@@ -100,7 +106,10 @@ impl Connector {
     /// Whether it speaks AJP.
     #[must_use]
     pub fn is_ajp(self) -> bool {
-        !matches!(self, Self::Http | Self::HttpUnix | Self::HttpDecoding)
+        !matches!(
+            self,
+            Self::Http | Self::HttpUnix | Self::Https | Self::HttpDecoding
+        )
     }
 }
 
@@ -161,6 +170,7 @@ impl Tomcat {
             http_decoding: port(&process, "http-nio", "127.0.0.5")?,
             ajp_decoding: port(&process, "ajp-nio", "127.0.0.6")?,
             ajp_narrow: port(&process, "ajp-nio", "127.0.0.7")?,
+            https: port(&process, "https-jsse-nio", "127.0.0.8")?,
             process,
         };
         Ok(tomcat)
@@ -172,6 +182,7 @@ impl Tomcat {
         match connector {
             Connector::Http => format!("http://{}", self.http),
             Connector::HttpUnix => format!("http+unix:{}", self.socket("http.sock").display()),
+            Connector::Https => format!("https://{}", self.https),
             Connector::Ajp => format!("ajp://{}", self.ajp),
             Connector::AjpSecret => format!("ajp://{}", self.ajp_with_secret),
             Connector::AjpLarge => format!("ajp://{}", self.ajp_large),
@@ -190,6 +201,10 @@ impl Tomcat {
         match connector {
             Connector::AjpSecret => {
                 let _ = writeln!(table, "secret = \"{}\"", Self::SECRET);
+            }
+            Connector::Https => {
+                let authority = self.process.directory().join("conf/authority.pem");
+                let _ = writeln!(table, "ca_file = \"{}\"", authority.display());
             }
             Connector::AjpLarge => table.push_str("packet_size = \"64KiB\"\n"),
             _ => {}
@@ -247,6 +262,9 @@ fn write_base(base: &Path, route: &str) -> anyhow::Result<()> {
     ] {
         fs::create_dir_all(base.join(folder))?;
     }
+    let authority = Authority::new("Tomcat's authority")?;
+    fs::write(base.join("conf/authority.pem"), authority.pem())?;
+    authority.issue(&base.join("conf"), "https", &["127.0.0.8"])?;
     for (name, text) in CONF {
         let text = text
             .replace("@SECRET@", Tomcat::SECRET)

@@ -15,8 +15,9 @@ pub use catamaran_balance::Policy;
 pub use catamaran_http1::Limits;
 pub use catamaran_tls::{ClientCertificate, ProfileSettings, Version as TlsVersion};
 pub use catamaran_upstream::config::{
-    Activation, Address, AjpConfig, BackendConfig, ClientCertFields, PacketSize, ProbeConfig,
-    ProbeKind, ProbeRequest, Protocol, Secret,
+    Activation, Address, AjpConfig, BackendConfig, ClientCertFields, ClientIdentity, PacketSize,
+    ProbeConfig, ProbeKind, ProbeRequest, Protocol, Roots, Secret, Trust, TrustFault,
+    TrustSettings,
 };
 use http::{HeaderName, StatusCode};
 use ipnet::IpNet;

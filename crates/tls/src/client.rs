@@ -1,5 +1,6 @@
 //! What a backend is verified by, and what we show to it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -10,69 +11,180 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 /// How one backend is spoken to over TLS.
-#[derive(Debug)]
-pub struct TrustSettings<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustSettings {
     /// The name that its certificate must have, or an address.
-    pub server_name: &'a str,
+    pub server_name: String,
     /// Whether its certificate is verified.
     pub verify: bool,
-    /// Who may have issued its certificate, as DER.
-    pub roots: Vec<CertificateDer<'static>>,
-    /// Our own certificate with its chain, and its key, as PEM.
-    pub identity: Option<(&'a [u8], &'a [u8])>,
+    /// Who may have issued its certificate.
+    pub roots: Roots,
+    /// Our own certificate, if it is to see one.
+    pub identity: Option<ClientIdentity>,
+}
+
+/// Who may issue certificates of backends. A clone shares the certificates.
+#[derive(Clone, Debug)]
+pub struct Roots(Arc<RootCertStore>);
+
+impl Roots {
+    /// Nobody: each certificate is refused.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(Arc::new(RootCertStore::empty()))
+    }
+
+    /// These certificates. Stores of systems hold some that no verifier takes; they are left out.
+    ///
+    /// # Errors
+    /// If none is left.
+    pub fn new(certificates: Vec<CertificateDer<'static>>) -> Result<Self, String> {
+        let mut store = RootCertStore::empty();
+        match store.add_parsable_certificates(certificates) {
+            (0, _) => Err("has no certificate that can be used".to_owned()),
+            _ => Ok(Self(Arc::new(store))),
+        }
+    }
+
+    /// The certificates of a PEM file.
+    ///
+    /// # Errors
+    /// What is wrong with the file, as a predicate.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, String> {
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+        let certificates = certificates.map_err(|error| format!("is not PEM: {error}"))?;
+        match certificates.is_empty() {
+            true => Err("has no CERTIFICATE block".to_owned()),
+            false => Self::new(certificates),
+        }
+    }
+}
+
+impl PartialEq for Roots {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.roots == other.0.roots
+    }
+}
+
+impl Eq for Roots {}
+
+/// A certificate that a backend is shown, with its key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClientIdentity {
+    /// The certificate, then those of its issuers, as PEM.
+    pub chain: Vec<u8>,
+    /// The key, as PEM.
+    pub key: Vec<u8>,
+}
+
+impl fmt::Debug for ClientIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClientIdentity(..)")
+    }
+}
+
+impl ClientIdentity {
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TrustFault> {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.chain).collect();
+        let chain = chain.map_err(|error| TrustFault::Chain(format!("is not PEM: {error}")))?;
+        match chain.is_empty() {
+            true => Err(TrustFault::Chain("has no CERTIFICATE block".to_owned())),
+            false => Ok(chain),
+        }
+    }
+
+    fn private_key(&self) -> Result<PrivateKeyDer<'static>, TrustFault> {
+        let is_encrypted = memmem(&self.key, b"ENCRYPTED");
+        PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| {
+            TrustFault::Key(match is_encrypted {
+                true => "is encrypted".to_owned(),
+                false => format!("has no usable key: {error}"),
+            })
+        })
+    }
+}
+
+fn memmem(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+/// What of a backend's settings cannot be used. Each but the first is a predicate of its file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TrustFault {
+    /// The name that its certificate is to have.
+    #[error("`{0}` is neither a name nor an address that a certificate can have")]
+    Name(String),
+    /// Our certificate.
+    #[error("{0}")]
+    Chain(String),
+    /// The key of our certificate.
+    #[error("{0}")]
+    Key(String),
 }
 
 /// What connections to one backend share: trust, our certificate, sessions to be resumed.
 #[derive(Debug)]
 pub struct Trust {
+    settings: TrustSettings,
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) name: ServerName<'static>,
 }
+
+impl PartialEq for Trust {
+    fn eq(&self, other: &Self) -> bool {
+        self.settings == other.settings
+    }
+}
+
+impl Eq for Trust {}
 
 impl Trust {
     /// Sets TLS up for one backend.
     ///
     /// # Errors
-    /// What cannot be used, as a sentence.
-    pub fn new(settings: TrustSettings<'_>) -> Result<Self, String> {
+    /// What cannot be used.
+    pub fn new(settings: TrustSettings) -> Result<Self, TrustFault> {
         let provider = crate::provider();
-        let name = ServerName::try_from(settings.server_name.to_owned())
-            .map_err(|_| format!("`{}` is not a name for TLS", settings.server_name))?;
+        let name = ServerName::try_from(settings.server_name.clone())
+            .map_err(|_| TrustFault::Name(settings.server_name.clone()))?;
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?;
+            .expect("the provider has suites for all versions");
         let builder = if settings.verify {
-            let mut roots = RootCertStore::empty();
-            // Stores of systems hold roots that no verifier takes; the others are used.
-            let (usable, _) = roots.add_parsable_certificates(settings.roots);
-            if usable == 0 {
-                return Err("there is no usable certificate among the roots".to_owned());
-            }
-            builder.with_root_certificates(roots)
+            builder.with_root_certificates(Arc::clone(&settings.roots.0))
         } else {
             builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(Anyone { provider }))
         };
-        let mut config = match settings.identity {
+        let mut config = match &settings.identity {
             None => builder.with_no_client_auth(),
-            Some((chain, key)) => {
-                let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
-                let chain = chain.map_err(|error| format!("our certificate: {error}"))?;
-                let key = PrivateKeyDer::from_pem_slice(key)
-                    .map_err(|error| format!("the key of our certificate: {error}"))?;
+            Some(identity) => {
+                let (chain, key) = (identity.certificates()?, identity.private_key()?);
                 builder
                     .with_client_auth_cert(chain, key)
-                    .map_err(|error| format!("our certificate cannot be used: {error}"))?
+                    .map_err(|error| match error {
+                        Error::InconsistentKeys(_) => {
+                            TrustFault::Key("is not that of the certificate".to_owned())
+                        }
+                        other => TrustFault::Chain(format!("cannot be used: {other}")),
+                    })?
             }
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let sessions = Arc::new(ClientSessionMemoryCache::new(SESSIONS_MAX));
         config.resumption = Resumption::store(sessions);
         Ok(Self {
+            settings,
             config: Arc::new(config),
             name,
         })
+    }
+
+    /// Whether the backend's certificate is verified.
+    #[must_use]
+    pub fn verifies(&self) -> bool {
+        self.settings.verify
     }
 }
 

@@ -9,11 +9,11 @@ use rcgen::{
     KeyIdMethod, KeyPair, KeyUsagePurpose, RevocationReason, RevokedCertParams, SerialNumber,
     date_time_ymd,
 };
-use rustls::pki_types::CertificateDer;
 
 use crate::{
-    Built, CertificateFiles, ClientCertificate, Connection, Facts, Fault, PemFile, Profile,
-    ProfileFiles, ProfileSettings, TicketKeys, TlsError, Trust, TrustSettings, Version,
+    Built, CertificateFiles, ClientCertificate, ClientIdentity, Connection, Facts, Fault, PemFile,
+    Profile, ProfileFiles, ProfileSettings, Roots, TicketKeys, TlsError, Trust, TrustSettings,
+    Version,
 };
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
@@ -91,13 +91,16 @@ fn profile(settings: &ProfileSettings, files: &ProfileFiles) -> Profile {
     build(settings, files).unwrap().profile
 }
 
-fn trust(issuer: &Issuer, name: &str, identity: Option<&Pair>) -> Trust {
-    let identity = identity.map(|pair| (pair.chain.as_bytes(), pair.key.as_bytes()));
+fn trust(issuer: &Issuer, name: &str, identity_of: Option<&Pair>) -> Trust {
+    let identity = |pair: &Pair| ClientIdentity {
+        chain: pair.chain.clone().into(),
+        key: pair.key.clone().into(),
+    };
     Trust::new(TrustSettings {
-        server_name: name,
+        server_name: name.to_owned(),
         verify: true,
-        roots: vec![CertificateDer::from(issuer.der().to_vec())],
-        identity,
+        roots: Roots::from_pem(issuer.pem().as_bytes()).unwrap(),
+        identity: identity_of.map(identity),
     })
     .unwrap()
 }

@@ -21,5 +21,5 @@ pub use listen::{SocketFile, TcpOptions, UnixOptions, join_tcp, listen_tcp, list
 pub use output::{HIGH_WATER, Output};
 pub use queue::ByteQueue;
 pub use stream::{PeerEnd, Stream};
-pub use tls_stream::{HandshakeError, TlsStream};
+pub use tls_stream::{HandshakeError, TlsStream, Truncated};
 pub use worker_local::{Count, PerWorker};

@@ -241,13 +241,24 @@ impl Stream {
         }
     }
 
-    /// How many of the bytes written the peer's kernel has acknowledged, where that can be known:
-    /// on a TCP connection that we dialled, without TLS, whose records are not counted.
+    /// How many of the bytes given to the socket the peer's kernel has acknowledged, where that can
+    /// be known: on a TCP connection that we dialled. With TLS these are the bytes of its records.
     #[must_use]
     pub fn acknowledged(&self) -> Option<u64> {
         match self {
             Self::Tcp(stream) => acknowledged(stream).ok()?.checked_sub(1),
-            Self::Unix(_) | Self::Tls(_) => None,
+            Self::Unix(_) => None,
+            Self::Tls(stream) => stream.socket().acknowledged(),
+        }
+    }
+
+    /// How many bytes were given to the socket, if `taken` bytes were taken by writes. With TLS these
+    /// are the bytes of its records, those of the handshake included.
+    #[must_use]
+    pub fn given(&self, taken: u64) -> u64 {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => taken,
+            Self::Tls(stream) => stream.written(),
         }
     }
 

@@ -28,6 +28,8 @@ pub struct TlsStream {
     rest: Vec<u8>,
     /// Sealed bytes that the socket has not taken.
     unsent: Vec<u8>,
+    /// Bytes given to the socket, of records and the handshake.
+    written: u64,
     /// The certificates and names served, on a connection that was accepted.
     profile: Option<Arc<Profile>>,
     /// What was agreed on, once the handshake is over.
@@ -39,6 +41,11 @@ pub struct TlsStream {
     /// The socket's end was read.
     ended: bool,
 }
+
+/// The end of a TCP connection that its peer did not announce: what came last may be missing.
+#[derive(Clone, Copy, Debug, Error)]
+#[error("the peer closed without close_notify")]
+pub struct Truncated;
 
 /// Why a handshake did not succeed.
 #[derive(Debug, Error)]
@@ -89,6 +96,7 @@ impl TlsStream {
             connection,
             rest: Vec::new(),
             unsent: Vec::new(),
+            written: 0,
             profile,
             session: None,
             has_begun: false,
@@ -284,10 +292,7 @@ impl TlsStream {
     /// must have said so; of a client's request the framing tells.
     fn end(&self) -> io::Result<usize> {
         match self.connection.is_client() && !self.connection.is_peer_closed() {
-            true => Err(io::Error::new(
-                ErrorKind::UnexpectedEof,
-                "closed without close_notify",
-            )),
+            true => Err(io::Error::new(ErrorKind::UnexpectedEof, Truncated)),
             false => Ok(0),
         }
     }
@@ -307,6 +312,11 @@ impl TlsStream {
     /// Sealed bytes that the socket has not taken.
     pub(crate) fn unsent(&self) -> usize {
         self.unsent.len()
+    }
+
+    /// Bytes given to the socket.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
     }
 
     /// Takes bytes of `slices`, seals them and writes them. What the socket does not take is kept,
@@ -367,6 +377,7 @@ impl TlsStream {
                 Poll::Pending => break Poll::Pending,
             }
         };
+        self.written += written as u64;
         if written == self.unsent.len() && written > 0 {
             let emptied = std::mem::take(&mut self.unsent);
             if emptied.capacity() >= READ_SMALL {

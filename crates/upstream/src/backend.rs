@@ -158,6 +158,8 @@ pub struct BackendCounts {
     pub suspect: bool,
     /// Whether it is out because it does not answer CPING or its probe fails.
     pub unwell: bool,
+    /// Whether there is TLS on its connections and its certificate is not verified.
+    pub unverified: bool,
     /// Whether more of its upstream's weight is unwell than may be out.
     pub panic: bool,
     /// Times it became suspect since the start.
@@ -234,8 +236,9 @@ impl Backend {
     #[must_use]
     pub fn is_at(&self, upstream: &str, config: &BackendConfig) -> bool {
         let own = self.settings.load();
-        (self.upstream.as_str(), own.protocol, &own.address)
-            == (upstream, config.protocol, &config.address)
+        let (tls, of_config) = (own.tls.is_some(), config.tls.is_some());
+        (self.upstream.as_str(), own.protocol, &own.address, tls)
+            == (upstream, config.protocol, &config.address, of_config)
     }
 
     /// The settings in force with the changes of `config`. Nothing changes before
@@ -333,12 +336,18 @@ impl Backend {
             share: self.share(),
             suspect: self.is_suspect(),
             unwell: matches!(self.health.standing(), Standing::Out(cause) if cause.is_pardonable()),
+            unverified: self.has_unverified_tls(),
             panic: self.is_in_panic(),
             suspicions: health.suspicions,
             ejections: health.ejections,
             probes_answered: health.probes_answered,
             probes_failed: health.probes_failed,
         }
+    }
+
+    fn has_unverified_tls(&self) -> bool {
+        let settings = self.settings.load();
+        settings.tls.as_ref().is_some_and(|trust| !trust.verifies())
     }
 
     pub(crate) fn health(&self) -> &SharedHealth {
@@ -557,7 +566,7 @@ impl Backend {
         worker: usize,
         permit: Permit<Box<Connection>>,
     ) -> Result<Box<Connection>, LeaseError> {
-        let stream = dial(&settings.address, settings.connect_timeout).await?;
+        let stream = dial(settings, settings.connect_timeout).await?;
         self.workers[worker].dialled.increment();
         let conn = Connection::new(stream, settings, Some(permit));
         let mut conn = Box::new(conn.of_generation(settings.generation()));

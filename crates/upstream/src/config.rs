@@ -7,10 +7,12 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use catamaran_ajp::PacketSize;
 pub use catamaran_balance::Activation;
+pub use catamaran_tls::{ClientIdentity, Roots, Trust, TrustFault, TrustSettings};
 use http::{Method, StatusCode};
 
 /// The protocol spoken to a backend.
@@ -116,6 +118,8 @@ pub struct BackendConfig {
     /// How an HTTP backend is told of the client's TLS and certificate. Default: it is not. AJP13 has
     /// fields of its own. nginx: `proxy_set_header ssl_client_escaped_cert`.
     pub client_cert_fields: ClientCertFields,
+    /// TLS on the connections. Default: none. nginx: `proxy_ssl_*`; Tomcat: `SSLHostConfig`.
+    pub tls: Option<Arc<Trust>>,
     /// Settings that only AJP13 has.
     pub ajp: AjpConfig,
 }
@@ -301,6 +305,7 @@ impl BackendConfig {
             retry_status: Vec::new(),
             slow_start: Duration::from_secs(10),
             client_cert_fields: ClientCertFields::Off,
+            tls: None,
             ajp: AjpConfig::default(),
         }
     }

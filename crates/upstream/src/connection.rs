@@ -34,8 +34,8 @@ pub(crate) struct Connection {
     counted: Moved,
     /// Whether any byte arrived since the last request was sent.
     answered: bool,
-    /// Bytes written before the request that was sent last.
-    written_before: u64,
+    /// Bytes given to the socket before the request that was sent last.
+    given_before: u64,
     /// The first failure of a read or write. An end of the stream is none.
     broken: Option<io::ErrorKind>,
     /// See [`crate::settings::Settings::generation`].
@@ -67,15 +67,16 @@ impl Connection {
             received: 0,
             counted: Moved::default(),
             answered: false,
-            written_before: 0,
+            given_before: 0,
             broken: None,
             generation: 0,
             permit,
         }
     }
 
-    pub(crate) fn of_generation(self, generation: u32) -> Self {
-        Self { generation, ..self }
+    pub(crate) fn of_generation(mut self, generation: u32) -> Self {
+        self.generation = generation;
+        self
     }
 
     pub(crate) fn generation(&self) -> u32 {
@@ -103,14 +104,20 @@ impl Connection {
     /// that a reset carries, and a backend that read the request at once may not have sent another
     /// one. An orderly end (FIN) says how far the backend had received when it closed, and a peer
     /// that has closed serves no further request (RFC 9112, section 9.6). The errors tell whether
-    /// there was such an end: Linux gives EPIPE for a reset after it, else ECONNRESET.
+    /// there was such an end: Linux gives EPIPE for a reset after it, else ECONNRESET. With TLS the
+    /// orderly end is a close_notify, and bytes are those of records.
     pub(crate) fn is_undelivered(&self) -> bool {
-        if self.output.written() == self.written_before {
+        if self.given() == self.given_before {
             return true;
         }
         let ended = matches!(self.broken, None | Some(io::ErrorKind::BrokenPipe));
         let acknowledged = self.stream.acknowledged();
-        ended && acknowledged.is_some_and(|bytes| bytes <= self.written_before)
+        ended && acknowledged.is_some_and(|bytes| bytes <= self.given_before)
+    }
+
+    /// Bytes given to the socket since it was opened.
+    fn given(&self) -> u64 {
+        self.stream.given(self.output.written())
     }
 
     /// Bytes moved that were not counted yet.
@@ -137,7 +144,7 @@ impl Connection {
         config: &BackendConfig,
     ) -> Result<(), RequestError> {
         self.answered = false;
-        self.written_before = self.output.written();
+        self.given_before = self.given();
         self.wire
             .send_request(request, client, config, &mut self.output)
     }
@@ -165,7 +172,7 @@ impl Connection {
 
     /// Bytes encoded and not yet written.
     pub(crate) fn unwritten(&self) -> usize {
-        self.output.len()
+        self.output.len() + self.stream.unsent()
     }
 
     /// Writes what was encoded. After a failure nothing more is written, and no more of the body is
@@ -243,7 +250,7 @@ impl Connection {
 
     /// Whether the connection may be used again. Frees all buffers if so.
     pub(crate) fn settle(&mut self) -> bool {
-        let clean = self.input.is_empty() && self.output.is_empty();
+        let clean = self.input.is_empty() && self.unwritten() == 0;
         if self.broken.is_some() || !clean || !self.wire.can_reuse() {
             return false;
         }
@@ -309,6 +316,15 @@ impl Connection {
     /// Closes the connection with a reset, so that the backend sees a failure.
     pub(crate) fn abort(&self) {
         self.stream.reset_on_close();
+    }
+}
+
+impl Drop for Connection {
+    /// A backend over TLS is told when the connection ends between exchanges.
+    fn drop(&mut self) {
+        if self.broken.is_none() && self.wire.can_reuse() {
+            self.stream.close_in_order();
+        }
     }
 }
 

@@ -1,22 +1,47 @@
-//! Opening a connection to a backend within its time.
+//! Opening a connection to a backend within its time, the handshake of TLS included.
 
+use std::future::poll_fn;
 use std::io;
 use std::time::Duration;
 
-use catamaran_transport::Stream;
+use bytes::BytesMut;
+use catamaran_tls::Trust;
+use catamaran_transport::{HandshakeError, Stream, TlsStream};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{sleep, timeout};
 
-use crate::config::Address;
+use crate::config::{Address, BackendConfig};
 use crate::error::LeaseError;
 
-/// Connects to `address`. A name's addresses are tried in the resolver's order until one answers;
-/// `limit` bounds resolution and all attempts together.
-pub(crate) async fn dial(address: &Address, limit: Duration) -> Result<Stream, LeaseError> {
-    match timeout(limit, connect(address)).await {
-        Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(source)) => Err(LeaseError::Dial { source }),
+/// Connects to the backend. A name's addresses are tried in the resolver's order until one answers;
+/// `limit` bounds resolution, all attempts and the handshake together.
+pub(crate) async fn dial(config: &BackendConfig, limit: Duration) -> Result<Stream, LeaseError> {
+    let dialling = async {
+        let connected = connect(&config.address).await;
+        let stream = connected.map_err(|source| LeaseError::Dial { source })?;
+        match &config.tls {
+            None => Ok(stream),
+            // Boxed: most backends have no TLS, and a dial is part of each exchange's future.
+            Some(trust) => Box::pin(secure(stream, trust))
+                .await
+                .map_err(|source| LeaseError::Handshake { source }),
+        }
+    };
+    match timeout(limit, dialling).await {
+        Ok(dialled) => dialled,
         Err(_) => Err(LeaseError::DialTimeout { limit }),
+    }
+}
+
+/// Makes the handshake of TLS.
+async fn secure(stream: Stream, trust: &Trust) -> Result<Stream, HandshakeError> {
+    let mut stream = TlsStream::client(stream, trust)?;
+    let mut early = BytesMut::new();
+    poll_fn(|cx| stream.poll_handshake(cx, &mut early)).await?;
+    match early.is_empty() {
+        true => Ok(Stream::Tls(Box::new(stream))),
+        // No answer may come before its request.
+        false => Err(io::Error::from(io::ErrorKind::InvalidData).into()),
     }
 }
 
@@ -48,6 +73,7 @@ mod tests {
     use socket2::{Domain, SockAddr, Socket, Type};
 
     use super::*;
+    use crate::config::Protocol;
 
     #[tokio::test]
     async fn a_full_backlog_of_a_unix_socket_is_waited_for() {
@@ -67,9 +93,9 @@ mod tests {
                 Err(error) => panic!("{error}"),
             }
         }
-        let address = Address::Unix(path);
+        let config = BackendConfig::new(Protocol::Http, Address::Unix(path));
         // The dialling is polled first and finds no room; then there is some.
-        let (dialled, accepted) = tokio::join!(dial(&address, Duration::from_secs(30)), async {
+        let (dialled, accepted) = tokio::join!(dial(&config, Duration::from_secs(30)), async {
             listener.accept()
         });
         accepted.unwrap();

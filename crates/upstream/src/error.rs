@@ -7,6 +7,8 @@
 use std::time::Duration;
 use std::{fmt, io};
 
+use catamaran_tls::TlsError;
+use catamaran_transport::{HandshakeError, Truncated};
 use http::StatusCode;
 use thiserror::Error;
 
@@ -46,6 +48,12 @@ pub enum LeaseError {
         /// `connect_timeout`.
         limit: Duration,
     },
+    /// The handshake of TLS failed, such as for a certificate that is not trusted.
+    #[error("no TLS")]
+    Handshake {
+        /// What is wrong.
+        source: HandshakeError,
+    },
     /// A fresh connection did not answer CPING in time or rightly.
     #[error("no answer to CPING")]
     Ping,
@@ -72,6 +80,10 @@ impl LeaseError {
         match self {
             Self::Dial { .. } => "connect-failed",
             Self::DialTimeout { .. } => "connect-timeout",
+            Self::Handshake {
+                source: HandshakeError::Tls(error),
+            } => error.server_token(),
+            Self::Handshake { .. } => "tls-handshake",
             Self::Ping => "ping-failed",
             Self::QueueFull { .. } => "queue-full",
             Self::QueueTimeout { .. } => "queue-timeout",
@@ -83,17 +95,36 @@ impl LeaseError {
     pub fn culprit(&self) -> Culprit {
         match self {
             Self::Dial { source } if is_shortage(source) => Culprit::Front,
-            Self::Dial { .. } | Self::DialTimeout { .. } | Self::Ping => Culprit::Backend,
+            Self::Dial { .. } | Self::DialTimeout { .. } | Self::Handshake { .. } | Self::Ping => {
+                Culprit::Backend
+            }
             Self::QueueFull { .. } | Self::QueueTimeout { .. } => Culprit::Front,
         }
     }
 
     /// The status for the client if no other backend can serve. It is the same as when the backend is
     /// out, so the first request that fails is answered like those after it. 502 and 504 are for
-    /// backends that got a request. (HAProxy does the same; nginx gives 502 or 504.)
+    /// backends that got a request. (HAProxy does the same; nginx gives 502 or 504.) A backend that
+    /// answered with the wrong certificate is a bad gateway.
     #[must_use]
     pub fn status(&self) -> StatusCode {
-        StatusCode::SERVICE_UNAVAILABLE
+        match self {
+            Self::Handshake { .. } => StatusCode::BAD_GATEWAY,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+/// What broke a connection, in one word.
+fn io_token(error: &io::Error) -> &'static str {
+    match error.get_ref() {
+        Some(inner) if inner.is::<Truncated>() => "tls-truncated",
+        Some(inner) => match inner.downcast_ref::<TlsError>() {
+            Some(error) if error.alert().is_some() => "tls-alert",
+            Some(_) => "tls-record",
+            None => "io",
+        },
+        None => "io",
     }
 }
 
@@ -169,7 +200,7 @@ impl Error {
     #[must_use]
     pub fn token(&self) -> &'static str {
         match self {
-            Self::Io(_) => "io",
+            Self::Io(error) => io_token(error),
             Self::Closed => "closed",
             Self::Ajp(fault) => fault.token(),
             Self::Http(fault) => fault.token(),

@@ -63,6 +63,7 @@ impl fmt::Display for Found {
             Self::Wrong(wrong) => wrong.fmt(f),
             Self::Failed(error) | Self::NotMade(error) => match error {
                 LeaseError::Dial { source } => write!(f, "{error}: {source}"),
+                LeaseError::Handshake { source } => write!(f, "{error}: {source}"),
                 _ => error.fmt(f),
             },
         }
@@ -104,7 +105,7 @@ pub(crate) async fn probe(config: &BackendConfig, scheduled: bool) -> Found {
     let limit = probe.map_or(config.connect_timeout, |it| {
         it.timeout.min(config.connect_timeout)
     });
-    let stream = match dial(&config.address, limit).await {
+    let stream = match dial(config, limit).await {
         Ok(stream) => stream,
         Err(error) => return undialled(error),
     };
@@ -127,7 +128,7 @@ pub(crate) async fn probe(config: &BackendConfig, scheduled: bool) -> Found {
 async fn requested(config: &BackendConfig, probe: &ProbeConfig, request: &ProbeRequest) -> Found {
     let exchange = async {
         let limit = probe.timeout.min(config.connect_timeout);
-        let stream = dial(&config.address, limit).await.map_err(undialled)?;
+        let stream = dial(config, limit).await.map_err(undialled)?;
         let mut conn = Connection::new(stream, config, None);
         ask(&mut conn, request, config).await.map_err(Found::Wrong)
     };

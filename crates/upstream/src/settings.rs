@@ -26,13 +26,18 @@ impl Settings {
     }
 
     /// The settings that follow these; the same if nothing differs.
-    pub(crate) fn followed_by(self: &Arc<Self>, config: BackendConfig) -> Arc<Self> {
+    pub(crate) fn followed_by(self: &Arc<Self>, mut config: BackendConfig) -> Arc<Self> {
         if self.config == config {
             return Arc::clone(self);
         }
         let (before, after) = (&self.config.ajp, &config.ajp);
-        let bound = config.protocol == Protocol::Ajp
+        let ajp_bound = config.protocol == Protocol::Ajp
             && (before.packet_size, &before.secret) != (after.packet_size, &after.secret);
+        let bound = ajp_bound || self.config.tls != config.tls;
+        if !bound {
+            // With the sessions that can be resumed.
+            config.tls.clone_from(&self.config.tls);
+        }
         Arc::new(Self {
             generation: self.generation.wrapping_add(u32::from(bound)),
             config,

@@ -30,8 +30,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         .first()
         .expect("it was started on one address")
         .to_string();
-    let (protocol, address) = parse_upstream_url(&at).expect("a listener is shown as a URL");
-    let mut backend = BackendConfig::new(protocol, address);
+    let url = parse_upstream_url(&at).expect("a listener is shown as a URL");
+    let mut backend = BackendConfig::new(url.protocol, url.address);
     backend.ajp.secret = Some(config::Secret::new(secret));
     let listen = args.listen.unwrap_or_else(usual_or_free);
     let front = without_file(vec![listen], vec![backend])?;

@@ -5,10 +5,10 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
-use catamaran_config::{parse_access_log, parse_listen_address, parse_upstream_url};
+use catamaran_config::{BackendUrl, parse_access_log, parse_listen_address, parse_upstream_url};
 use catamaran_front::config::{
-    AccessLogTarget, Address, AdminConfig, BackendConfig, Config, ListenAddress, ListenerConfig,
-    LogConfig, Protocol, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
+    AccessLogTarget, AdminConfig, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
+    RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
 };
 use catamaran_front::{ReloadRequest, Running, Taken};
 
@@ -41,10 +41,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address, requires = "upstream")]
     listen: Vec<ListenAddress>,
 
-    /// Without a file: a backend, such as ajp://127.0.0.1:8009, http://127.0.0.1:8080,
+    /// Without a file: a backend, such as ajp://127.0.0.1:8009, http://127.0.0.1:8080 (or https://),
     /// ajp+unix:/PATH or http+unix:/PATH; repeatable
     #[arg(long, value_name = "URL", value_parser = parse_upstream_url, requires = "listen")]
-    upstream: Vec<(Protocol, Address)>,
+    upstream: Vec<BackendUrl>,
 
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = parse_workers)]
@@ -187,9 +187,9 @@ fn configuration(args: &Args) -> Result<Config, Failure> {
     let mut config = match &args.config {
         Some(path) => from_file(path)?,
         None => {
-            let backend = |(protocol, address)| BackendConfig::new(protocol, address);
-            let upstreams = args.upstream.iter().cloned();
-            without_file(args.listen.clone(), upstreams.map(backend).collect())?
+            let backend = |url| catamaran_config::backend(url).map_err(Failure::Usage);
+            let backends: Result<Vec<_>, _> = args.upstream.iter().cloned().map(backend).collect();
+            without_file(args.listen.clone(), backends?)?
         }
     };
     config.server.workers = args.workers.unwrap_or(config.server.workers);

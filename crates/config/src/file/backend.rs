@@ -9,12 +9,13 @@ use catamaran_front::config::{
 };
 use toml::de::DeTable;
 
+use super::backend_tls::TlsKeys;
 use super::upstream::{HASH_BY, POLICY, RETRIES, RETRY_STATUS, UNWELL_MAX};
-use super::{Backend, Surroundings};
+use super::{Backend, Surroundings, backend_tls};
 use crate::key::{Described, Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::Table;
-use crate::value::address::{UrlError, parse_upstream_url};
+use crate::value::address::{BackendUrl, UrlError, parse_upstream_url};
 use crate::value::text::{TextError, parse_file_path, parse_label, parse_secret};
 use crate::value::{Choices, Counts, Durations, OrOff, Parsed, Sizes, Switch};
 
@@ -22,16 +23,19 @@ use crate::value::{Choices, Counts, Durations, OrOff, Parsed, Sizes, Switch};
 pub(crate) fn read(
     (place, entries): (Range<usize>, &DeTable<'_>),
     surroundings: &Surroundings<'_>,
-    shared: &BackendConfig,
+    (shared, shared_tls): (&BackendConfig, &TlsKeys),
     report: &mut Report,
 ) -> Option<Backend> {
     let mut table = Table::new(&SECTION, place, entries);
     let url = table.require(&URL);
     let place = table.place_of(&URL);
-    let (protocol, address) = url
-        .clone()
-        .unwrap_or_else(|| (Protocol::Ajp, Address::Unix(PathBuf::new())));
-    let own = BackendConfig::new(protocol, address);
+    let unplaced = || BackendUrl {
+        protocol: Protocol::Ajp,
+        address: Address::Unix(PathBuf::new()),
+        tls: false,
+    };
+    let has_tls = url.as_ref().is_some_and(|url| url.tls);
+    let own = url.clone().unwrap_or_else(unplaced).backend();
     let mut backend = BackendConfig {
         name: own.name,
         protocol: own.protocol,
@@ -45,6 +49,13 @@ pub(crate) fn read(
     match backend.protocol {
         Protocol::Http => ajp_keys_at_fault(&mut table),
         Protocol::Ajp => http_key_at_fault(&mut table),
+    }
+    let mut tls = shared_tls.clone();
+    backend_tls::read(&mut table, surroundings.base, &mut tls);
+    if has_tls {
+        backend.tls = backend_tls::build(&mut table, place.clone(), &tls, &backend, surroundings);
+    } else if url.is_some() {
+        backend_tls::at_fault(&mut table);
     }
     table.finish(report);
     url.map(|_| Backend {
@@ -231,7 +242,8 @@ fn ajp_keys(table: &Table<'_>) -> Vec<(&'static str, Range<usize>)> {
 pub(crate) static SECTION: Section = Section {
     header: "[[upstream.NAME.backend]]",
     intro: "One backend of a group; at least one per upstream. All keys but the first \
-            eight may stand in `[upstream.NAME]` instead. The last seven are for AJP only.",
+            eight may stand in `[upstream.NAME]` instead. Those from `ca_file` to `client_key` are for \
+            `https://` only, the last seven for AJP only.",
     keys: &[
         &URL,
         &NAME,
@@ -253,6 +265,11 @@ pub(crate) static SECTION: Section = Section {
         &SUSPECT_AFTER,
         &SLOW_START,
         &CLIENT_CERT_FIELDS,
+        backend_tls::KEYS[0],
+        backend_tls::KEYS[1],
+        backend_tls::KEYS[2],
+        backend_tls::KEYS[3],
+        backend_tls::KEYS[4],
         &PACKET_SIZE,
         &SECRET,
         &SECRET_FILE,
@@ -286,6 +303,11 @@ pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &SUSPECT_AFTER,
     &SLOW_START,
     &CLIENT_CERT_FIELDS,
+    backend_tls::KEYS[0],
+    backend_tls::KEYS[1],
+    backend_tls::KEYS[2],
+    backend_tls::KEYS[3],
+    backend_tls::KEYS[4],
     &PACKET_SIZE,
     &SECRET,
     &SECRET_FILE,
@@ -295,11 +317,11 @@ pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &ANNOUNCE_CHUNKED,
 ];
 
-static URL: Key<Parsed<(Protocol, Address), UrlError>> = Key {
+static URL: Key<Parsed<BackendUrl, UrlError>> = Key {
     name: "url",
     values: Parsed {
-        what: "a URL: \"ajp://HOST:PORT\", \"http://HOST:PORT\", \"ajp+unix:/PATH\" or \
-               \"http+unix:/PATH\"",
+        what: "a URL: \"ajp://HOST:PORT\", \"http://HOST:PORT\", \"https://HOST:PORT\", \
+               \"ajp+unix:/PATH\" or \"http+unix:/PATH\"",
         parse: parse_upstream_url,
     },
     doc: Doc {

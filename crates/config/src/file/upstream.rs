@@ -6,8 +6,9 @@ use catamaran_front::config::{Address, BackendConfig, HashBy, Policy, Protocol, 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::backend_tls::TlsKeys;
 use super::sticky::{self, Sticky};
-use super::{Backend, Surroundings, backend, probe};
+use super::{Backend, Surroundings, backend, backend_tls, probe};
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table, tables};
@@ -75,6 +76,8 @@ fn one(
     let unplaced = Address::Unix(std::path::PathBuf::new());
     let mut shared = BackendConfig::new(Protocol::Ajp, unplaced);
     backend::settings(&mut table, surroundings, &mut shared);
+    let mut shared_tls = TlsKeys::default();
+    backend_tls::read(&mut table, surroundings.base, &mut shared_tls);
     table.set(&RETRY_STATUS, &mut shared.retry_status);
     let is_failure = |range: &RangeInclusive<u16>| *range.start() >= 400;
     if !shared.retry_status.iter().all(is_failure) {
@@ -95,7 +98,8 @@ fn one(
         let hint = format!("add [[upstream.{name}.backend]] with a `url`");
         table.push(Finding::fault(message, place.clone()).hint(hint));
     }
-    let read = |(place, entries)| backend::read((place, entries), surroundings, &shared, report);
+    let shared = (&shared, &shared_tls);
+    let read = |(place, entries)| backend::read((place, entries), surroundings, shared, report);
     let backends: Vec<Backend> = lists
         .unwrap_or_default()
         .into_iter()
@@ -104,6 +108,11 @@ fn one(
     let ajp = |backend: &Backend| backend.value.protocol == Protocol::Ajp;
     if !backends.is_empty() && !backends.iter().any(ajp) {
         backend::ajp_keys_without_use(&mut table);
+    }
+    // A backend whose certificates are at fault has none, too.
+    let tls = |backend: &Backend| backend.value.tls.is_some();
+    if report.faults() == 0 && !backends.is_empty() && !backends.iter().any(tls) {
+        backend_tls::without_use(&mut table);
     }
     table.finish(report);
     Upstream {

@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use catamaran_front::config::Secret;
+use catamaran_front::config::{Secret, Trust};
+use rcgen::generate_simple_self_signed;
 
 use super::*;
 use crate::file::SECTIONS;
@@ -53,6 +55,8 @@ fn meaning(text: &str) -> String {
         base: Path::new(""),
         read_secret: &secret,
         reads_certificates: false,
+        read_pem: None,
+        roots: RootsCache::default(),
     };
     match parse_within("x.toml", text, &surroundings) {
         Ok(mut loaded) => {
@@ -79,7 +83,9 @@ fn each_default_of_the_reference_is_the_default_of_the_type() {
     let plain = meaning(&file("", ""));
     let mut compared = 0;
     for (header, key) in keys() {
-        if let Preset::Value(value) = key.doc().preset {
+        if let Preset::Value(value) = key.doc().preset
+            && !is_of_tls(header, key.name())
+        {
             let added = format!("{} = {value}", key.name());
             assert_eq!(meaning(&file(header, &added)), plain, "{header} {added}");
             compared += 1;
@@ -92,7 +98,8 @@ fn each_default_of_the_reference_is_the_default_of_the_type() {
 fn each_key_reaches_a_value_of_its_own() {
     let plain = meaning(&file("", ""));
     let mut meanings = BTreeSet::new();
-    for (header, key) in keys() {
+    let of_clear = |(header, key): &(&str, &dyn Described)| !is_of_tls(header, key.name());
+    for (header, key) in keys().filter(of_clear) {
         let mut added = format!("{} = {}", key.name(), key.doc().sample);
         if key.name() == "hash_by" {
             added.insert_str(0, "policy = \"hash\"\n");
@@ -110,6 +117,101 @@ fn each_key_reaches_a_value_of_its_own() {
     }
 }
 
+/// Whether the key is of backends over TLS alone.
+fn is_of_tls(header: &str, key: &str) -> bool {
+    let of_backend = header.starts_with("[upstream.NAME]") || header.starts_with("[[upstream");
+    of_backend && backend_tls::KEYS.iter().any(|it| it.name() == key)
+}
+
+/// What becomes of a file whose one backend has these keys over TLS. `ca.pem`, `front.pem` and
+/// `front.key` are good; `other.key` is another's.
+fn over_tls(group: &str, keys: &str) -> Result<Arc<Trust>, String> {
+    let made = || generate_simple_self_signed(["front".to_owned()]).unwrap();
+    let (ours, other) = (made(), made());
+    let read = |path: &Path| match path.to_str() {
+        Some("/etc/ca.pem" | "/etc/front.pem") => Ok(ours.cert.pem().into_bytes()),
+        Some("/etc/front.key") => Ok(ours.signing_key.serialize_pem().into_bytes()),
+        Some("/etc/other.key") => Ok(other.signing_key.serialize_pem().into_bytes()),
+        Some("/etc/locked.key") => Ok(b"-----BEGIN ENCRYPTED PRIVATE KEY-----\n-----END".to_vec()),
+        Some("/etc/empty.pem") => Ok(Vec::new()),
+        _ => Err("cannot be read: it is not there".to_owned()),
+    };
+    let surroundings = Surroundings {
+        base: Path::new("/etc"),
+        read_secret: &|_| Err(String::new()),
+        reads_certificates: true,
+        read_pem: Some(&read),
+        roots: RootsCache::default(),
+    };
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+         [upstream.app]\n{group}\n[[upstream.app.backend]]\nurl = \"https://app.test:1\"\n{keys}\n"
+    );
+    let loaded = parse_within("x.toml", &text, &surroundings).map_err(|report| {
+        let said = report.to_string();
+        said.lines().next().unwrap_or_default().to_owned()
+    })?;
+    let backend = &loaded.config.upstreams[0].backends[0];
+    assert_eq!(backend.name, "https://app.test:1");
+    Ok(Arc::clone(backend.tls.as_ref().expect("TLS")))
+}
+
+#[test]
+fn what_a_backend_is_trusted_by_comes_from_its_keys_and_files() {
+    let shown = |group: &str, keys: &str| format!("{:?}", over_tls(group, keys).unwrap());
+    let plain = shown("", "ca_file = \"ca.pem\"");
+    assert!(
+        plain.contains("server_name: \"app.test\", verify: true"),
+        "{plain}"
+    );
+    assert!(plain.contains("identity: None"), "{plain}");
+    assert!(
+        over_tls("", "").unwrap().verifies(),
+        "by what the system trusts"
+    );
+    let named = shown("server_name = \"x.test\"", "ca_file = \"ca.pem\"");
+    assert!(named.contains("server_name: \"x.test\""), "{named}");
+    let own = shown(
+        "server_name = \"x.test\"",
+        "server_name = \"::1\"\nverify = \"off\"",
+    );
+    assert!(own.contains("server_name: \"::1\", verify: false"), "{own}");
+    let pair = "client_certificate = \"front.pem\"\nclient_key = \"front.key\"";
+    let mutual = shown(pair, "ca_file = \"ca.pem\"");
+    assert!(
+        mutual.contains("identity: Some(ClientIdentity(..))"),
+        "{mutual}"
+    );
+}
+
+#[test]
+fn files_of_trust_at_fault_are_named() {
+    for (keys, said) in [
+        ("ca_file = \"gone.pem\"", "/etc/gone.pem cannot be read"),
+        (
+            "ca_file = \"empty.pem\"",
+            "/etc/empty.pem has no CERTIFICATE block",
+        ),
+        ("client_certificate = \"front.pem\"", "need each other"),
+        (
+            "client_certificate = \"front.pem\"\nclient_key = \"other.key\"",
+            "the key /etc/other.key is not that of the certificate",
+        ),
+        (
+            "client_certificate = \"front.pem\"\nclient_key = \"locked.key\"",
+            "the key /etc/locked.key is encrypted",
+        ),
+        (
+            "client_certificate = \"empty.pem\"\nclient_key = \"front.key\"",
+            "/etc/empty.pem has no CERTIFICATE block",
+        ),
+        ("server_name = \"a..b\"", "`server_name`"),
+    ] {
+        let error = over_tls("", keys).unwrap_err();
+        assert!(error.contains(said), "{keys}: {error}");
+    }
+}
+
 #[test]
 fn a_key_of_an_upstream_is_the_default_of_its_backends() {
     let group = "connections_max = 7\nsecret = \"group\"\nping_after_idle = \"off\"";
@@ -123,6 +225,8 @@ fn a_key_of_an_upstream_is_the_default_of_its_backends() {
         base: Path::new("/etc"),
         read_secret: &secret,
         reads_certificates: false,
+        read_pem: None,
+        roots: RootsCache::default(),
     };
     let loaded = parse_within("x.toml", &text, &surroundings).unwrap();
     let [first, second, _] = &loaded
@@ -135,7 +239,7 @@ fn a_key_of_an_upstream_is_the_default_of_its_backends() {
     else {
         panic!("two backends");
     };
-    let seen = |backend: &catamaran_front::config::BackendConfig| {
+    let seen = |backend: &BackendConfig| {
         let secret = backend.ajp.secret.clone();
         (
             backend.connections_max,

@@ -6,21 +6,27 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use catamaran_front::config::{Address, ListenAddress, Protocol};
+use catamaran_front::config::{Address, BackendConfig, ListenAddress, Protocol};
 
 /// Why a text is not the URL of a backend.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// No scheme at all.
-    #[error("has no scheme; write ajp://HOST:PORT or http://HOST:PORT")]
+    #[error("has no scheme; write ajp://HOST:PORT, http://HOST:PORT or https://HOST:PORT")]
     NoScheme,
-    /// TLS towards backends does not exist yet.
-    #[error("asks for TLS to a backend, which is not available yet; use http:// or ajp://")]
-    Tls,
+    /// AJP has no TLS.
+    #[error(
+        "asks for AJP over TLS, which no container speaks; write https://, or carry ajp:// through a \
+         tunnel such as WireGuard or stunnel"
+    )]
+    Ajps,
+    /// Nobody can overhear a Unix socket.
+    #[error("asks for TLS on a Unix socket, which nobody can overhear; write http+unix:/PATH")]
+    HttpsUnix,
     /// Another scheme.
     #[error(
-        "has the unknown scheme `{0}`; write ajp://HOST:PORT, http://HOST:PORT, ajp+unix:/PATH or \
-         http+unix:/PATH"
+        "has the unknown scheme `{0}`; write ajp://HOST:PORT, http://HOST:PORT, https://HOST:PORT, \
+         ajp+unix:/PATH or http+unix:/PATH"
     )]
     Scheme(String),
     /// A user name or password.
@@ -43,24 +49,54 @@ pub enum UrlError {
     Unix(#[from] UnixPathError),
 }
 
-/// Reads the URL of a backend: `ajp://host:port`, `http://host:port`, `ajp+unix:/path`,
-/// `http+unix:/path`. Host names are taken in lower case.
+/// The URL of a backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendUrl {
+    /// The protocol spoken.
+    pub protocol: Protocol,
+    /// Where to dial.
+    pub address: Address,
+    /// Whether there is TLS on the connections.
+    pub tls: bool,
+}
+
+impl BackendUrl {
+    /// The settings of the backend with every default. TLS is still to be set up.
+    pub(crate) fn backend(self) -> BackendConfig {
+        let mut backend = BackendConfig::new(self.protocol, self.address);
+        if self.tls {
+            backend.name = format!("https://{}", backend.address);
+            backend.jvm_route.clone_from(&backend.name);
+        }
+        backend
+    }
+}
+
+/// Reads the URL of a backend: `ajp://host:port`, `http://host:port`, `https://host:port`,
+/// `ajp+unix:/path`, `http+unix:/path`. Host names are taken in lower case.
 ///
 /// # Errors
-/// When it is not one of these four.
-pub fn parse_upstream_url(text: &str) -> Result<(Protocol, Address), UrlError> {
+/// When it is not one of these five.
+pub fn parse_upstream_url(text: &str) -> Result<BackendUrl, UrlError> {
     let (scheme, rest) = text.split_once(':').ok_or(UrlError::NoScheme)?;
     let scheme = scheme.to_ascii_lowercase();
-    match scheme.as_str() {
-        "ajp" => tcp(&scheme, rest, 8009).map(|address| (Protocol::Ajp, address)),
-        "http" => tcp(&scheme, rest, 8080).map(|address| (Protocol::Http, address)),
-        "ajp+unix" => Ok((Protocol::Ajp, Address::Unix(unix_path(rest)?))),
-        "http+unix" => Ok((Protocol::Http, Address::Unix(unix_path(rest)?))),
-        "https" | "ajps" | "https+unix" => Err(UrlError::Tls),
+    let (protocol, address) = match scheme.as_str() {
+        "ajp" => (Protocol::Ajp, tcp(&scheme, rest, 8009)?),
+        "http" => (Protocol::Http, tcp(&scheme, rest, 8080)?),
+        "https" => (Protocol::Http, tcp(&scheme, rest, 8443)?),
+        "ajp+unix" => (Protocol::Ajp, Address::Unix(unix_path(rest)?)),
+        "http+unix" => (Protocol::Http, Address::Unix(unix_path(rest)?)),
+        "ajps" | "ajps+unix" => return Err(UrlError::Ajps),
+        "https+unix" => return Err(UrlError::HttpsUnix),
         // `localhost:8009` splits into a scheme and a port: say what is missing instead.
-        _ if !rest.starts_with('/') => Err(UrlError::NoScheme),
-        _ => Err(UrlError::Scheme(scheme)),
-    }
+        _ if !rest.starts_with('/') => return Err(UrlError::NoScheme),
+        _ => return Err(UrlError::Scheme(scheme)),
+    };
+    Ok(BackendUrl {
+        protocol,
+        address,
+        tls: scheme == "https",
+    })
 }
 
 fn tcp(scheme: &str, rest: &str, usual_port: u16) -> Result<Address, UrlError> {
@@ -105,6 +141,14 @@ fn host_name(host: &str) -> Option<String> {
         .bytes()
         .all(|byte| byte.is_ascii_digit());
     (labels_good && !numeric).then(|| host.to_ascii_lowercase())
+}
+
+/// A host name or an address, as a certificate has it.
+pub(crate) fn parse_server_name(text: &str) -> Result<String, UrlError> {
+    match text.parse::<Ipv6Addr>() {
+        Ok(address) => Ok(address.to_string()),
+        Err(_) => host_name(text).ok_or(UrlError::Host),
+    }
 }
 
 /// A label of a host name; the underscore is no hostname's by the book but many a container's.

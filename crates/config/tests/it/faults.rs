@@ -52,6 +52,7 @@ macro_rules! golden {
 golden!(
     admin,
     admin_clash,
+    backend_tls,
     empty,
     later,
     line_ends,

@@ -28,7 +28,7 @@ const LARGE: [Connector; 4] = [
 
 #[test]
 fn downloads_of_every_length() {
-    every_connector(|front, _| {
+    every_way(|front, _| {
         let mut client = front.connect().unwrap();
         for length in LENGTHS {
             let target = format!("/download.jsp?bytes={length}");
@@ -47,7 +47,7 @@ fn downloads_of_every_length() {
 
 #[test]
 fn downloads_of_unknown_length() {
-    every_connector(|front, _| {
+    every_way(|front, _| {
         let mut client = front.connect().unwrap();
         for length in LENGTHS {
             let target = format!("/download.jsp?bytes={length}&framing=chunked");
@@ -63,7 +63,7 @@ fn downloads_of_unknown_length() {
 
 #[test]
 fn uploads_of_every_length() {
-    every_connector(|front, _| {
+    every_way(|front, _| {
         let mut client = front.connect().unwrap();
         for length in LENGTHS {
             upload(front, &mut client, length);
@@ -76,7 +76,7 @@ fn uploads_of_every_length() {
 
 #[test]
 fn chunked_uploads_of_every_length_and_chunk_size() {
-    every_connector(|front, _| {
+    every_way(|front, _| {
         let mut client = front.connect().unwrap();
         for length in LENGTHS {
             for chunk in [777, 8186, 70_000] {
@@ -95,7 +95,7 @@ fn chunked_uploads_of_every_length_and_chunk_size() {
 
 #[test]
 fn an_upload_may_wait_for_100_continue() {
-    every_connector(|front, _| {
+    every_way(|front, _| {
         let mut client = front.connect().unwrap();
         let fields = "Content-Length: 10000\r\nExpect: 100-continue\r\n";
         client
@@ -110,7 +110,7 @@ fn an_upload_may_wait_for_100_continue() {
 
 #[test]
 fn an_upload_that_nobody_reads_does_not_disturb_the_next_request() {
-    every_connector(|front, _| {
+    every_way(|front, _| {
         for length in [1, 8186, 8187, 30_000] {
             let mut client = front.connect().unwrap();
             let fields = format!("Content-Length: {length}\r\n");
@@ -218,6 +218,12 @@ fn uploads_and_downloads_at_the_same_time() {
             });
         }
     });
+}
+
+/// Runs `test` with a front for each of Tomcat's connectors, and for the one over TLS.
+fn every_way(test: impl Fn(&Front, Connector)) {
+    every_connector(&test);
+    connectors(&[Connector::Https], test);
 }
 
 fn upload(front: &Front, client: &mut HttpClient, length: u64) {

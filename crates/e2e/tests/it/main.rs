@@ -12,6 +12,7 @@
 mod access_log;
 mod answers;
 mod application;
+mod backend_tls;
 mod bench;
 mod bench_data;
 mod bench_gate;

@@ -6,69 +6,14 @@ mod tomcat;
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use catamaran_e2e::Front;
+use catamaran_e2e::{Authority, Front};
 use catamaran_testkit::{Process, Signal};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
-    IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevocationReason, RevokedCertParams, SerialNumber,
-    date_time_ymd,
-};
 use serde_json::Value;
 
 use crate::reload::{application, nth_line};
-
-/// Who issues certificates.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "authority");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let key = KeyPair::generate().unwrap();
-        Self(CertifiedIssuer::self_signed(params, key).unwrap())
-    }
-
-    /// Writes `NAME.pem` and `NAME.key` for these names. The serial number is the first one's text.
-    fn issue(&self, directory: &Path, file: &str, names: &[&str]) {
-        let serial = SerialNumber::from_slice(names[0].as_bytes());
-        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(names).unwrap();
-        params.serial_number = Some(serial);
-        let leaf = params.signed_by(&key, &self.0).unwrap();
-        let chain = leaf.pem() + &self.0.pem();
-        fs::write(directory.join(format!("{file}.key")), key.serialize_pem()).unwrap();
-        fs::write(directory.join(format!("{file}.pem")), chain).unwrap();
-    }
-
-    /// A list that says that the certificates of these names are revoked.
-    fn revocations(&self, names: &[&str]) -> String {
-        let (begin, end) = (date_time_ymd(2020, 1, 1), date_time_ymd(2120, 1, 1));
-        let revoked = |name: &&str| RevokedCertParams {
-            serial_number: SerialNumber::from_slice(name.as_bytes()),
-            revocation_time: begin,
-            reason_code: Some(RevocationReason::KeyCompromise),
-            invalidity_date: None,
-        };
-        let list = CertificateRevocationListParams {
-            this_update: begin,
-            next_update: end,
-            crl_number: SerialNumber::from(1),
-            issuing_distribution_point: None,
-            revoked_certs: names.iter().map(revoked).collect(),
-            key_identifier_method: KeyIdMethod::Sha256,
-        };
-        list.signed_by(&self.0).unwrap().pem().unwrap()
-    }
-}
 
 /// A front with TLS, its application, and the directory with everybody's files.
 struct Site {
@@ -91,17 +36,21 @@ fn site(keys: &str) -> Site {
 /// As [`site`], before the backend of this table; other tables may follow it.
 fn site_before(backend: &str, keys: &str) -> Site {
     let files = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
+    let authority = Authority::new("authority").unwrap();
     let directory = files.path();
-    fs::write(directory.join("ca.pem"), authority.0.pem()).unwrap();
+    fs::write(directory.join("ca.pem"), authority.pem()).unwrap();
     for (file, names) in [
         ("a", &["a.test"]),
         ("w", &["*.w.test"]),
         ("client", &["client"]),
     ] {
-        authority.issue(directory, file, names);
+        authority.issue(directory, file, names).unwrap();
     }
-    fs::write(directory.join("clients.crl"), authority.revocations(&[])).unwrap();
+    fs::write(
+        directory.join("clients.crl"),
+        authority.revocations(&[]).unwrap(),
+    )
+    .unwrap();
     let at = directory.display();
     let front = Front::with_config(&format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n\
@@ -303,7 +252,9 @@ fn certificates_are_replaced_while_serving_and_broken_ones_are_not() {
         .wait_for_log("those of before stay in force")
         .unwrap();
     assert_eq!(serial(), first, "the old one is served");
-    site.authority.issue(site.files.path(), "a", &["a.test"]);
+    site.authority
+        .issue(site.files.path(), "a", &["a.test"])
+        .unwrap();
     site.front
         .wait_for_log("certificates were replaced")
         .unwrap();

@@ -375,6 +375,16 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
     ),
     (
         &Family {
+            name: "catamaran_backend_tls_unverified",
+            kind: Kind::Gauge,
+            help: "1 if the backend is spoken to over TLS and its certificate is not verified \
+                   (`verify = \"off\"`), else 0.",
+            labels: OF_BACKEND,
+        },
+        |status| u64::from(status.counts.unverified),
+    ),
+    (
+        &Family {
             name: "catamaran_backend_in_flight",
             kind: Kind::Gauge,
             help: "Exchanges in flight, those waiting for a connection and those abandoned included.",

@@ -74,6 +74,7 @@ pub(super) fn member(upstream: &Upstream, member: &Member, overrides: &Overrides
         "upstream": upstream.name,
         "protocol": match settings.protocol {
             Protocol::Ajp => "ajp",
+            Protocol::Http if settings.tls.is_some() => "https",
             Protocol::Http => "http",
         },
         "address": settings.address.to_string(),

@@ -1,6 +1,8 @@
 //! How a request's body goes out, and what is known of a request when its connection breaks: whether
 //! any of it reached the backend, and whether the response is whole.
 
+mod over_tls;
+
 use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;

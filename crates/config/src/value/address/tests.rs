@@ -8,7 +8,7 @@ fn tcp_address(host: &str, port: u16) -> Address {
 }
 
 #[test]
-fn reads_the_four_urls() {
+fn reads_the_five_urls() {
     let unix = |path: &str| Address::Unix(PathBuf::from(path));
     for (text, protocol, address) in [
         (
@@ -38,8 +38,19 @@ fn reads_the_four_urls() {
         ),
         ("http+unix:/run/a b", Protocol::Http, unix("/run/a b")),
     ] {
-        assert_eq!(parse_upstream_url(text), Ok((protocol, address)), "{text}");
+        let url = BackendUrl {
+            protocol,
+            address,
+            tls: false,
+        };
+        assert_eq!(parse_upstream_url(text), Ok(url), "{text}");
     }
+    let url = BackendUrl {
+        protocol: Protocol::Http,
+        address: tcp_address("a", 443),
+        tls: true,
+    };
+    assert_eq!(parse_upstream_url("HTTPS://A:443"), Ok(url));
 }
 
 #[test]
@@ -49,7 +60,9 @@ fn says_what_is_wrong_with_a_url() {
         ("localhost", "has no scheme"),
         ("localhost:8009", "has no scheme"),
         ("ajp:127.0.0.1:8009", "has no scheme"),
-        ("https://a:443", "asks for TLS"),
+        ("https://a", "has no port; write https://a:8443"),
+        ("ajps://a:8009", "asks for AJP over TLS"),
+        ("https+unix:/run/a", "asks for TLS on a Unix socket"),
         ("fcgi://a:9000", "has the unknown scheme `fcgi`"),
         ("http://a:80/", "has a path"),
         ("http://a:80?x", "has a path"),

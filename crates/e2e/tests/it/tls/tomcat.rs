@@ -141,7 +141,7 @@ fn a_revoked_certificate_and_another_host_are_refused() {
     assert_eq!(status, "421");
     fs::write(
         site.path("clients.crl"),
-        site.authority.revocations(&["client"]),
+        site.authority.revocations(&["client"]).unwrap(),
     )
     .unwrap();
     site.front

@@ -1,0 +1,102 @@
+//! Certificates made on the spot.
+
+use std::fs;
+use std::path::Path;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
+    IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevocationReason, RevokedCertParams, SerialNumber,
+    date_time_ymd,
+};
+
+/// Who issues certificates.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    /// An authority of that name.
+    ///
+    /// # Errors
+    /// No key can be made.
+    pub fn new(name: &str) -> anyhow::Result<Self> {
+        let mut params = CertificateParams::new(Vec::new())?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        Ok(Self(CertifiedIssuer::self_signed(
+            params,
+            KeyPair::generate()?,
+        )?))
+    }
+
+    /// Its certificate.
+    #[must_use]
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// Writes `NAME.pem` and `NAME.key` for these names and addresses. The serial number is the first
+    /// one's text.
+    ///
+    /// # Errors
+    /// A name is none, or the files cannot be written.
+    pub fn issue(&self, directory: &Path, file: &str, names: &[&str]) -> anyhow::Result<()> {
+        let mut params = CertificateParams::new(owned(names))?;
+        params.serial_number = names.first().map(serial);
+        self.write(directory, file, params)
+    }
+
+    /// As [`Authority::issue`], but the certificate expired years ago.
+    ///
+    /// # Errors
+    /// As [`Authority::issue`].
+    pub fn issue_expired(
+        &self,
+        directory: &Path,
+        file: &str,
+        names: &[&str],
+    ) -> anyhow::Result<()> {
+        let mut params = CertificateParams::new(owned(names))?;
+        params.not_after = date_time_ymd(2020, 1, 1);
+        self.write(directory, file, params)
+    }
+
+    /// A list, as PEM, that says that the certificates of these first names are revoked.
+    ///
+    /// # Errors
+    /// It cannot be signed.
+    pub fn revocations(&self, names: &[&str]) -> anyhow::Result<String> {
+        let (begin, end) = (date_time_ymd(2020, 1, 1), date_time_ymd(2120, 1, 1));
+        let revoked = |name: &&str| RevokedCertParams {
+            serial_number: serial(name),
+            revocation_time: begin,
+            reason_code: Some(RevocationReason::KeyCompromise),
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: begin,
+            next_update: end,
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: names.iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        Ok(list.signed_by(&self.0)?.pem()?)
+    }
+
+    fn write(&self, directory: &Path, file: &str, params: CertificateParams) -> anyhow::Result<()> {
+        let key = KeyPair::generate()?;
+        let leaf = params.signed_by(&key, &self.0)?;
+        let chain = leaf.pem() + &self.0.pem();
+        fs::write(directory.join(format!("{file}.key")), key.serialize_pem())?;
+        fs::write(directory.join(format!("{file}.pem")), chain)?;
+        Ok(())
+    }
+}
+
+fn serial(name: &&str) -> SerialNumber {
+    SerialNumber::from_slice(name.as_bytes())
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
