@@ -6,9 +6,10 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use bytes::Bytes;
 use catamaran_front::config::{
-    BackendConfig, ClientCertificate, ListenAddress, ListenerConfig, Protocol, RouteTarget,
-    StickyConfig,
+    BackendConfig, ClientCertificate, ListenAddress, ListenerConfig, Placeholder, Protocol,
+    RouteConfig, RouteRules, RouteScheme, RouteTarget, StickyConfig, Template,
 };
 
 use crate::file::backend::is_url;
@@ -28,6 +29,7 @@ pub(crate) fn check(file: &File, report: &mut Report) {
     targets(file, report);
     profiles(file, report);
     routes(file, report);
+    rules(file, report);
     if report.faults() == 0 {
         unused(file, report);
     }
@@ -220,7 +222,7 @@ fn targets(file: &File, report: &mut Report) {
     let names = || file.upstreams.iter().map(|upstream| upstream.name.as_str());
     let known: HashSet<&str> = names().collect();
     for route in &file.routes {
-        let RouteTarget::Upstream(name) = &route.value.target else {
+        let RouteTarget::Upstream(name) = &route.target else {
             continue;
         };
         if known.contains(name.as_str()) {
@@ -291,9 +293,9 @@ const PACKET_WITH_CERTIFICATE: usize = 16 * 1024;
 
 /// Only of a file without faults: a route at fault may be the one that should lead there.
 fn unused(file: &File, report: &mut Report) {
-    let target = |route: &Route| match &route.value.target {
+    let target = |route: &Route| match &route.target {
         RouteTarget::Upstream(name) => Some(name.clone()),
-        RouteTarget::Status(_) => None,
+        RouteTarget::Status(_) | RouteTarget::Redirect(_) => None,
     };
     let used: HashSet<String> = file.routes.iter().filter_map(target).collect();
     for upstream in &file.upstreams {
@@ -308,37 +310,129 @@ fn unused(file: &File, report: &mut Report) {
 fn routes(file: &File, report: &mut Report) {
     let mut seen = HashMap::new();
     for route in file.routes.iter().filter(|route| route.matching) {
-        let any = [String::new()];
-        let hosts: &[String] = if route.value.hosts.is_empty() {
-            &any
-        } else {
-            &route.value.hosts
-        };
-        // `/adm@in`, `/adm%40in` and `/adm@in/` are one prefix to the front.
-        let (path, suffix) = (route.value.compared_path(), route.value.compared_suffix());
-        for host in hosts {
-            let matched = (
-                host.clone(),
-                path.clone(),
-                route.value.exact,
-                suffix.clone(),
-            );
-            let Some(first) = seen.insert(matched, &route.place) else {
-                continue;
-            };
-            if first == &route.place {
-                continue;
-            }
+        let first = route
+            .values
+            .iter()
+            .flat_map(matched)
+            .find_map(|matched| seen.insert(matched, &route.place))
+            .filter(|first| *first != &route.place);
+        if let Some(first) = first {
             let message = format!(
                 "line {} has a route for the same requests",
                 report.line(first.start)
             );
             let hint = "only the first of them would ever be used; remove one";
             report.push(Finding::fault(message, route.place.clone()).hint(hint));
-            break;
+        }
+    }
+    let patterns = || file.routes.iter().flat_map(|route| &route.values);
+    let patterns = || patterns().filter(|value| value.pattern.is_some());
+    if patterns().count() > PATTERNS_MAX
+        && let Some(route) = file.routes.iter().rfind(|route| {
+            let mut values = route.values.iter();
+            values.any(|value| value.pattern.is_some())
+        })
+    {
+        let message = format!(
+            "there are {} routes with a `pattern`, and each request is compared with all of its host",
+            patterns().count()
+        );
+        let hint = "use `path`, `suffix` and `exclude` where they say the same";
+        report.push(Finding::warning(message, route.place.clone()).hint(hint));
+    }
+}
+
+/// What a route matches, in the form of comparison: once for each host.
+fn matched(
+    value: &RouteConfig,
+) -> impl Iterator<
+    Item = (
+        String,
+        Option<RouteScheme>,
+        Option<String>,
+        Bytes,
+        bool,
+        Option<Bytes>,
+    ),
+> {
+    let hosts = match &value.hosts[..] {
+        [] => vec![String::new()],
+        hosts => hosts.to_vec(),
+    };
+    // `/adm@in`, `/adm%40in` and `/adm@in/` are one prefix to the front.
+    let (path, suffix) = (value.compared_path(), value.compared_suffix());
+    let (scheme, exact, pattern) = (value.scheme, value.exact, value.pattern.clone());
+    hosts.into_iter().map(move |host| {
+        (
+            host,
+            scheme,
+            pattern.clone(),
+            path.clone(),
+            exact,
+            suffix.clone(),
+        )
+    })
+}
+
+/// Patterns beyond which their comparison is felt.
+const PATTERNS_MAX: usize = 1000;
+
+/// Whether the backends that `activation` names exist, and redirects come to an end.
+fn rules(file: &File, report: &mut Report) {
+    let by_name: HashMap<&str, &Upstream> = file
+        .upstreams
+        .iter()
+        .map(|upstream| (upstream.name.as_str(), upstream))
+        .collect();
+    let may_be_secure = !file.server.trusted_proxies.is_empty()
+        || file.listeners.iter().any(|it| it.value.tls.is_some());
+    for route in &file.routes {
+        let Some(value) = route.values.first() else {
+            continue;
+        };
+        match &route.target {
+            RouteTarget::Upstream(name) => {
+                if let (Some(upstream), Some(rules)) = (by_name.get(name.as_str()), &value.rules) {
+                    named_backends(upstream, (route, rules), report);
+                }
+            }
+            RouteTarget::Redirect(redirect) => {
+                let to_itself = HTTPS_OF_ALL.iter().any(|text| {
+                    let usual = Template::parse(text, Placeholder::OF_REDIRECTS);
+                    usual.is_ok_and(|usual| usual == redirect.to)
+                });
+                if to_itself && may_be_secure && value.scheme != Some(RouteScheme::Http) {
+                    let message = "clients that came over https would be sent to where they are";
+                    let place = route.target_place.clone();
+                    let hint = "add scheme = \"http\"";
+                    report.push(Finding::fault(message, place).hint(hint));
+                }
+            }
+            RouteTarget::Status(_) => {}
         }
     }
 }
+
+fn named_backends(upstream: &Upstream, (route, rules): (&Route, &RouteRules), report: &mut Report) {
+    let names = || upstream.backends.iter().map(|it| it.value.name.as_str());
+    for (name, _) in &rules.activation {
+        if names().any(|known| known == name) {
+            continue;
+        }
+        let message = format!("upstream `{}` has no backend `{name}`", upstream.name);
+        let hint = match nearest(name, names()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "write the `name` of one of its backends".to_owned(),
+        };
+        report.push(Finding::fault(message, route.activation_place.clone()).hint(hint));
+    }
+}
+
+/// The usual redirects to https.
+const HTTPS_OF_ALL: &[&str] = &[
+    "https://{host}{path_query}",
+    "https://{authority}{path_query}",
+];
 
 /// Whether two addresses to listen on are one; with port 0, each gets a port of its own.
 #[must_use]

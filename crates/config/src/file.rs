@@ -142,6 +142,8 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &sticky::SECTION,
     &backend::SECTION,
     &route::SECTION,
+    &route::REQUEST_SECTION,
+    &route::RESPONSE_SECTION,
     &probe::SECTION,
     &admin::SECTION,
     &log::SECTION,

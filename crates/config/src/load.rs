@@ -149,12 +149,16 @@ pub fn backend(url: BackendUrl) -> Result<BackendConfig, String> {
 
 fn typed(file: File, name: &str, report: &Report) -> Config {
     let name: Arc<str> = name.into();
-    let route = |route: file::route::Route| RouteConfig {
-        place: Some(Place {
+    let routes = |route: file::route::Route| {
+        let place = Place {
             file: Arc::clone(&name),
             line: report.line(route.place.start),
-        }),
-        ..route.value
+        };
+        let placed = move |value| RouteConfig {
+            place: Some(place.clone()),
+            ..value
+        };
+        route.values.into_iter().map(placed)
     };
     let upstream = |upstream: file::upstream::Upstream| UpstreamConfig {
         name: upstream.name,
@@ -181,7 +185,7 @@ fn typed(file: File, name: &str, report: &Report) -> Config {
             .map(|listener| listener.value)
             .collect(),
         upstreams: file.upstreams.into_iter().map(upstream).collect(),
-        routes: file.routes.into_iter().map(route).collect(),
+        routes: file.routes.into_iter().flat_map(routes).collect(),
         log: file.log,
         admin: file.admin.map(|admin| admin.value),
     }

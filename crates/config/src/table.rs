@@ -53,9 +53,20 @@ impl<'f> Table<'f> {
 
     /// Where the value of a key stands, or else the header.
     pub(crate) fn place_of<V>(&self, key: &Key<V>) -> Range<usize> {
+        self.place_at(key.name)
+    }
+
+    /// Where the value of the key of that name stands, or else the header.
+    pub(crate) fn place_at(&self, name: &str) -> Range<usize> {
         self.entries
-            .get(key.name)
+            .get(name)
             .map_or_else(|| self.place(), Spanned::span)
+    }
+
+    /// Whether the key of that name is a list of nothing.
+    pub(crate) fn is_empty_list(&self, name: &str) -> bool {
+        let value = self.entries.get(name);
+        value.is_some_and(|it| it.get_ref().as_array().is_some_and(|it| it.is_empty()))
     }
 
     /// Whether the key is there, well or badly.

@@ -263,6 +263,43 @@ impl<V: Values> Values for OneOrMore<V> {
     }
 }
 
+/// Values by name, such as `{ a = 1, b = 2 }`.
+pub(crate) struct Named<V> {
+    /// What the table is: "backends with ...".
+    pub(crate) what: &'static str,
+    pub(crate) of: V,
+}
+
+impl<V: Values> Values for Named<V> {
+    type Read = Vec<(String, V::Read)>;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
+        let wrong = || wrong_type(self.what, value.get_ref(), value);
+        let entries = value.get_ref().as_table().ok_or_else(wrong)?;
+        let (mut read, mut complaints) = (Vec::new(), Vec::new());
+        for (name, value) in entries {
+            match self.of.read(value) {
+                Ok(one) => read.push((name.get_ref().to_string(), one)),
+                Err(more) => {
+                    let of_name = |it: Complaint| Complaint {
+                        message: format!("for `{}` {}", name.get_ref(), it.message),
+                        ..it
+                    };
+                    complaints.extend(more.into_iter().map(of_name));
+                }
+            }
+        }
+        match complaints.is_empty() {
+            true => Ok(read),
+            false => Err(complaints),
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("table of {}; each {}", self.what, self.of.describe())
+    }
+}
+
 pub(crate) fn complaint(message: impl Display, value: &Spanned<DeValue<'_>>) -> Vec<Complaint> {
     vec![Complaint {
         message: message.to_string(),

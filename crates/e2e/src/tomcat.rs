@@ -81,6 +81,22 @@ const WEBAPP_WITH_VALVES: &[(&str, &str)] = &[
     ("tls.jsp", include_str!("../webapp/tls.jsp")),
 ];
 
+/// The application `/app`, which has a FORM login.
+const LOGIN_WEBAPP: &[(&str, &str)] = &[
+    (
+        "WEB-INF/web.xml",
+        include_str!("../webapp-login/WEB-INF/web.xml"),
+    ),
+    ("failed.jsp", include_str!("../webapp-login/failed.jsp")),
+    ("go.jsp", include_str!("../webapp-login/go.jsp")),
+    ("index.jsp", include_str!("../webapp-login/index.jsp")),
+    ("login.jsp", include_str!("../webapp-login/login.jsp")),
+    (
+        "private/index.jsp",
+        include_str!("../webapp-login/private/index.jsp"),
+    ),
+];
+
 /// The files of `conf/`, with their texts.
 pub(crate) const CONF: &[(&str, &str)] = &[
     (
@@ -88,6 +104,7 @@ pub(crate) const CONF: &[(&str, &str)] = &[
         include_str!("../conf/catalina.properties"),
     ),
     ("server.xml", include_str!("../conf/server.xml")),
+    ("tomcat-users.xml", include_str!("../conf/tomcat-users.xml")),
     ("web.xml", include_str!("../conf/web.xml")),
 ];
 
@@ -258,6 +275,8 @@ fn write_base(base: &Path, route: &str) -> anyhow::Result<()> {
         "temp",
         "webapps/ROOT/WEB-INF",
         "webapps/valve/META-INF",
+        "webapps/app/WEB-INF",
+        "webapps/app/private",
         "work",
     ] {
         fs::create_dir_all(base.join(folder))?;
@@ -277,6 +296,9 @@ fn write_base(base: &Path, route: &str) -> anyhow::Result<()> {
     }
     for (name, text) in WEBAPP_WITH_VALVES {
         fs::write(base.join("webapps/valve").join(name), text)?;
+    }
+    for (name, text) in LOGIN_WEBAPP {
+        fs::write(base.join("webapps/app").join(name), text)?;
     }
     Ok(())
 }

@@ -3,6 +3,9 @@
 //! `catamaran-config` reads the file and converts it into these types; the defaults are here. No
 //! value is an `Option` that means "use the default", and no value is a string that is parsed later.
 
+pub(crate) mod rules;
+pub(crate) mod template;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -13,6 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 pub use catamaran_balance::Policy;
 pub use catamaran_http1::Limits;
+pub use catamaran_message::field::is_hop_by_hop;
 pub use catamaran_tls::{ClientCertificate, ProfileSettings, Version as TlsVersion};
 pub use catamaran_upstream::config::{
     Activation, Address, AjpConfig, BackendConfig, ClientCertFields, ClientIdentity, PacketSize,
@@ -21,6 +25,8 @@ pub use catamaran_upstream::config::{
 };
 use http::{HeaderName, StatusCode};
 use ipnet::IpNet;
+pub use rules::{Exclusion, FieldRule, Redirect, Rewrite, RouteRules};
+pub use template::{Placeholder, Template, TemplateError};
 
 use crate::site::path;
 
@@ -418,8 +424,17 @@ pub struct RouteConfig {
     pub exact: bool,
     /// The path must also end so, such as `.jsp`. mod_jk: `/*.jsp`.
     pub suffix: Option<String>,
+    /// In the place of path, exactness and suffix: `*` stands for any characters, slashes too, `?` for
+    /// one character other than a slash. mod_jk: the patterns of `JkMount`.
+    pub pattern: Option<String>,
+    /// Requests that match and are left to other routes all the same. mod_jk: `JkUnMount`.
+    pub exclude: Vec<Exclusion>,
+    /// Only requests whose clients came so. Default: both.
+    pub scheme: Option<RouteScheme>,
     /// What becomes of the request.
     pub target: RouteTarget,
+    /// What else it asks for; `None` if nothing.
+    pub rules: Option<Arc<RouteRules>>,
     /// Where it was written, for operators; `None` if it was not read from a file.
     pub place: Option<Place>,
 }
@@ -439,7 +454,33 @@ impl fmt::Display for Place {
     }
 }
 
+/// How a client came: here, or to a trusted proxy that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RouteScheme {
+    /// In clear text.
+    Http,
+    /// Over TLS.
+    Https,
+}
+
 impl RouteConfig {
+    /// A route for a path and all below it, on any host.
+    #[must_use]
+    pub fn new(path: impl Into<String>, target: RouteTarget) -> Self {
+        Self {
+            hosts: Vec::new(),
+            path: path.into(),
+            exact: false,
+            suffix: None,
+            pattern: None,
+            exclude: Vec::new(),
+            scheme: None,
+            target,
+            rules: None,
+            place: None,
+        }
+    }
+
     /// The path in the form that requests are compared with. Routes whose forms, hosts and suffixes
     /// are equal match the same requests, however they are spelled.
     #[must_use]
@@ -467,6 +508,8 @@ pub enum RouteTarget {
     Upstream(String),
     /// It is answered by the front with this status; mod_jk's `JkUnMount` is 404.
     Status(StatusCode),
+    /// The client is sent elsewhere. httpd: `Redirect`; nginx: `return 301`.
+    Redirect(Redirect),
 }
 
 /// Where the access log goes and how its lines look.

@@ -14,12 +14,15 @@ pub(crate) mod header;
 pub(crate) mod id;
 mod logged;
 mod outgoing;
+pub(crate) mod passage;
 pub(crate) mod relay;
 pub(crate) mod replay;
 pub(crate) mod respond;
 pub(crate) mod retry;
+mod reverse;
 pub(crate) mod scene;
 pub(crate) mod source;
+pub(crate) mod verdict;
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -29,17 +32,19 @@ use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
-use catamaran_message::{BodyLength, RequestHead, Scheme};
+use catamaran_message::{BodyLength, RequestHead};
 use catamaran_upstream::{Culprit, LastFailure, Lease, LeaseError, Leasing, Reuse};
 use downstream::Downstream;
 use elsewhere::Elsewhere;
 use failure::{Failed, Failure};
-use http::{Method, StatusCode, Version};
+use http::{StatusCode, Version};
 use logged::LoggedRequest;
 use outgoing::Outgoing;
+use passage::{Asked, Passage, Values};
 use scene::Scene;
 use source::{Answer, Leased, Source};
 use tokio::time::Instant;
+use verdict::Decision;
 
 use crate::access_log::{Record, SessionLine};
 use crate::client::ClientError;
@@ -48,8 +53,7 @@ use crate::control::events::Kind;
 use crate::exchange::id::RequestId;
 use crate::exchange::relay::{Progress, Relay, RelayError, Terms};
 use crate::exchange::retry::{Attempt, Retry, Stage};
-use crate::site::path::{self, NormalPath, PathFault};
-use crate::site::route::Action;
+use crate::site::rules::Rules;
 use crate::site::{Choice, Member, Site, Upstream};
 use crate::worker::counters::Reason;
 use crate::worker::deadlines::Tick;
@@ -67,14 +71,6 @@ pub(crate) enum After {
     Cut,
 }
 
-/// Who answers a request.
-enum Decision<'s> {
-    /// The front, with a page of this status, and the reason for the log.
-    Answer(StatusCode, &'static str),
-    /// A backend of this upstream; the path is the one to be forwarded.
-    Forward(&'s Upstream, NormalPath),
-}
-
 /// One exchange: the values for its log line.
 struct Exchange<'a> {
     scene: Scene<'a>,
@@ -86,6 +82,8 @@ struct Exchange<'a> {
     /// Who the client is, as far as that is known.
     client_ip: IpAddr,
     progress: Progress,
+    /// What the route changes, if it changes anything.
+    passage: Option<Box<Passage<'a>>>,
     upstream: Option<&'a Upstream>,
     member: Option<&'a Member>,
     /// The member of the first attempt.
@@ -149,6 +147,7 @@ impl<'a> Exchange<'a> {
             began_tick: scene.now(),
             client_ip: scene.peer.remote.ip(),
             progress: Progress::default(),
+            passage: None,
             upstream: None,
             member: None,
             first_member: None,
@@ -169,91 +168,37 @@ impl<'a> Exchange<'a> {
         down: &mut Downstream<'_>,
         mut head: Box<RequestHead>,
     ) -> Result<After, Failure> {
-        let (upstream, path) = match self.decide(site, &mut head)? {
-            Decision::Answer(status, token) => {
-                let version = head.version;
-                return Ok(Box::pin(self.answer_request(down, version, status, token)).await);
-            }
+        let scene = self.scene;
+        let verdict = verdict::decide(site, scene.listener, scene.peer, &mut head)?;
+        let rules = verdict.rules();
+        let (upstream, path) = match verdict.decision {
             Decision::Forward(upstream, path) => (upstream, path),
+            decision => {
+                let answer = self.answer_decided(down, (site, rules), head, decision);
+                return Box::pin(answer).await;
+            }
         };
         self.upstream = Some(upstream);
         upstream.retry_budget.request(self.scene.worker.index());
         if self.scene.listener.query == QueryForm::Escaped {
             head.target.escape_query();
         }
-        let (worker, peer) = (self.scene.worker, self.scene.peer);
-        let outgoing = Outgoing::new(worker, (site, upstream), peer, head, path)?;
+        let (worker, peer) = (scene.worker, scene.peer);
+        let mut outgoing = Outgoing::new(worker, (site, upstream), peer, head, path)?;
         self.client_ip = outgoing.identity.ip;
+        if let Some(rules) = rules {
+            if !rules.allows(self.client_ip) {
+                let (version, status) = (outgoing.version(), StatusCode::FORBIDDEN);
+                let denied = self.answer_request(down, version, status, "route-denied");
+                return Ok(Box::pin(denied).await);
+            }
+            self.passage = Some(outgoing.pass(rules, self.id));
+        }
         // Boxed by itself: each of two small boxes comes from a free list of the allocator's, one of
         // more than a kilobyte does not.
         let served = Box::pin(self.try_backends(upstream, down, &outgoing)).await;
         down.recycle(outgoing.into_head());
         served.map(|()| After::Done)
-    }
-
-    /// Decides who answers the request, or why it is refused.
-    fn decide(&self, site: &'a Site, head: &mut RequestHead) -> Result<Decision<'a>, Failure> {
-        if head.method == Method::TRACE {
-            // It would send the fields of the request back to a script (RFC 9110, section 9.3.8).
-            let status = StatusCode::METHOD_NOT_ALLOWED;
-            return Ok(Decision::Answer(status, "method-trace"));
-        }
-        if head.method == Method::OPTIONS && !header::count_forwards(&mut head.headers) {
-            return Ok(Decision::Answer(StatusCode::NO_CONTENT, "max-forwards"));
-        }
-        self.check_name(head)?;
-        let secure = self.scene.peer.tls.is_some();
-        if head
-            .target
-            .scheme
-            .is_some_and(|scheme| (scheme == Scheme::Https) != secure)
-        {
-            // Not the connection's own (RFC 9110, section 7.4).
-            return Err(Failure::client(
-                StatusCode::MISDIRECTED_REQUEST,
-                "scheme-mismatch",
-            ));
-        }
-        if let (BodyLength::Known(length), Some(max)) = (head.body, self.scene.listener.body_max)
-            && length > max
-        {
-            return Err(Failure::client(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "body-too-large",
-            ));
-        }
-        let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
-        let path = path::normalise(&head.target.path).map_err(refused)?;
-        let host = head.authority.as_ref().map(|authority| &authority.host[..]);
-        let route = site.routes.decide(host, &path).map_err(refused)?;
-        let route = route.map(|index| &site.routes.routes()[index]);
-        Ok(match route.map(|route| route.action) {
-            Some(Action::Upstream(index)) => Decision::Forward(&site.upstreams[index], path),
-            Some(Action::Status(status)) => Decision::Answer(status, "route-status"),
-            None => Decision::Answer(StatusCode::NOT_FOUND, "no-route"),
-        })
-    }
-
-    /// Refuses a host that the connection's certificate, or the name its client was verified for,
-    /// does not stand for.
-    fn check_name(&self, head: &RequestHead) -> Result<(), Failure> {
-        let session = self.scene.peer.tls.as_deref();
-        let Some((facts, profile)) =
-            session.and_then(|session| Some((&session.facts, session.profile.as_deref()?)))
-        else {
-            return Ok(());
-        };
-        let Some(authority) = &head.authority else {
-            return Ok(());
-        };
-        let host = String::from_utf8_lossy(&authority.host);
-        match profile.allows(&host, facts.sni.as_deref()) {
-            true => Ok(()),
-            false => Err(Failure::client(
-                StatusCode::MISDIRECTED_REQUEST,
-                "sni-mismatch",
-            )),
-        }
     }
 
     /// Attempts the exchange on one backend after the other, as far as a retry is safe.
@@ -263,12 +208,14 @@ impl<'a> Exchange<'a> {
         down: &mut Downstream<'_>,
         outgoing: &Outgoing,
     ) -> Result<(), Failure> {
-        let mut tried = Vec::new();
+        let rules = self.passage.as_ref().map(|passage| passage.rules);
+        let retries = rules.and_then(Rules::retries).unwrap_or(upstream.retries);
+        let mut tried = rules.map_or_else(Vec::new, |rules| rules.stopped().to_vec());
         let mut fresh = None;
         loop {
             let choice = match fresh {
                 Some(choice) => choice,
-                None => self.choose(upstream, &tried, outgoing)?,
+                None => self.choose((upstream, rules), &tried, outgoing)?,
             };
             let index = choice.member;
             let held = choice.decision.is_some_and(|decision| decision.held);
@@ -276,7 +223,7 @@ impl<'a> Exchange<'a> {
             self.member = Some(member);
             self.first_member.get_or_insert(member);
             self.attempts += 1;
-            let attempts_left = (upstream.retries + 1).saturating_sub(self.attempts);
+            let attempts_left = (retries + 1).saturating_sub(self.attempts);
             let elsewhere = Elsewhere {
                 upstream,
                 tried: &tried,
@@ -324,14 +271,14 @@ impl<'a> Exchange<'a> {
     /// Chooses the backend of the next attempt, or says why there is none.
     fn choose<'o>(
         &mut self,
-        upstream: &'o Upstream,
+        (upstream, rules): (&'o Upstream, Option<&'o Rules>),
         tried: &[usize],
         outgoing: &'o Outgoing,
     ) -> Result<Choice<'o>, Failure> {
         let nobody = |token| Failure::new(Culprit::Front, StatusCode::SERVICE_UNAVAILABLE, token);
         let chosen = upstream.choose(
             self.scene.worker.index(),
-            outgoing.facts(),
+            outgoing.facts(rules),
             tried,
             self.now(),
         );
@@ -432,6 +379,7 @@ impl<'a> Exchange<'a> {
             elsewhere,
             cookie: upstream.cookie(choice, outgoing.identity.secure),
             seen: self.seen.as_ref(),
+            passage: self.passage.as_deref(),
         });
         let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
             .run()
@@ -572,6 +520,41 @@ impl<'a> Exchange<'a> {
         self.answer(down, version, status).await
     }
 
+    /// Answers as the route table says.
+    async fn answer_decided(
+        &mut self,
+        down: &mut Downstream<'_>,
+        (site, rules): (&Site, Option<&'a Rules>),
+        mut head: Box<RequestHead>,
+        decision: Decision<'_>,
+    ) -> Result<After, Failure> {
+        let asked = Asked::new(&site.server, self.scene.peer, &mut head);
+        self.client_ip = asked.client;
+        let values = asked.values(self.id, &head);
+        self.passage = rules.map(|rules| Box::new(Passage::new(rules, values)));
+        let (version, id) = (head.version, self.id);
+        let (answer, token) = match decision {
+            Decision::Answer(status, token) => (Answer::page(status, id), token),
+            Decision::Redirect(to, path) => {
+                let values = Values {
+                    path: &path.forward,
+                    ..values
+                };
+                let location = values.redirect(&to.to).ok_or_else(|| {
+                    let status = StatusCode::INTERNAL_SERVER_ERROR;
+                    Failure::new(Culprit::Front, status, "redirect-loop")
+                })?;
+                (Answer::redirect(to.status, location, id), "route-redirect")
+            }
+            // Not decided here.
+            Decision::Forward(..) => (Answer::page(StatusCode::NOT_FOUND, id), "no-route"),
+        };
+        let reason = Reason::new(Culprit::Client, token);
+        self.scene.worker.count(reason);
+        self.reason = Some(reason);
+        Ok(self.send(down, version, answer).await)
+    }
+
     /// Sends a page of ours.
     async fn answer(
         &mut self,
@@ -579,10 +562,25 @@ impl<'a> Exchange<'a> {
         version: Version,
         status: StatusCode,
     ) -> After {
+        self.send(down, version, Answer::page(status, self.id))
+            .await
+    }
+
+    /// Sends an answer of ours, changed as the route wants.
+    async fn send(
+        &mut self,
+        down: &mut Downstream<'_>,
+        version: Version,
+        mut answer: Answer,
+    ) -> After {
+        if let Some(passage) = &self.passage {
+            passage.edit(answer.headers_mut());
+        }
+        let status = answer.status();
         if !self.progress.body_complete {
             down.abandon_upload();
         }
-        let source = Source::Answer(Answer::page(status, self.id));
+        let source = Source::Answer(answer);
         let terms = Terms {
             version,
             body: BodyLength::Known(0),

@@ -11,7 +11,9 @@ pub(crate) mod overrides;
 pub(crate) mod path;
 pub(crate) mod reload;
 pub(crate) mod retry_budget;
+pub(crate) mod rewrite;
 pub(crate) mod route;
+pub(crate) mod rules;
 pub(crate) mod sticky;
 mod turns;
 
@@ -90,10 +92,13 @@ impl Site {
     ) -> Result<Self, String> {
         let names = config.upstreams.iter().map(|it| it.name.as_str());
         let indices: HashMap<&str, usize> = names.zip(0..).collect();
+        let mut routes = RouteTable::new(&config.routes, |name| indices.get(name).copied())?;
+        routes.resolve(|upstream, name| {
+            let mut backends = config.upstreams[upstream].backends.iter();
+            backends.position(|backend| backend.name == name)
+        });
         Ok(Self {
-            routes: Arc::new(RouteTable::new(&config.routes, |name| {
-                indices.get(name).copied()
-            })?),
+            routes: Arc::new(routes),
             upstreams: config
                 .upstreams
                 .iter()
@@ -280,7 +285,7 @@ impl Upstream {
         tried: &[usize],
         now: Instant,
     ) -> Result<Option<Choice<'r>>, BackendOut<'r>> {
-        let Some(sticky) = &self.sticky else {
+        let Some(sticky) = self.sticky.as_ref().filter(|_| !facts.unsticky) else {
             let chosen = |member| Choice {
                 member,
                 decision: None,
@@ -350,6 +355,14 @@ impl Upstream {
         tried: &[usize],
         now: Instant,
     ) -> Option<usize> {
+        let without: Vec<usize>;
+        let tried = match facts.drained {
+            [] => tried,
+            drained => {
+                without = [tried, drained].concat();
+                &without
+            }
+        };
         let picked = match &self.members[..] {
             [only] => (tried.is_empty() && only.share() > 0).then_some(0),
             members => {
@@ -373,6 +386,10 @@ pub(crate) struct Facts<'r> {
     pub(crate) client: IpAddr,
     /// What the front's own cookie said.
     pub(crate) own: Own,
+    /// Sessions do not matter to the route.
+    pub(crate) unsticky: bool,
+    /// Members that get only their own sessions by this route.
+    pub(crate) drained: &'r [usize],
 }
 
 /// A member chosen for a request.
@@ -410,7 +427,8 @@ impl Standing for Asking<'_> {
         let Member {
             backend, controls, ..
         } = &self.upstream.members[member];
-        self.is_usable(member) && controls.activation.takes_new() && !backend.is_suspect()
+        let takes_new = controls.activation.takes_new() && !self.facts.drained.contains(&member);
+        self.is_usable(member) && takes_new && !backend.is_suspect()
     }
 
     fn is_draining(&self, member: usize) -> bool {

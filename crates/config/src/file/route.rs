@@ -1,98 +1,146 @@
-//! `[[route]]`: which request goes where.
+//! `[[route]]`: which request goes where, and what it changes on the way.
+
+mod fields;
+mod matching;
+mod rules;
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use catamaran_front::config::{RouteConfig, RouteTarget};
+use catamaran_front::config::{Redirect, RouteConfig, RouteTarget, Template};
+pub(crate) use fields::{REQUEST_SECTION, RESPONSE_SECTION};
 use http::StatusCode;
+use matching::{EXACT, EXCLUDE, HOST, PATH, PATTERN, SCHEME, SUFFIX};
+use rules::{
+    ACTIVATION, ALLOW, BODY_MAX, FIRST_BYTE_TIMEOUT, IDLE_BODY_TIMEOUT, INTERNAL_HOSTS, RETRIES,
+    REVERSE, REWRITE, STICKY,
+};
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
-use crate::value::route::{
-    HostError, PathError, SuffixError, parse_host, parse_path, parse_suffix,
-};
+use crate::value::route::{RedirectError, parse_redirect};
 use crate::value::text::{TextError, parse_name};
-use crate::value::{Counts, OneOrMore, Parsed, Switch};
+use crate::value::{Counts, Parsed};
 
 /// A route, placed by its header and by its target.
 #[derive(Debug)]
 pub(crate) struct Route {
-    pub(crate) value: RouteConfig,
+    /// One for each of its paths and suffixes.
+    pub(crate) values: Vec<RouteConfig>,
+    pub(crate) target: RouteTarget,
     pub(crate) place: Range<usize>,
     pub(crate) target_place: Range<usize>,
+    /// Where `activation` stands, or else the header.
+    pub(crate) activation_place: Range<usize>,
     /// Whether what it matches was without fault, so that it may be compared with other routes.
     pub(crate) matching: bool,
 }
 
 /// Reads the tables.
 pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Vec<Route> {
-    let mut routes = Vec::new();
-    for (place, entries) in tables(SECTION.header, value, report) {
-        let mut table = Table::new(&SECTION, place.clone(), entries);
-        let hosts = table.take(&HOST).unwrap_or_default();
-        let path = table.take(&PATH).unwrap_or_else(|| "/".to_owned());
-        let exact = table.take(&EXACT).unwrap_or_default();
-        let suffix = table.take(&SUFFIX);
-        let matching = table.is_good();
-        let target = target(&mut table);
-        if exact && suffix.is_some() {
-            let message = "`suffix` has no use beside `exact`";
-            let hint = "remove one of them: an exact path has but one end";
-            table.push(Finding::fault(message, table.place_of(&SUFFIX)).hint(hint));
-        }
-        table.finish(report);
-        routes.extend(target.map(|(target, target_place)| {
-            let value = RouteConfig {
-                hosts,
-                path,
-                exact,
-                suffix,
-                target,
-                place: None,
-            };
-            Route {
-                value,
-                place,
-                target_place,
-                matching,
-            }
-        }));
+    let entries = tables(SECTION.header, value, report);
+    entries
+        .into_iter()
+        .filter_map(|(place, entries)| one(place, entries, report))
+        .collect()
+}
+
+fn one(place: Range<usize>, entries: &DeTable<'_>, report: &mut Report) -> Option<Route> {
+    let mut table = Table::new(&SECTION, place.clone(), entries)
+        .except(&[fields::REQUEST_NAME, fields::RESPONSE_NAME]);
+    let matched = matching::read(&mut table);
+    let matching = table.is_good();
+    let target = target(&mut table);
+    let forwards = matches!(target, Some((RouteTarget::Upstream(_), _)));
+    let mut rules = rules::read(&mut table, target.is_none() || forwards);
+    matching::check_rewrite(&mut table, matched.iter().any(|it| it.exact));
+    let activation_place = table.place_of(&ACTIVATION);
+    if !forwards && target.is_some() && fields::changes_requests(entries) {
+        let message = "`request_headers` has no use without `upstream`";
+        table.push(Finding::fault(message, place.clone()).hint("remove it"));
     }
-    routes
+    table.finish(report);
+    (rules.request_headers, rules.response_headers) = fields::read(entries, report);
+    let rules = (rules != Default::default()).then(|| Arc::new(rules));
+    let (target, target_place) = target?;
+    let value = |value: RouteConfig| RouteConfig {
+        target: target.clone(),
+        rules: rules.clone(),
+        ..value
+    };
+    Some(Route {
+        values: matched.into_iter().map(value).collect(),
+        target,
+        place,
+        target_place,
+        activation_place,
+        matching,
+    })
 }
 
 fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
     let (upstream, status) = (table.take(&UPSTREAM), table.take(&STATUS));
-    match (table.has(&UPSTREAM), table.has(&STATUS)) {
-        (true, true) => {
-            let message = "[[route]] has both `upstream` and `status`";
-            let place = table.place_of(&STATUS);
+    let redirect = table.take(&REDIRECT);
+    let place = table.place_of(&STATUS);
+    match (
+        table.has(&UPSTREAM),
+        table.has(&REDIRECT),
+        table.has(&STATUS),
+    ) {
+        (true, true, _) => {
+            let message = "[[route]] has both `upstream` and `redirect`";
+            let place = table.place_of(&REDIRECT);
             table.push(Finding::fault(message, place).hint("a route leads to one of them"));
             None
         }
-        (false, false) => {
+        (true, _, true) => {
+            let message = "[[route]] has both `upstream` and `status`";
+            table.push(Finding::fault(message, place).hint("a route leads to one of them"));
+            None
+        }
+        (false, false, false) => {
             let message = "[[route]] leads nowhere";
-            let hint = "give it an `upstream`, or a `status` to answer with";
+            let hint = "give it an `upstream`, a `redirect`, or a `status` to answer with";
             table.push(Finding::fault(message, table.place()).hint(hint));
             None
         }
-        (true, false) => {
+        (true, false, false) => {
             upstream.map(|name| (RouteTarget::Upstream(name), table.place_of(&UPSTREAM)))
         }
-        (false, true) => {
-            let place = table.place_of(&STATUS);
+        (false, true, has_status) => {
+            let place = table.place_of(&REDIRECT);
+            let status = match has_status {
+                true => redirect_status(status?, table)?,
+                false => StatusCode::PERMANENT_REDIRECT,
+            };
+            let to = redirect?;
+            Some((RouteTarget::Redirect(Redirect { to, status }), place))
+        }
+        (false, false, true) => {
             answer(status?, &place, table).map(|status| (RouteTarget::Status(status), place))
         }
     }
 }
 
+/// A status that sends the client elsewhere, in a way that is the same for all clients.
+fn redirect_status(status: u16, table: &mut Table<'_>) -> Option<StatusCode> {
+    if [301, 302, 307, 308].contains(&status) {
+        return StatusCode::from_u16(status).ok();
+    }
+    let message = format!("`status` is {status}, which is no redirect that clients follow alike");
+    let hint = "write 301 or 308 for ever, 302 or 307 for now; 307 and 308 keep the method";
+    table.push(Finding::fault(message, table.place_of(&STATUS)).hint(hint));
+    None
+}
+
 /// A status that makes sense without further fields.
 fn answer(status: u16, place: &Range<usize>, table: &mut Table<'_>) -> Option<StatusCode> {
     if (300..400).contains(&status) {
-        let message = format!("`status` is {status}, a redirect, and a route cannot say whereto");
-        let hint = "redirect in the application, or answer with another status";
+        let message = format!("`status` is {status}, a redirect, and nothing says whereto");
+        let hint = "add `redirect`, or answer with another status";
         table.push(Finding::fault(message, place.clone()).hint(hint));
         return None;
     }
@@ -101,78 +149,35 @@ fn answer(status: u16, place: &Range<usize>, table: &mut Table<'_>) -> Option<St
 
 pub(crate) static SECTION: Section = Section {
     header: "[[route]]",
-    intro: "Which request goes where. Among the routes that match, the most specific wins: an exact \
-            host before a wildcard before none, then an exact path before the longest prefix, then \
-            a suffix before none, then the earlier in the file. A request that matches none is \
-            answered 404; there is no default backend. At least one route is needed.",
-    keys: &[&HOST, &PATH, &EXACT, &SUFFIX, &UPSTREAM, &STATUS],
-    later: &[(
-        "rewrite",
-        "requests keep the path the client sent; remove it",
-    )],
-};
-
-static HOST: Key<OneOrMore<Parsed<String, HostError>>> = Key {
-    name: "host",
-    values: OneOrMore(Parsed {
-        what: "a host such as \"www.example.org\" or \"*.example.org\"",
-        parse: parse_host,
-    }),
-    doc: Doc {
-        preset: Preset::Unset("any host"),
-        sample: "[\"example.org\", \"*.example.org\"]",
-        effect: "The hosts that match, without port. `*.example.org` matches every name below \
-                 `example.org`, not that name itself. An IPv6 address matches in every spelling.",
-        extremes: "Left out, requests with a made-up host match too.",
-        elsewhere: "nginx `server_name`; httpd `ServerName`, `ServerAlias`",
-    },
-};
-
-static PATH: Key<Parsed<String, PathError>> = Key {
-    name: "path",
-    values: Parsed {
-        what: "a path such as \"/app\"",
-        parse: parse_path,
-    },
-    doc: Doc {
-        preset: Preset::Value("\"/\""),
-        sample: "\"/app\"",
-        effect: "The path, matched as a prefix by whole segments: `/app` matches `/app` and \
-                 `/app/x`, not `/apple`. Both are compared decoded and without `;parameters`, as \
-                 containers map paths: `/adm@in` and `/adm%40in` are equal. `%2F`, `%5C`, `%25` and \
-                 `%3B` stand for themselves. The normalised path is forwarded, not the decoded one.",
-        extremes: "`/` matches everything: add routes with a `status` for what shall not be reached. \
-                   Some containers take `%2F` and `%5C` for a slash: a request whose route would \
-                   then be another is answered 400 (`path-ambiguous`).",
-        elsewhere: "nginx `location`; httpd `ProxyPass`; mod_jk `JkMount /app|/*`",
-    },
-};
-
-static EXACT: Key<Switch> = Key {
-    name: "exact",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("false"),
-        sample: "true",
-        effect: "The path must be equal; what is below it does not match.",
-        extremes: "With `path = \"/app\"`, even `/app/` is another path then.",
-        elsewhere: "nginx `location =`; mod_jk `JkMount /app`",
-    },
-};
-
-static SUFFIX: Key<Parsed<String, SuffixError>> = Key {
-    name: "suffix",
-    values: Parsed {
-        what: "an ending such as \".jsp\"",
-        parse: parse_suffix,
-    },
-    doc: Doc {
-        preset: Preset::Unset("any ending"),
-        sample: "\".jsp\"",
-        effect: "The path must also end like this, compared as `path` is.",
-        extremes: "Everything else below the path needs a route of its own, or is answered 404.",
-        elsewhere: "nginx `location ~ \\.jsp$`; mod_jk `JkMount /*.jsp`",
-    },
+    intro: "Which request goes where, and what is changed on the way. Among the routes that match, \
+            the most specific wins: an exact host before a wildcard before none, then an exact path \
+            before the longest prefix, then a suffix before none, then one with a `scheme` before \
+            one without, then the earlier in the file. A request that matches none is answered 404; \
+            there is no default backend. At least one route is needed. \
+            [routes.md](routes.md) has examples.",
+    keys: &[
+        &HOST,
+        &SCHEME,
+        &PATH,
+        &EXACT,
+        &SUFFIX,
+        &PATTERN,
+        &EXCLUDE,
+        &UPSTREAM,
+        &STATUS,
+        &REDIRECT,
+        &REWRITE,
+        &REVERSE,
+        &INTERNAL_HOSTS,
+        &ALLOW,
+        &FIRST_BYTE_TIMEOUT,
+        &IDLE_BODY_TIMEOUT,
+        &BODY_MAX,
+        &RETRIES,
+        &STICKY,
+        &ACTIVATION,
+    ],
+    later: &[],
 };
 
 static UPSTREAM: Key<Parsed<String, TextError>> = Key {
@@ -182,7 +187,7 @@ static UPSTREAM: Key<Parsed<String, TextError>> = Key {
         parse: parse_name,
     },
     doc: Doc {
-        preset: Preset::Unset("then `status` is needed"),
+        preset: Preset::Unset("then `redirect` or `status` is needed"),
         sample: "\"tomcat\"",
         effect: "The upstream that serves the request.",
         extremes: "A name that no `[upstream.NAME]` has is a fault.",
@@ -194,11 +199,30 @@ static STATUS: Key<Counts<u16>> = Key {
     name: "status",
     values: Counts { min: 200, max: 599 },
     doc: Doc {
-        preset: Preset::Unset("then `upstream` is needed"),
+        preset: Preset::Unset("then `upstream` or `redirect` is needed; of a redirect 308"),
         sample: "404",
-        effect: "The front answers with this status itself. Redirects (3xx) are refused: a route \
-                 cannot say whereto.",
+        effect: "The front answers with this status itself; beside `redirect`, its status: 301 or 308 \
+                 for ever, 302 or 307 for now. With 301 and 302 most clients turn a POST into a GET.",
         extremes: "404 hides a part of an application, such as `/app/admin`.",
         elsewhere: "nginx `return`; mod_jk `JkUnMount` (404)",
+    },
+};
+
+static REDIRECT: Key<Parsed<Template, RedirectError>> = Key {
+    name: "redirect",
+    values: Parsed {
+        what: "a path or URL such as \"https://{host}{path_query}\"",
+        parse: parse_redirect,
+    },
+    doc: Doc {
+        preset: Preset::Unset("then `upstream` or `status` is needed"),
+        sample: "\"https://{host}{path_query}\"",
+        effect: "The client is sent there. `{host}` is the host that it asked for, `{authority}` the \
+                 host with its port, `{scheme}`, `{path}`, `{query}`, and `{path_query}` the path with \
+                 its query; `{{` stands for a brace.",
+        extremes: "Behind a trusted proxy they are what the proxy was asked for. A redirect to the \
+                   very URL that was asked for is answered 500 (`redirect-loop`): from http to https \
+                   it needs `scheme = \"http\"`.",
+        elsewhere: "nginx `return 301`; httpd `Redirect`; HAProxy `http-request redirect`",
     },
 };

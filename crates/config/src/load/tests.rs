@@ -27,7 +27,9 @@ fn file(header: &str, added: &str) -> String {
             "[[upstream.NAME.backend]]",
             "url = \"ajp://127.0.0.1:8009\"",
         ),
-        ("[[route]]", "upstream = \"NAME\""),
+        ("[[route]]", "upstream = \"NAME\"\nrewrite = \"/inner\""),
+        ("[route.request_headers]", ""),
+        ("[route.response_headers]", ""),
         (
             "[admin]",
             "address = [\"unix:/run/catamaran/admin.sock\", \"127.0.0.1:9090\"]",
@@ -36,9 +38,15 @@ fn file(header: &str, added: &str) -> String {
     ] {
         let key = added.split('=').next().unwrap_or_default();
         let here = table == header && !key.is_empty();
-        // A route has one target.
-        let other = table == "[[route]]" && key == "status ";
-        let replaced = |line: &&str| here && (line.starts_with(key) || other);
+        // A route has one target, and a rewrite a prefix alone.
+        let other = |line: &str| match key {
+            "status " | "redirect " => table == "[[route]]",
+            "exact " | "suffix " | "pattern " => {
+                !added.ends_with("false") && line.starts_with("rewrite")
+            }
+            _ => false,
+        };
+        let replaced = |line: &&str| here && (line.starts_with(key) || other(line));
         let needed: Vec<&str> = needed.lines().filter(|line| !replaced(line)).collect();
         let needed = needed.join("\n");
         let added = if table == header { added } else { "" };

@@ -3,6 +3,9 @@
 //! The front compares them with a normalised request. A pattern that no normalised request can equal
 //! is a fault here, because such a route would never match.
 
+use catamaran_front::config::{Exclusion, Placeholder, Template, TemplateError};
+use http::HeaderName;
+
 use super::address::is_label;
 
 /// Why a text is not a host a route can match.
@@ -120,6 +123,132 @@ pub(crate) fn parse_suffix(text: &str) -> Result<String, SuffixError> {
     check_characters(text)?;
     Ok(text.to_owned())
 }
+
+/// Why a text is no pattern.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PatternError {
+    /// Could match nothing.
+    #[error("must begin with `/` or `*`, since every path does begin with a slash")]
+    Start,
+    /// Is longer than any path that is meant.
+    #[error("is longer than {PATTERN_MAX} characters")]
+    Long,
+    /// Has an escape that would be taken for a wildcard.
+    #[error("has an escaped `*` or `?`, which cannot be told from the wildcard")]
+    Wildcard,
+    /// Has what no path can contain.
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+/// Reads a pattern such as `/app*/x?.do`.
+pub(crate) fn parse_pattern(text: &str) -> Result<String, PatternError> {
+    if !text.starts_with(['/', '*']) {
+        return Err(PatternError::Start);
+    }
+    if text.len() > PATTERN_MAX {
+        return Err(PatternError::Long);
+    }
+    let lower = text.to_ascii_lowercase();
+    if lower.contains("%2a") || lower.contains("%3f") {
+        return Err(PatternError::Wildcard);
+    }
+    // Both are ordinary characters to the check.
+    let plain = text.replace(['*', '?'], "x");
+    check_characters(&plain)?;
+    let bad = |segment: &str| matches!(segment, "." | "..");
+    if text.split('/').any(bad) || text.contains("//") {
+        return Err(PathError::Segment.into());
+    }
+    Ok(text.to_owned())
+}
+
+/// Reads what a route leaves to others: a path, or a pattern.
+pub(crate) fn parse_exclusion(text: &str) -> Result<Exclusion, PatternError> {
+    if text.contains(['*', '?']) {
+        return parse_pattern(text).map(Exclusion::Pattern);
+    }
+    Ok(Exclusion::Prefix(parse_path(text)?))
+}
+
+/// Reads a host that the application calls itself by.
+pub(crate) fn parse_internal_host(text: &str) -> Result<String, HostError> {
+    match parse_host(text) {
+        Ok(host) if host.starts_with('*') => Err(HostError::Wildcard),
+        host => host,
+    }
+}
+
+/// Why a text is nowhere that clients can be sent.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RedirectError {
+    /// Neither a path nor a URL.
+    #[error("must begin with `/`, `http://`, `https://` or `{{scheme}}://`")]
+    Start,
+    /// Without a host.
+    #[error("has no host behind its `://`")]
+    Host,
+    /// Not a URL's.
+    #[error("has the character {0:?}, which no URL has as such; percent-encode it")]
+    Character(char),
+    /// Of its placeholders.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+}
+
+/// Reads the target of a redirect.
+pub(crate) fn parse_redirect(text: &str) -> Result<Template, RedirectError> {
+    let after = ["http://", "https://", "{scheme}://"]
+        .iter()
+        .find_map(|it| text.strip_prefix(it));
+    match after {
+        Some(rest) if rest.is_empty() || rest.starts_with(['/', '?', '#']) => {
+            return Err(RedirectError::Host);
+        }
+        None if !text.starts_with('/') && !text.starts_with("{path") => {
+            return Err(RedirectError::Start);
+        }
+        _ => {}
+    }
+    let bad = |c: &char| !c.is_ascii_graphic() || "\"<>\\^`|".contains(*c);
+    if let Some(bad) = text.chars().find(bad) {
+        return Err(RedirectError::Character(bad));
+    }
+    Ok(Template::parse(text, Placeholder::OF_REDIRECTS)?)
+}
+
+/// Why a text is no field's name or value.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FieldError {
+    /// Not a name.
+    #[error("has a name that no field has")]
+    Name,
+    /// Not a value.
+    #[error("must be one line of printable characters, at most {FIELD_MAX} bytes")]
+    Value,
+    /// Of its placeholders.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+}
+
+/// Reads the name of a field.
+pub(crate) fn parse_field_name(text: &str) -> Result<HeaderName, FieldError> {
+    HeaderName::from_bytes(text.as_bytes()).map_err(|_| FieldError::Name)
+}
+
+/// Reads the value of a field, with placeholders.
+pub(crate) fn parse_field_value(text: &str, known: &[Placeholder]) -> Result<Template, FieldError> {
+    if text.len() > FIELD_MAX || text.chars().any(|c| c.is_control() && c != '\t') {
+        return Err(FieldError::Value);
+    }
+    Ok(Template::parse(text, known)?)
+}
+
+/// Characters of a pattern.
+const PATTERN_MAX: usize = 1024;
+
+/// Bytes of a field's value.
+const FIELD_MAX: usize = 4096;
 
 fn check_characters(text: &str) -> Result<(), PathError> {
     if text.contains('*') {

@@ -61,6 +61,7 @@ golden!(
     policy,
     probe,
     route,
+    route_rules,
     shapes,
     sticky,
     sticky_warnings,

@@ -81,8 +81,7 @@ pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &mut HeaderMap) 
         remove_claims(headers);
         return direct;
     }
-    let told = last_element(headers, &X_FORWARDED_PROTO);
-    let secure = told.map_or(peer.secure, |told| told == b"https");
+    let secure = is_secure(peer, headers);
     match client_address(networks, headers) {
         Some(ip) => Identity {
             ip,
@@ -91,6 +90,14 @@ pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &mut HeaderMap) 
         },
         None => Identity { secure, ..direct },
     }
+}
+
+/// Whether the client came over TLS: here, or to a trusted proxy that says so.
+pub(crate) fn is_secure(peer: Peer, headers: &HeaderMap) -> bool {
+    let told = peer
+        .trusted
+        .then(|| last_element(headers, &X_FORWARDED_PROTO));
+    told.flatten().map_or(peer.secure, |told| told == b"https")
 }
 
 /// The host and port that a trusted proxy was asked for, by its `X-Forwarded-Host` and `-Port`. If it

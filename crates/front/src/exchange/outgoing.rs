@@ -14,9 +14,12 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use super::failure::Failure;
 use crate::config::{BackendConfig, ClientCertFields, Protocol};
 use crate::exchange::forwarded::{self, Identity, Peer};
+use crate::exchange::id::RequestId;
+use crate::exchange::passage::{self, Passage, Values};
 use crate::exchange::scene::PeerFacts;
 use crate::exchange::{certificate, header};
 use crate::site::path::NormalPath;
+use crate::site::rules::Rules;
 use crate::site::sticky::Own;
 use crate::site::{Facts, Site, Told, Upstream};
 use crate::worker::Worker;
@@ -106,9 +109,25 @@ impl Outgoing {
         self.head
     }
 
+    /// Changes the request as a route wants; returns what is left to do with its responses.
+    pub(super) fn pass<'s>(&mut self, rules: &'s Rules, id: RequestId) -> Box<Passage<'s>> {
+        let values = Values {
+            authority: self.host.as_bytes(),
+            client: self.identity.ip,
+            id,
+            secure: self.identity.secure,
+            path: &self.path.forward,
+            query: self.head.target.query.as_deref(),
+        };
+        passage::edit_request(rules, values, &mut self.head.headers);
+        Box::new(Passage::new(rules, values))
+    }
+
     /// What the choice of a backend depends on.
-    pub(super) fn facts(&self) -> Facts<'_> {
+    pub(super) fn facts<'r>(&'r self, rules: Option<&'r Rules>) -> Facts<'r> {
         Facts {
+            unsticky: rules.is_some_and(Rules::is_unsticky),
+            drained: rules.map_or(&[], Rules::drained),
             head: &self.head,
             path: &self.path,
             client: self.identity.ip,

@@ -281,14 +281,23 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         let bytes = data.len() as u64;
         self.reading.moved(self.now(), bytes);
         self.progress.received += bytes;
-        let max = self.scene.listener.body_max.unwrap_or(u64::MAX);
-        if self.progress.received > max {
+        if self.progress.received > self.body_max() {
             return Err(RelayError::BodyTooLarge);
         }
         self.progress.replay.keep(&data);
         self.taken += data.len();
         self.held.push(data);
         Ok(())
+    }
+
+    /// The most bytes that the request's body may have.
+    fn body_max(&self) -> u64 {
+        let of_route = match &self.source {
+            Source::Backend(leased) => leased.passage.and_then(|it| it.rules.body_max()),
+            Source::Answer(_) => None,
+        };
+        let max = of_route.or(self.scene.listener.body_max);
+        max.unwrap_or(u64::MAX)
     }
 
     fn poll_backend_write(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
@@ -356,8 +365,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                     self.down.send_interim(head.status, &head.headers);
                 }
             }
-            Event::Head(head) => {
-                self.handle_head(&head)?;
+            Event::Head(mut head) => {
+                self.handle_head(&mut head)?;
                 self.source.recycle(head);
             }
             Event::Body(data) => self.down.send_data(data),
@@ -372,7 +381,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         Ok(())
     }
 
-    fn handle_head(&mut self, head: &ResponseHead) -> Result<(), RelayError> {
+    fn handle_head(&mut self, head: &mut ResponseHead) -> Result<(), RelayError> {
         if let Source::Backend(leased) = &self.source
             && leased.config.retries_status(head.status)
             && leased.elsewhere.may_decline(self.progress)
@@ -385,6 +394,14 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             self.down.abandon_upload();
         }
         self.source.note_sessions(&head.headers, self.scene.clock());
+        if let Source::Backend(Leased {
+            passage: Some(passage),
+            config,
+            ..
+        }) = &self.source
+        {
+            passage.change(head, config);
+        }
         // Without a hash: there are few, and it is one of the first.
         let dated = head.headers.keys().any(|name| *name == DATE);
         let date = (!dated).then(crate::date::now);
@@ -525,11 +542,11 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         let body = deadline(&mut self.reading, wants_body, now, body)
             .map(|at| (at, RelayError::BodyTimeout));
         let silence = match (&self.source, self.download) {
-            (Source::Backend(Leased { config, .. }), Download::Head) => {
-                Some((config.first_byte_timeout, RelayError::FirstByteTimeout))
+            (Source::Backend(leased), Download::Head) => {
+                Some((leased.first_byte_timeout(), RelayError::FirstByteTimeout))
             }
-            (Source::Backend(Leased { config, .. }), Download::Body) => {
-                Some((config.idle_body_timeout, RelayError::IdleBodyTimeout))
+            (Source::Backend(leased), Download::Body) => {
+                Some((leased.idle_body_timeout(), RelayError::IdleBodyTimeout))
             }
             (Source::Backend(_), Download::Ended) | (Source::Answer(_), _) => None,
         };

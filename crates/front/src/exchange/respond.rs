@@ -50,7 +50,9 @@ pub(crate) fn page(status: StatusCode, id: RequestId) -> String {
 
 fn explain(status: StatusCode) -> &'static str {
     match status {
+        status if status.is_redirection() => "The page is at another address.",
         StatusCode::BAD_REQUEST => "The request is malformed.",
+        StatusCode::FORBIDDEN => "Access is not allowed.",
         StatusCode::NOT_FOUND => "There is nothing at this address.",
         StatusCode::METHOD_NOT_ALLOWED => "This method is not supported.",
         StatusCode::REQUEST_TIMEOUT => "The request took too long to arrive.",

@@ -4,17 +4,20 @@
 //! the same way for both. Only a backend has timeouts.
 
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_message::ResponseHead;
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Error, Event, Lease};
+use http::header::{CACHE_CONTROL, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::time::Instant;
 
 use crate::config::BackendConfig;
 use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::id::RequestId;
+use crate::exchange::passage::Passage;
 use crate::exchange::respond;
 use crate::worker::in_flight::{Phase, Seen};
 
@@ -38,13 +41,30 @@ pub(crate) struct Leased<'a, 'b> {
     pub(crate) cookie: Option<&'a HeaderValue>,
     /// What administrators see of the request.
     pub(crate) seen: Option<&'a Seen<'a>>,
+    /// What the route changes, if it changes anything.
+    pub(crate) passage: Option<&'a Passage<'a>>,
+}
+
+impl Leased<'_, '_> {
+    /// How long the first byte of the response may take.
+    pub(crate) fn first_byte_timeout(&self) -> Duration {
+        let of_route = self.passage.and_then(|it| it.rules.first_byte_timeout());
+        of_route.unwrap_or(self.config.first_byte_timeout)
+    }
+
+    /// How long the backend may be silent within a body.
+    pub(crate) fn idle_body_timeout(&self) -> Duration {
+        let of_route = self.passage.and_then(|it| it.rules.idle_body_timeout());
+        of_route.unwrap_or(self.config.idle_body_timeout)
+    }
 }
 
 /// A response of the front's own.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    head: Option<Box<ResponseHead>>,
+    head: Box<ResponseHead>,
     body: Bytes,
+    head_taken: bool,
 }
 
 impl Answer {
@@ -58,14 +78,35 @@ impl Answer {
             content_length: Some(body.len() as u64),
         };
         Self {
-            head: Some(Box::new(head)),
+            head: Box::new(head),
             body,
+            head_taken: false,
         }
     }
 
+    /// A redirect.
+    pub(crate) fn redirect(status: StatusCode, location: HeaderValue, id: RequestId) -> Self {
+        let mut answer = Self::page(status, id);
+        let headers = answer.headers_mut();
+        // Whether it may be kept, the status says.
+        headers.remove(CACHE_CONTROL);
+        headers.insert(LOCATION, location);
+        answer
+    }
+
+    /// Its fields.
+    pub(crate) fn headers_mut(&mut self) -> &mut HeaderMap {
+        &mut self.head.headers
+    }
+
+    /// Its status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
     fn next(&mut self) -> Event {
-        if let Some(head) = self.head.take() {
-            return Event::Head(head);
+        if !std::mem::replace(&mut self.head_taken, true) {
+            return Event::Head(std::mem::take(&mut self.head));
         }
         match std::mem::take(&mut self.body) {
             body if body.is_empty() => Event::End,

@@ -31,6 +31,12 @@ impl NormalPath {
         self.route.as_ref().unwrap_or(&self.forward)
     }
 
+    /// Has another path forwarded, while routes are compared with what the client sent.
+    pub(crate) fn forward_as(&mut self, path: Bytes) {
+        let sent = std::mem::replace(&mut self.forward, path);
+        self.route.get_or_insert(sent);
+    }
+
     /// What routes would be compared with if escaped slashes, escaped backslashes or both were
     /// separators. Empty for a path without them.
     pub(crate) fn readings(&self) -> impl Iterator<Item = Vec<u8>> {

@@ -5,16 +5,19 @@
 //! specific. There is no default backend. Paths are compared in the form that [`crate::site::path`]
 //! makes.
 
+pub(crate) mod pattern;
 mod tree;
 
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 
 use http::StatusCode;
-use tree::Tree;
+use pattern::{Excluded, Rank};
+use tree::{Asked, Tree};
 
 use crate::config::{RouteConfig, RouteTarget};
 use crate::site::path::{NormalPath, PathFault};
+use crate::site::rules::Rules;
 
 /// The routes by host, and those for any host. Each is known by its index in the file's order.
 #[derive(Debug, Default)]
@@ -28,14 +31,19 @@ pub(crate) struct RouteTable {
     domain_labels: Vec<usize>,
     /// For any host, and for none.
     any: Tree,
+    /// Whether any route asks for a scheme.
+    has_schemes: bool,
 }
 
 /// A route, and what it leads to.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
-    #[expect(dead_code, reason = "for what a route says beside its target")]
     pub(crate) config: RouteConfig,
     pub(crate) action: Action,
+    /// What it asks for besides; `None` if nothing.
+    pub(crate) rules: Option<Box<Rules>>,
+    rank: Rank,
+    exclude: Box<[Excluded]>,
 }
 
 /// What becomes of a request.
@@ -45,6 +53,17 @@ pub(crate) enum Action {
     Upstream(usize),
     /// The front answers it.
     Status(StatusCode),
+    /// The front sends the client elsewhere, as the route's target says.
+    Redirect,
+}
+
+/// What a route is looked up by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Lower case, without port.
+    pub(crate) host: Option<&'a [u8]>,
+    /// Whether the client came over TLS. It matters only if [`RouteTable::has_schemes`].
+    pub(crate) secure: bool,
 }
 
 impl RouteTable {
@@ -61,9 +80,15 @@ impl RouteTable {
                 RouteTarget::Upstream(name) => {
                     Action::Upstream(upstream(name).ok_or_else(|| name.clone())?)
                 }
+                RouteTarget::Redirect(_) => Action::Redirect,
             };
-            let config = config.clone();
-            Ok::<_, String>(Route { config, action })
+            Ok::<_, String>(Route {
+                action,
+                rules: Rules::new(config).map(Box::new),
+                rank: Rank::of_route(config),
+                exclude: config.exclude.iter().map(Excluded::new).collect(),
+                config: config.clone(),
+            })
         };
         table.routes = configs.iter().map(route).collect::<Result<_, _>>()?;
         for (index, config) in configs.iter().enumerate() {
@@ -78,6 +103,7 @@ impl RouteTable {
         table.domain_labels = table.domains.keys().map(|it| labels(it)).collect();
         table.domain_labels.sort_unstable_by(|a, b| b.cmp(a));
         table.domain_labels.dedup();
+        table.has_schemes = configs.iter().any(|config| config.scheme.is_some());
         Ok(table)
     }
 
@@ -97,18 +123,31 @@ impl RouteTable {
         &self.routes
     }
 
-    /// The index of the most specific route for a host (lower case, without port) and a path.
+    /// Finds the members that rules name. `member` gives the index of one of an upstream, by name.
+    pub(crate) fn resolve(&mut self, member: impl Fn(usize, &str) -> Option<usize>) {
+        for route in &mut self.routes {
+            if let (Some(rules), Action::Upstream(upstream)) = (&mut route.rules, route.action) {
+                rules.resolve(|name| member(upstream, name));
+            }
+        }
+    }
+
+    /// Whether any route asks for a scheme.
+    pub(crate) fn has_schemes(&self) -> bool {
+        self.has_schemes
+    }
+
+    /// The index of the most specific route for a request.
     ///
     /// Containers differ in how they read an escaped slash or backslash. Nothing says which kind
     /// the request will meet, so its route must not depend on that.
     pub(crate) fn decide(
         &self,
-        host: Option<&[u8]>,
+        wanted: Wanted<'_>,
         path: &NormalPath,
     ) -> Result<Option<usize>, PathFault> {
-        let found = self.find(host, path.route());
-        let action = |index: Option<usize>| index.map(|index| self.routes[index].action);
-        let agrees = |reading: Vec<u8>| action(self.find(host, &reading)) == action(found);
+        let found = self.find(wanted, path.route());
+        let agrees = |reading: Vec<u8>| self.same(self.find(wanted, &reading), found);
         if path.readings().all(agrees) {
             Ok(found)
         } else {
@@ -116,25 +155,44 @@ impl RouteTable {
         }
     }
 
-    /// The route for one reading of a path.
-    fn find(&self, host: Option<&[u8]>, path: &[u8]) -> Option<usize> {
-        let of_host = match host.map(Host::new) {
-            Some(Host::Name(name)) => self.find_by_name(name, path),
-            Some(Host::Ipv6(address)) => self.addresses.get(&address).and_then(|it| it.find(path)),
-            None => None,
+    /// Whether two routes do the same.
+    fn same(&self, one: Option<usize>, other: Option<usize>) -> bool {
+        let plain = |index: usize| {
+            let Route { action, rules, .. } = &self.routes[index];
+            (rules.is_none() && *action != Action::Redirect).then_some(*action)
         };
-        of_host.or_else(|| self.any.find(path))
+        one == other
+            || match (one.and_then(plain), other.and_then(plain)) {
+                (Some(one), Some(other)) => one == other,
+                _ => false,
+            }
     }
 
-    fn find_by_name(&self, name: &[u8], path: &[u8]) -> Option<usize> {
-        let find = |tree: &Tree| tree.find(path);
-        self.names.get(name).and_then(find).or_else(|| {
+    /// The route for one reading of a path.
+    fn find(&self, wanted: Wanted<'_>, path: &[u8]) -> Option<usize> {
+        let excludes = |index: usize| self.routes[index].exclude.iter().any(|it| it.has(path));
+        let asked = Asked {
+            path,
+            secure: wanted.secure,
+            takes: |index: usize| !excludes(index),
+        };
+        let find = |tree: &Tree| tree.find(&asked, |index| self.routes[index].rank);
+        let of_host = match wanted.host.map(Host::new) {
+            Some(Host::Name(name)) => self.find_by_name(name, find),
+            Some(Host::Ipv6(address)) => self.addresses.get(&address).and_then(find),
+            None => None,
+        };
+        of_host.or_else(|| find(&self.any))
+    }
+
+    fn find_by_name(&self, name: &[u8], find: impl Fn(&Tree) -> Option<usize>) -> Option<usize> {
+        self.names.get(name).and_then(&find).or_else(|| {
             // The longest domain first.
             let mut domains = self
                 .domain_labels
                 .iter()
                 .filter_map(|&labels| above(name, labels));
-            domains.find_map(|domain| self.domains.get(domain).and_then(find))
+            domains.find_map(|domain| self.domains.get(domain).and_then(&find))
         })
     }
 }

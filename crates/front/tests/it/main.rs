@@ -52,14 +52,10 @@ fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
             unwell_max: 50,
             sticky: None,
         }],
-        routes: vec![RouteConfig {
-            hosts: Vec::new(),
-            path: "/".to_owned(),
-            exact: false,
-            suffix: None,
-            target: RouteTarget::Upstream("app".to_owned()),
-            place: None,
-        }],
+        routes: vec![RouteConfig::new(
+            "/",
+            RouteTarget::Upstream("app".to_owned()),
+        )],
         log: LogConfig {
             access: AccessLogTarget::Off,
             ..LogConfig::default()

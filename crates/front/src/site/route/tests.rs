@@ -6,16 +6,13 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
+use crate::config::{Exclusion, Redirect, RouteRules, RouteScheme, Template};
 use crate::site::path;
 
 fn route(hosts: &[&str], path: &str, name: &str) -> RouteConfig {
     RouteConfig {
         hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
-        path: path.to_owned(),
-        exact: false,
-        suffix: None,
-        target: RouteTarget::Upstream(name.to_owned()),
-        place: None,
+        ..RouteConfig::new(path, RouteTarget::Upstream(name.to_owned()))
     }
 }
 
@@ -25,8 +22,15 @@ fn table(routes: &[RouteConfig]) -> RouteTable {
 }
 
 fn find(table: &RouteTable, host: &str, path: &str) -> Option<usize> {
-    let route = table.find(Some(host.as_bytes()), path.as_bytes())?;
+    let route = table.find(wanted(host, false), path.as_bytes())?;
     Some(number(table, route))
+}
+
+fn wanted(host: &str, secure: bool) -> Wanted<'_> {
+    Wanted {
+        host: Some(host.as_bytes()),
+        secure,
+    }
 }
 
 /// The upstream that a route leads to, or its status.
@@ -34,6 +38,7 @@ fn number(table: &RouteTable, route: usize) -> usize {
     match table.routes()[route].action {
         Action::Upstream(index) => index,
         Action::Status(status) => status.as_u16().into(),
+        Action::Redirect => 308,
     }
 }
 
@@ -94,7 +99,13 @@ fn hosts_come_before_paths() {
     assert_eq!(find(&table, "example.org", "/"), None);
     assert_eq!(find(&table, "notexample.org", "/long/path"), Some(0));
     assert_eq!(
-        table.find(None, b"/"),
+        table.find(
+            Wanted {
+                host: None,
+                secure: false
+            },
+            b"/"
+        ),
         None,
         "no host matches no named host"
     );
@@ -103,7 +114,7 @@ fn hosts_come_before_paths() {
 /// The decision for a path as a client sends it: the upstream, a status, or the fault.
 fn decide(table: &RouteTable, host: &str, path: &str) -> Result<Option<usize>, PathFault> {
     let path = path::normalise(&Bytes::copy_from_slice(path.as_bytes()))?;
-    let route = table.decide(Some(host.as_bytes()), &path)?;
+    let route = table.decide(wanted(host, false), &path)?;
     Ok(route.map(|route| number(table, route)))
 }
 
@@ -260,6 +271,74 @@ fn a_path_of_many_segments_needs_no_stack() {
     assert_eq!(find(&table, "h", &deep[2..]), Some(2));
 }
 
+#[test]
+fn what_a_route_excludes_others_get() {
+    let excluding = RouteConfig {
+        exclude: vec![
+            Exclusion::Prefix("/app/static/".to_owned()),
+            Exclusion::Pattern("*.g%40f".to_owned()),
+        ],
+        ..route(&["h"], "/app", "1")
+    };
+    let table = table(&[excluding, route(&[], "/app/static", "2")]);
+    assert_eq!(find(&table, "h", "/app/statics"), Some(1));
+    assert_eq!(find(&table, "h", "/app/static/x"), Some(2));
+    assert_eq!(decide(&table, "h", "/app/x.g@f"), Ok(None));
+    // The exclusion would depend on the container.
+    assert_eq!(
+        decide(&table, "h", "/app/static%2Fx"),
+        Err(PathFault::Ambiguous)
+    );
+}
+
+#[test]
+fn patterns_are_ranked_against_prefixes() {
+    let pattern = |text: &str, name: &str| RouteConfig {
+        pattern: Some(text.to_owned()),
+        ..route(&[], "/", name)
+    };
+    let table = table(&[
+        route(&[], "/", "0"),
+        route(&[], "/app", "1"),
+        pattern("/app*/x?.do", "2"),
+        pattern("/*.do", "3"),
+        pattern("/devops*", "4"),
+    ]);
+    assert_eq!(find(&table, "h", "/app/x1.do"), Some(2));
+    assert_eq!(find(&table, "h", "/app/y.do"), Some(1));
+    assert_eq!(find(&table, "h", "/other/y.do"), Some(3));
+    assert_eq!(find(&table, "h", "/devops-x/y"), Some(4));
+    assert_eq!(find(&table, "h", "/other"), Some(0));
+}
+
+#[test]
+fn a_scheme_comes_before_none() {
+    let to = Template::parse("/elsewhere", &[]).unwrap();
+    let status = StatusCode::PERMANENT_REDIRECT;
+    let redirect = RouteConfig {
+        scheme: Some(RouteScheme::Http),
+        target: RouteTarget::Redirect(Redirect { to, status }),
+        ..route(&[], "/", "0")
+    };
+    let table = table(&[route(&[], "/", "1"), redirect]);
+    let find = |secure| table.find(wanted("h", secure), b"/x");
+    assert!(table.has_schemes());
+    assert_eq!((find(false), find(true)), (Some(1), Some(0)));
+}
+
+/// Two routes to one upstream are alike only if neither changes anything.
+#[test]
+fn a_route_with_rules_differs_from_one_without() {
+    let ruled = RouteConfig {
+        rules: Some(std::sync::Arc::new(RouteRules::default())),
+        ..route(&[], "/a", "1")
+    };
+    let routes = [route(&[], "/", "1"), ruled, route(&[], "/b", "1")];
+    let table = table(&routes);
+    assert_eq!(decide(&table, "h", "/b%2Fx"), Ok(Some(1)));
+    assert_eq!(decide(&table, "h", "/a%2Fx"), Err(PathFault::Ambiguous));
+}
+
 /// Routes of few hosts, segments and suffixes, so that many of them match one request.
 fn routes() -> impl Strategy<Value = Vec<RouteConfig>> {
     let hosts = prop::sample::subsequence(
@@ -268,20 +347,41 @@ fn routes() -> impl Strategy<Value = Vec<RouteConfig>> {
     );
     let path = "(/(a|b|a%40|%2F|b%25)){0,3}/?";
     let suffix = prop::option::weighted(0.3, "(\\.x|b|@|%40|5|%2F)");
-    let route = (hosts, path, any::<bool>(), suffix, 0usize..9);
-    let route = route.prop_map(|(hosts, path, exact, suffix, upstream)| RouteConfig {
-        hosts: hosts.into_iter().map(str::to_owned).collect(),
-        path: if path.is_empty() {
-            "/".to_owned()
-        } else {
-            path
-        },
-        exact,
-        suffix,
-        target: RouteTarget::Upstream(upstream.to_string()),
-        place: None,
+    let pattern = prop::option::weighted(0.3, "(/(a|b|\\*|\\?)){1,3}(\\*|\\.x)?");
+    let exclude = prop::collection::vec(exclusion(), 0..2);
+    let scheme = prop::option::weighted(0.3, scheme());
+    let matched = (hosts, path, any::<bool>(), suffix, pattern);
+    let route = (matched, exclude, scheme, 0usize..9);
+    let route = route.prop_map(|(matched, exclude, scheme, upstream)| {
+        let (hosts, path, exact, suffix, pattern) = matched;
+        RouteConfig {
+            hosts: hosts.into_iter().map(str::to_owned).collect(),
+            path: if path.is_empty() {
+                "/".to_owned()
+            } else {
+                path
+            },
+            // A pattern stands in their place.
+            exact: exact && pattern.is_none(),
+            suffix: suffix.filter(|_| pattern.is_none()),
+            pattern,
+            exclude,
+            scheme,
+            ..RouteConfig::new("/", RouteTarget::Upstream(upstream.to_string()))
+        }
     });
     prop::collection::vec(route, 0..12)
+}
+
+fn exclusion() -> impl Strategy<Value = Exclusion> {
+    prop_oneof![
+        "/(a|b|a%40)(/a)?/?".prop_map(Exclusion::Prefix),
+        "\\*(\\.x|b|/)|/a\\?".prop_map(Exclusion::Pattern),
+    ]
+}
+
+fn scheme() -> impl Strategy<Value = RouteScheme> {
+    prop_oneof![Just(RouteScheme::Http), Just(RouteScheme::Https)]
 }
 
 proptest! {
@@ -291,14 +391,15 @@ proptest! {
         routes in routes(),
         host in "(([ab]\\.){0,3}(a\\.)?org|\\[(::1|0:0::1|::2)\\]|a)",
         path in "((/(a|b|a@|a%40|%2F|b%25|a\\.x|b;x|c)){0,4}/?|\\*)",
+        secure: bool,
     ) {
         let table = table(&routes);
         let path = if path.is_empty() { "/".to_owned() } else { path };
         let path = path::normalise(&Bytes::from(path)).unwrap();
-        let host = host.as_bytes();
+        let wanted = wanted(&host, secure);
         for path in std::iter::once(path.route().to_vec()).chain(path.readings()) {
-            let expected = linear::find(&routes, host, &path);
-            let found = table.find(Some(host), &path).map(|it| table.routes()[it].action);
+            let expected = linear::find(&routes, host.as_bytes(), &path, secure);
+            let found = table.find(wanted, &path).map(|it| table.routes()[it].action);
             prop_assert_eq!(found, expected, "{:?}", path);
         }
     }

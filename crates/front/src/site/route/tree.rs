@@ -1,19 +1,22 @@
-//! The routes of one host: a tree of path segments.
+//! The routes of one host: a tree of path segments, and patterns.
 //!
 //! A lookup follows the segments of the request's path, with one hash each, and ends where no route
 //! continues. Its cost depends on the path and not on the number of routes. The deepest match is the
-//! most specific one.
+//! most specific one. Patterns are compared one by one, so they are few.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::config::RouteConfig;
+use super::pattern::{Glob, Rank};
+use crate::config::{RouteConfig, RouteScheme};
 
 /// Nodes by index, the root first. Indices and not boxes, so that neither building nor dropping a
 /// tree recurses.
 #[derive(Debug)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
+    /// The most specific first; of equals, the first that was added.
+    patterns: Vec<Pattern>,
 }
 
 /// What is known of the path that ends with one segment.
@@ -31,21 +34,51 @@ struct Node {
 #[derive(Debug, Default)]
 struct Endings {
     /// For any ending.
-    any: Option<usize>,
+    any: Slot,
     /// Boxed, since few paths have any.
     suffixes: Option<Box<Suffixes>>,
 }
 
 #[derive(Debug, Default)]
 struct Suffixes {
-    routes: HashMap<Box<[u8]>, usize>,
+    routes: HashMap<Box<[u8]>, Slot>,
     /// The lengths of the suffixes; each once, the greatest first.
     lengths: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Pattern {
+    rank: Rank,
+    has_scheme: bool,
+    glob: Glob,
+    slot: Slot,
+}
+
+/// The routes of one place: by scheme, and for either.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// Each one more than the route's index; 0 is none.
+    any: u32,
+    http: u32,
+    https: u32,
+}
+
+/// What a lookup asks.
+pub(super) struct Asked<'a, F> {
+    /// In the form that routes are compared in.
+    pub(super) path: &'a [u8],
+    pub(super) secure: bool,
+    /// Whether a route whose path matches takes the request.
+    pub(super) takes: F,
 }
 
 impl Tree {
     /// Adds the route of this index. Of two that match the same requests, the first that was added stays.
     pub(super) fn insert(&mut self, route: &RouteConfig, index: usize) {
+        if let Some(pattern) = &route.pattern {
+            self.insert_pattern(pattern, route.scheme, index);
+            return;
+        }
         let path = route.compared_path();
         let mut at = 0;
         // The prefix `/` was stored as nothing, and is the root. A path without a slash at its
@@ -64,7 +97,25 @@ impl Tree {
             true => &mut node.exact,
             false => &mut node.prefix,
         };
-        endings.insert(route.compared_suffix().as_deref(), index);
+        endings
+            .slot(route.compared_suffix().as_deref())
+            .insert(route.scheme, index);
+    }
+
+    fn insert_pattern(&mut self, text: &str, scheme: Option<RouteScheme>, index: usize) {
+        let glob = Glob::new(text);
+        let (rank, has_scheme) = (glob.rank(), scheme.is_some());
+        let mut slot = Slot::default();
+        slot.insert(scheme, index);
+        let pattern = Pattern {
+            rank,
+            has_scheme,
+            glob,
+            slot,
+        };
+        let before = |it: &Pattern| (it.rank, it.has_scheme) >= (rank, has_scheme);
+        let place = self.patterns.partition_point(before);
+        self.patterns.insert(place, pattern);
     }
 
     fn child(&mut self, parent: usize, segment: &[u8]) -> usize {
@@ -79,12 +130,33 @@ impl Tree {
         }
     }
 
-    /// The index of the most specific route for a path, in the form that routes are compared in.
-    pub(super) fn find(&self, path: &[u8]) -> Option<usize> {
+    /// The index of the most specific route for a path. `rank` says how specific a route is.
+    pub(super) fn find(
+        &self,
+        asked: &Asked<'_, impl Fn(usize) -> bool>,
+        rank: impl Fn(usize) -> Rank,
+    ) -> Option<usize> {
+        let found = self.find_in_nodes(asked);
+        if self.patterns.is_empty() {
+            return found;
+        }
+        let least = found.map(rank);
+        let mut better = self
+            .patterns
+            .iter()
+            .take_while(|it| least.is_none_or(|least| it.rank > least));
+        let find = |it: &Pattern| match it.glob.matches(asked.path) {
+            true => it.slot.find(asked),
+            false => None,
+        };
+        better.find_map(find).or(found)
+    }
+
+    fn find_in_nodes(&self, asked: &Asked<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         let mut node = &self.nodes[0];
-        let mut found = node.prefix.find(path);
+        let mut found = node.prefix.find(asked);
         // `*` is matched by the root alone.
-        let Some(rest) = path.strip_prefix(b"/") else {
+        let Some(rest) = asked.path.strip_prefix(b"/") else {
             return found;
         };
         for segment in rest.split(|&byte| byte == b'/') {
@@ -92,9 +164,9 @@ impl Tree {
                 return found;
             };
             node = &self.nodes[index];
-            found = node.prefix.find(path).or(found);
+            found = node.prefix.find(asked).or(found);
         }
-        node.exact.find(path).or(found)
+        node.exact.find(asked).or(found)
     }
 }
 
@@ -102,39 +174,65 @@ impl Default for Tree {
     fn default() -> Self {
         Self {
             nodes: vec![Node::default()],
+            patterns: Vec::new(),
         }
     }
 }
 
 impl Endings {
-    fn insert(&mut self, suffix: Option<&[u8]>, route: usize) {
+    fn slot(&mut self, suffix: Option<&[u8]>) -> &mut Slot {
         match suffix {
-            Some(suffix) => self.suffixes.get_or_insert_default().insert(suffix, route),
-            None => {
-                self.any.get_or_insert(route);
-            }
+            Some(suffix) => self.suffixes.get_or_insert_default().slot(suffix),
+            None => &mut self.any,
         }
     }
 
-    fn find(&self, path: &[u8]) -> Option<usize> {
+    fn find(&self, asked: &Asked<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         let suffixes = self.suffixes.as_ref();
-        suffixes.and_then(|it| it.find(path)).or(self.any)
+        suffixes
+            .and_then(|it| it.find(asked))
+            .or_else(|| self.any.find(asked))
     }
 }
 
 impl Suffixes {
-    fn insert(&mut self, suffix: &[u8], route: usize) {
-        self.routes.entry(suffix.into()).or_insert(route);
+    fn slot(&mut self, suffix: &[u8]) -> &mut Slot {
         let place = self.lengths.partition_point(|&it| it > suffix.len());
         if self.lengths.get(place) != Some(&suffix.len()) {
             self.lengths.insert(place, suffix.len());
         }
+        self.routes.entry(suffix.into()).or_default()
     }
 
-    fn find(&self, path: &[u8]) -> Option<usize> {
+    fn find(&self, asked: &Asked<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         self.lengths.iter().find_map(|&length| {
-            let start = path.len().checked_sub(length)?;
-            self.routes.get(&path[start..]).copied()
+            let start = asked.path.len().checked_sub(length)?;
+            self.routes.get(&asked.path[start..])?.find(asked)
         })
+    }
+}
+
+impl Slot {
+    fn insert(&mut self, scheme: Option<RouteScheme>, index: usize) {
+        let place = match scheme {
+            None => &mut self.any,
+            Some(RouteScheme::Http) => &mut self.http,
+            Some(RouteScheme::Https) => &mut self.https,
+        };
+        if *place == 0 {
+            // A file of four billion routes is larger than any that is read.
+            *place = u32::try_from(index + 1).unwrap_or(0);
+        }
+    }
+
+    fn find(&self, asked: &Asked<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+        let of_scheme = match asked.secure {
+            true => self.https,
+            false => self.http,
+        };
+        [of_scheme, self.any]
+            .into_iter()
+            .filter_map(|it| Some(it.checked_sub(1)? as usize))
+            .find(|&index| (asked.takes)(index))
     }
 }

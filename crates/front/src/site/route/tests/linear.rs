@@ -2,31 +2,71 @@
 
 use std::cmp::Reverse;
 
+use super::super::pattern::{Excluded, Glob};
 use super::super::{Action, Host};
-use crate::config::{RouteConfig, RouteTarget};
+use crate::config::{RouteConfig, RouteScheme, RouteTarget};
 
-/// The action of the most specific route for a host and a path in the form of comparison.
-pub(super) fn find(routes: &[RouteConfig], host: &[u8], path: &[u8]) -> Option<Action> {
-    let matching = routes.iter().filter(|route| path_matches(route, path));
-    let ranked = matching.filter_map(|route| Some((rank(route, host)?, route)));
-    // Of equals, the first.
-    let (_, best) = ranked.min_by_key(|(rank, _)| Reverse(*rank))?;
+/// The action of the most specific route for a host and a path in the form of comparison, over TLS or
+/// not.
+pub(super) fn find(
+    routes: &[RouteConfig],
+    host: &[u8],
+    path: &[u8],
+    secure: bool,
+) -> Option<Action> {
+    let excludes = |route: &RouteConfig| {
+        let mut excluded = route.exclude.iter();
+        excluded.any(|it| Excluded::new(it).has(path))
+    };
+    let scheme = match secure {
+        true => RouteScheme::Https,
+        false => RouteScheme::Http,
+    };
+    let matching = routes
+        .iter()
+        .filter(|route| path_matches(route, path))
+        .filter(|route| route.scheme.is_none_or(|wanted| wanted == scheme));
+    let mut ranked: Vec<(Rank, &RouteConfig)> = matching
+        .flat_map(|route| ranks(route, host).map(move |rank| (rank, route)))
+        .collect();
+    // Of equals, the first, even if it excludes the path. Patterns may rank alike and differ.
+    ranked.sort_by_key(|(rank, route)| (Reverse(*rank), route.pattern.clone()));
+    ranked.dedup_by_key(|(rank, route)| (*rank, route.pattern.clone()));
+    let place = |route: &RouteConfig| routes.iter().position(|it| std::ptr::eq(it, route));
+    ranked.sort_by_key(|(rank, route)| (Reverse(*rank), place(route)));
+    let (_, best) = ranked.into_iter().find(|(_, route)| !excludes(route))?;
     Some(match &best.target {
         RouteTarget::Status(status) => Action::Status(*status),
+        RouteTarget::Redirect(_) => Action::Redirect,
         RouteTarget::Upstream(name) => Action::Upstream(name.parse().ok()?),
     })
 }
 
-type Rank = (usize, bool, usize, Option<usize>);
+type Rank = (usize, bool, (usize, usize), usize, Option<usize>, bool);
 
-/// How specific a route is for a host that it matches: by host, exactness, path and suffix.
-fn rank(route: &RouteConfig, host: &[u8]) -> Option<Rank> {
-    let of_host = match &route.hosts[..] {
-        [] => Some(0),
-        hosts => hosts.iter().filter_map(|it| host_rank(it, host)).max(),
+/// How specific a route is for a host, once for each of its own that matches: by host, exactness,
+/// slashes and length, path (patterns have none), suffix and scheme.
+fn ranks(route: &RouteConfig, host: &[u8]) -> impl Iterator<Item = Rank> {
+    let of_hosts: Vec<usize> = match &route.hosts[..] {
+        [] => vec![0],
+        hosts => hosts.iter().filter_map(|it| host_rank(it, host)).collect(),
     };
-    let suffix = route.compared_suffix().map(|it| it.len());
-    Some((of_host?, route.exact, route.compared_path().len(), suffix))
+    let suffix = route.compared_suffix();
+    let path = route.compared_path();
+    let whole = match &route.pattern {
+        Some(pattern) => pattern.clone().into_bytes(),
+        None if route.exact => path.to_vec(),
+        None => [&path, &b"/*"[..], suffix.as_deref().unwrap_or_default()].concat(),
+    };
+    let slashes = whole.iter().filter(|&&byte| byte == b'/').count();
+    let own_path = match route.pattern {
+        Some(_) => 0,
+        None => path.len() + 1,
+    };
+    let (exact, suffix) = (route.exact, suffix.map(|it| it.len()));
+    let (length, scheme) = (whole.len(), route.scheme.is_some());
+    let of_hosts = of_hosts.into_iter();
+    of_hosts.map(move |host| (host, exact, (slashes, length), own_path, suffix, scheme))
 }
 
 /// An exact host comes before every wildcard, a long wildcard before a short one.
@@ -41,6 +81,9 @@ fn host_rank(pattern: &str, host: &[u8]) -> Option<usize> {
 }
 
 fn path_matches(route: &RouteConfig, path: &[u8]) -> bool {
+    if let Some(pattern) = &route.pattern {
+        return Glob::new(pattern).matches(path);
+    }
     let wanted = route.compared_path();
     let by_path = match path.strip_prefix(&wanted[..]) {
         Some(rest) if route.exact => rest.is_empty(),

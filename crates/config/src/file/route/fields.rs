@@ -1,0 +1,169 @@
+//! `[route.request_headers]` and `[route.response_headers]`: what a route changes of fields.
+
+use catamaran_front::config::{FieldRule, Placeholder, Template, is_hop_by_hop};
+use http::HeaderName;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::key::{Doc, Key, Preset, Section};
+use crate::report::{Finding, Report};
+use crate::table::{Table, table};
+use crate::value::route::{FieldError, parse_field_name, parse_field_value};
+use crate::value::{Named, OneOrMore, Parsed};
+
+pub(super) const REQUEST_NAME: &str = "request_headers";
+pub(super) const RESPONSE_NAME: &str = "response_headers";
+
+/// Reads both tables of a route.
+pub(super) fn read(route: &DeTable<'_>, report: &mut Report) -> (Vec<FieldRule>, Vec<FieldRule>) {
+    let mut of = |name, section| {
+        let value = route.get(name);
+        value.map_or_else(Vec::new, |value| one(value, section, report))
+    };
+    (
+        of(REQUEST_NAME, &REQUEST_SECTION),
+        of(RESPONSE_NAME, &RESPONSE_SECTION),
+    )
+}
+
+/// Whether the fields of requests are to be changed.
+pub(super) fn changes_requests(route: &DeTable<'_>) -> bool {
+    let table = route
+        .get(REQUEST_NAME)
+        .and_then(|it| it.get_ref().as_table());
+    table.is_some_and(|it| !it.is_empty())
+}
+
+fn one(
+    value: &Spanned<DeValue<'_>>,
+    section: &'static Section,
+    report: &mut Report,
+) -> Vec<FieldRule> {
+    let Some((place, entries)) = table(section.header, value, report) else {
+        return Vec::new();
+    };
+    let mut table = Table::new(section, place, entries);
+    let remove = table.take(&REMOVE).unwrap_or_default();
+    let set = table.take(&SET).unwrap_or_default();
+    let add = table.take(&ADD).unwrap_or_default();
+    let of_request = section.header == REQUEST_SECTION.header;
+    let mut rules = Vec::new();
+    let mut named =
+        |table: &mut Table<'_>, key: &str, name: &str, rule: &dyn Fn(HeaderName) -> FieldRule| {
+            let read = parse_field_name(name).map_err(|error| format!("{error}"));
+            let read = read.and_then(|name| match ours(&name, of_request) {
+                Some(why) => Err(format!("names `{name}`, {why}")),
+                None => Ok(name),
+            });
+            match read {
+                Ok(name) => rules.push(rule(name)),
+                Err(error) => {
+                    let message = format!("`{key}` {error}");
+                    table.push(Finding::fault(message, table.place_at(key)).hint("remove it"));
+                }
+            }
+        };
+    for name in remove {
+        named(&mut table, REMOVE.name, &name, &FieldRule::Remove);
+    }
+    for (name, value) in set {
+        let rule = |name| FieldRule::Set(name, value.clone());
+        named(&mut table, SET.name, &name, &rule);
+    }
+    for (name, value) in add {
+        let rule = |name| FieldRule::Add(name, value.clone());
+        named(&mut table, ADD.name, &name, &rule);
+    }
+    table.finish(report);
+    rules
+}
+
+/// Why a field is none that a route may change.
+fn ours(name: &HeaderName, of_request: bool) -> Option<&'static str> {
+    if is_hop_by_hop(name) {
+        return Some("which concerns one connection only");
+    }
+    match name.as_str() {
+        "content-length" => Some("which says how long the body is"),
+        "date" | "server-timing" => None,
+        "host" if of_request => Some("by which the application knows its site"),
+        "forwarded" | "x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host" | "via"
+            if of_request =>
+        {
+            Some("which the front writes itself")
+        }
+        "expect" if of_request => Some("which the front answers itself"),
+        _ => None,
+    }
+}
+
+pub(crate) static REQUEST_SECTION: Section = Section {
+    header: "[route.request_headers]",
+    intro: "What the route above it changes of the fields of requests, after the front's own fields \
+            have been written: first `remove`, then `set`, then `add`.",
+    keys: &[&REMOVE, &SET, &ADD],
+    later: &[],
+};
+
+pub(crate) static RESPONSE_SECTION: Section = Section {
+    header: "[route.response_headers]",
+    intro: "What the route above it changes of the fields of responses, those of the front's own pages \
+            and redirects included. Its keys are those of `[route.request_headers]`.",
+    keys: &[&REMOVE, &SET, &ADD],
+    later: &[],
+};
+
+static REMOVE: Key<OneOrMore<Parsed<String, FieldError>>> = Key {
+    name: "remove",
+    values: OneOrMore(Parsed {
+        what: "the name of a field",
+        parse: |text| parse_field_name(text).map(|_| text.to_owned()),
+    }),
+    doc: Doc {
+        preset: Preset::Value("[]"),
+        sample: "[\"X-Powered-By\", \"Server\"]",
+        effect: "Fields that are removed, all lines of them.",
+        extremes: "Fields of framing, of one connection, `Host` and those that say who the client is \
+                   are faults here and below: the front rules them.",
+        elsewhere: "httpd `Header unset`; nginx `proxy_hide_header`; HAProxy `del-header`",
+    },
+};
+
+static SET: Key<Named<Parsed<Template, FieldError>>> = Key {
+    name: "set",
+    values: Named {
+        what: "fields with their values, such as { X-Frame-Options = \"DENY\" }",
+        of: VALUE,
+    },
+    doc: Doc {
+        preset: Preset::Value("{}"),
+        sample: "{ Strict-Transport-Security = \"max-age=31536000\" }",
+        effect: "Fields that have this value alone, whatever was there. `{host}` is the host that the \
+                 client asked for, `{authority}` the host with its port, `{client_ip}` its address, \
+                 `{scheme}` `http` or `https`, `{request_id}` the id in the log; `{{` is a brace.",
+        extremes: "A field that only a trusted front may write is safe with `set`, which replaces what \
+                   a client sent, and not with `add`.",
+        elsewhere: "httpd `Header set`, `RequestHeader set`; nginx `proxy_set_header`, `add_header … \
+                    always`; HAProxy `set-header`",
+    },
+};
+
+static ADD: Key<Named<Parsed<Template, FieldError>>> = Key {
+    name: "add",
+    values: Named {
+        what: "fields with their values, such as { X-Served-By = \"{host}\" }",
+        of: VALUE,
+    },
+    doc: Doc {
+        preset: Preset::Value("{}"),
+        sample: "{ Set-Cookie = \"seen=1; Path=/\" }",
+        effect: "Lines that are added to those that are there. Values are as in `set`.",
+        extremes: "A field that may stand only once becomes invalid if it was there.",
+        elsewhere: "httpd `Header add`; HAProxy `add-header`",
+    },
+};
+
+const VALUE: Parsed<Template, FieldError> = Parsed {
+    what: "a text, with placeholders such as {host}",
+    parse: |text| parse_field_value(text, Placeholder::OF_FIELDS),
+};

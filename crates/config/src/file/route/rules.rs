@@ -1,0 +1,244 @@
+//! The keys of `[[route]]` that say what it changes and what holds on it instead.
+
+use std::time::Duration;
+
+use catamaran_front::config::{Activation, Rewrite, RouteRules};
+use ipnet::IpNet;
+
+use crate::key::{Doc, Key, Preset};
+use crate::report::Finding;
+use crate::table::Table;
+use crate::value::route::{HostError, PathError, parse_internal_host, parse_path};
+use crate::value::text::{TextError, parse_network};
+use crate::value::{Choices, Counts, Durations, Named, OneOrMore, OrOff, Parsed, Sizes, Switch};
+
+/// Reads them. `forwards` is whether the route has an upstream, which most of them need.
+pub(super) fn read(table: &mut Table<'_>, forwards: bool) -> RouteRules {
+    let mut rules = RouteRules {
+        rewrite: rewrite(table),
+        first_byte_timeout: table.take(&FIRST_BYTE_TIMEOUT),
+        idle_body_timeout: table.take(&IDLE_BODY_TIMEOUT),
+        body_max: table.take(&BODY_MAX).map(|limit| limit.unwrap_or(u64::MAX)),
+        retries: table.take(&RETRIES),
+        unsticky: table.take(&STICKY) == Some(false),
+        activation: table.take(&ACTIVATION).unwrap_or_default(),
+        ..RouteRules::default()
+    };
+    table.set(&ALLOW, &mut rules.allow);
+    if table.has(&ALLOW) && rules.allow.is_empty() && table.is_good() {
+        let message = "`allow` is an empty list, so that nobody would be served";
+        let hint = "name a network, or write status = 403 instead";
+        table.push(Finding::fault(message, table.place_of(&ALLOW)).hint(hint));
+    }
+    let keys = [
+        (REWRITE.name, table.has(&REWRITE)),
+        (ALLOW.name, table.has(&ALLOW)),
+        (FIRST_BYTE_TIMEOUT.name, table.has(&FIRST_BYTE_TIMEOUT)),
+        (IDLE_BODY_TIMEOUT.name, table.has(&IDLE_BODY_TIMEOUT)),
+        (RETRIES.name, table.has(&RETRIES)),
+        (STICKY.name, table.has(&STICKY)),
+        (ACTIVATION.name, table.has(&ACTIVATION)),
+    ];
+    for (name, _) in keys.into_iter().filter(|(_, has)| *has && !forwards) {
+        let message = format!("`{name}` has no use without `upstream`");
+        table.push(Finding::fault(message, table.place_at(name)).hint("remove it"));
+    }
+    rules
+}
+
+fn rewrite(table: &mut Table<'_>) -> Option<Rewrite> {
+    let to = table.take(&REWRITE);
+    let reverse = table.take(&REVERSE).unwrap_or(true);
+    let internal_hosts = table.take(&INTERNAL_HOSTS).unwrap_or_default();
+    let keys = [
+        (
+            REVERSE.name,
+            table.has(&REVERSE),
+            !table.has(&REWRITE),
+            REWRITE.name,
+        ),
+        (
+            INTERNAL_HOSTS.name,
+            table.has(&INTERNAL_HOSTS),
+            !table.has(&REWRITE) || !reverse,
+            if reverse { REWRITE.name } else { REVERSE.name },
+        ),
+    ];
+    for (name, has, alone, needed) in keys {
+        if has && alone {
+            let message = format!("`{name}` has no use without `{needed}`");
+            table.push(Finding::fault(message, table.place_at(name)).hint("remove it"));
+        }
+    }
+    Some(Rewrite {
+        to: to?,
+        reverse,
+        internal_hosts,
+    })
+}
+
+pub(super) static REWRITE: Key<Parsed<String, PathError>> = Key {
+    name: "rewrite",
+    values: Parsed {
+        what: "a path such as \"/app\"",
+        parse: parse_path,
+    },
+    doc: Doc {
+        preset: Preset::Unset("the path is forwarded as it is"),
+        sample: "\"/app\"",
+        effect: "What stands in the place of `path` in the request that is forwarded: with `path = \
+                 \"/shop\"` and `rewrite = \"/app\"`, `/shop/x` becomes `/app/x`; `\"/\"` removes it. \
+                 What is behind it stays byte for byte. Responses are turned back (`reverse`).",
+        extremes: "Bodies are not looked into: absolute links that an application writes into its \
+                   pages stay as they are. An application deployed under the path that clients see \
+                   needs no rewrite.",
+        elsewhere: "httpd `ProxyPass /shop ajp://…/app`; nginx `proxy_pass http://…/app`",
+    },
+};
+
+pub(super) static REVERSE: Key<Switch> = Key {
+    name: "reverse",
+    values: Switch,
+    doc: Doc {
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "Whether responses of a rewritten route are turned back: the path in `Location` and \
+                 `Content-Location`, of URLs with the host that the client asked for, the backend's or \
+                 one of `internal_hosts`, and the `Path` of cookies. A cookie's `Domain` goes if it \
+                 is the backend's or one of `internal_hosts`.",
+        extremes: "Off is for an application that is told its outer path and writes it itself. \
+                   Otherwise its redirects lead nowhere, and its session cookie is not sent back: \
+                   each request begins a new session.",
+        elsewhere: "httpd `ProxyPassReverse`, `ProxyPassReverseCookiePath`; nginx `proxy_redirect`, \
+                    `proxy_cookie_path`",
+    },
+};
+
+pub(super) static INTERNAL_HOSTS: Key<OneOrMore<Parsed<String, HostError>>> = Key {
+    name: "internal_hosts",
+    values: OneOrMore(Parsed {
+        what: "a host such as \"app.internal\"",
+        parse: parse_internal_host,
+    }),
+    doc: Doc {
+        preset: Preset::Value("[]"),
+        sample: "[\"app.internal\"]",
+        effect: "Hosts by which the application calls itself and which clients cannot reach. URLs with \
+                 them, on any port, are turned back, and cookies lose them as their `Domain`.",
+        extremes: "Most applications call themselves as the client does, since `Host` is passed on.",
+        elsewhere: "httpd `ProxyPassReverse`, `ProxyPassReverseCookieDomain`",
+    },
+};
+
+pub(super) static ALLOW: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
+    name: "allow",
+    values: OneOrMore(Parsed {
+        what: "an IP address or network such as \"10.0.0.0/8\"",
+        parse: parse_network,
+    }),
+    doc: Doc {
+        preset: Preset::Unset("everybody"),
+        sample: "[\"10.0.0.0/8\", \"::1\"]",
+        effect: "The networks whose clients are served. Others are answered 403 (`route-denied`). What \
+                 counts is the client's address as `trusted_proxies` tell it.",
+        extremes: "Behind a proxy that is not in `trusted_proxies`, its own address is what counts: \
+                   everybody gets in or nobody does.",
+        elsewhere: "httpd `Require ip`; nginx `allow`, `deny all`; Tomcat `RemoteAddrValve`",
+    },
+};
+
+pub(super) static FIRST_BYTE_TIMEOUT: Key<Durations> = Key {
+    name: "first_byte_timeout",
+    values: LONG,
+    doc: Doc {
+        preset: Preset::Unset("that of the backend"),
+        sample: "\"10m\"",
+        effect: "On this route, instead of the backend's `first_byte_timeout`: how long it may be \
+                 silent before the first byte of its response.",
+        extremes: "A long one for reports and exports keeps the short one for everything else.",
+        elsewhere: "mod_jk `reply_timeout` in a rule; httpd `ProxyPass timeout=`; nginx \
+                    `proxy_read_timeout` in a location",
+    },
+};
+
+pub(super) static IDLE_BODY_TIMEOUT: Key<Durations> = Key {
+    name: "idle_body_timeout",
+    values: LONG,
+    doc: Doc {
+        preset: Preset::Unset("that of the backend"),
+        sample: "\"1h\"",
+        effect: "On this route, instead of the backend's `idle_body_timeout`: how long it may be silent \
+                 within a body.",
+        extremes: "Event streams need one that is longer than the pause between two events.",
+        elsewhere: "nginx `proxy_read_timeout` in a location",
+    },
+};
+
+/// As for backends.
+const LONG: Durations = Durations {
+    min: Duration::from_millis(1),
+    max: Duration::from_secs(24 * 3600),
+};
+
+pub(super) static BODY_MAX: Key<OrOff<Sizes<u64>>> = Key {
+    name: "body_max",
+    values: OrOff(Sizes {
+        min: 0,
+        max: 1 << 50,
+    }),
+    doc: Doc {
+        preset: Preset::Unset("that of the listener"),
+        sample: "\"1GiB\"",
+        effect: "On this route, instead of the listener's `body_max`: the largest body that a client \
+                 may send; a larger one is answered 413.",
+        extremes: "A small one for everything and a large one for uploads keeps the uploads in one \
+                   place.",
+        elsewhere: "nginx `client_max_body_size` in a location; httpd `LimitRequestBody`",
+    },
+};
+
+pub(super) static RETRIES: Key<Counts<u32>> = Key {
+    name: "retries",
+    values: Counts { min: 0, max: 20 },
+    doc: Doc {
+        preset: Preset::Unset("that of the upstream"),
+        sample: "0",
+        effect: "On this route, instead of the upstream's `retries`.",
+        extremes: "0 for what is expensive even though a retry would be safe.",
+        elsewhere: "nginx `proxy_next_upstream_tries` in a location",
+    },
+};
+
+pub(super) static STICKY: Key<Switch> = Key {
+    name: "sticky",
+    values: Switch,
+    doc: Doc {
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "`false` lets requests of this route go to any backend, whatever session they have: \
+                 for what needs none, such as images and style sheets.",
+        extremes: "A page that does need its session loses it here.",
+        elsewhere: "mod_jk `sticky_ignore` in a rule",
+    },
+};
+
+pub(super) static ACTIVATION: Key<Named<Choices<Activation>>> = Key {
+    name: "activation",
+    values: Named {
+        what: "backends with their activation, such as { a = \"stopped\" }",
+        of: Choices(&[
+            ("active", Activation::Active),
+            ("drain", Activation::Drain),
+            ("stopped", Activation::Stopped),
+        ]),
+    },
+    doc: Doc {
+        preset: Preset::Value("{}"),
+        sample: "{ b = \"stopped\" }",
+        effect: "Backends, by name, that get less on this route than elsewhere: `stopped` nothing, \
+                 `drain` only the sessions they have.",
+        extremes: "`active` does not bring back a backend that is stopped as a whole. With all \
+                   stopped, the route is answered 503.",
+        elsewhere: "mod_jk `active=`, `disabled=`, `stopped=` in a rule",
+    },
+};

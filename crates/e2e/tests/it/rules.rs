@@ -1,0 +1,142 @@
+//! What holds on one route alone: networks, limits, fields, redirects.
+
+use catamaran_e2e::{App, Front};
+use catamaran_testkit::Response;
+
+/// A front with these routes to our own application, as upstream `app` with the backend `a`.
+fn front(app: &App, routes: &str) -> Front {
+    let (ajp, http) = (app.ajp(), app.http());
+    let upstreams = format!(
+        "[upstream.app]\n[[upstream.app.backend]]\nname = \"a\"\nurl = \"ajp://{ajp}\"\n\
+         [upstream.web]\n[[upstream.web.backend]]\nname = \"w\"\nurl = \"http://{http}\"\n"
+    );
+    Front::with_tables(&format!("{routes}\n{upstreams}")).unwrap()
+}
+
+fn app() -> App {
+    App::start("epoll", &[]).unwrap()
+}
+
+/// GET with these fields.
+fn get(front: &Front, target: &str, fields: &str) -> Response {
+    front.ask(front.head("GET", target, fields)).unwrap()
+}
+
+#[test]
+fn only_networks_that_are_named_are_served() {
+    let app = app();
+    let front = front(
+        &app,
+        "[server]\ntrusted_proxies = [\"127.0.0.1\"]\n\
+         [[route]]\nupstream = \"app\"\n[[route]]\npath = \"/snoop\"\nupstream = \"web\"\n\
+         allow = [\"192.0.2.0/24\"]\n",
+    );
+    let from = |address: &str| get(&front, "/snoop", &format!("X-Forwarded-For: {address}\r\n"));
+    assert_eq!(from("192.0.2.7").status, 200);
+    assert_eq!(from("192.0.3.7").status, 403);
+    front.wait_for_log("reason=client:route-denied").unwrap();
+    // Not an answer of the client's making: the connection is kept.
+    let mut client = front.connect().unwrap();
+    for _ in 0..2 {
+        let request = front.head("GET", "/snoop", "");
+        client.send(request.as_bytes()).unwrap();
+        assert_eq!(client.receive().unwrap().status, 403);
+    }
+    assert_eq!(get(&front, "/", "").status, 200);
+}
+
+#[test]
+fn limits_hold_on_their_route_alone() {
+    let app = app();
+    let front = front(
+        &app,
+        "[[route]]\nupstream = \"app\"\nbody_max = 10\n\
+         [[route]]\npath = \"/delay\"\nupstream = \"app\"\nfirst_byte_timeout = \"200ms\"\nretries = 0\n\
+         [[route]]\npath = \"/echo\"\nupstream = \"app\"\nbody_max = \"off\"\n\
+         [[route]]\npath = \"/small\"\nrewrite = \"/echo\"\nupstream = \"app\"\nbody_max = 10\n\
+         [[route]]\npath = \"/stopped\"\nrewrite = \"/\"\nupstream = \"app\"\n\
+         activation = { a = \"stopped\" }\n",
+    );
+    assert_eq!(get(&front, "/delay/60000", "").status, 504);
+    front
+        .wait_for_log("reason=backend:first-byte-timeout")
+        .unwrap();
+    let post = |path: &str, fields: &str, body: &str| {
+        let request = front.head("POST", path, fields) + body;
+        front.ask(request).unwrap().status
+    };
+    let length = "Content-Length: 11\r\n";
+    assert_eq!(post("/echo", length, "hello world"), 200);
+    assert_eq!(post("/snoop", length, "hello world"), 413);
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    assert_eq!(post("/echo", chunked, "b\r\nhello world\r\n0\r\n\r\n"), 200);
+    assert_eq!(
+        post("/small", chunked, "b\r\nhello world\r\n0\r\n\r\n"),
+        413
+    );
+    assert_eq!(get(&front, "/stopped", "").status, 503);
+    assert_eq!(get(&front, "/", "").status, 200);
+}
+
+#[test]
+fn fields_are_changed_on_the_way() {
+    let app = app();
+    let front = front(
+        &app,
+        "[[route]]\nupstream = \"app\"\n\
+         [route.request_headers]\nremove = [\"X-Gone\"]\n\
+         set = { X-Client = \"{client_ip}\", X-Site = \"{scheme}://{host}\" }\nadd = { X-More = \"2\" }\n\
+         [route.response_headers]\nset = { X-Frame-Options = \"DENY\", X-Content-Type-Options = \"x\" }\n\
+         remove = [\"Cache-Control\"]\n",
+    );
+    let fields = "X-Gone: 1\r\nX-Client: forged\r\nX-More: 1\r\n";
+    let response = get(&front, "/snoop", fields);
+    let text = response.text().to_ascii_lowercase().replace(' ', "");
+    assert!(
+        !text.contains("x-gone") && !text.contains("forged"),
+        "{text}"
+    );
+    assert!(text.contains("[\"x-client\",\"127.0.0.1\"]"), "{text}");
+    assert!(text.contains("[\"x-site\",\"http://127.0.0.1\"]"), "{text}");
+    assert!(
+        text.contains("[\"x-more\",\"1\"]") && text.contains("[\"x-more\",\"2\"]"),
+        "{text}"
+    );
+    assert_eq!(response.header("x-frame-options"), Some("DENY"));
+    let options: Vec<_> = response.headers_named("x-content-type-options").collect();
+    assert_eq!(options, ["x"]);
+    assert_eq!(response.header("cache-control"), None);
+    // Pages of the front's own, too.
+    let page = front.ask(front.head("TRACE", "/", "")).unwrap();
+    assert_eq!(page.header("x-frame-options"), None, "it has no route");
+    let page = front
+        .ask("GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\nx");
+    assert_eq!(page.unwrap().header("x-frame-options"), Some("DENY"));
+}
+
+#[test]
+fn clients_are_redirected_and_never_in_a_circle() {
+    let app = app();
+    let front = front(
+        &app,
+        "[server]\ntrusted_proxies = [\"127.0.0.1\"]\n\
+         [[route]]\nscheme = \"http\"\nredirect = \"https://{host}{path_query}\"\n\
+         [[route]]\nscheme = \"https\"\nupstream = \"app\"\n\
+         [[route]]\npath = \"/old\"\nredirect = \"/new?{query}\"\nstatus = 301\n\
+         [[route]]\npath = \"/circle\"\nredirect = \"{scheme}://{authority}{path_query}\"\n",
+    );
+    let fields = "X-Forwarded-Host: www.example.org:8080\r\n";
+    let response = get(&front, "/a%20b/../c?d=e", fields);
+    let to = response.header("location");
+    assert_eq!(
+        (response.status, to),
+        (308, Some("https://www.example.org/c?d=e"))
+    );
+    assert_eq!(response.header("cache-control"), None);
+    front.wait_for_log("reason=client:route-redirect").unwrap();
+    assert_eq!(get(&front, "/", "X-Forwarded-Proto: https\r\n").status, 200);
+    let old = get(&front, "/old/x?a", "");
+    assert_eq!((old.status, old.header("location")), (301, Some("/new?a")));
+    assert_eq!(get(&front, "/circle?x", "").status, 500);
+    front.wait_for_log("reason=front:redirect-loop").unwrap();
+}

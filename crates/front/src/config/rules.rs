@@ -1,0 +1,81 @@
+//! What a route may ask for besides its target.
+
+use std::time::Duration;
+
+use catamaran_upstream::config::Activation;
+use http::{HeaderName, StatusCode};
+use ipnet::IpNet;
+
+use super::template::Template;
+
+/// What a route changes of its requests and of their responses. Most routes change nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteRules {
+    /// What the route's path is replaced with. Default: nothing, the path is forwarded as it is.
+    pub rewrite: Option<Rewrite>,
+    /// Networks whose clients are served; others are answered 403. Empty: everybody is. httpd:
+    /// `Require ip`; nginx: `allow`, `deny all`.
+    pub allow: Vec<IpNet>,
+    /// Instead of the backend's `first_byte_timeout`. mod_jk: `reply_timeout` in a rule.
+    pub first_byte_timeout: Option<Duration>,
+    /// Instead of the backend's `idle_body_timeout`.
+    pub idle_body_timeout: Option<Duration>,
+    /// Instead of the listener's `body_max`; `u64::MAX` is no limit. nginx: `client_max_body_size` in
+    /// a location.
+    pub body_max: Option<u64>,
+    /// Instead of the upstream's `retries`.
+    pub retries: Option<u32>,
+    /// Whether sessions do not matter here. mod_jk: `sticky_ignore`.
+    pub unsticky: bool,
+    /// Backends, by name, that get less on this route than elsewhere. mod_jk: `stopped`, `disabled`
+    /// in a rule.
+    pub activation: Vec<(String, Activation)>,
+    /// What is changed of the request's fields, in this order.
+    pub request_headers: Vec<FieldRule>,
+    /// What is changed of the response's fields, in this order.
+    pub response_headers: Vec<FieldRule>,
+}
+
+/// A prefix in the place of a route's path, and back again in responses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rewrite {
+    /// What the path becomes; `/` removes it. httpd: the path of `ProxyPass`' URL; nginx: that of
+    /// `proxy_pass`.
+    pub to: String,
+    /// Whether paths in `Location`, `Content-Location` and `Set-Cookie` are turned back. Default on.
+    /// httpd: `ProxyPassReverse`, `ProxyPassReverseCookiePath`; nginx: `proxy_redirect`,
+    /// `proxy_cookie_path`.
+    pub reverse: bool,
+    /// Hosts, besides the backend's, that stand for this site in `Location` and in the `Domain` of
+    /// cookies. Lower case. httpd: `ProxyPassReverseCookieDomain`.
+    pub internal_hosts: Vec<String>,
+}
+
+/// A change of one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldRule {
+    /// The field has this value alone. nginx: `proxy_set_header`; httpd: `RequestHeader set`.
+    Set(HeaderName, Template),
+    /// A line with this value is added.
+    Add(HeaderName, Template),
+    /// The field is removed. nginx: `proxy_hide_header`.
+    Remove(HeaderName),
+}
+
+/// Where a client is sent instead of being served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// The value of `Location`.
+    pub to: Template,
+    /// 301, 302, 307 or 308.
+    pub status: StatusCode,
+}
+
+/// Requests that a route leaves to others although its path matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exclusion {
+    /// This path and all below it.
+    Prefix(String),
+    /// Whatever this pattern matches, as in `pattern`.
+    Pattern(String),
+}

@@ -1,0 +1,189 @@
+//! Texts with placeholders, which are filled in for each request.
+
+use thiserror::Error;
+
+/// A text such as `https://{host}{path_query}`, parsed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Box<[Part]>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(Box<[u8]>),
+    Placeholder(Placeholder),
+}
+
+/// A part of a request that a [`Template`] names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placeholder {
+    /// `{host}`: the host that the client asked for, without its port.
+    Host,
+    /// `{authority}`: the host, and its port if the client named one.
+    Authority,
+    /// `{client_ip}`: the client's address, trusted proxies looked through.
+    ClientIp,
+    /// `{request_id}`: the id of the request, as in the access log.
+    RequestId,
+    /// `{scheme}`: `http` or `https`, as the client came.
+    Scheme,
+    /// `{path}`: the normalised path.
+    Path,
+    /// `{query}`: the query without its question mark; empty if there is none.
+    Query,
+    /// `{path_query}`: the normalised path, and `?` with the query if there is one.
+    PathQuery,
+}
+
+/// Why a text is no template.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum TemplateError {
+    /// A placeholder that does not exist, or not here.
+    #[error("has the placeholder {{{name}}}, which is not known here; write one of {known}")]
+    Unknown {
+        /// Its name.
+        name: String,
+        /// Those that may stand here.
+        known: String,
+    },
+    /// A brace without its other half.
+    #[error("has a `{{` or `}}` alone; write {{{{ or }}}} for a brace that stands for itself")]
+    Brace,
+}
+
+impl Placeholder {
+    /// What header fields may be made of.
+    pub const OF_FIELDS: &[Self] = &[
+        Self::Host,
+        Self::Authority,
+        Self::ClientIp,
+        Self::RequestId,
+        Self::Scheme,
+    ];
+
+    /// What the target of a redirect may be made of.
+    pub const OF_REDIRECTS: &[Self] = &[
+        Self::Host,
+        Self::Authority,
+        Self::Scheme,
+        Self::Path,
+        Self::Query,
+        Self::PathQuery,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Authority => "authority",
+            Self::ClientIp => "client_ip",
+            Self::RequestId => "request_id",
+            Self::Scheme => "scheme",
+            Self::Path => "path",
+            Self::Query => "query",
+            Self::PathQuery => "path_query",
+        }
+    }
+}
+
+impl Template {
+    /// Reads a text in which only the placeholders `known` may stand. `{{` and `}}` stand for braces.
+    ///
+    /// # Errors
+    /// [`TemplateError`]
+    pub fn parse(text: &str, known: &[Placeholder]) -> Result<Self, TemplateError> {
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            let (before, from) = rest.split_at(at);
+            plain.push_str(before);
+            if let Some(after) = from.strip_prefix("{{").or_else(|| from.strip_prefix("}}")) {
+                plain.push_str(&from[..1]);
+                rest = after;
+                continue;
+            }
+            let inner = from.strip_prefix('{').ok_or(TemplateError::Brace)?;
+            let (name, after) = inner.split_once('}').ok_or(TemplateError::Brace)?;
+            let placeholder = known.iter().find(|it| it.name() == name);
+            let placeholder = *placeholder.ok_or_else(|| TemplateError::Unknown {
+                name: name.to_owned(),
+                known: list(known),
+            })?;
+            if !plain.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut plain).into_bytes().into()));
+            }
+            parts.push(Part::Placeholder(placeholder));
+            rest = after;
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() {
+            parts.push(Part::Text(plain.into_bytes().into()));
+        }
+        Ok(Self(parts.into()))
+    }
+
+    /// The text, with what `write` appends in the place of each placeholder.
+    pub(crate) fn fill(&self, mut write: impl FnMut(Placeholder, &mut Vec<u8>)) -> Vec<u8> {
+        let mut text = Vec::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(plain) => text.extend_from_slice(plain),
+                Part::Placeholder(placeholder) => write(*placeholder, &mut text),
+            }
+        }
+        text
+    }
+
+    /// What stands before the first placeholder.
+    #[must_use]
+    pub fn beginning(&self) -> &[u8] {
+        match self.0.first() {
+            Some(Part::Text(text)) => text,
+            _ => b"",
+        }
+    }
+}
+
+fn list(known: &[Placeholder]) -> String {
+    let names: Vec<String> = known
+        .iter()
+        .map(|it| format!("{{{}}}", it.name()))
+        .collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(text: &str) -> Result<String, TemplateError> {
+        let template = Template::parse(text, Placeholder::OF_REDIRECTS)?;
+        let name = |it: Placeholder, out: &mut Vec<u8>| {
+            out.extend_from_slice(format!("<{}>", it.name()).as_bytes());
+        };
+        Ok(String::from_utf8(template.fill(name)).unwrap())
+    }
+
+    #[test]
+    fn placeholders_are_filled_in() {
+        for (text, expected) in [
+            ("", ""),
+            ("plain", "plain"),
+            ("https://{host}{path_query}", "https://<host><path_query>"),
+            ("{path}?x={query}", "<path>?x=<query>"),
+            ("{{{scheme}}}", "{<scheme>}"),
+        ] {
+            assert_eq!(filled(text), Ok(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_placeholder_is_refused() {
+        for text in ["{", "}", "a}b", "{host", "{{host}", "{host}}"] {
+            assert_eq!(filled(text), Err(TemplateError::Brace), "{text}");
+        }
+        for text in ["{}", "{hots}", "{client_ip}", "{ host}"] {
+            let error = filled(text).unwrap_err();
+            assert!(matches!(error, TemplateError::Unknown { .. }), "{text}");
+            assert!(error.to_string().contains("{host}, {authority}"), "{error}");
+        }
+    }
+}

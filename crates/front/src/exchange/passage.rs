@@ -1,0 +1,253 @@
+//! What a route changes of one exchange: fields of the request and of the response, and the way back
+//! of rewritten paths.
+//!
+//! It is made once, from the request's head, for all attempts and for pages of the front. A request
+//! whose route has no rules has none.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use catamaran_message::{Authority, RequestHead, ResponseHead};
+use catamaran_upstream::IpText;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::config::{BackendConfig, FieldRule, Placeholder, ServerConfig, Template};
+use crate::exchange::forwarded::{self, Peer};
+use crate::exchange::id::RequestId;
+use crate::exchange::reverse::{self, Site};
+use crate::exchange::scene::PeerFacts;
+use crate::site::rules::Rules;
+
+/// A route's rules, as they apply to one exchange.
+#[derive(Debug)]
+pub(crate) struct Passage<'s> {
+    pub(crate) rules: &'s Rules,
+    edits: Box<[Edit]>,
+    /// What the client asked for, as in `Host`.
+    host: HeaderValue,
+    secure: bool,
+}
+
+/// What placeholders stand for in one exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Values<'r> {
+    /// As in `Host`.
+    pub(crate) authority: &'r [u8],
+    pub(crate) client: IpAddr,
+    pub(crate) id: RequestId,
+    pub(crate) secure: bool,
+    /// The normalised path, which has not been rewritten.
+    pub(crate) path: &'r [u8],
+    pub(crate) query: Option<&'r [u8]>,
+}
+
+/// A change of one field, its value filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Edit {
+    Set(HeaderName, HeaderValue),
+    Add(HeaderName, HeaderValue),
+    Remove(HeaderName),
+}
+
+impl<'s> Passage<'s> {
+    pub(super) fn new(rules: &'s Rules, values: Values<'_>) -> Self {
+        let host = HeaderValue::from_bytes(values.authority);
+        Self {
+            edits: edits(rules.response_fields(), values),
+            rules,
+            host: host.unwrap_or_else(|_| HeaderValue::from_static("")),
+            secure: values.secure,
+        }
+    }
+
+    /// Changes a backend's response.
+    pub(crate) fn change(&self, head: &mut ResponseHead, backend: &BackendConfig) {
+        if let Some(rewrite) = self.rules.rewrite.as_ref().filter(|it| it.reverse) {
+            let site = Site {
+                rewrite,
+                backend: &backend.address,
+                authority: self.host.as_bytes(),
+                secure: self.secure,
+            };
+            reverse::turn_back(&mut head.headers, &site);
+        }
+        self.edit(&mut head.headers);
+    }
+
+    /// Changes the fields of a response of the front's own.
+    pub(crate) fn edit(&self, headers: &mut HeaderMap) {
+        apply(&self.edits, headers);
+    }
+}
+
+/// What a client asked for and who it is, for an answer of the front's own.
+#[derive(Debug)]
+pub(super) struct Asked {
+    authority: Bytes,
+    pub(super) client: IpAddr,
+    secure: bool,
+}
+
+impl Asked {
+    pub(super) fn new(server: &ServerConfig, client: &PeerFacts, head: &mut RequestHead) -> Self {
+        let networks = &server.trusted_proxies;
+        let peer = Peer::new(client.remote, client.tls.is_some(), networks);
+        let identity = forwarded::identify(peer, networks, &mut head.headers);
+        let own = head.authority.as_ref();
+        let asked = peer
+            .trusted
+            .then(|| forwarded::asked_of_proxy(&head.headers, own, identity.secure));
+        let asked = asked.flatten().or_else(|| head.authority.clone());
+        let local = || Bytes::from(client.local.to_string());
+        Self {
+            authority: asked.map_or_else(local, |asked| asked.to_bytes()),
+            client: identity.ip,
+            secure: identity.secure,
+        }
+    }
+
+    pub(super) fn values<'r>(&'r self, id: RequestId, head: &'r RequestHead) -> Values<'r> {
+        Values {
+            authority: &self.authority,
+            client: self.client,
+            id,
+            secure: self.secure,
+            path: &head.target.path,
+            query: head.target.query.as_deref(),
+        }
+    }
+}
+
+impl Values<'_> {
+    /// Where a redirect leads. `None` if that is what the client asked for, so that it would come
+    /// back for ever.
+    pub(super) fn redirect(&self, to: &Template) -> Option<HeaderValue> {
+        let location = self.fill(to);
+        let own = [scheme(self.secure), b"://", self.authority].concat();
+        let target = location.strip_prefix(&own[..]).unwrap_or(&location);
+        let mut asked = Vec::new();
+        self.write(Placeholder::PathQuery, &mut asked);
+        let loops = target == asked || target.is_empty() && asked == b"/";
+        HeaderValue::from_maybe_shared(Bytes::from(location))
+            .ok()
+            .filter(|_| !loops)
+    }
+
+    /// The text of a template.
+    pub(crate) fn fill(&self, template: &Template) -> Vec<u8> {
+        template.fill(|placeholder, text| self.write(placeholder, text))
+    }
+
+    fn write(&self, placeholder: Placeholder, text: &mut Vec<u8>) {
+        let query = self.query.unwrap_or_default();
+        match placeholder {
+            Placeholder::Host => text.extend_from_slice(&self.host()),
+            Placeholder::Authority => text.extend_from_slice(self.authority),
+            Placeholder::ClientIp => text.extend_from_slice(IpText::new(self.client).as_bytes()),
+            Placeholder::RequestId => text.extend_from_slice(&self.id.digits()),
+            Placeholder::Scheme => text.extend_from_slice(scheme(self.secure)),
+            Placeholder::Path => text.extend_from_slice(self.path),
+            Placeholder::Query => text.extend_from_slice(query),
+            Placeholder::PathQuery => {
+                text.extend_from_slice(self.path);
+                if self.query.is_some() {
+                    text.push(b'?');
+                    text.extend_from_slice(query);
+                }
+            }
+        }
+    }
+
+    /// The authority without its port.
+    fn host(&self) -> Bytes {
+        let authority = Bytes::copy_from_slice(self.authority);
+        Authority::parse(&authority).map_or(authority, |it| it.host)
+    }
+}
+
+/// Changes the fields of a request.
+pub(super) fn edit_request(rules: &Rules, values: Values<'_>, headers: &mut HeaderMap) {
+    apply(&edits(rules.request_fields(), values), headers);
+}
+
+fn edits(rules: &[FieldRule], values: Values<'_>) -> Box<[Edit]> {
+    // What a request says was validated when it was read, so that every value is one.
+    let value = |template: &Template| {
+        HeaderValue::from_maybe_shared(Bytes::from(values.fill(template))).ok()
+    };
+    let edit = |rule: &FieldRule| {
+        Some(match rule {
+            FieldRule::Set(name, template) => Edit::Set(name.clone(), value(template)?),
+            FieldRule::Add(name, template) => Edit::Add(name.clone(), value(template)?),
+            FieldRule::Remove(name) => Edit::Remove(name.clone()),
+        })
+    };
+    rules.iter().filter_map(edit).collect()
+}
+
+fn apply(edits: &[Edit], headers: &mut HeaderMap) {
+    for edit in edits {
+        // A map that is full is one that no codec would have made.
+        match edit {
+            Edit::Set(name, value) => drop(headers.try_insert(name, value.clone())),
+            Edit::Add(name, value) => drop(headers.try_append(name, value.clone())),
+            Edit::Remove(name) => drop(headers.remove(name)),
+        }
+    }
+}
+
+/// The name of a scheme.
+pub(crate) fn scheme(secure: bool) -> &'static [u8] {
+    match secure {
+        true => b"https",
+        false => b"http",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::id::RequestIds;
+
+    #[test]
+    fn placeholders_are_what_the_client_asked_for() {
+        let id = RequestIds::new().next();
+        let values = Values {
+            authority: b"[::1]:8080",
+            client: [192, 0, 2, 1].into(),
+            id,
+            secure: true,
+            path: b"/a%20b",
+            query: Some(b""),
+        };
+        for (text, expected) in [
+            ("https://{host}{path_query}", "https://[::1]/a%20b?"),
+            ("{scheme}://{authority}{path}", "https://[::1]:8080/a%20b"),
+        ] {
+            let template = Template::parse(text, Placeholder::OF_REDIRECTS).unwrap();
+            assert_eq!(values.fill(&template), expected.as_bytes());
+        }
+        let template = Template::parse("{client_ip} {request_id}", Placeholder::OF_FIELDS).unwrap();
+        assert_eq!(values.fill(&template), format!("192.0.2.1 {id}").as_bytes());
+    }
+
+    #[test]
+    fn fields_are_set_added_and_removed() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("a", "1"), ("a", "2"), ("b", "3"), ("c", "4")] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        let name = HeaderName::from_static;
+        let value = HeaderValue::from_static;
+        let edits = [
+            Edit::Set(name("a"), value("5")),
+            Edit::Add(name("b"), value("6")),
+            Edit::Remove(name("c")),
+        ];
+        apply(&edits, &mut headers);
+        let all = |name: &str| -> Vec<_> { headers.get_all(name).iter().cloned().collect() };
+        assert_eq!(all("a"), ["5"]);
+        assert_eq!(all("b"), ["3", "6"]);
+        assert!(all("c").is_empty());
+    }
+}

@@ -1,0 +1,337 @@
+//! The way back of rewritten paths: what a response says of its site in the backend's terms becomes
+//! what the client knows.
+//!
+//! `Location` and `Content-Location` are turned back if they are paths below the rewritten prefix, or
+//! URLs with the backend's authority, one of `internal_hosts` or the client's own. In `Set-Cookie`
+//! it is `Path`; a `Domain` that only the backend knows goes. Bodies stay as they are. What cannot be
+//! told for sure stays, too.
+
+use bytes::Bytes;
+use catamaran_message::Authority;
+use http::header::{CONTENT_LOCATION, LOCATION, SET_COOKIE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::config::Address;
+use crate::exchange::passage::scheme;
+use crate::site::rewrite::PathRewrite;
+
+/// The site as backend and client know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site<'a> {
+    pub(crate) rewrite: &'a PathRewrite,
+    pub(crate) backend: &'a Address,
+    /// What the client asked for.
+    pub(crate) authority: &'a [u8],
+    pub(crate) secure: bool,
+}
+
+/// Whose an authority is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    /// The backend's, which the client cannot reach.
+    Backend,
+    /// What the client asked for.
+    Client,
+    Foreign,
+}
+
+/// Turns the fields of a response back.
+pub(crate) fn turn_back(headers: &mut HeaderMap, site: &Site<'_>) {
+    // Most responses have none of them.
+    for name in [LOCATION, CONTENT_LOCATION] {
+        if headers.keys().any(|it| *it == name) {
+            each(headers, &name, |text| site.url(text));
+        }
+    }
+    if headers.keys().any(|it| *it == SET_COOKIE) {
+        each(headers, &SET_COOKIE, |text| site.cookie(text));
+    }
+}
+
+/// Replaces the values that `change` has another text for.
+fn each(headers: &mut HeaderMap, name: &HeaderName, change: impl Fn(&[u8]) -> Option<Vec<u8>>) {
+    let http::header::Entry::Occupied(mut field) = headers.entry(name) else {
+        return;
+    };
+    for value in field.iter_mut() {
+        let changed = change(value.as_bytes());
+        // Valid bytes in another order.
+        let changed = changed.and_then(|it| HeaderValue::from_maybe_shared(Bytes::from(it)).ok());
+        if let Some(changed) = changed {
+            *value = changed;
+        }
+    }
+}
+
+impl Site<'_> {
+    /// A URL or path as the client knows it; `None` if it stays.
+    fn url(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let Some((before, authority, rest)) = split_authority(text) else {
+            return text.starts_with(b"/").then(|| self.path(text))?;
+        };
+        let whose = self.whose(authority);
+        if whose == Whose::Foreign {
+            return None;
+        }
+        // A URL may end with its authority.
+        let path = match rest {
+            [b'/', ..] => self.path(rest)?,
+            _ => self.path(&[b"/", rest].concat())?,
+        };
+        Some(match whose {
+            Whose::Client => [before, authority, &path].concat(),
+            _ if before == b"//" => [before, self.authority, &path].concat(),
+            _ => [scheme(self.secure), b"://", self.authority, &path].concat(),
+        })
+    }
+
+    /// A path with its query and fragment.
+    fn path(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let end = text.iter().position(|byte| matches!(byte, b'?' | b'#'));
+        let (path, rest) = text.split_at(end.unwrap_or(text.len()));
+        let mut path = self.rewrite.back(path)?;
+        path.extend_from_slice(rest);
+        Some(path)
+    }
+
+    fn whose(&self, text: &[u8]) -> Whose {
+        let Ok(authority) = Authority::parse(&Bytes::copy_from_slice(text)) else {
+            return Whose::Foreign;
+        };
+        if text.eq_ignore_ascii_case(self.authority) {
+            return Whose::Client;
+        }
+        let is_backend = match self.backend {
+            Address::Tcp { port, .. } => {
+                self.is_backend_host(&authority.host) && authority.port.is_none_or(|it| it == *port)
+            }
+            Address::Unix(_) => false,
+        };
+        match is_backend || self.rewrite.is_internal(&authority.host) {
+            true => Whose::Backend,
+            false => Whose::Foreign,
+        }
+    }
+
+    fn is_backend_host(&self, host: &[u8]) -> bool {
+        let host = host.strip_prefix(b"[").unwrap_or(host);
+        let host = host.strip_suffix(b"]").unwrap_or(host);
+        matches!(self.backend, Address::Tcp { host: own, .. } if own.as_bytes().eq_ignore_ascii_case(host))
+    }
+
+    /// A cookie whose path and domain the client can use; `None` if it stays.
+    fn cookie(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut changed = false;
+        let mut cookie = Vec::with_capacity(text.len() + 16);
+        for (index, part) in text.split(|&byte| byte == b';').enumerate() {
+            let attribute = Some(part).filter(|_| index > 0).and_then(attribute);
+            match attribute {
+                Some((name, path)) if name.eq_ignore_ascii_case(b"path") => {
+                    if let Some(path) = self.cookie_path(path) {
+                        changed = true;
+                        cookie.extend_from_slice(b"; Path=");
+                        cookie.extend_from_slice(&path);
+                        continue;
+                    }
+                }
+                Some((name, domain))
+                    if name.eq_ignore_ascii_case(b"domain") && self.is_own_domain(domain) =>
+                {
+                    changed = true;
+                    continue;
+                }
+                _ => {}
+            }
+            if index > 0 {
+                cookie.push(b';');
+            }
+            cookie.extend_from_slice(part);
+        }
+        changed.then_some(cookie)
+    }
+
+    /// A closing slash stays if there was one: without it a cookie is for the path itself, too.
+    fn cookie_path(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let mut back = self.rewrite.back(path)?;
+        if path == b"/" && back.len() > 1 && back.ends_with(b"/") {
+            back.pop();
+        }
+        Some(back)
+    }
+
+    fn is_own_domain(&self, domain: &[u8]) -> bool {
+        let host = domain.strip_prefix(b".").unwrap_or(domain);
+        let host = host.to_ascii_lowercase();
+        let asked = Authority::parse(&Bytes::copy_from_slice(self.authority));
+        let is_clients = asked.is_ok_and(|asked| asked.host[..] == host[..]);
+        !is_clients && (self.is_backend_host(&host) || self.rewrite.is_internal(&host))
+    }
+}
+
+/// An attribute's name and value, without the quotes around it.
+fn attribute(part: &[u8]) -> Option<(&[u8], &[u8])> {
+    let equals = part.iter().position(|&byte| byte == b'=')?;
+    let value = part[equals + 1..].trim_ascii();
+    let unquoted = value
+        .strip_prefix(b"\"")
+        .and_then(|it| it.strip_suffix(b"\""));
+    Some((part[..equals].trim_ascii(), unquoted.unwrap_or(value)))
+}
+
+/// What stands before the authority of a URL, the authority, and what follows it; `None` for what has
+/// no authority, or another scheme.
+fn split_authority(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let before = [&b"http://"[..], b"https://", b"//"]
+        .into_iter()
+        .find(|it| {
+            text.get(..it.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(it))
+        })?
+        .len();
+    let (before, rest) = text.split_at(before);
+    let end = rest
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'?' | b'#'));
+    let (authority, rest) = rest.split_at(end.unwrap_or(rest.len()));
+    Some((before, authority, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Rewrite, RouteConfig, RouteRules, RouteTarget};
+    use crate::site::rules::Rules;
+
+    /// What a response with this field says to a client of `https://www.example.org`, whose route
+    /// rewrites `from` to `to`.
+    fn turned(from: &str, to: &str, (name, value): (&'static str, &str)) -> Vec<String> {
+        let rules = RouteRules {
+            rewrite: Some(Rewrite {
+                to: to.to_owned(),
+                reverse: true,
+                internal_hosts: vec!["app.internal".to_owned()],
+            }),
+            ..RouteRules::default()
+        };
+        let mut route = RouteConfig::new(from, RouteTarget::Upstream("app".to_owned()));
+        route.rules = Some(std::sync::Arc::new(rules));
+        let rules = Rules::new(&route).unwrap();
+        let backend = Address::Tcp {
+            host: "10.1.0.11".to_owned(),
+            port: 8080,
+        };
+        let mut headers = HeaderMap::new();
+        headers.append(name, value.parse().unwrap());
+        let site = Site {
+            rewrite: rules.rewrite.as_ref().unwrap(),
+            backend: &backend,
+            authority: b"www.example.org",
+            secure: true,
+        };
+        turn_back(&mut headers, &site);
+        let values = headers.get_all(name).iter();
+        values.map(|it| it.to_str().unwrap().to_owned()).collect()
+    }
+
+    fn check_url(from: &str, to: &str, sent: &str, expected: &str) {
+        for name in ["location", "content-location"] {
+            let turned = turned(from, to, (name, sent));
+            assert_eq!(turned, [expected], "{from} {to} {sent}");
+        }
+    }
+
+    #[test]
+    fn paths_are_turned_back() {
+        for (sent, expected) in [
+            ("/app/x?a=/app#app", "/shop/x?a=/app#app"),
+            ("/apple", "/apple"),
+            ("/other", "/other"),
+            ("x/y", "x/y"),
+            ("?x", "?x"),
+            ("mailto:a@app", "mailto:a@app"),
+            ("/app/../../etc", "/app/../../etc"),
+        ] {
+            check_url("/shop", "/app", sent, expected);
+        }
+        check_url("/shop", "/", "/x", "/shop/x");
+        let login = "/login.jsp;jsessionid=1.a";
+        check_url("/", "/app", &format!("/app{login}"), login);
+        let other = turned("/shop", "/app", ("link", "</app/x>"));
+        assert_eq!(other, ["</app/x>"]);
+    }
+
+    #[test]
+    fn urls_are_turned_back() {
+        let client = "https://www.example.org";
+        for (sent, expected) in [
+            (format!("{client}/app/"), format!("{client}/shop/")),
+            (
+                "http://WWW.example.org/app".to_owned(),
+                "http://WWW.example.org/shop".to_owned(),
+            ),
+            (
+                "http://10.1.0.11:8080/app/x".to_owned(),
+                format!("{client}/shop/x"),
+            ),
+            (
+                "//10.1.0.11:8080/app".to_owned(),
+                "//www.example.org/shop".to_owned(),
+            ),
+            (
+                "http://app.internal:9/app/x".to_owned(),
+                format!("{client}/shop/x"),
+            ),
+        ] {
+            check_url("/shop", "/app", &sent, &expected);
+        }
+        for foreign in [
+            "http://10.1.0.11:8081/app",
+            "https://other.example/app",
+            "http://10.1.0.11:8080/manager",
+            "http://user@www.example.org/app",
+        ] {
+            check_url("/shop", "/app", foreign, foreign);
+        }
+        let ends = [("", ""), ("?q", "?q")];
+        for (sent, expected) in ends {
+            let sent = format!("http://10.1.0.11:8080{sent}");
+            check_url("/shop", "/", &sent, &format!("{client}/shop/{expected}"));
+        }
+    }
+
+    #[test]
+    fn cookies_are_turned_back() {
+        for (from, to, sent, expected) in [
+            (
+                "/",
+                "/app",
+                "JSESSIONID=1.a; Path=/app; HttpOnly",
+                "JSESSIONID=1.a; Path=/; HttpOnly",
+            ),
+            ("/shop", "/app", "a=b;path=\"/app/x\"", "a=b; Path=/shop/x"),
+            ("/shop", "/", "a=b; Path=/", "a=b; Path=/shop"),
+            ("/shop", "/app", "a=b; Path=/", "a=b; Path=/"),
+            ("/shop", "/app", "Path=/app; Secure", "Path=/app; Secure"),
+            ("/shop", "/app", "a=b; Path", "a=b; Path"),
+            (
+                "/shop",
+                "/app",
+                "a=b; Domain=.app.internal; Path=/app",
+                "a=b; Path=/shop",
+            ),
+            ("/shop", "/app", "a=b; domain=10.1.0.11", "a=b"),
+            (
+                "/shop",
+                "/app",
+                "a=b; Domain=example.org",
+                "a=b; Domain=example.org",
+            ),
+        ] {
+            assert_eq!(
+                turned(from, to, ("set-cookie", sent)),
+                [expected],
+                "{from} {to} {sent}"
+            );
+        }
+    }
+}

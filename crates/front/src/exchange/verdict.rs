@@ -1,0 +1,144 @@
+//! Who answers a request: the route table's word, and what comes before it.
+//!
+//! It reads the head alone, so that it can be asked without a request being served.
+
+use std::borrow::Cow;
+
+use catamaran_message::{BodyLength, RequestHead, Scheme};
+use http::{Method, StatusCode};
+
+use crate::config::{ListenerConfig, Redirect, RouteTarget};
+use crate::exchange::failure::Failure;
+use crate::exchange::forwarded::{self, Peer};
+use crate::exchange::header;
+use crate::exchange::scene::PeerFacts;
+use crate::site::path::{self, NormalPath, PathFault};
+use crate::site::route::{Action, Route, Wanted};
+use crate::site::rules::Rules;
+use crate::site::{Site, Upstream};
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(crate) struct Verdict<'s> {
+    /// The route that matched, if one did.
+    pub(crate) route: Option<&'s Route>,
+    pub(crate) decision: Decision<'s>,
+}
+
+/// Who answers a request.
+#[derive(Debug)]
+pub(crate) enum Decision<'s> {
+    /// The front, with a page of this status, and the reason for the log.
+    Answer(StatusCode, &'static str),
+    /// The front, which sends the client elsewhere. The path is the one that the client sent.
+    Redirect(&'s Redirect, NormalPath),
+    /// A backend of this upstream; the path is the one to be forwarded.
+    Forward(&'s Upstream, NormalPath),
+}
+
+impl<'s> Verdict<'s> {
+    /// What the route asks for, if it asks for anything.
+    pub(crate) fn rules(&self) -> Option<&'s Rules> {
+        self.route?.rules.as_deref()
+    }
+}
+
+/// Decides who answers a request, or why it is refused.
+pub(crate) fn decide<'s>(
+    site: &'s Site,
+    listener: &ListenerConfig,
+    peer: &PeerFacts,
+    head: &mut RequestHead,
+) -> Result<Verdict<'s>, Failure> {
+    let early = |status, token| {
+        Ok(Verdict {
+            route: None,
+            decision: Decision::Answer(status, token),
+        })
+    };
+    if head.method == Method::TRACE {
+        // It would send the fields of the request back to a script (RFC 9110, section 9.3.8).
+        return early(StatusCode::METHOD_NOT_ALLOWED, "method-trace");
+    }
+    if head.method == Method::OPTIONS && !header::count_forwards(&mut head.headers) {
+        return early(StatusCode::NO_CONTENT, "max-forwards");
+    }
+    check_names(peer, head)?;
+    let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
+    let path = path::normalise(&head.target.path).map_err(refused)?;
+    let route = find(site, peer, head, &path).map_err(refused)?;
+    let rules = route.and_then(|route| route.rules.as_deref());
+    let body_max = rules.and_then(Rules::body_max).or(listener.body_max);
+    check_length(head.body, body_max)?;
+    let decision = match route.map(|route| (route.action, &route.config.target)) {
+        Some((Action::Upstream(index), _)) => Decision::Forward(
+            &site.upstreams[index],
+            rewritten(path, rules.filter(|rules| rules.rewrite.is_some())),
+        ),
+        Some((Action::Status(status), _)) => Decision::Answer(status, "route-status"),
+        Some((Action::Redirect, RouteTarget::Redirect(to))) => Decision::Redirect(to, path),
+        Some((Action::Redirect, _)) | None => Decision::Answer(StatusCode::NOT_FOUND, "no-route"),
+    };
+    Ok(Verdict { route, decision })
+}
+
+/// Refuses a host or scheme that the connection does not stand for.
+fn check_names(peer: &PeerFacts, head: &RequestHead) -> Result<(), Failure> {
+    let misdirected = |token| Failure::client(StatusCode::MISDIRECTED_REQUEST, token);
+    if !stands_for(peer, head) {
+        return Err(misdirected("sni-mismatch"));
+    }
+    match head.target.scheme {
+        // Not the connection's own (RFC 9110, section 7.4).
+        Some(scheme) if (scheme == Scheme::Https) != peer.tls.is_some() => {
+            Err(misdirected("scheme-mismatch"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the connection's certificate, and the name its client was verified for, stand for the host.
+fn stands_for(peer: &PeerFacts, head: &RequestHead) -> bool {
+    let session = peer.tls.as_deref();
+    let profile = session.and_then(|session| Some((&session.facts, session.profile.as_deref()?)));
+    let (Some((facts, profile)), Some(authority)) = (profile, &head.authority) else {
+        return true;
+    };
+    let host: Cow<'_, str> = String::from_utf8_lossy(&authority.host);
+    profile.allows(&host, facts.sni.as_deref())
+}
+
+fn find<'s>(
+    site: &'s Site,
+    peer: &PeerFacts,
+    head: &RequestHead,
+    path: &NormalPath,
+) -> Result<Option<&'s Route>, PathFault> {
+    let wanted = Wanted {
+        host: head.authority.as_ref().map(|authority| &authority.host[..]),
+        secure: site.routes.has_schemes() && {
+            let networks = &site.server.trusted_proxies;
+            let peer = Peer::new(peer.remote, peer.tls.is_some(), networks);
+            forwarded::is_secure(peer, &head.headers)
+        },
+    };
+    let index = site.routes.decide(wanted, path)?;
+    Ok(index.map(|index| &site.routes.routes()[index]))
+}
+
+fn check_length(body: BodyLength, max: Option<u64>) -> Result<(), Failure> {
+    match (body, max) {
+        (BodyLength::Known(length), Some(max)) if length > max => Err(Failure::client(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body-too-large",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn rewritten(mut path: NormalPath, rules: Option<&Rules>) -> NormalPath {
+    if let Some(rewrite) = rules.and_then(|rules| rules.rewrite.as_ref()) {
+        rewrite.forward(&mut path);
+    }
+    path
+}

@@ -1,0 +1,228 @@
+//! Rewriting paths: another prefix in the place of a route's, and back again in responses.
+//!
+//! Prefixes are compared by whole segments, decoded and without parameters, as routes are. What is
+//! behind the prefix stays byte for byte. It has no dot segments, in no container's reading, so a
+//! rewritten path never leaves the new prefix; and it is not matched again, so nothing can loop.
+
+use bytes::Bytes;
+
+use crate::config::Rewrite;
+use crate::site::path::{self, NormalPath};
+
+/// A route's prefix and what stands in its place.
+#[derive(Clone, Debug)]
+pub(crate) struct PathRewrite {
+    from: Prefix,
+    to: Prefix,
+    /// Whether responses are turned back.
+    pub(crate) reverse: bool,
+    internal_hosts: Box<[Box<[u8]>]>,
+}
+
+#[derive(Clone, Debug)]
+struct Prefix {
+    /// Without a closing slash; `/` is empty.
+    text: Box<[u8]>,
+    /// Its segments in the form of comparison.
+    segments: Box<[Bytes]>,
+}
+
+impl PathRewrite {
+    /// A rewrite of the prefix `from`.
+    pub(super) fn new(from: &str, config: &Rewrite) -> Self {
+        let hosts = config.internal_hosts.iter();
+        Self {
+            from: Prefix::new(from),
+            to: Prefix::new(&config.to),
+            reverse: config.reverse,
+            internal_hosts: hosts.map(|it| it.as_bytes().into()).collect(),
+        }
+    }
+
+    /// Rewrites what is forwarded. Routes and policies still see the path that the client sent.
+    pub(crate) fn forward(&self, path: &mut NormalPath) {
+        if let Some(rewritten) = replace(&path.forward, &self.from, &self.to) {
+            path.forward_as(rewritten.into());
+        }
+    }
+
+    /// The path by which clients reach what the backend calls `path`. `None` if that is not below the
+    /// new prefix, or cannot be told.
+    pub(crate) fn back(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let normal = path::normalise(&Bytes::copy_from_slice(path)).ok()?;
+        replace(&normal.forward, &self.to, &self.from)
+    }
+
+    /// Whether a host, in lower case, is one of those that stand for this site.
+    pub(crate) fn is_internal(&self, host: &[u8]) -> bool {
+        self.internal_hosts.iter().any(|it| **it == *host)
+    }
+}
+
+impl Prefix {
+    fn new(path: &str) -> Self {
+        let text = path.strip_suffix('/').unwrap_or(path);
+        let segments = text.split('/').skip(1);
+        let compared = |it: &str| path::compared(&Bytes::copy_from_slice(it.as_bytes()));
+        Self {
+            segments: segments.map(compared).collect(),
+            text: text.as_bytes().into(),
+        }
+    }
+}
+
+/// Replaces a prefix of a normalised path; `None` if it has another.
+fn replace(path: &[u8], from: &Prefix, to: &Prefix) -> Option<Vec<u8>> {
+    if path == b"*" {
+        return None;
+    }
+    let (mut rest, mut parameters) = (path, &b""[..]);
+    for wanted in &from.segments {
+        (rest, parameters) = skip_segment(rest, wanted)?;
+    }
+    let mut replaced = Vec::with_capacity(to.text.len() + parameters.len() + rest.len() + 1);
+    replaced.extend_from_slice(&to.text);
+    if rest.is_empty() {
+        // The last segment's parameters are those of the whole path, such as a session id.
+        if to.text.is_empty() {
+            replaced.push(b'/');
+        }
+        replaced.extend_from_slice(parameters);
+    } else if !to.text.is_empty() {
+        replaced.extend_from_slice(parameters);
+    }
+    replaced.extend_from_slice(rest);
+    Some(replaced)
+}
+
+/// What follows the next segment, and that segment's parameters; `None` if it is not the wanted one.
+fn skip_segment<'p>(mut path: &'p [u8], wanted: &[u8]) -> Option<(&'p [u8], &'p [u8])> {
+    loop {
+        let inner = path.strip_prefix(b"/")?;
+        let end = inner.iter().position(|&byte| byte == b'/');
+        let (segment, rest) = inner.split_at(end.unwrap_or(inner.len()));
+        let name_end = segment.iter().position(|&byte| byte == b';');
+        let (name, parameters) = segment.split_at(name_end.unwrap_or(segment.len()));
+        // A segment that is nothing but parameters does not count: see `path::compared`.
+        if name.is_empty() && !parameters.is_empty() && !rest.is_empty() {
+            path = rest;
+            continue;
+        }
+        let plain = name == wanted && !name.contains(&b'%');
+        let same = plain || path::compared(&Bytes::copy_from_slice(name)) == wanted;
+        return same.then_some((rest, parameters));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rewrite(from: &str, to: &str) -> PathRewrite {
+        let config = Rewrite {
+            to: to.to_owned(),
+            reverse: true,
+            internal_hosts: Vec::new(),
+        };
+        PathRewrite::new(from, &config)
+    }
+
+    fn forwarded(from: &str, to: &str, path: &str) -> String {
+        let mut path = path::normalise(&Bytes::copy_from_slice(path.as_bytes())).unwrap();
+        rewrite(from, to).forward(&mut path);
+        String::from_utf8(path.forward.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_prefix_is_replaced_and_the_rest_stays() {
+        for (from, to, path, expected) in [
+            ("/shop", "/app", "/shop/x%20y;a=b", "/app/x%20y;a=b"),
+            ("/shop", "/app", "/shop", "/app"),
+            ("/shop/", "/app/", "/shop/", "/app/"),
+            ("/shop", "/", "/shop", "/"),
+            ("/shop", "/", "/shop/", "/"),
+            ("/shop", "/", "/shop/x", "/x"),
+            ("/", "/app", "/", "/app/"),
+            ("/", "/app", "/app/x", "/app/app/x"),
+            ("/", "/a/b", "/x", "/a/b/x"),
+            ("/a/b", "/", "/a/b/c/d", "/c/d"),
+            ("/adm@in", "/x", "/adm%40in/%2e/y", "/x/y"),
+            ("/%C3%A4", "/x", "/%c3%a4/y", "/x/y"),
+            (
+                "/shop",
+                "/app",
+                "/shop;jsessionid=1.a",
+                "/app;jsessionid=1.a",
+            ),
+            ("/shop", "/", "/shop;jsessionid=1.a", "/;jsessionid=1.a"),
+            ("/shop", "/app", "/shop;v=1/x", "/app;v=1/x"),
+            ("/shop", "/", "/shop;v=1/x", "/x"),
+            ("/shop", "/app", "/;y/shop/x", "/app/x"),
+            ("/", "/app", "*", "*"),
+        ] {
+            assert_eq!(forwarded(from, to, path), expected, "{from} {to} {path}");
+        }
+    }
+
+    #[test]
+    fn routes_still_see_what_the_client_sent() {
+        let mut path = path::normalise(&Bytes::from_static(b"/shop/x")).unwrap();
+        rewrite("/shop", "/").forward(&mut path);
+        assert_eq!(
+            (&path.forward[..], path.route()),
+            (&b"/x"[..], &b"/shop/x"[..])
+        );
+    }
+
+    #[test]
+    fn the_way_back_is_by_whole_segments() {
+        for (from, to, path, expected) in [
+            ("/shop", "/app", "/app/x", Some("/shop/x")),
+            ("/shop", "/app", "/app", Some("/shop")),
+            ("/shop", "/app", "/apple", None),
+            ("/shop", "/app", "/app/../x", None),
+            ("/shop", "/app", "/x/../app/y", Some("/shop/y")),
+            ("/shop", "/app", "/app/..;/x", None),
+            ("/shop", "/", "/x", Some("/shop/x")),
+            ("/shop", "/", "/", Some("/shop/")),
+            ("/", "/app", "/app/login", Some("/login")),
+            ("/", "/app", "/app", Some("/")),
+            ("/", "/app", "/other", None),
+        ] {
+            let back = rewrite(from, to).back(path.as_bytes());
+            let back = back.map(|it| String::from_utf8(it).unwrap());
+            assert_eq!(back.as_deref(), expected, "{from} {to} {path}");
+        }
+    }
+
+    fn prefix() -> impl Strategy<Value = String> {
+        "(/(a|b|a%40|app)){1,3}|/".prop_map(|it| it)
+    }
+
+    proptest! {
+        /// Whatever is below the route's path is below the new prefix, and comes back as it was.
+        #[test]
+        fn nothing_leaves_the_prefix_and_all_comes_back(
+            from in prefix(), to in prefix(),
+            rest in "((/(a|b|%2e%2e|\\.\\.|a%2Fb|c;x=1|%20|))){0,5}",
+        ) {
+            let sent = format!("{}{rest}", from.strip_suffix('/').unwrap_or(&from));
+            let sent = if sent.is_empty() { "/".to_owned() } else { sent };
+            let rewrite = rewrite(&from, &to);
+            if let Ok(path) = path::normalise(&Bytes::from(sent))
+                && replace(&path.forward, &rewrite.from, &rewrite.from).is_some()
+            {
+                let mut rewritten = path.clone();
+                rewrite.forward(&mut rewritten);
+                let again = path::normalise(&rewritten.forward).expect("a normal path");
+                prop_assert_eq!(&again.forward, &rewritten.forward);
+                prop_assert!(replace(&again.forward, &rewrite.to, &rewrite.to).is_some());
+                let back = rewrite.back(&rewritten.forward).expect("below the new prefix");
+                let slash = |path: &[u8]| path.strip_suffix(b"/").unwrap_or(path).to_vec();
+                prop_assert_eq!(slash(&back), slash(&path.forward));
+            }
+        }
+    }
+}

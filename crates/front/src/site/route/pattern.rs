@@ -1,0 +1,185 @@
+//! Patterns of paths, and how specific they are.
+//!
+//! `*` stands for any characters, slashes too; `?` for one character that is no slash. A pattern and
+//! a path are compared in the form that [`crate::site::path`] makes.
+
+use bytes::Bytes;
+
+use crate::config::{Exclusion, RouteConfig};
+use crate::site::path;
+
+/// A pattern in the form of comparison.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Glob(Bytes);
+
+/// How specific a route is within its host, as mod_jk ranks: by the number of slashes, then by
+/// length. An exact path is above all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    exact: bool,
+    slashes: usize,
+    length: usize,
+}
+
+/// An exclusion in the form of comparison.
+#[derive(Clone, Debug)]
+pub(crate) enum Excluded {
+    Prefix(Bytes),
+    Pattern(Glob),
+}
+
+impl Glob {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(path::compared(&Bytes::copy_from_slice(text.as_bytes())))
+    }
+
+    pub(crate) fn rank(&self) -> Rank {
+        Rank::of(&self.0, false)
+    }
+
+    /// Whether the pattern matches the whole path. The time is at most the product of both lengths.
+    pub(crate) fn matches(&self, path: &[u8]) -> bool {
+        let pattern = &self.0[..];
+        let (mut at, mut seen) = (0, 0);
+        // Behind the last star, and where what it stands for ends at present.
+        let mut star: Option<(usize, usize)> = None;
+        while seen < path.len() {
+            match pattern.get(at) {
+                Some(b'*') => {
+                    star = Some((at + 1, seen));
+                    at += 1;
+                    continue;
+                }
+                Some(b'?') if path[seen] != b'/' => {}
+                Some(byte) if *byte == path[seen] && *byte != b'?' => {}
+                _ => {
+                    let Some((behind, end)) = star else {
+                        return false;
+                    };
+                    star = Some((behind, end + 1));
+                    (at, seen) = (behind, end + 1);
+                    continue;
+                }
+            }
+            at += 1;
+            seen += 1;
+        }
+        pattern[at..].iter().all(|byte| *byte == b'*')
+    }
+}
+
+impl Rank {
+    /// The rank of a route. A prefix counts as mod_jk's `/app/*`, with its suffix behind it.
+    pub(crate) fn of_route(route: &RouteConfig) -> Self {
+        if let Some(pattern) = &route.pattern {
+            return Glob::new(pattern).rank();
+        }
+        let path = route.compared_path();
+        if route.exact {
+            return Self::of(&path, true);
+        }
+        let suffix = route.compared_suffix().unwrap_or_default();
+        Self::of(&[&path, &b"/*"[..], &suffix].concat(), false)
+    }
+
+    fn of(text: &[u8], exact: bool) -> Self {
+        Self {
+            exact,
+            slashes: text.iter().filter(|&&byte| byte == b'/').count(),
+            length: text.len(),
+        }
+    }
+}
+
+impl Excluded {
+    pub(crate) fn new(config: &Exclusion) -> Self {
+        match config {
+            Exclusion::Prefix(path) => {
+                let form = path::compared(&Bytes::copy_from_slice(path.as_bytes()));
+                Self::Prefix(match form.strip_suffix(b"/") {
+                    Some(prefix) => form.slice_ref(prefix),
+                    None => form,
+                })
+            }
+            Exclusion::Pattern(text) => Self::Pattern(Glob::new(text)),
+        }
+    }
+
+    /// Whether a path is excluded.
+    pub(crate) fn has(&self, path: &[u8]) -> bool {
+        match self {
+            Self::Pattern(glob) => glob.matches(path),
+            Self::Prefix(prefix) => path
+                .strip_prefix(&prefix[..])
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_paths() {
+        for (pattern, path, expected) in [
+            ("/devops*", "/devops", true),
+            ("/devops*", "/devops-x/y", true),
+            ("/devops*", "/dev", false),
+            ("/*.cfm/*", "/a/b.cfm/c/d", true),
+            ("/*.cfm/*", "/a.cfm", false),
+            ("/app*/x?.do", "/app/x1.do", true),
+            ("/app*/x?.do", "/app1/y/x2.do", true),
+            ("/app*/x?.do", "/app/x/.do", false),
+            ("/app*/x?.do", "/app/x.do", false),
+            ("*.gif", "/a/b.gif", true),
+            ("*.gif", "/a/b.gif/x", false),
+            ("*", "/", true),
+            ("/?", "/?", true),
+            ("/?", "/x", true),
+            ("/a%20b*", "/a bc", true),
+        ] {
+            assert_eq!(
+                Glob::new(pattern).matches(path.as_bytes()),
+                expected,
+                "{pattern} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn ranks_are_those_of_mod_jk() {
+        let ordered = ["/app/x/*", "/app/*.jsp", "/app*/x", "/*.do", "/*"];
+        let ranks: Vec<Rank> = ordered.iter().map(|it| Glob::new(it).rank()).collect();
+        assert!(ranks.windows(2).all(|pair| pair[0] > pair[1]), "{ranks:?}");
+    }
+
+    #[test]
+    fn exclusions_are_prefixes_of_segments_or_patterns() {
+        let prefix = Excluded::new(&Exclusion::Prefix("/app/static/".into()));
+        assert!(prefix.has(b"/app/static") && prefix.has(b"/app/static/x"));
+        assert!(!prefix.has(b"/app/statics"));
+        assert!(Excluded::new(&Exclusion::Pattern("*.gif".into())).has(b"/x/y.gif"));
+    }
+
+    /// The definition, in as many words.
+    fn naive(pattern: &[u8], path: &[u8]) -> bool {
+        match (pattern, path) {
+            ([], _) => path.is_empty(),
+            ([b'*', rest @ ..], _) => (0..=path.len()).any(|at| naive(rest, &path[at..])),
+            ([b'?', rest @ ..], [byte, after @ ..]) => *byte != b'/' && naive(rest, after),
+            ([wanted, rest @ ..], [byte, after @ ..]) => wanted == byte && naive(rest, after),
+            (_, []) => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_match_is_what_the_definition_says(pattern in "[ab/*?]{0,8}", path in "[ab/]{0,10}") {
+            let glob = Glob(Bytes::from(pattern.clone()));
+            prop_assert_eq!(glob.matches(path.as_bytes()), naive(pattern.as_bytes(), path.as_bytes()));
+        }
+    }
+}

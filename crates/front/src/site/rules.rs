@@ -1,0 +1,93 @@
+//! What a route asks for besides its target, ready for use: names are indices, prefixes are split.
+//!
+//! A route without any of it has no [`Rules`], and its requests pay nothing.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{Activation, FieldRule, RouteConfig, RouteRules};
+use crate::exchange::forwarded::is_trusted;
+use crate::site::rewrite::PathRewrite;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    config: Arc<RouteRules>,
+    pub(crate) rewrite: Option<PathRewrite>,
+    /// Members that get nothing here.
+    stopped: Box<[usize]>,
+    /// Members that get only the sessions they have.
+    drained: Box<[usize]>,
+}
+
+impl Rules {
+    /// The rules of a route, if it has any. Members are not known yet.
+    pub(crate) fn new(route: &RouteConfig) -> Option<Self> {
+        let config = route.rules.as_ref()?;
+        Some(Self {
+            rewrite: config
+                .rewrite
+                .as_ref()
+                .map(|rewrite| PathRewrite::new(&route.path, rewrite)),
+            stopped: Box::default(),
+            drained: Box::default(),
+            config: Arc::clone(config),
+        })
+    }
+
+    /// Finds the members that the rules name.
+    pub(super) fn resolve(&mut self, member: impl Fn(&str) -> Option<usize>) {
+        let of = |wanted: Activation| {
+            let named = self.config.activation.iter();
+            let named = named.filter(move |(_, activation)| *activation == wanted);
+            named.filter_map(|(name, _)| member(name)).collect()
+        };
+        (self.stopped, self.drained) = (of(Activation::Stopped), of(Activation::Drain));
+    }
+
+    /// Whether a client at this address is served.
+    pub(crate) fn allows(&self, client: IpAddr) -> bool {
+        self.config.allow.is_empty() || is_trusted(&self.config.allow, client)
+    }
+
+    /// Members that get nothing here.
+    pub(crate) fn stopped(&self) -> &[usize] {
+        &self.stopped
+    }
+
+    /// Members that get only the sessions they have.
+    pub(crate) fn drained(&self) -> &[usize] {
+        &self.drained
+    }
+
+    /// Whether sessions do not matter here.
+    pub(crate) fn is_unsticky(&self) -> bool {
+        self.config.unsticky
+    }
+
+    pub(crate) fn retries(&self) -> Option<u32> {
+        self.config.retries
+    }
+
+    pub(crate) fn body_max(&self) -> Option<u64> {
+        self.config.body_max
+    }
+
+    pub(crate) fn first_byte_timeout(&self) -> Option<Duration> {
+        self.config.first_byte_timeout
+    }
+
+    pub(crate) fn idle_body_timeout(&self) -> Option<Duration> {
+        self.config.idle_body_timeout
+    }
+
+    /// What is changed of the request's fields.
+    pub(crate) fn request_fields(&self) -> &[FieldRule] {
+        &self.config.request_headers
+    }
+
+    /// What is changed of the response's fields.
+    pub(crate) fn response_fields(&self) -> &[FieldRule] {
+        &self.config.response_headers
+    }
+}
