@@ -86,9 +86,12 @@ pub fn evaluate(experiment: &Experiment, runs: &[Run]) -> Vec<Outcome> {
     }
     let probabilities: Vec<f64> = outcomes.iter().map(|(_, drawn)| drawn.p).collect();
     let holds = order::holm(&probabilities, LEVEL);
-    let others = outcomes.len().saturating_sub(1);
+    let beside = Beside {
+        others: outcomes.len().saturating_sub(1),
+        is_never_restarted: experiment.is_never_restarted(),
+    };
     let finish =
-        |((claim, drawn), holm): ((&Claim, Drawn<'_>), bool)| drawn.finish(claim, holm, others);
+        |((claim, drawn), holm): ((&Claim, Drawn<'_>), bool)| drawn.finish(claim, holm, beside);
     outcomes.into_iter().zip(holds).map(finish).collect()
 }
 
@@ -108,6 +111,15 @@ pub fn half_width(experiment: &Experiment, runs: &[Run]) -> Option<f64> {
         .reduce(f64::max)
 }
 
+/// What else bears on a claim.
+#[derive(Clone, Copy)]
+struct Beside {
+    /// Claims beside it.
+    others: usize,
+    /// Whether servers live through all rounds: what their one start brought is in each of them.
+    is_never_restarted: bool,
+}
+
 /// A case's ratios, before other claims are looked at.
 struct Drawn<'a> {
     case: &'a Case,
@@ -117,6 +129,8 @@ struct Drawn<'a> {
     gates: Vec<Fired>,
     /// A gate that has taken rounds away.
     taken: Option<Fired>,
+    /// Of a claim on failed requests: how many failed at either level.
+    counts: Option<[f64; 2]>,
 }
 
 type Runs<'a> = BTreeMap<(usize, usize), &'a Run>;
@@ -132,16 +146,17 @@ impl<'a> Drawn<'a> {
             p: order::sign_test(&ratios),
             gates: beside(claim, &case.contrasts, runs),
             taken: taken(&case.contrasts, &claim.measure, runs),
+            counts: (claim.measure.base() == FAILED).then(|| counts(case, runs)),
             ratios,
         }
     }
 
-    fn finish(self, claim: &Claim, holm: bool, others: usize) -> Outcome {
-        let verdict = self.verdict(claim, holm);
+    fn finish(self, claim: &Claim, holm: bool, beside: Beside) -> Outcome {
+        let verdict = self.verdict(claim, holm && !beside.is_never_restarted);
         let says = Words {
             claim,
             drawn: &self,
-            others,
+            beside,
         };
         let sentence = says.sentence(verdict);
         let interval = self.interval;
@@ -178,6 +193,9 @@ impl<'a> Drawn<'a> {
                 None => Verdict::TooFew,
             };
         };
+        if self.counts == Some([0.0, 0.0]) {
+            return Verdict::Same;
+        }
         let is_within =
             interval.high < 1.0 + claim.margin && interval.low > 1.0 / (1.0 + claim.margin);
         match (interval.excludes(1.0), is_within) {
@@ -198,6 +216,10 @@ fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_
             return None;
         }
         let value = run.measures.get(measure.name()).copied()?;
+        if measure.base() == FAILED {
+            // A count that is mostly 0; one more on both sides keeps the sign.
+            return Some(value.ln_1p());
+        }
         (value > 0.0).then(|| value.ln())
     };
     let mut sum = 0.0;
@@ -210,6 +232,18 @@ fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_
         }
     }
     Some((sum / contrasts.len() as f64).exp())
+}
+
+/// How many requests failed in all valid runs of either side.
+fn counts(case: &Case, runs: &Runs<'_>) -> [f64; 2] {
+    let sum = |side: fn(&Contrast) -> &Vec<usize>| {
+        let is_of = |cell: &usize| case.contrasts.iter().any(|it| side(it).contains(cell));
+        let of_side = runs.iter().filter(|((cell, _), _)| is_of(cell));
+        of_side
+            .filter_map(|(_, run)| run.measures.get(FAILED))
+            .sum()
+    };
+    [sum(|it| &it.above), sum(|it| &it.below)]
 }
 
 /// The gate of a run that forbids to use this measure of it.
@@ -290,8 +324,7 @@ fn as_expected(expect: Expectation, verdict: Verdict, ratio: Option<f64>) -> Opt
 struct Words<'a> {
     claim: &'a Claim,
     drawn: &'a Drawn<'a>,
-    /// Claims beside this one.
-    others: usize,
+    beside: Beside,
 }
 
 impl Words<'_> {
@@ -315,6 +348,9 @@ impl Words<'_> {
         let figures = format!("{} [{}..{}]", number(median), number(low), number(high));
         let margin = self.claim.margin * 100.0;
         let sides = self.sides();
+        if let Some([above, below]) = self.drawn.counts {
+            return self.failures(above, below, rounds);
+        }
         match verdict {
             Verdict::Differs => format!("{sides} {figures}, {rounds} rounds."),
             Verdict::DiffersLittle => {
@@ -322,9 +358,13 @@ impl Words<'_> {
                     "{sides} {figures}, {rounds} rounds: a difference of less than {margin:.0} %."
                 )
             }
+            Verdict::Suggests if self.beside.is_never_restarted => format!(
+                "Suggests: {sides} {figures}, {rounds} rounds; the servers were never started anew, \
+                 so that one start may have brought it."
+            ),
             Verdict::Suggests => format!(
                 "Suggests: {sides} {figures}; beside {} other claims {rounds} rounds are not enough.",
-                self.others
+                self.beside.others
             ),
             Verdict::Same => format!("No difference beyond {margin:.0} %: {sides} {figures}."),
             _ => {
@@ -344,6 +384,21 @@ impl Words<'_> {
                 )
             }
         }
+    }
+
+    fn failures(&self, above: f64, below: f64, rounds: usize) -> String {
+        let each = match &self.drawn.case.each {
+            each if each.is_empty() => String::new(),
+            each => format!(" at {}", label(each)),
+        };
+        if above == 0.0 && below == 0.0 {
+            return format!("No request failed{each}, {rounds} rounds.");
+        }
+        format!(
+            "{above:.0} requests failed with {}, {below:.0} with {}{each}, {rounds} rounds.",
+            label(&self.claim.level),
+            label(&self.claim.over)
+        )
     }
 
     /// What is divided by what.
@@ -372,6 +427,9 @@ pub(crate) fn number(ratio: f64) -> String {
         format!("{ratio:.1}")
     }
 }
+
+/// The measure that is a count, mostly 0.
+const FAILED: &str = "failed";
 
 /// How surely an interval holds its value, and how rarely any claim is false.
 const LEVEL: f64 = 0.95;

@@ -1,12 +1,12 @@
 //! What a machine lacks for an experiment: packages, privileges, limits. Nothing is changed.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use catamaran_gauge::limits::{self, Demand, Limit};
 use catamaran_gauge::probe::{self, Way};
-use catamaran_tier::{Faults, Need, Place, Programs, needs};
+use catamaran_tier::{Faults, Need, Place, Programs, java, needs};
 
 use crate::check;
 use crate::experiment::{Experiment, Levels};
@@ -34,7 +34,9 @@ pub fn examine(
     space: &str,
 ) -> Result<Examination, Faults> {
     let limits = limits::check(&demand(experiment)?, limits::sysctl);
-    let wanted = wanted(experiment, catamaran)?;
+    let mut programs = programs();
+    programs.insert("catamaran".to_owned(), catamaran.to_owned());
+    let wanted = wanted(experiment, &programs)?;
     Ok(Examination {
         ways: probe::ways(space),
         limits: limits.unwrap_or_default(),
@@ -49,6 +51,88 @@ pub fn examine(
 pub fn refusal(experiment: &Experiment) -> Result<Option<Fired>, Faults> {
     let limits = limits::check(&demand(experiment)?, limits::sysctl);
     Ok(gate::files::check(&limits.unwrap_or_default()))
+}
+
+/// Programs of servers that no package has: the folder of containers that Maven fetches.
+#[must_use]
+pub fn programs() -> Programs {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let jars = home.map(|home| java::folder(&home));
+    Programs::from_iter(jars.map(|jars| (JARS.to_owned(), jars)))
+}
+
+/// What an experiment's servers need and is not there.
+#[derive(Clone, Debug)]
+pub struct Lacks {
+    packages: Vec<String>,
+    /// Where containers belong that Maven has not fetched yet.
+    jars: Option<PathBuf>,
+    /// Programs without a path.
+    others: Vec<Need>,
+}
+
+/// What the servers of all cells lack.
+///
+/// # Errors
+/// Servers of the experiment that no target makes.
+pub fn lacks(experiment: &Experiment, catamaran: &Path) -> Result<Lacks, Faults> {
+    let mut programs = programs();
+    programs.insert("catamaran".to_owned(), catamaran.to_owned());
+    let wanted = wanted(experiment, &programs)?;
+    let jars = programs.get(JARS);
+    let is_jars = |need: &Need| need.package.is_none() && Some(&need.proof) == jars;
+    let lacks_jars = jars.filter(|jars| wanted.iter().any(is_jars) && !java::are_fetched(jars));
+    let missing = needs::missing(&wanted);
+    let packages = missing.iter().filter_map(|need| need.package.clone());
+    Ok(Lacks {
+        packages: packages.collect(),
+        jars: lacks_jars.cloned(),
+        others: missing
+            .into_iter()
+            .filter(|need| need.package.is_none() && !is_jars(need))
+            .collect(),
+    })
+}
+
+impl Lacks {
+    /// What is missing and what brings it; `None` if nothing is.
+    #[must_use]
+    pub fn message(&self) -> Option<String> {
+        let mut lines = Vec::new();
+        if !self.packages.is_empty() {
+            let packages = self.packages.join(" ");
+            lines.push(format!(
+                "not installed: {packages}; `apt-get install {packages}` does it"
+            ));
+        }
+        if let Some(jars) = &self.jars {
+            lines.push(format!("not fetched: containers in {}", jars.display()));
+        }
+        for need in &self.others {
+            lines.push(format!("there is no {}", need.proof.display()));
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// Installs packages and has Maven fetch containers.
+    ///
+    /// # Errors
+    /// What apt-get or Maven say, or a program that neither has.
+    pub fn install(&self) -> io::Result<()> {
+        if !self.packages.is_empty() {
+            needs::install(&self.packages).map_err(io::Error::other)?;
+        }
+        if let Some(jars) = &self.jars {
+            java::fetch(jars)?;
+        }
+        let others = self.others.first();
+        others.map_or(Ok(()), |need| {
+            Err(io::Error::other(format!(
+                "there is no {}",
+                need.proof.display()
+            )))
+        })
+    }
 }
 
 impl Examination {
@@ -103,7 +187,7 @@ fn demand(experiment: &Experiment) -> Result<Demand, Faults> {
     let mut demand = Demand::default();
     for cell in &experiment.cells {
         let load = experiment.load(cell, &addresses(experiment, cell)?)?;
-        let connections = load.clients + load.idle.map_or(0, |idle| idle.clients);
+        let connections = load.clients + load.crowd.as_ref().map_or(0, |crowd| crowd.clients);
         demand.connections = demand.connections.max(connections);
         demand.burst = demand.burst.max(load.clients);
     }
@@ -119,8 +203,7 @@ fn addresses(experiment: &Experiment, cell: &Levels) -> Result<Addresses, Faults
 }
 
 /// What the servers of all cells need, each once.
-fn wanted(experiment: &Experiment, catamaran: &Path) -> Result<Vec<Need>, Faults> {
-    let programs = Programs::from([("catamaran".to_owned(), catamaran.to_owned())]);
+fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Faults> {
     let mut wanted = Vec::new();
     let mut seen = BTreeSet::new();
     for cell in &experiment.cells {
@@ -137,7 +220,7 @@ fn wanted(experiment: &Experiment, catamaran: &Path) -> Result<Vec<Need>, Faults
             let place = Place {
                 directory: Path::new("/"),
                 ports: &ports,
-                programs: &programs,
+                programs,
             };
             for need in target.render(&settings, &place)?.needs {
                 if seen.insert((need.package.clone(), need.proof.clone())) {
@@ -149,6 +232,9 @@ fn wanted(experiment: &Experiment, catamaran: &Path) -> Result<Vec<Need>, Faults
     Ok(wanted)
 }
 
+/// The program whose path is the folder of containers.
+const JARS: &str = "jars";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +245,8 @@ mod tests {
         let experiment = Experiment::read("keepalive.toml", text, false).unwrap();
         let demand = demand(&experiment).unwrap();
         assert_eq!((demand.connections, demand.burst), (300, 100));
-        let wanted = wanted(&experiment, Path::new("/bin/catamaran")).unwrap();
+        let programs = Programs::from([("catamaran".to_owned(), "/bin/catamaran".into())]);
+        let wanted = wanted(&experiment, &programs).unwrap();
         let packages: Vec<_> = wanted
             .iter()
             .filter_map(|need| need.package.as_deref())

@@ -1,38 +1,67 @@
 //! One run: starts a cell's servers, warms them up, drives the load, and reads all counters.
 //!
-//! A run has a network namespace, a cgroup for each server and one for the load, and ends with all of
-//! them gone. Counters are read right before the load generator starts and right after it has ended.
+//! A run has a network namespace, a cgroup for each server and one for the load; with its last run they
+//! are gone. Counters are read right before the load generator starts and right after it has ended.
 
+mod bench;
 mod child;
 mod counters;
 mod crowd;
+mod sample;
+mod stage;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-use std::{fs, io};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::{io, thread};
 
-use catamaran_load::document::{Document, DocumentFault};
-use catamaran_tier::{Faults, Launch, Process, Programs, Space, SpaceFault, StartFault};
+use catamaran_load::document::DocumentFault;
+use catamaran_tier::{Faults, Programs, SpaceFault, StartFault};
 use thiserror::Error;
 
-use self::child::Ended;
-use self::counters::Counters;
+use self::bench::{Call, Report, Span};
+use self::counters::{Counters, Reading};
 use self::crowd::Crowd;
-use crate::check;
-use crate::experiment::{Experiment, Load, ServerOf};
-use crate::gate::{Facts, MachineFacts, check_run};
-use crate::run::{Run, Second};
-use crate::template::Addresses;
+pub use self::crowd::READY;
+pub use self::sample::{CoreSample, DiskSample, InterfaceSample, JvmSample, MemorySample, Sample};
+pub use self::stage::Stages;
+use self::stage::{Running, Stage};
+use crate::experiment::{Act, Experiment, Levels, Load};
+use crate::extra::crowd::Tally;
+use crate::gate::{Facts, Fired, MachineFacts, check_run};
+use crate::run::Run;
 
 /// What drives runs.
 #[derive(Clone, Debug)]
 pub struct Driver {
-    /// The `catamaran` binary: its `bench` is the load, its `serve` and `app` are servers.
+    /// The `catamaran` binary: its `bench` is the load.
     pub catamaran: PathBuf,
+    /// The binary of the level `old` of the factor `binary`, if there is such a factor.
+    pub against: Option<PathBuf>,
+    /// Programs of servers that no package has.
+    pub programs: Programs,
     /// Distinguishes the spaces of this process.
     pub space: String,
+}
+
+/// A run's cell and its round, both counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    /// The cell.
+    pub cell: usize,
+    /// The round.
+    pub round: usize,
+}
+
+/// What a run is given.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// What the slowest cell with so many clients does in a second, of which `shares` are driven as
+    /// well.
+    pub capacity: &'a BTreeMap<u64, f64>,
+    /// Becomes true when a signal asks for the end.
+    pub stop: &'a AtomicBool,
 }
 
 /// What a run has left beside its record.
@@ -40,6 +69,8 @@ pub struct Driver {
 pub struct Left {
     /// The report of the load generator.
     pub bench: String,
+    /// What was sampled in each second, a JSON text a line.
+    pub samples: String,
     /// What the servers were made of.
     pub servers: Vec<ServerRecord>,
 }
@@ -95,9 +126,12 @@ pub enum DriveFault {
         /// Why it cannot be.
         why: String,
     },
-    /// The idle clients cannot be connected.
-    #[error("idle clients: {0}")]
-    Crowd(io::Error),
+    /// The clients beside the load cannot be connected.
+    #[error("the clients beside the load: {0}")]
+    Crowd(String),
+    /// What a second thread does cannot be waited for.
+    #[error("{0}")]
+    Io(#[from] io::Error),
 }
 
 impl From<StartFault> for DriveFault {
@@ -106,229 +140,273 @@ impl From<StartFault> for DriveFault {
     }
 }
 
-/// A server that runs, and what it was made of.
-struct Running {
-    process: Process,
-    record: ServerRecord,
-    core: Option<usize>,
+/// What one span of load has shown.
+struct Measured {
+    report: Report,
+    /// Of loads beside.
+    beside: Vec<Report>,
+    spent: Reading,
+    samples: Vec<Sample>,
+    /// Actions that were done.
+    acted: u64,
 }
 
 impl Driver {
-    /// Makes a run of `cell`; its place in the order is the caller's.
+    /// Makes a run; its place in the round and its attempt are the caller's.
     ///
     /// # Errors
-    /// [`DriveFault`]. Nothing of the run is left then.
+    /// [`DriveFault`].
     pub fn run(
         &self,
         experiment: &Experiment,
-        cell: usize,
-        stop: &AtomicBool,
+        at: At,
+        stages: &mut Stages,
+        asked: Asked<'_>,
     ) -> Result<(Run, Left), DriveFault> {
-        let levels = &experiment.cells[cell];
-        let space = Space::isolated(&self.space)?;
-        let mut addresses = Addresses::new();
-        let mut servers = Vec::new();
-        for number in 0..experiment.servers() {
-            if let Some(server) = experiment.server(levels, number, &addresses)? {
-                let running = self.start(&space, &server)?;
-                addresses.insert(server.name.clone(), urls(&running.process, &server)?);
-                servers.push(running);
-            }
-        }
-        let load = experiment.load(levels, &addresses)?;
-        let crowd = load.idle.filter(|idle| idle.clients > 0);
-        let crowd = crowd
-            .map(|idle| Crowd::start(&space, &load.url, idle))
-            .transpose()?;
-        let warm = self.bench(&space, &load, &warm_up(&load), stop)?;
-        let counters = Counters::begin(experiment, &space, &servers)?;
-        let span = ["--duration".to_owned(), millis(load.time)];
-        let before = counters.read()?;
-        let bench = self.bench(&space, &load, &span, stop)?;
-        let after = counters.read()?;
-        drop(counters);
-        let memory = counters::memory(experiment, &servers);
-        let lost = crowd.map_or(0, Crowd::end);
-        let expect = experiment.expect(levels, &addresses)?;
-        let document = Document::parse(&bench)?;
-        let mut facts = Facts::of_document(&document);
-        facts.expect = expect;
-        let spent = after.since(&before);
-        facts.machine = Some(MachineFacts {
-            moving: moving(&Document::parse(&warm)?),
-            capped: capped(&mut servers),
-            alarms: alarms(&mut servers, lost),
-            ..spent.machine(&load, &servers)
-        });
-        let (requests, opened) = (document.requests.completed, document.connections.opened);
-        facts.dials = spent.dials(&servers, opened, requests);
-        let mut measures = measures(&document);
-        measures.extend(memory);
-        spent.measures(
+        let Asked { capacity, stop } = asked;
+        let levels = &experiment.cells[at.cell];
+        let scene = Scene {
+            driver: self,
             experiment,
-            &servers,
-            document.requests.completed,
-            &mut measures,
-        );
-        let run = Run {
-            cell,
-            levels: levels.clone(),
-            started_at_s: document.started_at_s,
-            calls: spent.calls(document.requests.completed),
-            gates: check_run(&facts),
-            seconds: seconds(&document),
-            measures,
-            facts,
-            ..Run::default()
+            levels,
+            stop,
         };
-        let servers = servers.into_iter().map(|server| server.record).collect();
-        Ok((run, Left { bench, servers }))
+        let stage = stages.prepare(self, experiment, at)?;
+        let load = experiment.load(levels, &stage.addresses)?;
+        let warm = scene.bench(stage, &load, bench::warm_up(&load, stage.is_fresh))?;
+        let first = experiment.first_second(&warm.document, stage.is_fresh);
+        let (crowd, held) = scene.crowd(stage, &load)?;
+        let main = scene.measure(stage, &load)?;
+        let tally = crowd.map(Crowd::end);
+        let mut run = scene.record(stage, &load, &main)?;
+        run.measures
+            .extend(first.map(|rate| ("first".to_owned(), rate)));
+        run.measures.extend(held);
+        let machine = run.facts.machine.get_or_insert_default();
+        machine.moving = bench::moving(&warm.document);
+        machine.alarms.extend(tally.and_then(lost));
+        for share in &load.shares {
+            let Some(capacity) = capacity.get(&load.clients) else {
+                continue;
+            };
+            let rate = Some(capacity * share);
+            let open = Load {
+                rate,
+                ..load.clone()
+            };
+            let part = scene.measure(stage, &open)?;
+            let other = scene.record(stage, &open, &part)?;
+            take_share(&mut run, other, *share);
+        }
+        run.gates.extend(check_run(&run.facts));
+        run.gates
+            .retain(|fired| !experiment.gates_off.contains(&fired.gate));
+        run.cell = at.cell;
+        run.round = at.round;
+        let left = Left {
+            bench: main.report.text,
+            samples: sample::lines(&main.samples),
+            servers: stage.servers.iter().map(|it| it.record.clone()).collect(),
+        };
+        Ok((run, left))
     }
 
-    fn start(&self, space: &Space, server: &ServerOf) -> Result<Running, DriveFault> {
-        let (target, settings) = check::prepare(server)?;
-        let programs = Programs::from([("catamaran".to_owned(), self.catamaran.clone())]);
-        let process = space.start(&Launch {
-            name: &server.name,
-            target: &target,
-            settings: &settings,
-            programs: &programs,
-            core: server.core,
-        })?;
-        let files = process.files().iter();
-        let record = ServerRecord {
-            name: server.name.clone(),
-            target: server.target.clone(),
-            version: process.version(),
-            command: process.command().to_vec(),
-            settings: settings
-                .iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
-            files: files
-                .filter(|file| file.text.len() <= FILE_SHOWN_MAX)
-                .map(|file| (file.path.display().to_string(), file.text.clone()))
-                .collect(),
+    /// The programs of a cell's servers.
+    fn programs_of(&self, levels: &Levels) -> Programs {
+        let mut programs = self.programs.clone();
+        let is_old = levels
+            .get(BINARY)
+            .is_some_and(|level| level.to_string() == OLD);
+        let own = match &self.against {
+            Some(against) if is_old => against,
+            _ => &self.catamaran,
         };
-        Ok(Running {
-            process,
-            record,
-            core: server.core,
+        programs.insert("catamaran".to_owned(), own.clone());
+        programs
+    }
+}
+
+/// What a run is about.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    driver: &'a Driver,
+    experiment: &'a Experiment,
+    levels: &'a Levels,
+    stop: &'a AtomicBool,
+}
+
+impl Scene<'_> {
+    fn bench(&self, stage: &Stage, load: &Load, span: Span) -> Result<Report, DriveFault> {
+        let name = "load";
+        bench::run(self.driver, stage, Call { name, load, span }, self.stop)
+    }
+
+    /// Connects the clients beside the load, and warms up with them; what each of them takes of the
+    /// servers' memory.
+    fn crowd(
+        &self,
+        stage: &Stage,
+        load: &Load,
+    ) -> Result<(Option<Crowd>, BTreeMap<String, f64>), DriveFault> {
+        let Some(wanted) = &load.crowd else {
+            return Ok((None, BTreeMap::new()));
+        };
+        let before = counters::memory(self.experiment, &stage.servers);
+        let crowd = Crowd::start(&self.driver.catamaran, &stage.space, load, wanted)?;
+        self.bench(stage, load, Span::For(load.warm.0))?;
+        let after = counters::memory(self.experiment, &stage.servers);
+        let held = after.into_iter().filter_map(|(name, after)| {
+            let bytes = (after - before.get(&name)?) * f64::from(1 << 20);
+            let name = name.replacen("memory", "held", 1);
+            Some((name, (bytes / crowd.clients as f64).max(0.0)))
+        });
+        let held = held.collect();
+        Ok((Some(crowd), held))
+    }
+
+    /// Drives the load, those beside it, and what is done to servers meanwhile.
+    fn measure(&self, stage: &Stage, load: &Load) -> Result<Measured, DriveFault> {
+        let others = self.experiment.beside(self.levels, &stage.addresses)?;
+        let acts = self.experiment.acts(self.levels, &stage.addresses)?;
+        let counters = Counters::begin(self.experiment, &stage.space, &stage.servers)?;
+        let acted = AtomicU64::new(0);
+        let before = counters.read()?;
+        let (report, beside, samples) = thread::scope(|scope| {
+            let (end, ended) = sync_channel::<()>(0);
+            let sampling = scope.spawn(move || sample::watch(stage, &ended));
+            let mut over = Vec::new();
+            let mut acting = Vec::new();
+            for act in &acts {
+                let (end, ended) = sync_channel::<()>(0);
+                let acted = &acted;
+                over.push(end);
+                acting.push(scope.spawn(move || go_on(stage, act, acted, &ended)));
+            }
+            let mut beside = Vec::new();
+            for (number, load) in others.iter().enumerate() {
+                let span = Span::For(load.time);
+                beside.push(scope.spawn(move || {
+                    let name = &format!("load{}", number + 2);
+                    bench::run(self.driver, stage, Call { name, load, span }, self.stop)
+                }));
+            }
+            let report = self.bench(stage, load, Span::For(load.time));
+            drop(end);
+            drop(over);
+            let beside: Result<Vec<_>, _> = beside.into_iter().map(joined).collect();
+            let acting: Result<Vec<_>, _> = acting.into_iter().map(joined).collect();
+            acting?;
+            let samples = sampling.join().unwrap_or_default();
+            Ok::<_, DriveFault>((report?, beside?, samples))
+        })?;
+        let spent = counters.read()?.since(&before);
+        Ok(Measured {
+            report,
+            beside,
+            spent,
+            samples,
+            acted: acted.into_inner(),
         })
     }
 
-    /// Runs `bench` with the load's options and these; gives its report.
-    fn bench(
+    /// What a span comes to, but for gates.
+    fn record(
         &self,
-        space: &Space,
+        stage: &mut Stage,
         load: &Load,
-        options: &[String],
-        stop: &AtomicBool,
-    ) -> Result<String, DriveFault> {
-        let report = space.directory().join("bench.json");
-        let command = command(&self.catamaran, load, options, &report);
-        // Exit code 1 tells of failed requests, which gates judge.
-        let Ended { code, how, said } = child::run(space, load.core, &command, stop)?;
-        let text = fs::read_to_string(&report);
-        // A report of the warm-up must not pass for the next one.
-        let _ = fs::remove_file(&report);
-        match (code, text) {
-            (Some(0 | 1), Ok(text)) => Ok(text),
-            _ => Err(DriveFault::Load { how, said }),
+        measured: &Measured,
+    ) -> Result<Run, DriveFault> {
+        let (experiment, levels) = (self.experiment, self.levels);
+        let document = &measured.report.document;
+        let all = std::iter::once(&measured.report).chain(&measured.beside);
+        let requests: u64 = all.clone().map(|it| it.document.requests.completed).sum();
+        let opened: u64 = all.clone().map(|it| it.document.connections.opened).sum();
+        let failed =
+            |report: &Report| report.document.requests.failed + report.document.unfinished.hung;
+        let failed: u64 = all.map(failed).sum();
+        let spent = &measured.spent;
+        let mut facts = Facts::of_document(document);
+        facts.expect = experiment.expect(levels, &stage.addresses)?;
+        facts.failed = failed;
+        facts.dials = spent.dials(&stage.servers, opened, requests);
+        facts.machine = Some(MachineFacts {
+            capped: capped(&mut stage.servers),
+            alarms: alarms(&mut stage.servers),
+            compiling: sample::compiling(&measured.samples),
+            ..spent.machine(load, &stage.servers)
+        });
+        let mut measures = bench::measures(document);
+        measures.insert("failed".to_owned(), failed as f64);
+        measures.extend(counters::memory(experiment, &stage.servers));
+        measures.extend(sample::jvm_measures(
+            &measured.samples,
+            &experiment.measure.jvm,
+        ));
+        if measured.acted > 0 {
+            measures.insert("acted".to_owned(), measured.acted as f64);
+        }
+        spent.measures(experiment, &stage.servers, requests, &mut measures);
+        Ok(Run {
+            levels: levels.clone(),
+            started_at_s: document.started_at_s,
+            calls: spent.calls(requests),
+            seconds: bench::seconds(document),
+            measures,
+            facts,
+            ..Run::default()
+        })
+    }
+}
+
+/// What a thread has come to.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, DriveFault>>) -> Result<T, DriveFault> {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Does it again and again until the sender is gone.
+fn go_on(
+    stage: &Stage,
+    act: &Act,
+    acted: &AtomicU64,
+    ended: &Receiver<()>,
+) -> Result<(), DriveFault> {
+    let server = stage.servers.iter().find(|it| it.record.name == act.server);
+    let Some(Running { process, .. }) = server else {
+        return Ok(());
+    };
+    while ended.recv_timeout(act.every) == Err(RecvTimeoutError::Timeout) {
+        if act.is_upgrade {
+            process.upgrade()?;
+        } else {
+            process.reload()?;
+        }
+        acted.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Adds what an open loop at a share of the capacity has shown. Of its gates those are kept that say
+/// whether the loop was one.
+fn take_share(run: &mut Run, part: Run, share: f64) {
+    for (name, value) in part.measures {
+        let base = name.split('.').next().unwrap_or_default();
+        if ["p50", "p90", "p99", "cpu"].contains(&base) {
+            run.measures.insert(format!("{name}@{share}"), value);
         }
     }
-}
-
-/// URLs of a server's ports; several of one name have spaces between them.
-fn urls(process: &Process, server: &ServerOf) -> Result<BTreeMap<String, String>, DriveFault> {
-    let (target, settings) = check::prepare(server)?;
-    let url = |port: String| {
-        let urls = process.urls(&port).join(" ");
-        (port, urls)
-    };
-    Ok(target.ports(&settings)?.into_iter().map(url).collect())
-}
-
-/// The command line of the load generator.
-fn command(catamaran: &Path, load: &Load, options: &[String], report: &Path) -> Vec<String> {
-    let mut words = vec![
-        catamaran.display().to_string(),
-        "bench".to_owned(),
-        "--quiet".to_owned(),
-    ];
-    let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
-    add(&["-c", &load.clients.to_string(), "-W", "1"]);
-    if load.keep_alive {
-        add(&["-k"]);
-    }
-    if load.http_1_0 {
-        add(&["--http1-0"]);
-    }
-    add(&[&format!("--json={}", report.display())]);
-    words.extend(options.iter().cloned());
-    words.push(load.url.clone());
-    words
-}
-
-/// Options of the warm-up: of a fixed length, or until it is steady.
-fn warm_up(load: &Load) -> Vec<String> {
-    let (at_least, at_most) = load.warm;
-    let mut options = vec!["--duration".to_owned(), millis(at_least)];
-    if at_most > at_least {
-        options.extend(["--warmup", "auto", "--warmup-max"].map(str::to_owned));
-        options.push(millis(at_most.saturating_sub(at_least)));
-    }
-    options
-}
-
-fn millis(time: Duration) -> String {
-    format!("{}ms", time.as_millis())
-}
-
-/// By how much the warm-up still moved, if it was watched.
-fn moving(warm: &Document) -> Option<f64> {
-    warm.warm_up.verdict.as_ref()?;
-    let unclear = warm.warm_up.verdict.as_deref() == Some("unclear");
-    Some(if unclear {
-        f64::INFINITY
-    } else {
-        warm.warm_up.movement.unwrap_or(0.0)
-    })
-}
-
-/// What the load generator has measured.
-fn measures(document: &Document) -> BTreeMap<String, f64> {
-    let total = &document.latency.total;
-    let mut measures =
-        BTreeMap::from([("throughput".to_owned(), document.throughput.requests_per_s)]);
-    for (name, percent, micros) in [
-        ("p50", 50.0, total.p50_us),
-        ("p90", 90.0, total.p90_us),
-        ("p99", 99.0, total.p99_us),
-    ] {
-        if total.percentile_max.is_some_and(|max| max >= percent) {
-            measures.insert(name.to_owned(), micros as f64 / 1000.0);
+    for fired in check_run(&part.facts) {
+        let is_of_loop = ["late", "failed", "status", "generator"].contains(&fired.gate.as_str());
+        if is_of_loop && !run.gates.iter().any(|it| it.gate == fired.gate) {
+            let words = format!("At {:.0} % of the capacity: {}", share * 100.0, fired.words);
+            run.gates.push(Fired { words, ..fired });
         }
     }
-    // Two values have a deviation, but it says next to nothing.
-    let seconds = document.throughput.per_second.as_ref();
-    if let Some(spread) = seconds.filter(|spread| spread.seconds >= SECONDS_MIN) {
-        measures.insert("variation".to_owned(), spread.variation);
-    }
-    measures
-}
-
-fn seconds(document: &Document) -> Vec<Second> {
-    let second = |facts: &catamaran_load::document::SecondFacts| Second {
-        completed: facts.completed,
-        p99_ms: facts.p99_us.map(|micros| micros as f64 / 1000.0),
-    };
-    let whole = document.elapsed_s as usize;
-    document.seconds.iter().take(whole).map(second).collect()
 }
 
 /// What servers complain about, and whether they still run.
-fn alarms(servers: &mut [Running], lost: usize) -> Vec<String> {
+fn alarms(servers: &mut [Running]) -> Vec<String> {
     let mut alarms = Vec::new();
     for server in servers {
         let name = server.process.name().to_owned();
@@ -337,11 +415,6 @@ fn alarms(servers: &mut [Running], lost: usize) -> Vec<String> {
         }
         let lines = server.process.alarms();
         alarms.extend(lines.iter().map(|line| format!("{name} says: {line}")));
-    }
-    if lost > 0 {
-        alarms.push(format!(
-            "{lost} idle clients lost their connection or had no answer"
-        ));
     }
     alarms
 }
@@ -356,8 +429,18 @@ fn capped(servers: &mut [Running]) -> Vec<String> {
     servers.iter_mut().flat_map(lines).collect()
 }
 
-/// Longer files are pages that are served.
-const FILE_SHOWN_MAX: usize = 16 << 10;
+/// What idle clients have lost, as an alarm.
+fn lost(tally: Option<Tally>) -> Option<String> {
+    match tally {
+        None => Some("the clients beside the load ended early".to_owned()),
+        Some(Tally { lost: 0, .. }) => None,
+        Some(Tally { lost, .. }) => Some(format!(
+            "{lost} requests of idle clients had no answer, or no connection"
+        )),
+    }
+}
 
-/// Fewer seconds have no variation worth a claim.
-const SECONDS_MIN: usize = 5;
+/// The factor that tells two of our binaries apart, and the level of the older one.
+pub const BINARY: &str = "binary";
+/// See [`BINARY`].
+pub const OLD: &str = "old";

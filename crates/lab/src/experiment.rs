@@ -16,12 +16,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use catamaran_load::document::Document;
 pub use claims::{Case, Claim, Contrast};
 pub use file::{Expectation, How};
-pub use load::{Idle, Load};
+pub use load::{Act, Crowd, CrowdKind, Load};
 use serde::{Deserialize, Serialize};
 
+use crate::drive::{BINARY, OLD};
 use crate::gate::Expect;
+use crate::measure::Measure;
 
 /// A level of a factor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -75,6 +78,14 @@ pub struct Experiment {
     /// Servers, backmost first.
     servers: Vec<file::ServerKeys>,
     load: file::LoadKeys,
+    beside: Vec<file::BesideKeys>,
+    action: Vec<file::ActionKeys>,
+    /// Factors whose levels keep their servers through a round.
+    pub nest: Vec<String>,
+    /// Sysctls of the run's network, by name.
+    pub sysctl: BTreeMap<String, String>,
+    /// Gates that are off.
+    pub gates_off: Vec<String>,
     expect: file::ExpectKeys,
     /// What is counted beside time and CPU time.
     pub measure: Counted,
@@ -91,6 +102,8 @@ pub struct Experiment {
     pub published: Vec<PublishedRun>,
     /// Whether `[quick]` has replaced keys.
     pub is_quick: bool,
+    /// Whether two binaries of ours are a factor.
+    pub is_against: bool,
     /// The file as it was read.
     pub text: String,
 }
@@ -104,6 +117,8 @@ pub struct Counted {
     pub bytes: Vec<(String, String)>,
     /// Servers whose memory is read.
     pub memory: Vec<String>,
+    /// Java virtual machines whose heap and collections are read.
+    pub jvm: Vec<String>,
 }
 
 /// A published run.
@@ -130,7 +145,15 @@ pub struct ServerOf {
     pub set: Vec<(String, String)>,
     /// The core that it is bound to.
     pub core: Option<usize>,
+    /// For how many rounds its process lives; `usize::MAX`: to the end.
+    pub rounds: usize,
 }
+
+/// The level of the newer binary.
+const NEW: &str = "new";
+
+/// Differences within it are none, unless a claim says otherwise.
+const MARGIN: f64 = 0.05;
 
 /// Rounds that an extension leads to.
 pub const ROUNDS_MAX: usize = 20;
@@ -156,6 +179,46 @@ pub fn label(levels: &Levels) -> String {
 }
 
 impl Experiment {
+    /// Whether cells that share levels share servers within a round.
+    pub(crate) fn is_nested(&self) -> bool {
+        !self.nest.is_empty()
+    }
+
+    /// Whether any server outlives a round.
+    pub(crate) fn outlives_rounds(&self) -> bool {
+        let by_round = |server: &file::ServerKeys| server.restart == file::Restart::Round;
+        !self.servers.iter().all(by_round)
+    }
+
+    /// Whether any server is never started anew, so that what its start brought stays in all rounds.
+    #[must_use]
+    pub fn is_never_restarted(&self) -> bool {
+        let never = |server: &file::ServerKeys| server.restart == file::Restart::Never;
+        self.servers.iter().any(never)
+    }
+
+    /// Whether a server goes on from one run to the next of the same round.
+    pub(crate) fn keeps(&self, server: &ServerOf) -> bool {
+        self.is_nested() || server.rounds > 1
+    }
+
+    /// The shares of the capacity that are driven by a schedule.
+    pub(crate) fn shares(&self) -> &[f64] {
+        &self.load.shares
+    }
+
+    /// The name of the server `number`.
+    pub(crate) fn server_name(&self, number: usize) -> &str {
+        &self.servers[number].name
+    }
+
+    /// The answers of the very first second of servers with a Java virtual machine.
+    pub(crate) fn first_second(&self, warm: &Document, is_fresh: bool) -> Option<f64> {
+        let is_wanted = is_fresh && !self.measure.jvm.is_empty();
+        let second = warm.seconds.first().filter(|_| is_wanted)?;
+        Some(second.completed as f64)
+    }
+
     /// A cell's levels in the order of factors, of those factors that have several levels.
     #[must_use]
     pub fn label(&self, cell: usize) -> String {
@@ -163,6 +226,59 @@ impl Experiment {
         let words =
             varied.map(|factor| format!("{}={}", factor.name, self.cells[cell][&factor.name]));
         words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The same experiment on two binaries of ours, as a factor: each cell twice, and claims on what
+    /// the new one has changed in throughput, CPU time, latency and memory.
+    #[must_use]
+    pub fn against(mut self) -> Self {
+        let levels = [NEW, OLD].map(|level| Level::Text(level.to_owned()));
+        let with = |level: &Level| {
+            let add = |cell: &Levels| {
+                let mut cell = cell.clone();
+                cell.insert(BINARY.to_owned(), level.clone());
+                cell
+            };
+            self.cells.iter().map(add).collect::<Vec<_>>()
+        };
+        let count = self.cells.len();
+        self.cells = levels.iter().flat_map(with).collect();
+        self.factors.push(Factor {
+            name: BINARY.to_owned(),
+            levels: levels.to_vec(),
+        });
+        self.control += count;
+        let contrast = |cell: usize| Contrast {
+            above: vec![cell],
+            below: vec![cell + count],
+        };
+        let case = Case {
+            each: Levels::new(),
+            contrasts: (0..count).map(contrast).collect(),
+        };
+        let side = |level: &Level| Levels::from([(BINARY.to_owned(), level.clone())]);
+        let claim = |name: &str| {
+            let measure = Measure::parse(name).ok()?;
+            Some(Claim {
+                says: format!("The new binary has the old one's {}", measure.words()),
+                measure,
+                level: side(&levels[0]),
+                over: side(&levels[1]),
+                expect: Expectation::Same,
+                margin: MARGIN,
+                published: None,
+                names_reuse: false,
+                cases: vec![case.clone()],
+            })
+        };
+        self.claims = ["cpu", "throughput", "p99", "memory"]
+            .into_iter()
+            .filter(|name| *name != "memory" || !self.measure.memory.is_empty())
+            .filter_map(claim)
+            .collect();
+        self.published.clear();
+        self.is_against = true;
+        self
     }
 
     /// The length of a cell's measured span.

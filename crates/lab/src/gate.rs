@@ -155,6 +155,8 @@ pub struct MachineFacts {
     pub moving: Option<f64>,
     /// Processes of servers that ended, and lines of logs that must not be there.
     pub alarms: Vec<String>,
+    /// The share of the time for which a Java virtual machine compiled.
+    pub compiling: Option<f64>,
     /// Lines of logs that say that a server had reached a maximum of its own.
     pub capped: Vec<String>,
     /// Periods in which a CPU quota held the experiment.

@@ -21,6 +21,9 @@ pub struct Host {
     pub started_at_s: u64,
     /// Our own version.
     pub catamaran: String,
+    /// The checksum of our own binary's contents; empty if it cannot be read.
+    #[serde(default)]
+    pub binary: String,
 }
 
 impl Host {
@@ -48,7 +51,35 @@ impl Host {
                 .to_owned(),
             started_at_s: now,
             catamaran: env!("CARGO_PKG_VERSION").to_owned(),
+            binary: binary(),
         }
+    }
+
+    /// What forbids to go on here with rounds that began there: a part that differs, with both values.
+    #[must_use]
+    pub fn differs_from(&self, other: &Self) -> Option<String> {
+        let memory = [self, other].map(|host| host.memory_mib.to_string());
+        let cores = [self, other].map(|host| host.cores.to_string());
+        let parts = [
+            ("kernel", &self.kernel, &other.kernel),
+            ("processor", &self.processor, &other.processor),
+            ("cores", &cores[0], &cores[1]),
+            ("memory", &memory[0], &memory[1]),
+            ("system", &self.system, &other.system),
+            ("binary of catamaran", &self.binary, &other.binary),
+        ];
+        let differs = parts.iter().find(|(_, one, other)| one != other);
+        differs.map(|(name, one, other)| format!("its {name} was {one} and is {other} now"))
+    }
+}
+
+/// A checksum of this program (FNV-1a), which tells builds apart.
+fn binary() -> String {
+    let bytes = fs::read("/proc/self/exe").unwrap_or_default();
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    match bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix) {
+        _ if bytes.is_empty() => String::new(),
+        hash => format!("{hash:016x}"),
     }
 }
 
@@ -70,6 +101,18 @@ mod tests {
             host.cores > 0 && host.memory_mib > 0 && !host.kernel.is_empty(),
             "{host:?}"
         );
+    }
+
+    #[test]
+    fn another_binary_or_kernel_does_not_go_on() {
+        let host = Host::read(7);
+        assert_eq!(host.differs_from(&Host::read(9)), None);
+        let other = Host {
+            binary: "0".to_owned(),
+            ..host.clone()
+        };
+        let said = host.differs_from(&other).unwrap();
+        assert!(said.starts_with("its binary of catamaran was "), "{said}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! - [`experiment`]: what varies, what is started and claimed, as data; [`builtin`]: those of ours;
 //! - [`drive`] makes a run, [`rounds`] makes all of them in mirrored random orders; [`store`] keeps them;
 //! - [`claim`]: ratios within rounds, their intervals, and words; [`result`] and [`report`];
+//! - [`extra`]: small programs that take part in runs;
 //! - [`doctor`]: what a machine lacks for an experiment;
 //! - [`judge`](judge::judge()): what a text of ab or wrk, or a report of `bench --json`, cannot carry;
 //! - [`gate`]: the checks behind it, on one run and on two that are compared;
@@ -22,6 +23,7 @@ pub mod claim;
 pub mod doctor;
 pub mod drive;
 pub mod experiment;
+pub mod extra;
 pub mod gate;
 pub mod host;
 pub mod judge;

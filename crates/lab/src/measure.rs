@@ -28,12 +28,22 @@ impl Measure {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(name: &str) -> Result<Self, String> {
-        let (base, rest) = name
+        let (plain, share) = apart(name);
+        let (base, rest) = plain
             .split_once('.')
-            .map_or((name, None), |(base, rest)| (base, Some(rest)));
+            .map_or((plain, None), |(base, rest)| (base, Some(rest)));
+        let has_share = matches!(base, "p50" | "p90" | "p99" | "cpu");
+        if share.is_some_and(|share| !has_share || share.parse::<f64>().is_err()) {
+            return Err(format!(
+                "`{name}`: p50, p90, p99 and cpu have a share, such as p99@0.5"
+            ));
+        }
         let fits = match base {
-            "throughput" | "p50" | "p90" | "p99" | "variation" => rest.is_none(),
-            "cpu" | "memory" | "syscalls" => rest != Some(""),
+            "throughput" | "p50" | "p90" | "p99" | "variation" | "failed" | "first" | "acted" => {
+                rest.is_none()
+            }
+            "cpu" | "memory" | "syscalls" | "held" => rest != Some(""),
+            "heap" | "collecting" => rest.is_some_and(|rest| !rest.is_empty()),
             "bytes" => rest.is_some_and(|rest| rest == UPSTREAM || rest.contains('.')),
             "max" => {
                 return Err("a maximum is one request of all: no claim is made on it".to_owned());
@@ -56,21 +66,22 @@ impl Measure {
     /// What it is without the server: `cpu` of `cpu.front`.
     #[must_use]
     pub fn base(&self) -> &str {
-        self.0.split('.').next().unwrap_or_default()
+        let (plain, _) = apart(&self.0);
+        plain.split('.').next().unwrap_or_default()
     }
 
     /// The server, or server and port, that it is restricted to.
     #[must_use]
     pub fn of(&self) -> Option<&str> {
-        self.0.split_once('.').map(|(_, of)| of)
+        apart(&self.0).0.split_once('.').map(|(_, of)| of)
     }
 
     /// Which kind of conclusion it serves.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self.base() {
-            "throughput" | "p50" | "p90" | "p99" | "variation" => Kind::Time,
-            "cpu" => Kind::Cpu,
+            "throughput" | "p50" | "p90" | "p99" | "variation" | "first" => Kind::Time,
+            "cpu" | "collecting" => Kind::Cpu,
             _ => Kind::Count,
         }
     }
@@ -81,7 +92,12 @@ impl Measure {
         match self.base() {
             "throughput" => "req/s",
             "cpu" => "µs/req",
-            "memory" => "MiB",
+            "memory" | "heap" => "MiB",
+            "held" => "B/client",
+            "collecting" => "%",
+            "failed" => "requests",
+            "first" => "req/s",
+            "acted" => "times",
             "syscalls" => "calls/req",
             "bytes" => "B/req",
             "variation" => "",
@@ -99,16 +115,33 @@ impl Measure {
             "syscalls" => "number of system calls per request",
             "bytes" => "number of bytes per request",
             "variation" => "variation of the throughput over time",
+            "held" => "memory for each client beside the load",
+            "heap" => "highest use of the heap",
+            "collecting" => "share of the time in which garbage was collected",
+            "failed" => "number of failed requests",
+            "first" => "throughput in the first second after the start",
+            "acted" => "number of actions",
             "p50" => "median latency",
             "p90" => "90th percentile of latency",
             _ => "99th percentile of latency",
         };
+        let share = apart(&self.0).1.and_then(|share| share.parse::<f64>().ok());
+        let what = match share {
+            Some(share) => format!("{what} at {:.0} % of the capacity", share * 100.0),
+            None => what.to_owned(),
+        };
         match self.of() {
             Some(UPSTREAM) => format!("{what} to the application"),
             Some(of) => format!("{what} of {of}"),
-            None => what.to_owned(),
+            None => what,
         }
     }
+}
+
+/// A name, and the share of the capacity behind its `@`.
+fn apart(name: &str) -> (&str, Option<&str>) {
+    name.split_once('@')
+        .map_or((name, None), |(plain, share)| (plain, Some(share)))
 }
 
 impl fmt::Display for Measure {
@@ -120,8 +153,9 @@ impl fmt::Display for Measure {
 /// The hops between servers, as the name of a measure has them.
 pub(crate) const UPSTREAM: &str = "upstream";
 
-const ALL: &str = "throughput, cpu, p50, p90, p99, memory, syscalls, bytes.SERVER.PORT, bytes.upstream and \
-                   variation; cpu, memory and syscalls also of one server, such as cpu.front";
+const ALL: &str = "throughput, cpu, p50, p90, p99, memory, syscalls, bytes.SERVER.PORT, bytes.upstream, \
+                   held, heap.SERVER, collecting.SERVER, failed, first, acted and variation; cpu, memory, \
+                   syscalls and held also of one server, such as cpu.front; p99@0.5 at half the capacity";
 
 #[cfg(test)]
 mod tests {

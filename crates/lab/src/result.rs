@@ -140,6 +140,7 @@ impl ResultDocument {
             host,
             servers,
             runs,
+            ..
         } = stored;
         let claims = evaluate(experiment, runs);
         let cells: Vec<CellResult> = (0..experiment.cells.len())

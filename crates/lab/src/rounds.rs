@@ -1,11 +1,12 @@
 //! Rounds: each has every cell once, in random order; the next one is its mirror.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use catamaran_stats::blocks;
 
 use crate::claim;
-use crate::drive::{DriveFault, Driver, Left};
+use crate::drive::{self, At, DriveFault, Driver, Left, Stages};
 use crate::experiment::{Experiment, ROUNDS_MAX};
 use crate::gate::Fired;
 use crate::run::Run;
@@ -23,6 +24,13 @@ pub enum Event<'a> {
         place: usize,
         /// The cell.
         cell: usize,
+    },
+    /// A run begins that finds out what a cell can do.
+    Calibrates {
+        /// The cell.
+        cell: usize,
+        /// Of so many.
+        cells: usize,
     },
     /// A run has ended.
     Ended(&'a Run),
@@ -63,80 +71,185 @@ pub struct Asked<'a> {
     pub driver: &'a Driver,
     /// Becomes true when a signal asks for the end.
     pub stop: &'a AtomicBool,
+    /// Runs of whole rounds that were made before, void ones included.
+    pub done: Vec<Run>,
+    /// What the slowest cell with so many clients does in a second, if that is known already.
+    pub capacity: BTreeMap<u64, f64>,
 }
 
-/// Makes the rounds of an experiment. Each run is given to `keep`, with what it has left, before the
-/// next one begins; `tell` hears what happens.
+/// Who is given what rounds come to.
+pub trait Keeper {
+    /// Keeps a run before the next one begins.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    fn keep(&mut self, run: &Run, left: &Left) -> Result<(), RoundsFault>;
+
+    /// Keeps the capacities that were found.
+    ///
+    /// # Errors
+    /// They cannot be kept.
+    fn keep_capacity(&mut self, capacity: &BTreeMap<u64, f64>) -> Result<(), RoundsFault>;
+
+    /// Hears what happens.
+    fn tell(&mut self, event: Event<'_>);
+}
+
+/// Makes the rounds of an experiment that were not made before.
 ///
 /// # Errors
 /// A run that cannot be made, or kept. Runs that were kept stay kept.
-pub fn run(
-    asked: &Asked<'_>,
-    keep: &mut dyn FnMut(&Run, &Left) -> Result<(), RoundsFault>,
-    tell: &mut dyn FnMut(Event<'_>),
-) -> Result<Rounds, RoundsFault> {
+pub fn run(asked: Asked<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, RoundsFault> {
     let experiment = asked.experiment;
-    let orders = blocks::mirrored(experiment.cells.len(), ROUNDS_MAX, experiment.seed);
-    let mut made = Vec::new();
+    let orders = orders(experiment);
     let mut rounds = experiment.rounds;
-    let mut round = 0;
-    while round < rounds {
-        for (place, &cell) in orders[round].iter().enumerate() {
-            tell(Event::Begins {
+    let mut round = asked
+        .done
+        .iter()
+        .map(|run| run.round + 1)
+        .max()
+        .unwrap_or(0);
+    let mut making = Making {
+        made: asked.done,
+        capacity: asked.capacity,
+        stages: Stages::default(),
+        driver: asked.driver,
+        experiment,
+        stop: asked.stop,
+        keeper,
+    };
+    let mut is_complete = making.calibrate()?;
+    while is_complete && round < rounds {
+        is_complete = making.round(round, rounds, &orders[round])?;
+        round += 1;
+        if round == rounds && rounds < ROUNDS_MAX && is_wide(experiment, &making.made) {
+            rounds = ROUNDS_MAX;
+            making.keeper.tell(Event::Extended(rounds));
+        }
+    }
+    Ok(Rounds {
+        runs: making.made,
+        is_complete,
+    })
+}
+
+/// The order of cells in each round; with `nest`, cells that share servers stand together.
+fn orders(experiment: &Experiment) -> Vec<Vec<usize>> {
+    let mut orders = blocks::mirrored(experiment.cells.len(), ROUNDS_MAX, experiment.seed);
+    let group = |cell: usize| -> Vec<String> {
+        let names = experiment.nest.iter();
+        names
+            .map(|name| experiment.cells[cell][name].to_string())
+            .collect()
+    };
+    for pair in orders.chunks_mut(2) {
+        let mut first: Vec<Vec<String>> = Vec::new();
+        for &cell in &pair[0] {
+            if !first.contains(&group(cell)) {
+                first.push(group(cell));
+            }
+        }
+        pair[0].sort_by_key(|cell| first.iter().position(|known| *known == group(*cell)));
+        let mirror = pair[0].iter().rev().copied().collect();
+        if let Some(second) = pair.get_mut(1) {
+            *second = mirror;
+        }
+    }
+    orders
+}
+
+/// Rounds that are being made.
+struct Making<'a> {
+    experiment: &'a Experiment,
+    driver: &'a Driver,
+    stop: &'a AtomicBool,
+    keeper: &'a mut dyn Keeper,
+    stages: Stages,
+    capacity: BTreeMap<u64, f64>,
+    made: Vec<Run>,
+}
+
+impl Making<'_> {
+    /// Finds out what cells can do, if shares of that are to be driven. Whether it may go on.
+    fn calibrate(&mut self) -> Result<bool, RoundsFault> {
+        if self.experiment.shares().is_empty() || !self.capacity.is_empty() {
+            return Ok(true);
+        }
+        let cells = self.experiment.cells.len();
+        for cell in 0..cells {
+            self.keeper.tell(Event::Calibrates { cell, cells });
+            let Some((run, _)) = self.once(At { cell, round: 0 })? else {
+                return Ok(false);
+            };
+            self.keeper.tell(Event::Ended(&run));
+            if let (Some(clients), Some(&rate)) =
+                (run.facts.clients, run.measures.get("throughput"))
+            {
+                let least = self.capacity.entry(clients).or_insert(rate);
+                *least = least.min(rate);
+            }
+        }
+        // The servers have served a span that the others have not.
+        self.stages.clear();
+        self.keeper.keep_capacity(&self.capacity)?;
+        Ok(true)
+    }
+
+    /// Whether it was made whole.
+    fn round(&mut self, round: usize, rounds: usize, order: &[usize]) -> Result<bool, RoundsFault> {
+        for (place, &cell) in order.iter().enumerate() {
+            self.keeper.tell(Event::Begins {
                 round: round + 1,
                 rounds,
                 place: place + 1,
                 cell,
             });
-            if !cell_of_round(asked, (round, place, cell), &mut made, keep, tell)? {
-                return Ok(Rounds {
-                    runs: made,
-                    is_complete: false,
-                });
+            if !self.cell(At { cell, round }, place)? {
+                return Ok(false);
             }
         }
-        round += 1;
-        if round == rounds && rounds < ROUNDS_MAX && is_wide(experiment, &made) {
-            rounds = ROUNDS_MAX;
-            tell(Event::Extended(rounds));
-        }
+        Ok(true)
     }
-    Ok(Rounds {
-        runs: made,
-        is_complete: true,
-    })
-}
 
-/// Runs a cell until it is valid, at most [`ATTEMPTS`] times. Whether it may go on.
-fn cell_of_round(
-    asked: &Asked<'_>,
-    (round, place, cell): (usize, usize, usize),
-    made: &mut Vec<Run>,
-    keep: &mut dyn FnMut(&Run, &Left) -> Result<(), RoundsFault>,
-    tell: &mut dyn FnMut(Event<'_>),
-) -> Result<bool, RoundsFault> {
-    for attempt in 0..ATTEMPTS {
-        if asked.stop.load(Ordering::Relaxed) {
-            return Ok(false);
-        }
-        let (mut run, left) = match asked.driver.run(asked.experiment, cell, asked.stop) {
-            Ok(made) => made,
-            Err(DriveFault::Interrupted) => return Ok(false),
-            Err(fault) => {
-                let cell = asked.experiment.label(cell);
-                return Err(RoundsFault::Drive { cell, fault });
+    /// Runs a cell until it is valid, at most [`ATTEMPTS`] times. Whether it may go on.
+    fn cell(&mut self, at: At, place: usize) -> Result<bool, RoundsFault> {
+        for attempt in 0..ATTEMPTS {
+            let Some((mut run, left)) = self.once(at)? else {
+                return Ok(false);
+            };
+            (run.place, run.attempt) = (place, attempt);
+            self.keeper.keep(&run, &left)?;
+            self.keeper.tell(Event::Ended(&run));
+            let is_valid = run.is_valid();
+            self.made.push(run);
+            if is_valid {
+                break;
             }
+            // Whatever was wrong with them.
+            self.stages.clear();
+        }
+        Ok(true)
+    }
+
+    /// One run; `None` if a signal has asked for the end.
+    fn once(&mut self, at: At) -> Result<Option<(Run, Left)>, RoundsFault> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let asked = drive::Asked {
+            capacity: &self.capacity,
+            stop: self.stop,
         };
-        (run.round, run.place, run.attempt) = (round, place, attempt);
-        keep(&run, &left)?;
-        tell(Event::Ended(&run));
-        let is_valid = run.is_valid();
-        made.push(run);
-        if is_valid {
-            break;
+        let stages = &mut self.stages;
+        match self.driver.run(self.experiment, at, stages, asked) {
+            Ok(made) => Ok(Some(made)),
+            Err(DriveFault::Interrupted) => Ok(None),
+            Err(fault) => {
+                let cell = self.experiment.label(at.cell);
+                Err(RoundsFault::Drive { cell, fault })
+            }
         }
     }
-    Ok(true)
 }
 
 /// Whether the intervals of the first claim's measure are wider than the file wants.
@@ -156,4 +269,35 @@ pub fn void_reasons(run: &Run) -> Vec<&Fired> {
 }
 
 /// A void run is repeated at most twice.
-const ATTEMPTS: usize = 3;
+pub(crate) const ATTEMPTS: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = include_str!("../fixtures/keepalive.toml");
+
+    #[test]
+    fn cells_that_share_servers_stand_together_and_rounds_mirror() {
+        let text = format!("nest = [\"mpm\"]\n{FILE}");
+        let experiment = Experiment::read("k.toml", &text, false).unwrap();
+        let orders = orders(&experiment);
+        for pair in orders.chunks_exact(2) {
+            let mut mirror = pair[1].clone();
+            mirror.reverse();
+            assert_eq!(pair[0], mirror);
+        }
+        for order in &orders {
+            let mut groups: Vec<String> = Vec::new();
+            for &cell in order {
+                let group = experiment.cells[cell]["mpm"].to_string();
+                if groups.last() != Some(&group) {
+                    groups.push(group);
+                }
+            }
+            assert_eq!(groups.len(), 3, "{groups:?}");
+        }
+        let firsts: Vec<usize> = orders.iter().map(|order| order[0]).collect();
+        assert!(firsts.iter().any(|first| *first != firsts[0]), "{firsts:?}");
+    }
+}

@@ -3,6 +3,7 @@
 //! `experiment.toml`, `host.json`, `servers.json`, `runs.jsonl` (a line for each run, written when it
 //! has ended), `runs/N/bench.json`, `result.json`, `report.html`, `report.md`.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -57,6 +58,8 @@ pub struct Stored {
     pub servers: Vec<ServerRecord>,
     /// All runs.
     pub runs: Vec<Run>,
+    /// What the slowest cell with so many clients does in a second; empty if nobody asked.
+    pub capacity: BTreeMap<u64, f64>,
 }
 
 impl Store {
@@ -79,7 +82,8 @@ impl Store {
         fs::create_dir_all(directory).map_err(|source| io_fault(directory, source))?;
         store.write("experiment.toml", experiment.text.as_bytes())?;
         let form = if experiment.is_quick { QUICK } else { "whole" };
-        store.write(FORM, form.as_bytes())?;
+        let against = if experiment.is_against { AGAINST } else { "" };
+        store.write(FORM, format!("{form} {against}").trim().as_bytes())?;
         store.write_json("host.json", host)?;
         store.write(RUNS, b"")?;
         Ok(store)
@@ -99,14 +103,45 @@ impl Store {
         self.runs += 1;
         let directory = self.directory.join("runs").join(self.runs.to_string());
         fs::create_dir_all(&directory).map_err(|source| io_fault(&directory, source))?;
-        let report = directory.join("bench.json");
-        fs::write(&report, &left.bench).map_err(|source| io_fault(&report, source))?;
+        for (name, text) in [
+            ("bench.json", &left.bench),
+            ("samples.jsonl", &left.samples),
+        ] {
+            let path = directory.join(name);
+            fs::write(&path, text).map_err(|source| io_fault(&path, source))?;
+        }
         let path = self.directory.join(RUNS);
         let mut line = serde_json::to_string(run).map_err(|error| content(&path, error))?;
         line.push('\n');
         let opened = OpenOptions::new().append(true).open(&path);
         let written = opened.and_then(|mut file: File| file.write_all(line.as_bytes()));
         written.map_err(|source| io_fault(&path, source))
+    }
+
+    /// Writes what cells can do.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn capacity(&self, capacity: &BTreeMap<u64, f64>) -> Result<(), StoreFault> {
+        self.write_json(CAPACITY, capacity)
+    }
+
+    /// Takes runs of rounds that are not whole away, so that these are made again.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep_whole_rounds(&mut self, stored: &mut Stored) -> Result<(), StoreFault> {
+        let cells = stored.experiment.cells.len();
+        let whole = whole_rounds(&stored.runs, cells);
+        stored.runs.retain(|run| run.round < whole);
+        let path = self.directory.join(RUNS);
+        let mut text = String::new();
+        for run in &stored.runs {
+            text += &serde_json::to_string(run).map_err(|error| content(&path, error))?;
+            text.push('\n');
+        }
+        self.runs = stored.runs.len();
+        self.write(RUNS, text.as_bytes())
     }
 
     /// Writes what servers were made of.
@@ -142,13 +177,19 @@ impl Store {
             fs::read_to_string(&path).map_err(|source| io_fault(&path, source))
         };
         let path = directory.join("experiment.toml");
-        let is_quick = text(FORM)?.trim() == QUICK;
+        let form = text(FORM)?;
+        let has = |word: &str| form.split_whitespace().any(|it| it == word);
         let experiment = Experiment::read(
             &path.display().to_string(),
             &text("experiment.toml")?,
-            is_quick,
+            has(QUICK),
         )
         .map_err(|faults| content(&path, faults))?;
+        let experiment = if has(AGAINST) {
+            experiment.against()
+        } else {
+            experiment
+        };
         let host = serde_json::from_str(&text("host.json")?);
         let host = host.map_err(|error| content(&directory.join("host.json"), error))?;
         let servers = match text("servers.json") {
@@ -158,11 +199,17 @@ impl Store {
             Err(_) => Vec::new(),
         };
         let runs = read_runs(&directory.join(RUNS), &text(RUNS)?)?;
+        let capacity = match text(CAPACITY) {
+            Ok(text) => serde_json::from_str(&text)
+                .map_err(|error| content(&directory.join(CAPACITY), error))?,
+            Err(_) => BTreeMap::new(),
+        };
         let store = Self {
             directory: directory.to_owned(),
             runs: runs.len(),
         };
         let stored = Stored {
+            capacity,
             experiment,
             host,
             servers,
@@ -170,6 +217,20 @@ impl Store {
         };
         Ok((store, stored))
     }
+}
+
+/// How many rounds have a run of each cell that was valid or tried often enough, from the first on.
+fn whole_rounds(runs: &[Run], cells: usize) -> usize {
+    let is_whole = |round: &usize| {
+        (0..cells).all(|cell| {
+            let mut of_cell = runs
+                .iter()
+                .filter(|run| run.round == *round && run.cell == cell);
+            let tried = of_cell.clone().count();
+            of_cell.any(Run::is_valid) || tried >= crate::rounds::ATTEMPTS
+        })
+    };
+    (0..).take_while(is_whole).count()
 }
 
 /// A last line that is cut short, as by a kill, is no run.
@@ -197,7 +258,9 @@ fn content(path: &Path, what: impl std::fmt::Display) -> StoreFault {
 
 const RUNS: &str = "runs.jsonl";
 const FORM: &str = "form";
+const CAPACITY: &str = "capacity.json";
 const QUICK: &str = "quick";
+const AGAINST: &str = "against";
 
 #[cfg(test)]
 mod tests {
@@ -229,6 +292,56 @@ mod tests {
         assert_eq!(stored.runs, [run]);
         assert!(stored.experiment.is_quick);
         assert_eq!(stored.experiment.cells.len(), 5);
+    }
+
+    #[test]
+    fn rounds_that_are_not_whole_are_made_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let experiment = experiment();
+        let mut store = Store::create(directory.path(), &experiment, &Host::default()).unwrap();
+        let cells = experiment.cells.len();
+        for (round, cell) in (0..2).flat_map(|round| (0..cells).map(move |cell| (round, cell))) {
+            let run = Run {
+                cell,
+                round,
+                ..Run::default()
+            };
+            if (round, cell) != (1, cells - 1) {
+                store.add(&run, &Left::default()).unwrap();
+            }
+        }
+        let (mut store, mut stored) = Store::open(directory.path()).unwrap();
+        store.keep_whole_rounds(&mut stored).unwrap();
+        assert!(stored.runs.iter().all(|run| run.round == 0));
+        let (_, again) = Store::open(directory.path()).unwrap();
+        assert_eq!(again.runs.len(), cells);
+    }
+
+    #[test]
+    fn two_binaries_stay_a_factor() {
+        let directory = tempfile::tempdir().unwrap();
+        let experiment = experiment().against();
+        assert_eq!(experiment.cells.len(), 10);
+        assert_eq!(
+            experiment.label(experiment.control),
+            "keep=off idle=0 limit=100 binary=old"
+        );
+        for claim in &experiment.claims {
+            let [case] = &claim.cases[..] else {
+                panic!("one case over all cells")
+            };
+            for contrast in &case.contrasts {
+                let [above, below] = [contrast.above[0], contrast.below[0]]
+                    .map(|cell| experiment.cells[cell].clone());
+                assert_eq!(above["binary"].to_string(), "new");
+                assert_eq!(below["binary"].to_string(), "old");
+                assert_eq!(above["keep"], below["keep"]);
+            }
+        }
+        Store::create(directory.path(), &experiment, &Host::default()).unwrap();
+        let (_, stored) = Store::open(directory.path()).unwrap();
+        assert!(stored.experiment.is_against && stored.experiment.is_quick);
+        assert_eq!(stored.experiment.cells, experiment.cells);
     }
 
     #[test]

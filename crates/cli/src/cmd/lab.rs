@@ -1,6 +1,7 @@
 //! `lab`: experiments on whole web tiers.
 
 mod doctor;
+mod extra;
 mod judge;
 mod list;
 mod report;
@@ -27,6 +28,8 @@ enum Command {
     Report(report::Args),
     Judge(judge::Args),
     Doctor(doctor::Args),
+    #[command(hide = true)]
+    Extra(extra::Args),
 }
 
 /// Does what was asked for, and gives the exit code.
@@ -37,6 +40,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Judge(args) => judge::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Extra(args) => extra::run(args),
     };
     outcome.unwrap_or_else(Failure::exit)
 }

@@ -25,7 +25,7 @@ clients = 16
 keep_alive = "on"
 time = "300ms"
 warm = { at_least = "50ms", at_most = "50ms" }
-idle = { clients = 3, every = "1s" }
+crowd = { kind = "idle", clients = 3, every = "1s" }
 [expect]
 status = 200
 body_bytes = "{{ factor.bytes }}"

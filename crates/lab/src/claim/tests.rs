@@ -205,3 +205,50 @@ fn ratios_have_the_digits_that_tell_them_from_one() {
         assert_eq!(number(ratio), text);
     }
 }
+
+/// The outcomes of a claim on failed requests, of which `failed` happen in a run with kept connections.
+fn failures(failed: f64) -> Outcome {
+    let text = FILE.replacen("measure = \"throughput\"", "measure = \"failed\"", 1);
+    let experiment = Experiment::read("k.toml", &text, true).unwrap();
+    let mut runs = runs(&experiment, 12, |_| 1.0);
+    for run in &mut runs {
+        let is_kept = run.levels["keep"].to_string() == "on";
+        let count = if is_kept { failed } else { 0.0 };
+        run.measures.insert("failed".to_owned(), count);
+    }
+    outcome(
+        &evaluate(&experiment, &runs),
+        "Keep-alive raises throughput",
+    )
+    .clone()
+}
+
+#[test]
+fn requests_that_failed_are_counted_and_not_divided() {
+    let none = failures(0.0);
+    assert_eq!(none.verdict, Verdict::Same);
+    assert_eq!(
+        none.sentence,
+        "No request failed at mpm=prefork, 12 rounds."
+    );
+    let some = failures(3.0);
+    assert_eq!(some.verdict, Verdict::Differs);
+    assert_eq!(
+        some.sentence,
+        "36 requests failed with keep=on, 0 with keep=off at mpm=prefork, 12 rounds."
+    );
+}
+
+#[test]
+fn servers_that_are_never_started_anew_prove_nothing() {
+    let text = FILE.replacen("core = 1\n", "core = 1\nrestart = \"never\"\n", 1);
+    let experiment = Experiment::read("k.toml", &text, true).unwrap();
+    let outcomes = evaluate(&experiment, &runs(&experiment, 12, |_| 0.5));
+    let cpu = outcome(&outcomes, "Keep-alive saves CPU");
+    assert_eq!(cpu.verdict, Verdict::Suggests);
+    assert!(
+        cpu.sentence.contains("never started anew"),
+        "{}",
+        cpu.sentence
+    );
+}

@@ -22,12 +22,13 @@ pub(super) struct Ended {
 /// Runs a command in the space until it ends.
 pub(super) fn run(
     space: &Space,
+    name: &str,
     core: Option<usize>,
     command: &[String],
     stop: &AtomicBool,
 ) -> Result<Ended, DriveFault> {
     let mut task = space.run(&Job {
-        name: "load",
+        name,
         core,
         nice: None,
         command,

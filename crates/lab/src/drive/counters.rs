@@ -8,7 +8,8 @@ use catamaran_gauge::{
 };
 use catamaran_tier::{Process, Space};
 
-use super::{DriveFault, Running};
+use super::DriveFault;
+use super::stage::Running;
 use crate::experiment::{Experiment, Load};
 use crate::gate::MachineFacts;
 use crate::measure::UPSTREAM;

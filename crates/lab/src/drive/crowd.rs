@@ -1,161 +1,87 @@
-//! Idle clients: they keep a connection each and ask seldom.
-//!
-//! One thread of the lab serves them all, so that they take no place from the load generator. Each
-//! request's answer is waited for; a connection that the server has closed in order is opened anew.
+//! Slow clients of a run: a process of their own, so that they take no time from load and lab.
 
-use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::ChildStdout;
 
-use catamaran_tier::Space;
+use catamaran_tier::{Job, Signal, Space, Task};
 
 use super::DriveFault;
-use crate::experiment::Idle;
+use crate::experiment::{Crowd as Wanted, Load};
+use crate::extra::crowd::Tally;
 
 /// Clients that are connected.
 pub(super) struct Crowd {
-    stop: SyncSender<()>,
-    thread: JoinHandle<usize>,
+    task: Task,
+    said: BufReader<ChildStdout>,
+    pub(super) clients: u64,
 }
 
 impl Crowd {
-    /// Connects all clients to the server of `url`, has each ask once, and lets them go on.
-    pub(super) fn start(space: &Space, url: &str, idle: Idle) -> Result<Self, DriveFault> {
-        let site = Site::of(url).map_err(DriveFault::Crowd)?;
-        let connect = || {
-            let each = (0..idle.clients).map(|_| {
-                let mut client = site.connect()?;
-                site.ask(&mut client)?;
-                Ok(client)
-            });
-            each.collect::<io::Result<Vec<TcpStream>>>()
-        };
-        let clients = space.inside(connect)?.map_err(DriveFault::Crowd)?;
-        let (stop, stopped) = sync_channel(0);
-        let space = space.clone();
-        let pause = idle.every.div_f64(idle.clients as f64);
-        let thread = thread::spawn(move || {
-            let mut clients = clients;
-            let mut lost = 0;
-            let mut turn = 0;
-            // A send never comes: the end of the crowd drops the sender.
-            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                let place = turn % clients.len();
-                let client = &mut clients[place];
-                if site.ask(client).is_err() && site.again(&space, client).is_err() {
-                    lost += 1;
-                }
-                turn += 1;
+    /// Starts them, and waits until all are connected and idle ones are answered.
+    pub(super) fn start(
+        catamaran: &Path,
+        space: &Space,
+        load: &Load,
+        wanted: &Wanted,
+    ) -> Result<Self, DriveFault> {
+        let every = wanted.every.map_or_else(
+            || "never".to_owned(),
+            |every| format!("{}ms", every.as_millis()),
+        );
+        let url = wanted.url.as_ref().unwrap_or(&load.url);
+        let clients = wanted.clients.to_string();
+        let kind = wanted.kind.name();
+        let program = catamaran.display().to_string();
+        let command = [
+            program.as_str(),
+            "lab",
+            "extra",
+            "crowd",
+            "--kind",
+            kind,
+            "--clients",
+            &clients,
+            "--every",
+            &every,
+            url,
+        ]
+        .map(str::to_owned);
+        let mut task = space.run(&Job {
+            name: "crowd",
+            core: load.core,
+            nice: wanted.nice,
+            command: &command,
+        })?;
+        let fault = |what: String| DriveFault::Crowd(what);
+        let stdout = task.child.stdout.take();
+        let stdout = stdout.ok_or_else(|| fault("its output is not to be had".to_owned()))?;
+        let mut said = BufReader::new(stdout);
+        let mut line = String::new();
+        let read = said.read_line(&mut line);
+        if read.is_err() || line.trim() != READY {
+            let mut why = String::new();
+            if let Some(stderr) = task.child.stderr.take() {
+                // Whatever it has said is better than nothing.
+                let _ = stderr.take(4096).read_to_string(&mut why);
             }
-            lost
-        });
-        Ok(Self { stop, thread })
-    }
-
-    /// Ends all connections; how many requests had no answer.
-    pub(super) fn end(self) -> usize {
-        drop(self.stop);
-        self.thread.join().unwrap_or(usize::MAX)
-    }
-}
-
-/// Whom the clients ask for what.
-struct Site {
-    address: SocketAddr,
-    request: String,
-}
-
-impl Site {
-    fn of(url: &str) -> io::Result<Self> {
-        let wrong = || {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("{url} is not http://IP:PORT/"),
-            )
-        };
-        let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
-        let (host, path) = rest.split_once('/').ok_or_else(wrong)?;
+            return Err(fault(why.trim().to_owned()));
+        }
         Ok(Self {
-            address: host.parse().map_err(|_| wrong())?,
-            request: format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+            task,
+            said,
+            clients: wanted.clients,
         })
     }
 
-    fn connect(&self) -> io::Result<TcpStream> {
-        let client = TcpStream::connect_timeout(&self.address, PATIENCE)?;
-        client.set_read_timeout(Some(PATIENCE))?;
-        client.set_nodelay(true)?;
-        Ok(client)
-    }
-
-    /// Asks on a new connection in the place of one that the server has closed.
-    fn again(&self, space: &Space, client: &mut TcpStream) -> io::Result<()> {
-        let fresh = space.inside(|| self.connect()).map_err(io::Error::other)?;
-        *client = fresh?;
-        self.ask(client)
-    }
-
-    /// Sends a request and reads its answer, which has a Content-Length.
-    fn ask(&self, client: &mut TcpStream) -> io::Result<()> {
-        client.write_all(self.request.as_bytes())?;
-        let mut answer = Vec::new();
-        let mut piece = [0; 4096];
-        loop {
-            if length(&answer).is_some_and(|length| answer.len() >= length) {
-                return Ok(());
-            }
-            match client.read(&mut piece)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                _ if answer.len() > ANSWER_MAX => return Err(io::ErrorKind::InvalidData.into()),
-                count => answer.extend_from_slice(&piece[..count]),
-            }
-        }
+    /// Ends all connections; what became of them.
+    pub(super) fn end(mut self) -> Option<Tally> {
+        self.task.signal(Signal::Term);
+        let mut line = String::new();
+        self.said.read_line(&mut line).ok()?;
+        serde_json::from_str(&line).ok()
     }
 }
 
-/// How long the whole answer is; `None` as long as its head is not there.
-fn length(answer: &[u8]) -> Option<usize> {
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
-    let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
-    let field = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length:"));
-    let body = field.and_then(|value| value.trim().parse::<usize>().ok());
-    // Without a length nothing is waited for.
-    Some(end.saturating_add(body.unwrap_or(0)))
-}
-
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Longer answers are none that an idle client asks for.
-const ANSWER_MAX: usize = 1 << 20;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_length_of_an_answer() {
-        assert_eq!(length(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"), None);
-        assert_eq!(
-            length(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nab"),
-            Some(43)
-        );
-        assert_eq!(length(b"HTTP/1.1 204 No\r\n\r\n"), Some(19));
-    }
-
-    #[test]
-    fn other_urls_are_refused() {
-        assert!(Site::of("http://127.0.0.1:8001/").is_ok());
-        for url in [
-            "https://127.0.0.1:1/",
-            "http://localhost:1/",
-            "http://127.0.0.1:1",
-        ] {
-            assert!(Site::of(url).is_err(), "{url}");
-        }
-    }
-}
+/// What it says once all are connected.
+pub const READY: &str = "ready";

@@ -21,12 +21,27 @@ pub(super) struct File {
     pub(super) source: String,
     /// The cell that the others are set beside.
     pub(super) control: Spanned<Levels>,
+    /// Factors whose levels keep their servers through a round.
+    #[serde(default)]
+    pub(super) nest: Vec<String>,
+    /// Sysctls of the run's network, by name.
+    #[serde(default)]
+    pub(super) sysctl: BTreeMap<String, String>,
     pub(super) factor: BTreeMap<String, Spanned<Vec<Level>>>,
     #[serde(default)]
     pub(super) except: Vec<Spanned<ExceptKeys>>,
     #[serde(default)]
     pub(super) server: Vec<Spanned<ServerKeys>>,
     pub(super) load: Spanned<LoadKeys>,
+    /// Loads at the same time.
+    #[serde(default)]
+    pub(super) beside: Vec<Spanned<BesideKeys>>,
+    /// What is done to servers meanwhile.
+    #[serde(default)]
+    pub(super) action: Vec<Spanned<ActionKeys>>,
+    /// Gates that are off, since what they look at is the measure.
+    #[serde(default)]
+    pub(super) gates: BTreeMap<String, Switch>,
     #[serde(default)]
     pub(super) expect: ExpectKeys,
     #[serde(default)]
@@ -65,6 +80,46 @@ pub(super) struct ServerKeys {
     /// The only cells that have it.
     #[serde(default)]
     pub(super) only: Levels,
+    /// When it is started anew.
+    #[serde(default)]
+    pub(super) restart: Restart,
+}
+
+/// When a server is started anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "toml::Value")]
+pub(super) enum Restart {
+    /// For each run, or with `nest` once in a round.
+    #[default]
+    Round,
+    /// After so many rounds.
+    Rounds(usize),
+    /// Never.
+    Never,
+}
+
+impl TryFrom<toml::Value> for Restart {
+    type Error = String;
+
+    fn try_from(value: toml::Value) -> Result<Self, String> {
+        let wrong = || format!("restart = {value}: it is \"round\", \"never\" or a number from 2");
+        match &value {
+            toml::Value::String(text) if text == "round" => Ok(Self::Round),
+            toml::Value::String(text) if text == "never" => Ok(Self::Never),
+            toml::Value::Integer(rounds) => match usize::try_from(*rounds) {
+                Ok(rounds) if rounds >= 2 => Ok(Self::Rounds(rounds)),
+                _ => Err(wrong()),
+            },
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// Of a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Switch {
+    Off,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -78,7 +133,35 @@ pub(super) struct LoadKeys {
     pub(super) http: Level,
     pub(super) time: String,
     pub(super) warm: WarmKeys,
-    pub(super) idle: Option<IdleKeys>,
+    /// Requests a second by a schedule; a closed loop without it.
+    pub(super) rate: Option<Level>,
+    /// Also by a schedule, at these shares of the capacity of the slowest cell with as many clients.
+    #[serde(default)]
+    pub(super) shares: Vec<f64>,
+    /// The length of a body that each request has.
+    pub(super) post_bytes: Option<Level>,
+    pub(super) crowd: Option<CrowdKeys>,
+}
+
+/// A further load.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BesideKeys {
+    pub(super) url: String,
+    pub(super) clients: Level,
+    pub(super) keep_alive: Level,
+    pub(super) rate: Level,
+}
+
+/// What is done to a server while load is on it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ActionKeys {
+    pub(super) server: String,
+    /// `none`, `reload` or `upgrade`; a template.
+    #[serde(rename = "do")]
+    pub(super) what: String,
+    pub(super) every: String,
 }
 
 fn http_1_1() -> Level {
@@ -90,13 +173,22 @@ fn http_1_1() -> Level {
 pub(super) struct WarmKeys {
     pub(super) at_least: String,
     pub(super) at_most: String,
+    /// At least so long after a start of servers that `nest` keeps.
+    pub(super) first: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct IdleKeys {
+pub(super) struct CrowdKeys {
+    /// `none`, `idle`, `drip` or `sip`; a template.
+    pub(super) kind: String,
     pub(super) clients: Level,
+    /// `never`, or a time.
     pub(super) every: String,
+    /// What is asked for, if it is not what the load asks for.
+    pub(super) url: Option<String>,
+    /// Of its process, from 0 to 19.
+    pub(super) nice: Option<i8>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -121,6 +213,9 @@ pub(super) struct MeasureKeys {
     pub(super) bytes: Vec<String>,
     #[serde(default)]
     pub(super) memory: Vec<String>,
+    /// Java virtual machines whose heap and collections are read.
+    #[serde(default)]
+    pub(super) jvm: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -4,37 +4,89 @@ use std::time::Duration;
 
 use catamaran_tier::{Fault, Faults};
 
-use super::file::ServerKeys;
+use super::file::{CrowdKeys, Restart, ServerKeys};
 use super::{Expect, Experiment, Level, Levels, ServerOf};
 use crate::template::{Addresses, Names, render};
 
 /// The load of a cell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// What is asked for.
     pub url: String,
     /// The core that the load generator is bound to.
     pub core: Option<usize>,
-    /// Clients at once.
+    /// Clients at once; of an open loop, its connections.
     pub clients: u64,
     /// Whether connections are kept.
     pub keep_alive: bool,
     /// Whether HTTP/1.0 is spoken.
     pub http_1_0: bool,
+    /// Requests a second by a schedule; `None`: a closed loop.
+    pub rate: Option<f64>,
+    /// Also by a schedule, at these shares of a capacity.
+    pub shares: Vec<f64>,
+    /// The length of each request's body; 0 for none.
+    pub post_bytes: u64,
     /// The measured span.
     pub time: Duration,
     /// The shortest warm-up, and the longest.
     pub warm: (Duration, Duration),
-    /// Clients beside these that ask seldom.
-    pub idle: Option<Idle>,
+    /// The shortest one of servers that have just been started.
+    pub first_warm: Duration,
+    /// Clients beside these that ask seldom or slowly.
+    pub crowd: Option<Crowd>,
 }
 
-/// Clients that keep a connection and ask seldom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Idle {
+/// Clients that ask seldom or slowly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crowd {
+    /// What they do.
+    pub kind: CrowdKind,
     /// How many.
     pub clients: u64,
-    /// Between two requests of each.
+    /// Between two steps of each: requests, bytes, or reads; `None`: one request is all.
+    pub every: Option<Duration>,
+    /// What they ask for; `None`: as the load.
+    pub url: Option<String>,
+    /// The priority of their process.
+    pub nice: Option<i8>,
+}
+
+/// What slow clients do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrowdKind {
+    /// They keep a connection and ask seldom.
+    Idle,
+    /// They send a head a byte at a time.
+    Drip,
+    /// They read a response a KiB at a time.
+    Sip,
+}
+
+impl CrowdKind {
+    /// Names and kinds.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("idle", Self::Idle),
+        ("drip", Self::Drip),
+        ("sip", Self::Sip),
+    ];
+
+    /// As files have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, kind)| *kind == self);
+        found.map_or("", |(name, _)| name)
+    }
+}
+
+/// What is done to a server while load is on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Act {
+    /// The server.
+    pub server: String,
+    /// Whether it is an upgrade, and no reload.
+    pub is_upgrade: bool,
+    /// From the beginning of one to that of the next.
     pub every: Duration,
 }
 
@@ -68,6 +120,7 @@ impl Experiment {
             target,
             core,
             set,
+            restart,
             ..
         } = keys;
         let target = text.render(target);
@@ -80,6 +133,11 @@ impl Experiment {
             target,
             set,
             core: *core,
+            rounds: match restart {
+                Restart::Round => 1,
+                Restart::Rounds(rounds) => *rounds,
+                Restart::Never => usize::MAX,
+            },
         }))
     }
 
@@ -95,18 +153,83 @@ impl Experiment {
             core: keys.core,
             clients: text.number("clients", &keys.clients),
             keep_alive: text.is_on("keep_alive", &keys.keep_alive),
-            http_1_0: text.one_of("http", &keys.http, ["1.1", "1.0"]) == 1,
+            http_1_0: text.one_of("http", &keys.http, &["1.1", "1.0"]) == 1,
             time: text.duration("time", &keys.time),
             warm: (
                 text.duration("warm.at_least", &keys.warm.at_least),
                 text.duration("warm.at_most", &keys.warm.at_most),
             ),
-            idle: keys.idle.as_ref().map(|idle| Idle {
-                clients: text.number("idle.clients", &idle.clients),
-                every: text.duration("idle.every", &idle.every),
-            }),
+            first_warm: keys
+                .warm
+                .first
+                .as_ref()
+                .map_or(Duration::ZERO, |first| text.duration("warm.first", first)),
+            rate: keys
+                .rate
+                .as_ref()
+                .map(|rate| text.number("rate", rate) as f64),
+            shares: keys.shares.clone(),
+            post_bytes: keys
+                .post_bytes
+                .as_ref()
+                .map_or(0, |bytes| text.number("post_bytes", bytes)),
+            crowd: keys.crowd.as_ref().and_then(|crowd| text.crowd(crowd)),
         };
+        if let Some(share) = load
+            .shares
+            .iter()
+            .find(|share| **share <= 0.0 || **share >= 1.0)
+        {
+            text.fault(format!(
+                "shares has {share}: a share is above 0 and below 1"
+            ));
+        }
         text.or(load)
+    }
+
+    /// Loads of a cell beside the main one, with its core, times and HTTP version.
+    ///
+    /// # Errors
+    /// As [`Experiment::load`].
+    pub fn beside(&self, cell: &Levels, addresses: &Addresses) -> Result<Vec<Load>, Faults> {
+        let main = self.load(cell, addresses)?;
+        let mut text = Texts::new(cell, addresses);
+        let mut loads = Vec::new();
+        for keys in &self.beside {
+            loads.push(Load {
+                url: text.render(&keys.url),
+                clients: text.number("clients", &keys.clients),
+                keep_alive: text.is_on("keep_alive", &keys.keep_alive),
+                rate: Some(text.number("rate", &keys.rate) as f64),
+                shares: Vec::new(),
+                post_bytes: 0,
+                crowd: None,
+                ..main.clone()
+            });
+        }
+        text.or(loads)
+    }
+
+    /// What is done to servers of a cell while load is on them.
+    ///
+    /// # Errors
+    /// As [`Experiment::load`].
+    pub fn acts(&self, cell: &Levels, addresses: &Addresses) -> Result<Vec<Act>, Faults> {
+        let mut text = Texts::new(cell, addresses);
+        let mut acts = Vec::new();
+        for keys in &self.action {
+            let what = Level::Text(keys.what.clone());
+            let place = text.one_of("do", &what, &["none", "reload", "upgrade"]);
+            let every = text.duration("every", &keys.every);
+            if place > 0 {
+                acts.push(Act {
+                    server: keys.server.clone(),
+                    is_upgrade: place == 2,
+                    every,
+                });
+            }
+        }
+        text.or(acts)
     }
 
     /// What answers of a cell should be.
@@ -173,18 +296,15 @@ impl<'a> Texts<'a> {
     }
 
     fn is_on(&mut self, name: &str, level: &Level) -> bool {
-        self.one_of(name, level, ["off", "on"]) == 1
+        self.one_of(name, level, &["off", "on"]) == 1
     }
 
     /// Which of `words` it is.
-    fn one_of(&mut self, name: &str, level: &Level, words: [&str; 2]) -> usize {
+    fn one_of(&mut self, name: &str, level: &Level, words: &[&str]) -> usize {
         let text = self.level(level);
         let place = words.iter().position(|word| *word == text);
         place.unwrap_or_else(|| {
-            self.fault(format!(
-                "{name} = {text}: it is {} or {}",
-                words[0], words[1]
-            ));
+            self.fault(format!("{name} = {text}: it is {}", words.join(" or ")));
             0
         })
     }
@@ -194,6 +314,25 @@ impl<'a> Texts<'a> {
         catamaran_units::parse_duration(&text).unwrap_or_else(|error| {
             self.fault(format!("{name} = {text}: {error}"));
             Duration::ZERO
+        })
+    }
+
+    fn crowd(&mut self, keys: &CrowdKeys) -> Option<Crowd> {
+        let kind = Level::Text(keys.kind.clone());
+        let place = self.one_of("crowd.kind", &kind, &["none", "idle", "drip", "sip"]);
+        let clients = self.number("crowd.clients", &keys.clients);
+        let every = match keys.every.as_str() {
+            "never" => None,
+            every => Some(self.duration("crowd.every", every)),
+        };
+        let url = keys.url.as_ref().map(|url| self.render(url));
+        let (_, kind) = CrowdKind::ALL[place.checked_sub(1)?];
+        (clients > 0).then_some(Crowd {
+            kind,
+            clients,
+            every,
+            url,
+            nice: keys.nice,
         })
     }
 

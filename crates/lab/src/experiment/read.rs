@@ -7,7 +7,8 @@ use toml::Spanned;
 
 use super::claims::{self, Claim};
 use super::file::{ClaimKeys, File, MeasureKeys, PublishedKeys, QuickKeys, ServerKeys};
-use super::{Counted, Experiment, Factor, Levels, PublishedRun, ROUNDS, cells, lines};
+use super::{Counted, Experiment, Factor, Levels, MARGIN, PublishedRun, ROUNDS, cells, lines};
+use crate::gate::RUN_GATES;
 use crate::measure::Measure;
 use crate::published::BUILTIN;
 use crate::template::Addresses;
@@ -68,6 +69,7 @@ impl Reading<'_> {
             .filter_map(|it| self.published(it))
             .collect();
         self.check_rounds(&file);
+        self.check_names(&file, &factors);
         let experiment = Experiment {
             name: file.name,
             question: file.question,
@@ -76,6 +78,11 @@ impl Reading<'_> {
             control: control.unwrap_or(0),
             servers: file.server.iter().map(|it| it.get_ref().clone()).collect(),
             load: file.load.get_ref().clone(),
+            beside: file.beside.iter().map(|it| it.get_ref().clone()).collect(),
+            action: file.action.iter().map(|it| it.get_ref().clone()).collect(),
+            nest: file.nest,
+            sysctl: file.sysctl,
+            gates_off: file.gates.into_keys().collect(),
             expect: file.expect,
             measure,
             rounds: file.run.get_ref().rounds,
@@ -84,6 +91,7 @@ impl Reading<'_> {
             claims,
             published,
             is_quick,
+            is_against: false,
             text: self.text.to_owned(),
             cells,
         };
@@ -275,7 +283,7 @@ impl Reading<'_> {
                 .iter()
                 .any(|server| server.get_ref().name == name)
         };
-        for name in keys.syscalls.iter().chain(&keys.memory) {
+        for name in keys.syscalls.iter().chain(&keys.memory).chain(&keys.jvm) {
             if !knows(name) {
                 self.fault(at, format!("no server `{name}`"));
             }
@@ -295,7 +303,32 @@ impl Reading<'_> {
         Counted {
             syscalls: keys.syscalls,
             memory: keys.memory,
+            jvm: keys.jvm,
             bytes,
+        }
+    }
+
+    /// That what is nested, acted on and turned off is there.
+    fn check_names(&mut self, file: &File, factors: &[Factor]) {
+        for name in &file.nest {
+            if !factors.iter().any(|factor| factor.name == *name) {
+                self.fault(
+                    &file.control,
+                    format!("`nest` names {name}, which is no factor"),
+                );
+            }
+        }
+        for action in &file.action {
+            let name = &action.get_ref().server;
+            if !file.server.iter().any(|it| it.get_ref().name == *name) {
+                self.fault(action, format!("no server `{name}`"));
+            }
+        }
+        for name in file.gates.keys() {
+            if !RUN_GATES.contains(&name.as_str()) {
+                let what = format!("no gate `{name}`; there are {}", RUN_GATES.join(", "));
+                self.fault(&file.control, what);
+            }
         }
     }
 
@@ -347,6 +380,13 @@ impl Reading<'_> {
             }
             if let Err(faults) = experiment.load(cell, &addresses) {
                 self.rendered(load, cell, faults);
+                continue;
+            }
+            let others = experiment.beside(cell, &addresses).map(drop);
+            for done in [others, experiment.acts(cell, &addresses).map(drop)] {
+                if let Err(faults) = done {
+                    self.rendered(load, cell, faults);
+                }
             }
             if let Err(faults) = experiment.expect(cell, &addresses) {
                 self.rendered(load, cell, faults);
@@ -398,6 +438,3 @@ fn factors(keys: &BTreeMap<String, Spanned<Vec<super::Level>>>) -> Vec<Factor> {
     };
     factors.into_iter().map(factor).collect()
 }
-
-/// Differences within it are none, unless a claim says otherwise.
-const MARGIN: f64 = 0.05;

@@ -42,6 +42,7 @@ fn machine() -> MachineFacts {
         ports_used: Some(0.1),
         moving: Some(0.01),
         alarms: Vec::new(),
+        compiling: Some(0.0),
         capped: Vec::new(),
         throttled: 0,
         oom_kills: 0,

@@ -3,7 +3,15 @@
 use super::{Effect, Facts, Fired};
 
 pub(super) fn check(facts: &Facts) -> Option<Fired> {
-    let moving = facts.machine.as_ref()?.moving?;
+    let machine = facts.machine.as_ref()?;
+    if let Some(compiling) = machine.compiling.filter(|share| *share > COMPILING_MAX) {
+        let words = format!(
+            "A Java virtual machine compiled for {:.0} % of the time: it was not warm.",
+            compiling * 100.0
+        );
+        return Some(Fired::new("unsteady", Effect::Note, words));
+    }
+    let moving = machine.moving?;
     (moving.abs() > MOVEMENT_MAX).then(|| {
         let words = if moving.is_finite() {
             let way = if moving > 0.0 { "up" } else { "down" };
@@ -18,6 +26,9 @@ pub(super) fn check(facts: &Facts) -> Option<Fired> {
         Fired::new("unsteady", Effect::Note, words)
     })
 }
+
+/// The share of the time for which a warm virtual machine may compile.
+const COMPILING_MAX: f64 = 0.02;
 
 /// What throughput and CPU per request may move within a run.
 const MOVEMENT_MAX: f64 = catamaran_stats::MOVEMENT_MAX;

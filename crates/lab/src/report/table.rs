@@ -63,14 +63,20 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-const ORDER: [&str; 9] = [
+const ORDER: [&str; 15] = [
     "throughput",
     "p50",
     "p90",
     "p99",
     "variation",
+    "failed",
+    "acted",
+    "first",
     "cpu",
     "syscalls",
     "bytes",
     "memory",
+    "held",
+    "heap",
+    "collecting",
 ];

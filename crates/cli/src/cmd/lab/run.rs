@@ -1,17 +1,19 @@
 //! `lab run`: an experiment from its first server to its report.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use catamaran_lab::drive::Driver;
+use catamaran_lab::drive::{Driver, Left, ServerRecord};
 use catamaran_lab::experiment::{Experiment, round_up};
 use catamaran_lab::host::Host;
 use catamaran_lab::result::ResultDocument;
-use catamaran_lab::rounds::{self, Asked, Event, Rounds};
+use catamaran_lab::rounds::{self, Asked, Event, Keeper, Rounds, RoundsFault};
+use catamaran_lab::run::Run;
 use catamaran_lab::store::Store;
 use catamaran_lab::{builtin, doctor, report};
 
@@ -22,8 +24,8 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// An experiment of `lab list`, or a file
-    #[arg(value_name = "NAME|FILE")]
-    experiment: String,
+    #[arg(value_name = "NAME|FILE", required_unless_present = "resume")]
+    experiment: Option<String>,
 
     /// The short form, for a first look: few cells, few rounds, nothing is proved
     #[arg(long)]
@@ -33,67 +35,164 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
 
+    /// Go on with the rounds of a result that was interrupted
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out"])]
+    resume: Option<PathBuf>,
+
+    /// Compare this binary of ours with an older one, in all cells that have a server of ours
+    #[arg(long, value_name = "BINARY")]
+    against: Option<PathBuf>,
+
+    /// Install missing packages, and fetch containers with Maven
+    #[arg(long)]
+    install: bool,
+
     /// The directory of the result [default: lab-NAME-TIME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let mut experiment = builtin::experiment(&args.experiment, args.quick)
+    let (mut store, experiment, resumed) = match &args.resume {
+        Some(directory) => resume(directory, args)?,
+        None => begin(args)?,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let driver = Driver {
+        catamaran: super::own_path()?,
+        against: args.against.clone(),
+        programs: doctor::programs(),
+        space: format!("catamaran-lab.{}", std::process::id()),
+    };
+    let asked = Asked {
+        experiment: &experiment,
+        driver: &driver,
+        stop: &stop,
+        done: resumed.runs,
+        capacity: resumed.capacity,
+    };
+    let mut keeper = Kept {
+        store: &mut store,
+        experiment: &experiment,
+        servers: resumed.servers,
+    };
+    let ended = rounds::run(asked, &mut keeper);
+    finish(&store, ended)
+}
+
+/// What a result that is resumed has already.
+#[derive(Default)]
+struct Resumed {
+    runs: Vec<Run>,
+    capacity: BTreeMap<u64, f64>,
+    servers: Vec<ServerRecord>,
+}
+
+/// A new result.
+fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
+    let name = args.experiment.as_deref().unwrap_or_default();
+    let mut experiment = builtin::experiment(name, args.quick)
         .map_err(|faults| Failure::Fault(faults.to_string()))?;
+    if args.against.is_some() {
+        experiment = experiment.against();
+    }
     if let Some(rounds) = args.rounds {
         experiment.rounds = round_up(rounds);
     }
-    // The servers and the load inherit it.
-    raise_limit();
-    let refusal = doctor::refusal(&experiment);
-    if let Some(refusal) = refusal.map_err(|faults| Failure::Fault(faults.to_string()))? {
-        return Err(Failure::Fault(format!(
-            "gate {}: {}",
-            refusal.gate, refusal.words
-        )));
-    }
+    prepare(&experiment, args.install)?;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
         .as_secs();
     let directory = args.out.clone();
     let directory = directory.unwrap_or_else(|| format!("lab-{}-{now}", experiment.name).into());
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    let store = Store::create(&directory, &experiment, &Host::read(now)).map_err(fault)?;
+    Ok((store, experiment, Resumed::default()))
+}
+
+/// A result whose rounds go on where they ended, if binary, versions and host are the same.
+fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
+    let (mut store, mut stored) = Store::open(directory).map_err(fault)?;
+    store.keep_whole_rounds(&mut stored).map_err(fault)?;
+    let now = Host::read(stored.host.started_at_s);
+    if let Some(what) = stored.host.differs_from(&now) {
+        let directory = directory.display();
+        return Err(Failure::Fault(format!(
+            "{directory} cannot go on: {what}; begin anew with --out"
+        )));
+    }
+    let mut experiment = stored.experiment;
+    if let Some(rounds) = args.rounds {
+        experiment.rounds = round_up(rounds);
+    }
+    prepare(&experiment, args.install)?;
+    let resumed = Resumed {
+        runs: stored.runs,
+        capacity: stored.capacity,
+        servers: stored.servers,
+    };
+    Ok((store, experiment, resumed))
+}
+
+/// What must be there before anything is started: limits, packages, and containers from Maven's
+/// repository.
+fn prepare(experiment: &Experiment, installs: bool) -> Result<(), Failure> {
+    // The servers and the load inherit it.
+    raise_limit();
+    let refusal = doctor::refusal(experiment);
+    if let Some(refusal) = refusal.map_err(|faults| Failure::Fault(faults.to_string()))? {
+        let words = format!("gate {}: {}", refusal.gate, refusal.words);
+        return Err(Failure::Fault(words));
     }
     let catamaran = super::own_path()?;
-    let driver = Driver {
-        catamaran,
-        space: format!("catamaran-lab.{}", std::process::id()),
-    };
-    let host = Host::read(now);
-    let mut store = Store::create(&directory, &experiment, &host).map_err(fault)?;
-    let asked = Asked {
-        experiment: &experiment,
-        driver: &driver,
-        stop: &stop,
-    };
-    let mut servers = Vec::new();
-    let ended = rounds::run(
-        &asked,
-        &mut |run, left| {
-            store.add(run, left)?;
-            if servers.is_empty() {
-                servers.clone_from(&left.servers);
-                store.servers(&servers)?;
+    let lacks = doctor::lacks(experiment, &catamaran);
+    let lacks = lacks.map_err(|faults| Failure::Fault(faults.to_string()))?;
+    if installs {
+        let installed = lacks.install();
+        return installed.map_err(|error| Failure::Fault(error.to_string()));
+    }
+    lacks.message().map_or(Ok(()), |what| {
+        Err(Failure::Fault(format!("{what}\n`--install` does both")))
+    })
+}
+
+/// Runs go to the store, and a line for each to whoever waits.
+struct Kept<'a> {
+    store: &'a mut Store,
+    experiment: &'a Experiment,
+    servers: Vec<ServerRecord>,
+}
+
+impl Keeper for Kept<'_> {
+    fn keep(&mut self, run: &Run, left: &Left) -> Result<(), RoundsFault> {
+        self.store.add(run, left)?;
+        let known = self.servers.len();
+        for server in &left.servers {
+            let is_known = |it: &ServerRecord| it.name == server.name && it.target == server.target;
+            if !self.servers.iter().any(is_known) {
+                self.servers.push(server.clone());
             }
-            Ok(())
-        },
-        &mut |event| tell(&experiment, event),
-    );
-    let outcome = finish(&store, ended)?;
-    Ok(outcome)
+        }
+        if self.servers.len() > known {
+            self.store.servers(&self.servers)?;
+        }
+        Ok(())
+    }
+
+    fn keep_capacity(&mut self, capacity: &BTreeMap<u64, f64>) -> Result<(), RoundsFault> {
+        Ok(self.store.capacity(capacity)?)
+    }
+
+    fn tell(&mut self, event: Event<'_>) {
+        tell(self.experiment, event);
+    }
 }
 
 /// Writes what follows from the runs, and says it.
-fn finish(store: &Store, ended: Result<Rounds, rounds::RoundsFault>) -> Result<ExitCode, Failure> {
+fn finish(store: &Store, ended: Result<Rounds, RoundsFault>) -> Result<ExitCode, Failure> {
     let directory = store.directory().display();
     let (code, is_complete) = match &ended {
         Ok(Rounds {
@@ -135,6 +234,12 @@ fn tell(experiment: &Experiment, event: Event<'_>) {
             stderr,
             "round {round}/{rounds}, {place}/{}: {} ",
             experiment.cells.len(),
+            experiment.label(cell)
+        ),
+        Event::Calibrates { cell, cells } => write!(
+            stderr,
+            "capacity, {}/{cells}: {} ",
+            cell + 1,
             experiment.label(cell)
         ),
         Event::Ended(run) => {

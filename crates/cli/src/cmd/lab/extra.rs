@@ -1,0 +1,138 @@
+//! `lab extra`: what experiments start beside the servers. Not for people.
+
+use std::io::{self, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use catamaran_lab::drive::READY;
+use catamaran_lab::experiment::CrowdKind;
+use catamaran_lab::extra::{bare, crowd, link};
+use clap::Subcommand;
+
+use crate::descriptors::raise_limit;
+use crate::failure::Failure;
+
+/// What experiments start beside the servers
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Clients that ask seldom or slowly, until SIGTERM
+    Crowd {
+        /// idle, drip or sip
+        #[arg(long, value_parser = kind)]
+        kind: CrowdKind,
+        /// How many
+        #[arg(long)]
+        clients: usize,
+        /// Between two steps of each, or `never`
+        #[arg(long)]
+        every: String,
+        /// What is asked for
+        url: String,
+    },
+    /// A relay with a delay
+    Link {
+        /// The time to the server and back
+        #[arg(long, value_parser = catamaran_units::parse_duration)]
+        round_trip: Duration,
+        /// LISTEN=TO, both IP:PORT
+        #[arg(required = true, value_parser = end)]
+        ends: Vec<(SocketAddr, SocketAddr)>,
+    },
+    /// A server that does nothing but move bytes
+    Bare {
+        /// Computes for so long before each answer
+        #[arg(long, default_value = "0ms", value_parser = catamaran_units::parse_duration)]
+        spin: Duration,
+        /// The length of the page
+        #[arg(long, default_value_t = 347)]
+        page: usize,
+        /// Relays to this backend instead
+        #[arg(long)]
+        relay: Option<SocketAddr>,
+        /// Where it listens
+        listen: SocketAddr,
+    },
+}
+
+pub(super) fn run(args: Args) -> Result<ExitCode, Failure> {
+    raise_limit();
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    match args.command {
+        Command::Crowd {
+            kind,
+            clients,
+            every,
+            url,
+        } => {
+            let asked = crowd::Asked {
+                kind,
+                clients,
+                every: pause(&every)?,
+                url,
+            };
+            let tally = crowd::run(&asked, &stop, || {
+                // Who does not read it does not wait for it.
+                let _ = writeln!(io::stdout(), "{READY}");
+            })?;
+            let text = serde_json::to_string(&tally);
+            let text = text.map_err(|error| Failure::Fault(error.to_string()))?;
+            writeln!(io::stdout(), "{text}")?;
+        }
+        Command::Link { round_trip, ends } => {
+            let end = |(listen, to)| {
+                let listener = TcpListener::bind(listen)?;
+                Ok::<_, io::Error>(link::End { listener, to })
+            };
+            let ends = ends.into_iter().map(end).collect::<Result<Vec<_>, _>>()?;
+            link::run(ends, round_trip, &stop)?;
+        }
+        Command::Bare {
+            spin,
+            page,
+            relay,
+            listen,
+        } => {
+            let job = relay.map_or(bare::Job::Answer(page), bare::Job::Relay);
+            bare::run(TcpListener::bind(listen)?, job, spin, &stop)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn kind(text: &str) -> Result<CrowdKind, String> {
+    let known = CrowdKind::ALL.iter().find(|(name, _)| *name == text);
+    known
+        .map(|(_, kind)| *kind)
+        .ok_or_else(|| "it is idle, drip or sip".to_owned())
+}
+
+fn end(text: &str) -> Result<(SocketAddr, SocketAddr), String> {
+    let parts = text.split_once('=').ok_or("it is LISTEN=TO")?;
+    let address = |text: &str| {
+        text.parse::<SocketAddr>()
+            .map_err(|error| error.to_string())
+    };
+    Ok((address(parts.0)?, address(parts.1)?))
+}
+
+fn pause(text: &str) -> Result<Option<Duration>, Failure> {
+    if text == "never" {
+        return Ok(None);
+    }
+    let parsed = catamaran_units::parse_duration(text);
+    parsed
+        .map(Some)
+        .map_err(|error| Failure::Fault(format!("--every {text}: {error}")))
+}

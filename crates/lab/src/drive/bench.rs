@@ -1,0 +1,178 @@
+//! The load generator: its command line, its warm-up, and what its report measures.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use catamaran_load::document::{Document, SecondFacts};
+
+use super::child::{self, Ended};
+use super::stage::Stage;
+use super::{DriveFault, Driver};
+use crate::experiment::Load;
+use crate::run::Second;
+
+/// How a load is driven.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Span {
+    /// For this time: measured, or the whole of a warm-up.
+    For(Duration),
+    /// So long, and on until it is steady, or the second time has passed as well.
+    Steady(Duration, Duration),
+}
+
+/// A report and its text.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) document: Document,
+    pub(super) text: String,
+}
+
+/// One call of the load generator.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    /// Of its group in the space.
+    pub(super) name: &'a str,
+    pub(super) load: &'a Load,
+    pub(super) span: Span,
+}
+
+/// Runs `bench`.
+pub(super) fn run(
+    driver: &Driver,
+    stage: &Stage,
+    call: Call<'_>,
+    stop: &AtomicBool,
+) -> Result<Report, DriveFault> {
+    let Call { name, load, span } = call;
+    let report = stage.space.directory().join(format!("{name}.json"));
+    let mut words = vec![
+        driver.catamaran.display().to_string(),
+        "bench".to_owned(),
+        "--quiet".to_owned(),
+        format!("--json={}", report.display()),
+    ];
+    words.extend(options(load, span));
+    if load.post_bytes > 0 {
+        words.extend(["-p".to_owned(), body(stage, load.post_bytes)?]);
+    }
+    words.push(load.url.clone());
+    // Exit code 1 tells of failed requests, which gates judge.
+    let Ended { code, how, said } = child::run(&stage.space, name, load.core, &words, stop)?;
+    let text = fs::read_to_string(&report);
+    // A report of the warm-up must not pass for the next one.
+    let _ = fs::remove_file(&report);
+    match (code, text) {
+        (Some(0 | 1), Ok(text)) => {
+            let document = Document::parse(&text)?;
+            Ok(Report { document, text })
+        }
+        _ => Err(DriveFault::Load { how, said }),
+    }
+}
+
+/// A file of so many bytes, made once.
+fn body(stage: &Stage, bytes: u64) -> Result<String, DriveFault> {
+    let path = stage.space.directory().join(format!("body-{bytes}"));
+    if !path.exists() {
+        let made = usize::try_from(bytes).map_err(std::io::Error::other);
+        let written = made.and_then(|bytes| fs::write(&path, vec![b'x'; bytes]));
+        written.map_err(|error| DriveFault::Load {
+            how: "no body".to_owned(),
+            said: format!("{}: {error}", path.display()),
+        })?;
+    }
+    Ok(path.display().to_string())
+}
+
+/// Options of the load generator, as ab has them where it has them.
+fn options(load: &Load, span: Span) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
+    add(&["-c", &load.clients.to_string(), "-W", "1"]);
+    if load.keep_alive {
+        add(&["-k"]);
+    }
+    if load.http_1_0 {
+        add(&["--http1-0"]);
+    }
+    if let Some(rate) = load.rate {
+        add(&["--rate", &format!("{rate:.3}")]);
+    }
+    match span {
+        Span::For(time) => add(&["--duration", &millis(time)]),
+        Span::Steady(at_least, at_most) => {
+            add(&["--duration", &millis(at_least), "--warmup", "auto"]);
+            add(&["--warmup-max", &millis(at_most)]);
+        }
+    }
+    words
+}
+
+/// A warm-up of a fixed length, or until it is steady. That of servers that have just started is at
+/// least as long as the file says of such ones.
+pub(super) fn warm_up(load: &Load, is_fresh: bool) -> Span {
+    let (at_least, at_most) = load.warm;
+    let at_least = if is_fresh {
+        at_least.max(load.first_warm)
+    } else {
+        at_least
+    };
+    match at_most.saturating_sub(at_least) {
+        Duration::ZERO => Span::For(at_least),
+        more => Span::Steady(at_least, more),
+    }
+}
+
+fn millis(time: Duration) -> String {
+    format!("{}ms", time.as_millis())
+}
+
+/// By how much the warm-up still moved, if it was watched.
+pub(super) fn moving(warm: &Document) -> Option<f64> {
+    warm.warm_up.verdict.as_ref()?;
+    let unclear = warm.warm_up.verdict.as_deref() == Some("unclear");
+    Some(if unclear {
+        f64::INFINITY
+    } else {
+        warm.warm_up.movement.unwrap_or(0.0)
+    })
+}
+
+/// What the load generator has measured.
+pub(super) fn measures(document: &Document) -> BTreeMap<String, f64> {
+    let total = &document.latency.total;
+    let failed = document.requests.failed + document.unfinished.hung;
+    let mut measures = BTreeMap::from([
+        ("throughput".to_owned(), document.throughput.requests_per_s),
+        ("failed".to_owned(), failed as f64),
+    ]);
+    for (name, percent, micros) in [
+        ("p50", 50.0, total.p50_us),
+        ("p90", 90.0, total.p90_us),
+        ("p99", 99.0, total.p99_us),
+    ] {
+        if total.percentile_max.is_some_and(|max| max >= percent) {
+            measures.insert(name.to_owned(), micros as f64 / 1000.0);
+        }
+    }
+    // Two values have a deviation, but it says next to nothing.
+    let seconds = document.throughput.per_second.as_ref();
+    if let Some(spread) = seconds.filter(|spread| spread.seconds >= SECONDS_MIN) {
+        measures.insert("variation".to_owned(), spread.variation);
+    }
+    measures
+}
+
+pub(super) fn seconds(document: &Document) -> Vec<Second> {
+    let second = |facts: &SecondFacts| Second {
+        completed: facts.completed,
+        p99_ms: facts.p99_us.map(|micros| micros as f64 / 1000.0),
+    };
+    let whole = document.elapsed_s as usize;
+    document.seconds.iter().take(whole).map(second).collect()
+}
+
+/// Fewer seconds have no variation worth a claim.
+const SECONDS_MIN: usize = 5;

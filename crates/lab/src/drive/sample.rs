@@ -1,0 +1,241 @@
+//! What the machine and the servers stand at in each second of a run: lines of `samples.jsonl`.
+//!
+//! All are counters from the machine's or the server's start, and levels: whoever reads them takes
+//! differences of neighbours.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use catamaran_gauge::{jvm, network, system};
+use serde::{Deserialize, Serialize};
+
+use super::stage::Stage;
+use crate::extra::now;
+
+/// One moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sample {
+    /// Unix time.
+    pub time_s: f64,
+    /// CPU time of each core in seconds.
+    pub cores: Vec<CoreSample>,
+    /// Main memory in bytes.
+    pub memory: MemorySample,
+    /// What TCP's buffers hold, in bytes.
+    pub tcp_bytes: u64,
+    /// Interfaces of the run's network, by name.
+    pub interfaces: BTreeMap<String, InterfaceSample>,
+    /// Disks, by name.
+    pub disks: BTreeMap<String, DiskSample>,
+    /// CPU time of each server in seconds.
+    pub servers: BTreeMap<String, f64>,
+    /// Java virtual machines, by server.
+    pub jvms: BTreeMap<String, JvmSample>,
+}
+
+/// A core's times in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CoreSample {
+    /// Outside the kernel.
+    pub user: f64,
+    /// In the kernel.
+    pub system: f64,
+    /// Waiting for a disk.
+    pub wait: f64,
+    /// Taken by a hypervisor.
+    pub steal: f64,
+    /// All.
+    pub total: f64,
+}
+
+/// Memory in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemorySample {
+    /// All there is.
+    pub total: u64,
+    /// Not used at all.
+    pub free: u64,
+    /// To be had without swapping.
+    pub available: u64,
+    /// Contents of files.
+    pub cached: u64,
+    /// Objects of the kernel.
+    pub slab: u64,
+}
+
+/// An interface's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceSample {
+    /// Bytes that came.
+    pub received_bytes: u64,
+    /// Packets that came.
+    pub received_packets: u64,
+    /// Bytes that went.
+    pub sent_bytes: u64,
+    /// Packets that went.
+    pub sent_packets: u64,
+}
+
+/// A disk's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskSample {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Bytes that were written.
+    pub written_bytes: u64,
+}
+
+/// A Java virtual machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JvmSample {
+    /// Bytes of the heap in use.
+    pub heap: u64,
+    /// Collections so far.
+    pub collections: u64,
+    /// The seconds they took.
+    pub collecting_s: f64,
+    /// The seconds that its compilers have taken.
+    pub compiling_s: f64,
+}
+
+/// Samples every second until the sender is gone, one at each end included.
+pub(super) fn watch(stage: &Stage, end: &Receiver<()>) -> Vec<Sample> {
+    let start = now();
+    let mut samples = vec![Sample::read(stage)];
+    loop {
+        let next = SECOND * u32::try_from(samples.len()).unwrap_or(u32::MAX);
+        let wait = next.saturating_sub(now().duration_since(start));
+        let ended = end.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
+        samples.push(Sample::read(stage));
+        if ended {
+            return samples;
+        }
+    }
+}
+
+impl Sample {
+    /// What cannot be read is left out.
+    fn read(stage: &Stage) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let mut sample = Self {
+            time_s: now.unwrap_or_default().as_secs_f64(),
+            ..Self::default()
+        };
+        let core = |core: &system::Core| CoreSample {
+            user: core.user.as_secs_f64(),
+            system: core.system.as_secs_f64(),
+            wait: core.wait.as_secs_f64(),
+            steal: core.steal.as_secs_f64(),
+            total: core.total.as_secs_f64(),
+        };
+        sample.cores = system::cores()
+            .unwrap_or_default()
+            .iter()
+            .map(core)
+            .collect();
+        if let Ok(memory) = system::memory() {
+            sample.memory = MemorySample {
+                total: memory.total,
+                free: memory.free,
+                available: memory.available,
+                cached: memory.cached,
+                slab: memory.slab,
+            };
+        }
+        sample.read_network(stage);
+        for disk in system::disks().unwrap_or_default() {
+            let counters = DiskSample {
+                reads: disk.reads,
+                writes: disk.writes,
+                read_bytes: disk.read_bytes,
+                written_bytes: disk.written_bytes,
+            };
+            sample.disks.insert(disk.name, counters);
+        }
+        for server in &stage.servers {
+            let name = &server.record.name;
+            if let Some(Ok(cpu)) = server.process.group().map(catamaran_gauge::Group::cpu) {
+                let seconds = cpu.total().as_secs_f64();
+                sample.servers.insert(name.clone(), seconds);
+            }
+            if let Some(read) = server.process.jvm().and_then(|id| jvm::read(id).ok()) {
+                sample.jvms.insert(name.clone(), JvmSample::of(&read));
+            }
+        }
+        sample
+    }
+
+    fn read_network(&mut self, stage: &Stage) {
+        let Ok(network) = network::of(stage.space.anchor()) else {
+            return;
+        };
+        self.tcp_bytes = network.sockets.memory;
+        for it in network.interfaces {
+            let counters = InterfaceSample {
+                received_bytes: it.received_bytes,
+                received_packets: it.received_packets,
+                sent_bytes: it.sent_bytes,
+                sent_packets: it.sent_packets,
+            };
+            self.interfaces.insert(it.name, counters);
+        }
+    }
+}
+
+impl JvmSample {
+    fn of(read: &jvm::Jvm) -> Self {
+        let took = read.collectors.iter().map(|it| it.took).sum::<Duration>();
+        Self {
+            heap: read.heap_used,
+            collections: read.collectors.iter().map(|it| it.collections).sum(),
+            collecting_s: took.as_secs_f64(),
+            compiling_s: read.compiling.unwrap_or_default().as_secs_f64(),
+        }
+    }
+}
+
+/// One JSON text a line.
+pub(super) fn lines(samples: &[Sample]) -> String {
+    let line = |sample: &Sample| serde_json::to_string(sample).unwrap_or_default() + "\n";
+    samples.iter().map(line).collect()
+}
+
+/// What the heaps and collections of Java virtual machines come to: the highest use in MiB, and the
+/// share of time that collections took.
+pub(super) fn jvm_measures(samples: &[Sample], servers: &[String]) -> BTreeMap<String, f64> {
+    let mut measures = BTreeMap::new();
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
+        return measures;
+    };
+    let wall = (last.time_s - first.time_s).max(1e-9);
+    for name in servers {
+        let heaps = samples.iter().filter_map(|it| it.jvms.get(name));
+        if let Some(heap) = heaps.map(|it| it.heap).max() {
+            measures.insert(format!("heap.{name}"), heap as f64 / f64::from(1 << 20));
+        }
+        if let (Some(before), Some(after)) = (first.jvms.get(name), last.jvms.get(name)) {
+            let took = after.collecting_s - before.collecting_s;
+            measures.insert(format!("collecting.{name}"), took / wall * 100.0);
+        }
+    }
+    measures
+}
+
+/// The largest share of the time for which a virtual machine compiled.
+pub(super) fn compiling(samples: &[Sample]) -> Option<f64> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    let wall = (last.time_s - first.time_s).max(1e-9);
+    let share = |(name, after): (&String, &JvmSample)| {
+        let before = first.jvms.get(name)?;
+        Some((after.compiling_s - before.compiling_s) / wall)
+    };
+    last.jvms.iter().filter_map(share).reduce(f64::max)
+}
+
+const SECOND: Duration = Duration::from_secs(1);

@@ -1,0 +1,207 @@
+//! The servers of a cell: started, kept as long as the experiment says, and gone.
+//!
+//! Without `nest` and `restart` each run has servers of its own. With `nest`, cells of a round that share
+//! the levels of those factors share servers, as far as these are the same in both; the others are
+//! started anew at their old addresses.
+
+use std::collections::BTreeMap;
+
+use catamaran_tier::{Launch, Process, Space};
+
+use super::{At, DriveFault, Driver, ServerRecord};
+use crate::check;
+use crate::experiment::{Experiment, Levels, ServerOf};
+use crate::template::Addresses;
+
+/// Servers that outlive a run.
+#[derive(Debug, Default)]
+pub struct Stages {
+    alive: Vec<Stage>,
+    made: usize,
+}
+
+/// The servers of some cells and where they are.
+#[derive(Debug)]
+pub(super) struct Stage {
+    // Dropped first: they end before what they are in.
+    pub(super) servers: Vec<Running>,
+    pub(super) space: Space,
+    pub(super) addresses: Addresses,
+    group: Levels,
+    round: usize,
+    /// Whether a Java virtual machine was started for this run.
+    pub(super) is_fresh: bool,
+}
+
+/// A server that runs, and what it was made of.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) process: Process,
+    pub(super) record: ServerRecord,
+    pub(super) core: Option<usize>,
+    of: ServerOf,
+    round: usize,
+}
+
+impl Stages {
+    /// The servers of a cell, started unless they run already.
+    pub(super) fn prepare(
+        &mut self,
+        driver: &Driver,
+        experiment: &Experiment,
+        at: At,
+    ) -> Result<&mut Stage, DriveFault> {
+        let levels = &experiment.cells[at.cell];
+        let group = group(experiment, levels);
+        let lasts = experiment.outlives_rounds();
+        self.alive.retain(|stage| {
+            lasts || (experiment.is_nested() && stage.group == group && stage.round == at.round)
+        });
+        let known = self.alive.iter().position(|stage| stage.group == group);
+        let place = match known {
+            Some(place) => place,
+            None => {
+                self.made += 1;
+                let name = format!("{}.{}", driver.space, self.made);
+                self.alive.push(Stage::new(&name, experiment, group)?);
+                self.alive.len() - 1
+            }
+        };
+        // A stage that is half built is of no use to the next run.
+        let mut stage = self.alive.swap_remove(place);
+        stage.build(driver, experiment, at)?;
+        self.alive.push(stage);
+        Ok(self
+            .alive
+            .last_mut()
+            .unwrap_or_else(|| unreachable!("it was pushed")))
+    }
+
+    /// Ends all servers.
+    pub fn clear(&mut self) {
+        self.alive.clear();
+    }
+}
+
+impl Stage {
+    fn new(name: &str, experiment: &Experiment, group: Levels) -> Result<Self, DriveFault> {
+        let space = Space::isolated(name)?;
+        for (name, value) in &experiment.sysctl {
+            space.set_sysctl(name, value)?;
+        }
+        Ok(Self {
+            servers: Vec::new(),
+            space,
+            addresses: Addresses::new(),
+            group,
+            round: 0,
+            is_fresh: true,
+        })
+    }
+
+    fn build(
+        &mut self,
+        driver: &Driver,
+        experiment: &Experiment,
+        at: At,
+    ) -> Result<(), DriveFault> {
+        let levels = &experiment.cells[at.cell];
+        let mut before: Vec<Running> = self.servers.drain(..).collect();
+        self.addresses = Addresses::new();
+        self.round = at.round;
+        self.is_fresh = false;
+        for number in 0..experiment.servers() {
+            let Some(wanted) = experiment.server(levels, number, &self.addresses)? else {
+                before.retain(|running| running.of.name != experiment.server_name(number));
+                continue;
+            };
+            let known = before
+                .iter()
+                .position(|running| running.of.name == wanted.name);
+            let known = known.map(|place| before.remove(place));
+            let kept = known.filter(|running| {
+                let age = at.round - running.round;
+                running.of == wanted
+                    && (age < wanted.rounds)
+                    && (age > 0 || experiment.keeps(&wanted))
+            });
+            let running = match kept {
+                Some(running) => running,
+                None => {
+                    let started = start(driver, &self.space, wanted, (levels, at.round))?;
+                    self.is_fresh |= started.process.jvm().is_some();
+                    started
+                }
+            };
+            let urls = urls(&running.process, &running.of)?;
+            self.addresses.insert(running.of.name.clone(), urls);
+            self.servers.push(running);
+        }
+        Ok(())
+    }
+}
+
+/// The levels that decide which cells share servers.
+fn group(experiment: &Experiment, levels: &Levels) -> Levels {
+    if !experiment.is_nested() {
+        return levels.clone();
+    }
+    let nested = levels
+        .iter()
+        .filter(|(name, _)| experiment.nest.contains(name));
+    nested
+        .map(|(name, level)| (name.clone(), level.clone()))
+        .collect()
+}
+
+fn start(
+    driver: &Driver,
+    space: &Space,
+    server: ServerOf,
+    (levels, round): (&Levels, usize),
+) -> Result<Running, DriveFault> {
+    let (target, settings) = check::prepare(&server)?;
+    let programs = driver.programs_of(levels);
+    let process = space.start(&Launch {
+        name: &server.name,
+        target: &target,
+        settings: &settings,
+        programs: &programs,
+        core: server.core,
+    })?;
+    let files = process.files().iter();
+    let record = ServerRecord {
+        name: server.name.clone(),
+        target: server.target.clone(),
+        version: process.version(),
+        command: process.command().to_vec(),
+        settings: settings
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+        files: files
+            .filter(|file| file.text.len() <= FILE_SHOWN_MAX)
+            .map(|file| (file.path.display().to_string(), file.text.clone()))
+            .collect(),
+    };
+    Ok(Running {
+        process,
+        record,
+        core: server.core,
+        of: server,
+        round,
+    })
+}
+
+/// URLs of a server's ports; several of one name have spaces between them.
+fn urls(process: &Process, server: &ServerOf) -> Result<BTreeMap<String, String>, DriveFault> {
+    let (target, settings) = check::prepare(server)?;
+    let url = |port: String| {
+        let urls = process.urls(&port).join(" ");
+        (port, urls)
+    };
+    Ok(target.ports(&settings)?.into_iter().map(url).collect())
+}
+
+/// Longer files are pages that are served.
+const FILE_SHOWN_MAX: usize = 16 << 10;

@@ -1,0 +1,14 @@
+//! Small programs that take part in an experiment, each a process of its own: slow clients, a link with
+//! a delay, and servers that do nothing but move bytes. `catamaran lab extra` starts them.
+
+pub mod bare;
+pub mod crowd;
+pub mod link;
+
+use std::time::Instant;
+
+/// The time; whoever waits and measures for real has no other.
+#[expect(clippy::disallowed_methods, reason = "the clock of real runs")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,317 @@
+//! A link with a delay: what is sent arrives half a round trip later, each way.
+//!
+//! A relay for TCP takes the place of a network: it accepts at once, but a connection's first bytes
+//! wait for the round trip of a handshake, as if the connect had taken it. Bytes are neither lost nor
+//! is their rate limited.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io::{self, Read as _, Write as _};
+use std::net::{self, Shutdown, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+
+use super::now;
+
+/// An end of the link: where it listens, and where that leads.
+#[derive(Debug)]
+pub struct End {
+    /// Where it listens.
+    pub listener: net::TcpListener,
+    /// The address of the server behind it.
+    pub to: SocketAddr,
+}
+
+/// Relays until `stop`.
+///
+/// # Errors
+/// The kernel's queue of events fails.
+pub fn run(ends: Vec<End>, round_trip: Duration, stop: &AtomicBool) -> io::Result<()> {
+    let mut link = Link::new(ends, round_trip)?;
+    let mut events = Events::with_capacity(1024);
+    while !stop.load(Ordering::Relaxed) {
+        let wait = link.until_due().map_or(LOOK, |wait| wait.min(LOOK));
+        match link.poll.poll(&mut events, Some(wait)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => other?,
+        }
+        for event in &events {
+            let token = event.token().0;
+            if let Some(end) = token.checked_sub(LISTENERS) {
+                link.accept(end)?;
+            } else {
+                let (place, side) = (token / 2, token % 2);
+                link.read(place, side);
+                link.write(place, 1 - side);
+            }
+        }
+        link.deliver();
+    }
+    Ok(())
+}
+
+struct Link {
+    poll: Poll,
+    listeners: Vec<(TcpListener, SocketAddr)>,
+    pairs: Vec<Option<Pair>>,
+    free: Vec<usize>,
+    /// When which pair has something to deliver to which side; its number tells later pairs at the
+    /// same place apart.
+    due: BinaryHeap<Reverse<(Instant, usize, usize, u64)>>,
+    round_trip: Duration,
+    number: u64,
+    buffer: Vec<u8>,
+}
+
+/// A client's connection, and the one to the server: sides 0 and 1.
+struct Pair {
+    sides: [TcpStream; 2],
+    /// What is under way from each side to the other.
+    pipes: [Pipe; 2],
+    opened: Instant,
+    number: u64,
+}
+
+#[derive(Default)]
+struct Pipe {
+    /// When it arrives, and what; nothing is the end.
+    pieces: VecDeque<(Instant, Vec<u8>)>,
+    bytes: usize,
+    is_ended: bool,
+    is_done: bool,
+}
+
+impl Link {
+    fn new(ends: Vec<End>, round_trip: Duration) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let mut listeners = Vec::new();
+        for (number, end) in ends.into_iter().enumerate() {
+            end.listener.set_nonblocking(true)?;
+            let mut listener = TcpListener::from_std(end.listener);
+            let token = Token(LISTENERS + number);
+            poll.registry()
+                .register(&mut listener, token, Interest::READABLE)?;
+            listeners.push((listener, end.to));
+        }
+        Ok(Self {
+            poll,
+            listeners,
+            pairs: Vec::new(),
+            free: Vec::new(),
+            due: BinaryHeap::new(),
+            round_trip,
+            number: 0,
+            buffer: vec![0; READ],
+        })
+    }
+
+    fn until_due(&self) -> Option<Duration> {
+        let Reverse((due, ..)) = self.due.peek()?;
+        Some(due.saturating_duration_since(now()))
+    }
+
+    fn accept(&mut self, end: usize) -> io::Result<()> {
+        let (listener, to) = &self.listeners[end];
+        loop {
+            // Nobody else waits, or the client has left already.
+            let Ok((client, _)) = listener.accept() else {
+                return Ok(());
+            };
+            let Ok(server) = TcpStream::connect(*to) else {
+                continue;
+            };
+            let place = self.free.pop().unwrap_or(self.pairs.len());
+            let mut sides = [client, server];
+            for (side, stream) in sides.iter_mut().enumerate() {
+                // Without it pieces wait for acknowledgements.
+                let _ = stream.set_nodelay(true);
+                let interest = Interest::READABLE | Interest::WRITABLE;
+                let token = Token(place * 2 + side);
+                self.poll.registry().register(stream, token, interest)?;
+            }
+            self.number += 1;
+            let pair = Pair {
+                sides,
+                pipes: [Pipe::default(), Pipe::default()],
+                opened: now(),
+                number: self.number,
+            };
+            if place == self.pairs.len() {
+                self.pairs.push(Some(pair));
+            } else {
+                self.pairs[place] = Some(pair);
+            }
+        }
+    }
+
+    /// Takes what `side` has sent.
+    fn read(&mut self, place: usize, side: usize) {
+        let Some(Some(pair)) = self.pairs.get_mut(place) else {
+            return;
+        };
+        let pipe = &mut pair.pipes[side];
+        while !pipe.is_ended && pipe.bytes < UNDER_WAY_MAX {
+            let count = match pair.sides[side].read(&mut self.buffer) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => return,
+                Err(_) => 0,
+            };
+            // The client's handshake would have ended a round trip after it began.
+            let sent = now().max(pair.opened + self.round_trip);
+            let due = sent + self.round_trip / 2;
+            pipe.pieces.push_back((due, self.buffer[..count].to_vec()));
+            pipe.bytes += count;
+            pipe.is_ended = count == 0;
+            self.due.push(Reverse((due, place, side, pair.number)));
+        }
+    }
+
+    /// Passes on what is due.
+    fn deliver(&mut self) {
+        let now = now();
+        while let Some(Reverse((due, place, side, number))) = self.due.peek().copied() {
+            if due > now {
+                return;
+            }
+            self.due.pop();
+            let is_same = |pair: &Pair| pair.number == number;
+            if self.pairs[place].as_ref().is_some_and(is_same) {
+                self.write(place, side);
+            }
+        }
+    }
+
+    /// Writes what has arrived from `side` to the other side.
+    fn write(&mut self, place: usize, side: usize) {
+        let Some(Some(pair)) = self.pairs.get_mut(place) else {
+            return;
+        };
+        let now = now();
+        let pipe = &mut pair.pipes[side];
+        let stream = &mut pair.sides[1 - side];
+        let was_full = pipe.bytes >= UNDER_WAY_MAX;
+        let mut is_broken = false;
+        while let Some((due, piece)) = pipe.pieces.front_mut() {
+            if *due > now {
+                break;
+            }
+            if piece.is_empty() {
+                // The other side may be gone already.
+                let _ = stream.shutdown(Shutdown::Write);
+                pipe.is_done = true;
+                pipe.pieces.pop_front();
+                continue;
+            }
+            match stream.write(piece) {
+                Ok(count) => {
+                    pipe.bytes -= count;
+                    piece.drain(..count);
+                    if piece.is_empty() {
+                        pipe.pieces.pop_front();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => break,
+                Err(_) => {
+                    is_broken = true;
+                    break;
+                }
+            }
+        }
+        if is_broken || pair.pipes.iter().all(|pipe| pipe.is_done) {
+            self.pairs[place] = None;
+            self.free.push(place);
+        } else if was_full {
+            self.read(place, side);
+        }
+    }
+}
+
+/// Tokens from here on are listeners'.
+const LISTENERS: usize = 1 << 32;
+
+const READ: usize = 64 << 10;
+
+/// A side that has sent so much is not read until it has arrived.
+const UNDER_WAY_MAX: usize = 4 << 20;
+
+/// How often the end is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// A link before a server that echoes one connection, and what `client` makes of it.
+    fn through<T>(round_trip: Duration, client: impl FnOnce(net::TcpStream) -> T) -> T {
+        let server = net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = server.local_addr().unwrap();
+        let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listen = listener.local_addr().unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = server.accept().unwrap();
+                let mut copy = stream.try_clone().unwrap();
+                io::copy(&mut stream, &mut copy).unwrap();
+            });
+            let link = scope.spawn(|| run(vec![End { listener, to }], round_trip, &stop));
+            let made = client(net::TcpStream::connect(listen).unwrap());
+            stop.store(true, Ordering::Relaxed);
+            link.join().unwrap().unwrap();
+            made
+        })
+    }
+
+    #[test]
+    fn bytes_arrive_as_they_were_sent_and_not_before_their_time() {
+        let round_trip = Duration::from_millis(20);
+        through(round_trip, |mut stream| {
+            let mut answer = [0; 5];
+            let begin = now();
+            stream.write_all(b"first").unwrap();
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"first");
+            // The handshake's round trip, and its own.
+            assert!(
+                now().duration_since(begin) >= round_trip * 2,
+                "{:?}",
+                now().duration_since(begin)
+            );
+            let begin = now();
+            stream.write_all(b"again").unwrap();
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"again");
+            assert!(
+                now().duration_since(begin) >= round_trip,
+                "{:?}",
+                now().duration_since(begin)
+            );
+        });
+    }
+
+    #[test]
+    fn much_passes_whole_and_so_does_its_end() {
+        let sent: Vec<u8> = (0..20_000_000_u32).map(|number| number as u8).collect();
+        let received = through(Duration::from_millis(1), |mut stream| {
+            let mut copy = stream.try_clone().unwrap();
+            let sent = &sent;
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    copy.write_all(sent).unwrap();
+                    copy.shutdown(Shutdown::Write).unwrap();
+                });
+                let mut received = Vec::new();
+                stream.read_to_end(&mut received).unwrap();
+                received
+            })
+        });
+        assert!(received == sent, "{} bytes", received.len());
+    }
+}
