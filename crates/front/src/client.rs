@@ -4,6 +4,7 @@
 //! that comes in and a response that goes out. An idle connection holds no buffers.
 
 pub(crate) mod handshake;
+pub(crate) mod http2;
 pub(crate) mod linger;
 pub(crate) mod pace;
 pub(crate) mod serve;
@@ -135,6 +136,10 @@ pub(crate) enum ClientError {
     Left,
     #[error("the client violated HTTP/1.1")]
     Fault(#[source] Fault),
+    #[error("the client reset the stream of the request")]
+    Reset,
+    #[error("the request's body is malformed, so its stream was reset: {0}")]
+    Malformed(&'static str),
 }
 
 impl ClientError {
@@ -186,7 +191,7 @@ impl ClientConnection {
 
     /// Puts TLS on the socket. An error leaves the connection unfit for anything.
     pub(crate) fn expect_tls(self, profile: Arc<Profile>) -> Result<Self, TlsError> {
-        let stream = TlsStream::server(self.stream, profile)?;
+        let stream = TlsStream::server(self.stream, profile, self.config.protocols)?;
         Ok(Self {
             stream: Stream::Tls(Box::new(stream)),
             ..self
@@ -241,8 +246,7 @@ impl ClientConnection {
 
     /// Whether what was received is the beginning of a TLS handshake, on a connection without TLS.
     pub(crate) fn meets_tls(&self) -> bool {
-        let input = self.active.as_ref().map(|active| &active.input[..]);
-        self.tls().is_none() && input.is_some_and(|input| matches!(input, [0x16, 0x03, ..]))
+        self.tls().is_none() && matches!(self.input(), [0x16, 0x03, ..])
     }
 
     /// Before an ordinary close: tells a client over TLS that nothing is missing.
@@ -272,6 +276,19 @@ impl ClientConnection {
     /// Whether the kernel has received nothing of the client, neither bytes nor the end.
     pub(crate) fn is_quiet(&self) -> bool {
         self.stream.is_quiet()
+    }
+
+    /// What was received and not decoded.
+    pub(crate) fn input(&self) -> &[u8] {
+        self.active.as_ref().map_or(&[], |active| &active.input)
+    }
+
+    /// Takes what was received and not decoded, for another protocol. Nothing is left of the state of
+    /// HTTP/1.1.
+    fn take_input(&mut self) -> BytesMut {
+        let input = self.active.as_mut().map(|active| active.input.split());
+        self.release_buffers();
+        input.unwrap_or_default()
     }
 
     /// Whether bytes were received that have not been decoded.

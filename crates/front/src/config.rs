@@ -17,7 +17,7 @@ use bytes::Bytes;
 pub use catamaran_balance::Policy;
 pub use catamaran_http1::Limits;
 pub use catamaran_message::field::is_hop_by_hop;
-pub use catamaran_tls::{ClientCertificate, ProfileSettings, Version as TlsVersion};
+pub use catamaran_tls::{ClientCertificate, ProfileSettings, Protocols, Version as TlsVersion};
 pub use catamaran_upstream::config::{
     Activation, Address, AjpConfig, BackendConfig, ClientCertFields, ClientIdentity, PacketSize,
     ProbeConfig, ProbeKind, ProbeRequest, Protocol, Roots, Secret, Trust, TrustFault,
@@ -187,6 +187,32 @@ pub struct ListenerConfig {
     pub limits: Limits,
     /// The profile of TLS that clients are served with. Default: none, clear text.
     pub tls: Option<String>,
+    /// The protocols that clients may speak. Default: HTTP/1.1. nginx: `http2`; httpd: `Protocols`.
+    pub protocols: Protocols,
+    /// Limits of connections that speak HTTP/2.
+    pub http2: Http2Config,
+}
+
+/// The limits of one client's connection that speaks HTTP/2, which it is told at its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Http2Config {
+    /// Requests at a time. Default 100. nginx: `http2_max_concurrent_streams`.
+    pub streams_max: u32,
+    /// Bytes of one request's body that the client may send ahead of the backend's taking them.
+    /// Default 256 KiB.
+    pub window: u32,
+    /// As [`Self::window`], for all requests of a connection together. Default 1 MiB.
+    pub connection_window: u32,
+}
+
+impl Default for Http2Config {
+    fn default() -> Self {
+        Self {
+            streams_max: 100,
+            window: 256 * 1024,
+            connection_window: 1024 * 1024,
+        }
+    }
 }
 
 impl ListenerConfig {
@@ -213,6 +239,8 @@ impl ListenerConfig {
                 ..Limits::request()
             },
             tls: None,
+            protocols: Protocols::Http1,
+            http2: Http2Config::default(),
         }
     }
 }

@@ -357,7 +357,10 @@ impl<'a> Exchange<'a> {
             Leasing::Done(lease) => Ok(Ok(lease)),
             Leasing::Waiting(leasing) => lease_unless_left(leasing, self.scene, down).await,
         };
-        let left = |error| self.reported(member, Failed::unsent(Failure::gone()), &error);
+        let left = |error| {
+            let failed = Failed::unsent(Failure::from_client(&error));
+            self.reported(member, failed, &error)
+        };
         let unleased = |error| self.reported(member, Failed::from_lease(&error), &error);
         let mut lease = leased.map_err(left)?.map_err(unleased)?;
         self.leased = self.scene.worker.access_log().is_on().then(Instant::now);

@@ -12,7 +12,7 @@ pub struct RequestHead {
     pub method: Method,
     /// What the request is for.
     pub target: Target,
-    /// HTTP/1.0 or HTTP/1.1 (which stands for all later minor versions too).
+    /// HTTP/1.0, HTTP/1.1 (which stands for all later minor versions too) or HTTP/2.
     pub version: Version,
     /// All fields as received (Host, Connection and Expect too), except Content-Length and
     /// Transfer-Encoding, which became `body`.
@@ -22,7 +22,7 @@ pub struct RequestHead {
     pub authority: Option<Authority>,
     /// How much body follows.
     pub body: BodyLength,
-    /// The client waits for 100 (Continue) before it sends the body. Only for HTTP/1.1 with a
+    /// The client waits for 100 (Continue) before it sends the body. Only from HTTP/1.1 on and with a
     /// body; ignored otherwise (RFC 9110 section 10.1.1).
     pub expect_continue: bool,
 }

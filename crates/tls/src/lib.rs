@@ -25,7 +25,7 @@ pub use identity::{CertificateFacts, Identity};
 pub use record::{Connection, Received, TlsError, looks_like_tls};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 pub use server::{
-    Built, CertificateFiles, ClientCertificate, Profile, ProfileFiles, ProfileSettings,
+    Built, CertificateFiles, ClientCertificate, Profile, ProfileFiles, ProfileSettings, Protocols,
 };
 pub use tickets::{TICKET_KEYS_LEN, TicketKeys};
 

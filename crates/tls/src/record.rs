@@ -16,7 +16,7 @@ use rustls::{AlertDescription, CertificateError, CommonState, Error, InvalidMess
 use crate::client::Trust;
 use crate::facts::Facts;
 use crate::names;
-use crate::server::Profile;
+use crate::server::{Profile, Protocols};
 
 /// The TLS state of one connection. It owns no buffer.
 #[derive(Debug)]
@@ -123,8 +123,9 @@ impl Connection {
     ///
     /// # Errors
     /// If rustls cannot begin.
-    pub fn server(profile: &Profile) -> Result<Self, TlsError> {
-        let connection = UnbufferedServerConnection::new(Arc::clone(&profile.config))?;
+    pub fn server(profile: &Profile, protocols: Protocols) -> Result<Self, TlsError> {
+        let config = Arc::clone(profile.config(protocols));
+        let connection = UnbufferedServerConnection::new(config)?;
         Ok(Self::new(Role::Server(connection)))
     }
 

@@ -33,6 +33,36 @@ pub enum ClientCertificate {
     Required,
 }
 
+/// The protocols that clients of a listener may speak, chosen by ALPN over TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocols {
+    /// HTTP/1.1 only.
+    #[default]
+    Http1,
+    /// HTTP/2 only.
+    Http2,
+    /// Either; HTTP/2 if the client can choose.
+    Both,
+}
+
+impl Protocols {
+    /// Whether clients may speak HTTP/2.
+    #[must_use]
+    pub fn has_http2(self) -> bool {
+        self != Self::Http1
+    }
+
+    /// Their names for ALPN, the preferred one first.
+    fn alpn(self) -> Vec<Vec<u8>> {
+        let names: &[&[u8]] = match self {
+            Self::Http1 => &[b"http/1.1"],
+            Self::Http2 => &[b"h2"],
+            Self::Both => &[b"h2", b"http/1.1"],
+        };
+        names.iter().map(|name| name.to_vec()).collect()
+    }
+}
+
 /// The settings of a profile that stand in the configuration itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileSettings {
@@ -75,7 +105,8 @@ pub struct ProfileFiles {
 /// Certificates, names and trust, ready for handshakes.
 #[derive(Debug)]
 pub struct Profile {
-    pub(crate) config: Arc<ServerConfig>,
+    /// One for each choice of protocols, since listeners of a profile may differ in them.
+    configs: [Arc<ServerConfig>; 3],
     names: Arc<Names>,
     certificates: Vec<CertificateFacts>,
     client_certificate: ClientCertificate,
@@ -131,7 +162,6 @@ impl Profile {
         let config = server_config(settings, files, trust, &provider)?;
         let names = Arc::new(names);
         let mut config = config.with_cert_resolver(Arc::clone(&names) as _);
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.key_log = key_log.unwrap_or_else(|| Arc::new(NoKeyLog {}));
         if settings.tickets {
@@ -144,13 +174,22 @@ impl Profile {
             config.send_tls13_tickets = 0;
         }
         let profile = Self {
-            config: Arc::new(config),
+            configs: EVERY_CHOICE.map(|protocols| {
+                let mut config = config.clone();
+                config.alpn_protocols = protocols.alpn();
+                Arc::new(config)
+            }),
             names,
             certificates: identities.into_iter().map(|it| it.facts).collect(),
             client_certificate: settings.client_certificate,
             client_certificate_chain: settings.client_certificate_chain,
         };
         Ok(Built { profile, warnings })
+    }
+
+    /// What rustls serves connections of these protocols with.
+    pub(crate) fn config(&self, protocols: Protocols) -> &Arc<ServerConfig> {
+        &self.configs[protocols as usize]
     }
 
     /// What its certificates say, in the configuration's order.
@@ -186,6 +225,9 @@ impl Profile {
         self.names.serves(host)
     }
 }
+
+/// In the order of their numbers.
+const EVERY_CHOICE: [Protocols; 3] = [Protocols::Http1, Protocols::Http2, Protocols::Both];
 
 fn is_address(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -12,8 +12,8 @@ use rcgen::{
 
 use crate::{
     Built, CertificateFiles, ClientCertificate, ClientIdentity, Connection, Facts, Fault, PemFile,
-    Profile, ProfileFiles, ProfileSettings, Roots, TicketKeys, TlsError, Trust, TrustSettings,
-    Version,
+    Profile, ProfileFiles, ProfileSettings, Protocols, Roots, TicketKeys, TlsError, Trust,
+    TrustSettings, Version,
 };
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
@@ -154,7 +154,7 @@ impl Pipe {
     fn new(profile: &Profile, trust: &Trust, step: usize) -> Self {
         Self {
             client: End::new(Connection::client(trust).unwrap()),
-            server: End::new(Connection::server(profile).unwrap()),
+            server: End::new(Connection::server(profile, Protocols::Http1).unwrap()),
             step,
         }
     }
@@ -433,7 +433,7 @@ fn a_backend_is_refused_for_its_name_its_issuer_and_its_age() {
 fn bytes_that_are_no_tls_are_told_apart() {
     let ca = authority("ca");
     let profile = profile(&settings(), &files(&[plain(&ca, &["a.test"])]));
-    let mut end = End::new(Connection::server(&profile).unwrap());
+    let mut end = End::new(Connection::server(&profile, Protocols::Http1).unwrap());
     assert!(
         end.receive(b"GET / HTTP/1.1\r\n\r\n")
             .unwrap_err()

@@ -11,16 +11,17 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use catamaran_tls::Session;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use socket2::SockRef;
-use tokio::io::{AsyncWrite, Interest};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::coop::{has_budget_remaining, poll_proceed};
 
 use crate::acknowledged::acknowledged;
+use crate::buffers;
 use crate::tls_stream::TlsStream;
 
 /// A connected TCP or Unix stream socket, with or without TLS.
@@ -114,6 +115,46 @@ impl Stream {
                 read => return Poll::Ready(read),
             }
         }
+    }
+
+    /// Reads once into `buf`, for a reader that takes no more than it has room for; nothing read is the
+    /// peer's end. With TLS a record may hold more: that stays in `rest`, which is read first.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn poll_read_bounded(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+        rest: &mut BytesMut,
+    ) -> Poll<io::Result<()>> {
+        if rest.is_empty() {
+            match self {
+                Self::Tcp(stream) => return Pin::new(stream).poll_read(cx, buf),
+                Self::Unix(stream) => return Pin::new(stream).poll_read(cx, buf),
+                Self::Tls(stream) => {
+                    let progress = ready!(poll_proceed(cx));
+                    let mut lent = buffers::take();
+                    let read = stream.poll_read(cx, &mut lent);
+                    if lent.len() > buf.remaining() {
+                        *rest = lent.split_off(buf.remaining());
+                    }
+                    buf.put_slice(&lent);
+                    buffers::give(lent);
+                    ready!(read)?;
+                    progress.made_progress();
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+        let taken = rest.len().min(buf.remaining());
+        buf.put_slice(&rest[..taken]);
+        rest.advance(taken);
+        if rest.is_empty() {
+            // An idle connection holds no memory.
+            *rest = BytesMut::new();
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Reads unless the event loop last reported that nothing is there.

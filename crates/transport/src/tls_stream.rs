@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::BytesMut;
-use catamaran_tls::{Connection, Profile, Session, TlsError, Trust, looks_like_tls};
+use catamaran_tls::{Connection, Profile, Protocols, Session, TlsError, Trust, looks_like_tls};
 use rustix::net::{SendFlags, send};
 use thiserror::Error;
 use tokio::io::AsyncWrite;
@@ -68,12 +68,16 @@ pub enum HandshakeError {
 }
 
 impl TlsStream {
-    /// TLS on a socket that was accepted.
+    /// TLS on a socket that was accepted, whose client may choose one of these protocols.
     ///
     /// # Errors
     /// If rustls cannot begin.
-    pub fn server(socket: Stream, profile: Arc<Profile>) -> Result<Self, TlsError> {
-        let connection = Connection::server(&profile)?;
+    pub fn server(
+        socket: Stream,
+        profile: Arc<Profile>,
+        protocols: Protocols,
+    ) -> Result<Self, TlsError> {
+        let connection = Connection::server(&profile, protocols)?;
         Ok(Self::new(socket, connection, Some(profile)))
     }
 

@@ -26,6 +26,7 @@ pub(crate) fn of_tests() -> Vec<Need> {
         package("chromium", "/usr/bin/chromium"),
         // Clients of the tests of TLS.
         package("curl", "/usr/bin/curl"),
+        package("nghttp2-client", "/usr/bin/h2load"),
         package("openssl", "/usr/bin/openssl"),
         // Makes network namespaces.
         package("iproute2", "/bin/ip"),

@@ -1,5 +1,7 @@
 //! `[[listen]]`: where clients are accepted, and their limits.
 
+mod http2;
+
 use std::time::Duration;
 
 use catamaran_front::config::{ListenAddress, ListenerConfig, QueryForm};
@@ -52,6 +54,7 @@ fn settings(table: &mut Table<'_>, listener: &mut ListenerConfig) {
     table.set(&LINGER_MAX, &mut listener.linger_max);
     table.set(&LINGER_TIMEOUT, &mut listener.linger_timeout);
     listener.tls = table.take(&TLS);
+    http2::read(table, listener);
 }
 
 fn limits(table: &mut Table<'_>, listener: &mut ListenerConfig) {
@@ -92,6 +95,10 @@ pub(crate) static SECTION: Section = Section {
         &LINGER_MAX,
         &LINGER_TIMEOUT,
         &TLS,
+        &http2::PROTOCOLS,
+        &http2::STREAMS_MAX,
+        &http2::WINDOW,
+        &http2::CONNECTION_WINDOW,
         &HEAD_MAX,
         &TARGET_MAX,
         &LINE_MAX,
@@ -104,16 +111,12 @@ pub(crate) static SECTION: Section = Section {
         ("certificate_file", TLS_ADVICE),
         ("certificate_key", TLS_ADVICE),
         ("key_file", TLS_ADVICE),
-        ("http2", PROTOCOLS_ADVICE),
-        ("protocols", PROTOCOLS_ADVICE),
         (
             "proxy_protocol",
             "remove it, and do not send PROXY lines to this address",
         ),
     ],
 };
-
-const PROTOCOLS_ADVICE: &str = "clients are served HTTP/1.1; remove it";
 
 const TLS_ADVICE: &str = "certificates stand in [[tls.NAME.certificate]]; write them there, and \
                           tls = \"NAME\" here";

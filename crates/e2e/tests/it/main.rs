@@ -28,6 +28,7 @@ mod connector;
 mod descriptors;
 mod failures;
 mod hardening;
+mod http2;
 mod identity;
 mod interop;
 mod lab;

@@ -16,8 +16,8 @@ use catamaran_message::RequestHead;
 use catamaran_upstream::Culprit;
 use http::StatusCode;
 
-use crate::client::{ClientConnection, handshake, linger};
-use crate::config::ListenerConfig;
+use crate::client::{ClientConnection, handshake, http2, linger};
+use crate::config::{ListenerConfig, Protocols};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Failure;
 use crate::exchange::scene::Scene;
@@ -50,6 +50,13 @@ pub(crate) fn serve(
             let handshake = shake_hands(&worker, &mut client, &deadline, profile);
             if !Box::pin(handshake).await {
                 return;
+            }
+        }
+        if listener.protocols.has_http2() {
+            match Box::pin(speaks_http2(&worker, &mut client, &deadline)).await {
+                Some(true) => return Box::pin(http2::serve(worker, client, deadline)).await,
+                Some(false) => {}
+                None => return client.close_in_order(),
             }
         }
         let refused = loop {
@@ -97,6 +104,46 @@ pub(crate) fn serve(
         };
         Box::pin(refuse(&worker, &listener, &mut client, &deadline, refused)).await;
     }
+}
+
+/// Whether the client speaks HTTP/2: it chose it in its handshake, or begins with its preface. `None`
+/// if the connection is to be closed.
+async fn speaks_http2(
+    worker: &Worker,
+    client: &mut ClientConnection,
+    deadline: &Deadline,
+) -> Option<bool> {
+    let listener = Arc::clone(client.config());
+    let chosen = client.tls().and_then(|tls| tls.facts.alpn.as_deref());
+    let must = chosen == Some("h2") || listener.protocols == Protocols::Http2;
+    if !must && client.tls().is_some() {
+        return Some(false);
+    }
+    let end = deadline.now() + listener.head_timeout;
+    if !client.has_input() && !idle(worker, client, deadline, listener.head_timeout).await {
+        return None;
+    }
+    deadline.set(end);
+    let begins = poll_fn(|cx| {
+        loop {
+            if let Some(begins) = http2::begins(client.input()) {
+                return Poll::Ready(begins);
+            }
+            match client.poll_read(cx) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Pending if deadline.now() < end => return Poll::Pending,
+                // What there is, is no request of HTTP/1.1 either.
+                _ => return Poll::Ready(false),
+            }
+        }
+    })
+    .await;
+    if must && !begins {
+        worker.count(Reason::new(Culprit::Client, "h2-preface"));
+        linger::close(worker, client, deadline).await;
+        return None;
+    }
+    Some(begins)
 }
 
 /// Makes the handshake of TLS. `false` if the connection is to be closed.

@@ -4,7 +4,6 @@
 //! response goes out. The type in each arm knows its connection, and what happens to it between
 //! requests.
 
-use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use catamaran_message::{RequestHead, Response};
 use catamaran_upstream::LeftBehind;
 use http::{HeaderMap, StatusCode};
 
+use crate::client::http2::stream::H2Stream;
 use crate::client::{BodyPart, ClientConnection, ClientError, ResponseError};
 use crate::worker::deadlines::{Deadline, Tick};
 
@@ -21,6 +21,8 @@ use crate::worker::deadlines::{Deadline, Tick};
 pub(crate) enum Downstream<'c> {
     /// An HTTP/1.x connection, which carries one exchange at a time.
     Http1(&'c mut ClientConnection),
+    /// A stream of an HTTP/2 connection.
+    Http2(&'c mut H2Stream),
 }
 
 impl Downstream<'_> {
@@ -28,6 +30,7 @@ impl Downstream<'_> {
     pub(crate) fn protocol(&self) -> &'static str {
         match self {
             Self::Http1(_) => "http/1.1",
+            Self::Http2(_) => "h2",
         }
     }
 
@@ -38,13 +41,15 @@ impl Downstream<'_> {
     ) -> Poll<Result<BodyPart, ClientError>> {
         match self {
             Self::Http1(client) => client.poll_body(cx),
+            Self::Http2(stream) => stream.poll_body(cx),
         }
     }
 
     /// Whether bytes were received that have not been decoded.
-    pub(crate) fn has_input(&self) -> bool {
+    pub(crate) fn has_input(&mut self) -> bool {
         match self {
             Self::Http1(client) => client.has_input(),
+            Self::Http2(stream) => stream.has_input(),
         }
     }
 
@@ -56,6 +61,7 @@ impl Downstream<'_> {
     ) -> Result<Option<Tick>, ClientError> {
         match self {
             Self::Http1(client) => client.poll_left(cx, now),
+            Self::Http2(stream) => stream.poll_left(cx).map(|()| None),
         }
     }
 
@@ -63,6 +69,7 @@ impl Downstream<'_> {
     pub(crate) fn send_continue(&mut self) {
         match self {
             Self::Http1(client) => client.send_continue(),
+            Self::Http2(stream) => stream.send_continue(),
         }
     }
 
@@ -70,6 +77,7 @@ impl Downstream<'_> {
     pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &HeaderMap) {
         match self {
             Self::Http1(client) => client.send_interim(status, headers),
+            Self::Http2(stream) => stream.send_interim(status, headers),
         }
     }
 
@@ -80,6 +88,7 @@ impl Downstream<'_> {
     pub(crate) fn send_head(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
         match self {
             Self::Http1(client) => client.send_head(head),
+            Self::Http2(stream) => stream.send_head(head),
         }
     }
 
@@ -87,6 +96,7 @@ impl Downstream<'_> {
     pub(crate) fn send_data(&mut self, data: Bytes) {
         match self {
             Self::Http1(client) => client.send_data(data),
+            Self::Http2(stream) => stream.send_data(data),
         }
     }
 
@@ -95,6 +105,7 @@ impl Downstream<'_> {
     pub(crate) fn send_end(&mut self) -> bool {
         match self {
             Self::Http1(client) => client.send_end().is_ok(),
+            Self::Http2(stream) => stream.send_end(),
         }
     }
 
@@ -102,6 +113,7 @@ impl Downstream<'_> {
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Self::Http1(client) => client.is_full(),
+            Self::Http2(stream) => stream.is_full(),
         }
     }
 
@@ -109,13 +121,18 @@ impl Downstream<'_> {
     pub(crate) fn unwritten(&self) -> usize {
         match self {
             Self::Http1(client) => client.unwritten(),
+            Self::Http2(stream) => stream.unwritten(),
         }
     }
 
     /// Writes the output; ready when all of it is written.
-    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    ///
+    /// # Errors
+    /// The client left.
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, ClientError>> {
         match self {
-            Self::Http1(client) => client.poll_write(cx),
+            Self::Http1(client) => client.poll_write(cx).map_err(ClientError::Io),
+            Self::Http2(stream) => stream.poll_write(cx),
         }
     }
 
@@ -123,6 +140,7 @@ impl Downstream<'_> {
     pub(crate) fn sent(&self) -> u64 {
         match self {
             Self::Http1(client) => client.sent(),
+            Self::Http2(stream) => stream.sent(),
         }
     }
 
@@ -130,13 +148,16 @@ impl Downstream<'_> {
     pub(crate) fn has_response(&self) -> bool {
         match self {
             Self::Http1(client) => client.has_response(),
+            Self::Http2(stream) => stream.has_response(),
         }
     }
 
-    /// The rest of the request's body is not read. The response says that the connection closes.
+    /// The rest of the request's body is not read. A response over HTTP/1.1 says that the connection
+    /// closes; over HTTP/2 the stream is reset after the response.
     pub(crate) fn abandon_upload(&mut self) {
         match self {
             Self::Http1(client) => client.close_after(),
+            Self::Http2(_) => {}
         }
     }
 
@@ -145,6 +166,7 @@ impl Downstream<'_> {
     pub(crate) async fn cut(&mut self, deadline: &Deadline, limit: Duration) {
         match self {
             Self::Http1(client) => client.give_up(deadline, limit).await,
+            Self::Http2(stream) => stream.give_up(deadline, limit).await,
         }
     }
 
@@ -152,6 +174,7 @@ impl Downstream<'_> {
     pub(crate) fn leave_behind(&mut self, exchange: LeftBehind) {
         match self {
             Self::Http1(client) => client.leave_behind(exchange),
+            Self::Http2(stream) => stream.leave_behind(exchange),
         }
     }
 
@@ -159,6 +182,7 @@ impl Downstream<'_> {
     pub(crate) fn recycle(&mut self, head: Box<RequestHead>) {
         match self {
             Self::Http1(client) => client.recycle(head),
+            Self::Http2(_) => {}
         }
     }
 }

@@ -70,10 +70,7 @@ impl Failure {
             }
             RelayError::Response(_) => (Backend, StatusCode::BAD_GATEWAY, "response-head"),
             RelayError::ResponseLength => (Backend, StatusCode::BAD_GATEWAY, "response-length"),
-            RelayError::Client(ClientError::Fault(fault)) => {
-                (Client, fault.status(), fault.token())
-            }
-            RelayError::Client(ClientError::Io(_) | ClientError::Left) => return Self::gone(),
+            RelayError::Client(error) => return Self::from_client(error),
             RelayError::BodyTimeout => (Client, StatusCode::REQUEST_TIMEOUT, "body-timeout"),
             RelayError::WriteTimeout => (Client, StatusCode::REQUEST_TIMEOUT, "write-timeout"),
             RelayError::BodyTooLarge => (Client, StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
@@ -84,12 +81,18 @@ impl Failure {
         }
     }
 
-    /// The client left before it had its response.
-    pub(super) fn gone() -> Self {
+    /// The client broke its connection or its protocol.
+    pub(super) fn from_client(error: &ClientError) -> Self {
         let status = StatusCode::from_u16(CLIENT_CLOSED_REQUEST).expect("three digits");
+        let failure = match error {
+            ClientError::Fault(fault) => return Self::client(fault.status(), fault.token()),
+            ClientError::Malformed(token) => Self::client(StatusCode::BAD_REQUEST, token),
+            ClientError::Io(_) | ClientError::Left => Self::client(status, "gone"),
+            ClientError::Reset => Self::client(status, "client-reset"),
+        };
         Self {
             client_gone: true,
-            ..Self::client(status, "gone")
+            ..failure
         }
     }
 

@@ -240,6 +240,7 @@ pub(crate) fn announce(
 pub(crate) struct Via {
     http10: HeaderValue,
     http11: HeaderValue,
+    http2: HeaderValue,
 }
 
 impl Via {
@@ -249,15 +250,16 @@ impl Via {
         Some(Self {
             http10: element("1.0")?,
             http11: element("1.1")?,
+            http2: element("2.0")?,
         })
     }
 
     /// Adds the element to a request of this `version`.
     pub(crate) fn add(&self, headers: &mut HeaderMap, version: http::Version) {
-        let element = if version == http::Version::HTTP_10 {
-            &self.http10
-        } else {
-            &self.http11
+        let element = match version {
+            http::Version::HTTP_10 => &self.http10,
+            http::Version::HTTP_2 => &self.http2,
+            _ => &self.http11,
         };
         append_to_list(headers, VIA, element);
     }

@@ -168,10 +168,10 @@ impl Outgoing {
             body: self.head.body,
         };
         let client = ClientFacts {
-            protocol: if self.head.version == Version::HTTP_10 {
-                "HTTP/1.0"
-            } else {
-                "HTTP/1.1"
+            protocol: match self.head.version {
+                Version::HTTP_10 => "HTTP/1.0",
+                Version::HTTP_2 => "HTTP/2.0",
+                _ => "HTTP/1.1",
             },
             remote_ip: self.identity.ip,
             remote_port: self.identity.port,

@@ -9,7 +9,6 @@
 //! Timeouts of a side run only while something is expected of it. The backend's do not run while the
 //! client uploads or reads too slowly; the client's do not run while the backend works.
 
-use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -438,7 +437,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             return Ok(false);
         }
         let was_full = self.down.is_full();
-        let written = self.down.poll_write(cx)?;
+        let written = self.down.poll_write(cx).map_err(RelayError::Client)?;
         let taken = waiting - self.down.unwritten();
         if taken > 0 {
             self.writing.moved(self.now(), taken as u64);
@@ -570,12 +569,6 @@ fn deadline(pace: &mut Pace, waited_for: bool, now: Tick, demand: Demand) -> Opt
         return None;
     }
     Some(pace.wait(now, demand))
-}
-
-impl From<io::Error> for RelayError {
-    fn from(error: io::Error) -> Self {
-        Self::Client(ClientError::Io(error))
-    }
 }
 
 /// How often is checked whether a suspect backend was put out.

@@ -18,11 +18,11 @@ fn the_access_log_has_what_was_agreed_on() {
     assert_eq!(status, "201");
     let line: Value =
         serde_json::from_str(&site.front.wait_for_log("\"status\":201").unwrap()).unwrap();
-    assert_eq!(line["protocol"], "http/1.1");
+    assert_eq!(line["protocol"], "h2");
     assert_eq!(line["tls_version"], "TLSv1.3");
     assert_eq!(line["tls_cipher"], "TLS_AES_256_GCM_SHA384");
     assert_eq!(line["sni"], "a.test");
-    assert_eq!(line["alpn"], "http/1.1");
+    assert_eq!(line["alpn"], "h2");
     assert_eq!(line["resumed"], false);
     assert_eq!(line["client_cert_sha256"], site.fingerprint("client"));
     assert!(line["tls_group"].as_str().unwrap().starts_with("X25519"));
@@ -34,7 +34,7 @@ fn the_combined_log_has_version_and_cipher() {
     let (status, _) = site.curl("a.test", "/status/202", &["--tls-max", "1.2"]);
     assert_eq!(status, "202");
     let line = site.front.wait_for_log(" 202 ").unwrap();
-    let told = "protocol=http/1.1 tls_version=TLSv1.2 tls_cipher=ECDHE-ECDSA-AES256-GCM-SHA384 id=";
+    let told = "protocol=h2 tls_version=TLSv1.2 tls_cipher=ECDHE-ECDSA-AES256-GCM-SHA384 id=";
     assert!(line.contains(told), "{line}");
 }
 

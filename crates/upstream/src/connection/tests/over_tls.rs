@@ -3,8 +3,8 @@
 use std::time::SystemTime;
 
 use catamaran_tls::{
-    CertificateFiles, ClientCertificate, PemFile, Profile, ProfileFiles, ProfileSettings, Roots,
-    TicketKeys, Trust, TrustSettings, Version,
+    CertificateFiles, ClientCertificate, PemFile, Profile, ProfileFiles, ProfileSettings,
+    Protocols, Roots, TicketKeys, Trust, TrustSettings, Version,
 };
 use catamaran_transport::TlsStream;
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
@@ -127,7 +127,7 @@ async fn connected() -> (Connection, Stream) {
     let mut ours = TlsStream::client(Stream::Tcp(stream.unwrap()), &trust).unwrap();
     let (peer, _) = listener.accept().await.unwrap();
     let profile = profile(cert.pem(), &signing_key);
-    let mut peer = TlsStream::server(Stream::Tcp(peer), profile.into()).unwrap();
+    let mut peer = TlsStream::server(Stream::Tcp(peer), profile.into(), Protocols::Http1).unwrap();
     let (mut none, mut nothing) = (BytesMut::new(), BytesMut::new());
     let (one, other) = tokio::join!(
         poll_fn(|cx| ours.poll_handshake(cx, &mut none)),

@@ -1,0 +1,127 @@
+//! The protocols of `[[listen]]`, and the limits of HTTP/2.
+
+use catamaran_front::config::{ListenerConfig, Protocols};
+
+use crate::key::{Doc, Key, Preset};
+use crate::report::Finding;
+use crate::table::Table;
+use crate::value::{Counts, OneOrMore, Parsed, Sizes};
+
+/// A protocol that clients can speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProtocolError {
+    #[error("has \"h3\", which is not served yet; remove it")]
+    Http3,
+    #[error("has a protocol that is not known; write \"h2\" or \"http/1.1\"")]
+    Unknown,
+}
+
+fn parse(text: &str) -> Result<Protocol, ProtocolError> {
+    match text {
+        "http/1.1" => Ok(Protocol::Http1),
+        "h2" => Ok(Protocol::Http2),
+        "h3" => Err(ProtocolError::Http3),
+        _ => Err(ProtocolError::Unknown),
+    }
+}
+
+pub(super) fn read(table: &mut Table<'_>, listener: &mut ListenerConfig) {
+    let chosen = table.take(&PROTOCOLS);
+    let has = |protocol| chosen.iter().flatten().any(|chosen| *chosen == protocol);
+    listener.protocols = match (has(Protocol::Http1), has(Protocol::Http2)) {
+        (true, true) => Protocols::Both,
+        (true, false) => Protocols::Http1,
+        (false, true) => Protocols::Http2,
+        (false, false) if listener.tls.is_some() => Protocols::Both,
+        (false, false) => Protocols::Http1,
+    };
+    if chosen.is_some_and(|chosen| chosen.is_empty()) {
+        let fault = Finding::fault("`protocols` is empty", table.place_of(&PROTOCOLS));
+        table.push(fault.hint("write \"h2\", \"http/1.1\" or both"));
+    }
+    table.set(&STREAMS_MAX, &mut listener.http2.streams_max);
+    table.set(&WINDOW, &mut listener.http2.window);
+    table.set(&CONNECTION_WINDOW, &mut listener.http2.connection_window);
+    for key in [&WINDOW, &CONNECTION_WINDOW] {
+        if table.has(key) && !listener.protocols.has_http2() {
+            let message = format!("`{}` has no effect: clients speak HTTP/1.1 here", key.name);
+            let finding = Finding::warning(message, table.place_of(key));
+            table.push(finding.hint("add \"h2\" to `protocols`, or remove it"));
+        }
+    }
+}
+
+pub(super) static PROTOCOLS: Key<OneOrMore<Parsed<Protocol, ProtocolError>>> = Key {
+    name: "protocols",
+    values: OneOrMore(Parsed {
+        what: "\"h2\" or \"http/1.1\"",
+        parse,
+    }),
+    doc: Doc {
+        preset: Preset::Unset("with `tls` both, else [\"http/1.1\"]"),
+        sample: "[\"h2\", \"http/1.1\"]",
+        effect: "The protocols that clients may speak. Over TLS they choose one by ALPN, and `h2` is \
+                 preferred. In clear, a client that knows beforehand that HTTP/2 is served begins with \
+                 its preface; browsers do not. [http2.md](http2.md) explains it.",
+        extremes: "With `h2` alone, clients without HTTP/2 are not served.",
+        elsewhere: "nginx `http2 on`; httpd `Protocols`; HAProxy `alpn`, `proto h2`",
+    },
+};
+
+pub(super) static STREAMS_MAX: Key<Counts<u32>> = Key {
+    name: "h2_streams_max",
+    values: Counts {
+        min: 1,
+        max: 10_000,
+    },
+    doc: Doc {
+        preset: Preset::Value("100"),
+        sample: "250",
+        effect: "Requests that a client may have under way on one connection of HTTP/2. A request that \
+                 the client gave up counts until the backend has let go of it.",
+        extremes: "Too low and pages with many parts load slowly. Too high and one connection can \
+                   occupy a whole backend.",
+        elsewhere: "nginx `http2_max_concurrent_streams`; httpd `H2MaxSessionStreams`; HAProxy \
+                    `tune.h2.fe.max-concurrent-streams`",
+    },
+};
+
+pub(super) static WINDOW: Key<Sizes<u32>> = Key {
+    name: "h2_window",
+    values: WINDOWS,
+    doc: Doc {
+        preset: Preset::Value("\"256KiB\""),
+        sample: "\"1MiB\"",
+        effect: "How much of one request's body a client may send ahead of what the backend has taken. \
+                 An upload is no faster than this much in one round trip.",
+        extremes: "Too low slows uploads over long distances. Each upload to a slow backend may take \
+                   this much memory, within `h2_connection_window`.",
+        elsewhere: "nginx `http2_body_preread_size`; httpd `H2WindowSize`; HAProxy \
+                    `tune.h2.fe.initial-window-size`",
+    },
+};
+
+pub(super) static CONNECTION_WINDOW: Key<Sizes<u32>> = Key {
+    name: "h2_connection_window",
+    values: WINDOWS,
+    doc: Doc {
+        preset: Preset::Value("\"1MiB\""),
+        sample: "\"4MiB\"",
+        effect: "As `h2_window`, for all requests of a connection together.",
+        extremes: "Below `h2_window` one stalled upload holds up all others of its connection. Each \
+                   connection may take this much memory.",
+        elsewhere: "none in nginx, httpd or HAProxy",
+    },
+};
+
+/// What the protocol allows, from the window that every connection begins with.
+const WINDOWS: Sizes<u32> = Sizes {
+    min: 65_535,
+    max: (1 << 31) - 1,
+};

@@ -1,0 +1,385 @@
+//! A client's connection that speaks HTTP/2.
+//!
+//! The `h2` crate knows the protocol. One task drives the connection: it moves bytes, begins a task
+//! for each request, and closes the connection. Each stream's task runs one exchange, as a connection
+//! of HTTP/1.1 does. The tasks of streams belong to the driver's, so that they end with it.
+
+mod flood;
+mod frames;
+mod head;
+mod piece;
+mod session;
+pub(crate) mod stream;
+mod wire;
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use catamaran_upstream::Culprit;
+use h2::server::{Builder, Connection, SendResponse};
+use h2::{Reason as Code, RecvStream};
+use http::Request;
+use tokio::task::{JoinError, JoinSet};
+
+use crate::client::ClientConnection;
+use crate::client::http2::head::Refusal;
+use crate::client::http2::piece::Piece;
+use crate::client::http2::session::Session;
+use crate::client::http2::stream::H2Stream;
+use crate::client::http2::wire::{PREFACE, Wire};
+use crate::config::ListenerConfig;
+use crate::exchange::downstream::Downstream;
+use crate::exchange::scene::Scene;
+use crate::exchange::{self, After};
+use crate::listener::Listener;
+use crate::worker::Worker;
+use crate::worker::counters::Reason;
+use crate::worker::deadlines::{Deadline, Tick};
+
+/// Whether what was received may be the beginning of HTTP/2; `None` if more has to be received.
+pub(crate) fn begins(input: &[u8]) -> Option<bool> {
+    let len = input.len().min(PREFACE.len());
+    match input[..len] == PREFACE[..len] {
+        true if len < PREFACE.len() => None,
+        same => Some(same),
+    }
+}
+
+/// Serves a client that speaks HTTP/2 until its connection is closed.
+pub(crate) async fn serve(worker: Arc<Worker>, client: ClientConnection, deadline: Deadline) {
+    let (peer, config) = (client.peer(), Arc::clone(client.config()));
+    let listener = Arc::clone(&client.listener);
+    let session = Arc::new(Session::new(Arc::clone(&worker), config, peer));
+    let wire = Wire::new(client, Arc::clone(&session));
+    let Some(connection) = begin(&session, wire, &deadline).await else {
+        return;
+    };
+    let mut driver = Driver {
+        connection,
+        streams: JoinSet::new(),
+        served: 0,
+        idle_since: Some(deadline.now()),
+        closing: None,
+        said_last: None,
+        listener,
+        session,
+    };
+    poll_fn(|cx| driver.poll(cx, &deadline)).await;
+    let Driver {
+        connection,
+        mut streams,
+        ..
+    } = driver;
+    // The streams notice; those that left a backend behind wait for it.
+    drop(connection);
+    while let Some(ended) = streams.join_next().await {
+        note_panic(&worker, &ended);
+    }
+}
+
+/// Exchanges the first frames. `None` if the connection is to be closed.
+async fn begin(
+    session: &Session,
+    wire: Wire,
+    deadline: &Deadline,
+) -> Option<Connection<Wire, Piece>> {
+    let mut handshake = pin!(builder(&session.listener).handshake(wire));
+    let end = deadline.now() + session.listener.head_timeout;
+    deadline.set(end);
+    let begun = poll_fn(|cx| match handshake.as_mut().poll(cx) {
+        Poll::Pending if deadline.now() >= end => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+        Poll::Ready(begun) => Poll::Ready(Some(begun)),
+    });
+    match begun.await {
+        Some(Ok(connection)) => Some(connection),
+        Some(Err(error)) if error.is_io() => None,
+        Some(Err(_)) => {
+            session.count("h2-preface");
+            None
+        }
+        None => {
+            session.count("head-timeout");
+            None
+        }
+    }
+}
+
+/// The settings that a client is told, and the crate's own limits.
+fn builder(listener: &ListenerConfig) -> Builder {
+    let settings = &listener.http2;
+    let head_max = u32::try_from(listener.limits.head_bytes).unwrap_or(u32::MAX);
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(settings.streams_max)
+        .initial_window_size(settings.window)
+        .initial_connection_window_size(settings.connection_window)
+        .max_frame_size(FRAME_MAX)
+        .max_header_list_size(head_max)
+        .header_table_size(TABLE_MAX)
+        .max_send_buffer_size(SEND_BUFFER_MAX)
+        .max_concurrent_reset_streams(RESET_STREAMS_MAX)
+        .reset_stream_duration(RESET_STREAM_TIME)
+        .max_pending_accept_reset_streams(RESET_UNSEEN_MAX)
+        .max_local_error_reset_streams(Some(ERROR_RESETS_MAX))
+        .data_frame_budget(DATA_FRAME_BUDGET);
+    builder
+}
+
+/// A request, and how it is answered.
+type Accepted = (Request<RecvStream>, SendResponse<Piece>);
+
+/// The task of a connection.
+struct Driver {
+    connection: Connection<Wire, Piece>,
+    streams: JoinSet<()>,
+    /// Requests so far.
+    served: u64,
+    /// Since when there has been no stream; `None` while there is one.
+    idle_since: Option<Tick>,
+    /// Until when the end of the connection may take.
+    closing: Option<Tick>,
+    /// When the client was told that no further requests are taken.
+    said_last: Option<Tick>,
+    listener: Arc<Listener>,
+    session: Arc<Session>,
+}
+
+impl Driver {
+    /// Ready when the connection is over.
+    fn poll(&mut self, cx: &mut Context<'_>, deadline: &Deadline) -> Poll<()> {
+        loop {
+            while let Poll::Ready(accepted) = self.poll_accept(cx) {
+                match accepted {
+                    Some(Ok((request, respond))) => self.accept(request, respond),
+                    Some(Err(error)) => {
+                        self.note_error(&error);
+                        return Poll::Ready(());
+                    }
+                    None => return Poll::Ready(()),
+                }
+            }
+            while let Poll::Ready(Some(ended)) = self.streams.poll_join_next(cx) {
+                note_panic(&self.session.worker, &ended);
+            }
+            // What the connection is told is to be written: it is polled again.
+            if !self.decide(deadline.now()) {
+                break;
+            }
+        }
+        match self.next_deadline(deadline.now()) {
+            Some(next) => {
+                deadline.set(next);
+                Poll::Pending
+            }
+            None => Poll::Ready(()),
+        }
+    }
+
+    /// Moves bytes; ready with the next request, or when the connection is over.
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Accepted, h2::Error>>> {
+        // Nothing is lost with the future, which is made anew each time.
+        pin!(self.connection.accept()).poll(cx)
+    }
+
+    /// Begins the task of a request.
+    fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Piece>) {
+        self.served += 1;
+        let max = self.session.listener.http2.streams_max as usize;
+        if self.streams.len() >= max {
+            // The crate counts no stream that was reset; its exchange may go on.
+            self.session.count("h2-streams-max");
+            self.session.note_own_reset();
+            respond.send_reset(Code::REFUSED_STREAM);
+            return;
+        }
+        self.idle_since = None;
+        let session = Arc::clone(&self.session);
+        self.streams.spawn(run(session, request, respond));
+    }
+
+    /// Tells the connection to end, if there is a reason. `true` if it was told.
+    fn decide(&mut self, now: Tick) -> bool {
+        if self.streams.is_empty() {
+            self.idle_since.get_or_insert(now);
+        }
+        if self.closing.is_some() {
+            return false;
+        }
+        let verdict = self.session.flood().verdict();
+        if let Some(token) = verdict {
+            self.session.count(token);
+            return self.close(Code::ENHANCE_YOUR_CALM, now);
+        }
+        if self.head_deadline().is_some_and(|end| now >= end) {
+            self.session.count("head-timeout");
+            return self.close(Code::ENHANCE_YOUR_CALM, now);
+        }
+        if let Some(since) = self.idle_since
+            && (now >= self.idle_end(since)
+                || self.listener.drain().is_grace_over()
+                || self.session.worker.sheds(since))
+        {
+            return self.close(Code::NO_ERROR, now);
+        }
+        let is_last = self.served >= self.session.listener.keep_alive_requests
+            || self.listener.drain().has_begun();
+        if is_last && self.said_last.is_none() {
+            self.said_last = Some(now);
+            self.connection.graceful_shutdown();
+            return true;
+        }
+        false
+    }
+
+    /// Ends the connection, whatever it carries.
+    fn close(&mut self, code: Code, now: Tick) -> bool {
+        self.closing = Some(now + CLOSE_TIME);
+        self.connection.abrupt_shutdown(code);
+        true
+    }
+
+    /// Until when a connection without streams stays open.
+    fn idle_end(&self, since: Tick) -> Tick {
+        let end = since + self.session.listener.keep_alive_timeout;
+        match self.said_last {
+            // The client was asked to close it.
+            Some(said) => end.min(since.max(said) + LAST_TIME),
+            None => end,
+        }
+    }
+
+    fn head_deadline(&self) -> Option<Tick> {
+        let since = self.session.flood().head_since()?;
+        Some(since + self.session.listener.head_timeout)
+    }
+
+    /// When to look again. `None` if the connection is to be cut.
+    fn next_deadline(&self, now: Tick) -> Option<Tick> {
+        let blocked = self.session.blocked_since();
+        let write = blocked.map(|since| since + self.session.listener.write_timeout);
+        if write.is_some_and(|end| now >= end) {
+            self.session.count("write-timeout");
+            return None;
+        }
+        if self.closing.is_some_and(|end| now >= end) {
+            return None;
+        }
+        let idle = self.idle_since.map(|since| self.idle_end(since));
+        let ends = [write, self.closing, self.head_deadline(), idle];
+        let next = ends.into_iter().flatten().min();
+        Some(next.unwrap_or(Tick::NEVER))
+    }
+
+    /// Counts a connection that the client broke.
+    fn note_error(&self, error: &h2::Error) {
+        if error.is_io() || self.closing.is_some() {
+            return;
+        }
+        let code = error.reason().filter(|_| error.is_library());
+        let Some(code) = code else { return };
+        tracing::debug!(remote = %self.session.peer.remote, %error, "HTTP/2 connection closed");
+        self.session.count(token(code, error));
+    }
+}
+
+/// The reason's token of an error that the crate found.
+fn token(code: Code, error: &h2::Error) -> &'static str {
+    match code {
+        Code::PROTOCOL_ERROR => "h2-protocol-error",
+        Code::FLOW_CONTROL_ERROR => "h2-flow-control-error",
+        Code::FRAME_SIZE_ERROR => "h2-frame-size-error",
+        Code::COMPRESSION_ERROR => "h2-compression-error",
+        Code::STREAM_CLOSED => "h2-stream-closed",
+        // What it was, the crate says in words only.
+        Code::ENHANCE_YOUR_CALM => match error.to_string() {
+            text if text.contains("header_list") => "h2-head-flood",
+            text if text.contains("continuations") => "h2-continuation-flood",
+            text if text.contains("reset") => "h2-reset-flood",
+            _ => "h2-frame-flood",
+        },
+        _ => "h2-error",
+    }
+}
+
+/// Serves one request.
+async fn run(session: Arc<Session>, request: Request<RecvStream>, respond: SendResponse<Piece>) {
+    let deadline = session.worker.deadlines().join();
+    deadline.attach().await;
+    let (parts, body) = request.into_parts();
+    let ended = body.is_end_stream();
+    let mut stream = H2Stream::new(Arc::clone(&session), &parts.method, body, respond);
+    let scene = Scene {
+        worker: &session.worker,
+        listener: &session.listener,
+        deadline: &deadline,
+        peer: &session.peer,
+    };
+    let mut down = Downstream::Http2(&mut stream);
+    let after = match head::read(parts, ended, &session.listener.limits) {
+        Ok(head) => exchange::serve(scene, &mut down, head).await,
+        Err(Refusal::Answer(failure)) => {
+            Box::pin(exchange::refuse(scene, &mut down, failure)).await
+        }
+        Err(Refusal::Reset(token)) => {
+            session.count(token);
+            session.note_own_reset();
+            return stream.reset(Code::PROTOCOL_ERROR);
+        }
+    };
+    if after == After::Cut {
+        stream.reset(Code::INTERNAL_ERROR);
+    }
+    let abandoned = stream.take_abandoned();
+    drop(stream);
+    if let Some(exchange) = abandoned {
+        tokio::select! {
+            () = exchange.abandon() => {}
+            _ = session.worker.drain().begun() => {}
+        }
+    }
+}
+
+/// A panic ends its own stream only. It is counted and logged.
+fn note_panic(worker: &Worker, ended: &Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        worker.count(Reason::new(Culprit::Front, "panic"));
+        tracing::error!(%error, "a stream's task panicked");
+    }
+}
+
+/// The largest frame that clients may send; also what every peer may send before it is told.
+const FRAME_MAX: u32 = 16 * 1024;
+
+/// The table of fields that a client may refer to.
+const TABLE_MAX: u32 = 4096;
+
+/// What of one response the crate holds at most.
+const SEND_BUFFER_MAX: usize = 64 * 1024;
+
+/// Streams that were reset and are remembered, so that frames on their way to them are no error.
+const RESET_STREAMS_MAX: usize = 128;
+
+/// How long they are remembered.
+const RESET_STREAM_TIME: Duration = Duration::from_secs(5);
+
+/// Requests that the client may reset before they were seen: as many as [`flood`] allows at once.
+const RESET_UNSEEN_MAX: usize = 100;
+
+/// Malformed requests on one connection, in all.
+const ERROR_RESETS_MAX: usize = 1024;
+
+/// How many small pieces of bodies may wait to be taken, in units of the crate: each piece costs what
+/// it is below 256 bytes.
+const DATA_FRAME_BUDGET: usize = 256 * 1024;
+
+/// How long the client may take to read the reason for which its connection is closed.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
+
+/// How long a client without requests may take to close the connection when it was asked to.
+const LAST_TIME: Duration = Duration::from_secs(1);

@@ -1,0 +1,198 @@
+//! Frames that cost the front work and the client nothing, counted for one connection.
+//!
+//! Each limit is far above what any client needs. The first one passed is the reason for which the
+//! connection is closed.
+
+use std::time::Duration;
+
+use crate::client::http2::frames::{Frame, Kind};
+use crate::worker::deadlines::Tick;
+
+/// What one client has sent lately.
+#[derive(Debug)]
+pub(super) struct Flood {
+    /// The reason for which the connection is to be closed.
+    verdict: Option<&'static str>,
+    /// Since when a head is being received, and in how many further frames, how many of them empty.
+    head: Option<Tick>,
+    continuations: u32,
+    empty_continuations: u32,
+    /// Frames without use in the present period.
+    useless: u32,
+    period: Tick,
+    /// Resets, by either side, that have not been forgotten yet, in thousandths.
+    resets: u64,
+    forgotten: Tick,
+}
+
+impl Flood {
+    pub(super) fn new(now: Tick) -> Self {
+        Self {
+            verdict: None,
+            head: None,
+            continuations: 0,
+            empty_continuations: 0,
+            useless: 0,
+            period: now,
+            resets: 0,
+            forgotten: now,
+        }
+    }
+
+    /// Why the connection is to be closed, if it is.
+    pub(super) fn verdict(&self) -> Option<&'static str> {
+        self.verdict
+    }
+
+    /// Since when a head is being received.
+    pub(super) fn head_since(&self) -> Option<Tick> {
+        self.head
+    }
+
+    /// A frame was received.
+    pub(super) fn received(&mut self, frame: Frame, now: Tick) {
+        match frame.kind {
+            Kind::Headers => {
+                self.continuations = 0;
+                self.empty_continuations = 0;
+                self.head = (!frame.ends_head()).then_some(now);
+            }
+            Kind::Continuation => self.continuation(frame),
+            Kind::Reset => self.reset(now),
+            Kind::Control => self.useless(now),
+            Kind::Data if frame.len == 0 && !frame.ends_stream() => self.useless(now),
+            Kind::Data | Kind::WindowUpdate | Kind::Other => {}
+        }
+    }
+
+    fn continuation(&mut self, frame: Frame) {
+        self.continuations += 1;
+        self.empty_continuations += u32::from(frame.len == 0);
+        if frame.ends_head() {
+            self.head = None;
+        }
+        if self.continuations > CONTINUATIONS_MAX
+            || self.empty_continuations > EMPTY_CONTINUATIONS_MAX
+        {
+            self.verdict.get_or_insert("h2-continuation-flood");
+        }
+    }
+
+    fn useless(&mut self, now: Tick) {
+        if now.since(self.period) >= PERIOD {
+            self.period = now;
+            self.useless = 0;
+        }
+        self.useless += 1;
+        if self.useless > USELESS_MAX {
+            self.verdict.get_or_insert("h2-frame-flood");
+        }
+    }
+
+    /// A stream was reset, by the client or because of it.
+    pub(super) fn reset(&mut self, now: Tick) {
+        let millis = u64::try_from(now.since(self.forgotten).as_millis()).unwrap_or(u64::MAX);
+        self.forgotten = now;
+        let forgotten = millis.saturating_mul(RESETS_A_SECOND);
+        self.resets = self.resets.saturating_sub(forgotten) + 1000;
+        if self.resets > RESETS_MAX * 1000 {
+            self.verdict.get_or_insert("h2-reset-flood");
+        }
+    }
+}
+
+/// A head of 32 KiB takes two.
+const CONTINUATIONS_MAX: u32 = 16;
+
+/// None is of use.
+const EMPTY_CONTINUATIONS_MAX: u32 = 2;
+
+/// PING, SETTINGS, PRIORITY and empty DATA in one [`PERIOD`].
+const USELESS_MAX: u32 = 1000;
+
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Resets at once: as many as there may be streams, since a browser that leaves a page resets all of
+/// them.
+const RESETS_MAX: u64 = 100;
+
+/// Resets that are forgotten in a second.
+const RESETS_A_SECOND: u64 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RST: Frame = frame(Kind::Reset, 4, 0);
+
+    const fn frame(kind: Kind, len: u32, flags: u8) -> Frame {
+        Frame {
+            len,
+            kind,
+            flags,
+            stream: 1,
+            word: 0,
+        }
+    }
+
+    fn at(millis: u64) -> Tick {
+        Tick::from(millis)
+    }
+
+    #[test]
+    fn a_browser_may_leave_a_page_and_the_next_one() {
+        let mut flood = Flood::new(at(0));
+        (0..100).for_each(|_| flood.received(RST, at(0)));
+        assert_eq!(flood.verdict(), None);
+        (0..100).for_each(|_| flood.received(RST, at(5000)));
+        assert_eq!(flood.verdict(), None);
+        flood.received(RST, at(5000));
+        assert_eq!(flood.verdict(), Some("h2-reset-flood"));
+    }
+
+    #[test]
+    fn resets_drip_as_long_as_they_are_forgotten() {
+        let mut flood = Flood::new(at(0));
+        (0..10_000).for_each(|index| flood.received(RST, at(50 * index)));
+        assert_eq!(flood.verdict(), None);
+        (0..10_000).for_each(|index| flood.received(RST, at(500_000 + 40 * index)));
+        assert_eq!(flood.verdict(), Some("h2-reset-flood"));
+    }
+
+    #[test]
+    fn frames_without_use_are_counted_by_time() {
+        let pinged = |millis: u64| {
+            let mut flood = Flood::new(at(0));
+            (0..3000).for_each(|index| {
+                flood.received(frame(Kind::Control, 8, 0), at(index * millis));
+            });
+            flood.verdict()
+        };
+        assert_eq!(pinged(10), None);
+        assert_eq!(pinged(9), Some("h2-frame-flood"));
+        let mut flood = Flood::new(at(0));
+        (0..2000).for_each(|_| flood.received(frame(Kind::Data, 1, 0), at(0)));
+        (0..2000).for_each(|_| flood.received(frame(Kind::Data, 0, 1), at(0)));
+        assert_eq!(flood.verdict(), None, "data, and the ends of bodies");
+        (0..1001).for_each(|_| flood.received(frame(Kind::Data, 0, 0), at(0)));
+        assert_eq!(flood.verdict(), Some("h2-frame-flood"));
+    }
+
+    #[test]
+    fn a_head_ends_in_time_and_in_few_frames() {
+        let mut flood = Flood::new(at(0));
+        flood.received(frame(Kind::Headers, 9, 0), at(7));
+        assert_eq!(flood.head_since(), Some(at(7)));
+        flood.received(frame(Kind::Continuation, 9, 4), at(8));
+        assert_eq!((flood.head_since(), flood.verdict()), (None, None));
+        flood.received(frame(Kind::Headers, 9, 0), at(9));
+        (0..16).for_each(|_| flood.received(frame(Kind::Continuation, 9, 0), at(9)));
+        assert_eq!(flood.verdict(), None);
+        flood.received(frame(Kind::Continuation, 9, 0), at(9));
+        assert_eq!(flood.verdict(), Some("h2-continuation-flood"));
+        let mut flood = Flood::new(at(0));
+        flood.received(frame(Kind::Headers, 9, 0), at(9));
+        (0..3).for_each(|_| flood.received(frame(Kind::Continuation, 0, 0), at(9)));
+        assert_eq!(flood.verdict(), Some("h2-continuation-flood"));
+    }
+}

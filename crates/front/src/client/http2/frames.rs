@@ -1,0 +1,173 @@
+//! The heads of frames in a stream of bytes, whatever it was cut into.
+//!
+//! The `h2` crate reads and writes the frames. This reader only follows their lengths, because what
+//! floods consist of, and how far the windows of the connection are open, the crate does not tell.
+
+/// The head of a frame (RFC 9113, section 4.1), and the first word of its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// Bytes of its payload.
+    pub(super) len: u32,
+    pub(super) kind: Kind,
+    pub(super) flags: u8,
+    pub(super) stream: u32,
+    /// The first four bytes of the payload of a frame that has no other: an error code or an
+    /// increment.
+    pub(super) word: u32,
+}
+
+/// The kinds of frames that are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Data,
+    Headers,
+    Reset,
+    /// SETTINGS, PING, PRIORITY, and what is not known.
+    Control,
+    WindowUpdate,
+    Continuation,
+    /// GOAWAY and PUSH_PROMISE, which the crate has rules for.
+    Other,
+}
+
+impl Frame {
+    /// Whether the head of a request or response ends in this frame of it.
+    pub(super) fn ends_head(&self) -> bool {
+        self.flags & END_HEADERS != 0
+    }
+
+    /// Whether the message ends with it.
+    pub(super) fn ends_stream(&self) -> bool {
+        self.flags & END_STREAM != 0
+    }
+}
+
+/// Follows one direction of a connection.
+#[derive(Debug)]
+pub(super) struct Frames {
+    /// The head of the present frame and the first word of its payload, as far as they were seen.
+    head: [u8; HEAD_LEN + WORD_LEN],
+    seen: usize,
+    /// Bytes of the present frame, or of what comes before the first, that are not looked at.
+    skipped: usize,
+}
+
+impl Frames {
+    /// A direction that begins with so many bytes before its first frame.
+    pub(super) fn after(preface: usize) -> Self {
+        Self {
+            head: [0; HEAD_LEN + WORD_LEN],
+            seen: 0,
+            skipped: preface,
+        }
+    }
+
+    /// Follows further bytes; `take` is given each frame once its head is whole.
+    pub(super) fn follow(&mut self, mut bytes: &[u8], mut take: impl FnMut(Frame)) {
+        loop {
+            let skipped = self.skipped.min(bytes.len());
+            bytes = &bytes[skipped..];
+            self.skipped -= skipped;
+            if bytes.is_empty() {
+                return;
+            }
+            let wanted = HEAD_LEN + self.word_len();
+            let taken = (wanted - self.seen).min(bytes.len());
+            self.head[self.seen..self.seen + taken].copy_from_slice(&bytes[..taken]);
+            self.seen += taken;
+            bytes = &bytes[taken..];
+            // The head may say that a word follows.
+            if self.seen == HEAD_LEN + self.word_len() {
+                let frame = self.frame();
+                self.skipped = frame.len as usize - self.word_len();
+                self.seen = 0;
+                take(frame);
+            }
+        }
+    }
+
+    /// How much of the payload is looked at, as far as is known yet.
+    fn word_len(&self) -> usize {
+        let has_word = matches!(self.head[3], RST_STREAM | WINDOW_UPDATE);
+        let is_whole = self.head[..3] == [0, 0, WORD_LEN as u8];
+        match self.seen >= HEAD_LEN && has_word && is_whole {
+            true => WORD_LEN,
+            false => 0,
+        }
+    }
+
+    fn frame(&self) -> Frame {
+        let [a, b, c, kind, flags, s0, s1, s2, s3, word @ ..] = self.head;
+        let word = match self.word_len() {
+            0 => 0,
+            _ => u32::from_be_bytes(word),
+        };
+        Frame {
+            len: u32::from_be_bytes([0, a, b, c]),
+            kind: match kind {
+                0 => Kind::Data,
+                1 => Kind::Headers,
+                RST_STREAM => Kind::Reset,
+                5 | 7 => Kind::Other,
+                WINDOW_UPDATE => Kind::WindowUpdate,
+                9 => Kind::Continuation,
+                _ => Kind::Control,
+            },
+            flags,
+            stream: u32::from_be_bytes([s0 & 0x7f, s1, s2, s3]),
+            word,
+        }
+    }
+}
+
+const HEAD_LEN: usize = 9;
+const WORD_LEN: usize = 4;
+const RST_STREAM: u8 = 3;
+const WINDOW_UPDATE: u8 = 8;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+        let len = u32::try_from(payload.len()).expect("short").to_be_bytes();
+        let head = [len[1], len[2], len[3], kind, flags, 0x80, 0, 0, stream];
+        [&head[..], payload].concat()
+    }
+
+    #[test]
+    fn frames_are_found_whatever_the_stream_was_cut_into() {
+        let stream = [
+            b"PRI".to_vec(),
+            frame(4, 0, 0, &[]),
+            frame(1, 5, 1, &[7; 300]),
+            frame(8, 0, 0, &[0, 0, 1, 0]),
+            frame(3, 0, 1, &[0, 0, 0, 8]),
+            frame(3, 0, 1, &[0; 5]),
+            frame(0, 1, 3, &[]),
+            frame(200, 0, 3, &[1]),
+        ]
+        .concat();
+        let expected = [
+            (0, Kind::Control, 0, 0),
+            (300, Kind::Headers, 1, 0),
+            (4, Kind::WindowUpdate, 0, 256),
+            (4, Kind::Reset, 1, 8),
+            (5, Kind::Reset, 1, 0),
+            (0, Kind::Data, 3, 0),
+            (1, Kind::Control, 3, 0),
+        ];
+        for cut in [1, 2, 8, 9, 10, 13, 100, 1000] {
+            let mut frames = Frames::after(3);
+            let mut found = Vec::new();
+            for piece in stream.chunks(cut) {
+                frames.follow(piece, |it| {
+                    found.push((it.len, it.kind, it.stream, it.word));
+                });
+            }
+            assert_eq!(found, expected, "in pieces of {cut}");
+        }
+    }
+}

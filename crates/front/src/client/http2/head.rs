@@ -1,0 +1,156 @@
+//! The head of a request, from what the `h2` crate decoded.
+//!
+//! The crate refuses what is malformed by the rules of HTTP/2. Here are the rules of HTTP that it does
+//! not know, and those in which it is more lenient than our reader of HTTP/1.1: both give the same
+//! [`RequestHead`] or refuse for the same reason.
+
+use bytes::Bytes;
+use catamaran_http1::{Fault, Limits};
+use catamaran_message::{Authority, BodyLength, RequestHead, decode_target, field};
+use catamaran_upstream::Culprit;
+use http::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap};
+use http::request::Parts;
+use http::{Method, StatusCode};
+
+use crate::exchange::failure::Failure;
+
+/// Why a request is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It is answered.
+    Answer(Failure),
+    /// It is malformed (RFC 9113, section 8.1.1): the stream is reset. The reason's token.
+    Reset(&'static str),
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        answer(fault.status(), fault.token())
+    }
+}
+
+fn answer(status: StatusCode, token: &'static str) -> Refusal {
+    Refusal::Answer(Failure::new(Culprit::Client, status, token))
+}
+
+/// Reads a head; `ended` if no body follows.
+pub(super) fn read(
+    parts: Parts,
+    ended: bool,
+    limits: &Limits,
+) -> Result<Box<RequestHead>, Refusal> {
+    let (method, uri, mut headers) = (parts.method, parts.uri, parts.headers);
+    check_fields(&headers, limits)?;
+    if method == Method::CONNECT {
+        return Err(Fault::Connect.into());
+    }
+    if method.as_str().len() > METHOD_MAX {
+        return Err(Fault::Method.into());
+    }
+    let own_scheme = uri.scheme_str().map(|scheme| match scheme {
+        "http" => Ok(catamaran_message::Scheme::Http),
+        "https" => Ok(catamaran_message::Scheme::Https),
+        _ => Err(answer(StatusCode::MISDIRECTED_REQUEST, "scheme-mismatch")),
+    });
+    let scheme = own_scheme.transpose()?;
+    let text = uri.path_and_query().map_or("", |target| target.as_str());
+    if text.len() > limits.target_bytes {
+        return Err(Fault::TargetTooLong.into());
+    }
+    let is_whole_server = text == "*" && method == Method::OPTIONS;
+    if !text.starts_with('/') && !is_whole_server {
+        return Err(Fault::TargetForm.into());
+    }
+    let text = Bytes::copy_from_slice(text.as_bytes());
+    let (mut target, _) = decode_target(&text, &text, &method).map_err(Fault::from)?;
+    target.scheme = scheme;
+    let named = uri.authority().map(|authority| authority.as_str());
+    let authority = authority(named, &headers)?;
+    let body = match content_length(&mut headers)? {
+        Some(length) => BodyLength::Known(length),
+        None if ended => BodyLength::Known(0),
+        None => BodyLength::Unknown,
+    };
+    let expect_continue = expects_continue(&headers)? && body != BodyLength::Known(0) && !ended;
+    Ok(Box::new(RequestHead {
+        method,
+        target,
+        version: parts.version,
+        headers,
+        authority: Some(authority),
+        body,
+        expect_continue,
+    }))
+}
+
+/// The limits of fields, and their values, in which the crate lets white space pass at the ends.
+fn check_fields(headers: &HeaderMap, limits: &Limits) -> Result<(), Refusal> {
+    if headers.len() > limits.fields {
+        return Err(Fault::TooManyFields.into());
+    }
+    for (name, value) in headers {
+        let value = value.as_bytes();
+        if value.trim_ascii().len() != value.len() {
+            return Err(Refusal::Reset("h2-field-value"));
+        }
+        // As a line of HTTP/1.1 it would have a colon and a space.
+        if name.as_str().len() + 2 + value.len() > limits.line_bytes {
+            return Err(Fault::FieldTooLong.into());
+        }
+    }
+    Ok(())
+}
+
+/// Whom the request is for: `:authority`, or else Host, which says the same if both are there.
+fn authority(named: Option<&str>, headers: &HeaderMap) -> Result<Authority, Refusal> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return Err(Fault::HostDuplicate.into());
+    }
+    let parse = |text: &[u8]| Authority::parse(&Bytes::copy_from_slice(text)).map_err(Fault::from);
+    let host = host.map(|host| parse(host.as_bytes())).transpose()?;
+    let named = named.map(|named| parse(named.as_bytes())).transpose()?;
+    match (named, host) {
+        (Some(named), Some(host)) if named != host => {
+            Err(answer(StatusCode::BAD_REQUEST, "host-mismatch"))
+        }
+        (Some(authority), _) | (None, Some(authority)) => Ok(authority),
+        (None, None) => Err(Fault::HostMissing.into()),
+    }
+}
+
+/// Takes the announced length out of the fields. The crate has compared it with what came.
+fn content_length(headers: &mut HeaderMap) -> Result<Option<u64>, Refusal> {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let Some(length) = lengths.next() else {
+        return Ok(None);
+    };
+    if lengths.next().is_some() {
+        return Err(Refusal::Reset("h2-content-length"));
+    }
+    let length = field::decimal(length.as_bytes()).ok_or(Refusal::Reset("h2-content-length"))?;
+    headers.remove(CONTENT_LENGTH);
+    Ok(Some(length))
+}
+
+/// Whether the client waits for 100 (RFC 9110, section 10.1.1).
+fn expects_continue(headers: &HeaderMap) -> Result<bool, Refusal> {
+    let mut to_continue = false;
+    for value in headers.get_all(EXPECT) {
+        for expectation in value.as_bytes().split(|byte| *byte == b',') {
+            match expectation.trim_ascii() {
+                [] => {}
+                text if text.eq_ignore_ascii_case(b"100-continue") => to_continue = true,
+                _ => return Err(Fault::Expectation.into()),
+            }
+        }
+    }
+    Ok(to_continue)
+}
+
+/// The longest method, as in HTTP/1.1.
+const METHOD_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests;

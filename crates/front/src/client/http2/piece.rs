@@ -1,0 +1,115 @@
+//! A piece of a response's body, which tells its stream when it was written.
+//!
+//! The `h2` crate queues pieces and does not say what became of them. It asks a piece for its bytes
+//! as it writes them, and drops a piece that it does not write.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Waker};
+
+use bytes::{Buf, Bytes};
+
+use crate::client::http2::session::Session;
+
+/// Bytes that were handed to the connection.
+#[derive(Debug)]
+pub(super) struct Piece {
+    bytes: Bytes,
+    /// `None` for a piece without bytes.
+    outflow: Option<Arc<Outflow>>,
+}
+
+/// What one stream has handed to the connection.
+#[derive(Debug)]
+pub(super) struct Outflow {
+    session: Arc<Session>,
+    unwritten: AtomicUsize,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Outflow {
+    pub(super) fn new(session: Arc<Session>) -> Self {
+        Self {
+            session,
+            unwritten: AtomicUsize::new(0),
+            waker: Mutex::new(None),
+        }
+    }
+
+    /// Bytes handed over and not written.
+    pub(super) fn unwritten(&self) -> usize {
+        self.unwritten.load(Ordering::Relaxed)
+    }
+
+    /// The task of `cx` is woken when all is written, or when there is room for more.
+    pub(super) fn watch(&self, cx: &Context<'_>) {
+        let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+    }
+
+    fn left(&self, bytes: usize) {
+        let before = self.unwritten.fetch_sub(bytes, Ordering::Relaxed);
+        self.session.dequeue(bytes);
+        let after = before - bytes;
+        if after == 0 || (before > LOW_WATER && after <= LOW_WATER) {
+            let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(waker) = waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+impl Piece {
+    /// Bytes of a stream, which its session has counted as queued.
+    pub(super) fn new(bytes: Bytes, outflow: &Arc<Outflow>) -> Self {
+        outflow.unwritten.fetch_add(bytes.len(), Ordering::Relaxed);
+        Self {
+            bytes,
+            outflow: Some(Arc::clone(outflow)),
+        }
+    }
+
+    /// What ends a body of which all bytes were handed over.
+    pub(super) fn end() -> Self {
+        Self {
+            bytes: Bytes::new(),
+            outflow: None,
+        }
+    }
+
+    fn left(&self, bytes: usize) {
+        if let Some(outflow) = &self.outflow
+            && bytes > 0
+        {
+            outflow.left(bytes);
+        }
+    }
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.bytes.advance(bytes);
+        self.left(bytes);
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        self.left(self.bytes.len());
+    }
+}
+
+/// A stream is asked for more when so many bytes are left to be written.
+const LOW_WATER: usize = 32 * 1024;

@@ -1,0 +1,150 @@
+//! What the tasks of one connection share: who the client is, and how far its bytes have moved.
+//!
+//! All of them run on the worker's thread. The numbers are atomic only because tasks must be `Send`.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::client::http2::flood::Flood;
+use crate::client::http2::frames::{Frame, Kind};
+use crate::config::ListenerConfig;
+use crate::exchange::scene::PeerFacts;
+use crate::worker::Worker;
+use crate::worker::counters::{Culprit, Reason};
+use crate::worker::deadlines::Tick;
+
+/// One client's connection, for its driver and the tasks of its streams.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) worker: Arc<Worker>,
+    pub(super) listener: Arc<ListenerConfig>,
+    pub(super) peer: PeerFacts,
+    /// Bytes of responses that were taken and are not written, over all streams.
+    queued: AtomicUsize,
+    /// Bytes written to the socket.
+    written: AtomicU64,
+    /// When the socket last took bytes.
+    written_at: AtomicU64,
+    /// Whether the socket last refused bytes.
+    is_blocked: AtomicBool,
+    /// How many bytes of bodies the client takes, over all streams.
+    window: AtomicI64,
+    /// Resets for malformed requests that the front asked for and that were not written yet.
+    own_resets: AtomicUsize,
+    flood: Mutex<Flood>,
+}
+
+impl Session {
+    pub(super) fn new(worker: Arc<Worker>, listener: Arc<ListenerConfig>, peer: PeerFacts) -> Self {
+        let now = worker.deadlines().now();
+        Self {
+            worker,
+            listener,
+            peer,
+            queued: AtomicUsize::new(0),
+            written: AtomicU64::new(0),
+            written_at: AtomicU64::new(now.into()),
+            is_blocked: AtomicBool::new(false),
+            window: AtomicI64::new(FIRST_WINDOW),
+            own_resets: AtomicUsize::new(0),
+            flood: Mutex::new(Flood::new(now)),
+        }
+    }
+
+    pub(super) fn now(&self) -> Tick {
+        self.worker.deadlines().now()
+    }
+
+    /// Counts what a client did.
+    pub(super) fn count(&self, token: &'static str) {
+        self.worker.count(Reason::new(Culprit::Client, token));
+    }
+
+    pub(super) fn enqueue(&self, bytes: usize) {
+        self.queued.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn dequeue(&self, bytes: usize) {
+        self.queued.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// How much of one response may be queued.
+    pub(super) fn room(&self) -> usize {
+        match self.queued.load(Ordering::Relaxed) > QUEUED_MAX {
+            true => STREAM_QUEUED_MIN,
+            false => STREAM_QUEUED_MAX,
+        }
+    }
+
+    /// The socket took bytes.
+    pub(super) fn note_written(&self, bytes: usize) {
+        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.written_at.store(self.now().into(), Ordering::Relaxed);
+        self.is_blocked.store(false, Ordering::Relaxed);
+    }
+
+    /// The socket took none.
+    pub(super) fn note_blocked(&self) {
+        self.is_blocked.store(true, Ordering::Relaxed);
+    }
+
+    /// Since when the socket has taken nothing, if it refuses bytes.
+    pub(super) fn blocked_since(&self) -> Option<Tick> {
+        let is_blocked = self.is_blocked.load(Ordering::Relaxed);
+        is_blocked.then(|| Tick::from(self.written_at.load(Ordering::Relaxed)))
+    }
+
+    /// A frame was received.
+    pub(super) fn received(&self, frame: Frame) {
+        if frame.kind == Kind::WindowUpdate && frame.stream == 0 {
+            let increment = i64::from(frame.word & 0x7fff_ffff);
+            self.window.fetch_add(increment, Ordering::Relaxed);
+        }
+        self.flood().received(frame, self.now());
+    }
+
+    /// A frame was written.
+    pub(super) fn sent(&self, frame: Frame) {
+        match frame.kind {
+            Kind::Data => {
+                self.window
+                    .fetch_sub(i64::from(frame.len), Ordering::Relaxed);
+            }
+            Kind::Reset if BLAMING.contains(&frame.word) => {
+                self.flood().reset(self.now());
+                if self.own_resets.load(Ordering::Relaxed) > 0 {
+                    self.own_resets.fetch_sub(1, Ordering::Relaxed);
+                } else {
+                    self.count("h2-refused");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The front resets a stream for a reason that it counts itself.
+    pub(super) fn note_own_reset(&self) {
+        self.own_resets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The floods this client may be trying.
+    pub(super) fn flood(&self) -> std::sync::MutexGuard<'_, Flood> {
+        // Nothing panics under the lock, so poison carries no news.
+        self.flood.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What both directions of a connection may carry before it is widened (RFC 9113, section 6.9.2).
+const FIRST_WINDOW: i64 = 65_535;
+
+/// Codes of resets that the client has given cause for: all but NO_ERROR, INTERNAL_ERROR and CANCEL.
+const BLAMING: [u32; 6] = [1, 3, 5, 6, 7, 11];
+
+/// What of a response is queued while its connection has little queued.
+const STREAM_QUEUED_MAX: usize = 64 * 1024;
+
+/// What of a response is queued while its connection has more than [`QUEUED_MAX`] queued.
+const STREAM_QUEUED_MIN: usize = 16 * 1024;
+
+/// Bytes queued for one connection from which on each response may queue less.
+const QUEUED_MAX: usize = 512 * 1024;

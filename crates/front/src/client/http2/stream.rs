@@ -1,0 +1,342 @@
+//! One stream of a connection: a request's body that comes in and a response that goes out.
+//!
+//! What is written is queued here until the client's windows take it, then with the `h2` crate. The
+//! client may send more of a body only for bytes that the relay has taken.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use catamaran_http1::ResponseError;
+use catamaran_message::{BodyLength, Response};
+use catamaran_transport::ByteQueue;
+use catamaran_upstream::LeftBehind;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
+use tokio::task::yield_now;
+
+use crate::client::http2::piece::{Outflow, Piece};
+use crate::client::http2::session::Session;
+use crate::client::{BodyPart, ClientError};
+use crate::worker::deadlines::Deadline;
+
+/// The client's side of one exchange.
+#[derive(Debug)]
+pub(crate) struct H2Stream {
+    session: Arc<Session>,
+    body: RecvStream,
+    respond: SendResponse<Piece>,
+    /// The response, once its head was handed to the connection.
+    sending: Option<SendStream<Piece>>,
+    outflow: Arc<Outflow>,
+    /// The request is HEAD, whose response has no body.
+    is_head: bool,
+    response: State,
+    /// It has no body, whatever its head announces.
+    is_bodiless: bool,
+    /// What the response may still have of a body. `None`: as much as comes.
+    left: Option<u64>,
+    /// More of a body came than the head announced.
+    is_overlong: bool,
+    /// Bytes of the response's body that wait for the client's windows.
+    queue: ByteQueue,
+    /// Bytes of the response's body taken so far.
+    sent: u64,
+    /// An exchange with a backend whose client left before the response.
+    abandoned: Option<LeftBehind>,
+}
+
+/// How far the response is.
+#[derive(Debug)]
+enum State {
+    Awaited,
+    /// The head waits, so that it leaves together with what follows.
+    Head(Box<http::Response<()>>),
+    Body,
+    /// All of the body is queued, and the head with it if that has not been handed over.
+    Ended(Option<Box<http::Response<()>>>),
+    /// All was handed to the connection.
+    Sent,
+}
+
+impl H2Stream {
+    pub(super) fn new(
+        session: Arc<Session>,
+        method: &Method,
+        body: RecvStream,
+        respond: SendResponse<Piece>,
+    ) -> Self {
+        Self {
+            outflow: Arc::new(Outflow::new(Arc::clone(&session))),
+            session,
+            body,
+            respond,
+            sending: None,
+            is_head: *method == Method::HEAD,
+            response: State::Awaited,
+            is_bodiless: false,
+            left: None,
+            is_overlong: false,
+            queue: ByteQueue::default(),
+            sent: 0,
+            abandoned: None,
+        }
+    }
+
+    /// The next piece of the request's body. The client may send as much more.
+    pub(crate) fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<BodyPart, ClientError>> {
+        loop {
+            let Some(data) = ready!(self.body.poll_data(cx)) else {
+                return Poll::Ready(Ok(BodyPart::End));
+            };
+            let data = data.map_err(|error| body_error(&error))?;
+            // An error means that the stream is over, which the next call tells.
+            self.body.flow_control().release_capacity(data.len()).ok();
+            if !data.is_empty() {
+                return Poll::Ready(Ok(BodyPart::Data(data)));
+            }
+        }
+    }
+
+    /// Whether bytes of the body were received that have not been taken.
+    pub(crate) fn has_input(&mut self) -> bool {
+        self.body.flow_control().used_capacity() > 0
+    }
+
+    /// Fails if the client has reset the stream, or its connection broke.
+    pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Result<(), ClientError> {
+        let reset = match &mut self.sending {
+            Some(sending) => sending.poll_reset(cx),
+            None => self.respond.poll_reset(cx),
+        };
+        match reset {
+            Poll::Pending => Ok(()),
+            Poll::Ready(Ok(_)) => Err(ClientError::Reset),
+            Poll::Ready(Err(_)) => Err(ClientError::Left),
+        }
+    }
+
+    /// Sends 100 (Continue).
+    pub(crate) fn send_continue(&mut self) {
+        self.send_interim(StatusCode::CONTINUE, &HeaderMap::new());
+    }
+
+    /// Passes an interim response on.
+    pub(crate) fn send_interim(&mut self, status: StatusCode, headers: &HeaderMap) {
+        if !matches!(self.response, State::Awaited) {
+            return;
+        }
+        let mut response = http::Response::new(());
+        *response.status_mut() = status;
+        *response.headers_mut() = headers.clone();
+        // A client that has left is noticed elsewhere.
+        self.respond.send_informational(response).ok();
+    }
+
+    /// Takes the head of the response.
+    pub(crate) fn send_head(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
+        if !matches!(self.response, State::Awaited) {
+            return Err(ResponseError::OutOfTurn);
+        }
+        if head.status.is_informational() {
+            return Err(ResponseError::InterimStatus);
+        }
+        let mut response = http::Response::new(());
+        *response.status_mut() = head.status;
+        let headers = response.headers_mut();
+        headers.clone_from(head.headers);
+        for (name, value) in head.extra {
+            headers.append(*name, HeaderValue::clone(value));
+        }
+        let has_none = head.status == StatusCode::NO_CONTENT;
+        if let BodyLength::Known(length) = head.body
+            && !has_none
+        {
+            headers.insert(CONTENT_LENGTH, length.into());
+        }
+        self.is_bodiless = has_none || self.is_head || head.status == StatusCode::NOT_MODIFIED;
+        self.left = match head.body {
+            _ if self.is_bodiless => Some(0),
+            BodyLength::Known(length) => Some(length),
+            BodyLength::Unknown => None,
+        };
+        self.response = State::Head(Box::new(response));
+        Ok(())
+    }
+
+    /// Takes some of the response's body. Bytes that the response may not have are left out.
+    pub(crate) fn send_data(&mut self, mut data: Bytes) {
+        if let Some(left) = &mut self.left {
+            let allowed = usize::try_from(*left).unwrap_or(usize::MAX);
+            self.is_overlong |= data.len() > allowed;
+            data.truncate(allowed);
+            *left -= data.len() as u64;
+        }
+        self.sent += data.len() as u64;
+        self.session.enqueue(data.len());
+        self.queue.push(data);
+    }
+
+    /// Ends the response. `false` if it is not as long as announced.
+    pub(crate) fn send_end(&mut self) -> bool {
+        let is_whole =
+            self.is_bodiless || (!self.is_overlong && self.left.is_none_or(|it| it == 0));
+        if is_whole {
+            self.response = match std::mem::replace(&mut self.response, State::Sent) {
+                State::Head(head) => State::Ended(Some(head)),
+                State::Body => State::Ended(None),
+                other => other,
+            };
+        }
+        is_whole
+    }
+
+    /// Whether the queue is full: add nothing until some of it is written.
+    pub(crate) fn is_full(&self) -> bool {
+        self.unwritten() >= self.session.room()
+    }
+
+    /// Bytes of the response not yet written. A head alone counts as one.
+    pub(crate) fn unwritten(&self) -> usize {
+        let head = matches!(self.response, State::Head(_) | State::Ended(_));
+        self.queue.len() + self.outflow.unwritten() + usize::from(head)
+    }
+
+    /// Hands the response to the connection, as far as the client's windows take it; ready when all of
+    /// it is written.
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, ClientError>> {
+        let before = self.unwritten();
+        if self.hand_over(cx).is_err() {
+            let left = self.poll_left(cx).err();
+            return Poll::Ready(Err(left.unwrap_or(ClientError::Left)));
+        }
+        match self.unwritten() {
+            0 => Poll::Ready(Ok(before)),
+            _ => {
+                self.outflow.watch(cx);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn hand_over(&mut self, cx: &mut Context<'_>) -> Result<(), h2::Error> {
+        self.hand_over_head()?;
+        let Some(sending) = &mut self.sending else {
+            return Ok(());
+        };
+        while !self.queue.is_empty() {
+            sending.reserve_capacity(self.queue.len());
+            let mut capacity = sending.capacity();
+            if capacity == 0 {
+                capacity = match sending.poll_capacity(cx) {
+                    Poll::Ready(Some(capacity)) => capacity?,
+                    Poll::Ready(None) => return Err(Reason::CANCEL.into()),
+                    Poll::Pending => return Ok(()),
+                };
+            }
+            let Some(bytes) = self.queue.pop(capacity.min(PIECE_MAX)) else {
+                return Ok(());
+            };
+            let piece = Piece::new(bytes, &self.outflow);
+            let is_last = self.queue.is_empty() && matches!(self.response, State::Ended(_));
+            sending.send_data(piece, is_last)?;
+            if is_last {
+                self.response = State::Sent;
+            }
+        }
+        if matches!(self.response, State::Ended(_)) {
+            sending.send_data(Piece::end(), true)?;
+            self.response = State::Sent;
+        }
+        Ok(())
+    }
+
+    /// Hands over the head, if it waits: with the end, if no body follows.
+    fn hand_over_head(&mut self) -> Result<(), h2::Error> {
+        let (head, after) = match std::mem::replace(&mut self.response, State::Body) {
+            State::Head(head) => (head, State::Body),
+            State::Ended(Some(head)) if self.queue.is_empty() => (head, State::Sent),
+            State::Ended(Some(head)) => (head, State::Ended(None)),
+            other => {
+                self.response = other;
+                return Ok(());
+            }
+        };
+        let ends = matches!(after, State::Sent);
+        self.response = after;
+        self.sending = Some(self.respond.send_response(*head, ends)?);
+        Ok(())
+    }
+
+    /// Bytes of the response's body taken so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Whether the client can know that it has the whole response.
+    pub(crate) fn has_response(&self) -> bool {
+        match self.response {
+            State::Awaited => false,
+            State::Head(_) | State::Body => self.left == Some(0),
+            State::Ended(_) | State::Sent => true,
+        }
+    }
+
+    /// Sends the rest of a response that will not be completed, for so long, and resets the stream.
+    pub(crate) async fn give_up(&mut self, deadline: &Deadline, limit: Duration) {
+        let end = deadline.now() + limit;
+        deadline.set(end);
+        poll_fn(|cx| match self.poll_write(cx) {
+            Poll::Pending if deadline.now() < end => Poll::Pending,
+            _ => Poll::Ready(()),
+        })
+        .await;
+        // A reset takes back what the connection has not written: it has its turn.
+        yield_now().await;
+        self.reset(Reason::INTERNAL_ERROR);
+    }
+
+    /// Ends the stream, whatever of it is missing, unless it is over.
+    pub(super) fn reset(&mut self, reason: Reason) {
+        self.respond.send_reset(reason);
+    }
+
+    /// Keeps an exchange whose client left.
+    pub(crate) fn leave_behind(&mut self, exchange: LeftBehind) {
+        self.abandoned = Some(exchange);
+    }
+
+    /// The exchange whose client left.
+    pub(super) fn take_abandoned(&mut self) -> Option<LeftBehind> {
+        self.abandoned.take()
+    }
+}
+
+impl Drop for H2Stream {
+    fn drop(&mut self) {
+        self.session.dequeue(self.queue.len());
+    }
+}
+
+/// What it means that the request's body broke off.
+fn body_error(error: &h2::Error) -> ClientError {
+    match (error.is_reset(), error.is_remote()) {
+        (true, true) => ClientError::Reset,
+        // The crate compares the body with its announced length.
+        (true, false) if error.reason() == Some(Reason::PROTOCOL_ERROR) => {
+            ClientError::Malformed("h2-length-mismatch")
+        }
+        (true, false) => ClientError::Malformed("h2-refused"),
+        (false, _) => ClientError::Left,
+    }
+}
+
+/// The largest piece handed over: with its head it fills one record of TLS.
+const PIECE_MAX: usize = 16 * 1024 - 9;

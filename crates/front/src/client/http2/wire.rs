@@ -1,0 +1,144 @@
+//! The client's connection as the `h2` crate reads and writes it.
+//!
+//! Bytes pass as they are. The frames among them are followed, for what the crate does not tell; see
+//! [`Session`].
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::BytesMut;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::client::ClientConnection;
+use crate::client::http2::frames::Frames;
+use crate::client::http2::session::Session;
+
+#[derive(Debug)]
+pub(super) struct Wire {
+    client: ClientConnection,
+    session: Arc<Session>,
+    /// Received and decrypted, and not read yet.
+    rest: BytesMut,
+    inbound: Frames,
+    outbound: Frames,
+    /// The sending side is closed.
+    is_shut: bool,
+}
+
+impl Wire {
+    /// The connection of a client. What was received of it already is read first.
+    pub(super) fn new(mut client: ClientConnection, session: Arc<Session>) -> Self {
+        let rest = client.take_input();
+        Self {
+            client,
+            session,
+            rest,
+            inbound: Frames::after(PREFACE.len()),
+            outbound: Frames::after(0),
+            is_shut: false,
+        }
+    }
+
+    fn wrote(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &written {
+            Poll::Ready(Ok(written)) => {
+                self.session.note_written(*written);
+                let mut left = *written;
+                for slice in slices {
+                    let bytes = &slice[..slice.len().min(left)];
+                    left -= bytes.len();
+                    self.outbound
+                        .follow(bytes, |frame| self.session.sent(frame));
+                }
+            }
+            Poll::Pending => self.session.note_blocked(),
+            Poll::Ready(Err(_)) => {}
+        }
+        written
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let wire = self.get_mut();
+        if wire.session.flood().verdict().is_some() {
+            // The driver, whose task this is, closes the connection.
+            return Poll::Pending;
+        }
+        let before = buf.filled().len();
+        let stream = &mut wire.client.stream;
+        ready!(stream.poll_read_bounded(cx, buf, &mut wire.rest))?;
+        let session = &wire.session;
+        let received = &buf.filled()[before..];
+        wire.inbound
+            .follow(received, |frame| session.received(frame));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wire = self.get_mut();
+        let written = Pin::new(&mut wire.client.stream).poll_write_vectored(cx, slices);
+        wire.wrote(written, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let wire = self.get_mut();
+        let flushed = Pin::new(&mut wire.client.stream).poll_flush(cx);
+        if flushed.is_pending() {
+            wire.session.note_blocked();
+        }
+        flushed
+    }
+
+    /// Closes the sending side, then reads on until the client has closed its own: the kernel would
+    /// answer bytes that nobody reads with a reset, and the client could lose what it was told last.
+    /// The driver limits the time.
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let wire = self.get_mut();
+        if !wire.is_shut {
+            ready!(Pin::new(&mut wire.client.stream).poll_shutdown(cx))?;
+            wire.is_shut = true;
+        }
+        let mut discarded = [0; 4096];
+        loop {
+            let mut buf = ReadBuf::new(&mut discarded);
+            wire.rest.clear();
+            let stream = &mut wire.client.stream;
+            ready!(stream.poll_read_bounded(cx, &mut buf, &mut wire.rest))?;
+            if buf.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+/// What every client begins with (RFC 9113, section 3.4).
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
