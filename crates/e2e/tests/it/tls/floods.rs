@@ -65,7 +65,8 @@ fn silent_handshakes_make_room_the_oldest_first() {
 
 #[test]
 fn what_is_no_handshake_is_refused_and_logged_once() {
-    let site = site("");
+    // Each worker logs once.
+    let site = site("[server]\nworkers = 1");
     // A message of 16 MiB, of which records without end would come.
     let mut endless = vec![0x16, 3, 1, 0x40, 0, 1, 0xff, 0xff, 0xff];
     endless.resize(5 + 0x4000, b'x');
