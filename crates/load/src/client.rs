@@ -45,6 +45,8 @@ pub(crate) enum Step {
 pub(crate) struct Known {
     http: http1::KnownHead,
     ajp: ajp::client::KnownHead,
+    /// As HTTP/1.1 would write it.
+    http2: Option<Vec<u8>>,
 }
 
 impl Client {
@@ -125,6 +127,18 @@ impl Client {
 }
 
 impl Known {
+    /// The head of an answer over HTTP/2.
+    pub(crate) fn of_http2(head: &http::response::Parts) -> Self {
+        let status = head.status;
+        let mut text = format!("HTTP/2 {}\r\n", status.as_str()).into_bytes();
+        add_fields(&head.headers, &mut text);
+        text.extend_from_slice(b"\r\n");
+        Self {
+            http2: Some(text),
+            ..Self::default()
+        }
+    }
+
     /// Passes each Set-Cookie field of the last head on.
     pub(crate) fn each_set_cookie(&self, is_ajp: bool, mut take: impl FnMut(&[u8])) {
         if is_ajp {
@@ -144,8 +158,9 @@ impl Known {
 
     /// The last head, as HTTP would write it, and its Server field.
     pub(crate) fn head(&self, is_ajp: bool) -> (Vec<u8>, Option<String>) {
-        let bytes = match (is_ajp, self.ajp.head()) {
-            (true, Some(head)) => ajp_head_text(head),
+        let bytes = match (&self.http2, is_ajp, self.ajp.head()) {
+            (Some(text), ..) => text.clone(),
+            (None, true, Some(head)) => ajp_head_text(head),
             _ => self.http.bytes().to_vec(),
         };
         let server = server_field(&bytes);
@@ -225,17 +240,21 @@ fn ajp_failure(fault: ajp::Fault) -> FailureKind {
 
 fn ajp_head_text(head: &ajp::ResponseHead) -> Vec<u8> {
     let mut text = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
-    for (name, value) in &head.headers {
-        text.extend_from_slice(name.as_str().as_bytes());
-        text.extend_from_slice(b": ");
-        text.extend_from_slice(value.as_bytes());
-        text.extend_from_slice(b"\r\n");
-    }
+    add_fields(&head.headers, &mut text);
     if let Some(length) = head.content_length {
         text.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
     }
     text.extend_from_slice(b"\r\n");
     text
+}
+
+fn add_fields(headers: &http::HeaderMap, text: &mut Vec<u8>) {
+    for (name, value) in headers {
+        text.extend_from_slice(name.as_str().as_bytes());
+        text.extend_from_slice(b": ");
+        text.extend_from_slice(value.as_bytes());
+        text.extend_from_slice(b"\r\n");
+    }
 }
 
 /// The value of the first Server field.

@@ -25,6 +25,14 @@ pub struct Document {
     pub url: String,
     /// How many URLs there were.
     pub urls: usize,
+    /// What was spoken to the first server: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2` or `AJP13`; empty in
+    /// files of before there was this key.
+    #[serde(default)]
+    pub protocol: String,
+    /// Requests that a connection carried at once: streams of HTTP/2, or pipelined; 0 in files of
+    /// before there was this key.
+    #[serde(default)]
+    pub streams: u32,
     /// When measuring began, in Unix time.
     pub started_at_s: f64,
     /// The measured span, over which rates are.

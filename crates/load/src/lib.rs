@@ -1,4 +1,4 @@
-//! The engine of `catamaran bench`: drives load over HTTP/1.x and AJP13 and measures what comes
+//! The engine of `catamaran bench`: drives load over HTTP/1.x, HTTP/2 and AJP13 and measures what comes
 //! back.
 //!
 //! A [`Plan`](plan::Plan) describes a run, [`start`] runs it on threads of its own, and
@@ -12,6 +12,7 @@ mod client;
 mod clock;
 pub mod document;
 pub mod gate;
+mod http2;
 pub mod knee;
 mod pace;
 pub mod plan;

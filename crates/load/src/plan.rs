@@ -173,8 +173,9 @@ pub struct Connections {
     pub keep_alive: bool,
     /// After how many requests a kept connection is closed by us; `None`: never.
     pub requests_max: Option<NonZeroU64>,
-    /// Requests sent on a connection before the first answer is there (HTTP/1.1 pipelining);
-    /// 1 unless asked. More need `keep_alive`, and are a fault over AJP13.
+    /// Requests sent on a connection before the first answer is there: HTTP/1.1 pipelining, or over
+    /// HTTP/2 streams that are open at once (h2load `-m`); 1 unless asked. More need `keep_alive`,
+    /// and are a fault over AJP13.
     pub pipeline: NonZeroU32,
     /// Local addresses, given to the connections in turn; empty: the system chooses (ab `-B`,
     /// `-o`).

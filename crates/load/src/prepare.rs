@@ -3,21 +3,25 @@
 //! HTTP requests are written exactly as in the plan, even if they are invalid: a tool that tests
 //! servers must be able to send invalid requests. AJP13 requests are encoded by the codec, whose
 //! state afterwards is kept with the bytes: a connection that sends the bytes continues from a clone
-//! of that state.
+//! of that state. HTTP/2 requests are encoded as they are sent, for its compression depends on what
+//! was sent before.
 
 mod dynamic;
+mod http2;
 
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 pub(crate) use dynamic::Dynamic;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+pub(crate) use http2::PreparedHttp2;
 
-use crate::plan::{self, Plan, PlanFault, Protocol};
+use crate::plan::{self, Endpoint, Plan, PlanFault, Protocol};
 
 /// What the requests of one target are.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) is_ajp: bool,
+    pub(crate) is_http2: bool,
     pub(crate) requests: Vec<PreparedRequest>,
     /// Where requests have different weights; otherwise they are sent in turn.
     pub(crate) choice: Option<Choice>,
@@ -45,6 +49,7 @@ pub(crate) struct PreparedRequest {
     /// It may run twice without harm (RFC 9110, section 9.2.2).
     pub(crate) is_idempotent: bool,
     pub(crate) ajp: Option<PreparedAjp>,
+    pub(crate) http2: Option<PreparedHttp2>,
     /// It is made anew each time; the bytes here are those of the longest.
     pub(crate) dynamic: Option<Box<Dynamic>>,
     /// The path asked for, of a request that was made for a client that keeps cookies.
@@ -67,15 +72,14 @@ pub(crate) struct PreparedAjp {
 /// longest, so that what is too long shows now.
 ///
 /// # Errors
-/// [`PlanFault::Request`] for one that AJP13 cannot carry.
+/// [`PlanFault::Request`] for one that AJP13 or HTTP/2 cannot carry.
 pub(crate) fn prepare(plan: &Plan) -> Result<Vec<Prepared>, PlanFault> {
     let mut number = 0;
     let mut targets = Vec::with_capacity(plan.targets.len());
     for (index, target) in plan.targets.iter().enumerate() {
-        let protocol = &target.endpoint.protocol;
         let mut requests = Vec::with_capacity(target.requests.len());
         for (place, request) in target.requests.iter().enumerate() {
-            let prepared = prepare_one(plan, protocol, request, number);
+            let prepared = prepare_one(plan, &target.endpoint, request, number);
             requests.push(prepared.map_err(|what| PlanFault::Request {
                 target: index,
                 request: place,
@@ -84,7 +88,8 @@ pub(crate) fn prepare(plan: &Plan) -> Result<Vec<Prepared>, PlanFault> {
             number += 1;
         }
         targets.push(Prepared {
-            is_ajp: matches!(protocol, Protocol::Ajp(_)),
+            is_ajp: matches!(target.endpoint.protocol, Protocol::Ajp(_)),
+            is_http2: target.endpoint.protocol == Protocol::Http2,
             choice: Choice::new(&target.requests),
             has_dynamic: requests.iter().any(|request| request.dynamic.is_some()),
             requests,
@@ -95,16 +100,16 @@ pub(crate) fn prepare(plan: &Plan) -> Result<Vec<Prepared>, PlanFault> {
 
 fn prepare_one(
     plan: &Plan,
-    protocol: &Protocol,
+    endpoint: &Endpoint,
     request: &plan::Request,
     number: usize,
 ) -> Result<PreparedRequest, String> {
     if !request.has_placeholders && !plan.cookie_jar {
-        return encode(protocol, request, number);
+        return encode(endpoint, request, number);
     }
     let table = plan.table.as_deref();
     let dynamic = Dynamic::compile(request, table).map_err(|fault| fault.to_string())?;
-    let mut prepared = encode(protocol, &dynamic.longest(table), number)?;
+    let mut prepared = encode(endpoint, &dynamic.longest(table), number)?;
     if plan.cookie_jar || dynamic.varies() {
         prepared.dynamic = Some(Box::new(dynamic));
     }
@@ -114,14 +119,15 @@ fn prepare_one(
 /// Encodes a request as it stands.
 ///
 /// # Errors
-/// Why AJP13 cannot carry it.
+/// Why AJP13 or HTTP/2 cannot carry it.
 pub(crate) fn encode(
-    protocol: &Protocol,
+    endpoint: &Endpoint,
     request: &plan::Request,
     number: usize,
 ) -> Result<PreparedRequest, String> {
-    match protocol {
+    match &endpoint.protocol {
         Protocol::Http => Ok(http(request, number)),
+        Protocol::Http2 => http2::encode(request, endpoint.tls.is_some(), number),
         Protocol::Ajp(options) => ajp(request, options, number),
     }
 }
@@ -185,6 +191,7 @@ fn http(request: &plan::Request, number: usize) -> PreparedRequest {
         to_head: request.method == "HEAD",
         is_idempotent: is_idempotent(&request.method),
         ajp: None,
+        http2: None,
         dynamic: None,
         path: String::new(),
     }
@@ -252,6 +259,7 @@ fn ajp(
         body_bytes: first.len(),
         to_head: method == Method::HEAD,
         is_idempotent: is_idempotent(&request.method),
+        http2: None,
         ajp: Some(PreparedAjp { client, rest }),
         dynamic: None,
         path: String::new(),

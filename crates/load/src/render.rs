@@ -38,6 +38,10 @@ pub struct Subject {
     pub port: u16,
     /// Path and query (ab: Document Path).
     pub path: String,
+    /// What is spoken to the first target.
+    pub protocol: Spoken,
+    /// Requests that a connection carries at once.
+    pub streams: u32,
     /// Whether connections were to be kept alive (`-k`).
     pub keep_alive: bool,
     /// Whether requests have bodies (`-p`, `-u`).
@@ -54,6 +58,32 @@ pub struct Subject {
     pub has_stages: bool,
 }
 
+/// What is spoken on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoken {
+    /// HTTP/1.0.
+    Http10,
+    /// HTTP/1.1.
+    Http11,
+    /// HTTP/2.
+    Http2,
+    /// AJP13.
+    Ajp13,
+}
+
+impl Spoken {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+            Self::Ajp13 => "AJP13",
+        }
+    }
+}
+
 /// What happened, and what it means or what to do.
 pub(crate) fn warning_text(warning: &Warning) -> String {
     warning::text(warning)
@@ -68,8 +98,8 @@ pub(crate) fn warning_token(warning: &Warning) -> &'static str {
 /// clients are always as many from the time that all requests took, as ab has it, and otherwise as
 /// measured.
 fn time_per_request(report: &Report, subject: &Subject, across_all: f64) -> f64 {
-    match (subject.rate, subject.has_stages) {
-        (None, false) => report.concurrency as f64 * across_all,
+    match (subject.rate, subject.has_stages, subject.streams) {
+        (None, false, 1) => report.concurrency as f64 * across_all,
         _ => report.latency.total.mean().as_secs_f64() * 1000.0,
     }
 }

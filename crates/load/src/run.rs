@@ -217,7 +217,7 @@ fn tls_targets(plan: &Plan) -> Result<Vec<Option<TlsTarget>>, PlanFault> {
         let endpoint = &target.endpoint;
         let options = endpoint.tls.as_ref();
         options
-            .map(|options| TlsTarget::new(options, &endpoint.transport))
+            .map(|options| TlsTarget::new(options, endpoint))
             .transpose()
     };
     let targets: Result<_, _> = plan.targets.iter().map(set_up).collect();

@@ -131,6 +131,17 @@ impl Stream {
         }
     }
 
+    /// Whether HTTP/2 can be spoken: without TLS the server is taken to know it.
+    ///
+    /// # Errors
+    /// TLS agreed on another protocol, or on none.
+    pub(crate) fn expect_http2(&self) -> io::Result<()> {
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Tls(stream) => stream.expect_http2(),
+        }
+    }
+
     /// What TLS agreed on, if there is TLS.
     pub(crate) fn tls_facts(&self, target: Option<&TlsTarget>) -> Option<TlsFacts> {
         match (self, target) {

@@ -19,7 +19,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedCipherSuite};
 
-use crate::plan::{ClientCertificate, Tls, TlsVersion, Transport, Verify};
+use crate::plan::{ClientCertificate, Endpoint, Protocol, Tls, TlsVersion, Transport, Verify};
 use crate::report::TlsFacts;
 
 /// What all connections to one target use.
@@ -36,7 +36,8 @@ impl TlsTarget {
     ///
     /// # Errors
     /// What in the options cannot be, in words.
-    pub(crate) fn new(options: &Tls, transport: &Transport) -> Result<Self, String> {
+    pub(crate) fn new(options: &Tls, endpoint: &Endpoint) -> Result<Self, String> {
+        let transport = &endpoint.transport;
         let mut provider = CryptoProvider {
             // Those that OpenSSL 3.0 prefers: each handshake costs the server what ab's costs it.
             kx_groups: vec![X25519, SECP256R1, SECP384R1],
@@ -65,7 +66,10 @@ impl TlsTarget {
         };
         config.enable_sni = options.server_name.is_some();
         config.resumption = Resumption::disabled();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = match endpoint.protocol {
+            Protocol::Http2 => vec![HTTP2.to_vec()],
+            Protocol::Http | Protocol::Ajp(_) => vec![b"http/1.1".to_vec()],
+        };
         let host = match (&options.server_name, transport) {
             (Some(name), _) => name,
             (None, Transport::Tcp { host, .. }) => host,
@@ -228,6 +232,14 @@ impl<S: Read + Write> TlsStream<S> {
         Ok(taken)
     }
 
+    /// Whether the server agreed to speak HTTP/2.
+    pub(crate) fn expect_http2(&self) -> io::Result<()> {
+        match self.session.alpn_protocol() {
+            Some(HTTP2) => Ok(()),
+            _ => Err(broken("the server does not agree to HTTP/2 (ALPN)")),
+        }
+    }
+
     /// What was agreed on.
     pub(crate) fn facts(&self, target: &TlsTarget) -> TlsFacts {
         facts::of(&self.session, target.sni.clone())
@@ -240,6 +252,9 @@ impl<S: Read + Write> TlsStream<S> {
         Ok(read)
     }
 }
+
+/// HTTP/2 over TLS, as ALPN names it (RFC 9113, section 3.1).
+const HTTP2: &[u8] = b"h2";
 
 /// An error of TLS itself, as [`is_broken`] recognises it.
 fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {

@@ -38,7 +38,11 @@ pub(crate) fn of_tests() -> Vec<Need> {
 
 /// For `compare`.
 pub(crate) fn of_comparisons() -> Vec<Need> {
-    with_targets([package("wrk", "/usr/bin/wrk")])
+    with_targets([
+        package("wrk", "/usr/bin/wrk"),
+        // Drives HTTP/2.
+        package("nghttp2-client", "/usr/bin/h2load"),
+    ])
 }
 
 fn with_targets<const N: usize>(tools: [Need; N]) -> Vec<Need> {

@@ -16,6 +16,7 @@ mod backend_tls;
 mod bench;
 mod bench_data;
 mod bench_gate;
+mod bench_http2;
 mod bench_knee;
 mod bench_page;
 mod bench_replay;

@@ -59,6 +59,9 @@ pub enum PlanFault {
     /// Pipelining without kept connections.
     #[error("pipelining needs connections that are kept")]
     PipelineWithoutKeepAlive,
+    /// HTTP/2 without kept connections.
+    #[error("HTTP/2 needs connections that are kept")]
+    Http2WithoutKeepAlive,
     /// Pipelining over AJP13.
     #[error("AJP13 has no pipelining: one request at a time")]
     PipelineOverAjp,
@@ -188,6 +191,9 @@ impl Plan {
             }
             let bytes = ajp.packet_bytes;
             PacketSize::new(bytes).map_err(|_| PlanFault::PacketSize { bytes })?;
+        }
+        if target.endpoint.protocol == Protocol::Http2 && !self.connections.keep_alive {
+            return Err(PlanFault::Http2WithoutKeepAlive);
         }
         for (index, request) in target.requests.iter().enumerate() {
             let checked = request.check(self.table.as_deref());

@@ -48,6 +48,9 @@ pub enum Transport {
 pub enum Protocol {
     /// HTTP/1.0 or 1.1, as each request says.
     Http,
+    /// HTTP/2: under TLS if the server agrees to it (ALPN), and otherwise without asking (prior
+    /// knowledge). A request's version is not written; its Host field is the authority asked for.
+    Http2,
     /// AJP13, as a web server in front of a container speaks it.
     Ajp(Ajp),
 }

@@ -39,6 +39,8 @@ impl Document {
             schema: SCHEMA.to_owned(),
             url: subject.url.clone(),
             urls: subject.urls,
+            protocol: subject.protocol.name().to_owned(),
+            streams: subject.streams,
             started_at_s: started.unwrap_or_default().as_secs_f64(),
             elapsed_s: report.elapsed.as_secs_f64(),
             drain_s: report.drain.as_secs_f64(),

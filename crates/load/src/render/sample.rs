@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use catamaran_stats::Histogram;
 
-use super::Subject;
+use super::{Spoken, Subject};
 use crate::report::{
     AbCounts, Bytes, ConnectionCounts, Counts, Ending, Failures, FirstResponse, InSpan, Latency,
     Report, Sample, Second, ThreadUse, Unfinished, WarmUpReport,
@@ -19,6 +19,8 @@ pub(crate) fn subject() -> Subject {
         hostname: "127.0.0.1".to_owned(),
         port: 8080,
         path: "/".to_owned(),
+        protocol: Spoken::Http11,
+        streams: 1,
         keep_alive: false,
         sends_body: false,
         variable_length: false,

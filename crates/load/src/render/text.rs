@@ -11,7 +11,9 @@ use std::time::Duration;
 use catamaran_stats::{Bound, Censored, Spread, is_quotable};
 
 use super::page::Page;
-use super::{Subject, generator_cpu, per_second, ratio, time_per_request, warning, whole_seconds};
+use super::{
+    Spoken, Subject, generator_cpu, per_second, ratio, time_per_request, warning, whole_seconds,
+};
 use crate::report::{Ending, FailureKind, Report, ThreadUse};
 
 /// The whole report.
@@ -45,6 +47,13 @@ pub fn text(report: &Report, subject: &Subject) -> String {
 fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     let counts = &report.counts;
     page.pair("Concurrency Level", report.concurrency);
+    if subject.protocol == Spoken::Http2 {
+        page.pair("Protocol", subject.protocol.name());
+        page.pair(
+            "Streams",
+            format_args!("{} per connection", subject.streams),
+        );
+    }
     if subject.urls > 1 {
         page.pair("URLs", subject.urls);
     }

@@ -24,7 +24,8 @@ pub enum FailureKind {
     Tls,
     /// A send failed.
     Write,
-    /// The peer reset the connection (ECONNRESET) before the answer was complete.
+    /// The peer reset the connection (ECONNRESET), or the stream (RST_STREAM), before the answer was
+    /// complete.
     Reset,
     /// Another error of a receive.
     Receive,

@@ -344,6 +344,7 @@ fn too_few_connections(report: &Report, plan: &Plan) -> Option<Warning> {
         total: &report.latency.total,
         started: report.counts.started,
         connections: report.concurrency,
+        streams: plan.connections.pipeline.get(),
         per_second,
     };
     waiting.warning()

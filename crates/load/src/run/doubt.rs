@@ -25,6 +25,8 @@ pub(super) struct Waiting<'a> {
     /// Requests that were due.
     pub(super) started: u64,
     pub(super) connections: usize,
+    /// Requests that a connection carries at once.
+    pub(super) streams: u32,
     /// The highest rate that was asked for.
     pub(super) per_second: f64,
 }
@@ -55,9 +57,10 @@ impl Waiting<'_> {
         let mean = in_flight(self.total.mean());
         let usual = (mean + 3.0 * mean.sqrt()).ceil() as u64;
         let most = in_flight(self.total.max()).ceil() as u64;
-        let connections = self.connections as u64;
-        let needed = if usual > connections { usual } else { most };
-        needed.max(connections + 1)
+        let streams = u64::from(self.streams);
+        let carried = self.connections as u64 * streams;
+        let needed = if usual > carried { usual } else { most };
+        needed.max(carried + 1).div_ceil(streams)
     }
 }
 
@@ -127,6 +130,7 @@ mod tests {
             total,
             started: 1000,
             connections: 10,
+            streams: 1,
             per_second: 1000.0,
         }
     }
@@ -146,6 +150,20 @@ mod tests {
             assert_eq!((count, of), (100, 1000));
             assert!(expected.contains(&needed), "{needed}");
         }
+    }
+
+    /// Ten connections with ten streams each carry 100: 1,000/s at 160 ms need 198, so 20 connections.
+    #[test]
+    fn streams_carry_more_on_fewer_connections() {
+        let (waits, total) = (histogram([5; 100]), histogram([160; 100]));
+        let multiplexed = Waiting {
+            streams: 10,
+            ..waiting(&waits, &total)
+        };
+        let found = multiplexed.warning();
+        let Some(Warning::Waited { needed: 20, .. }) = found else {
+            panic!("{found:?}");
+        };
     }
 
     #[test]

@@ -46,14 +46,12 @@ impl Filled {
                 .to_owned();
             jar.add_to(&mut request, &path, now);
         }
-        let protocol = &plan.targets[board.target_of(prepared.number)]
-            .endpoint
-            .protocol;
+        let endpoint = &plan.targets[board.target_of(prepared.number)].endpoint;
         // Cookies can make it too long for an AJP13 packet; then it goes without them.
-        let mut made = encode(protocol, &request, prepared.number)
+        let mut made = encode(endpoint, &request, prepared.number)
             .or_else(|_| {
                 encode(
-                    protocol,
+                    endpoint,
                     &dynamic.fill(&mut values.clone()),
                     prepared.number,
                 )

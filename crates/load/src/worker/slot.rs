@@ -1,602 +1,90 @@
 //! A slot for one connection of a worker: it dials, sends, receives, and starts again.
 //!
 //! A slot outlives its connections. It takes a ticket when it is free, and each ticket ends in
-//! exactly one of: an answer, a failure, or being abandoned when the run ends. It registers with the
-//! poll once per connection; bytes that the socket did not take are written when it is writable
-//! again. A connection that the peer will close is given to [`lingering`](super::lingering), and the
-//! slot continues at once.
-//!
-//! ```text
-//!            ticket            connected         answered and not kept, fault, limit
-//! Closed ─────────► Dialling ─────────────► Open ────────────────────────────────► Closed
-//!    ▲                  │ failed
-//!    └──── Pausing ◄────┘
-//! ```
+//! exactly one of: an answer, a failure, or being abandoned when the run ends. What is spoken decides
+//! how many requests are under way and in which order they are answered: [`Sequential`] is for
+//! HTTP/1.x and AJP13, [`Multiplexed`] for HTTP/2.
 
-use std::collections::VecDeque;
-use std::{io, mem};
+mod multiplexed;
+mod place;
+mod sequential;
 
 use mio::Token;
 use mio::event::Event;
 
-use super::jar::Jar;
+use self::multiplexed::Multiplexed;
+use self::place::KEY_MASK;
+use self::sequential::Sequential;
 use super::lent::Lent;
-use super::outgoing::Outgoing;
-use crate::client::{Client, Step};
-use crate::plan::Resend;
 use crate::record::Flight;
-use crate::report::FailureKind;
-use crate::stream::{self, Stream};
 
 /// A place for a connection.
 #[derive(Debug)]
-pub(super) struct Slot {
-    /// Its number in the worker.
-    key: usize,
-    /// The number of its connection: an event of an earlier one is not its own.
-    generation: u32,
-    /// Its number in the run.
-    client_number: usize,
-    target: usize,
-    /// Which of the target's requests is next.
-    turn: usize,
-    state: State,
-    client: Client,
-    /// Requests under way, in order.
-    flights: VecDeque<Flight>,
-    outgoing: Outgoing,
-    /// What came and is not complete enough to be understood.
-    kept: Vec<u8>,
-    /// Answers on this connection.
-    served: u64,
-    /// The peer will send no more than what is there.
-    peer_closed: bool,
-    /// When the state began.
-    since: u64,
-    /// When its first request began.
-    first_begun: Option<u64>,
-    /// When it was free last.
-    free_at: u64,
-    /// How long the last pause was.
-    pause: u64,
-    /// The client's cookies, if it keeps them.
-    jar: Option<Jar>,
-    /// In the worker's queue of free slots.
-    is_resting: bool,
+pub(super) enum Slot {
+    Sequential(Box<Sequential>),
+    Multiplexed(Box<Multiplexed>),
 }
-
-#[derive(Debug)]
-enum State {
-    Closed,
-    Pausing,
-    Dialling(Stream),
-    Open(Stream),
-}
-
-const PAUSE_MIN: u64 = 1_000_000;
-const PAUSE_MAX: u64 = 100_000_000;
 
 /// The number of the slot whose token this is or was.
 pub(super) fn key_of(token: Token) -> usize {
     token.0 & KEY_MASK
 }
 
-const KEY_BITS: u32 = 32;
-const KEY_MASK: usize = (1 << KEY_BITS) - 1;
+/// Calls the same method of whichever slot it is.
+macro_rules! either {
+    ($slot:expr, $name:ident($($argument:expr),*)) => {
+        match $slot {
+            Self::Sequential(slot) => slot.$name($($argument),*),
+            Self::Multiplexed(slot) => slot.$name($($argument),*),
+        }
+    };
+}
 
 impl Slot {
     pub(super) fn new(key: usize, client_number: usize, lent: &Lent) -> Self {
         let target = client_number % lent.board.targets.len();
-        let prepared = &lent.board.targets[target];
-        Self {
-            key,
-            generation: 0,
-            client_number,
-            target,
-            turn: client_number % prepared.requests.len(),
-            state: State::Closed,
-            client: Client::new(prepared.is_ajp),
-            flights: VecDeque::new(),
-            outgoing: Outgoing::default(),
-            kept: Vec::new(),
-            served: 0,
-            peer_closed: false,
-            since: 0,
-            first_begun: None,
-            free_at: 0,
-            pause: 0,
-            jar: lent.board.plan.cookie_jar.then(Jar::default),
-            is_resting: false,
+        match lent.board.targets[target].is_http2 {
+            false => Self::Sequential(Box::new(Sequential::new(key, client_number, lent))),
+            true => Self::Multiplexed(Box::new(Multiplexed::new(key, client_number, lent))),
         }
     }
 
     /// The poll's token of its connection.
     pub(super) fn token(&self) -> Token {
-        Token(self.key | (self.generation as usize) << KEY_BITS)
+        either!(self, token())
     }
 
     /// It is out of the queue of free slots: takes a request, if there is one.
     pub(super) fn start(&mut self, lent: &mut Lent) {
-        self.is_resting = false;
-        self.advance(lent);
+        either!(self, start(lent));
     }
 
     /// The pause is over.
     pub(super) fn wake(&mut self, lent: &mut Lent) {
-        if matches!(self.state, State::Pausing) {
-            self.state = State::Closed;
-            // The pause was meant, so nothing is late by it.
-            self.free_at = lent.now;
-        }
-        self.advance(lent);
+        either!(self, wake(lent));
     }
 
     /// Waits until `at` before its first request.
     pub(super) fn wait_until(&mut self, at: u64, lent: &mut Lent) {
-        self.state = State::Pausing;
-        lent.pause(at, self.key);
+        either!(self, wait_until(at, lent));
     }
 
     pub(super) fn handle_event(&mut self, event: &Event, lent: &mut Lent) {
-        match &mut self.state {
-            State::Closed | State::Pausing => {}
-            State::Dialling(stream) => {
-                lent.look_at_the_clock();
-                if event.is_error()
-                    && let Err(error) = stream.take_error()
-                {
-                    let kind = stream::dial_failure(stream, &error);
-                    self.break_off(kind, Some(&error), lent);
-                } else {
-                    match stream.handshake() {
-                        Ok(false) => {}
-                        Ok(true) => {
-                            self.ready(lent);
-                            if event.is_readable() {
-                                // It speaks before it is asked, which comes as no other event.
-                                self.read(lent);
-                            }
-                        }
-                        Err(error) => self.break_off(FailureKind::Tls, Some(&error), lent),
-                    }
-                }
-            }
-            State::Open(stream) => {
-                if event.is_writable() {
-                    self.outgoing.unblock();
-                    // If it fails, the read that follows says why.
-                    let _ = stream.flush();
-                }
-                if event.is_readable() || event.is_read_closed() || event.is_error() {
-                    self.peer_closed |= event.is_read_closed();
-                    self.read(lent);
-                }
-            }
-        }
-        self.advance(lent);
+        either!(self, handle_event(event, lent));
     }
 
     /// Looks whether something has lasted too long.
     pub(super) fn check_time(&mut self, timeout: u64, lent: &mut Lent) {
-        let front = self.flights.front();
-        if front.is_some_and(|flight| lent.now.saturating_sub(flight.begun) >= timeout) {
-            self.break_off(FailureKind::Timeout, None, lent);
-            self.advance(lent);
-        }
+        either!(self, check_time(timeout, lent));
     }
 
     /// How long it should have been busy from `from` to `to`: all the time since it began.
     pub(super) fn expected_busy(&self, from: u64, to: u64) -> u64 {
-        let begun = self.first_begun.map(|begun| begun.max(from));
-        begun.map_or(0, |begun| to.saturating_sub(begun))
+        either!(self, expected_busy(from, to))
     }
 
     /// The run is over: hands over what is under way.
-    pub(super) fn abandon(&mut self) -> impl Iterator<Item = Flight> + '_ {
-        self.flights.drain(..)
-    }
-
-    /// Does what the state allows: takes requests, dials, writes, or rests.
-    fn advance(&mut self, lent: &mut Lent) {
-        self.fill(lent);
-        self.dial(lent);
-        if !self.write(lent) {
-            self.fill(lent);
-            self.dial(lent);
-        }
-        let is_free = matches!(self.state, State::Closed | State::Open(_));
-        if is_free && self.flights.is_empty() && !self.is_resting {
-            self.is_resting = true;
-            lent.idle.push_back(self.key);
-        }
-    }
-
-    /// Takes as many requests as the connection carries at once.
-    fn fill(&mut self, lent: &mut Lent) {
-        let options = &lent.board.plan.connections;
-        let room = match self.state {
-            State::Closed => 1,
-            State::Open(_) => {
-                let left = options
-                    .requests_max
-                    .map_or(u64::MAX, |max| max.get().saturating_sub(self.served));
-                left.min(u64::from(options.pipeline.get()))
-            }
-            _ => 0,
-        };
-        while (self.flights.len() as u64) < room {
-            let Some(ticket) = lent.feed.claim(self.client_number, lent.now) else {
-                if lent.feed.is_spent() {
-                    lent.span.1 = lent.span.1.min(lent.now);
-                }
-                return;
-            };
-            self.first_begun.get_or_insert(lent.now);
-            let target = &lent.board.targets[self.target];
-            let plan = &lent.board.plan;
-            let number = match target.needs_number() {
-                true => plan.numbers.next(),
-                false => 0,
-            };
-            let place = match (ticket.request, &target.choice) {
-                (Some(request), _) => request as usize,
-                (None, Some(choice)) => choice.place(plan.seed, number),
-                (None, None) => self.turn,
-            };
-            let request = &target.requests[place];
-            let jar = self.jar.as_mut().map(|jar| (jar, lent.now));
-            let flight = Flight {
-                place: request.number as u32,
-                filled: lent.filled.fill(&lent.board, request, number, jar),
-                due: ticket.due,
-                begun: lent.now,
-                counted: ticket.counted,
-                ..Flight::default()
-            };
-            self.turn = (self.turn + 1) % target.requests.len();
-            lent.begin(&flight, self.free_at);
-            if matches!(self.state, State::Open(_)) && self.served > 0 {
-                lent.connections.reused += 1;
-            }
-            self.flights.push_back(flight);
-            if self.flights.len() == 1 {
-                self.expect_answer(lent);
-            }
-        }
-    }
-
-    /// Tells the protocol which request the next answer is to.
-    fn expect_answer(&mut self, lent: &Lent) {
-        if let (State::Open(_), Some(flight)) = (&self.state, self.flights.front()) {
-            self.client.expect(lent.request(flight));
-        }
-    }
-
-    /// Connects, if there is something to send and no connection.
-    fn dial(&mut self, lent: &mut Lent) {
-        if self.flights.is_empty() || !matches!(self.state, State::Closed) {
-            return;
-        }
-        self.since = lent.now;
-        self.generation = self.generation.wrapping_add(1);
-        lent.connections.attempted += 1;
-        let source = lent.next_source();
-        let address = &lent.board.addresses[self.target];
-        let tls = lent.board.tls_targets[self.target].as_ref();
-        let connected = stream::connect(address, tls, &lent.board.plan.connections, source);
-        let registered =
-            connected.and_then(
-                |mut stream| match stream.register(&lent.registry, self.token()) {
-                    Ok(()) => Ok(stream),
-                    Err(error) => Err((stream::connect_failure(&error), error)),
-                },
-            );
-        match registered {
-            Ok(stream) => {
-                lent.opened(1);
-                self.state = State::Dialling(stream);
-            }
-            Err((kind, error)) => self.break_off(kind, Some(&error), lent),
-        }
-    }
-
-    /// The connection is there.
-    fn ready(&mut self, lent: &mut Lent) {
-        let State::Dialling(mut stream) = mem::replace(&mut self.state, State::Closed) else {
-            return;
-        };
-        let duration = lent.now.saturating_sub(self.since).max(1);
-        lent.connections.opened += 1;
-        if let Some(flight) = self.flights.front_mut() {
-            flight.connect = duration;
-            if flight.counted {
-                lent.record.connected(duration);
-            }
-        }
-        let tls = lent.board.tls_targets[self.target].as_ref();
-        if tls.is_some() && lent.board.tls.get().is_none() {
-            // Another thread may have been faster; the first one counts.
-            let _ = stream.tls_facts(tls).map(|facts| lent.board.tls.set(facts));
-        }
-        if lent.board.plan.connections.keep_alive {
-            stream.set_nodelay();
-        }
-        self.state = State::Open(stream);
-        self.client = Client::new(lent.board.targets[self.target].is_ajp);
-        self.pause = 0;
-        self.served = 0;
-        self.peer_closed = false;
-        self.expect_answer(lent);
-    }
-
-    /// Writes what there is to write; `false`: the connection broke.
-    fn write(&mut self, lent: &mut Lent) -> bool {
-        let State::Open(stream) = &mut self.state else {
-            return true;
-        };
-        match self.outgoing.write(stream, &mut self.flights, lent) {
-            Ok(counted) => {
-                lent.record.bytes.sent += counted;
-                true
-            }
-            Err(error) if self.is_untouched(lent) => {
-                // A kept connection that the peer closed; nothing of these requests was written.
-                lent.connections.closed_idle += 1;
-                let is_reset = stream::send_failure(&error) == FailureKind::Reset;
-                lent.connections.reset += u64::from(is_reset);
-                self.close(lent);
-                false
-            }
-            Err(error) => {
-                self.break_off(stream::send_failure(&error), Some(&error), lent);
-                false
-            }
-        }
-    }
-
-    fn read(&mut self, lent: &mut Lent) {
-        let mut scratch = mem::take(&mut lent.scratch);
-        while let State::Open(stream) = &mut self.state {
-            match stream.read(&mut scratch) {
-                Ok(0) => {
-                    lent.look_at_the_clock();
-                    self.receive_eof(lent);
-                    break;
-                }
-                Ok(len) => {
-                    let is_last = stream.is_emptied(len, scratch.len()) && !self.peer_closed;
-                    lent.look_at_the_clock();
-                    self.receive(&scratch[..len], lent);
-                    if is_last {
-                        break;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    lent.look_at_the_clock();
-                    self.break_off(stream::receive_failure(&error), Some(&error), lent);
-                    break;
-                }
-            }
-        }
-        lent.scratch = scratch;
-    }
-
-    fn receive(&mut self, bytes: &[u8], lent: &mut Lent) {
-        let joined;
-        let mut input = bytes;
-        if !self.kept.is_empty() {
-            self.kept.extend_from_slice(bytes);
-            joined = mem::take(&mut self.kept);
-            input = &joined;
-        }
-        while let Some(flight) = self.flights.front_mut() {
-            if flight.first_byte == 0 {
-                flight.first_byte = lent.now;
-            }
-            let request = lent.filled.request(&lent.board, flight);
-            let known = &mut lent.known[flight.place as usize];
-            let before = input.len();
-            let extra = &mut self.outgoing.extra;
-            let received = self.client.receive(&mut input, known, request, extra);
-            flight.received += (before - input.len()) as u64;
-            match received {
-                Ok(None) => break,
-                Ok(Some(Step::Interim(bytes))) => flight.head += bytes,
-                Ok(Some(Step::Head {
-                    status,
-                    bytes,
-                    has_length,
-                })) => {
-                    flight.head += bytes;
-                    flight.status = status;
-                    flight.has_length = has_length;
-                    if let Some(jar) = &mut self.jar {
-                        let is_ajp = lent.board.targets[self.target].is_ajp;
-                        known.each_set_cookie(is_ajp, |field| {
-                            jar.set(field, &request.path, lent.now);
-                        });
-                    }
-                }
-                Ok(Some(Step::Body(bytes))) => flight.body += bytes,
-                Ok(Some(Step::End)) => {
-                    self.finish(!input.is_empty(), lent);
-                    if input.is_empty() {
-                        return;
-                    }
-                }
-                Err(kind) => {
-                    flight.received += input.len() as u64;
-                    return self.break_off(kind, None, lent);
-                }
-            }
-            if !matches!(self.state, State::Open(_)) {
-                return;
-            }
-        }
-        if input.is_empty() {
-            return;
-        }
-        if self.flights.is_empty() {
-            lent.connections.unsolicited += 1;
-            self.close(lent);
-        } else {
-            self.kept.extend_from_slice(input);
-        }
-    }
-
-    fn receive_eof(&mut self, lent: &mut Lent) {
-        self.peer_closed = true;
-        let left = !self.kept.is_empty();
-        let Some(flight) = self.flights.front() else {
-            lent.connections.closed_idle += 1;
-            return self.close(lent);
-        };
-        let has_no_answer = flight.received == 0 && !left;
-        let status = flight.status;
-        if self.client.receive_eof(left) {
-            self.finish(false, lent);
-        } else if has_no_answer && self.can_send_again(lent) {
-            lent.connections.closed_idle += 1;
-            self.send_again(lent);
-        } else {
-            let kind = match (has_no_answer, status) {
-                (true, _) => FailureKind::EarlyClose,
-                (false, 0) => FailureKind::TruncatedHead,
-                (false, _) => FailureKind::TruncatedBody,
-            };
-            self.break_off(kind, None, lent);
-        }
-    }
-
-    /// Whether the connection was kept and nothing of the requests under way was written to it. A
-    /// run that resends whatever happened, as ab does, does not look at that.
-    fn is_untouched(&self, lent: &Lent) -> bool {
-        let is_kept = self.served > 0 && self.outgoing.begun() == 0;
-        is_kept && lent.board.plan.connections.resend == Resend::Unreceived
-    }
-
-    /// Whether what is under way may be sent on another connection, now that the peer has closed
-    /// this one without a byte of an answer.
-    fn can_send_again(&self, lent: &Lent) -> bool {
-        let State::Open(stream) = &self.state else {
-            return false;
-        };
-        if self.served == 0 || self.flights.iter().any(|flight| flight.retried) {
-            return false;
-        }
-        let board = &lent.board;
-        let begun = self.outgoing.begun();
-        let mut begun_flights = self.flights.iter().take(begun);
-        match board.plan.connections.resend {
-            Resend::Always => true,
-            Resend::Unreceived if begun == 0 => true,
-            Resend::Unreceived => {
-                let before = self.outgoing.before(&self.flights, lent);
-                begun_flights.all(|flight| board.request(flight.place).is_idempotent)
-                    && stream.is_unreceived_after(before)
-            }
-        }
-    }
-
-    /// Closes the connection; what is under way will be sent on another one.
-    fn send_again(&mut self, lent: &mut Lent) {
-        for flight in self.flights.iter_mut().take(self.outgoing.begun()) {
-            flight.retried = true;
-            lent.connections.resent += 1;
-        }
-        self.close(lent);
-    }
-
-    /// What is under way behind an answer that ends the connection is sent again on another one.
-    /// A request that was sent and must not run twice has failed instead: nobody knows whether the
-    /// peer has read it.
-    fn give_up_unrepeatable(&mut self, lent: &mut Lent) {
-        let begun = self.outgoing.begun();
-        let resends_all = lent.board.plan.connections.resend == Resend::Always;
-        for (place, flight) in mem::take(&mut self.flights).into_iter().enumerate() {
-            let is_idempotent = lent.board.request(flight.place).is_idempotent;
-            if place >= begun || resends_all || is_idempotent {
-                lent.connections.resent += u64::from(place < begun);
-                self.flights.push_back(flight);
-            } else {
-                lent.fail(&flight, FailureKind::EarlyClose, None);
-            }
-        }
-    }
-
-    /// The answer to the first request is complete; `has_more`: bytes follow it.
-    fn finish(&mut self, has_more: bool, lent: &mut Lent) {
-        let Some(mut flight) = self.flights.pop_front() else {
-            return;
-        };
-        flight.sent_body += self.client.rest_sent() as u64;
-        let is_sent = self.outgoing.pop();
-        self.served += 1;
-        self.free_at = lent.now;
-        let has_excess = has_more && self.flights.is_empty();
-        let can_reuse = self.client.can_reuse();
-        if has_excess {
-            lent.fail(&flight, FailureKind::Excess, None);
-        } else {
-            lent.answer(&flight, can_reuse, self.target);
-        }
-        let options = &lent.board.plan.connections;
-        let is_spent = options
-            .requests_max
-            .is_some_and(|max| max.get() <= self.served);
-        if options.keep_alive && can_reuse && is_sent && !has_excess && !is_spent {
-            if self.flights.is_empty() {
-                self.fill(lent);
-            } else {
-                self.expect_answer(lent);
-            }
-        } else if !can_reuse && !self.peer_closed && !has_excess && self.flights.is_empty() {
-            self.linger(lent);
-        } else {
-            self.give_up_unrepeatable(lent);
-            self.close(lent);
-        }
-    }
-
-    /// Leaves the connection to its peer, which will close it.
-    fn linger(&mut self, lent: &mut Lent) {
-        let token = self.token();
-        if let State::Open(stream) = mem::replace(&mut self.state, State::Closed) {
-            lent.lingering.add(token, stream, lent.now);
-            lent.opened(-1);
-        }
-        self.close(lent);
-    }
-
-    /// The connection is of no more use: all that was under way on it failed.
-    fn break_off(&mut self, kind: FailureKind, error: Option<&io::Error>, lent: &mut Lent) {
-        self.close(lent);
-        lent.connections.reset += u64::from(kind == FailureKind::Reset);
-        self.free_at = lent.now;
-        while let Some(flight) = self.flights.pop_front() {
-            lent.fail(&flight, kind, error);
-        }
-        if kind.is_connect() {
-            self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
-            self.state = State::Pausing;
-            lent.pause(lent.now + self.pause, self.key);
-        }
-    }
-
-    /// Closes the connection; what is still under way will be sent on another one.
-    fn close(&mut self, lent: &mut Lent) {
-        match mem::replace(&mut self.state, State::Closed) {
-            State::Closed | State::Pausing => {}
-            State::Dialling(_) | State::Open(_) => lent.opened(-1),
-        }
-        self.outgoing.reset();
-        self.kept.clear();
-        for flight in &mut self.flights {
-            flight.sent = 0;
-            flight.first_byte = 0;
-            flight.status = 0;
-        }
+    pub(super) fn abandon(&mut self) -> Vec<Flight> {
+        either!(self, abandon())
     }
 }

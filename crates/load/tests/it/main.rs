@@ -11,6 +11,7 @@ mod counts;
 mod data;
 mod ending;
 mod failures;
+mod http2;
 mod open;
 mod server;
 mod stress;

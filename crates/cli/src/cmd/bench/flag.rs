@@ -89,9 +89,11 @@ pub(super) enum Id {
     ProxyAuth,
     Proxy,
     Http10,
+    Http2,
     Secret,
     KeepAlive,
     Pipeline,
+    Streams,
     RequestsPerConnection,
     Source,
     SecondSource,
@@ -152,11 +154,12 @@ impl Flag {
 }
 
 /// What users of other tools type.
-const ALIASES: [(&str, &str); 6] = [
+const ALIASES: [(&str, &str); 7] = [
     ("connections", "concurrency"),
     ("stages", "stage"),
     ("warm-up", "warmup"),
     ("http1.0", "http1-0"),
+    ("h2", "http2"),
     ("body", "post"),
     ("keepalive", "keep-alive"),
 ];
@@ -182,7 +185,7 @@ use Group::{Checks, Connection, Load, Output, Request, Tls};
 use Value::{Attached, Needed, No};
 
 #[rustfmt::skip]
-pub(super) static FLAGS: [Flag; 70] = [
+pub(super) static FLAGS: [Flag; 72] = [
     flag(Id::Requests, Some('n'), "requests", Needed("N"),
         (Load, "Requests in all, such as 1000 or 100k [default: as many as 10 s take]")),
     flag(Id::Concurrency, Some('c'), "concurrency", Needed("N"),
@@ -263,6 +266,9 @@ pub(super) static FLAGS: [Flag; 70] = [
         (Request, "Send requests to this HTTP proxy [default port: 80]")),
     flag(Id::Http10, None, "http1-0", No,
         (Request, "Speak HTTP/1.0, as ab does (also --http1.0)")),
+    flag(Id::Http2, None, "http2", No,
+        (Request, "Speak HTTP/2: over https if the server agrees to it (ALPN), over http without \
+                   asking; implies -k")),
     flag(Id::Secret, None, "secret", Needed("TEXT"),
         (Request, "The secret of an AJP13 connector")),
 
@@ -270,6 +276,9 @@ pub(super) static FLAGS: [Flag; 70] = [
         (Connection, "Use connections for more than one request")),
     flag(Id::Pipeline, None, "pipeline", Needed("N"),
         (Connection, "Requests sent on a connection before the first answer is there; implies -k \
+                      [default: 1]")),
+    flag(Id::Streams, None, "streams", Needed("N"),
+        (Connection, "With --http2: requests under way on a connection at once, as h2load's -m \
                       [default: 1]")),
     flag(Id::RequestsPerConnection, None, "requests-per-connection", Needed("N"),
         (Connection, "Close a connection after so many; implies -k [default: never]")),

@@ -43,7 +43,7 @@ pub(super) fn value_hint(flag: Id, text: &str, is_only: bool) -> Option<String> 
 }
 
 /// Names without their dashes, and what to give instead.
-const HABITS: [(&[&str], &str); 13] = [
+const HABITS: [(&[&str], &str); 14] = [
     (
         &["L", "latency", "u_latency"],
         "percentiles are in every report",
@@ -81,8 +81,12 @@ const HABITS: [(&[&str], &str); 13] = [
         "for files give --json, --csv or --hdr",
     ),
     (
-        &["http2", "h2", "http3"],
-        "this client speaks HTTP/1.1, HTTP/1.0 and AJP13",
+        &["max-concurrent-streams"],
+        "for streams on a connection give --streams N",
+    ),
+    (
+        &["http3"],
+        "this client speaks HTTP/2 (--http2), HTTP/1.1, HTTP/1.0 and AJP13",
     ),
 ];
 

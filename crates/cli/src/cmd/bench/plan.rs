@@ -8,17 +8,17 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use catamaran_load::plan::{
-    Arrivals, Checks, ConnectPatience, Connections, Endpoint, LengthCheck, Numbers, Pace, Plan,
-    Replay, Request, Resend, Samples, Stage, Stop, Target, Timeouts, WarmUp,
+    Arrivals, Checks, ConnectPatience, Connections, Endpoint, HttpVersion, LengthCheck, Numbers,
+    Pace, Plan, Protocol, Replay, Request, Resend, Samples, Stage, Stop, Target, Timeouts, WarmUp,
 };
-use catamaran_load::render::Subject;
+use catamaran_load::render::{Spoken, Subject};
 
 use super::getopt::Mode;
 use super::number::DURATION_MAX;
 use super::refusal::Refusal;
 use super::replay::{self, Log};
 use super::typed::{self, Typed};
-use super::url::{self, Url};
+use super::url::{self, Scheme, Url};
 use super::{operand, requests, schedstat, target};
 
 /// A run, ready to begin.
@@ -41,6 +41,7 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
         return Err(Refusal::NeedsKnee);
     }
     let urls = urls(typed)?;
+    check_http2(typed, &urls)?;
     let requests = requests(typed);
     let mut targets = targets(typed, &urls)?;
     take_requests(typed, &mut targets)?;
@@ -82,6 +83,26 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
         replayed: log,
         plan,
     })
+}
+
+/// What `--http2` goes with, and `--streams` without it.
+fn check_http2(typed: &Typed, urls: &[Url]) -> Result<(), Refusal> {
+    let (request, connection) = (&typed.request, &typed.connection);
+    if !request.http2 {
+        let streams = connection.streams.map(|_| Refusal::NeedsHttp2);
+        return streams.map_or(Ok(()), Err);
+    }
+    for (is_there, what) in [
+        (request.http10, "--http1.0"),
+        (request.proxy.is_some(), "-X"),
+        (connection.pipeline.is_some(), "--pipeline: give --streams"),
+        (urls.iter().any(|url| url.scheme == Scheme::Ajp), "AJP13"),
+    ] {
+        if is_there {
+            return Err(Refusal::NotWithHttp2(what));
+        }
+    }
+    Ok(())
 }
 
 /// The requests of `--requests-file`, in place of the target's.
@@ -289,7 +310,8 @@ fn stop(typed: &Typed, requests: Option<u64>) -> Stop {
 
 fn connections(typed: &Typed, targets: usize) -> Connections {
     let asked = &typed.connection;
-    let pipeline = asked.pipeline.unwrap_or(1).clamp(1, u64::from(u32::MAX));
+    let depth = asked.streams.or(asked.pipeline);
+    let pipeline = depth.unwrap_or(1).clamp(1, u64::from(u32::MAX));
     Connections {
         keep_alive: keeps_alive(typed),
         requests_max: asked.requests_max.and_then(NonZeroU64::new),
@@ -317,7 +339,10 @@ fn connections(typed: &Typed, targets: usize) -> Connections {
 pub(super) fn keeps_alive(typed: &Typed) -> bool {
     let asked = &typed.connection;
     let pipelines = asked.pipeline.is_some_and(|depth| depth > 1);
-    asked.keep_alive || pipelines || asked.requests_max.is_some_and(|requests| requests > 0)
+    typed.request.http2
+        || asked.keep_alive
+        || pipelines
+        || asked.requests_max.is_some_and(|requests| requests > 0)
 }
 
 fn timeouts(typed: &Typed) -> Timeouts {
@@ -370,6 +395,8 @@ fn subject(typed: &Typed, urls: &[Url], plan: &Plan) -> Subject {
         hostname: url.hostname.clone(),
         port: url.port,
         path: url.path.clone(),
+        protocol: protocol(&plan.targets[0]),
+        streams: plan.connections.pipeline.get(),
         keep_alive: plan.connections.keep_alive,
         sends_body: target::sends_body(typed),
         variable_length: typed.variable_length,
@@ -377,6 +404,18 @@ fn subject(typed: &Typed, urls: &[Url], plan: &Plan) -> Subject {
         confidence: !typed.output.no_confidence,
         rate: typed.load.rate,
         has_stages: !plan.stages.is_empty(),
+    }
+}
+
+/// What is spoken to a target.
+fn protocol(target: &Target) -> Spoken {
+    match target.endpoint.protocol {
+        Protocol::Http2 => Spoken::Http2,
+        Protocol::Ajp(_) => Spoken::Ajp13,
+        Protocol::Http => match target.requests.first().map(|request| request.version) {
+            Some(HttpVersion::Http10) => Spoken::Http10,
+            _ => Spoken::Http11,
+        },
     }
 }
 

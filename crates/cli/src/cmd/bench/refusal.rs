@@ -85,6 +85,10 @@ pub(super) enum Refusal {
     RampAndStage,
     #[error("a proxy (-X) is asked for http URLs only")]
     ProxyScheme,
+    #[error("--http2 does not go with {0}")]
+    NotWithHttp2(&'static str),
+    #[error("--streams goes with --http2 only; over HTTP/1.1 it is --pipeline")]
+    NeedsHttp2,
     #[error("no root certificates were found on this system: name a file with --cacert")]
     NoRoots,
     #[error("{0} is not available: the TLS library has TLS1.2 and TLS1.3 only")]

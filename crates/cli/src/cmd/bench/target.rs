@@ -62,6 +62,8 @@ fn headers(typed: &Typed, url: &Url, version: HttpVersion) -> Result<Vec<Header>
     let mut headers = Vec::new();
     let mut push = |name: &str, value: &str| headers.push(header(name, value));
     match (keeps_alive(typed), version) {
+        // It has no field for that.
+        _ if asked.http2 => {}
         (true, HttpVersion::Http10) => push("Connection", "Keep-Alive"),
         (false, HttpVersion::Http11) => push("Connection", "close"),
         // What the version means by itself.
@@ -142,6 +144,7 @@ pub(super) fn endpoint(typed: &Typed, url: &Url) -> Result<Endpoint, Refusal> {
         None => url.transport.clone(),
     };
     let protocol = match url.scheme {
+        Scheme::Http | Scheme::Https if typed.request.http2 => Protocol::Http2,
         Scheme::Http | Scheme::Https => Protocol::Http,
         Scheme::Ajp => Protocol::Ajp(ajp(typed, url)),
     };

@@ -83,6 +83,7 @@ pub(super) struct RequestParts {
     pub(super) headers: Vec<String>,
     pub(super) proxy: Option<(String, u16)>,
     pub(super) http10: bool,
+    pub(super) http2: bool,
     pub(super) secret: Option<String>,
 }
 
@@ -91,6 +92,7 @@ pub(super) struct RequestParts {
 pub(super) struct Connection {
     pub(super) keep_alive: bool,
     pub(super) pipeline: Option<u64>,
+    pub(super) streams: Option<u64>,
     pub(super) requests_max: Option<u64>,
     pub(super) sources: Vec<IpAddr>,
     /// A local address that nobody knows, which ab finds out when the run begins.
@@ -326,9 +328,11 @@ impl Typed {
             Id::ProxyAuth => request.add_credentials("Proxy-Authorization", text)?,
             Id::Proxy => request.proxy = Some(proxy(text).ok_or_else(|| bad("HOST[:PORT]"))?),
             Id::Http10 => request.http10 = true,
+            Id::Http2 => request.http2 = true,
             Id::Secret => request.secret = owned(),
             Id::KeepAlive => self.connection.keep_alive = true,
             Id::Pipeline => self.connection.pipeline = Some(number("a number of requests")?),
+            Id::Streams => self.connection.streams = Some(number("a number of streams")?),
             Id::RequestsPerConnection => {
                 self.connection.requests_max = Some(number("a number of requests")?);
             }

@@ -189,6 +189,7 @@ fn our_request_says_what_its_version_does_not() {
     assert!(both.starts_with(expected), "{both}");
     assert!(head(&ours("-m PATCH --data x http://h/")).starts_with("PATCH /\n"));
     assert!(ours("--pipeline 2 http://h/").plan.connections.keep_alive);
+    assert!(ours("--http2 http://h/").plan.connections.keep_alive);
     assert!(
         ours("--requests-per-connection 2 http://h/")
             .plan
@@ -336,5 +337,33 @@ fn ab_ends_with_its_usage() {
     ] {
         let refusal = prepared(Mode::Ab, line).unwrap_err();
         assert_eq!(refusal.as_ab(), AbEnd::Usage(expected.to_owned()), "{line}");
+    }
+}
+
+#[test]
+fn http2_has_streams_and_no_field_of_connections() {
+    let run = ours("--http2 --streams 32 -c 10 https://h/");
+    assert_eq!(run.plan.targets[0].endpoint.protocol, Protocol::Http2);
+    assert_eq!(run.plan.connections.pipeline.get(), 32);
+    assert_eq!(run.plan.pace.connections().get(), 10);
+    let subject = &run.subject;
+    assert_eq!((subject.protocol, subject.streams), (Spoken::Http2, 32));
+    assert!(head(&run).starts_with("GET /\nHost: h\n"));
+    assert_eq!(ours("--h2 http://h/").plan.connections.pipeline.get(), 1);
+    for (line, expected) in [
+        ("--streams 2 http://h/", Refusal::NeedsHttp2),
+        ("--http2 ajp://h/", Refusal::NotWithHttp2("AJP13")),
+        (
+            "--http2 --http1.0 http://h/",
+            Refusal::NotWithHttp2("--http1.0"),
+        ),
+        ("--http2 -X p http://h/", Refusal::NotWithHttp2("-X")),
+        (
+            "--http2 --pipeline 2 http://h/",
+            Refusal::NotWithHttp2("--pipeline: give --streams"),
+        ),
+    ] {
+        let refusal = prepared(Mode::Ours, line).unwrap_err();
+        assert_eq!(refusal, expected, "{line}");
     }
 }

@@ -1,0 +1,404 @@
+//! A slot whose connection speaks HTTP/2: several requests at once, each on a stream of its own, and
+//! answers in any order.
+//!
+//! It takes part in the queue of free slots as long as another stream may begin. A server that wants
+//! no more requests on a connection (GOAWAY) gets none; those that it has not looked at, and says so,
+//! are sent once more. Of a stream that fails, only its request fails.
+//!
+//! ```text
+//!            ticket            connected        the connection ends, or is spent
+//! Closed ─────────► Dialling ─────────────► Open ───────────────────────────────► Closed
+//!    ▲                  │ failed
+//!    └──── Pausing ◄────┘
+//! ```
+
+use std::collections::VecDeque;
+use std::{io, mem};
+
+use mio::Token;
+use mio::event::Event;
+
+use super::place::Place;
+use crate::client::Known;
+use crate::http2::{self, Broken, Http2};
+use crate::record::Flight;
+use crate::report::FailureKind;
+use crate::stream::{self, Stream};
+use crate::worker::lent::Lent;
+
+/// A place for a connection.
+#[derive(Debug)]
+pub(in crate::worker) struct Multiplexed {
+    place: Place,
+    state: State,
+    /// Requests that were taken and are on no stream, in order.
+    waiting: VecDeque<Flight>,
+    /// Requests under way, by the key of their stream.
+    flights: Vec<Option<Flight>>,
+    /// How many of them there are.
+    open: usize,
+    /// Requests sent on this connection, and answers on it.
+    sent: u64,
+    served: u64,
+    /// Bytes received that are of no body, and in no request's account yet.
+    framing: u64,
+    /// Whether the last request that was taken counts.
+    counts: bool,
+    /// What came, kept for its memory.
+    events: Vec<http2::Event>,
+}
+
+#[derive(Debug)]
+enum State {
+    Closed,
+    Pausing,
+    Dialling(Stream),
+    Open(Box<Http2>),
+}
+
+impl Multiplexed {
+    pub(super) fn new(key: usize, client_number: usize, lent: &Lent) -> Self {
+        Self {
+            place: Place::new(key, client_number, lent),
+            state: State::Closed,
+            waiting: VecDeque::new(),
+            flights: Vec::new(),
+            open: 0,
+            sent: 0,
+            served: 0,
+            framing: 0,
+            counts: false,
+            events: Vec::new(),
+        }
+    }
+
+    pub(super) fn token(&self) -> Token {
+        self.place.token()
+    }
+
+    pub(super) fn start(&mut self, lent: &mut Lent) {
+        self.place.leave_queue();
+        self.advance(lent);
+    }
+
+    pub(super) fn wake(&mut self, lent: &mut Lent) {
+        if matches!(self.state, State::Pausing) {
+            self.state = State::Closed;
+            // The pause was meant, so nothing is late by it.
+            self.place.free_at = lent.now;
+        }
+        self.advance(lent);
+    }
+
+    pub(super) fn wait_until(&mut self, at: u64, lent: &mut Lent) {
+        self.state = State::Pausing;
+        lent.pause(at, self.place.key);
+    }
+
+    pub(super) fn handle_event(&mut self, event: &Event, lent: &mut Lent) {
+        if let State::Dialling(stream) = &mut self.state {
+            lent.look_at_the_clock();
+            if event.is_error()
+                && let Err(error) = stream.take_error()
+            {
+                let kind = stream::dial_failure(stream, &error);
+                self.fail_connect(kind, &error, lent);
+            } else {
+                match stream.handshake() {
+                    Ok(false) => {}
+                    Ok(true) => self.ready(lent),
+                    Err(error) => self.fail_connect(FailureKind::Tls, &error, lent),
+                }
+            }
+        }
+        self.advance(lent);
+    }
+
+    pub(super) fn check_time(&mut self, timeout: u64, lent: &mut Lent) {
+        let now = lent.now;
+        let is_late = |flight: &Flight| now.saturating_sub(flight.begun) >= timeout;
+        let mut was_late = false;
+        for key in 0..self.flights.len() {
+            if let Some(flight) = self.flights[key].take_if(|flight| is_late(flight)) {
+                if let State::Open(http2) = &mut self.state {
+                    http2.reset(key);
+                }
+                self.open -= 1;
+                lent.fail(&flight, FailureKind::Timeout, None);
+                was_late = true;
+            }
+        }
+        while let Some(flight) = self.waiting.pop_front_if(|flight| is_late(flight)) {
+            lent.fail(&flight, FailureKind::Timeout, None);
+            was_late = true;
+        }
+        if was_late {
+            self.place.free_at = now;
+            if matches!(self.state, State::Dialling(_)) {
+                self.close(lent);
+            }
+            self.advance(lent);
+        }
+    }
+
+    pub(super) fn expected_busy(&self, from: u64, to: u64) -> u64 {
+        self.place.expected_busy(from, to)
+    }
+
+    pub(super) fn abandon(&mut self) -> Vec<Flight> {
+        let open = self.flights.drain(..).flatten();
+        open.chain(self.waiting.drain(..)).collect()
+    }
+
+    /// Does what the state allows: takes requests, dials, moves bytes, or rests.
+    fn advance(&mut self, lent: &mut Lent) {
+        loop {
+            self.fill(lent);
+            self.dial(lent);
+            if !self.turn(lent) {
+                break;
+            }
+        }
+        let has_room = match self.state {
+            State::Closed => self.waiting.is_empty(),
+            State::Open(_) => self.room(lent) > 0,
+            State::Pausing | State::Dialling(_) => false,
+        };
+        if has_room {
+            self.place.rest(lent);
+        }
+    }
+
+    /// How many more requests may begin on the connection.
+    fn room(&mut self, lent: &Lent) -> usize {
+        let State::Open(http2) = &mut self.state else {
+            return 0;
+        };
+        let options = &lent.board.plan.connections;
+        let asked = options.pipeline.get() as usize;
+        let left = options.requests_max;
+        let left = left.map_or(u64::MAX, |max| max.get().saturating_sub(self.sent));
+        let streams = asked.min(http2.streams_max()).saturating_sub(self.open);
+        streams.min(usize::try_from(left).unwrap_or(usize::MAX))
+    }
+
+    /// Takes as many requests as the connection carries at once, and sends them.
+    fn fill(&mut self, lent: &mut Lent) {
+        if matches!(self.state, State::Closed) && self.waiting.is_empty() {
+            let taken = self.place.take(false, lent);
+            self.waiting.extend(taken);
+        }
+        for _ in 0..self.room(lent) {
+            let next = self.waiting.pop_front();
+            let Some(flight) = next.or_else(|| self.place.take(self.served > 0, lent)) else {
+                return;
+            };
+            if !self.send(flight, lent) {
+                return;
+            }
+        }
+    }
+
+    /// Sends a request; `false`: it goes on another connection.
+    fn send(&mut self, mut flight: Flight, lent: &Lent) -> bool {
+        let State::Open(http2) = &mut self.state else {
+            return false;
+        };
+        self.counts = flight.counted;
+        let request = lent.request(&flight);
+        let sent = request.http2.as_ref().and_then(|prepared| {
+            flight.sent_body = prepared.body.len() as u64;
+            http2.send(prepared.head.clone(), &prepared.body)
+        });
+        let Some(key) = sent else {
+            self.waiting.push_front(flight);
+            return false;
+        };
+        flight.sent = lent.now;
+        if self.flights.len() <= key {
+            self.flights.resize_with(key + 1, || None);
+        }
+        self.flights[key] = Some(flight);
+        self.open += 1;
+        self.sent += 1;
+        true
+    }
+
+    /// Connects, if there is something to send and no connection.
+    fn dial(&mut self, lent: &mut Lent) {
+        if self.waiting.is_empty() || !matches!(self.state, State::Closed) {
+            return;
+        }
+        match self.place.dial(lent) {
+            Ok(stream) => self.state = State::Dialling(stream),
+            Err((kind, error)) => self.fail_connect(kind, &error, lent),
+        }
+    }
+
+    /// The connection is there.
+    fn ready(&mut self, lent: &mut Lent) {
+        let State::Dialling(mut stream) = mem::replace(&mut self.state, State::Closed) else {
+            return;
+        };
+        if let Err(error) = stream.expect_http2() {
+            self.state = State::Dialling(stream);
+            return self.fail_connect(FailureKind::Tls, &error, lent);
+        }
+        let flight = self.waiting.front_mut();
+        self.place.connected(&mut stream, flight, lent);
+        self.state = State::Open(Box::new(Http2::begin(stream)));
+        (self.sent, self.served, self.framing) = (0, 0, 0);
+    }
+
+    /// Moves bytes and takes what came; whether another request may begin by that.
+    fn turn(&mut self, lent: &mut Lent) -> bool {
+        let State::Open(http2) = &mut self.state else {
+            return false;
+        };
+        let mut events = mem::take(&mut self.events);
+        let was_beginning = http2.is_beginning();
+        let ended = http2.turn(&mut events);
+        let (received, sent) = http2.take_traffic();
+        let is_leaving = http2.is_leaving();
+        let has_begun = was_beginning && !http2.is_beginning();
+        lent.look_at_the_clock();
+        if self.counts {
+            lent.record.bytes.sent += sent;
+        }
+        let bodies = events.iter().map(http2::Event::body_bytes);
+        self.framing += received.saturating_sub(bodies.sum());
+        let before = self.open;
+        for event in events.drain(..) {
+            self.take(event, is_leaving, lent);
+        }
+        self.events = events;
+        match ended {
+            Some(why) => self.end(why, lent),
+            None if self.open == 0 && is_leaving => self.end(Broken::Closed, lent),
+            None if self.open == 0 && self.is_used_up(lent) => self.close(lent),
+            None => {}
+        }
+        has_begun || self.open < before || matches!(self.state, State::Closed)
+    }
+
+    /// The connection has had as many requests as the plan gives one.
+    fn is_used_up(&self, lent: &Lent) -> bool {
+        let max = lent.board.plan.connections.requests_max;
+        max.is_some_and(|max| max.get() <= self.sent)
+    }
+
+    fn take(&mut self, event: http2::Event, is_leaving: bool, lent: &mut Lent) {
+        match event {
+            http2::Event::Head {
+                key,
+                head,
+                has_length,
+            } => {
+                let Some(flight) = self.flights[key].as_mut() else {
+                    return;
+                };
+                flight.first_byte = lent.now;
+                flight.status = head.status.as_u16();
+                flight.has_length = has_length;
+                if let Some(jar) = &mut self.place.jar {
+                    let path = &lent.filled.request(&lent.board, flight).path;
+                    for field in head.headers.get_all(http::header::SET_COOKIE) {
+                        jar.set(field.as_bytes(), path, lent.now);
+                    }
+                }
+                if self.place.target == 0 && lent.board.first.get().is_none() {
+                    lent.known[flight.place as usize] = Known::of_http2(&head);
+                }
+            }
+            http2::Event::Body { key, bytes } => {
+                let Some(flight) = self.flights[key].as_mut() else {
+                    return;
+                };
+                flight.body += bytes;
+                flight.received += bytes;
+            }
+            http2::Event::End { key } => {
+                let Some(mut flight) = self.finish(key, lent) else {
+                    return;
+                };
+                self.served += 1;
+                flight.head = mem::take(&mut self.framing);
+                flight.received += flight.head;
+                lent.answer(&flight, !is_leaving, self.place.target);
+            }
+            http2::Event::Broken { key, why } => {
+                let Some(mut flight) = self.finish(key, lent) else {
+                    return;
+                };
+                match why {
+                    Broken::Unprocessed if !flight.retried => {
+                        lent.connections.resent += 1;
+                        flight = Flight {
+                            retried: true,
+                            sent: 0,
+                            sent_body: 0,
+                            ..flight
+                        };
+                        self.waiting.push_back(flight);
+                    }
+                    Broken::Unprocessed => lent.fail(&flight, FailureKind::EarlyClose, None),
+                    Broken::Closed => {
+                        let kind = match flight.status {
+                            0 => FailureKind::EarlyClose,
+                            _ => FailureKind::TruncatedBody,
+                        };
+                        lent.fail(&flight, kind, None);
+                    }
+                    Broken::Failed(kind, error) => lent.fail(&flight, kind, error.as_ref()),
+                }
+            }
+        }
+    }
+
+    /// Takes the request of a stream that has ended out of those under way.
+    fn finish(&mut self, key: usize, lent: &Lent) -> Option<Flight> {
+        let flight = self.flights.get_mut(key)?.take()?;
+        self.open -= 1;
+        self.place.free_at = lent.now;
+        Some(flight)
+    }
+
+    /// The connection has ended, or is of no more use; its streams have ended already. If no request
+    /// could be sent on it, the one that waits has failed: the next connection may be no better.
+    fn end(&mut self, why: Broken, lent: &mut Lent) {
+        debug_assert_eq!(self.open, 0, "every stream has ended");
+        let (kind, error) = match why {
+            Broken::Failed(kind, error) => (kind, error),
+            Broken::Closed | Broken::Unprocessed => (FailureKind::EarlyClose, None),
+        };
+        lent.connections.reset += u64::from(kind == FailureKind::Reset);
+        let is_closed = kind == FailureKind::EarlyClose && self.sent > 0;
+        lent.connections.closed_idle += u64::from(is_closed);
+        self.close(lent);
+        if self.sent == 0
+            && let Some(flight) = self.waiting.pop_front()
+        {
+            self.place.free_at = lent.now;
+            lent.fail(&flight, kind, error.as_ref());
+        }
+    }
+
+    /// A connect failed: the request that needed it has failed, and the next one waits a little.
+    fn fail_connect(&mut self, kind: FailureKind, error: &io::Error, lent: &mut Lent) {
+        self.close(lent);
+        self.place.free_at = lent.now;
+        while let Some(flight) = self.waiting.pop_front() {
+            lent.fail(&flight, kind, Some(error));
+        }
+        self.state = State::Pausing;
+        self.place.pause(lent);
+    }
+
+    /// Closes the connection; what waits will be sent on another one.
+    fn close(&mut self, lent: &mut Lent) {
+        match mem::replace(&mut self.state, State::Closed) {
+            State::Closed | State::Pausing => {}
+            State::Dialling(_) | State::Open(_) => lent.opened(-1),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What every slot has, whatever is spoken on its connection: its number, its connects, and the
+//! requests that it takes.
+
+use std::io;
+
+use mio::Token;
+
+use crate::record::Flight;
+use crate::report::FailureKind;
+use crate::stream::{self, Stream};
+use crate::worker::jar::Jar;
+use crate::worker::lent::Lent;
+
+/// A place for a connection.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Its number in the worker.
+    pub(super) key: usize,
+    /// The number of its connection: an event of an earlier one is not its own.
+    generation: u32,
+    /// Its number in the run.
+    client_number: usize,
+    pub(super) target: usize,
+    /// Which of the target's requests is next.
+    turn: usize,
+    /// When its connect began.
+    since: u64,
+    /// When its first request began.
+    first_begun: Option<u64>,
+    /// When it was free last.
+    pub(super) free_at: u64,
+    /// How long the last pause was.
+    pause: u64,
+    /// The client's cookies, if it keeps them.
+    pub(super) jar: Option<Jar>,
+    /// In the worker's queue of free slots.
+    is_resting: bool,
+}
+
+const PAUSE_MIN: u64 = 1_000_000;
+const PAUSE_MAX: u64 = 100_000_000;
+
+const KEY_BITS: u32 = 32;
+/// The part of a token that is the slot's number.
+pub(super) const KEY_MASK: usize = (1 << KEY_BITS) - 1;
+
+impl Place {
+    pub(super) fn new(key: usize, client_number: usize, lent: &Lent) -> Self {
+        let target = client_number % lent.board.targets.len();
+        Self {
+            key,
+            generation: 0,
+            client_number,
+            target,
+            turn: client_number % lent.board.targets[target].requests.len(),
+            since: 0,
+            first_begun: None,
+            free_at: 0,
+            pause: 0,
+            jar: lent.board.plan.cookie_jar.then(Jar::default),
+            is_resting: false,
+        }
+    }
+
+    /// The poll's token of its connection.
+    pub(super) fn token(&self) -> Token {
+        Token(self.key | (self.generation as usize) << KEY_BITS)
+    }
+
+    /// It is out of the queue of free slots.
+    pub(super) fn leave_queue(&mut self) {
+        self.is_resting = false;
+    }
+
+    /// It can take a request: it waits for one in the queue of free slots.
+    pub(super) fn rest(&mut self, lent: &mut Lent) {
+        if !self.is_resting {
+            self.is_resting = true;
+            lent.idle.push_back(self.key);
+        }
+    }
+
+    /// How long it should have been busy from `from` to `to`: all the time since it began.
+    pub(super) fn expected_busy(&self, from: u64, to: u64) -> u64 {
+        let begun = self.first_begun.map(|begun| begun.max(from));
+        begun.map_or(0, |begun| to.saturating_sub(begun))
+    }
+
+    /// The next request, if one may begin. `is_reused`: its connection has had answers.
+    pub(super) fn take(&mut self, is_reused: bool, lent: &mut Lent) -> Option<Flight> {
+        let Some(ticket) = lent.feed.claim(self.client_number, lent.now) else {
+            if lent.feed.is_spent() {
+                lent.span.1 = lent.span.1.min(lent.now);
+            }
+            return None;
+        };
+        self.first_begun.get_or_insert(lent.now);
+        let target = &lent.board.targets[self.target];
+        let plan = &lent.board.plan;
+        let number = match target.needs_number() {
+            true => plan.numbers.next(),
+            false => 0,
+        };
+        let place = match (ticket.request, &target.choice) {
+            (Some(request), _) => request as usize,
+            (None, Some(choice)) => choice.place(plan.seed, number),
+            (None, None) => self.turn,
+        };
+        let request = &target.requests[place];
+        let jar = self.jar.as_mut().map(|jar| (jar, lent.now));
+        let flight = Flight {
+            place: request.number as u32,
+            filled: lent.filled.fill(&lent.board, request, number, jar),
+            due: ticket.due,
+            begun: lent.now,
+            counted: ticket.counted,
+            ..Flight::default()
+        };
+        self.turn = (self.turn + 1) % target.requests.len();
+        lent.begin(&flight, self.free_at);
+        lent.connections.reused += u64::from(is_reused);
+        Some(flight)
+    }
+
+    /// Begins a connect; its end comes as an event.
+    ///
+    /// # Errors
+    /// What the requests that need it fail of.
+    pub(super) fn dial(&mut self, lent: &mut Lent) -> Result<Stream, (FailureKind, io::Error)> {
+        self.since = lent.now;
+        self.generation = self.generation.wrapping_add(1);
+        lent.connections.attempted += 1;
+        let source = lent.next_source();
+        let address = &lent.board.addresses[self.target];
+        let tls = lent.board.tls_targets[self.target].as_ref();
+        let mut stream = stream::connect(address, tls, &lent.board.plan.connections, source)?;
+        let registered = stream.register(&lent.registry, self.token());
+        registered.map_err(|error| (stream::connect_failure(&error), error))?;
+        lent.opened(1);
+        Ok(stream)
+    }
+
+    /// The connection is there; `flight` is the request that it was made for.
+    pub(super) fn connected(
+        &mut self,
+        stream: &mut Stream,
+        flight: Option<&mut Flight>,
+        lent: &mut Lent,
+    ) {
+        let duration = lent.now.saturating_sub(self.since).max(1);
+        lent.connections.opened += 1;
+        if let Some(flight) = flight {
+            flight.connect = duration;
+            if flight.counted {
+                lent.record.connected(duration);
+            }
+        }
+        let tls = lent.board.tls_targets[self.target].as_ref();
+        if tls.is_some() && lent.board.tls.get().is_none() {
+            // Another thread may have been faster; the first one counts.
+            let _ = stream.tls_facts(tls).map(|facts| lent.board.tls.set(facts));
+        }
+        if lent.board.plan.connections.keep_alive {
+            stream.set_nodelay();
+        }
+        self.pause = 0;
+    }
+
+    /// A connect failed: the slot is woken after a pause, which is longer each time.
+    pub(super) fn pause(&mut self, lent: &mut Lent) {
+        self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+        lent.pause(lent.now + self.pause, self.key);
+    }
+}
