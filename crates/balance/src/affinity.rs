@@ -61,6 +61,51 @@ pub trait Standing {
     fn pick_among(&mut self, members: &[usize]) -> Option<usize>;
 }
 
+/// What a decision made of one session id, or of the front's own cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The id has no route.
+    NoRoute,
+    /// It names this member, which is usable.
+    Kept(usize),
+    /// It names this member, which is not usable, and the session must not move.
+    Held(usize),
+    /// It names a member that is not usable, or nobody, and `to` may have a copy of the session.
+    Moved {
+        /// The member that it names.
+        named: Option<usize>,
+        /// The member that gets it.
+        to: usize,
+        /// `to` was chosen because it is of the session's domain, otherwise as the fallback.
+        by_domain: bool,
+    },
+    /// It names a member that is not usable, or nobody, and nobody else may have a copy.
+    Lost(Option<usize>),
+    /// The front's own cookie names this member, which is usable.
+    OwnKept(usize),
+    /// The front's own cookie names this member, which is not usable, or drains.
+    OwnLost(usize),
+    /// The front's own cookie names nobody.
+    OwnUnknown,
+}
+
+/// Whoever wants to see how a decision comes about; `()` does not.
+pub trait Trace {
+    /// One step: for each id that was read, in their order, then for the front's own cookie, up to
+    /// the step that decided.
+    fn step(&mut self, step: Step);
+}
+
+impl Trace for () {
+    fn step(&mut self, _: Step) {}
+}
+
+impl Trace for Vec<Step> {
+    fn step(&mut self, step: Step) {
+        self.push(step);
+    }
+}
+
 /// What became of a request's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
@@ -155,8 +200,9 @@ impl Affinity {
         }
     }
 
-    /// Decides by the session ids `ids` in their order, the first [`IDS_MAX`] of them, then by `own`: the member that a cookie of
-    /// the front's own names, or `None` in it if that cookie names nobody.
+    /// Decides by the session ids `ids` in their order, the first [`IDS_MAX`] of them, then by `own`:
+    /// the member that a cookie of the front's own names, or `None` in it if that cookie names
+    /// nobody.
     ///
     /// # Errors
     /// The member that an id names is out, and sessions must not move.
@@ -165,6 +211,20 @@ impl Affinity {
         ids: impl IntoIterator<Item = &'a [u8]>,
         own: Option<Option<usize>>,
         standing: &mut impl Standing,
+    ) -> Result<Decision<'a>, BackendOut<'a>> {
+        self.decide_traced(ids, own, standing, &mut ())
+    }
+
+    /// As [`Self::decide`], and tells `trace` each step.
+    ///
+    /// # Errors
+    /// As of [`Self::decide`].
+    pub fn decide_traced<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a [u8]>,
+        own: Option<Option<usize>>,
+        standing: &mut impl Standing,
+        trace: &mut impl Trace,
     ) -> Result<Decision<'a>, BackendOut<'a>> {
         let mut seen = Decision::new(Outcome::New);
         let mut has_id = false;
@@ -176,16 +236,19 @@ impl Affinity {
             has_id = true;
             let Some(route) = self.route_of(id) else {
                 seen.note(Outcome::Ignored, None);
+                trace.step(Step::NoRoute);
                 continue;
             };
             if let Some(member) = self.first(route, |member| standing.is_usable(member)) {
+                trace.step(Step::Kept(member));
                 return Ok(Decision {
                     id: Some(id),
                     ..self.kept(member, Some(route))
                 });
             }
             let named = self.first(route, |_| true);
-            if self.rules.force && named.is_some() {
+            if let Some(member) = named.filter(|_| self.rules.force) {
+                trace.step(Step::Held(member));
                 return Err(BackendOut { route });
             }
             let outcome = match named {
@@ -193,6 +256,11 @@ impl Affinity {
                 None => Outcome::Unknown,
             };
             if let Some((member, by_domain)) = self.kin(route, named, standing) {
+                trace.step(Step::Moved {
+                    named,
+                    to: member,
+                    by_domain,
+                });
                 return Ok(Decision {
                     outcome: Outcome::Moved,
                     member: Some(member),
@@ -202,6 +270,7 @@ impl Affinity {
                 });
             }
             seen.note(outcome, Some(route));
+            trace.step(Step::Lost(named));
         }
         // A member that drains keeps sessions, and a cookie of ours alone is none: such a client would
         // come back for ever.
@@ -209,13 +278,20 @@ impl Affinity {
         match own {
             Some(Some(member)) if standing.is_usable(member) && holds(member) => {
                 let excess = seen.excess;
+                trace.step(Step::OwnKept(member));
                 return Ok(Decision {
                     excess,
                     ..self.kept(member, None)
                 });
             }
-            Some(Some(_)) => seen.note(Outcome::Moved, None),
-            Some(None) => seen.note(Outcome::Unknown, None),
+            Some(Some(member)) => {
+                seen.note(Outcome::Moved, None);
+                trace.step(Step::OwnLost(member));
+            }
+            Some(None) => {
+                seen.note(Outcome::Unknown, None);
+                trace.step(Step::OwnUnknown);
+            }
             None => {}
         }
         Ok(seen)

@@ -148,6 +148,38 @@ impl Schedule {
         }
     }
 
+    /// Who of these a request may go to next, each with how often it does in proportion to the others.
+    /// Takes no turn and looks at each of them. Under [`Policy::LeastInFlight`] it is those with the
+    /// fewest exchanges in flight for their weight, unless so many may be picked that two are chosen
+    /// by chance; `exact` says that they are all looked at, as in [`Self::pick_among`].
+    #[must_use]
+    pub fn foresee(
+        &self,
+        members: &impl Members,
+        among: impl Iterator<Item = usize>,
+        exact: bool,
+    ) -> Vec<(usize, u64)> {
+        let weigh = |member: usize| {
+            let share = u64::from(members.share(member));
+            let Member { weight, factor, .. } = self.members[member];
+            let weight = u64::from(weight) * share * u64::from(factor);
+            (weight > 0).then_some((member, weight))
+        };
+        let mut fitting: Vec<(usize, u64)> = among.filter_map(weigh).collect();
+        // Those that a pick would find out, or let in again, count there.
+        let considered = (self.heap.len() + LOOKS).min(self.members.len());
+        let looks_at_all = exact || considered <= EXACT_MAX;
+        if self.policy == Policy::LeastInFlight && looks_at_all {
+            let loads = fitting
+                .iter()
+                .map(|(member, _)| self.load(members, *member));
+            if let Some(least) = loads.min_by(Load::compare) {
+                fitting.retain(|(member, _)| self.load(members, *member).compare(&least).is_eq());
+            }
+        }
+        fitting
+    }
+
     fn choose(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
         match self.policy {
             Policy::RoundRobin | Policy::Sessions | Policy::Traffic | Policy::Hash => {

@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod check;
 mod client;
 pub(crate) mod demo;
+pub(crate) mod explain;
 pub(crate) mod lab;
 pub(crate) mod operate;
 pub(crate) mod serve;

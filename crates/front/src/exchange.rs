@@ -13,7 +13,7 @@ pub(crate) mod forwarded;
 pub(crate) mod header;
 pub(crate) mod id;
 mod logged;
-mod outgoing;
+pub(crate) mod outgoing;
 pub(crate) mod passage;
 pub(crate) mod relay;
 pub(crate) mod replay;
@@ -184,7 +184,8 @@ impl<'a> Exchange<'a> {
             head.target.escape_query();
         }
         let (worker, peer) = (scene.worker, scene.peer);
-        let mut outgoing = Outgoing::new(worker, (site, upstream), peer, head, path)?;
+        let count = |reason| worker.counters().reason(reason);
+        let mut outgoing = Outgoing::new(count, (site, upstream), peer, head, path)?;
         self.client_ip = outgoing.identity.ip;
         if let Some(rules) = rules {
             if !rules.allows(self.client_ip) {

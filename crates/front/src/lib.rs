@@ -48,6 +48,7 @@ pub mod config;
 mod control;
 mod date;
 mod exchange;
+pub mod explain;
 mod listener;
 mod running;
 mod site;

@@ -5,6 +5,7 @@
 //! shares all but the upstream concerned. The schedules of each upstream are the only mutable part,
 //! and each belongs to one worker.
 
+pub(crate) mod foresight;
 mod hash_key;
 pub(crate) mod member;
 pub(crate) mod overrides;
@@ -17,6 +18,7 @@ pub(crate) mod rules;
 pub(crate) mod sticky;
 mod turns;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,7 +30,9 @@ use catamaran_upstream::{Backend, BackendCounts, Group};
 use http::HeaderValue;
 use tokio::time::Instant;
 
-use crate::config::{Activation, Config, HashBy, Policy, Protocol, ServerConfig, UpstreamConfig};
+use crate::config::{
+    Activation, Config, HashBy, ListenerConfig, Policy, Protocol, ServerConfig, UpstreamConfig,
+};
 use crate::exchange::forwarded::Via;
 pub(crate) use crate::site::member::{Controls, Member};
 use crate::site::path::NormalPath;
@@ -42,6 +46,8 @@ pub(crate) struct Site {
     pub(crate) routes: Arc<RouteTable>,
     pub(crate) upstreams: Vec<Arc<Upstream>>,
     pub(crate) server: Arc<ServerConfig>,
+    /// As the file has them, for explanations.
+    pub(crate) listeners: Arc<[ListenerConfig]>,
     pub(crate) via: Option<Arc<Via>>,
     /// One more than that of the site before it.
     pub(crate) generation: u64,
@@ -105,6 +111,7 @@ impl Site {
                 .map(|it| Arc::new(Upstream::new(it, workers, reusable)))
                 .collect(),
             server: Arc::new(config.server.clone()),
+            listeners: config.listeners.as_slice().into(),
             via: config
                 .server
                 .via
@@ -135,6 +142,7 @@ impl Site {
             routes: Arc::clone(&self.routes),
             upstreams: self.upstreams.iter().map(upstream).collect(),
             server: Arc::clone(&self.server),
+            listeners: Arc::clone(&self.listeners),
             via: self.via.clone(),
             generation: self.generation + 1,
         }
@@ -298,7 +306,7 @@ impl Upstream {
             facts,
             tried,
         };
-        let decision = sticky.decide(facts.head, facts.own, &mut asking)?;
+        let decision = sticky.decide(facts.head, facts.own, &mut asking, &mut ())?;
         if let Some(member) = decision.member
             && decision.outcome == Outcome::Kept
             && self.members.len() > 1
@@ -355,14 +363,7 @@ impl Upstream {
         tried: &[usize],
         now: Instant,
     ) -> Option<usize> {
-        let without: Vec<usize>;
-        let tried = match facts.drained {
-            [] => tried,
-            drained => {
-                without = [tried, drained].concat();
-                &without
-            }
-        };
+        let tried = &*facts.without(tried);
         let picked = match &self.members[..] {
             [only] => (tried.is_empty() && only.share() > 0).then_some(0),
             members => {
@@ -390,6 +391,16 @@ pub(crate) struct Facts<'r> {
     pub(crate) unsticky: bool,
     /// Members that get only their own sessions by this route.
     pub(crate) drained: &'r [usize],
+}
+
+impl Facts<'_> {
+    /// Those that must not be picked: tried, or left out by the route.
+    fn without<'t>(&self, tried: &'t [usize]) -> Cow<'t, [usize]> {
+        match self.drained {
+            [] => Cow::Borrowed(tried),
+            drained => Cow::Owned([tried, drained].concat()),
+        }
+    }
 }
 
 /// A member chosen for a request.
@@ -442,6 +453,7 @@ impl Standing for Asking<'_> {
             ..
         } = self.upstream;
         let key = self.upstream.key(&self.facts);
-        turns.pick_among(self.worker, all, members, (self.tried, key))
+        let without = self.facts.without(self.tried);
+        turns.pick_among(self.worker, all, members, (&without, key))
     }
 }

@@ -94,6 +94,26 @@ impl Facts {
 }
 
 impl Facts {
+    /// What a usual client would agree on that asks for this name and shows no certificate, for
+    /// explanations of what would be done with it.
+    #[must_use]
+    pub fn supposed(sni: &str) -> Self {
+        let (cipher, key_bits) = cipher(CipherSuite::TLS13_AES_128_GCM_SHA256);
+        Self {
+            version: Version::Tls13,
+            cipher,
+            key_bits,
+            group: "X25519".to_owned(),
+            sni: Some(sni.into()),
+            alpn: None,
+            resumed: false,
+            client_pem: String::new(),
+            client_leaf_len: 0,
+            client_chain: Vec::new(),
+            client_sha256: None,
+        }
+    }
+
     /// The client's certificate as PEM, with its chain if `chain`.
     #[must_use]
     pub fn client_certificate(&self, chain: bool) -> Option<&str> {

@@ -55,6 +55,7 @@ mod idle_closures;
 mod keeper;
 mod lease;
 mod pool;
+mod preview;
 mod probe;
 mod settings;
 #[cfg(test)]
@@ -71,5 +72,6 @@ pub use figures::{FailureReason, Figures, FiguresSnapshot, LastFailure, Rates};
 pub use group::Group;
 pub use keeper::{BackendState, LastProbe};
 pub use lease::{Lease, LeftBehind};
+pub use preview::{Preview, preview};
 pub use settings::Settings;
 pub use wire::Event;

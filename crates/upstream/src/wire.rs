@@ -44,11 +44,7 @@ pub(crate) enum Wire {
 impl Wire {
     pub(crate) fn new(config: &BackendConfig) -> Self {
         match config.protocol {
-            Protocol::Ajp => Self::Ajp(ajp::Client::new(ajp::ClientConfig {
-                packet_size: config.ajp.packet_size,
-                reply_packet_size: config.ajp.packet_size,
-                ..ajp::ClientConfig::default()
-            })),
+            Protocol::Ajp => Self::Ajp(ajp_client(config)),
             Protocol::Http => Self::Http(http1::Client::new(http1::Limits::response())),
         }
     }
@@ -216,7 +212,17 @@ fn receive_ajp(
     }
 }
 
-fn send_ajp(
+/// Our end of a new connection over AJP13.
+pub(crate) fn ajp_client(config: &BackendConfig) -> ajp::Client {
+    ajp::Client::new(ajp::ClientConfig {
+        packet_size: config.ajp.packet_size,
+        reply_packet_size: config.ajp.packet_size,
+        ..ajp::ClientConfig::default()
+    })
+}
+
+/// Encodes a request's head, with the attributes that AJP13 has besides.
+pub(crate) fn send_ajp(
     client: &mut ajp::Client,
     request: &Request<'_>,
     facts: &ClientFacts<'_>,

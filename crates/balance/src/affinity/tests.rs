@@ -412,3 +412,65 @@ proptest! {
         prop_assert!(rest.is_none_or(|rest| rest.len() < bytes.len()));
     }
 }
+
+/// The steps of a decision about ids that are separated by blanks.
+fn steps(ids: &str, own: Option<Option<usize>>, out: &[usize], force: bool) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let ids = ids
+        .split(' ')
+        .filter(|id| !id.is_empty())
+        .map(str::as_bytes);
+    let mut now = without_members(out);
+    // Who is told of each step is told of the last one, too, whatever comes of it.
+    affinity(force)
+        .decide_traced(ids, own, &mut now, &mut steps)
+        .ok();
+    steps
+}
+
+#[test]
+fn each_step_is_told() {
+    let moved = |named, to, by_domain| Step::Moved {
+        named,
+        to,
+        by_domain,
+    };
+    assert_eq!(steps("", None, &[], false), []);
+    assert_eq!(
+        steps("x x.a x.b", None, &[], false),
+        [Step::NoRoute, Step::Kept(0)]
+    );
+    assert_eq!(steps("x.a", None, &[0], false), [moved(Some(0), 2, false)]);
+    assert_eq!(
+        steps("x.a", None, &[0, 2], false),
+        [moved(Some(0), 1, true)]
+    );
+    assert_eq!(steps("x.g2.z", None, &[], false), [moved(None, 3, true)]);
+    assert_eq!(steps("x.a x.b", None, &[0], true), [Step::Held(0)]);
+    let lost = [Step::Lost(Some(5)), Step::Lost(None), Step::OwnKept(1)];
+    assert_eq!(steps("x.solo x.nobody", Some(Some(1)), &[5], false), lost);
+    assert_eq!(steps("", Some(Some(1)), &[1], false), [Step::OwnLost(1)]);
+    assert_eq!(steps("", Some(None), &[], false), [Step::OwnUnknown]);
+}
+
+proptest! {
+    /// The last step is the decision.
+    #[test]
+    fn steps_end_in_the_decision(
+        ids in prop::collection::vec("x\\.(a|b|solo|e\\.f|g1|nobody)", 0..10),
+        out in prop::collection::vec(0_usize..6, 0..6),
+        own in prop::option::of(prop::option::of(0_usize..6)),
+        force: bool,
+    ) {
+        let decide = || affinity(force).decide(
+            ids.iter().map(String::as_bytes), own, &mut without_members(&out),
+        ).map(|it| (it.outcome, it.member));
+        let expected = match steps(&ids.join(" "), own, &out, force).last() {
+            Some(Step::Kept(member) | Step::OwnKept(member)) => Ok((Outcome::Kept, Some(*member))),
+            Some(Step::Moved { to, .. }) => Ok((Outcome::Moved, Some(*to))),
+            Some(Step::Held(_)) => Err(()),
+            _ => Ok((decide().map_or(Outcome::New, |it| it.0), None)),
+        };
+        prop_assert_eq!(decide().map_err(|_| ()), expected);
+    }
+}

@@ -5,17 +5,33 @@
 /// The values of the cookies with one of these names in a `Cookie` field, in their order. Names are
 /// compared exactly; blanks and quotes around a value are removed. Empty values are left out.
 pub fn cookies<'a>(field: &'a [u8], names: &'a [String]) -> impl Iterator<Item = &'a [u8]> {
-    pairs(field, names).map(|(_, value)| value)
+    named(field, names).map(|(_, value)| value)
+}
+
+/// As [`cookies`], each value with the name it was found under.
+pub fn named<'a>(
+    field: &'a [u8],
+    names: &'a [String],
+) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    pairs(field, names)
 }
 
 /// The values of the path parameters (`;NAME=VALUE`) with one of these names, in any segment of a
 /// path as received, in their order. Empty values are left out.
 pub fn parameters<'a>(path: &'a [u8], names: &'a [String]) -> impl Iterator<Item = &'a [u8]> {
+    named_parameters(path, names).map(|(_, value)| value)
+}
+
+/// As [`parameters`], each value with the name it was found under.
+pub fn named_parameters<'a>(
+    path: &'a [u8],
+    names: &'a [String],
+) -> impl Iterator<Item = (&'a str, &'a [u8])> {
     let segments = path.split(|&byte| byte == b'/');
     segments.flat_map(|segment| {
         let at = segment.iter().position(|&byte| byte == b';');
         let parameters = at.map_or(&[][..], |at| &segment[at + 1..]);
-        pairs(parameters, names).map(|(_, value)| value)
+        pairs(parameters, names)
     })
 }
 
@@ -41,10 +57,11 @@ pub fn without(field: &[u8], name: &str) -> Option<Vec<u8>> {
 }
 
 /// The pairs `NAME=VALUE` with one of these names.
-fn pairs<'a>(text: &'a [u8], names: &'a [String]) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-    let is_named = |name: &[u8]| names.iter().any(|it| it.as_bytes() == name);
+fn pairs<'a>(text: &'a [u8], names: &'a [String]) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    let known = |name: &[u8]| names.iter().find(|it| it.as_bytes() == name);
     let pieces = text.split(|&byte| byte == b';').filter_map(split);
-    pieces.filter(move |(name, value)| is_named(name) && !value.is_empty())
+    let named = pieces.filter_map(move |(name, value)| Some((known(name)?.as_str(), value)));
+    named.filter(|(_, value)| !value.is_empty())
 }
 
 /// A piece's name and value, without what is around them.

@@ -453,3 +453,57 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    /// Whoever is picked next was foreseen, nobody is foreseen who may not be picked, and seeing
+    /// changes nothing.
+    #[test]
+    fn what_is_picked_was_foreseen(
+        weights in prop::collection::vec(1_u32..20, 1..40),
+        share in prop::collection::vec(prop_oneof![Just(0_u8), Just(SHARE_FULL), 1_u8..100], 40),
+        in_flight in prop::collection::vec(0_usize..5, 40),
+        policy in prop::sample::select(&POLICIES[..]),
+        picks in 0_usize..30,
+    ) {
+        let count = weights.len();
+        let now = Now { share, in_flight, ..Now::all_up(40) };
+        let mut schedule = Schedule::new(policy, weights, 7);
+        for _ in 0..picks {
+            schedule.pick(&now, &[], START);
+        }
+        let mut other = schedule.clone();
+        let foreseen = schedule.foresee(&now, 0..count, false);
+        prop_assert!(foreseen.iter().all(|(member, weight)| now.share[*member] > 0 && *weight > 0));
+        let picked = schedule.pick(&now, &[], START);
+        prop_assert_eq!(picked, other.pick(&now, &[], START));
+        let may_be = |picked: usize| foreseen.iter().any(|(member, _)| *member == picked);
+        prop_assert_eq!(picked.is_some_and(may_be), !foreseen.is_empty());
+    }
+}
+
+#[test]
+fn what_is_foreseen_is_in_proportion_to_weights_and_shares() {
+    let now = Now {
+        share: vec![100, 50, 0],
+        ..Now::all_up(3)
+    };
+    let schedule = Schedule::new(Policy::RoundRobin, [1, 2, 3], 7);
+    let foreseen = schedule.foresee(&now, 0..3, false);
+    assert_eq!(foreseen.len(), 2);
+    assert_eq!(foreseen[0].1, foreseen[1].1, "half of two is one");
+    let now = Now {
+        in_flight: vec![3, 2, 9],
+        ..Now::all_up(3)
+    };
+    let schedule = Schedule::new(Policy::LeastInFlight, [2, 1, 3], 7);
+    let members: Vec<usize> = schedule
+        .foresee(&now, 0..3, false)
+        .iter()
+        .map(|it| it.0)
+        .collect();
+    assert_eq!(
+        members,
+        [0],
+        "four for a weight of 2 are less than three for 1 and ten for 3"
+    );
+}

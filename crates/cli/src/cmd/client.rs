@@ -47,6 +47,15 @@ pub(crate) struct Answer {
 }
 
 impl At {
+    /// A listener at this address, by default on the usual socket.
+    pub(crate) fn new(admin: Option<ListenAddress>, token_file: Option<PathBuf>) -> Self {
+        Self {
+            admin,
+            config: None,
+            token_file,
+        }
+    }
+
     /// Finds it.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let admin = match &self.config {

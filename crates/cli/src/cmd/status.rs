@@ -205,8 +205,8 @@ fn remarks(backend: &Value) -> String {
     text
 }
 
-/// A value as a word; `-` for none.
-fn word(value: &Value) -> String {
+/// A value as a word, escaped for a terminal; `-` for none.
+pub(super) fn word(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.escape_debug().to_string(),

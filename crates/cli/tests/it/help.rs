@@ -37,6 +37,22 @@ fn demo() {
 }
 
 #[test]
+fn the_commands_for_a_front_that_runs() {
+    for (command, expected) in [
+        ("status", include_str!("../help/status.txt")),
+        ("drain", include_str!("../help/drain.txt")),
+        ("stop", include_str!("../help/stop.txt")),
+        ("activate", include_str!("../help/activate.txt")),
+        ("weight", include_str!("../help/weight.txt")),
+        ("reset", include_str!("../help/reset.txt")),
+        ("reload", include_str!("../help/reload.txt")),
+        ("explain", include_str!("../help/explain.txt")),
+    ] {
+        check(&[command, "--help"], expected);
+    }
+}
+
+#[test]
 fn version() {
     check(
         &["--version"],

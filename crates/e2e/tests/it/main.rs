@@ -27,6 +27,7 @@ mod commands;
 mod concurrency;
 mod connector;
 mod descriptors;
+mod explain;
 mod failures;
 mod hardening;
 mod http2;

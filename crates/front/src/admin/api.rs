@@ -5,10 +5,11 @@ use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::reply::Reply;
-use super::request::{Request, parameter, segments};
+use super::request::{Request, parameter, parameters, segments};
 use super::{Desk, status, tls};
 use crate::control::patch::Patch;
 use crate::control::{self, Change, Refusal};
+use crate::explain::{Question, explain_on};
 use crate::worker::Shared;
 
 /// Answers a request that may be asked.
@@ -30,10 +31,11 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
     match (rest, method) {
         (["status"], &Method::GET) => Reply::json(&status::all(desk)),
         (["events"], &Method::GET) => events(shared, request),
+        (["explain"], &Method::GET) => explain(shared, request),
         (["reload"], &Method::POST) => reload(shared).await,
         (["reload"], _) => Reply::method("POST"),
         (["tls"], &Method::GET) => Reply::json(&tls::all(shared)),
-        (["status" | "events" | "tls"], _) => Reply::method("GET, HEAD"),
+        (["status" | "events" | "explain" | "tls"], _) => Reply::method("GET, HEAD"),
         (["upstreams", upstream], &Method::GET) => show(shared, upstream, None),
         (["upstreams", upstream, "backends", backend], &Method::GET) => {
             show(shared, upstream, Some(backend))
@@ -64,6 +66,24 @@ async fn reload(shared: &Shared) -> Reply {
         Some(Ok(report)) => Reply::json(&json!({"report": report})),
         Some(Err(faults)) => wrong(&faults),
         None => wrong("this front cannot be told to read its file"),
+    }
+}
+
+/// What would become of a request.
+fn explain(shared: &Shared, request: &Request) -> Reply {
+    let query = request.head.target.query.as_deref();
+    let text = |name: &str| parameter(query, name).unwrap_or_default();
+    let question = Question {
+        url: text("url"),
+        method: text("method"),
+        headers: parameters(query, "header").collect(),
+        from: text("from"),
+    };
+    let explained = explain_on(&shared.site.load_full(), &question);
+    match explained.map(serde_json::to_value) {
+        Ok(Ok(explanation)) => Reply::json(&explanation),
+        Ok(Err(error)) => syntax(&error.to_string()),
+        Err(detail) => syntax(&detail),
     }
 }
 

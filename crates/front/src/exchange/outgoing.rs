@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use catamaran_message::{Authority, BodyLength, Request, RequestHead};
 use catamaran_tls::Session;
-use catamaran_upstream::{ClientFacts, Lease, RequestError};
+use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview};
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 
@@ -22,10 +22,9 @@ use crate::site::path::NormalPath;
 use crate::site::rules::Rules;
 use crate::site::sticky::Own;
 use crate::site::{Facts, Site, Told, Upstream};
-use crate::worker::Worker;
 use crate::worker::counters::{Culprit, Reason};
 
-pub(super) struct Outgoing {
+pub(crate) struct Outgoing {
     /// Its fields have been cleaned.
     head: Box<RequestHead>,
     path: NormalPath,
@@ -37,15 +36,15 @@ pub(super) struct Outgoing {
     /// them.
     certificate_is_ours: bool,
     certificate_chain: bool,
-    pub(super) identity: Identity,
+    pub(crate) identity: Identity,
     /// The value of the front's own cookie, which is not forwarded.
     own: Own,
 }
 
 impl Outgoing {
-    /// Cleans the head for the backends of `upstream`.
-    pub(super) fn new(
-        worker: &Worker,
+    /// Cleans the head for the backends of `upstream`. `count` takes note of what was dropped.
+    pub(crate) fn new(
+        count: impl FnOnce(Reason),
         (site, upstream): (&Site, &Upstream),
         client: &PeerFacts,
         mut head: Box<RequestHead>,
@@ -58,9 +57,7 @@ impl Outgoing {
             .and_then(|sticky| sticky.take_own(headers));
         let underscored = header::clean_request(headers, &site.server.underscore_fields);
         if underscored > 0 {
-            worker
-                .counters()
-                .reason(Reason::new(Culprit::Client, "underscore-field-dropped"));
+            count(Reason::new(Culprit::Client, "underscore-field-dropped"));
         }
         let secure = client.tls.is_some();
         let peer = Peer::new(client.remote, secure, &site.server.trusted_proxies);
@@ -110,7 +107,7 @@ impl Outgoing {
     }
 
     /// Changes the request as a route wants; returns what is left to do with its responses.
-    pub(super) fn pass<'s>(&mut self, rules: &'s Rules, id: RequestId) -> Box<Passage<'s>> {
+    pub(crate) fn pass<'s>(&mut self, rules: &'s Rules, id: RequestId) -> Box<Passage<'s>> {
         let values = Values {
             authority: self.host.as_bytes(),
             client: self.identity.ip,
@@ -124,7 +121,7 @@ impl Outgoing {
     }
 
     /// What the choice of a backend depends on.
-    pub(super) fn facts<'r>(&'r self, rules: Option<&'r Rules>) -> Facts<'r> {
+    pub(crate) fn facts<'r>(&'r self, rules: Option<&'r Rules>) -> Facts<'r> {
         Facts {
             unsticky: rules.is_some_and(Rules::is_unsticky),
             drained: rules.map_or(&[], Rules::drained),
@@ -158,6 +155,26 @@ impl Outgoing {
         backend: &BackendConfig,
         told: Told<'_>,
     ) -> Result<(), RequestError> {
+        self.with_parts((backend, told), |request, client| {
+            lease.send_request(request, client, backend)
+        })
+    }
+
+    /// What [`Self::send`] would send to a backend.
+    pub(crate) fn preview(
+        &self,
+        backend: &BackendConfig,
+        told: Told<'_>,
+    ) -> Result<Preview, RequestError> {
+        self.with_parts((backend, told), |request, client| preview(request, client, backend))
+    }
+
+    /// Does something with the request and with what a backend is told besides.
+    fn with_parts<T>(
+        &self,
+        (backend, told): (&BackendConfig, Told<'_>),
+        act: impl FnOnce(&Request<'_>, &ClientFacts<'_>) -> T,
+    ) -> T {
         let with_certificate = self.headers_with_certificate(backend);
         let request = Request {
             method: &self.head.method,
@@ -184,7 +201,7 @@ impl Outgoing {
             tls: self.tls.as_deref().map(|session| &session.facts),
             certificate_chain: self.certificate_chain,
         };
-        lease.send_request(&request, &client, backend)
+        act(&request, &client)
     }
 
     /// The fields for a backend that is told of the client's TLS in fields; `None` if they are those

@@ -82,14 +82,14 @@ impl<'s> Passage<'s> {
 
 /// What a client asked for and who it is, for an answer of the front's own.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     authority: Bytes,
-    pub(super) client: IpAddr,
-    secure: bool,
+    pub(crate) client: IpAddr,
+    pub(crate) secure: bool,
 }
 
 impl Asked {
-    pub(super) fn new(server: &ServerConfig, client: &PeerFacts, head: &mut RequestHead) -> Self {
+    pub(crate) fn new(server: &ServerConfig, client: &PeerFacts, head: &mut RequestHead) -> Self {
         let networks = &server.trusted_proxies;
         let peer = Peer::new(client.remote, client.tls.is_some(), networks);
         let identity = forwarded::identify(peer, networks, &mut head.headers);
@@ -106,7 +106,7 @@ impl Asked {
         }
     }
 
-    pub(super) fn values<'r>(&'r self, id: RequestId, head: &'r RequestHead) -> Values<'r> {
+    pub(crate) fn values<'r>(&'r self, id: RequestId, head: &'r RequestHead) -> Values<'r> {
         Values {
             authority: &self.authority,
             client: self.client,
@@ -121,7 +121,7 @@ impl Asked {
 impl Values<'_> {
     /// Where a redirect leads. `None` if that is what the client asked for, so that it would come
     /// back for ever.
-    pub(super) fn redirect(&self, to: &Template) -> Option<HeaderValue> {
+    pub(crate) fn redirect(&self, to: &Template) -> Option<HeaderValue> {
         let location = self.fill(to);
         let own = [scheme(self.secure), b"://", self.authority].concat();
         let target = location.strip_prefix(&own[..]).unwrap_or(&location);

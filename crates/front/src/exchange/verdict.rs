@@ -114,16 +114,20 @@ fn find<'s>(
     head: &RequestHead,
     path: &NormalPath,
 ) -> Result<Option<&'s Route>, PathFault> {
-    let wanted = Wanted {
+    let index = site.routes.decide(wanted(site, peer, head), path)?;
+    Ok(index.map(|index| &site.routes.routes()[index]))
+}
+
+/// What the route of a request is looked up by, besides its path.
+pub(crate) fn wanted<'h>(site: &Site, peer: &PeerFacts, head: &'h RequestHead) -> Wanted<'h> {
+    Wanted {
         host: head.authority.as_ref().map(|authority| &authority.host[..]),
         secure: site.routes.has_schemes() && {
             let networks = &site.server.trusted_proxies;
             let peer = Peer::new(peer.remote, peer.tls.is_some(), networks);
             forwarded::is_secure(peer, &head.headers)
         },
-    };
-    let index = site.routes.decide(wanted, path)?;
-    Ok(index.map(|index| &site.routes.routes()[index]))
+    }
 }
 
 fn check_length(body: BodyLength, max: Option<u64>) -> Result<(), Failure> {

@@ -6,6 +6,7 @@
 //! makes.
 
 pub(crate) mod pattern;
+pub(crate) mod runners;
 mod tree;
 
 use std::collections::HashMap;
@@ -170,7 +171,14 @@ impl RouteTable {
 
     /// The route for one reading of a path.
     fn find(&self, wanted: Wanted<'_>, path: &[u8]) -> Option<usize> {
-        let excludes = |index: usize| self.routes[index].exclude.iter().any(|it| it.has(path));
+        self.find_but(wanted, path, &[])
+    }
+
+    /// The same without these routes.
+    fn find_but(&self, wanted: Wanted<'_>, path: &[u8], without: &[usize]) -> Option<usize> {
+        let excludes = |index: usize| {
+            without.contains(&index) || self.routes[index].exclude.iter().any(|it| it.has(path))
+        };
         let asked = Asked {
             path,
             secure: wanted.secure,

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use catamaran_balance::affinity::{Affinity, BackendOut, Decision, Home, Rules, Standing, values};
+use catamaran_balance::affinity::{
+    Affinity, BackendOut, Decision, Home, Rules, Standing, Trace, values,
+};
 use catamaran_message::RequestHead;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::header::{CACHE_CONTROL, COOKIE, SET_COOKIE};
@@ -88,12 +90,13 @@ impl Sticky {
         Some(member)
     }
 
-    /// Decides where a request goes as far as its session says.
+    /// Decides where a request goes as far as its session says, and tells `trace` each step.
     pub(super) fn decide<'r>(
         &'r self,
         head: &'r RequestHead,
         own: Own,
         standing: &mut impl Standing,
+        trace: &mut impl Trace,
     ) -> Result<Decision<'r>, BackendOut<'r>> {
         let StickyConfig {
             cookies,
@@ -106,13 +109,43 @@ impl Sticky {
         let cookies = fields.flat_map(|(_, field)| values::cookies(field.as_bytes(), cookies));
         let parameters = values::parameters(&head.target.path, parameters);
         match first {
-            IdFirst::Cookie => self
-                .affinity
-                .decide(cookies.chain(parameters), own, standing),
-            IdFirst::Path => self
-                .affinity
-                .decide(parameters.chain(cookies), own, standing),
+            IdFirst::Cookie => {
+                self.affinity
+                    .decide_traced(cookies.chain(parameters), own, standing, trace)
+            }
+            IdFirst::Path => {
+                self.affinity
+                    .decide_traced(parameters.chain(cookies), own, standing, trace)
+            }
         }
+    }
+
+    /// The session ids of a request in the order in which they are read, each with where it was
+    /// found: the words for it, and its name.
+    pub(crate) fn ids<'r>(
+        &'r self,
+        head: &'r RequestHead,
+    ) -> Vec<(&'static str, &'r str, &'r [u8])> {
+        let StickyConfig {
+            cookies,
+            parameters,
+            first,
+            ..
+        } = &self.config;
+        let fields = head.headers.get_all(COOKIE).iter();
+        let cookies = fields.flat_map(|field| values::named(field.as_bytes(), cookies));
+        let cookies = cookies.map(|(name, value)| ("cookie", name, value));
+        let parameters = values::named_parameters(&head.target.path, parameters);
+        let parameters = parameters.map(|(name, value)| ("path parameter", name, value));
+        match first {
+            IdFirst::Cookie => cookies.chain(parameters).collect(),
+            IdFirst::Path => parameters.chain(cookies).collect(),
+        }
+    }
+
+    /// The name of the front's own cookie, if there is one.
+    pub(crate) fn own_name(&self) -> Option<&str> {
+        self.own.as_ref().map(|own| own.name.as_str())
     }
 
     /// What a member is told of the route that led to it: its own, or the domain's.

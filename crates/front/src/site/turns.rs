@@ -122,6 +122,60 @@ impl Turns {
         mut pick: impl FnMut(&mut Schedule, &Asked<'_>, &[usize], usize) -> Option<usize>,
     ) -> Option<usize> {
         let mut schedules = self.lock(worker);
+        self.in_order(members, tried, |asked, tried, tier| {
+            let place = pick(&mut schedules[tier], asked, tried, tier)?;
+            Some(asked.tier[place])
+        })
+    }
+
+    /// Who a request may go to next, each with how often it does in proportion to the others; with a
+    /// key it is one. No turn is taken. `among` are the only ones considered, if it is there.
+    ///
+    /// The first worker's schedule stands for all: what they correct of weights they read from the
+    /// same counters. It waits for the lock for as long as that worker picks, and the worker as long
+    /// as the members are looked at.
+    pub(super) fn foresee(
+        &self,
+        members: &[Member],
+        among: Option<&[usize]>,
+        (tried, key): (&[usize], Option<Key>),
+    ) -> Vec<(usize, u64)> {
+        let foreseen = self.in_order(members, tried, |asked, tried, tier| {
+            let among = among.map(|among| self.locals(among, tier));
+            let fits = |place: usize| {
+                let wanted = among.as_ref().is_none_or(|among| among.contains(&place));
+                wanted && !tried.contains(&place)
+            };
+            let fitting = match self.table(key, tier) {
+                Some((key, table)) => {
+                    let share = |place| if fits(place) { asked.share(place) } else { 0 };
+                    table
+                        .pick(key, share)
+                        .map(|place| (place, 1))
+                        .into_iter()
+                        .collect()
+                }
+                None => {
+                    let places = (0..asked.tier.len()).filter(|&place| fits(place));
+                    let schedules = self.lock(0);
+                    schedules[tier].foresee(asked, places, among.is_some())
+                }
+            };
+            (!fitting.is_empty()).then(|| {
+                let member = |(place, weight): (usize, u64)| (asked.tier[place], weight);
+                fitting.into_iter().map(member).collect::<Vec<_>>()
+            })
+        });
+        foreseen.unwrap_or_default()
+    }
+
+    /// Asks of one tier after the other, those that are suspect at last, until there is an answer.
+    fn in_order<T>(
+        &self,
+        members: &[Member],
+        tried: &[usize],
+        mut ask: impl FnMut(&Asked<'_>, &[usize], usize) -> Option<T>,
+    ) -> Option<T> {
         for suspects in [false, true] {
             for (index, tier) in self.tiers.iter().enumerate() {
                 let asked = Asked {
@@ -132,8 +186,9 @@ impl Turns {
                 // In a single tier each member is at its own index.
                 let locals = (self.tiers.len() > 1).then(|| self.locals(tried, index));
                 let tried = locals.as_deref().unwrap_or(tried);
-                if let Some(place) = pick(&mut schedules[index], &asked, tried, index) {
-                    return Some(tier[place]);
+                let answer = ask(&asked, tried, index);
+                if answer.is_some() {
+                    return answer;
                 }
             }
         }

@@ -1,0 +1,256 @@
+//! Which backend a request would get, and why the others would not.
+
+use catamaran_balance::affinity::{IDS_MAX, Outcome, Step};
+use catamaran_message::RequestHead;
+use serde::Serialize;
+
+use super::text;
+use crate::config::{Activation, Policy};
+use crate::site::foresight::Foresight;
+use crate::site::rules::Rules;
+use crate::site::{Member, Upstream};
+
+/// What the session of a request says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AffinityShown {
+    /// As `sticky=` in the log; `held` if its backend is out and nobody else may have it.
+    pub outcome: &'static str,
+    /// What was made of each session id, in the order in which they are read.
+    pub steps: Vec<StepShown>,
+}
+
+/// What was made of one session id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepShown {
+    /// Where it was found: `cookie JSESSIONID`, `path parameter jsessionid`.
+    pub source: String,
+    /// As received; `None` for the front's own cookie.
+    pub value: Option<String>,
+    /// The backend that it led to.
+    pub backend: Option<String>,
+    /// What was made of it.
+    pub text: String,
+}
+
+/// A backend of the upstream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MemberShown {
+    /// Its name.
+    pub backend: String,
+    /// Of how many such requests in a hundred it would get this one.
+    pub share: f64,
+    /// Why it does not get it.
+    pub why_not: Option<String>,
+}
+
+/// A session id, and the words for where it was found.
+pub(super) type Id = (String, String);
+
+/// The session ids of a request, as they are read.
+pub(super) fn ids(upstream: &Upstream, head: &RequestHead) -> Vec<Id> {
+    let ids = upstream.sticky.as_ref().map(|sticky| sticky.ids(head));
+    let ids = ids.unwrap_or_default().into_iter();
+    ids.map(|(kind, name, value)| (format!("{kind} {name}"), text(value)))
+        .collect()
+}
+
+pub(super) fn affinity(
+    upstream: &Upstream,
+    ids: &[Id],
+    foresight: &Foresight<'_>,
+) -> Option<AffinityShown> {
+    let decision = foresight.decision.as_ref()?;
+    let mut ids_read = ids.iter();
+    let mut steps: Vec<StepShown> = Vec::new();
+    for &step in &foresight.steps {
+        let is_own = matches!(step, Step::OwnKept(_) | Step::OwnLost(_) | Step::OwnUnknown);
+        let id = ids_read.next().filter(|_| !is_own);
+        let own = || upstream.sticky.as_ref()?.own_name();
+        let (to, text) = words(upstream, step);
+        steps.push(StepShown {
+            source: match id {
+                Some((source, _)) => source.clone(),
+                None => format!("cookie {}", own().unwrap_or_default()),
+            },
+            value: id.map(|(_, value)| value.clone()),
+            backend: to.map(|to| upstream.members[to].name().to_owned()),
+            text,
+        });
+    }
+    if steps.len() >= IDS_MAX && ids.len() > IDS_MAX {
+        steps.push(StepShown {
+            source: "more".to_owned(),
+            value: None,
+            backend: None,
+            text: format!("only the first {IDS_MAX} are read"),
+        });
+    }
+    Some(AffinityShown {
+        outcome: decision.as_ref().map_or("held", |it| it.outcome.token()),
+        steps,
+    })
+}
+
+/// The backend that a step led to, and what happened there.
+fn words(upstream: &Upstream, step: Step) -> (Option<usize>, String) {
+    let name = |member: usize| upstream.members[member].name();
+    let names = |named: Option<usize>| match named {
+        Some(member) => format!(
+            "names {}, which {}",
+            name(member),
+            why_unusable(upstream, member)
+        ),
+        None => "names no backend".to_owned(),
+    };
+    match step {
+        Step::NoRoute => (None, "has no route: is jvmRoute set?".to_owned()),
+        Step::Kept(to) => (Some(to), format!("names {}: kept", name(to))),
+        Step::Held(member) => {
+            let text = format!("{}; `force` keeps it from others", names(Some(member)));
+            (None, text)
+        }
+        Step::Moved {
+            named,
+            to,
+            by_domain,
+        } => {
+            let why = if by_domain {
+                "of its domain"
+            } else {
+                "its fallback"
+            };
+            (
+                Some(to),
+                format!("{}: moved to {}, {why}", names(named), name(to)),
+            )
+        }
+        Step::Lost(named) => (
+            None,
+            format!("{}, and nobody may have a copy", names(named)),
+        ),
+        Step::OwnKept(to) => (Some(to), format!("names {}: kept", name(to))),
+        Step::OwnLost(member) => (None, names(Some(member))),
+        Step::OwnUnknown => (None, names(None)),
+    }
+}
+
+/// Why a member does not serve its own sessions.
+fn why_unusable(upstream: &Upstream, member: usize) -> &'static str {
+    let Member {
+        backend, controls, ..
+    } = &upstream.members[member];
+    match controls.activation {
+        Activation::Stopped => "is stopped",
+        _ if backend.share() == 0 => "is out",
+        Activation::Drain => "drains, and serves sessions only",
+        Activation::Active => "the route leaves out",
+    }
+}
+
+/// Every member, with what it would get.
+pub(super) fn members(
+    upstream: &Upstream,
+    rules: Option<&Rules>,
+    foresight: &Foresight<'_>,
+) -> Vec<MemberShown> {
+    let total: u64 = foresight.members.iter().map(|(_, weight)| weight).sum();
+    let members = upstream.members.iter().enumerate();
+    let shown = |(index, member): (usize, &Member)| {
+        let mut chosen = foresight.members.iter();
+        let weight = chosen
+            .find(|(it, _)| *it == index)
+            .map(|(_, weight)| *weight);
+        MemberShown {
+            backend: member.name().to_owned(),
+            share: percent(weight.unwrap_or(0), total),
+            why_not: match weight {
+                Some(_) => None,
+                None => Some(why_not(upstream, rules, index, foresight)),
+            },
+        }
+    };
+    members.map(shown).collect()
+}
+
+/// With one decimal.
+fn percent(weight: u64, total: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a part in 2^52 is no matter")]
+    let share = weight as f64 * 1000.0 / total.max(1) as f64;
+    share.round() / 10.0
+}
+
+fn why_not(
+    upstream: &Upstream,
+    rules: Option<&Rules>,
+    index: usize,
+    foresight: &Foresight<'_>,
+) -> String {
+    let Member {
+        backend, controls, ..
+    } = &upstream.members[index];
+    let has = |members: fn(&Rules) -> &[usize]| {
+        rules.is_some_and(|rules| members(rules).contains(&index))
+    };
+    if has(Rules::stopped) {
+        return "stopped on this route".to_owned();
+    }
+    if backend.share() == 0 {
+        return "out".to_owned();
+    }
+    match controls.activation {
+        Activation::Active if has(Rules::drained) => return "drains on this route".to_owned(),
+        Activation::Active => {}
+        activation => return format!("activation {}", activation.token()),
+    }
+    let distance = |(member, _): &(usize, u64)| upstream.members[*member].controls.distance;
+    let nearest = foresight.members.iter().map(distance).min();
+    if by_session(foresight) {
+        "the session leads elsewhere".to_owned()
+    } else if backend.is_suspect() {
+        "suspect: others are preferred".to_owned()
+    } else if nearest.is_some_and(|nearest| nearest < controls.distance) {
+        format!("distance {}: only if no nearer one can", controls.distance)
+    } else if foresight.by_key {
+        "the key leads elsewhere".to_owned()
+    } else if upstream.config().policy == Policy::LeastInFlight {
+        "it has more requests in flight".to_owned()
+    } else {
+        "others are preferred".to_owned()
+    }
+}
+
+fn by_session(foresight: &Foresight<'_>) -> bool {
+    matches!(&foresight.decision, Some(Ok(decision)) if decision.member.is_some())
+        || matches!(foresight.decision, Some(Err(_)))
+}
+
+/// What led to the member, or to the members, in one word.
+pub(super) fn by(upstream: &Upstream, foresight: &Foresight<'_>) -> &'static str {
+    if foresight.members.is_empty() {
+        return "nobody";
+    }
+    match &foresight.decision {
+        Some(Ok(decision)) if decision.member.is_some() => match decision.outcome {
+            Outcome::Kept if decision.route.is_some() => "session",
+            Outcome::Kept => "own-cookie",
+            _ if decision.by_domain => "domain",
+            _ => "fallback",
+        },
+        _ if upstream.members.len() == 1 => "only",
+        _ if foresight.by_key => "hash",
+        _ => "policy",
+    }
+}
+
+/// The same in a sentence about the only member that may get the request.
+pub(super) fn why(by: &str) -> &'static str {
+    match by {
+        "session" => "its session is there",
+        "own-cookie" => "the front's own cookie leads there",
+        "domain" => "of the session's domain",
+        "fallback" => "the fallback of its session's backend",
+        "only" => "there is no other",
+        "hash" => "its key leads there",
+        _ => "no other may get it now",
+    }
+}

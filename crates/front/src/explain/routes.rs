@@ -1,0 +1,96 @@
+//! The route that was chosen, and those that were not.
+
+use catamaran_message::RequestHead;
+use serde::Serialize;
+
+use super::question::Supposed;
+use crate::config::{RouteConfig, RouteScheme, RouteTarget};
+use crate::exchange::verdict;
+use crate::site::Site;
+use crate::site::path::NormalPath;
+
+/// A route, in the words of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RouteShown {
+    /// Its file and line.
+    pub place: Option<String>,
+    /// Its hosts; empty for any.
+    pub hosts: Vec<String>,
+    /// Its path.
+    pub path: String,
+    /// Whether the path must be equal.
+    pub exact: bool,
+    /// What the path must end in.
+    pub suffix: Option<String>,
+    /// What stands in the place of path, exactness and suffix.
+    pub pattern: Option<String>,
+    /// `http` or `https`, if it is for one of them only.
+    pub scheme: Option<&'static str>,
+    /// Where it leads: `upstream NAME`, `status CODE`, or `redirect CODE`.
+    pub target: String,
+}
+
+/// A route that was not chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Runner {
+    /// The route.
+    #[serde(flatten)]
+    pub route: RouteShown,
+    /// Whether it would serve the request if those before it were not there.
+    pub matches: bool,
+    /// Why it was not chosen.
+    pub why_not: String,
+}
+
+impl RouteShown {
+    pub(super) fn new(config: &RouteConfig) -> Self {
+        Self {
+            place: config.place.as_ref().map(ToString::to_string),
+            hosts: config.hosts.clone(),
+            path: config.path.clone(),
+            exact: config.exact,
+            suffix: config.suffix.clone(),
+            pattern: config.pattern.clone(),
+            scheme: config.scheme.map(|scheme| match scheme {
+                RouteScheme::Http => "http",
+                RouteScheme::Https => "https",
+            }),
+            target: match &config.target {
+                RouteTarget::Upstream(name) => format!("upstream {name}"),
+                RouteTarget::Status(status) => format!("status {}", status.as_u16()),
+                RouteTarget::Redirect(to) => format!("redirect {}", to.status.as_u16()),
+            },
+        }
+    }
+}
+
+/// The routes that come after the one that is chosen.
+pub(super) fn runners(
+    site: &Site,
+    supposed: &Supposed<'_>,
+    head: &RequestHead,
+    path: &NormalPath,
+) -> Vec<Runner> {
+    let wanted = verdict::wanted(site, &supposed.peer, head);
+    let runners = site.routes.runners(wanted, path.route(), RUNNERS);
+    let shown = |runner: crate::site::route::runners::Runner| Runner {
+        route: RouteShown::new(&site.routes.routes()[runner.route].config),
+        matches: runner.matches,
+        why_not: runner.why_not,
+    };
+    runners.into_iter().map(shown).collect()
+}
+
+/// Why the front answers itself.
+pub(super) fn why_answered(token: &str) -> &'static str {
+    match token {
+        "no-route" => "no route matches",
+        "route-status" => "the route says so",
+        "method-trace" => "TRACE is refused",
+        "max-forwards" => "its Max-Forwards is 0",
+        _ => "",
+    }
+}
+
+/// How many routes are shown besides the one that was chosen.
+const RUNNERS: usize = 3;

@@ -1,0 +1,90 @@
+//! What a backend would be sent.
+
+use std::time::Duration;
+
+use catamaran_units::show_duration;
+use serde::Serialize;
+
+use crate::config::{BackendConfig, Protocol};
+use crate::exchange::outgoing::Outgoing;
+use crate::site::rules::Rules;
+use crate::site::{Choice, Upstream};
+
+/// A request to a backend, and how long it may take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Sent {
+    /// The backend's name.
+    pub backend: String,
+    /// `ajp` or `http`.
+    pub protocol: &'static str,
+    /// Where the backend is.
+    pub address: String,
+    /// Method, path and query; a fault if it cannot be sent.
+    pub request: String,
+    /// Header fields.
+    pub fields: Vec<(String, String)>,
+    /// What AJP13 says besides. The secret is not shown; TLS is that of a client that was supposed.
+    pub attributes: Vec<(String, String)>,
+    /// The cookie of the front's own that the response would get.
+    pub set_cookie: Option<String>,
+    /// Keys of the file with their values.
+    pub timeouts: Vec<(&'static str, String)>,
+    /// Further attempts after a first failed one.
+    pub retries: u32,
+}
+
+impl Sent {
+    pub(super) fn new(
+        upstream: &Upstream,
+        rules: Option<&Rules>,
+        choice: &Choice<'_>,
+        outgoing: &Outgoing,
+    ) -> Self {
+        let settings = &upstream.members[choice.member].settings;
+        let (request, fields, attributes) = match outgoing.preview(settings, upstream.tell(choice))
+        {
+            Ok(preview) => (preview.line, preview.fields, preview.attributes),
+            Err(error) => (format!("cannot be sent: {error}"), Vec::new(), Vec::new()),
+        };
+        let cookie = upstream.cookie(choice, outgoing.identity.secure);
+        Self {
+            backend: settings.name.clone(),
+            protocol: match settings.protocol {
+                Protocol::Ajp => "ajp",
+                Protocol::Http => "http",
+            },
+            address: settings.address.to_string(),
+            request,
+            fields,
+            attributes,
+            set_cookie: cookie.map(|it| super::text(it.as_bytes())),
+            timeouts: timeouts(settings, rules),
+            retries: rules.and_then(Rules::retries).unwrap_or(upstream.retries),
+        }
+    }
+}
+
+fn timeouts(settings: &BackendConfig, rules: Option<&Rules>) -> Vec<(&'static str, String)> {
+    let of_route = |limit: fn(&Rules) -> Option<Duration>| rules.and_then(limit);
+    let is_ajp = settings.protocol == Protocol::Ajp;
+    let first_byte = of_route(Rules::first_byte_timeout).unwrap_or(settings.first_byte_timeout);
+    let idle_body = of_route(Rules::idle_body_timeout).unwrap_or(settings.idle_body_timeout);
+    let all = [
+        ("connect_timeout", Some(settings.connect_timeout)),
+        ("queue_timeout", Some(settings.queue_timeout)),
+        ("first_byte_timeout", Some(first_byte)),
+        ("idle_body_timeout", Some(idle_body)),
+        ("exchange_timeout", settings.exchange_timeout),
+        ("suspect_after", settings.suspect_after),
+        (
+            "ping_after_idle",
+            settings.ajp.ping_after_idle.filter(|_| is_ajp),
+        ),
+        (
+            "ping_timeout",
+            Some(settings.ajp.ping_timeout).filter(|_| is_ajp),
+        ),
+    ];
+    let shown = |(key, limit): (_, Option<Duration>)| Some((key, show_duration(limit?)));
+    all.into_iter().filter_map(shown).collect()
+}

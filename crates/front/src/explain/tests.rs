@@ -1,0 +1,379 @@
+use proptest::prelude::*;
+use tokio::time::Instant;
+
+use super::*;
+use crate::config::{
+    Activation, Address, BackendConfig, HashBy, ListenAddress, ListenerConfig, LogConfig, Policy,
+    Protocol, RouteConfig, RouteTarget, ServerConfig, StickyConfig, StickyCookie, UpstreamConfig,
+};
+use crate::site::Choice;
+
+fn backend(name: &str) -> BackendConfig {
+    let mut backend = BackendConfig::new(Protocol::Ajp, Address::Unix(name.into()));
+    backend.name = name.to_owned();
+    backend.jvm_route = name.to_owned();
+    backend
+}
+
+fn route(path: &str, target: RouteTarget) -> RouteConfig {
+    RouteConfig::new(path, target)
+}
+
+fn to(name: &str) -> RouteTarget {
+    RouteTarget::Upstream(name.to_owned())
+}
+
+/// Upstream `shop` of backends `a`, `b` and `c`, which keeps sessions, and upstream `one` of one.
+fn config() -> Config {
+    let mut shop = UpstreamConfig::new("shop", ["a", "b", "c"].map(backend).into());
+    shop.backends[0].fallback = Some("c".to_owned());
+    shop.sticky = Some(StickyConfig {
+        set_cookie: Some(StickyCookie::new("OWN")),
+        ..StickyConfig::default()
+    });
+    let one = UpstreamConfig::new("one", vec![backend("only")]);
+    let hosted = RouteConfig {
+        hosts: vec!["shop.example.org".to_owned()],
+        ..route("/", to("one"))
+    };
+    let jsp = RouteConfig {
+        suffix: Some(".jsp".to_owned()),
+        ..route("/app", to("one"))
+    };
+    let refused = route(
+        "/app/admin",
+        RouteTarget::Status(http::StatusCode::NOT_FOUND),
+    );
+    Config {
+        server: ServerConfig {
+            trusted_proxies: vec!["10.0.0.0/8".parse().expect("a network")],
+            ..ServerConfig::default()
+        },
+        tls: vec![],
+        listeners: vec![ListenerConfig::new(ListenAddress::Tcp(
+            "127.0.0.1:80".parse().expect("an address"),
+        ))],
+        upstreams: vec![shop, one],
+        routes: vec![route("/app", to("shop")), hosted, jsp, refused],
+        log: LogConfig::default(),
+        admin: None,
+    }
+}
+
+fn ask(config: &Config, url: &str, headers: &[&str]) -> Explanation {
+    let question = Question {
+        url: url.to_owned(),
+        headers: headers.iter().map(|&it| it.to_owned()).collect(),
+        ..Question::default()
+    };
+    explain(config, &question).expect("a question")
+}
+
+#[test]
+fn each_request_is_explained_in_one_line() {
+    let mut config = config();
+    config.upstreams[0].backends[1].activation = Activation::Drain;
+    for (url, cookie, expected) in [
+        (
+            "/app/x",
+            "",
+            "backend a or c of upstream shop, by round-robin",
+        ),
+        (
+            "/app/x",
+            "JSESSIONID=1.a",
+            "backend a of upstream shop: its session is there",
+        ),
+        (
+            "/app/x;jsessionid=1.b",
+            "",
+            "backend b of upstream shop: its session is there",
+        ),
+        (
+            "/app/x",
+            "JSESSIONID=1.z",
+            "backend a or c of upstream shop, by round-robin",
+        ),
+        (
+            "/app/x.jsp",
+            "",
+            "backend only of upstream one: there is no other",
+        ),
+        (
+            "http://shop.example.org/app",
+            "",
+            "backend only of upstream one: there is no other",
+        ),
+        ("/app/./admin", "", "404: the route says so"),
+        ("/apple", "", "404: no route matches"),
+        ("/app/../..", "", "400: the path climbs above the root"),
+        (
+            "/app/..%2fx",
+            "",
+            "400: the path has a hidden dot segment, such as `..;` or `..%2f`",
+        ),
+        ("http://a_b!/", "", "400: it is no request: malformed host"),
+        (
+            "/%zz",
+            "",
+            "400: it is no request: malformed percent escape in the request target",
+        ),
+    ] {
+        let cookie = format!("Cookie: {cookie}");
+        let explanation = ask(&config, url, &[&cookie]);
+        assert_eq!(explanation.summary, expected, "{url} {cookie}");
+    }
+}
+
+#[test]
+fn a_question_that_is_none_is_refused_in_words() {
+    let config = config();
+    let question = |url: &str, header: &str, from: &str| Question {
+        url: url.to_owned(),
+        headers: vec![header.to_owned()],
+        from: from.to_owned(),
+        method: String::new(),
+    };
+    for (url, header, from, words) in [
+        ("app", "a: b", "", "is neither http://HOST/PATH"),
+        ("http:///x", "a: b", "", "has no host"),
+        ("http://u:p@h/", "a: b", "", "has a user"),
+        ("/a b", "a: b", "", "escape them"),
+        ("/", "a", "", "is no header"),
+        ("/", "a: b\r\nHost: other", "", "is no header"),
+        ("/", "a: b", "localhost", "is no IP address"),
+    ] {
+        let refused = explain(&config, &question(url, header, from)).expect_err("a fault");
+        assert!(refused.contains(words), "{refused}");
+    }
+}
+
+#[test]
+fn the_other_routes_say_why_they_were_not_chosen() {
+    let others = |url: &str| -> Vec<(String, bool, String)> {
+        let explanation = ask(&config(), url, &[]);
+        let all = explanation.others.into_iter();
+        all.map(|it| (it.route.path, it.matches, it.why_not))
+            .collect()
+    };
+    let own = |path: &str, matches, why: &str| (path.to_owned(), matches, why.to_owned());
+    assert_eq!(
+        others("/app/x.jsp"),
+        [
+            own("/app", true, "its suffix is less specific"),
+            own(
+                "/app/admin",
+                false,
+                "the path is not /app/admin or below it"
+            ),
+            own("/", false, "its host is another"),
+        ]
+    );
+    assert_eq!(
+        others("http://shop.example.org/app/x"),
+        [
+            own("/app", true, "its host is less specific"),
+            own("/app", false, "the path does not end in .jsp"),
+            own(
+                "/app/admin",
+                false,
+                "the path is not /app/admin or below it"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn a_session_is_followed_step_by_step() {
+    let mut config = config();
+    config.upstreams[0].backends[0].activation = Activation::Stopped;
+    let cookie = "Cookie: JSESSIONID=1; JSESSIONID=\"2.z\"; OWN=x; JSESSIONID=3.a";
+    let explanation = ask(&config, "/app;jsessionid=4.b", &[cookie]);
+    let affinity = explanation.affinity.expect("sessions are kept");
+    assert_eq!(affinity.outcome, "moved");
+    let steps = affinity.steps.into_iter();
+    let steps: Vec<_> = steps
+        .map(|it| (it.source, it.value, it.backend, it.text))
+        .collect();
+    let step = |value: &str, backend: Option<&str>, text: &str| {
+        let source = "cookie JSESSIONID".to_owned();
+        (
+            source,
+            Some(value.to_owned()),
+            backend.map(str::to_owned),
+            text.to_owned(),
+        )
+    };
+    assert_eq!(
+        steps,
+        [
+            step("1", None, "has no route: is jvmRoute set?"),
+            step("2.z", None, "names no backend, and nobody may have a copy"),
+            step(
+                "3.a",
+                Some("c"),
+                "names a, which is stopped: moved to c, its fallback"
+            ),
+        ]
+    );
+    assert_eq!(
+        (explanation.backend.as_deref(), explanation.by),
+        (Some("c"), Some("fallback"))
+    );
+    let sent = explanation.sent.expect("it is sent");
+    let cookies = |(name, value): &(String, String)| (name == "cookie").then(|| value.clone());
+    let cookies: Vec<String> = sent.fields.iter().filter_map(cookies).collect();
+    assert_eq!(
+        cookies,
+        ["JSESSIONID=1; JSESSIONID=\"2.z\"; JSESSIONID=3.a"],
+        "ours is not sent"
+    );
+    assert!(sent.set_cookie.is_some_and(|it| it.starts_with("OWN=")));
+}
+
+#[test]
+fn what_is_sent_is_what_a_container_reads() {
+    let question = Question {
+        url: "https://www.example.org:8443/app/%61?q=1".to_owned(),
+        method: "POST".to_owned(),
+        headers: vec![
+            "X-Forwarded-For: 192.0.2.7".to_owned(),
+            "X-Forwarded-Proto: http".to_owned(),
+            "Connection: X-Hop".to_owned(),
+            "X-Hop: 1".to_owned(),
+        ],
+        from: "10.1.2.3:4711".to_owned(),
+    };
+    let explanation = explain(&config(), &question).expect("a question");
+    let request = explanation.request.expect("a request");
+    assert_eq!(
+        (&request.client[..], &request.from[..]),
+        ("192.0.2.7", "10.1.2.3")
+    );
+    assert!(!request.secure, "the proxy that is trusted says so");
+    let sent = explanation.sent.expect("it is sent");
+    assert_eq!(sent.request, "POST /app/a?q=1");
+    let has = |name: &str, value: &str| {
+        let pair = (name.to_owned(), value.to_owned());
+        sent.attributes.contains(&pair) || sent.fields.contains(&pair)
+    };
+    assert!(has("remote_addr", "192.0.2.7"), "{sent:?}");
+    assert!(
+        has("server_name", "www.example.org") && has("server_port", "8443"),
+        "{sent:?}"
+    );
+    assert!(
+        has("JK_LB_ACTIVATION", "ACT") && has("via", "1.1 catamaran"),
+        "{sent:?}"
+    );
+    assert!(
+        !sent
+            .fields
+            .iter()
+            .any(|(name, _)| name == "x-hop" || name == "connection")
+    );
+    assert!(
+        sent.timeouts
+            .contains(&("first_byte_timeout", "1m".to_owned())),
+        "{sent:?}"
+    );
+}
+
+fn sites() -> impl Strategy<Value = Config> {
+    let activation = prop::sample::select(&Activation::ALL[..]);
+    let member = (activation, 1_u32..5, 0_u32..2, any::<bool>());
+    let members = prop::collection::vec(member, 1..5);
+    let policy = prop::sample::select(vec![
+        Policy::RoundRobin,
+        Policy::LeastInFlight,
+        Policy::Sessions,
+        Policy::Traffic,
+        Policy::Hash,
+    ]);
+    let sticky = prop::option::weighted(0.8, any::<bool>());
+    (members, policy, sticky).prop_map(|(members, policy, sticky)| {
+        let member = |(index, it): (usize, (Activation, u32, u32, bool))| {
+            let mut backend = backend(&format!("b{index}"));
+            (backend.activation, backend.weight, backend.distance) = (it.0, it.1, it.2);
+            backend.domain = it.3.then(|| "g".to_owned());
+            backend.fallback = it.3.then(|| "b0".to_owned()).filter(|_| index > 0);
+            backend
+        };
+        let members = members.into_iter().enumerate().map(member).collect();
+        let mut upstream = UpstreamConfig::new("shop", members);
+        upstream.policy = policy;
+        upstream.hash_by = HashBy::Path;
+        upstream.sticky = sticky.map(|force| StickyConfig {
+            force,
+            set_cookie: Some(StickyCookie::new("OWN")),
+            ..StickyConfig::default()
+        });
+        Config {
+            upstreams: vec![upstream],
+            routes: vec![route("/", to("shop"))],
+            ..config()
+        }
+    })
+}
+
+/// Chooses as serving does.
+fn serve(site: &Site, question: &Question) -> Option<usize> {
+    let supposed = Supposed::new(&site.listeners, question).expect("a question");
+    let mut head = supposed.read().expect("a request");
+    let verdict = verdict::decide(site, supposed.listener, &supposed.peer, &mut head);
+    let Ok(Decision::Forward(upstream, path)) = verdict.map(|it| it.decision) else {
+        panic!("it is forwarded");
+    };
+    let outgoing = Outgoing::new(|_| {}, (site, upstream), &supposed.peer, head, path);
+    let outgoing = outgoing.unwrap_or_else(|_| panic!("it can be sent"));
+    let chosen = upstream.choose(0, outgoing.facts(None), &[], Instant::now());
+    let member = |Choice { member, .. }: Choice<'_>| member;
+    chosen.ok().flatten().map(member)
+}
+
+proptest! {
+    /// Whoever is explained to get a request gets it, whatever was served and explained before.
+    #[test]
+    fn what_is_explained_is_what_is_served(
+        config in sites(),
+        requests in prop::collection::vec(("/[a-c]{1,2}(;jsessionid=[0-9]\\.b[0-5])?", "[0-9](\\.(b[0-5]|g))?"), 1..12),
+    ) {
+        let site = Site::new(&config, 1, &mut Vec::new()).expect("a site");
+        site.configure();
+        for (url, id) in requests {
+            let question = Question {
+                url,
+                headers: vec![format!("Cookie: JSESSIONID={id}")],
+                ..Question::default()
+            };
+            let explanation = explain_on(&site, &question).expect("a question");
+            prop_assert_eq!(&explain_on(&site, &question).expect("the same"), &explanation);
+            let members = &explanation.members;
+            let shares: f64 = members.iter().map(|it| it.share).sum();
+            match serve(&site, &question) {
+                Some(member) => {
+                    prop_assert!(members[member].share > 0.0, "{:?}", explanation);
+                    prop_assert!((shares - 100.0).abs() < 0.5, "{:?}", members);
+                    let name = &members[member].backend;
+                    prop_assert!(explanation.backend.as_ref().is_none_or(|it| it == name));
+                }
+                None => prop_assert_eq!((explanation.outcome, explanation.by), ("refused", Some("nobody"))),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_front_of_many_routes_is_explained_in_a_moment() {
+    let routes = (0..20_000).map(|index| route(&format!("/app{index}/x"), to("one")));
+    let config = Config {
+        routes: routes.collect(),
+        ..config()
+    };
+    let explanation = ask(&config, "/app77/y", &[]);
+    assert_eq!(explanation.summary, "404: no route matches");
+    assert_eq!(
+        explanation.others[0].route.path, "/app77/x",
+        "the nearest is shown"
+    );
+}

@@ -1,0 +1,117 @@
+//! Where a request would go, without its going there: no turn is taken, nothing is counted.
+
+use catamaran_balance::affinity::{BackendOut, Decision, Standing, Step};
+
+use super::{Asking, Choice, Facts, Upstream};
+
+/// Where a request would go at this moment.
+#[derive(Debug)]
+pub(crate) struct Foresight<'r> {
+    /// What its session says, if sessions are kept: a member, or that nobody may have it.
+    pub(crate) decision: Option<Result<Decision<'r>, BackendOut<'r>>>,
+    /// How that came about.
+    pub(crate) steps: Vec<Step>,
+    /// Who it may go to, each with how often in proportion to the others.
+    pub(crate) members: Vec<(usize, u64)>,
+    /// Whether a part of the request leads to the member (policy `hash`).
+    pub(crate) by_key: bool,
+}
+
+impl Foresight<'_> {
+    /// The choice, if it is certain, or the first of those that may be made.
+    pub(crate) fn choice(&self) -> Option<Choice<'_>> {
+        let decision = match &self.decision {
+            Some(Ok(decision)) => Some(*decision),
+            Some(Err(_)) => return None,
+            None => None,
+        };
+        let (member, _) = *self.members.first()?;
+        Some(Choice { member, decision })
+    }
+}
+
+impl Upstream {
+    /// As [`Upstream::choose`], for somebody who only wants to know.
+    pub(crate) fn foresee<'r>(&'r self, facts: Facts<'r>, tried: &[usize]) -> Foresight<'r> {
+        let by_key = self.key(&facts).is_some();
+        let mut foresight = Foresight {
+            decision: None,
+            steps: Vec::new(),
+            members: Vec::new(),
+            by_key,
+        };
+        let Some(sticky) = self.sticky.as_ref().filter(|_| !facts.unsticky) else {
+            foresight.members = self.foresee_by_policy(&facts, tried);
+            return foresight;
+        };
+        let mut foreseeing = Foreseeing {
+            asking: Asking {
+                upstream: self,
+                worker: 0,
+                facts,
+                tried,
+            },
+            members: Vec::new(),
+        };
+        let steps = &mut foresight.steps;
+        let decision = sticky.decide(facts.head, facts.own, &mut foreseeing, steps);
+        foresight.members = match &decision {
+            Err(_) => Vec::new(),
+            Ok(Decision { member: None, .. }) => self.foresee_by_policy(&facts, tried),
+            Ok(Decision {
+                member: Some(member),
+                ..
+            }) => match foreseeing.members.iter().any(|(it, _)| it == member) {
+                // One of those that were picked among.
+                true => foreseeing.members,
+                false => vec![(*member, 1)],
+            },
+        };
+        foresight.decision = Some(decision);
+        foresight
+    }
+
+    /// As [`Upstream::pick`].
+    fn foresee_by_policy(&self, facts: &Facts<'_>, tried: &[usize]) -> Vec<(usize, u64)> {
+        let tried = &*facts.without(tried);
+        match &self.members[..] {
+            [only] if tried.is_empty() && only.share() > 0 => vec![(0, 1)],
+            [_] => Vec::new(),
+            members => self.turns.foresee(members, None, (tried, self.key(facts))),
+        }
+    }
+}
+
+/// Members as affinity asks about them, where picking takes no turn.
+struct Foreseeing<'a> {
+    asking: Asking<'a>,
+    /// Among whom it would have been picked, the last time.
+    members: Vec<(usize, u64)>,
+}
+
+impl Standing for Foreseeing<'_> {
+    fn is_usable(&self, member: usize) -> bool {
+        self.asking.is_usable(member)
+    }
+
+    fn is_eligible(&self, member: usize) -> bool {
+        self.asking.is_eligible(member)
+    }
+
+    fn is_draining(&self, member: usize) -> bool {
+        self.asking.is_draining(member)
+    }
+
+    fn pick_among(&mut self, members: &[usize]) -> Option<usize> {
+        let Asking {
+            upstream,
+            facts,
+            tried,
+            ..
+        } = &self.asking;
+        let key = upstream.key(facts);
+        let (turns, without) = (&upstream.turns, facts.without(tried));
+        self.members = turns.foresee(&upstream.members, Some(members), (&without, key));
+        Some(self.members.first()?.0)
+    }
+}

@@ -1,0 +1,175 @@
+//! The routes that a request did not take, and why not, for operators.
+//!
+//! Those that match are found as serving finds the best one, with the better ones left out. What
+//! keeps another route from matching is found by leaving parts of it out until it does. That looks at
+//! every route, so it is not for requests that are served.
+
+use std::cmp::Reverse;
+
+use super::{Host, Route, RouteTable, Wanted};
+use crate::config::{RouteConfig, RouteScheme, RouteTarget};
+
+/// A route that was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Runner {
+    /// Its index.
+    pub(crate) route: usize,
+    pub(crate) matches: bool,
+    pub(crate) why_not: String,
+}
+
+impl RouteTable {
+    /// The routes that come after the one that is found, the best first, at most `count`: those that
+    /// match, then those that nearly do. `path` is in the form of comparison.
+    pub(crate) fn runners(&self, wanted: Wanted<'_>, path: &[u8], count: usize) -> Vec<Runner> {
+        let mut matching = Vec::new();
+        while matching.len() <= count {
+            match self.find_but(wanted, path, &matching) {
+                Some(route) => matching.push(route),
+                None => break,
+            }
+        }
+        let behind = |(&better, &route): (&usize, &usize)| Runner {
+            route,
+            matches: true,
+            why_not: behind(&self.routes[better], &self.routes[route], wanted).to_owned(),
+        };
+        let pairs = matching.iter().zip(matching.iter().skip(1));
+        let mut runners: Vec<Runner> = pairs.map(behind).collect();
+        let nearest = self.nearest(wanted, path, &matching, count - runners.len());
+        runners.extend(nearest.into_iter().map(|route| Runner {
+            route,
+            matches: false,
+            why_not: obstacle(&self.routes[route].config, wanted, path),
+        }));
+        runners
+    }
+
+    /// The routes that match least badly, besides those in `matching`.
+    fn nearest(
+        &self,
+        wanted: Wanted<'_>,
+        path: &[u8],
+        matching: &[usize],
+        count: usize,
+    ) -> Vec<usize> {
+        let near = |(index, route): (usize, &Route)| {
+            let of_host =
+                host_level(&route.config, wanted.host) > 0 || route.config.hosts.is_empty();
+            let segments = common_segments(&route.config.compared_path(), path);
+            (Reverse((of_host, segments)), index)
+        };
+        let routes = self.routes.iter().enumerate();
+        let mut others: Vec<_> = routes
+            .filter(|(index, _)| !matching.contains(index))
+            .map(near)
+            .collect();
+        if count < others.len() {
+            others.select_nth_unstable(count);
+            others.truncate(count);
+        }
+        others.sort_unstable();
+        others.into_iter().map(|(_, index)| index).collect()
+    }
+}
+
+/// How well a route's hosts fit a host: 0 not at all, or it names none.
+fn host_level(config: &RouteConfig, host: Option<&[u8]>) -> usize {
+    let Some(host) = host else {
+        return 0;
+    };
+    let level = |named: &String| match named.strip_prefix('*') {
+        Some(domain) => {
+            let below = host.len() > domain.len() && host.ends_with(domain.as_bytes());
+            if below { domain.len() } else { 0 }
+        }
+        None if Host::new(named.as_bytes()) == Host::new(host) => usize::MAX,
+        None => 0,
+    };
+    config.hosts.iter().map(level).max().unwrap_or(0)
+}
+
+fn common_segments(one: &[u8], other: &[u8]) -> usize {
+    let segments = |path| <[u8]>::split(path, |&byte| byte == b'/').skip(1);
+    let both = segments(one).zip(segments(other));
+    both.take_while(|(one, other)| one == other).count()
+}
+
+/// Why a route that matches comes behind one that does, too.
+fn behind(better: &Route, route: &Route, wanted: Wanted<'_>) -> &'static str {
+    let level = |route: &Route| host_level(&route.config, wanted.host);
+    let suffix = |route: &Route| route.config.suffix.as_ref().map(String::len);
+    if level(better) > level(route) {
+        "its host is less specific"
+    } else if better.config.exact && !route.config.exact {
+        "its path is not exact"
+    } else if suffix(better) > suffix(route) {
+        "its suffix is less specific"
+    } else if better.rank > route.rank {
+        "its path is less specific"
+    } else if better.config.scheme.is_some() && route.config.scheme.is_none() {
+        "it is for both schemes"
+    } else {
+        "it comes later in the file"
+    }
+}
+
+/// What keeps a route from matching.
+fn obstacle(config: &RouteConfig, wanted: Wanted<'_>, path: &[u8]) -> String {
+    let matches = |config: &RouteConfig| {
+        let alone = RouteConfig {
+            target: RouteTarget::Status(http::StatusCode::OK),
+            rules: None,
+            ..config.clone()
+        };
+        let table = RouteTable::new(&[alone], |_| None).unwrap_or_default();
+        table.find(wanted, path).is_some()
+    };
+    let any_host = RouteConfig {
+        hosts: Vec::new(),
+        ..config.clone()
+    };
+    if matches(&any_host) {
+        return "its host is another".to_owned();
+    }
+    let of_path = obstacle_in_path(&any_host, matches);
+    let any_path = RouteConfig {
+        hosts: config.hosts.clone(),
+        scheme: config.scheme,
+        ..RouteConfig::new("/", RouteTarget::Status(http::StatusCode::OK))
+    };
+    match matches(&any_path) {
+        true => of_path,
+        false => format!("its host is another, and {of_path}"),
+    }
+}
+
+/// What keeps a route for any host from matching.
+fn obstacle_in_path(config: &RouteConfig, matches: impl Fn(&RouteConfig) -> bool) -> String {
+    let relaxed = |relax: &dyn Fn(&mut RouteConfig)| {
+        let mut config = config.clone();
+        relax(&mut config);
+        matches(&config)
+    };
+    match (config.scheme, &config.suffix) {
+        (Some(scheme), _) if relaxed(&|it| it.scheme = None) => {
+            let scheme = match scheme {
+                RouteScheme::Http => "http",
+                RouteScheme::Https => "https",
+            };
+            format!("it is for {scheme} only")
+        }
+        (_, Some(suffix)) if relaxed(&|it| it.suffix = None) => {
+            format!("the path does not end in {suffix}")
+        }
+        _ if relaxed(&|it| it.exclude.clear()) => {
+            "its `exclude` leaves the path to others".to_owned()
+        }
+        _ if relaxed(&|it| it.exact = false) => "its path is exact, and another".to_owned(),
+        _ => match &config.pattern {
+            Some(pattern) => format!("the path does not fit {pattern}"),
+            None if config.exact => format!("the path is not {}", config.path),
+            None => format!("the path is not {} or below it", config.path),
+        },
+    }
+}

@@ -1,0 +1,216 @@
+//! What a backend would be sent of a request, without sending it.
+//!
+//! The request is encoded as for a lease and decoded as a container does, so that what is shown is
+//! what would be sent.
+
+use bytes::{Bytes, BytesMut};
+use catamaran_ajp as ajp;
+use catamaran_http1 as http1;
+use catamaran_message::Request;
+use http::HeaderMap;
+
+use crate::client_facts::ClientFacts;
+use crate::config::{BackendConfig, Protocol};
+use crate::error::RequestError;
+use crate::wire;
+
+/// The head of a request as a backend reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preview {
+    /// Method, path and query.
+    pub line: String,
+    /// Header fields in their order, names in lower case.
+    pub fields: Vec<(String, String)>,
+    /// What AJP13 says besides, by the names of its specification. The secret is not shown. Empty
+    /// over HTTP/1.1.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// What a backend of this configuration would be sent.
+///
+/// # Errors
+/// The request cannot be sent over the backend's protocol.
+pub fn preview(
+    request: &Request<'_>,
+    facts: &ClientFacts<'_>,
+    config: &BackendConfig,
+) -> Result<Preview, RequestError> {
+    let mut bytes = BytesMut::new();
+    Ok(match config.protocol {
+        Protocol::Ajp => {
+            let mut client = wire::ajp_client(config);
+            wire::send_ajp(&mut client, request, facts, config, &mut bytes)?;
+            read_ajp(&mut bytes, config)
+        }
+        Protocol::Http => {
+            let mut client = http1::Client::new(http1::Limits::response());
+            client.send_request(request, &mut bytes)?;
+            read_http(&mut bytes)
+        }
+    })
+}
+
+/// What we encode ourselves is read without a fault.
+fn read_ajp(bytes: &mut BytesMut, config: &BackendConfig) -> Preview {
+    let mut server = ajp::Server::new(ajp::ServerConfig {
+        packet_size: config.ajp.packet_size,
+        fields_max: usize::MAX,
+        ..ajp::ServerConfig::default()
+    });
+    let Ok(Some(ajp::ServerEvent::Request(head))) = server.receive(bytes, &mut BytesMut::new())
+    else {
+        return Preview::default();
+    };
+    let yes_or_no = if head.is_ssl { "true" } else { "false" };
+    let given = [
+        ("protocol", Some(text(&head.protocol))),
+        ("remote_addr", head.remote_addr.as_ref().map(text)),
+        ("remote_host", head.remote_host.as_ref().map(text)),
+        ("server_name", Some(text(&head.server_name))),
+        ("server_port", Some(head.server_port.to_string())),
+        ("is_ssl", Some(yes_or_no.to_owned())),
+    ];
+    let ajp::Attributes {
+        remote_user,
+        auth_type,
+        jvm_route,
+        ssl,
+        secret,
+        other,
+        ..
+    } = &head.attributes;
+    let optional = [
+        ("remote_user", remote_user.as_ref().map(text)),
+        ("auth_type", auth_type.as_ref().map(text)),
+        ("jvm_route", jvm_route.as_ref().map(text)),
+        ("secret", secret.as_ref().map(|_| "(set)".to_owned())),
+    ];
+    let pairs = given.into_iter().chain(optional);
+    let pairs = pairs.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let named = other.iter().map(|(name, value)| (text(name), text(value)));
+    let mut attributes: Vec<_> = pairs.chain(named).collect();
+    if let Some(ssl) = ssl {
+        attributes.extend(tls_attributes(ssl));
+    }
+    Preview {
+        line: line(head.method.as_str(), &head.path, head.query.as_ref()),
+        fields: fields(&head.headers),
+        attributes,
+    }
+}
+
+fn tls_attributes(ssl: &ajp::Ssl) -> impl Iterator<Item = (String, String)> {
+    let pairs = [
+        ("ssl_cipher", ssl.cipher.as_ref().map(text)),
+        ("ssl_key_size", ssl.key_size.map(|bits| bits.to_string())),
+        ("ssl_session", ssl.session.as_ref().map(text)),
+        ("ssl_cert", ssl.cert.as_ref().map(text)),
+    ];
+    pairs
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+}
+
+fn read_http(bytes: &mut BytesMut) -> Preview {
+    let limits = http1::Limits {
+        fields: usize::MAX,
+        head_bytes: usize::MAX,
+        target_bytes: usize::MAX,
+        line_bytes: usize::MAX,
+        ..http1::Limits::request()
+    };
+    let mut server = http1::Server::new(limits);
+    let Ok(Some(http1::ServerEvent::Head(head))) = server.receive(bytes) else {
+        return Preview::default();
+    };
+    let target = &head.target;
+    Preview {
+        line: line(head.method.as_str(), &target.path, target.query.as_ref()),
+        fields: fields(&head.headers),
+        attributes: Vec::new(),
+    }
+}
+
+fn line(method: &str, path: &Bytes, query: Option<&Bytes>) -> String {
+    let query = query.map_or_else(String::new, |query| format!("?{}", text(query)));
+    format!("{method} {}{query}", text(path))
+}
+
+fn fields(headers: &HeaderMap) -> Vec<(String, String)> {
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    headers
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), lossy(value.as_bytes())))
+        .collect()
+}
+
+fn text(bytes: &Bytes) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use catamaran_balance::Activation;
+    use catamaran_message::BodyLength;
+    use http::{HeaderValue, Method};
+
+    use super::*;
+    use crate::config::{Address, Secret};
+
+    fn shown(protocol: Protocol) -> Preview {
+        let mut headers = HeaderMap::new();
+        headers.insert("cookie", HeaderValue::from_static("a=1"));
+        let request = Request {
+            method: &Method::GET,
+            path: b"/a%20b",
+            query: Some(b"x=1"),
+            host: b"h:81",
+            headers: &headers,
+            body: BodyLength::Known(0),
+        };
+        let facts = ClientFacts {
+            remote_port: Some(4711),
+            server_name: b"h",
+            server_port: 81,
+            jvm_route: Some("blue"),
+            activation: Some(Activation::Drain),
+            ..ClientFacts::local()
+        };
+        let mut config = BackendConfig::new(protocol, Address::Unix("/backend".into()));
+        config.ajp.secret = Some(Secret::new("hush".to_owned()));
+        preview(&request, &facts, &config).expect("it can be sent")
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        pairs.iter().map(own).collect()
+    }
+
+    #[test]
+    fn over_ajp_it_shows_attributes_and_no_secret() {
+        let shown = shown(Protocol::Ajp);
+        assert_eq!(shown.line, "GET /a%20b?x=1");
+        assert_eq!(shown.fields, pairs(&[("cookie", "a=1")]));
+        let expected = pairs(&[
+            ("protocol", "HTTP/1.1"),
+            ("remote_addr", "127.0.0.1"),
+            ("server_name", "h"),
+            ("server_port", "81"),
+            ("is_ssl", "false"),
+            ("jvm_route", "blue"),
+            ("secret", "(set)"),
+            ("AJP_LOCAL_ADDR", "127.0.0.1"),
+            ("AJP_REMOTE_PORT", "4711"),
+            ("JK_LB_ACTIVATION", "DIS"),
+        ]);
+        assert_eq!(shown.attributes, expected);
+    }
+
+    #[test]
+    fn over_http_it_shows_fields_alone() {
+        let shown = shown(Protocol::Http);
+        assert_eq!(shown.line, "GET /a%20b?x=1");
+        assert_eq!(shown.fields, pairs(&[("host", "h:81"), ("cookie", "a=1")]));
+        assert_eq!(shown.attributes, []);
+    }
+}
