@@ -76,6 +76,25 @@ impl Httpd {
         Self::start(module, backend, settings, "off")
     }
 
+    /// httpd that passes every request to the worker `app` of `mod_jk` in `workers_properties`.
+    ///
+    /// # Errors
+    /// httpd is not installed or did not start; the message has its log.
+    pub fn with_workers(workers_properties: &str) -> anyhow::Result<Self> {
+        let (process, address) = server::start(
+            "httpd",
+            &[
+                ("module", "mod_jk"),
+                ("backend", "ajp://127.0.0.1:8009"),
+                ("workers_properties", workers_properties),
+                ("start_workers", "25"),
+                ("max_workers", "25"),
+                ("user", ""),
+            ],
+        )?;
+        Ok(Self { process, address })
+    }
+
     /// Where httpd listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

@@ -83,6 +83,16 @@ impl Peer {
         Self::bind(&address.into(), script).expect("a port of 127.0.0.1 can be bound")
     }
 
+    /// As [`Peer::start`], on an address of which the test knows that nobody takes it once the peer
+    /// is gone, as of [`unused`](crate::address::unused).
+    ///
+    /// # Panics
+    /// When it cannot be bound.
+    #[must_use]
+    pub fn start_at(address: SocketAddr, script: Script) -> Self {
+        Self::bind(&address.into(), move |_| script.clone()).expect("the address can be bound")
+    }
+
     /// A peer on the Unix socket `path`, which must not exist yet.
     ///
     /// # Panics

@@ -22,6 +22,7 @@ mod bench_page;
 mod bench_replay;
 mod bench_report;
 mod bench_versus;
+mod beside_mod_jk;
 mod bodies;
 mod commands;
 mod concurrency;

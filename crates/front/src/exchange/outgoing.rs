@@ -166,7 +166,9 @@ impl Outgoing {
         backend: &BackendConfig,
         told: Told<'_>,
     ) -> Result<Preview, RequestError> {
-        self.with_parts((backend, told), |request, client| preview(request, client, backend))
+        self.with_parts((backend, told), |request, client| {
+            preview(request, client, backend)
+        })
     }
 
     /// Does something with the request and with what a backend is told besides.
