@@ -54,8 +54,8 @@ impl Maglev {
         let count = members.len();
         let mut claims: Vec<Claim> = members.iter().map(|it| Claim::new(*it, size)).collect();
         let heaviest = claims.iter().map(|claim| claim.weight).max().unwrap_or(1);
-        let mut slots = vec![FREE; usize::try_from(size).unwrap_or(usize::MAX)];
-        let mut left = slots.len();
+        let mut slots = Slots::new(size);
+        let mut left = slots.members.len();
         while left > 0 {
             for (member, claim) in (0_u32..).zip(&mut claims) {
                 // The heaviest gets a slot in each round, the others as often as they weigh.
@@ -64,11 +64,11 @@ impl Maglev {
                     continue;
                 }
                 claim.due -= heaviest;
-                claim.take(&mut slots, member, size);
+                claim.take(&mut slots, member);
                 left -= 1;
             }
         }
-        let slots = slots.into();
+        let slots = slots.members.into();
         Self { slots, count }
     }
 
@@ -116,15 +116,48 @@ impl Claim {
     }
 
     /// Takes the first slot in its order that is free. There is one.
-    fn take(&mut self, slots: &mut [u32], member: u32, size: u64) {
+    fn take(&mut self, slots: &mut Slots, member: u32) {
         loop {
-            let slot = usize::try_from(self.next).unwrap_or_default();
-            self.next = (self.next + self.skip) % size;
-            if slots[slot] == FREE {
-                slots[slot] = member;
+            let slot = self.next;
+            self.next += self.skip;
+            if self.next >= slots.size {
+                self.next -= slots.size;
+            }
+            if slots.take(slot, member) {
                 return;
             }
         }
+    }
+}
+
+/// A table that is being filled.
+struct Slots {
+    size: u64,
+    members: Vec<u32>,
+    /// A bit for each slot that is taken: most looks find one that is, and all bits fit a cache.
+    taken: Vec<u64>,
+}
+
+impl Slots {
+    fn new(size: u64) -> Self {
+        let slots = usize::try_from(size).unwrap_or(usize::MAX);
+        Self {
+            size,
+            members: vec![0; slots],
+            taken: vec![0; slots / 64 + 1],
+        }
+    }
+
+    /// Gives a slot to a member; `false` if it is taken.
+    fn take(&mut self, slot: u64, member: u32) -> bool {
+        let slot = usize::try_from(slot).unwrap_or_default();
+        let (word, bit) = (&mut self.taken[slot / 64], 1 << (slot % 64));
+        let free = *word & bit == 0;
+        if free {
+            *word |= bit;
+            self.members[slot] = member;
+        }
+        free
     }
 }
 
@@ -145,9 +178,6 @@ fn hash(bytes: &[u8], seed: u64) -> u64 {
     hasher.write(bytes);
     hasher.finish()
 }
-
-/// A slot that nobody has yet; an upstream has fewer members.
-const FREE: u32 = u32::MAX;
 
 /// Slots for up to 655 members: a prime, so that every order meets every slot.
 const SLOTS_FEW: u64 = 65_537;

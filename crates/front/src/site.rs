@@ -229,7 +229,7 @@ impl Upstream {
             name: self.name.clone(),
             config: Arc::clone(&self.config),
             workers: self.workers,
-            turns: Turns::new(&self.config, &members, self.workers),
+            turns: self.turns.controlled(&self.config, &members, self.workers),
             members,
             retries: self.retries,
             policy: self.policy,

@@ -1,6 +1,6 @@
 //! Choosing among an upstream's members by policy: one schedule for each distance and worker.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use catamaran_balance::hash::{Key, Maglev};
 use catamaran_balance::{Members, Policy, Schedule};
@@ -16,8 +16,8 @@ pub(super) struct Turns {
     tiers: Box<[Box<[usize]>]>,
     /// Each member's tier, and its place there.
     places: Box<[(usize, usize)]>,
-    /// Under the policy `hash`, each tier's table of keys.
-    tables: Option<Box<[Maglev]>>,
+    /// Under the policy `hash`, each tier's table of keys, and what it was made of.
+    tables: Option<Box<[Arc<Table>]>>,
     /// For each worker a schedule for each tier. The mutex is never contended: a worker is one
     /// thread.
     workers: PerWorker<Mutex<Box<[Schedule]>>>,
@@ -25,8 +25,50 @@ pub(super) struct Turns {
     built: Instant,
 }
 
+/// The keys of a tier. A change of an operator keeps those that it does not concern: making one takes
+/// many milliseconds.
+#[derive(Debug)]
+struct Table {
+    /// The members, and their weights.
+    made_of: Vec<(usize, u32)>,
+    keys: Maglev,
+}
+
+impl Table {
+    fn new(made_of: Vec<(usize, u32)>, members: &[Member]) -> Self {
+        let named = made_of
+            .iter()
+            .map(|&(member, weight)| (members[member].name(), weight));
+        Self {
+            keys: Maglev::new(named),
+            made_of,
+        }
+    }
+}
+
 impl Turns {
     pub(super) fn new(config: &UpstreamConfig, members: &[Member], workers: usize) -> Self {
+        Self::following(&[], config, members, workers)
+    }
+
+    /// Those of the same upstream after its members were controlled.
+    pub(super) fn controlled(
+        &self,
+        config: &UpstreamConfig,
+        members: &[Member],
+        workers: usize,
+    ) -> Self {
+        let known = self.tables.as_deref().unwrap_or_default();
+        Self::following(known, config, members, workers)
+    }
+
+    /// Takes what fits of the tables that are `known` for these members.
+    fn following(
+        known: &[Arc<Table>],
+        config: &UpstreamConfig,
+        members: &[Member],
+        workers: usize,
+    ) -> Self {
         let distance = |member: &Member| member.controls.distance;
         let mut distances: Vec<u32> = members.iter().map(distance).collect();
         distances.sort_unstable();
@@ -43,8 +85,13 @@ impl Turns {
             Schedule::new(config.policy, weights, fastrand::u64(..))
         };
         let table = |tier: &Vec<usize>| {
-            let members = tier.iter().map(|&member| &members[member]);
-            Maglev::new(members.map(|it| (it.name(), it.controls.weight)))
+            let weighed = |&member: &usize| (member, members[member].controls.weight);
+            let made_of: Vec<(usize, u32)> = tier.iter().map(weighed).collect();
+            let same = known.iter().find(|table| table.made_of == made_of);
+            match same {
+                Some(same) => Arc::clone(same),
+                None => Arc::new(Table::new(made_of, members)),
+            }
         };
         let hashes = config.policy == Policy::Hash;
         let schedules = |_| Mutex::new(tiers.iter().map(schedule).collect());
@@ -100,7 +147,7 @@ impl Turns {
 
     /// The table that a key is to be looked up in.
     fn table(&self, key: Option<Key>, tier: usize) -> Option<(Key, &Maglev)> {
-        Some((key?, &self.tables.as_ref()?[tier]))
+        Some((key?, &self.tables.as_ref()?[tier].keys))
     }
 
     /// Counts a request that a member got by its session.
@@ -245,5 +292,38 @@ fn share(asked: &Asked<'_>, place: usize, tried: &[usize]) -> u8 {
     match tried.contains(&place) {
         true => 0,
         false => asked.share(place),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Activation, Address, BackendConfig, Policy, Protocol};
+
+    #[test]
+    fn a_table_of_keys_is_made_anew_only_for_other_weights() {
+        let backend = |name: &str| BackendConfig::new(Protocol::Ajp, Address::Unix(name.into()));
+        let mut config = UpstreamConfig::new("app", ["a", "b", "c"].map(backend).into());
+        config.policy = Policy::Hash;
+        let of_file = |config: &BackendConfig| Member::new("app", config, 1, &mut Vec::new());
+        let mut members: Vec<Member> = config.backends.iter().map(of_file).collect();
+        members[2].controls.distance = 1;
+        let first = Turns::new(&config, &members, 1);
+        let mut kept = |change: &dyn Fn(&mut Member)| {
+            change(&mut members[0]);
+            let next = first.controlled(&config, &members, 1);
+            let tables = |turns: &Turns| turns.tables.clone().expect("it hashes");
+            let pairs = tables(&first).into_iter().zip(tables(&next));
+            let kept: Vec<bool> = pairs
+                .map(|(one, other)| Arc::ptr_eq(&one, &other))
+                .collect();
+            kept
+        };
+        assert_eq!(
+            kept(&|member| member.controls.activation = Activation::Drain),
+            [true, true]
+        );
+        assert_eq!(kept(&|member| member.controls.weight = 7), [false, true]);
+        assert_eq!(kept(&|member| member.controls.weight = 1), [true, true]);
     }
 }
