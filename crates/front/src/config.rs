@@ -314,7 +314,8 @@ pub struct UpstreamConfig {
     /// The backends; at least one.
     pub backends: Vec<BackendConfig>,
     /// Further attempts after a first failed one, on other backends where there are any, and only
-    /// where a retry is safe. Default 2. nginx: `proxy_next_upstream_tries` less one.
+    /// where a retry is safe. A connection that is refused at once is not counted, unless this is 0.
+    /// Default 2. nginx: `proxy_next_upstream_tries` less one.
     pub retries: u32,
     /// How much of the group's weight may be out because of missing answers to CPING, in percent.
     /// Default 50; 100 is no limit. Envoy: `healthy_panic_threshold`.

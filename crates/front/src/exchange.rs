@@ -212,7 +212,7 @@ impl<'a> Exchange<'a> {
         let rules = self.passage.as_ref().map(|passage| passage.rules);
         let retries = rules.and_then(Rules::retries).unwrap_or(upstream.retries);
         let mut tried = rules.map_or_else(Vec::new, |rules| rules.stopped().to_vec());
-        let mut fresh = None;
+        let (mut fresh, mut refusals) = (None, 0);
         loop {
             let choice = match fresh {
                 Some(choice) => choice,
@@ -224,7 +224,7 @@ impl<'a> Exchange<'a> {
             self.member = Some(member);
             self.first_member.get_or_insert(member);
             self.attempts += 1;
-            let attempts_left = (retries + 1).saturating_sub(self.attempts);
+            let attempts_left = (retries + 1 + refusals).saturating_sub(self.attempts);
             let elsewhere = Elsewhere {
                 upstream,
                 tried: &tried,
@@ -243,6 +243,9 @@ impl<'a> Exchange<'a> {
             if !tried.contains(&index) {
                 tried.push(index);
             }
+            // Takes no time and puts its backend out: all the others may be asked.
+            let free = u32::from(failed.refused && retries > 0);
+            refusals += free;
             let decision = retry::decide(&Attempt {
                 stage: failed.stage,
                 method: outgoing.method(),
@@ -251,7 +254,7 @@ impl<'a> Exchange<'a> {
                 backend_out: failed.backend_out,
                 dial_timed_out: failed.dial_timed_out,
                 reused: failed.reused,
-                attempts_left,
+                attempts_left: attempts_left + free,
                 others: !held && upstream.has_others(&tried),
                 blameless: failed.failure.reason.is_client(),
             });

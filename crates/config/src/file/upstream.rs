@@ -211,7 +211,8 @@ pub(super) static RETRIES: Key<Counts<u32>> = Key {
         preset: Preset::Value("2"),
         sample: "1",
         effect: "Further attempts after a failed one, on another backend where there is one, and \
-                 only where a retry cannot run a request twice.",
+                 only where a retry cannot run a request twice. A backend that refuses the connection \
+                 at once is not counted: with any number but 0, each of the others may be asked.",
         extremes: "0 lets every backend that goes away be seen by a client. High values multiply the \
                    load when all backends are failing.",
         elsewhere: "nginx `proxy_next_upstream_tries` less one; mod_jk `lb_retries`, `retries`",

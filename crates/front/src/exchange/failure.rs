@@ -3,6 +3,8 @@
 //! Each error of the layers below becomes one [`Failure`]. The answer to the client and the log line
 //! both come from it.
 
+use std::io;
+
 use catamaran_upstream::{Culprit, Error as UpstreamError, Lease, LeaseError, RequestError};
 use http::StatusCode;
 
@@ -29,6 +31,8 @@ pub(super) struct Failed {
     pub(super) disconnected: bool,
     pub(super) backend_out: bool,
     pub(super) dial_timed_out: bool,
+    /// The connection was refused at once.
+    pub(super) refused: bool,
     pub(super) reused: bool,
 }
 
@@ -107,6 +111,7 @@ impl Failed {
     pub(super) fn from_lease(error: &LeaseError) -> Self {
         Self {
             dial_timed_out: matches!(error, LeaseError::DialTimeout { .. }),
+            refused: matches!(error, LeaseError::Dial { source } if is_refusal(source)),
             ..Self::unsent(Failure::from_lease(error))
         }
     }
@@ -119,6 +124,7 @@ impl Failed {
             disconnected: false,
             backend_out: false,
             dial_timed_out: false,
+            refused: false,
             reused: false,
         }
     }
@@ -141,9 +147,16 @@ impl Failed {
             disconnected,
             backend_out: matches!(error, RelayError::BackendOut),
             dial_timed_out: false,
+            refused: false,
             reused: lease.is_reused(),
         }
     }
+}
+
+/// Nobody listens there, which is known at once.
+fn is_refusal(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, NotFound};
+    matches!(error.kind(), ConnectionRefused | NotFound)
 }
 
 /// The status in the log of a request whose client left before a response began, as in nginx. It is

@@ -107,6 +107,21 @@ fn f6_when_all_are_out_the_answer_is_503_at_once_and_the_first_probe_ends_it() {
 }
 
 #[test]
+fn backends_that_refuse_are_passed_by_however_many_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let dead = |index: usize| at(&directory.path().join(index.to_string()), Protocol::Http);
+    let steady = backend("b");
+    let last = BackendConfig {
+        distance: 1,
+        ..to(&steady)
+    };
+    let backends = (0..6).map(dead).chain([last]).collect();
+    let running = start(config(&[loopback()], backends)).unwrap();
+    assert_eq!(get(tcp(&running, 0)).text(), "b", "by the first request");
+    stop(running);
+}
+
+#[test]
 fn f5_a_backend_that_takes_no_connection_costs_one_timeout() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("full.sock");
