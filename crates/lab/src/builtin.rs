@@ -7,7 +7,33 @@ use catamaran_tier::{Fault, Faults};
 use crate::experiment::Experiment;
 
 /// Names and files.
-const BUILTIN: [(&str, &str); 1] = [("keepalive", include_str!("../experiments/keepalive.toml"))];
+const BUILTIN: [(&str, &str); 13] = [
+    ("keepalive", include_str!("../experiments/keepalive.toml")),
+    (
+        "ajp-vs-http",
+        include_str!("../experiments/ajp-vs-http.toml"),
+    ),
+    ("io-models", include_str!("../experiments/io-models.toml")),
+    ("modules", include_str!("../experiments/modules.toml")),
+    ("fronts", include_str!("../experiments/fronts.toml")),
+    ("reload", include_str!("../experiments/reload.toml")),
+    (
+        "slow-clients",
+        include_str!("../experiments/slow-clients.toml"),
+    ),
+    ("front-page", include_str!("../experiments/front-page.toml")),
+    ("front-idle", include_str!("../experiments/front-idle.toml")),
+    ("front-bulk", include_str!("../experiments/front-bulk.toml")),
+    (
+        "front-scale",
+        include_str!("../experiments/front-scale.toml"),
+    ),
+    ("connector", include_str!("../experiments/connector.toml")),
+    (
+        "connector-idle",
+        include_str!("../experiments/connector-idle.toml"),
+    ),
+];
 
 /// The names of all.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -51,6 +77,24 @@ mod tests {
                 assert_eq!(experiment.name, name);
                 assert!(!experiment.claims.is_empty(), "{name}");
             }
+        }
+    }
+
+    #[test]
+    fn published_figures_are_used_and_quick_forms_have_their_cells() {
+        let mut used = Vec::new();
+        for name in names() {
+            let quick = experiment(name, true).unwrap();
+            for run in &quick.published {
+                assert!(quick.cells.contains(&run.cell), "{name}: {}", run.name);
+                used.push(run.name.clone());
+            }
+        }
+        for (name, _) in crate::published::BUILTIN {
+            assert!(
+                used.iter().any(|used| used == name),
+                "{name} is in no experiment"
+            );
         }
     }
 

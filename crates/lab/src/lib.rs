@@ -3,6 +3,7 @@
 //! - [`experiment`]: what varies, what is started and claimed, as data; [`builtin`]: those of ours;
 //! - [`drive`] makes a run, [`rounds`] makes all of them in mirrored random orders; [`store`] keeps them;
 //! - [`claim`]: ratios within rounds, their intervals, and words; [`result`] and [`report`];
+//! - [`compare`](compare::compare()): what has changed between two results; [`nmon`](nmon::nmon());
 //! - [`extra`]: small programs that take part in runs;
 //! - [`doctor`]: what a machine lacks for an experiment;
 //! - [`judge`](judge::judge()): what a text of ab or wrk, or a report of `bench --json`, cannot carry;
@@ -20,6 +21,7 @@
 pub mod builtin;
 mod check;
 pub mod claim;
+pub mod compare;
 pub mod doctor;
 pub mod drive;
 pub mod experiment;
@@ -28,6 +30,7 @@ pub mod gate;
 pub mod host;
 pub mod judge;
 pub mod measure;
+pub mod nmon;
 pub mod published;
 pub mod report;
 pub mod result;

@@ -41,6 +41,9 @@ pub struct ResultDocument {
     pub seed: u64,
     /// Where it ran.
     pub host: Host,
+    /// The cell that the others are set beside.
+    #[serde(default)]
+    pub control: usize,
     /// What was varied.
     pub factors: Vec<Factor>,
     /// Each cell.
@@ -97,6 +100,9 @@ pub struct MeasureResult {
     pub stddev: Option<f64>,
     /// The value of each round, in order of rounds.
     pub values: Vec<f64>,
+    /// The rounds that they are of, counted from 0.
+    #[serde(default)]
+    pub rounds: Vec<usize>,
 }
 
 /// A gate that fired.
@@ -163,6 +169,7 @@ impl ResultDocument {
             rounds: runs.iter().map(|run| run.round + 1).max().unwrap_or(0),
             seed: experiment.seed,
             host: host.clone(),
+            control: experiment.control,
             factors: experiment.factors.clone(),
             passed: passed.map(|name| (*name).to_owned()).collect(),
             published: published(experiment, &cells),
@@ -188,8 +195,8 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
     let measure = |name: &String| {
         let values = valid
             .iter()
-            .filter_map(|run| run.measures.get(name).copied());
-        let values: Vec<f64> = values.collect();
+            .filter_map(|run| Some((run.round, run.measures.get(name).copied()?)));
+        let (rounds, values): (Vec<usize>, Vec<f64>) = values.unzip();
         let spread = Spread::of(&values)?;
         let result = MeasureResult {
             unit: Measure::parse(name)
@@ -200,6 +207,7 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
             max: spread.max,
             stddev: (values.len() > 1).then_some(spread.stddev),
             values,
+            rounds,
         };
         Some((name.clone(), result))
     };

@@ -62,6 +62,20 @@ pub struct Stored {
     pub capacity: BTreeMap<u64, f64>,
 }
 
+#[cfg(test)]
+impl Stored {
+    /// As if these runs had been read.
+    pub(crate) fn of(experiment: Experiment, runs: Vec<Run>) -> Self {
+        Self {
+            experiment,
+            host: Host::default(),
+            servers: Vec::new(),
+            runs,
+            capacity: BTreeMap::new(),
+        }
+    }
+}
+
 impl Store {
     /// Makes a directory for a result of `experiment`.
     ///

@@ -34,6 +34,7 @@ mod histogram;
 mod little;
 pub mod log;
 pub mod order;
+pub mod rank;
 mod slice;
 mod spread;
 pub mod tally;

@@ -23,6 +23,7 @@ type Builtin = (
 
 const BUILTIN: &[Builtin] = &[
     ("app", include_str!("../targets/app.toml"), &[]),
+    ("bare", include_str!("../targets/bare.toml"), &[]),
     (
         "front",
         include_str!("../targets/front.toml"),
@@ -38,6 +39,7 @@ const BUILTIN: &[Builtin] = &[
         include_str!("../targets/httpd.toml"),
         &[("httpd.conf.j2", include_str!("../targets/httpd.conf.j2"))],
     ),
+    ("link", include_str!("../targets/link.toml"), &[]),
     ("memcached", include_str!("../targets/memcached.toml"), &[]),
     (
         "nginx",

@@ -1,6 +1,8 @@
 //! `lab`: experiments on whole web tiers.
 
+mod compare;
 mod doctor;
+mod export;
 mod extra;
 mod judge;
 mod list;
@@ -27,6 +29,8 @@ enum Command {
     Run(run::Args),
     Report(report::Args),
     Judge(judge::Args),
+    Compare(compare::Args),
+    Export(export::Args),
     Doctor(doctor::Args),
     #[command(hide = true)]
     Extra(extra::Args),
@@ -39,6 +43,8 @@ pub(crate) fn run(args: Args) -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Judge(args) => judge::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Extra(args) => extra::run(args),
     };

@@ -43,9 +43,8 @@ enum Command {
         /// The time to the server and back
         #[arg(long, value_parser = catamaran_units::parse_duration)]
         round_trip: Duration,
-        /// LISTEN=TO, both IP:PORT
-        #[arg(required = true, value_parser = end)]
-        ends: Vec<(SocketAddr, SocketAddr)>,
+        /// LISTEN=TO, both IP:PORT; several with spaces between them
+        ends: String,
     },
     /// A server that does nothing but move bytes
     Bare {
@@ -55,9 +54,9 @@ enum Command {
         /// The length of the page
         #[arg(long, default_value_t = 347)]
         page: usize,
-        /// Relays to this backend instead
-        #[arg(long)]
-        relay: Option<SocketAddr>,
+        /// Relays to this backend instead, unless it is `none`
+        #[arg(long, default_value = "none", value_parser = backend)]
+        relay: Backend,
         /// Where it listens
         listen: SocketAddr,
     },
@@ -91,11 +90,18 @@ pub(super) fn run(args: Args) -> Result<ExitCode, Failure> {
             writeln!(io::stdout(), "{text}")?;
         }
         Command::Link { round_trip, ends } => {
-            let end = |(listen, to)| {
+            let listen = |(listen, to)| {
                 let listener = TcpListener::bind(listen)?;
                 Ok::<_, io::Error>(link::End { listener, to })
             };
-            let ends = ends.into_iter().map(end).collect::<Result<Vec<_>, _>>()?;
+            let ends = ends.split_whitespace().map(end);
+            let ends = ends
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(Failure::Fault)?;
+            let ends = ends
+                .into_iter()
+                .map(listen)
+                .collect::<Result<Vec<_>, _>>()?;
             link::run(ends, round_trip, &stop)?;
         }
         Command::Bare {
@@ -104,7 +110,7 @@ pub(super) fn run(args: Args) -> Result<ExitCode, Failure> {
             relay,
             listen,
         } => {
-            let job = relay.map_or(bare::Job::Answer(page), bare::Job::Relay);
+            let job = relay.0.map_or(bare::Job::Answer(page), bare::Job::Relay);
             bare::run(TcpListener::bind(listen)?, job, spin, &stop)?;
         }
     }
@@ -125,6 +131,18 @@ fn end(text: &str) -> Result<(SocketAddr, SocketAddr), String> {
             .map_err(|error| error.to_string())
     };
     Ok((address(parts.0)?, address(parts.1)?))
+}
+
+/// An address, if there is one.
+#[derive(Clone, Copy)]
+struct Backend(Option<SocketAddr>);
+
+fn backend(text: &str) -> Result<Backend, String> {
+    if text == "none" {
+        return Ok(Backend(None));
+    }
+    let address = text.parse().map_err(|_| "it is IP:PORT or none")?;
+    Ok(Backend(Some(address)))
 }
 
 fn pause(text: &str) -> Result<Option<Duration>, Failure> {

@@ -1,0 +1,60 @@
+//! `lab compare`: what has changed between two results.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use catamaran_lab::compare::compare;
+use catamaran_lab::result::ResultDocument;
+
+use crate::failure::Failure;
+
+/// Compare two results of one experiment: exit code 0 if B is shown not to be worse than A, 1 if it is
+/// worse, 3 if that is open
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The directory of the older result, or its result.json
+    #[arg(value_name = "A")]
+    before: PathBuf,
+
+    /// The newer one
+    #[arg(value_name = "B")]
+    after: PathBuf,
+
+    /// By how much is worse
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
+    worse: f64,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let (before, after) = (read(&args.before)?, read(&args.after)?);
+    let compared = compare(&before, &after, args.worse);
+    let comparison = compared.map_err(|fault| Failure::Fault(fault.to_string()))?;
+    write!(io::stdout(), "{comparison}")?;
+    Ok(match comparison.is_worse() {
+        Some(false) => ExitCode::SUCCESS,
+        Some(true) => ExitCode::from(1),
+        None => ExitCode::from(3),
+    })
+}
+
+fn read(path: &Path) -> Result<ResultDocument, Failure> {
+    let path = if path.is_dir() {
+        path.join("result.json")
+    } else {
+        path.to_owned()
+    };
+    let fault = |what: String| Failure::Fault(format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|error| fault(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| fault(error.to_string()))
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text
+        .strip_suffix('%')
+        .and_then(|number| number.parse::<f64>().ok());
+    number
+        .filter(|number| *number > 0.0 && *number < 1000.0)
+        .map(|number| number / 100.0)
+        .ok_or_else(|| "it is a percentage such as 5%".to_owned())
+}

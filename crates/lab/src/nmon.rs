@@ -1,0 +1,342 @@
+//! A run's samples in the form of nmon, which its own tools read and draw.
+//!
+//! Sections AAA, CPU_ALL, MEM, NET, NETPACKET, DISKREAD, DISKWRITE, DISKXFER, PROC and TOP, with a line
+//! ZZZZ for each interval. What is not sampled is -1, as nmon has it. In TOP a server stands for all its
+//! processes, numbered from 1.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::drive::{CoreSample, DiskSample, InterfaceSample, Sample};
+use crate::host::Host;
+
+/// The lines of `samples.jsonl` as a file of nmon; `None` of fewer than two samples.
+#[must_use]
+pub fn nmon(lines: &str, host: &Host, run: &str) -> Option<String> {
+    let samples: Vec<Sample> = lines
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let (first, _) = samples.first().zip(samples.get(1))?;
+    let mut file = File {
+        text: String::new(),
+        host,
+    };
+    file.heads(first, samples.len() - 1, run);
+    for (number, pair) in samples.windows(2).enumerate() {
+        file.interval(number + 1, &pair[0], &pair[1]);
+    }
+    Some(file.text)
+}
+
+struct File<'a> {
+    text: String,
+    host: &'a Host,
+}
+
+impl File<'_> {
+    fn line(&mut self, words: &[String]) {
+        // A comma would be a column.
+        let words: Vec<String> = words.iter().map(|word| word.replace(',', ";")).collect();
+        let _ = writeln!(self.text, "{}", words.join(","));
+    }
+
+    fn heads(&mut self, first: &Sample, intervals: usize, run: &str) {
+        let (time, date) = clock(first.time_s);
+        for (key, value) in [
+            ("progname", "catamaran".to_owned()),
+            ("version", self.host.catamaran.clone()),
+            ("interval", "1".to_owned()),
+            ("snapshots", intervals.to_string()),
+            ("host", run.to_owned()),
+            ("cpus", first.cores.len().to_string()),
+            ("OS", format!("Linux {}", self.host.kernel)),
+            ("time", time),
+            ("date", date),
+        ] {
+            self.line(&["AAA".to_owned(), key.to_owned(), value]);
+        }
+        let named = |section: &str, title: &str, columns: &[String]| {
+            let mut words = vec![section.to_owned(), format!("{title} {run}")];
+            words.extend(columns.iter().cloned());
+            words
+        };
+        let fixed = |columns: &str| columns.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let lines = [
+            named("CPU_ALL", "CPU Total", &fixed(CPU)),
+            named("MEM", "Memory MB", &fixed(MEM)),
+            named("PROC", "Processes", &fixed(PROC)),
+            named(
+                "NET",
+                "Network I/O",
+                &columns(&first.interfaces, &["-read-KB/s", "-write-KB/s"]),
+            ),
+            named(
+                "NETPACKET",
+                "Network Packets",
+                &columns(&first.interfaces, &["-read/s", "-write/s"]),
+            ),
+            named("DISKREAD", "Disk Read KB/s", &columns(&first.disks, &[""])),
+            named(
+                "DISKWRITE",
+                "Disk Write KB/s",
+                &columns(&first.disks, &[""]),
+            ),
+            named(
+                "DISKXFER",
+                "Disk transfers per second",
+                &columns(&first.disks, &[""]),
+            ),
+            named("TOP", "%CPU Utilisation", &[]),
+            named("TOP", "+PID", &fixed(TOP)),
+        ];
+        for line in lines {
+            self.line(&line);
+        }
+    }
+
+    fn interval(&mut self, number: usize, before: &Sample, after: &Sample) {
+        let mark = format!("T{number:04}");
+        let (time, date) = clock(after.time_s);
+        self.line(&["ZZZZ".to_owned(), mark.clone(), time, date]);
+        let span = (after.time_s - before.time_s).max(1e-9);
+        let mut put = |section: &str, values: Vec<f64>| {
+            let mut words = vec![section.to_owned(), mark.clone()];
+            words.extend(values.iter().map(|value| format!("{value:.1}")));
+            self.line(&words);
+        };
+        put("CPU_ALL", cpu(before, after));
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        let memory = after.memory;
+        put(
+            "MEM",
+            vec![
+                mib(memory.total),
+                -1.0,
+                -1.0,
+                -1.0,
+                mib(memory.free),
+                -1.0,
+                -1.0,
+                -1.0,
+                -1.0,
+                mib(memory.cached),
+                -1.0,
+                mib(memory.slab),
+            ],
+        );
+        put("PROC", vec![-1.0; 8]);
+        let kib = |bytes: u64| bytes as f64 / 1024.0;
+        let network = |of: fn(&InterfaceSample) -> [u64; 2], unit: fn(u64) -> f64| {
+            rates(&before.interfaces, &after.interfaces, of, span, unit)
+        };
+        put("NET", network(|it| [it.received_bytes, it.sent_bytes], kib));
+        put(
+            "NETPACKET",
+            network(
+                |it| [it.received_packets, it.sent_packets],
+                |count| count as f64,
+            ),
+        );
+        let disk = |of: fn(&DiskSample) -> [u64; 1], unit: fn(u64) -> f64| {
+            rates(&before.disks, &after.disks, of, span, unit)
+        };
+        put("DISKREAD", disk(|it| [it.read_bytes], kib));
+        put("DISKWRITE", disk(|it| [it.written_bytes], kib));
+        put(
+            "DISKXFER",
+            disk(|it| [it.reads + it.writes], |count| count as f64),
+        );
+        for (number, (name, cpu)) in after.servers.iter().enumerate() {
+            let used = cpu - before.servers.get(name).copied().unwrap_or(*cpu);
+            let share = format!("{:.1}", used / span * 100.0);
+            let mut words = vec![
+                "TOP".to_owned(),
+                (number + 1).to_string(),
+                mark.clone(),
+                share,
+            ];
+            words.extend(std::iter::repeat_n("-1".to_owned(), 9));
+            words.push(name.clone());
+            self.line(&words);
+        }
+    }
+}
+
+/// Shares of all cores' time: user, system, wait, idle, steal, busy; and how many cores there are.
+fn cpu(before: &Sample, after: &Sample) -> Vec<f64> {
+    let sum = |of: fn(&CoreSample) -> f64| {
+        let cores = after.cores.iter().zip(&before.cores);
+        cores
+            .map(|(after, before)| of(after) - of(before))
+            .sum::<f64>()
+    };
+    let all = sum(|it| it.total).max(1e-9);
+    let percent = |value: f64| value / all * 100.0;
+    let [user, system, wait, steal] = [
+        percent(sum(|it| it.user)),
+        percent(sum(|it| it.system)),
+        percent(sum(|it| it.wait)),
+        percent(sum(|it| it.steal)),
+    ];
+    let idle = (100.0 - user - system - wait - steal).max(0.0);
+    vec![
+        user,
+        system,
+        wait,
+        idle,
+        steal,
+        user + system,
+        after.cores.len() as f64,
+    ]
+}
+
+/// What was counted in a second, by name and kind, kinds apart as in the head.
+fn rates<T, const N: usize>(
+    before: &BTreeMap<String, T>,
+    after: &BTreeMap<String, T>,
+    of: fn(&T) -> [u64; N],
+    span: f64,
+    unit: fn(u64) -> f64,
+) -> Vec<f64> {
+    let mut rates = Vec::new();
+    for (name, before) in before {
+        let after = after.get(name).unwrap_or(before);
+        for (before, after) in of(before).into_iter().zip(of(after)) {
+            rates.push(unit(after.saturating_sub(before)) / span);
+        }
+    }
+    rates
+}
+
+/// A column for each name and ending.
+fn columns<T>(all: &BTreeMap<String, T>, endings: &[&str]) -> Vec<String> {
+    let each = |name: &String| {
+        let with = |ending: &&str| format!("{name}{ending}");
+        endings.iter().map(with).collect::<Vec<_>>()
+    };
+    all.keys().flat_map(each).collect()
+}
+
+/// Such as 14:03:09 and 22-NOV-2026, in UTC.
+fn clock(time_s: f64) -> (String, String) {
+    let time = Timestamp::from_second(time_s as i64).unwrap_or_default();
+    let time = time.to_zoned(TimeZone::UTC);
+    let date = time.strftime("%d-%b-%Y").to_string().to_uppercase();
+    (time.strftime("%H:%M:%S").to_string(), date)
+}
+
+const CPU: &str = "User%,Sys%,Wait%,Idle%,Steal%,Busy,CPUs";
+const MEM: &str = "memtotal,hightotal,lowtotal,swaptotal,memfree,highfree,lowfree,swapfree,memshared,cached,active,slab";
+const PROC: &str = "Runnable,Swap-in,pswitch,syscall,read,write,fork,exec";
+const TOP: &str =
+    "Time,%CPU,%Usr,%Sys,Size,ResSet,ResText,ResData,ShdLib,MinorFault,MajorFault,Command";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::MemorySample;
+
+    fn sample(second: u32) -> Sample {
+        let done = f64::from(second);
+        let counted = u64::from(second);
+        let core = CoreSample {
+            user: done * 0.5,
+            system: done * 0.25,
+            wait: 0.0,
+            steal: 0.0,
+            total: done,
+        };
+        let lo = InterfaceSample {
+            received_bytes: counted * 2048,
+            received_packets: counted * 7,
+            sent_bytes: counted * 1024,
+            sent_packets: counted * 5,
+        };
+        let disk = DiskSample {
+            reads: counted,
+            writes: counted * 2,
+            read_bytes: counted * 4096,
+            written_bytes: counted * 8192,
+        };
+        Sample {
+            time_s: 1_795_356_000.0 + done,
+            cores: vec![core, core],
+            memory: MemorySample {
+                total: 1 << 30,
+                free: 1 << 29,
+                ..MemorySample::default()
+            },
+            interfaces: [("lo".to_owned(), lo)].into(),
+            disks: [("vda".to_owned(), disk)].into(),
+            servers: [("web".to_owned(), done * 0.9)].into(),
+            ..Sample::default()
+        }
+    }
+
+    /// Sections by name: columns of the head and values of each line, as nmon's tools read them.
+    fn read(text: &str) -> BTreeMap<String, (Vec<String>, Vec<Vec<f64>>)> {
+        let mut sections: BTreeMap<String, (Vec<String>, Vec<Vec<f64>>)> = BTreeMap::new();
+        for line in text.lines() {
+            let words: Vec<&str> = line.split(',').collect();
+            if ["AAA", "ZZZZ", "TOP"].contains(&words[0]) {
+                continue;
+            }
+            let section = sections.entry(words[0].to_owned()).or_default();
+            if words[1].starts_with('T') && words[1].len() == 5 {
+                let values = words[2..].iter().map(|word| word.parse().unwrap());
+                section.1.push(values.collect());
+            } else {
+                section.0 = words[2..].iter().map(|word| (*word).to_owned()).collect();
+            }
+        }
+        sections
+    }
+
+    #[test]
+    fn each_interval_has_a_value_for_each_column() {
+        let lines: Vec<String> = (1..=3)
+            .map(|second| serde_json::to_string(&sample(second)).unwrap())
+            .collect();
+        let text = nmon(&lines.join("\n"), &Host::default(), "run1").unwrap();
+        let sections = read(&text);
+        for name in [
+            "CPU_ALL",
+            "MEM",
+            "PROC",
+            "NET",
+            "NETPACKET",
+            "DISKREAD",
+            "DISKWRITE",
+            "DISKXFER",
+        ] {
+            let (columns, rows) = &sections[name];
+            assert_eq!(rows.len(), 2, "{name}");
+            for row in rows {
+                assert_eq!(row.len(), columns.len(), "{name}");
+            }
+        }
+        assert_eq!(
+            sections["CPU_ALL"].1[0],
+            [50.0, 25.0, 0.0, 25.0, 0.0, 75.0, 2.0]
+        );
+        assert_eq!(sections["NET"].0, ["lo-read-KB/s", "lo-write-KB/s"]);
+        assert_eq!(sections["NET"].1[0], [2.0, 1.0]);
+        assert_eq!(sections["DISKXFER"].1[1], [3.0]);
+        assert!(
+            text.contains("AAA,interval,1\n") && text.contains("ZZZZ,T0002,"),
+            "{text}"
+        );
+        assert!(text.contains("TOP,1,T0001,90.0,"), "{text}");
+    }
+
+    #[test]
+    fn one_sample_is_no_interval() {
+        let line = serde_json::to_string(&sample(1)).unwrap();
+        assert_eq!(nmon(&line, &Host::default(), "x"), None);
+        assert_eq!(nmon("", &Host::default(), "x"), None);
+    }
+}

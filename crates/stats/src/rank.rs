@@ -1,0 +1,99 @@
+//! Whether two samples that have nothing to do with each other lie at different places: the rank sum
+//! test of Mann and Whitney, exact, and the interval of Hodges and Lehmann that goes with it.
+
+/// By how much the second of two samples lies above the first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shift {
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The median of all differences.
+    pub estimate: f64,
+    /// The upper end.
+    pub high: f64,
+    /// How probable ranks so far apart are if there is no difference.
+    pub p: f64,
+}
+
+/// The shift from `before` to `after`, with an interval that holds it with a probability of at least
+/// `level`; `None` if they are too few. Values may not be NaN.
+#[must_use]
+pub fn shift(before: &[f64], after: &[f64], level: f64) -> Option<Shift> {
+    let each = |one: &f64| {
+        after
+            .iter()
+            .map(move |other| other - one)
+            .collect::<Vec<_>>()
+    };
+    let mut differences: Vec<f64> = before.iter().flat_map(each).collect();
+    differences.sort_by(f64::total_cmp);
+    let chances = chances(before.len(), after.len());
+    let below = |count: usize| chances[..count.min(chances.len())].iter().sum::<f64>();
+    // The largest rank such that a true shift lies outside so rarely.
+    let outside = (1.0 - level) / 2.0;
+    let rank = (1..=differences.len() / 2)
+        .take_while(|rank| below(*rank) <= outside)
+        .last()?;
+    let over = differences.iter().filter(|&&it| it > 0.0).count();
+    let under = differences.iter().filter(|&&it| it < 0.0).count();
+    // Ties count for neither side, which leaves the larger p.
+    let tail = below(over.min(under) + 1 + (differences.len() - over - under) / 2);
+    Some(Shift {
+        low: differences[rank - 1],
+        estimate: crate::spread::median(&differences),
+        high: differences[differences.len() - rank],
+        p: (2.0 * tail).min(1.0),
+    })
+}
+
+/// How probable each count of pairs is in which the second value is the smaller one, of `one` and
+/// `other` values without a difference: coefficients of a Gaussian binomial.
+fn chances(one: usize, other: usize) -> Vec<f64> {
+    let length = one * other + 1;
+    let mut counts = vec![0.0; length];
+    counts[0] = 1.0;
+    for step in 1..=one {
+        for place in (other + step..length).rev() {
+            counts[place] -= counts[place - other - step];
+        }
+        for place in step..length {
+            counts[place] += counts[place - step];
+        }
+    }
+    let all: f64 = counts.iter().sum();
+    counts.iter().map(|count| count / all).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chances_are_those_of_the_tables() {
+        // Of 3 and 3 values: 1 1 2 3 3 3 3 2 1 1 of 20.
+        let expected = [1.0, 1.0, 2.0, 3.0, 3.0, 3.0, 3.0, 2.0, 1.0, 1.0].map(|it| it / 20.0);
+        let found = chances(3, 3);
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        }
+        assert!((chances(20, 20).iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn samples_apart_and_alike() {
+        let before = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5];
+        let after = before.map(|value| value + 2.0);
+        let found = shift(&before, &after, 0.95).unwrap();
+        assert!((found.estimate - 2.0).abs() < 1e-9, "{found:?}");
+        assert!(found.low > 1.5 && found.high < 2.5, "{found:?}");
+        // Both orders of 6 before 6: 2 of 924.
+        assert!((found.p - 2.0 / 924.0).abs() < 1e-9, "{found:?}");
+        let same = shift(&before, &before, 0.95).unwrap();
+        assert!(
+            same.low < 0.0 && same.high > 0.0 && same.p > 0.5,
+            "{same:?}"
+        );
+        assert_eq!(shift(&before[..2], &after[..2], 0.95), None);
+        assert_eq!(shift(&[], &after, 0.95), None);
+    }
+}
