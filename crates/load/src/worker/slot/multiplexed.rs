@@ -56,6 +56,9 @@ enum State {
     Open(Box<Http2>),
 }
 
+/// How often a connection is served in a row, if its server answers at once.
+const ROUNDS_MAX: u32 = 8;
+
 impl Multiplexed {
     pub(super) fn new(key: usize, client_number: usize, lent: &Lent) -> Self {
         Self {
@@ -152,11 +155,15 @@ impl Multiplexed {
 
     /// Does what the state allows: takes requests, dials, moves bytes, or rests.
     fn advance(&mut self, lent: &mut Lent) {
-        loop {
+        for round in 1.. {
             self.fill(lent);
             self.dial(lent);
             if !self.turn(lent) {
                 break;
+            }
+            if round == ROUNDS_MAX {
+                // Others have their turn before the next request, for which there is a stream.
+                return lent.pause(lent.now, self.place.key);
             }
         }
         let has_room = match self.state {
