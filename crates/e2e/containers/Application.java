@@ -24,6 +24,13 @@ class Application extends @API@.servlet.http.HttpServlet {
             }
         }
         String path = request.getRequestURI();
+        if (path.endsWith("/session")) {
+            @API@.servlet.http.HttpSession session = request.getSession();
+            Integer before = (Integer) session.getAttribute("visits");
+            int visits = before == null ? 1 : before + 1;
+            session.setAttribute("visits", visits);
+            line(text, "visits", Integer.toString(visits));
+        }
         if (path.endsWith("/upload")) {
             digest(text, "body", request.getInputStream());
         } else if (path.endsWith("/parts")) {

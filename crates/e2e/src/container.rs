@@ -100,6 +100,19 @@ impl Container {
     /// # Errors
     /// Java or the jars are not installed, or it did not come up; the message has its log.
     pub fn start(self) -> anyhow::Result<Embedded> {
+        self.start_with(&[])
+    }
+
+    /// As [`Container::start`], with this text behind each session id. For Undertow only.
+    ///
+    /// # Errors
+    /// As [`Container::start`].
+    pub fn start_with_route(self, route: &str) -> anyhow::Result<Embedded> {
+        ensure!(self == Self::Undertow, "only its launcher knows routes");
+        self.start_with(&[format!("-Droute={route}")])
+    }
+
+    fn start_with(self, options: &[String]) -> anyhow::Result<Embedded> {
         let recipe = self.recipe();
         let directory = tempfile::tempdir()?;
         let source = directory.path().join("Launcher.java");
@@ -111,6 +124,7 @@ impl Container {
             .args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
             .arg("-Djava.net.preferIPv4Stack=true")
             .arg(format!("-Djava.io.tmpdir={}", directory.path().display()))
+            .args(options)
             .args(["-classpath", &class_path(recipe.folder)?])
             .arg(&source)
             .args(recipe.connectors.iter().map(|(_, name)| name))

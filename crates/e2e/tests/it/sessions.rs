@@ -1,7 +1,7 @@
-//! Sessions of real Tomcats behind the front: each client keeps its own, over AJP and HTTP, by
+//! Sessions of real Tomcats, and of Undertow, behind the front: each client keeps its own, over AJP and HTTP, by
 //! cookie and by URL; those of a Tomcat that is killed move, and only those.
 
-use catamaran_e2e::{Connector, Front, Tomcat};
+use catamaran_e2e::{Connector, Container, Embedded, Front, Tomcat};
 use catamaran_testkit::{HttpClient, Response, Signal};
 
 /// A client that keeps its cookies, or the links it is given.
@@ -109,5 +109,46 @@ fn each_client_keeps_its_session_until_its_tomcat_is_killed() {
             .wait_for_log("sticky=moved session_route=\"one\"")
             .unwrap();
         assert!(log.contains("backend=two"), "{log}");
+    }
+}
+
+/// WildFly is made of Undertow: its `JvmRouteHandler` writes the route into the cookie and takes it out
+/// of the one that comes back.
+#[test]
+fn each_client_keeps_its_session_of_undertow() {
+    let started = |route| Container::Undertow.start_with_route(route).unwrap();
+    let (one, two) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| started("two"));
+        (started("one"), other.join().unwrap())
+    });
+    let urls = |container: &Embedded| container.urls().map(str::to_owned).collect::<Vec<_>>();
+    for (one, two) in urls(&one).iter().zip(urls(&two)) {
+        let front = Front::to_app(&format!(
+            "[upstream.app.sticky]\n\
+             [[upstream.app.backend]]\nname = \"one\"\nurl = \"{one}\"\n\
+             [[upstream.app.backend]]\nname = \"two\"\nurl = \"{two}\"\n"
+        ))
+        .unwrap();
+        let begin = |_| {
+            let answer = front.get("/session").unwrap();
+            let cookie = answer.header("set-cookie").expect("a session");
+            let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
+            assert!(
+                cookie.ends_with(".one") || cookie.ends_with(".two"),
+                "{cookie}"
+            );
+            cookie
+        };
+        let cookies: Vec<String> = (0..10).map(begin).collect();
+        for route in [".one", ".two"] {
+            assert!(cookies.iter().any(|cookie| cookie.ends_with(route)));
+        }
+        for visits in 2..5 {
+            for cookie in &cookies {
+                let field = format!("Cookie: {cookie}\r\n");
+                let answer = front.ask(front.head("GET", "/session", &field)).unwrap();
+                assert_eq!(value(&answer, "visits"), visits.to_string(), "{cookie}");
+            }
+        }
     }
 }
