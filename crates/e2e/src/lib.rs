@@ -1,13 +1,14 @@
 //! The real things the end-to-end tests are made of, each a child process on ports of its own.
 //!
 //! [`Tomcat`] is Debian's Tomcat 10 with a small webapp, [`Cluster`] several of them; [`Front`] and [`App`] are the two sides of
-//! the built `catamaran` binary, [`Container`] lists other containers, [`Httpd`] and [`Nginx`] are the web servers people know.
+//! the built `catamaran` binary, [`Container`] lists other containers, [`Httpd`] and [`Nginx`] are the web servers people know, [`Browser`] is a Chromium.
 //! The tests themselves are in `tests/it`. Nothing of the other crates is linked here:
 //! what these tests see is what a user sees, bytes and exit codes.
 
 mod app;
 mod authority;
 mod binary;
+mod browser;
 mod cluster;
 mod container;
 mod front;
@@ -19,6 +20,7 @@ mod tomcat;
 pub use app::App;
 pub use authority::Authority;
 pub use binary::{binary, catamaran};
+pub use browser::Browser;
 pub use cluster::{Cluster, Node};
 pub use container::{Container, Embedded};
 pub use front::Front;

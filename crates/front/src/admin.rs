@@ -11,6 +11,7 @@ pub(crate) mod exposition;
 mod figures;
 mod health;
 pub(crate) mod metrics;
+mod page;
 mod reply;
 mod request;
 mod status;

@@ -10,6 +10,7 @@
 )]
 
 mod access_log;
+mod admin_page;
 mod answers;
 mod application;
 mod backend_tls;

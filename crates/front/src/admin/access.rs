@@ -2,7 +2,8 @@
 //!
 //! Whoever may connect to the Unix socket may do everything. A client of TCP may only read, and needs
 //! the token to change anything; beyond the loopback address it needs the token for all but the pages of
-//! [`super::health`]. Any client may be a browser that some page on the internet drives, by way of a forwarded Unix socket, too, so it
+//! [`super::health`] and the files of [`super::page`], which hold nothing of this front. Any client may
+//! be a browser that some page on the internet drives, by way of a forwarded Unix socket, too, so it
 //! must call the listener by a name that is its own (against DNS rebinding).
 
 use std::net::IpAddr;
@@ -12,6 +13,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use http::{HeaderMap, Method, StatusCode};
 use subtle::ConstantTimeEq as _;
 
+use super::page;
 use super::reply::Reply;
 use super::request::Peer;
 use crate::config::AdminConfig;
@@ -28,7 +30,9 @@ pub(super) fn check(
     match (bound, peer) {
         (BoundAddress::Tcp(bound), Peer::Tcp(_)) => {
             check_host(config, Some(bound.ip()), head)?;
-            check_token(config, bound.ip(), writes, &head.headers)?;
+            if writes || !page::is_part(&head.target.path) {
+                check_token(config, bound.ip(), writes, &head.headers)?;
+            }
         }
         _ => check_host(config, None, head)?,
     }

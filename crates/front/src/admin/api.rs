@@ -21,7 +21,9 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
     let rest = match &segments[..] {
         ["api", "v1", rest @ ..] => rest,
         rest @ ["tls"] => rest,
-        _ => return Reply::not_found("there are /healthz, /readyz, /metrics and /api/v1/status"),
+        _ => {
+            return Reply::not_found("there are /, /healthz, /readyz, /metrics and /api/v1/status");
+        }
     };
     let shared = &*desk.shared;
     let method = match request.head.method {

@@ -13,7 +13,7 @@ use http::StatusCode;
 use tokio::io::AsyncWriteExt;
 
 use super::reply::Reply;
-use super::{Desk, access, api, health};
+use super::{Desk, access, api, health, page};
 use crate::listener::{BoundAddress, Incoming};
 
 /// Who asks.
@@ -88,6 +88,9 @@ async fn answer(
     let config = desk.config.load_full();
     if let Err(refused) = access::check(&config, bound, peer, &head) {
         return Ok(refused);
+    }
+    if is_read && let Some(file) = page::answer(&head.target.path) {
+        return Ok(file);
     }
     let body = match wire.body(&head).await? {
         Ok(body) => body,

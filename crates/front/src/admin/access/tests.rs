@@ -189,3 +189,18 @@ fn a_forwarded_unix_socket_is_not_reached_by_rebinding() {
         );
     }
 }
+
+#[test]
+fn the_files_of_the_page_need_no_token_and_hold_nothing() {
+    let (config, open) = (config(true), tcp("10.0.0.1:9090"));
+    let file = |method: &str, path: &str, host: &str| {
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        decide(&config, &open, &request)
+    };
+    for path in ["/", "/page.css", "/page.js"] {
+        assert_eq!(file("GET", path, "10.0.0.1"), "ok", "{path}");
+        assert_eq!(file("POST", path, "10.0.0.1"), "token", "{path}");
+        assert_eq!(file("GET", path, "evil.example"), "host", "{path}");
+    }
+    assert_eq!(file("GET", "/page.html", "10.0.0.1"), "token");
+}

@@ -1,0 +1,291 @@
+//! Headless Chromium, driven by its DevTools protocol: pages are clicked, typed at and looked at as a user
+//! does.
+//!
+//! Messages are JSON that ends in a zero byte, over pipes that a shell makes of the process' standard
+//! input and output: the browser expects them at the descriptors 3 and 4.
+
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+
+use anyhow::{Context as _, bail, ensure};
+use catamaran_testkit::Deadline;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A browser with one page. Dropping it ends it.
+#[derive(Debug)]
+pub struct Browser {
+    process: Child,
+    input: ChildStdin,
+    messages: Receiver<Value>,
+    last_id: u64,
+    /// The page's session; empty until there is one.
+    session: String,
+    /// What the page complained about: exceptions, and what the console has of errors.
+    complaints: VecDeque<String>,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// Starts the browser with an empty page. `hosts` are names that lead to this machine.
+    ///
+    /// # Errors
+    /// It does not start, or does not answer.
+    pub fn start(hosts: &[&str]) -> anyhow::Result<Self> {
+        let profile = tempfile::tempdir()?;
+        let rules = hosts.iter().map(|host| format!("MAP {host} 127.0.0.1"));
+        let rules = rules.collect::<Vec<_>>().join(",");
+        let mut process = Command::new("sh")
+            .args(["-c", "exec \"$@\" 3<&0 4>&1 1>&2", "sh", "chromium"])
+            .args(["--headless", "--no-sandbox", "--disable-gpu"])
+            .args(["--no-first-run", "--disable-background-networking"])
+            .args([
+                "--disable-component-update",
+                "--disable-sync",
+                "--disable-quic",
+            ])
+            .args(["--disable-dev-shm-usage", "--remote-debugging-pipe"])
+            .arg(format!("--host-resolver-rules={rules}"))
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("chromium")?;
+        let input = process.stdin.take().context("a pipe")?;
+        let output = process.stdout.take().context("a pipe")?;
+        let (sender, messages) = sync_channel(MESSAGES_MAX);
+        thread::spawn(move || {
+            for message in BufReader::new(output).split(0).map_while(Result::ok) {
+                let read = serde_json::from_slice(&message).ok();
+                if read.is_none_or(|message| sender.send(message).is_err()) {
+                    break;
+                }
+            }
+        });
+        let mut browser = Self {
+            process,
+            input,
+            messages,
+            last_id: 0,
+            session: String::new(),
+            complaints: VecDeque::new(),
+            _profile: profile,
+        };
+        browser.open_page()?;
+        Ok(browser)
+    }
+
+    fn open_page(&mut self) -> anyhow::Result<()> {
+        let target = self.call("Target.createTarget", &json!({"url": "about:blank"}))?;
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let attached = self.call("Target.attachToTarget", &attach)?;
+        let session = attached["sessionId"].as_str().context("a session")?;
+        session.clone_into(&mut self.session);
+        for domain in ["Page", "Runtime", "Log"] {
+            self.call(&format!("{domain}.enable"), &json!({}))?;
+        }
+        Ok(())
+    }
+
+    /// Opens a URL and waits until the page is complete.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(&mut self, url: &str) -> anyhow::Result<()> {
+        let opened = self.call("Page.navigate", &json!({"url": url}))?;
+        ensure!(
+            opened["errorText"].is_null(),
+            "{url}: {}",
+            opened["errorText"]
+        );
+        let is_there = format!(
+            "document.readyState == 'complete' && location.href != 'about:blank' || {url:?} == location.href"
+        );
+        self.wait(&is_there).map(|_| ())
+    }
+
+    /// The value of an expression; a promise is waited for.
+    ///
+    /// # Errors
+    /// It throws.
+    pub fn evaluate(&mut self, expression: &str) -> anyhow::Result<Value> {
+        let wanted = json!({
+            "expression": expression, "returnByValue": true, "awaitPromise": true,
+        });
+        let mut result = self.call("Runtime.evaluate", &wanted)?;
+        if let Some(thrown) = result.get("exceptionDetails") {
+            bail!("{expression}: {thrown}");
+        }
+        Ok(result["result"]["value"].take())
+    }
+
+    /// Waits until the expression is neither false nor empty, and gives its value.
+    ///
+    /// # Errors
+    /// That takes too long.
+    pub fn wait(&mut self, expression: &str) -> anyhow::Result<Value> {
+        let mut last = String::new();
+        let waited = Deadline::default().poll(expression, || match self.evaluate(expression) {
+            Ok(Value::Null | Value::Bool(false)) => None,
+            Ok(Value::String(text)) if text.is_empty() => None,
+            Ok(value) => Some(value),
+            Err(error) => {
+                last = error.to_string();
+                None
+            }
+        });
+        waited.with_context(|| format!("{last} {}", self.text().unwrap_or_default()))
+    }
+
+    /// What a user reads on the page.
+    ///
+    /// # Errors
+    /// The browser does not answer.
+    pub fn text(&mut self) -> anyhow::Result<String> {
+        let text = self.evaluate("document.body.innerText")?;
+        Ok(text.as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Clicks, with the mouse, at the middle of the first element that the selector finds, as soon as
+    /// there is one that can be seen and is not covered.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn click(&mut self, selector: &str) -> anyhow::Result<()> {
+        let place = format!(
+            "(() => {{ const it = document.querySelector({selector:?});
+                if (!it || it.disabled) return null;
+                it.scrollIntoView({{block: 'center', behavior: 'instant'}});
+                const at = it.getBoundingClientRect();
+                const [x, y] = [at.x + at.width / 2, at.y + at.height / 2];
+                const hit = document.elementFromPoint(x, y);
+                return it.contains(hit) || hit?.contains(it) ? [x, y] : null; }})()"
+        );
+        let place = self.wait(&place)?;
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({
+                "type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1,
+            });
+            self.call("Input.dispatchMouseEvent", &event)?;
+        }
+        Ok(())
+    }
+
+    /// Presses a key such as `Enter` or `Tab`.
+    ///
+    /// # Errors
+    /// The browser does not answer.
+    pub fn press(&mut self, key: &str) -> anyhow::Result<()> {
+        let code = match key {
+            "Enter" => 13,
+            "Tab" => 9,
+            "Escape" => 27,
+            " " => 32,
+            other => bail!("the key {other:?} is not known here"),
+        };
+        let text = if key == "Enter" { "\r" } else { "" };
+        for kind in ["keyDown", "keyUp"] {
+            let mut event = json!({"type": kind, "key": key, "windowsVirtualKeyCode": code});
+            if kind == "keyDown" && !text.is_empty() {
+                event["text"] = json!(text);
+            }
+            self.call("Input.dispatchKeyEvent", &event)?;
+        }
+        Ok(())
+    }
+
+    /// Types into the field that the selector finds, in place of what it holds.
+    ///
+    /// # Errors
+    /// There is no such field.
+    pub fn type_into(&mut self, selector: &str, text: &str) -> anyhow::Result<()> {
+        self.click(selector)?;
+        self.evaluate(&format!("document.querySelector({selector:?}).select()"))?;
+        self.call("Input.insertText", &json!({"text": text}))?;
+        Ok(())
+    }
+
+    /// Gives the window a size in pixels, and light or dark colours.
+    ///
+    /// # Errors
+    /// The browser does not answer.
+    pub fn look(&mut self, width: u32, height: u32, scheme: &str) -> anyhow::Result<()> {
+        let size = json!({
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false,
+        });
+        self.call("Emulation.setDeviceMetricsOverride", &size)?;
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        self.call("Emulation.setEmulatedMedia", &json!({"features": features}))?;
+        Ok(())
+    }
+
+    /// A picture of the whole page, as PNG in base64.
+    ///
+    /// # Errors
+    /// The browser does not answer.
+    pub fn picture(&mut self) -> anyhow::Result<String> {
+        let wanted = json!({"format": "png", "captureBeyondViewport": true});
+        let picture = self.call("Page.captureScreenshot", &wanted)?;
+        Ok(picture["data"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Exceptions and errors in the console since the last call, such as what its policy forbade.
+    pub fn complaints(&mut self) -> Vec<String> {
+        self.complaints.drain(..).collect()
+    }
+
+    fn call(&mut self, method: &str, parameters: &Value) -> anyhow::Result<Value> {
+        self.last_id += 1;
+        let mut message = json!({"id": self.last_id, "method": method, "params": parameters});
+        if !self.session.is_empty() {
+            message["sessionId"] = json!(self.session);
+        }
+        self.input.write_all(message.to_string().as_bytes())?;
+        self.input.write_all(&[0])?;
+        self.input.flush()?;
+        loop {
+            let answer = self.messages.recv_timeout(Deadline::DEFAULT);
+            let mut answer = answer.with_context(|| format!("no answer to {method}"))?;
+            if answer["id"] != self.last_id {
+                self.note(&answer);
+                continue;
+            }
+            ensure!(answer["error"].is_null(), "{method}: {}", answer["error"]);
+            return Ok(answer["result"].take());
+        }
+    }
+
+    fn note(&mut self, event: &Value) {
+        let parameters = &event["params"];
+        match event["method"].as_str() {
+            Some("Runtime.exceptionThrown") => {
+                let details = &parameters["exceptionDetails"];
+                self.complaints.push_back(details.to_string());
+            }
+            Some("Log.entryAdded") if parameters["entry"]["level"] == "error" => {
+                let entry = &parameters["entry"];
+                self.complaints
+                    .push_back(format!("{} {}", entry["text"], entry["url"]));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // It may have ended by itself. Asked to, it ends its other processes as well.
+        self.session.clear();
+        if self.call("Browser.close", &json!({})).is_err() {
+            self.process.kill().ok();
+        }
+        self.process.wait().ok();
+    }
+}
+
+/// Messages of the browser that may wait to be read.
+const MESSAGES_MAX: usize = 1024;

@@ -1,0 +1,402 @@
+//! The admin page in headless Chromium, as an operator uses it: by clicks and keys, beside colleagues, and
+//! with names that others chose.
+
+use std::fs;
+
+use catamaran_e2e::{App, Browser, Front, catamaran};
+use catamaran_testkit::{Deadline, HttpClient, Process, address};
+use serde_json::{Value, json};
+
+use crate::reload::application;
+
+/// A front with the backends `blue`, `green` and one that nobody listens at, whose name is markup; an admin
+/// listener with a token on TCP, and one on a Unix socket for colleagues.
+struct Tier {
+    front: Front,
+    _applications: [Process; 2],
+    page: String,
+    browser: Browser,
+}
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// A name that the configuration allows.
+const HOSTILE: &str = "<svg/onload=window.hacked=1>";
+
+impl Tier {
+    fn start() -> Self {
+        let (blue, green) = (application(), application());
+        let nobody = address::refusing().unwrap();
+        let tokens = tempfile::NamedTempFile::new().unwrap();
+        fs::write(tokens.path(), TOKEN).unwrap();
+        let front = Front::with_config(&format!(
+            "[server]\nworkers = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+             [admin]\naddress = [\"127.0.0.1:0\", \"unix:{{directory}}/admin.sock\"]\n\
+             token_file = \"{}\"\n[upstream.app.sticky]\nsession_timeout = \"1h\"\n\
+             [[upstream.app.backend]]\nname = \"blue\"\nurl = \"{}\"\n\
+             [[upstream.app.backend]]\nname = \"green\"\nurl = \"{}\"\n\
+             [[upstream.app.backend]]\nname = \"{HOSTILE}\"\nurl = \"ajp://{nobody}\"\n",
+            tokens.path().display(),
+            blue.1,
+            green.1,
+        ))
+        .unwrap();
+        let line = front.wait_for_log("admin on http://").unwrap();
+        let (_, page) = line.split_once("admin on ").unwrap();
+        let mut browser = Browser::start(&["evil.example"]).unwrap();
+        browser.open(&format!("{}/", page.trim())).unwrap();
+        browser.wait(&shows("blue", "up")).unwrap();
+        Self {
+            page: page.trim().to_owned(),
+            front,
+            _applications: [blue.0, green.0],
+            browser,
+        }
+    }
+
+    /// Runs a command by the Unix socket, as a colleague does.
+    fn colleague(&self, words: &[&str]) {
+        let socket = format!("unix:{}/admin.sock", self.front.directory().display());
+        let mut process = catamaran(&[words, &["--admin", &socket]].concat()).unwrap();
+        let status = process.wait(Deadline::default()).unwrap();
+        assert!(status.success(), "{}", process.stderr());
+    }
+
+    /// Asks the API, with the token.
+    fn status(&self) -> Value {
+        let address = self.page.strip_prefix("http://").unwrap();
+        let mut client =
+            HttpClient::connect(address.parse::<std::net::SocketAddr>().unwrap()).unwrap();
+        let request = format!("GET /api/v1/status HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        client.send(request.as_bytes()).unwrap();
+        serde_json::from_str(&client.receive().unwrap().text()).unwrap()
+    }
+
+    fn activation(&self, at: usize) -> String {
+        let status = self.status();
+        let backend = &status["upstreams"][0]["backends"][at];
+        backend["settings"]["activation"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    fn visit(&self, session: &str) -> u16 {
+        let fields = format!("Cookie: JSESSIONID={session}\r\n");
+        self.front
+            .ask(self.front.head("GET", "/", &fields))
+            .unwrap()
+            .status
+    }
+
+    /// Gives the page the token, as it asks for it.
+    fn give_token(&mut self) {
+        let browser = &mut self.browser;
+        browser
+            .wait("document.querySelector('#token').open")
+            .unwrap();
+        browser.type_into("#token-text", TOKEN).unwrap();
+        browser.press("Enter").unwrap();
+        browser
+            .wait("!document.querySelector('#token').open")
+            .unwrap();
+    }
+
+    /// Nothing was executed that came as a name, and the page's policy had nothing to forbid.
+    fn assert_clean(&mut self) {
+        assert_eq!(
+            self.browser.evaluate("typeof window.hacked").unwrap(),
+            "undefined"
+        );
+        let markup = "document.querySelectorAll('main svg[onload], main b, main script').length";
+        assert_eq!(self.browser.evaluate(markup).unwrap(), 0);
+        let complaints = self.browser.complaints();
+        // Refusals of the API that the page shows, and the picture that it has none of.
+        let meant = ["status of 4", "favicon.ico"];
+        let other = |it: &&String| !meant.iter().any(|meant| it.contains(meant));
+        assert_eq!(
+            complaints.iter().filter(other).collect::<Vec<_>>(),
+            Vec::<&String>::new()
+        );
+    }
+}
+
+fn row(backend: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('tr.one')].find(it => it.dataset.backend == {backend:?})"
+    )
+}
+
+/// Whether the row of this backend has a pill with this word.
+fn shows(backend: &str, word: &str) -> String {
+    let row = row(backend);
+    format!(
+        "[...({row}?.querySelectorAll('.pill:not([hidden])') || [])].some(it => it.textContent == {word:?})"
+    )
+}
+
+fn button(backend: &str, action: &str) -> String {
+    format!("tr[data-backend=\"{backend}\"] [data-action={action}]")
+}
+
+const EFFECT: &str = "document.querySelector('#change-effect').textContent";
+const ERROR: &str = "document.querySelector('#change-error').hidden ? '' : document.querySelector('#change-error').textContent";
+const CLOSED: &str = "!document.querySelector('#change').open";
+
+#[test]
+fn a_backend_is_drained_and_brought_back_by_clicks() {
+    let mut tier = Tier::start();
+    assert_eq!(tier.visit("1.blue"), 200);
+    let browser = &mut tier.browser;
+    browser
+        .wait(&format!(
+            "{}.cells?.length || {0}.textContent.includes('1')",
+            row("blue")
+        ))
+        .unwrap();
+    browser.click(&button("blue", "drain")).unwrap();
+    let effect = browser.wait(EFFECT).unwrap();
+    let effect = effect.as_str().unwrap();
+    assert!(
+        effect.starts_with("blue gets no new sessions from now on."),
+        "{effect}"
+    );
+    browser
+        .type_into("#change [name=reason]", "<b>new</b> disk")
+        .unwrap();
+    browser.click("#change-go").unwrap();
+    // It has no token yet, and asks for it. Nothing was changed.
+    tier.give_token();
+    assert_eq!(tier.activation(0), "active");
+
+    let browser = &mut tier.browser;
+    browser.click(&button("blue", "drain")).unwrap();
+    browser
+        .type_into("#change [name=reason]", "<b>new</b> disk")
+        .unwrap();
+    browser.click("#change-go").unwrap();
+    browser.wait(CLOSED).unwrap();
+    browser.wait(&shows("blue", "draining")).unwrap();
+    let progress = "document.querySelector('tr.drain-row:not([hidden])')?.textContent";
+    let progress = browser.wait(progress).unwrap();
+    let progress = progress.as_str().unwrap();
+    assert!(
+        progress.starts_with("1 of 1 session left; 0 requests in flight"),
+        "{progress}"
+    );
+    let reason = format!("{}.textContent.includes('<b>new</b> disk')", row("blue"));
+    browser.wait(&reason).unwrap();
+    assert_eq!(tier.activation(0), "drain");
+
+    // By keys only: cancel.
+    let browser = &mut tier.browser;
+    browser
+        .evaluate("document.querySelector('[data-action=cancel]').focus()")
+        .unwrap();
+    browser.press("Enter").unwrap();
+    assert_eq!(
+        browser.wait(EFFECT).unwrap(),
+        "blue takes new sessions again."
+    );
+    browser
+        .evaluate("document.querySelector('#change-go').focus()")
+        .unwrap();
+    browser.press("Enter").unwrap();
+    browser
+        .wait(&format!("{CLOSED} && !{}", shows("blue", "draining")))
+        .unwrap();
+    assert_eq!(tier.activation(0), "active");
+
+    // A drain that its deadline ends.
+    let browser = &mut tier.browser;
+    browser.click(&button("blue", "drain")).unwrap();
+    browser.type_into("#change [name=deadline]", "1s").unwrap();
+    browser.press("Enter").unwrap();
+    browser.wait(&shows("blue", "stopped")).unwrap();
+    browser.click(&button("blue", "reset")).unwrap();
+    browser.click("#change-go").unwrap();
+    browser
+        .wait(&format!("{CLOSED} && !{}", shows("blue", "stopped")))
+        .unwrap();
+    let events = "document.querySelector('#events-rows').textContent.includes('drained (deadline): stopped')";
+    browser.wait(events).unwrap();
+    tier.assert_clean();
+}
+
+#[test]
+fn a_colleague_who_was_faster_is_shown_and_not_overwritten() {
+    let mut tier = Tier::start();
+    tier.browser.click("#token-open").unwrap();
+    tier.give_token();
+    tier.browser.click(&button("green", "weight")).unwrap();
+    tier.browser
+        .type_into("#change [name=weight]", "7")
+        .unwrap();
+    tier.colleague(&["weight", "app/green", "3"]);
+    tier.colleague(&["activate", "app/green", "--reason", "<i>mine</i>"]);
+    tier.browser.click("#change-go").unwrap();
+    let error = tier.browser.wait(ERROR).unwrap();
+    let error = error.as_str().unwrap();
+    assert!(
+        error.contains("Somebody changed green meanwhile"),
+        "{error}"
+    );
+    assert!(
+        error.contains("<i>mine</i>") && error.contains("weight 3"),
+        "{error}"
+    );
+    let weight =
+        |tier: &Tier| tier.status()["upstreams"][0]["backends"][1]["settings"]["weight"].clone();
+    assert_eq!(weight(&tier), 3, "nothing was overwritten");
+    // Confirmed again, it is meant.
+    tier.browser.click("#change-go").unwrap();
+    tier.browser.wait(CLOSED).unwrap();
+    assert_eq!(weight(&tier), 7);
+
+    // The last backend is not taken out before that is said.
+    tier.colleague(&["stop", "app/blue"]);
+    tier.browser.wait(&shows("blue", "stopped")).unwrap();
+    tier.colleague(&["stop", &format!("app/{HOSTILE}")]);
+    tier.browser.click(&button("green", "stop")).unwrap();
+    tier.browser.click("#change-go").unwrap();
+    let error = tier.browser.wait(ERROR).unwrap();
+    assert!(error.as_str().unwrap().contains("last backend"), "{error}");
+    assert_eq!(tier.activation(1), "active");
+    tier.browser.click("#change [name=force]").unwrap();
+    tier.browser.click("#change-go").unwrap();
+    tier.browser.wait(CLOSED).unwrap();
+    assert_eq!(tier.activation(1), "stopped");
+    tier.assert_clean();
+}
+
+#[test]
+fn hostile_names_are_text_and_failures_are_told() {
+    let mut tier = Tier::start();
+    // Its own session leads to the backend that is not there, and so to another one.
+    assert_eq!(tier.visit(&format!("1.{HOSTILE}")), 200);
+    let browser = &mut tier.browser;
+    browser.wait(&shows(HOSTILE, "out")).unwrap();
+    browser
+        .click(&format!("tr[data-backend=\"{HOSTILE}\"] .name"))
+        .unwrap();
+    let detail = "[...document.querySelectorAll('tr.extra:not([hidden]) .detail')].at(-1)?.textContent.includes('backend:connect-failed (not-sent)')";
+    browser.wait(detail).unwrap();
+    let event = format!(
+        "document.querySelector('#events-rows').textContent.includes({:?})",
+        format!("app/{HOSTILE}: backend:connect-failed")
+    );
+    browser.wait(&event).unwrap();
+
+    // What takes so long, without what may be secret.
+    let mut slow = tier.front.connect().unwrap();
+    let target = "/delay/600000;x=<b>?password=SECRET";
+    let head = tier.front.head("GET", target, "");
+    slow.send(head.as_bytes()).unwrap();
+    let flight =
+        "document.querySelector('#flight-rows').textContent.includes('GET /delay/600000app/')";
+    let browser = &mut tier.browser;
+    browser.wait(flight).unwrap();
+    assert!(!browser.text().unwrap().contains("SECRET"));
+    tier.assert_clean();
+}
+
+#[test]
+fn it_fits_a_telephone_in_light_and_dark() {
+    let mut tier = Tier::start();
+    tier.colleague(&["drain", "app/green", "--reason", &"x".repeat(150)]);
+    let browser = &mut tier.browser;
+    browser.wait(&shows("green", "draining")).unwrap();
+    browser.click("tr[data-backend=green] .name").unwrap();
+    browser
+        .type_into(
+            "#explain-url",
+            &format!("http://shop.example/{}", "y".repeat(300)),
+        )
+        .unwrap();
+    browser.click("#explain-form button").unwrap();
+    browser
+        .wait("document.querySelector('#explained').textContent")
+        .unwrap();
+    let mut colours = Vec::new();
+    for (width, scheme) in [
+        (360, "light"),
+        (360, "dark"),
+        (1280, "light"),
+        (1280, "dark"),
+    ] {
+        browser.look(width, 800, scheme).unwrap();
+        let wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        assert_eq!(browser.evaluate(wide).unwrap(), 0, "{width} {scheme}");
+        // Whatever can be clicked is within the window.
+        let cut = "[...document.querySelectorAll('button, input, select, textarea')].filter(it => it.offsetParent)
+            .map(it => it.getBoundingClientRect()).filter(at => at.left < 0 || at.right > innerWidth + 0.5).length";
+        assert_eq!(browser.evaluate(cut).unwrap(), 0, "{width} {scheme}");
+        colours.push(
+            browser
+                .evaluate("getComputedStyle(document.body).backgroundColor")
+                .unwrap(),
+        );
+    }
+    assert_ne!(colours[0], colours[1]);
+    browser.look(360, 800, "light").unwrap();
+    browser.click(&button("blue", "stop")).unwrap();
+    let within = "(at => at.left >= 0 && at.right <= innerWidth)(document.querySelector('#change').getBoundingClientRect())";
+    assert_eq!(browser.evaluate(within).unwrap(), json!(true));
+    browser.press("Escape").unwrap();
+    browser.wait(CLOSED).unwrap();
+    tier.assert_clean();
+}
+
+#[test]
+fn pages_of_others_can_neither_read_nor_change() {
+    let mut tier = Tier::start();
+    let address = tier.page.strip_prefix("http://").unwrap().to_owned();
+    let (_, port) = address.rsplit_once(':').unwrap();
+    let rebound = format!("http://evil.example:{port}/");
+    tier.browser.open(&rebound).unwrap();
+    let said = tier.browser.text().unwrap();
+    assert!(said.contains("\"token\":\"host\""), "{said}");
+    let asked = "fetch('/api/v1/status').then(it => it.status)";
+    assert_eq!(tier.browser.evaluate(asked).unwrap(), 421);
+
+    // A page of another origin, with the token in its hands.
+    let other = App::start("epoll", &[]).unwrap();
+    tier.browser
+        .open(&format!("http://{}/", other.http()))
+        .unwrap();
+    let backend = format!("{}/api/v1/upstreams/app/backends/blue", tier.page);
+    let asks = |mode: &str, kind: &str, method: &str| {
+        let simple = mode == "no-cors";
+        let token = if simple {
+            String::new()
+        } else {
+            format!("Authorization: 'Bearer {TOKEN}', 'If-Match': '*',")
+        };
+        format!(
+            "fetch('{backend}{}', {{method: '{method}', mode: '{mode}', body: '{{\"activation\":\"stopped\"}}',
+              headers: {{{token} 'Content-Type': '{kind}'}}}}).then(it => it.type + it.status, it => 'refused')",
+            if simple { "/reset" } else { "" }
+        )
+    };
+    let refused = tier
+        .browser
+        .evaluate(&asks("cors", "application/json", "PATCH"))
+        .unwrap();
+    assert_eq!(refused, "refused");
+    let opaque = tier
+        .browser
+        .evaluate(&asks("no-cors", "text/plain", "POST"))
+        .unwrap();
+    assert_eq!(opaque, "opaque0", "sent, and refused by the front");
+    let read = format!(
+        "fetch('{}/api/v1/status').then(it => it.type, it => 'refused')",
+        tier.page
+    );
+    assert_eq!(tier.browser.evaluate(&read).unwrap(), "refused");
+    assert_eq!(tier.activation(0), "active");
+    assert!(
+        !tier.front.log().contains("change:"),
+        "{}",
+        tier.front.log()
+    );
+}

@@ -1,0 +1,29 @@
+//! The page at `/`, by which a front is watched and steered in a browser: three files that are part of the
+//! program. They hold nothing of a front: all that is shown comes from [`super::api`].
+
+use http::StatusCode;
+
+use super::reply::Reply;
+
+/// Whether the path is one of a file of the page.
+pub(super) fn is_part(path: &[u8]) -> bool {
+    find(path).is_some()
+}
+
+/// The file, if the path is one of these.
+pub(super) fn answer(path: &[u8]) -> Option<Reply> {
+    let (kind, text) = find(path)?;
+    Some(Reply::new(StatusCode::OK, kind, text))
+}
+
+fn find(path: &[u8]) -> Option<(&'static str, &'static str)> {
+    Some(match path {
+        b"/" => ("text/html; charset=utf-8", include_str!("page/page.html")),
+        b"/page.css" => ("text/css; charset=utf-8", include_str!("page/page.css")),
+        b"/page.js" => (
+            "text/javascript; charset=utf-8",
+            include_str!("page/page.js"),
+        ),
+        _ => return None,
+    })
+}
