@@ -132,3 +132,25 @@ fn a_server_that_does_not_agree_to_http2_is_named() {
     assert_eq!(code, Some(1), "{report}");
     assert_eq!(report["requests"]["failed"], 3, "{report}");
 }
+
+/// The text names the protocol, and `-v` shows both heads.
+#[test]
+fn the_report_says_that_it_was_http2() {
+    let nginx = Nginx::start(1_000_000);
+    let line = format!(
+        "bench --http2 --streams 3 -n 30 -q -v 2 http://{}/",
+        nginx.clear
+    );
+    let mut process = catamaran(&line.split(' ').collect::<Vec<_>>()).unwrap();
+    let status = process.wait(Deadline::default()).unwrap();
+    let said = process.stdout();
+    assert_eq!(status.code(), Some(0), "{said}");
+    for expected in [
+        "GET / HTTP/2\n",
+        "HTTP/2 200\n",
+        "Protocol:               HTTP/2\n",
+        "Streams:                3 per connection\n",
+    ] {
+        assert!(said.contains(expected), "{expected} in {said}");
+    }
+}

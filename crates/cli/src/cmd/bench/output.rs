@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use catamaran_load::document::{self, Document};
 use catamaran_load::gate::Verdict;
 use catamaran_load::plan::Request;
-use catamaran_load::render::{self, ab};
+use catamaran_load::render::{self, Spoken, ab};
 use catamaran_load::report::{Ending, FailureKind, FatalError, Report};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -48,7 +48,7 @@ pub(super) fn begin(typed: &Typed, prepared: &Prepared, has_heartbeat: bool) -> 
             .first()
             .and_then(|target| target.requests.first())
     {
-        let head = head_of(request);
+        let head = head_of(request, prepared.subject.protocol);
         writeln!(
             stdout,
             "INFO: {} header == \n---\n{head}\n---",
@@ -58,8 +58,8 @@ pub(super) fn begin(typed: &Typed, prepared: &Prepared, has_heartbeat: bool) -> 
     stdout.flush()
 }
 
-/// The request as it is sent, without its body.
-fn head_of(request: &Request) -> String {
+/// The request as it is sent, or for HTTP/2 as HTTP/1.1 would write it, without its body.
+fn head_of(request: &Request, spoken: Spoken) -> String {
     let Request {
         method,
         target,
@@ -71,7 +71,11 @@ fn head_of(request: &Request) -> String {
         format!("{}: {value}\r\n", field.name)
     });
     let fields: String = fields.collect();
-    format!("{method} {target} {}\r\n{fields}\r\n", version.text())
+    let version = match spoken {
+        Spoken::Http2 => spoken.name(),
+        Spoken::Http10 | Spoken::Http11 | Spoken::Ajp13 => version.text(),
+    };
+    format!("{method} {target} {version}\r\n{fields}\r\n")
 }
 
 /// Opens every file that is to be written, so that a path that cannot be is known before the run.
