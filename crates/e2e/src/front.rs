@@ -61,12 +61,20 @@ impl Front {
     /// # Errors
     /// The front did not start; the message has its output.
     pub fn with_config(config: &str) -> anyhow::Result<Self> {
+        Self::with_config_and_flags(config, &[])
+    }
+
+    /// As [`Front::with_config`], with further flags.
+    ///
+    /// # Errors
+    /// The front did not start; the message has its output.
+    pub fn with_config_and_flags(config: &str, flags: &[&str]) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let file = directory.path().join("catamaran.toml");
         let path = directory.path().to_string_lossy();
         fs::write(&file, config.replace("{directory}", &path))?;
         let mut command = Command::new(binary()?);
-        command.arg("serve").arg("--config").arg(&file);
+        command.arg("serve").arg("--config").arg(&file).args(flags);
         Self::start(&mut command, directory)
     }
 

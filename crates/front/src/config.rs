@@ -108,6 +108,9 @@ pub struct ServerConfig {
     pub connections_per_address: Option<NonZeroUsize>,
     /// The pseudonym in `Via` (RFC 9110, section 7.6.3). Default `catamaran`; `None` writes none.
     pub via: Option<String>,
+    /// A file to which the secrets of all TLS sessions are appended, for debugging. Default: none; not
+    /// in the file, a reload does not change it.
+    pub tls_key_log: Option<PathBuf>,
 }
 
 impl Default for ServerConfig {
@@ -120,6 +123,7 @@ impl Default for ServerConfig {
             connections_max: 20_000,
             connections_per_address: None,
             via: Some("catamaran".to_owned()),
+            tls_key_log: None,
         }
     }
 }

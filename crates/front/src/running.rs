@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::access_log::{AccessLog, Opened};
 use crate::admin::Admin;
+use crate::client::handshake::FailureLog;
 use crate::config::Config;
 use crate::control::{Control, ReloadRequest};
 use crate::listener::admission::Admission;
@@ -39,6 +40,9 @@ pub enum StartError {
     /// The access log cannot be written.
     #[error("cannot open the access log: {0}")]
     AccessLog(#[source] io::Error),
+    /// The secrets of TLS sessions cannot be written.
+    #[error("cannot open the file of `--tls-key-log`: {0}")]
+    KeyLog(#[source] io::Error),
     /// A profile of TLS cannot be used.
     #[error(transparent)]
     Tls(#[from] ProfileError),
@@ -89,7 +93,11 @@ pub fn start_inheriting(
         .map_err(|name| StartError::UnknownUpstream { name })?;
     let overrides = inheritance.overrides();
     let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
-    let profiles = tls::profiles(&config.tls, &config.listeners, &Profiles::new())?;
+    let key_log = config.server.tls_key_log.as_deref();
+    let key_log = key_log.map(tls::open_key_log).transpose();
+    let key_log = key_log.map_err(StartError::KeyLog)?;
+    let known = |profile: &str| inheritance.ticket_keys(profile);
+    let profiles = tls::profiles(&config.tls, &config.listeners, known, key_log.as_ref())?;
     let mut bound = Vec::with_capacity(config.listeners.len());
     for listener in config.listeners {
         let sockets = match inheritance.take(&listener.address) {
@@ -114,7 +122,9 @@ pub fn start_inheriting(
         began: Instant::now(),
         site: Arc::new(ArcSwap::from_pointee(site)),
         profiles: ArcSwap::from_pointee(profiles),
+        key_log,
         access_log: AccessLog::new(count),
+        handshake_failures: FailureLog::default(),
         control,
         counters: Counters::new(count),
         admission: Admission::new(),

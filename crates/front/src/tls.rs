@@ -2,21 +2,21 @@
 //!
 //! A profile lives as long as its name is configured. A reload, or a change of its files, builds it
 //! anew and swaps it, if all its checks pass; connections keep the one they began with. The keys of
-//! its tickets stay, so that sessions outlive a reload.
+//! its tickets stay, so that sessions outlive a reload, and are passed on at an upgrade.
 
 pub(crate) mod watch;
 
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use catamaran_tls::{
-    Built, CertificateFacts, CertificateFiles, ClientCertificate, PemFile, Profile, ProfileFiles,
-    TicketKeys,
+    Built, CertificateFacts, CertificateFiles, ClientCertificate, KeyLog, PemFile, Profile,
+    ProfileFiles, TicketKeys,
 };
 pub use catamaran_tls::{Fault, Part};
 
@@ -28,6 +28,7 @@ pub(crate) struct LiveProfile {
     pub(crate) config: TlsConfig,
     current: ArcSwap<Current>,
     keys: Arc<TicketKeys>,
+    key_log: Option<Arc<KeyLog>>,
 }
 
 /// What is served, and since when.
@@ -71,32 +72,35 @@ fn messages(faults: &[Fault]) -> String {
 /// All faults.
 pub fn check(config: &TlsConfig) -> Result<Vec<Fault>, Vec<Fault>> {
     let keys = keys().map_err(|fault| vec![fault])?;
-    build(config, &keys).map(|built| built.warnings)
+    build(config, &keys, None).map(|built| built.warnings)
 }
 
-/// Builds profiles for these listeners; one that was there before keeps the keys of its tickets.
+/// Builds profiles for these listeners; one whose keys of tickets are `known` keeps them. `key_log`
+/// is told the secrets of every session.
 ///
 /// # Errors
 /// The first profile that cannot be had.
 pub(crate) fn profiles(
     configs: &[TlsConfig],
     listeners: &[ListenerConfig],
-    before: &Profiles,
+    known: impl Fn(&str) -> Option<Arc<TicketKeys>>,
+    key_log: Option<&Arc<KeyLog>>,
 ) -> Result<Profiles, ProfileError> {
     let profile = |config: &TlsConfig| {
         let failed = |faults| ProfileError {
             name: config.name.clone(),
             faults,
         };
-        let keys = match before.get(&config.name) {
-            Some(known) => Arc::clone(&known.keys),
+        let keys = match known(&config.name) {
+            Some(known) => known,
             None => keys().map_err(|fault| failed(vec![fault]))?,
         };
-        let built = build(config, &keys).map_err(failed)?;
+        let built = build(config, &keys, key_log).map_err(failed)?;
         let live = LiveProfile {
             config: config.clone(),
             current: ArcSwap::from_pointee(Current::new(built.profile)),
             keys,
+            key_log: key_log.map(Arc::clone),
         };
         Ok((config.name.clone(), Arc::new(live)))
     };
@@ -129,9 +133,32 @@ fn keys() -> Result<Arc<TicketKeys>, Fault> {
     })
 }
 
-fn build(config: &TlsConfig, keys: &Arc<TicketKeys>) -> Result<Built, Vec<Fault>> {
+fn build(
+    config: &TlsConfig,
+    keys: &Arc<TicketKeys>,
+    key_log: Option<&Arc<KeyLog>>,
+) -> Result<Built, Vec<Fault>> {
     let files = read(config)?;
-    Profile::build(&config.settings, &files, keys, None, SystemTime::now())
+    let key_log = key_log.map(Arc::clone);
+    Profile::build(&config.settings, &files, keys, key_log, SystemTime::now())
+}
+
+/// The keys of each profile's tickets, by its name.
+pub(crate) fn ticket_keys(profiles: &Profiles) -> Vec<(String, Arc<TicketKeys>)> {
+    let keys =
+        |(name, profile): (&String, &Arc<LiveProfile>)| (name.clone(), Arc::clone(&profile.keys));
+    profiles.iter().map(keys).collect()
+}
+
+/// Opens the file that the secrets of all sessions are appended to, readable by its owner alone.
+pub(crate) fn open_key_log(path: &Path) -> io::Result<Arc<KeyLog>> {
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.create(true).append(true).mode(0o600).open(path)?;
+    tracing::warn!(
+        path = %path.display(),
+        "the secrets of all TLS sessions are written to a file: whoever reads it can decrypt them"
+    );
+    Ok(KeyLog::new(file))
 }
 
 /// What is served at this moment: each certificate, and the name of its profile.
@@ -168,9 +195,14 @@ impl LiveProfile {
 
     /// Reads the files again. If they have faults the profile of before stays.
     pub(crate) fn renew(&self) -> Result<Vec<Fault>, Vec<Fault>> {
-        let built = build(&self.config, &self.keys)?;
+        let built = build(&self.config, &self.keys, self.key_log.as_ref())?;
         self.current.store(Arc::new(Current::new(built.profile)));
         Ok(built.warnings)
+    }
+
+    /// The keys of its tickets.
+    pub(crate) fn ticket_keys(&self) -> Arc<TicketKeys> {
+        Arc::clone(&self.keys)
     }
 
     /// Makes the next key of tickets the current one.

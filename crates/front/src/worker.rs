@@ -14,11 +14,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
+use catamaran_tls::KeyLog;
 use catamaran_transport::PerWorker;
 use tokio::time::Instant;
 
 use crate::access_log::AccessLog;
-use crate::client::handshake::Handshakes;
+use crate::client::handshake::{FailureLog, Handshakes};
 use crate::control::Control;
 use crate::control::events::Events;
 use crate::exchange::id::{RequestId, RequestIds};
@@ -38,7 +39,10 @@ pub(crate) struct Shared {
     pub(crate) site: Arc<ArcSwap<Site>>,
     /// By name.
     pub(crate) profiles: ArcSwap<Profiles>,
+    /// Is told the secrets of all sessions.
+    pub(crate) key_log: Option<Arc<KeyLog>>,
     pub(crate) access_log: AccessLog,
+    pub(crate) handshake_failures: FailureLog,
     /// What operators change.
     pub(crate) control: Control,
     pub(crate) counters: Counters,
@@ -185,6 +189,11 @@ impl Worker {
     /// Its handshakes of TLS.
     pub(crate) fn handshakes(&self) -> &Handshakes {
         &self.handshakes
+    }
+
+    /// The failed handshakes of all workers that were logged.
+    pub(crate) fn handshake_failures(&self) -> &FailureLog {
+        &self.shared.handshake_failures
     }
 
     /// Counts a refusal or a failure.

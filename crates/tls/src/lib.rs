@@ -11,6 +11,7 @@ mod client;
 mod facts;
 mod fault;
 mod identity;
+mod key_log;
 mod names;
 mod record;
 mod server;
@@ -22,6 +23,7 @@ pub use client::{ClientIdentity, Roots, Trust, TrustFault, TrustSettings};
 pub use facts::{Facts, Session, Version, fingerprint};
 pub use fault::{Fault, Part, PemFile};
 pub use identity::{CertificateFacts, Identity};
+pub use key_log::KeyLog;
 pub use record::{Connection, Received, TlsError, looks_like_tls};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 pub use server::{

@@ -11,7 +11,7 @@ use rustls::server::{
     NoServerSessionStorage, VerifierBuilderError, WantsServerCert, WebPkiClientVerifier,
 };
 use rustls::version::{TLS12, TLS13};
-use rustls::{ConfigBuilder, KeyLog, NoKeyLog, RootCertStore, ServerConfig};
+use rustls::{ConfigBuilder, RootCertStore, ServerConfig};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
@@ -19,6 +19,7 @@ use x509_parser::revocation_list::CertificateRevocationList;
 use crate::facts::Version;
 use crate::fault::{Fault, Part, PemFile};
 use crate::identity::{self, CertificateFacts};
+use crate::key_log::KeyLog;
 use crate::names::Names;
 use crate::tickets::{TicketKeys, Ticketer};
 
@@ -132,7 +133,7 @@ impl Profile {
         settings: &ProfileSettings,
         files: &ProfileFiles,
         keys: &Arc<TicketKeys>,
-        key_log: Option<Arc<dyn KeyLog>>,
+        key_log: Option<Arc<KeyLog>>,
         now: SystemTime,
     ) -> Result<Built, Vec<Fault>> {
         let provider = crate::provider();
@@ -163,7 +164,9 @@ impl Profile {
         let names = Arc::new(names);
         let mut config = config.with_cert_resolver(Arc::clone(&names) as _);
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.key_log = key_log.unwrap_or_else(|| Arc::new(NoKeyLog {}));
+        if let Some(key_log) = key_log {
+            config.key_log = key_log;
+        }
         if settings.tickets {
             config.ticketer = Arc::new(Ticketer {
                 keys: Arc::clone(keys),

@@ -1,11 +1,15 @@
 //! `demo`: a front and an application in one process, joined by AJP.
 
+mod certificate;
+
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
 
 use catamaran_config::{parse_listen_address, parse_upstream_url};
 use catamaran_connector::{self as connector, App, Listener, Secret};
 use catamaran_front::config::{self, BackendConfig, ListenAddress};
+use certificate::Certificate;
 
 use super::app::DRAIN_TIMEOUT;
 use super::serve::without_file;
@@ -15,9 +19,14 @@ use crate::signals::Signals;
 /// Run a front and an application, joined by AJP, in one process on loopback
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where the front listens [default: 127.0.0.1:8080, or another port if that is in use]
+    /// Where the front listens [default: 127.0.0.1:8080, with --tls 127.0.0.1:8443, or another port
+    /// if that is in use]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
     listen: Option<ListenAddress>,
+
+    /// Serve over TLS, with a certificate made on the spot
+    #[arg(long)]
+    tls: bool,
 }
 
 /// Runs until a signal.
@@ -33,11 +42,20 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let url = parse_upstream_url(&at).expect("a listener is shown as a URL");
     let mut backend = BackendConfig::new(url.protocol, url.address);
     backend.ajp.secret = Some(config::Secret::new(secret));
-    let listen = args.listen.unwrap_or_else(usual_or_free);
-    let front = without_file(vec![listen], vec![backend])?;
+    let usual = if args.tls { 8443 } else { 8080 };
+    let listen = args.listen.unwrap_or_else(|| usual_or_free(usual));
+    let certificate = args.tls.then(|| Certificate::make(&listen)).transpose()?;
+    let mut front = without_file(vec![listen], vec![backend])?;
+    if let Some(certificate) = &certificate {
+        front.tls.push(certificate.profile());
+        for listener in &mut front.listeners {
+            listener.tls = Some(certificate::PROFILE.to_owned());
+        }
+    }
     let front = catamaran_front::start(front).map_err(|error| Failure::of(&error))?;
-    for address in front.addresses() {
-        explain(&address.to_string(), &at)?;
+    let trusted = certificate.as_ref().map(Certificate::chain);
+    for url in front.urls() {
+        explain(&url, &at, trusted.as_deref())?;
     }
     signals.wait_for_stop();
     front.drain();
@@ -69,8 +87,8 @@ fn random_secret() -> Result<String, Failure> {
 }
 
 /// The usual port, unless somebody listens there: that somebody may be another demo.
-fn usual_or_free() -> ListenAddress {
-    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
+fn usual_or_free(usual: u16) -> ListenAddress {
+    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, usual));
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     ListenAddress::Tcp(if TcpListener::bind(usual).is_ok() {
         usual
@@ -79,12 +97,19 @@ fn usual_or_free() -> ListenAddress {
     })
 }
 
-fn explain(front: &str, application: &str) -> io::Result<()> {
+/// Says how to try it. `trusted` is the certificate that clients are to trust, if there is TLS.
+fn explain(front: &str, application: &str, trusted: Option<&Path>) -> io::Result<()> {
     // A client of a Unix socket needs the path apart.
-    let (option, url) = match front.strip_prefix("http+unix:") {
-        Some(path) => (format!("--unix-socket {path} "), "http://localhost"),
-        None => (String::new(), front),
+    let (mut option, url) = match front.split_once("+unix:") {
+        Some((scheme, path)) => (
+            format!("--unix-socket {path} "),
+            format!("{scheme}://localhost"),
+        ),
+        None => (String::new(), front.to_owned()),
     };
+    if let Some(trusted) = trusted {
+        option += &format!("--cacert {} ", trusted.display());
+    }
     let mut stdout = io::stdout().lock();
     writeln!(
         stdout,
@@ -97,6 +122,13 @@ fn explain(front: &str, application: &str) -> io::Result<()> {
     writeln!(stdout, "Open {url}/ in a browser, or try")?;
     writeln!(stdout, "    curl {option}{url}/snoop")?;
     writeln!(stdout, "    curl {option}--data 'some text' {url}/echo")?;
+    if trusted.is_some() {
+        writeln!(
+            stdout,
+            "\nThe browser warns of the certificate, which nobody it knows has issued: go on all the \
+             same.\nIt was made just now, and goes with this demo."
+        )?;
+    }
     writeln!(
         stdout,
         "\nEach request is logged below. Press ctrl-C to stop.\n"

@@ -58,6 +58,11 @@ pub(crate) struct Args {
     /// [default: nowhere]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
     admin: Option<ListenAddress>,
+
+    /// A file that the secrets of all TLS sessions are appended to, for Wireshark; whoever reads it
+    /// can decrypt them
+    #[arg(long, value_name = "FILE")]
+    tls_key_log: Option<PathBuf>,
 }
 
 /// Runs until a signal.
@@ -193,6 +198,7 @@ fn configuration(args: &Args) -> Result<Config, Failure> {
         }
     };
     config.server.workers = args.workers.unwrap_or(config.server.workers);
+    config.server.tls_key_log.clone_from(&args.tls_key_log);
     if let Some(access_log) = &args.access_log {
         config.log.access = access_log.clone();
     }

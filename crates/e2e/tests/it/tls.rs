@@ -1,19 +1,22 @@
 //! Clients over TLS: curl and OpenSSL in front, the built-in application behind.
 
+mod demo;
 mod floods;
+mod resumption;
 mod told;
 mod tomcat;
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use catamaran_e2e::{Authority, Front};
-use catamaran_testkit::{Process, Signal};
+use catamaran_testkit::Process;
 use serde_json::Value;
 
-use crate::reload::{application, nth_line};
+use crate::reload::application;
 
 /// A front with TLS, its application, and the directory with everybody's files.
 struct Site {
@@ -35,6 +38,16 @@ fn site(keys: &str) -> Site {
 
 /// As [`site`], before the backend of this table; other tables may follow it.
 fn site_before(backend: &str, keys: &str) -> Site {
+    site_with(backend, keys, &[])
+}
+
+/// As [`site_before`], started with these flags.
+fn site_with(backend: &str, keys: &str, flags: &[&str]) -> Site {
+    site_prepared(backend, keys, flags, |_| {})
+}
+
+/// As [`site_with`], with files that `prepare` puts into the directory.
+fn site_prepared(backend: &str, keys: &str, flags: &[&str], prepare: impl Fn(&Path)) -> Site {
     let files = tempfile::tempdir().unwrap();
     let authority = Authority::new("authority").unwrap();
     let directory = files.path();
@@ -51,8 +64,9 @@ fn site_before(backend: &str, keys: &str) -> Site {
         authority.revocations(&[]).unwrap(),
     )
     .unwrap();
+    prepare(directory);
     let at = directory.display();
-    let front = Front::with_config(&format!(
+    let config = format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n\
          [tls.www]\n{}\n\
          [[tls.www.certificate]]\nchain = \"{at}/a.pem\"\nkey = \"{at}/a.key\"\n\
@@ -60,8 +74,8 @@ fn site_before(backend: &str, keys: &str) -> Site {
          [[route]]\nupstream = \"app\"\n{backend}\
          [admin]\naddress = \"127.0.0.1:0\"\n",
         keys.replace("{files}", &at.to_string())
-    ))
-    .unwrap();
+    );
+    let front = Front::with_config_and_flags(&config, flags).unwrap();
     Site {
         front,
         authority,
@@ -203,39 +217,21 @@ fn a_strict_profile_refuses_unknown_names() {
     let site = site("strict_sni = true");
     let log = site.front.log();
     assert!(log.contains("listening on https://127.0.0.1:"), "{log}");
-    assert!(
-        site.s_client(&["-servername", "a.test"])
-            .contains("HTTP/1.1 200")
-    );
-    for unknown in [&["-servername", "b.test"][..], &["-noservername"]] {
+    for known in ["a.test", "x.w.test", "X.W.TEST"] {
+        let said = site.s_client(&["-servername", known]);
+        assert!(said.contains("HTTP/1.1 "), "{known}: {said}");
+    }
+    for unknown in [
+        &["-servername", "b.test"][..],
+        &["-servername", "w.test"],
+        &["-servername", "y.x.w.test"],
+        &["-noservername"],
+    ] {
         assert!(!site.s_client(unknown).contains("HTTP/1.1"));
     }
     let (status, _) = site.curl("a.test", "/", &["--header", "Host: b.test"]);
     assert_eq!(status, "421");
     site.front.wait_for_log("client:tls-unknown-name").unwrap();
-}
-
-#[test]
-fn a_session_outlives_a_reload() {
-    let mut site = site("");
-    for version in ["-tls1_2", "-tls1_3"] {
-        let session = site.path(version);
-        let said = site.s_client(&[version, "-servername", "a.test", "-sess_out", &session]);
-        assert!(
-            said.contains("HTTP/1.1 200") && said.contains("New, TLSv1."),
-            "{said}"
-        );
-    }
-    site.front.process().signal(Signal::Hangup).unwrap();
-    nth_line(site.front.process(), "reloaded", 1);
-    for version in ["-tls1_2", "-tls1_3"] {
-        let session = site.path(version);
-        let said = site.s_client(&[version, "-servername", "a.test", "-sess_in", &session]);
-        assert!(
-            said.contains("HTTP/1.1 200") && said.contains("Reused, TLSv1."),
-            "{said}"
-        );
-    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use catamaran_testkit::{Address, Deadline, Process, Signal, signal_process};
 use crate::reload::{application, ask_until, file, nth_line};
 
 /// Has the process `id` upgraded; gives the id of the one that took over.
-fn upgrade(process: &Process, id: u32, nth: usize) -> u32 {
+pub(crate) fn upgrade(process: &Process, id: u32, nth: usize) -> u32 {
     signal_process(id, Signal::User2).unwrap();
     let said = nth_line(process, "another process has taken over", nth);
     let (_, id) = said.rsplit_once("process=").unwrap();

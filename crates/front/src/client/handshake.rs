@@ -11,8 +11,8 @@ use std::task::{Context, Poll, ready};
 
 use catamaran_transport::HandshakeError;
 use catamaran_upstream::Culprit;
-pub(crate) use flood::Handshakes;
 use flood::Open;
+pub(crate) use flood::{FailureLog, Handshakes};
 
 use crate::client::{ClientConnection, linger};
 use crate::config::TlsConfig;
@@ -133,7 +133,8 @@ fn fail(
     error: Option<String>,
 ) {
     worker.count(reason);
-    if worker.handshakes().is_news(reason.token(), deadline.now()) {
+    let log = worker.handshake_failures();
+    if log.is_news(reason.token(), deadline.now()) {
         let error = error.unwrap_or_default();
         let remote = client.peer().remote;
         tracing::info!(%remote, %reason, error, "no TLS handshake; others for this reason are counted");

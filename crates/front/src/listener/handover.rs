@@ -8,7 +8,10 @@
 //!
 //! A message is one byte of version, one of kind, two of the listener's index, and its address. What
 //! operators said of members goes along as JSON in messages of a kind of its own, if that is anything.
+//! So do the keys of TLS tickets, a message for each profile: the keys, and the profile's name. A
+//! process that knows no such messages takes them for more of a listener, without sockets.
 
+use std::collections::HashMap;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catamaran_tls::{TICKET_KEYS_LEN, TicketKeys};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
@@ -32,6 +36,7 @@ use crate::config::ListenAddress;
 use crate::listener::Listener;
 use crate::running::Running;
 use crate::site::overrides::Overrides;
+use crate::tls;
 use crate::worker::Shared;
 
 /// The old process's side of a handover that has not succeeded yet.
@@ -41,6 +46,8 @@ pub struct Offer {
     listeners: Vec<Arc<Listener>>,
     /// What operators said, as JSON; empty if that is nothing.
     overrides: Vec<u8>,
+    /// The keys of each TLS profile's tickets.
+    tickets: Vec<(String, Arc<TicketKeys>)>,
     shared: Arc<Shared>,
     taken: bool,
 }
@@ -82,6 +89,8 @@ pub struct Inheritance {
     listeners: Vec<Inherited>,
     /// As JSON.
     overrides: Vec<u8>,
+    /// By the name of the profile.
+    tickets: HashMap<String, Arc<TicketKeys>>,
 }
 
 #[derive(Debug)]
@@ -119,6 +128,7 @@ impl Running {
             channel,
             listeners,
             overrides,
+            tickets: tls::ticket_keys(&self.shared.profiles.load()),
             shared: Arc::clone(&self.shared),
             taken: false,
         };
@@ -141,7 +151,13 @@ impl Offer {
         for direction in [Timeout::Send, Timeout::Recv] {
             set_socket_timeout(&self.channel, direction, Some(limit)).map_err(failed)?;
         }
-        offer(&self.channel, &self.listeners, &self.overrides).map_err(failed)?;
+        offer(
+            &self.channel,
+            &self.listeners,
+            &self.overrides,
+            &self.tickets,
+        )
+        .map_err(failed)?;
         let mut answer = [0; ANSWER_MAX];
         let (length, _) =
             recv(&self.channel, &mut answer[..], RecvFlags::empty()).map_err(failed)?;
@@ -159,7 +175,12 @@ impl Offer {
 }
 
 /// Sends all there is to hand over.
-fn offer(channel: &OwnedFd, listeners: &[Arc<Listener>], overrides: &[u8]) -> Result<(), Errno> {
+fn offer(
+    channel: &OwnedFd,
+    listeners: &[Arc<Listener>],
+    overrides: &[u8],
+    tickets: &[(String, Arc<TicketKeys>)],
+) -> Result<(), Errno> {
     for (index, listener) in (0_u16..).zip(listeners) {
         let mut message = vec![VERSION];
         let address = &listener.config().address;
@@ -183,6 +204,15 @@ fn offer(channel: &OwnedFd, listeners: &[Arc<Listener>], overrides: &[u8]) -> Re
         message.extend(part);
         send_with(channel, &message, &[])?;
     }
+    for (name, keys) in tickets {
+        let mut message = vec![VERSION, TICKETS, 0, 0];
+        message.extend(keys.export());
+        message.extend(name.as_bytes());
+        // Names of the file are shorter; without its keys a profile begins with fresh ones.
+        if message.len() <= MESSAGE_MAX {
+            send_with(channel, &message, &[])?;
+        }
+    }
     send_with(channel, &[VERSION, END], &[])
 }
 
@@ -201,6 +231,7 @@ impl Inheritance {
     pub fn receive(channel: OwnedFd) -> io::Result<Self> {
         let mut listeners: Vec<Inherited> = Vec::new();
         let mut overrides = Vec::new();
+        let mut tickets = HashMap::new();
         let mut message = [0; MESSAGE_MAX];
         loop {
             let (length, sockets) = receive_with(&channel, &mut message)?;
@@ -208,6 +239,7 @@ impl Inheritance {
                 [] => return Err(io::ErrorKind::UnexpectedEof.into()),
                 [VERSION, END] => break,
                 [VERSION, OVERRIDES, _, _, part @ ..] => overrides.extend_from_slice(part),
+                [VERSION, TICKETS, _, _, profile @ ..] => tickets.extend(decode_tickets(profile)),
                 [VERSION, kind, high, low, address @ ..] => {
                     let index = usize::from(u16::from_be_bytes([*high, *low]));
                     if index == listeners.len() {
@@ -227,6 +259,7 @@ impl Inheritance {
             channel: Some(channel),
             listeners,
             overrides,
+            tickets,
         })
     }
 
@@ -240,6 +273,11 @@ impl Inheritance {
             tracing::error!(%error, "what operators said to the process before this one is lost");
         })
         .ok()
+    }
+
+    /// The keys of tickets that the process before this one made for a profile.
+    pub(crate) fn ticket_keys(&self, profile: &str) -> Option<Arc<TicketKeys>> {
+        self.tickets.get(profile).map(Arc::clone)
     }
 
     /// The sockets of a listener that is to be at `address`, if there are any.
@@ -319,6 +357,13 @@ fn decode_address(kind: u8, address: &[u8]) -> Option<ListenAddress> {
     }
 }
 
+/// A profile's name and its keys; `None` if they are not such.
+fn decode_tickets(message: &[u8]) -> Option<(String, Arc<TicketKeys>)> {
+    let (keys, name) = message.split_at_checked(TICKET_KEYS_LEN)?;
+    let name = std::str::from_utf8(name).ok()?;
+    Some((name.to_owned(), TicketKeys::import(keys)?))
+}
+
 fn unintelligible() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
@@ -332,6 +377,7 @@ const TCP: u8 = b'T';
 const UNIX: u8 = b'U';
 const END: u8 = b'E';
 const OVERRIDES: u8 = b'O';
+const TICKETS: u8 = b'K';
 const READY: u8 = b'R';
 
 /// Sockets in one message; Linux takes up to 253.
@@ -379,9 +425,14 @@ mod tests {
         .expect("a pair");
         // More than fits one message.
         let overrides: Vec<u8> = (0..=255).cycle().take(1000).collect();
-        offer(&channel, &listeners, &overrides).expect("sent");
+        let keys = TicketKeys::generate().expect("random bytes");
+        let tickets = [("www".to_owned(), Arc::clone(&keys))];
+        offer(&channel, &listeners, &overrides, &tickets).expect("sent");
         let mut inheritance = Inheritance::receive(theirs).expect("received");
         assert_eq!(inheritance.overrides, overrides);
+        let received = inheritance.ticket_keys("www").expect("keys");
+        assert_eq!(received.export(), keys.export());
+        assert!(inheritance.ticket_keys("other").is_none());
         let mut take = |address: &ListenAddress| inheritance.take(address).map(|all| all.len());
         assert_eq!(take(&tcp), Some(many));
         assert_eq!(take(&unix), Some(2));

@@ -100,9 +100,11 @@ impl Running {
             .map_err(|name| StartError::UnknownUpstream { name })?;
         site.generation = before.generation;
         let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
-        let profiles = &self.shared.profiles.load();
-        let profiles =
-            tls::profiles(&config.tls, &config.listeners, profiles).map_err(StartError::Tls)?;
+        let served = self.shared.profiles.load();
+        let known = |profile: &str| served.get(profile).map(|it| it.ticket_keys());
+        let key_log = self.shared.key_log.as_ref();
+        let profiles = tls::profiles(&config.tls, &config.listeners, known, key_log)
+            .map_err(StartError::Tls)?;
         let at_next_start = self.at_next_start(&config);
         let plan = Plan::new(&listeners, config.listeners, |address| self.bind(address));
         let plan = plan.map_err(StartError::Bind)?;

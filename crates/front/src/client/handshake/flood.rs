@@ -21,7 +21,12 @@ pub(crate) struct Handshakes {
     state: Mutex<State>,
     /// A turn was taken.
     taken: Notify,
-    /// When a failure of each reason was logged last.
+}
+
+/// The failures that were logged, of all workers.
+#[derive(Debug, Default)]
+pub(crate) struct FailureLog {
+    /// When one of each reason was logged last.
     logged: Mutex<Vec<(&'static str, Tick)>>,
 }
 
@@ -99,6 +104,12 @@ impl Handshakes {
         state.taken > 0
     }
 
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FailureLog {
     /// Whether a failure for this reason is to be logged now.
     pub(crate) fn is_news(&self, token: &'static str, now: Tick) -> bool {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,10 +124,6 @@ impl Handshakes {
                 true
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -263,10 +270,10 @@ mod tests {
 
     #[test]
     fn a_failure_is_logged_once_in_a_while_for_each_reason() {
-        let handshakes = Handshakes::default();
+        let log = FailureLog::default();
         let at = |seconds| Tick::START + Duration::from_secs(seconds);
         let news = [("a", 0), ("a", 9), ("b", 9), ("a", 10), ("a", 11)]
-            .map(|(token, seconds)| handshakes.is_news(token, at(seconds)));
+            .map(|(token, seconds)| log.is_news(token, at(seconds)));
         assert_eq!(news, [true, false, true, true, false]);
     }
 }

@@ -1,0 +1,134 @@
+//! Sessions that OpenSSL resumes, and those that it may not; and their secrets.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use catamaran_e2e::Authority;
+use catamaran_testkit::{Deadline, Signal, signal_process};
+
+use super::{Site, site, site_before, site_with};
+use crate::reload::{application, nth_line};
+use crate::upgrade::upgrade;
+
+const VERSIONS: [&str; 2] = ["-tls1_2", "-tls1_3"];
+
+/// Has OpenSSL begin a session of each version and keep it.
+fn begin(site: &Site) {
+    for version in VERSIONS {
+        let session = site.path(version);
+        let said = site.s_client(&[version, "-servername", "a.test", "-sess_out", &session]);
+        assert!(
+            said.contains("HTTP/1.1 200") && said.contains("New, TLSv1."),
+            "{said}"
+        );
+    }
+}
+
+/// Whether OpenSSL can resume the session of a version; it is served in any case.
+fn resumes(site: &Site, version: &str) -> bool {
+    let session = site.path(version);
+    let said = site.s_client(&[version, "-servername", "a.test", "-sess_in", &session]);
+    assert!(said.contains("HTTP/1.1 200"), "{said}");
+    assert_ne!(
+        said.contains("Reused, TLSv1."),
+        said.contains("New, TLSv1.")
+    );
+    said.contains("Reused, TLSv1.")
+}
+
+#[test]
+fn a_session_is_resumed_on_any_worker_and_after_a_reload() {
+    let (_application, url) = application();
+    let backend = format!("[[upstream.app.backend]]\nurl = \"{url}\"\n");
+    let mut site = site_with(&backend, "", &["--workers", "4"]);
+    begin(&site);
+    // The kernel spreads connections over the workers.
+    for _ in 0..8 {
+        assert!(VERSIONS.iter().all(|version| resumes(&site, version)));
+    }
+    site.front.process().signal(Signal::Hangup).unwrap();
+    nth_line(site.front.process(), "reloaded", 1);
+    assert!(VERSIONS.iter().all(|version| resumes(&site, version)));
+}
+
+#[test]
+fn a_session_outlives_two_upgrades() {
+    let mut site = site("");
+    begin(&site);
+    let first = site.front.process().id();
+    let last = (1..=2).fold(first, |id, nth| upgrade(site.front.process(), id, nth));
+    // Whoever serves now is not who made the tickets.
+    let ended = || site.front.process().try_wait().unwrap();
+    Deadline::default().poll("the first to end", ended).unwrap();
+    let resumed = VERSIONS.map(|version| resumes(&site, version));
+    signal_process(last, Signal::Terminate).unwrap();
+    assert_eq!(resumed, [true, true]);
+}
+
+#[test]
+fn a_session_is_not_resumed_under_other_trust() {
+    let (_application, url) = application();
+    let backend = format!("[[upstream.app.backend]]\nurl = \"{url}\"\n");
+    let clients = "client_certificate = \"optional\"\nclient_ca = \"{files}/clients.pem\"";
+    let others = Authority::new("authority").unwrap();
+    let files = |site: &Site| site.path("clients.pem");
+    let mut site = {
+        let with_file = |directory: &std::path::Path| {
+            fs::write(
+                directory.join("clients.pem"),
+                Authority::new("authority").unwrap().pem(),
+            )
+            .unwrap();
+        };
+        super::site_prepared(&backend, clients, &[], with_file)
+    };
+    begin(&site);
+    assert!(VERSIONS.iter().all(|version| resumes(&site, version)));
+    fs::write(files(&site), others.pem()).unwrap();
+    site.front.process().signal(Signal::Hangup).unwrap();
+    nth_line(site.front.process(), "reloaded", 1);
+    assert!(!VERSIONS.iter().any(|version| resumes(&site, version)));
+}
+
+#[test]
+fn without_tickets_nothing_is_resumed() {
+    let (_application, url) = application();
+    let backend = format!("[[upstream.app.backend]]\nurl = \"{url}\"\n");
+    let site = site_before(&backend, "tickets = false");
+    let session = site.path("session");
+    let said = site.s_client(&["-tls1_3", "-servername", "a.test", "-sess_out", &session]);
+    assert!(said.contains("HTTP/1.1 200"), "{said}");
+    assert!(
+        !said.contains("Post-Handshake New Session Ticket"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_secrets_of_sessions_are_written_if_so_asked() {
+    let (_application, url) = application();
+    let backend = format!("[[upstream.app.backend]]\nurl = \"{url}\"\n");
+    let directory = tempfile::tempdir().unwrap();
+    let ours = directory.path().join("ours");
+    let flags = ["--tls-key-log", ours.to_str().unwrap()];
+    let site = site_with(&backend, "", &flags);
+    site.front
+        .wait_for_log("the secrets of all TLS sessions are written")
+        .unwrap();
+    let theirs = site.path("theirs");
+    for version in VERSIONS {
+        let said = site.s_client(&[version, "-servername", "a.test", "-keylogfile", &theirs]);
+        assert!(said.contains("HTTP/1.1 200"), "{said}");
+    }
+    let written = fs::read_to_string(&ours).unwrap();
+    let theirs = fs::read_to_string(&theirs).unwrap();
+    for label in ["CLIENT_RANDOM ", "CLIENT_TRAFFIC_SECRET_0 "] {
+        let line = theirs.lines().find(|line| line.starts_with(label)).unwrap();
+        assert!(
+            written.contains(&line.to_lowercase()[label.len()..]),
+            "{line} in {written}"
+        );
+    }
+    let mode = fs::metadata(&ours).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
