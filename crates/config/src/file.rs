@@ -78,7 +78,7 @@ pub(crate) fn read(
     for (name, value) in root {
         match name.get_ref().as_ref() {
             "server" => server::read(value, &mut file.server, report),
-            "listen" => file.listeners = listen::read(value, report),
+            "listen" => file.listeners = listen::read(value, surroundings, report),
             "tls" => file.tls = tls::read(value, surroundings, report),
             "upstream" => file.upstreams = upstream::read(value, surroundings, report),
             "route" => file.routes = route::read(value, report),

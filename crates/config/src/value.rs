@@ -234,6 +234,28 @@ impl<V: Values> Values for OrOff<V> {
     }
 }
 
+/// A value, or `true` for the usual one, or `false` for none.
+pub(crate) struct OrSwitch<V: Values> {
+    pub(crate) values: V,
+    /// What `true` stands for.
+    pub(crate) on: V::Read,
+}
+
+impl<V: Values<Read: Copy + Sync>> Values for OrSwitch<V> {
+    type Read = Option<V::Read>;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
+        match value.get_ref().as_bool() {
+            Some(on) => Ok(on.then_some(self.on)),
+            None => self.values.read(value).map(Some),
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("true or false, or {}", self.values.describe())
+    }
+}
+
 /// One value, or a list of them.
 pub(crate) struct OneOrMore<V>(pub(crate) V);
 

@@ -55,8 +55,24 @@ impl Authority {
         file: &str,
         names: &[&str],
     ) -> anyhow::Result<()> {
+        self.issue_with(directory, file, names, |params| {
+            params.not_after = date_time_ymd(2020, 1, 1);
+        })
+    }
+
+    /// As [`Authority::issue`], with something changed.
+    ///
+    /// # Errors
+    /// As [`Authority::issue`].
+    pub fn issue_with(
+        &self,
+        directory: &Path,
+        file: &str,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> anyhow::Result<()> {
         let mut params = CertificateParams::new(owned(names))?;
-        params.not_after = date_time_ymd(2020, 1, 1);
+        change(&mut params);
         self.write(directory, file, params)
     }
 
@@ -65,7 +81,15 @@ impl Authority {
     /// # Errors
     /// It cannot be signed.
     pub fn revocations(&self, names: &[&str]) -> anyhow::Result<String> {
-        let (begin, end) = (date_time_ymd(2020, 1, 1), date_time_ymd(2120, 1, 1));
+        self.revocations_until(names, 2120)
+    }
+
+    /// The same, to be replaced at the beginning of that year.
+    ///
+    /// # Errors
+    /// It cannot be signed.
+    pub fn revocations_until(&self, names: &[&str], year: i32) -> anyhow::Result<String> {
+        let (begin, end) = (date_time_ymd(2020, 1, 1), date_time_ymd(year, 1, 1));
         let revoked = |name: &&str| RevokedCertParams {
             serial_number: serial(name),
             revocation_time: begin,

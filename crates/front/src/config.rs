@@ -23,7 +23,7 @@ pub use catamaran_upstream::config::{
     ProbeConfig, ProbeKind, ProbeRequest, Protocol, Roots, Secret, Trust, TrustFault,
     TrustSettings,
 };
-use http::{HeaderName, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 use ipnet::IpNet;
 pub use rules::{Exclusion, FieldRule, Redirect, Rewrite, RouteRules};
 pub use template::{Placeholder, Template, TemplateError};
@@ -195,6 +195,14 @@ pub struct ListenerConfig {
     pub protocols: Protocols,
     /// Limits of connections that speak HTTP/2.
     pub http2: Http2Config,
+    /// The port of `https://` that clients in clear are sent to. Default: they are served. nginx:
+    /// `return 308`.
+    pub redirect_https: Option<u16>,
+    /// `Strict-Transport-Security` of responses over TLS, unless the backend says it. Default: none.
+    pub hsts: Option<HeaderValue>,
+    /// The directory with the answers to ACME's challenges by HTTP, which are served before any
+    /// route. Default: none. certbot: `--webroot-path`, with `/.well-known/acme-challenge` behind it.
+    pub acme_webroot: Option<PathBuf>,
 }
 
 /// The limits of one client's connection that speaks HTTP/2, which it is told at its beginning.
@@ -245,6 +253,9 @@ impl ListenerConfig {
             tls: None,
             protocols: Protocols::Http1,
             http2: Http2Config::default(),
+            redirect_https: None,
+            hsts: None,
+            acme_webroot: None,
         }
     }
 }

@@ -21,6 +21,7 @@ pub(crate) mod respond;
 pub(crate) mod retry;
 mod reverse;
 pub(crate) mod scene;
+mod secured;
 pub(crate) mod source;
 pub(crate) mod verdict;
 
@@ -553,6 +554,14 @@ impl<'a> Exchange<'a> {
                 })?;
                 (Answer::redirect(to.status, location, id), "route-redirect")
             }
+            Decision::Https(location) => {
+                let status = StatusCode::PERMANENT_REDIRECT;
+                (Answer::redirect(status, location, id), "redirect-https")
+            }
+            Decision::Challenge(file) => match secured::read_challenge(file).await {
+                Some(bytes) => (Answer::text(bytes), "acme-challenge"),
+                None => (Answer::page(StatusCode::NOT_FOUND, id), "acme-token"),
+            },
             // Not decided here.
             Decision::Forward(..) => (Answer::page(StatusCode::NOT_FOUND, id), "no-route"),
         };

@@ -186,22 +186,34 @@ impl Explanation {
                 let location = asked
                     .values(RequestIds::new().next(), &head)
                     .redirect(&to.to);
-                let location = location.map(|it| text(it.as_bytes()));
                 match location {
                     Some(location) => {
-                        self.answer(to.status.as_u16(), "route-redirect", "the route redirects");
-                        self.summary = format!("{} to {location}", to.status.as_u16());
-                        self.answer
-                            .iter_mut()
-                            .for_each(|it| it.location = Some(location.clone()));
+                        let found = ("route-redirect", "the route redirects");
+                        self.redirect(to.status.as_u16(), found, &text(location.as_bytes()));
                     }
                     None => self.refuse(500, "redirect-loop", "it would lead to itself"),
                 }
+            }
+            Decision::Https(location) => {
+                let found = ("redirect-https", "`redirect_https` of the listener");
+                self.redirect(308, found, &text(location.as_bytes()));
+            }
+            Decision::Challenge(_) => {
+                let why = "`acme_webroot` of the listener; 404 if there is no such file";
+                self.answer(200, "acme-challenge", why);
             }
             Decision::Forward(upstream, path) => {
                 self.forward(site, supposed, (upstream, rules), (head, path));
             }
         }
+    }
+
+    fn redirect(&mut self, status: u16, (token, why): (&'static str, &str), location: &str) {
+        self.answer(status, token, why);
+        self.summary = format!("{status} to {location}");
+        self.answer
+            .iter_mut()
+            .for_each(|it| it.location = Some(location.to_owned()));
     }
 
     fn forward(

@@ -169,8 +169,12 @@ fn broken_pem(file: &PemFile, part: Part, error: &pem::Error) -> Fault {
 }
 
 fn is_der(bytes: &[u8]) -> bool {
-    // A SEQUENCE longer than 127 bytes.
-    matches!(bytes, [0x30, 0x81..=0x84, ..])
+    // A SEQUENCE: a long one, or a short one that is the whole file, such as a key on P-256.
+    match bytes {
+        [0x30, 0x81..=0x84, ..] => true,
+        [0x30, length, rest @ ..] => usize::from(*length) == rest.len(),
+        _ => false,
+    }
 }
 
 fn is_encrypted(bytes: &[u8]) -> bool {

@@ -1,6 +1,7 @@
 //! `[[listen]]`: where clients are accepted, and their limits.
 
 mod http2;
+mod https;
 
 use std::time::Duration;
 
@@ -8,17 +9,17 @@ use catamaran_front::config::{ListenAddress, ListenerConfig, QueryForm};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::Placed;
+use super::{Placed, Surroundings};
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
 use crate::value::address::{ListenError, parse_listen_address};
-use crate::value::text::{TextError, parse_name};
 use crate::value::{Choices, Counts, Durations, OrOff, Parsed, Sizes, Switch};
 
 /// Reads the tables.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
+    surroundings: &Surroundings<'_>,
     report: &mut Report,
 ) -> Vec<Placed<ListenerConfig>> {
     let mut listeners = Vec::new();
@@ -30,6 +31,8 @@ pub(crate) fn read(
         let unplaced = || ListenAddress::Unix(std::path::PathBuf::new());
         let mut listener = ListenerConfig::new(address.clone().unwrap_or_else(unplaced));
         settings(&mut table, &mut listener);
+        https::read(&mut table, surroundings, &mut listener);
+        http2::read(&mut table, &mut listener);
         limits(&mut table, &mut listener);
         table.finish(report);
         listeners.extend(address.map(|_| Placed {
@@ -53,8 +56,6 @@ fn settings(table: &mut Table<'_>, listener: &mut ListenerConfig) {
     table.set(&QUERY, &mut listener.query);
     table.set(&LINGER_MAX, &mut listener.linger_max);
     table.set(&LINGER_TIMEOUT, &mut listener.linger_timeout);
-    listener.tls = table.take(&TLS);
-    http2::read(table, listener);
 }
 
 fn limits(table: &mut Table<'_>, listener: &mut ListenerConfig) {
@@ -94,11 +95,14 @@ pub(crate) static SECTION: Section = Section {
         &QUERY,
         &LINGER_MAX,
         &LINGER_TIMEOUT,
-        &TLS,
+        &https::TLS,
         &http2::PROTOCOLS,
         &http2::STREAMS_MAX,
         &http2::WINDOW,
         &http2::CONNECTION_WINDOW,
+        &https::REDIRECT_HTTPS,
+        &https::HSTS,
+        &https::ACME_WEBROOT,
         &HEAD_MAX,
         &TARGET_MAX,
         &LINE_MAX,
@@ -120,22 +124,6 @@ pub(crate) static SECTION: Section = Section {
 
 const TLS_ADVICE: &str = "certificates stand in [[tls.NAME.certificate]]; write them there, and \
                           tls = \"NAME\" here";
-
-static TLS: Key<Parsed<String, TextError>> = Key {
-    name: "tls",
-    values: Parsed {
-        what: "the name of a [tls.NAME]",
-        parse: parse_name,
-    },
-    doc: Doc {
-        preset: Preset::Unset("clear text"),
-        sample: "\"NAME\"",
-        effect: "The profile of TLS that clients are served with. A client that speaks HTTP without \
-                 TLS is answered 400 in clear.",
-        extremes: "Without it everybody on the way reads and changes what is sent.",
-        elsewhere: "nginx `listen ... ssl`; httpd `SSLEngine`; HAProxy `bind ... ssl`",
-    },
-};
 
 static ADDRESS: Key<Parsed<ListenAddress, ListenError>> = Key {
     name: "address",

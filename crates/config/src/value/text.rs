@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use catamaran_front::config::{AccessLogTarget, HashBy};
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 
 use super::address::is_label;
@@ -67,6 +67,11 @@ pub(crate) enum TextError {
     /// Not permissions.
     #[error("must be permissions in octal digits, such as \"0600\"")]
     Mode,
+    /// Not a value of Strict-Transport-Security.
+    #[error(
+        "must be `max-age=SECONDS`, and `includeSubDomains` or `preload` behind `;` if so wanted"
+    )]
+    Hsts,
     /// Empty path.
     #[error("is empty; write a path")]
     PathEmpty,
@@ -208,6 +213,25 @@ pub(crate) fn parse_file_path(text: &str) -> Result<PathBuf, TextError> {
     } else {
         Ok(PathBuf::from(text))
     }
+}
+
+/// A value of Strict-Transport-Security (RFC 6797, section 6.1).
+pub(crate) fn parse_hsts(text: &str) -> Result<HeaderValue, TextError> {
+    let mut ages = 0;
+    let good = text.split(';').map(str::trim).all(|directive| {
+        match directive.to_ascii_lowercase().strip_prefix("max-age=") {
+            Some(seconds) => {
+                ages += 1;
+                seconds.parse::<u32>().is_ok() && seconds.bytes().all(|it| it.is_ascii_digit())
+            }
+            None => matches!(
+                directive.to_ascii_lowercase().as_str(),
+                "includesubdomains" | "preload"
+            ),
+        }
+    });
+    let value = HeaderValue::from_str(text).ok();
+    value.filter(|_| good && ages == 1).ok_or(TextError::Hsts)
 }
 
 /// Reads where the access log goes: a path, `-` for standard output, or `off`.

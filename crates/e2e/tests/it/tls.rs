@@ -1,7 +1,9 @@
 //! Clients over TLS: curl and OpenSSL in front, the built-in application behind.
 
+mod check;
 mod demo;
 mod floods;
+mod https;
 mod resumption;
 mod told;
 mod tomcat;

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use catamaran_message::{BodyLength, Response, ResponseHead};
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Error as UpstreamError, Event};
-use http::header::{DATE, SET_COOKIE};
+use http::header::{DATE, SET_COOKIE, STRICT_TRANSPORT_SECURITY};
 use http::{StatusCode, Version};
 use thiserror::Error;
 use tokio::time::Instant;
@@ -400,6 +400,13 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }) = &self.source
         {
             passage.change(head, config);
+        }
+        if let (Some(hsts), Some(_)) = (&self.scene.listener.hsts, &self.scene.peer.tls)
+            && !head.headers.contains_key(STRICT_TRANSPORT_SECURITY)
+        {
+            let name = STRICT_TRANSPORT_SECURITY;
+            // A map that is full is one that no codec would have made.
+            head.headers.try_insert(name, hsts.clone()).ok();
         }
         // Without a hash: there are few, and it is one of the first.
         let dated = head.headers.keys().any(|name| *name == DATE);

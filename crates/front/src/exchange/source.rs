@@ -10,7 +10,7 @@ use bytes::Bytes;
 use catamaran_message::ResponseHead;
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Error, Event, Lease};
-use http::header::{CACHE_CONTROL, LOCATION};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::time::Instant;
 
@@ -92,6 +92,23 @@ impl Answer {
         headers.remove(CACHE_CONTROL);
         headers.insert(LOCATION, location);
         answer
+    }
+
+    /// A text.
+    pub(crate) fn text(body: Bytes) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        let head = ResponseHead {
+            status: StatusCode::OK,
+            reason: None,
+            headers,
+            content_length: Some(body.len() as u64),
+        };
+        Self {
+            head: Box::new(head),
+            body,
+            head_taken: false,
+        }
     }
 
     /// Its fields.

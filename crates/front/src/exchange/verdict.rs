@@ -3,15 +3,16 @@
 //! It reads the head alone, so that it can be asked without a request being served.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 use catamaran_message::{BodyLength, RequestHead, Scheme};
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 
 use crate::config::{ListenerConfig, Redirect, RouteTarget};
 use crate::exchange::failure::Failure;
 use crate::exchange::forwarded::{self, Peer};
-use crate::exchange::header;
 use crate::exchange::scene::PeerFacts;
+use crate::exchange::{header, secured};
 use crate::site::path::{self, NormalPath, PathFault};
 use crate::site::route::{Action, Route, Wanted};
 use crate::site::rules::Rules;
@@ -30,6 +31,10 @@ pub(crate) struct Verdict<'s> {
 pub(crate) enum Decision<'s> {
     /// The front, with a page of this status, and the reason for the log.
     Answer(StatusCode, &'static str),
+    /// The front, which sends a client in clear to this place at `https://`.
+    Https(HeaderValue),
+    /// The front, with this file's answer to one of ACME's challenges.
+    Challenge(PathBuf),
     /// The front, which sends the client elsewhere. The path is the one that the client sent.
     Redirect(&'s Redirect, NormalPath),
     /// A backend of this upstream; the path is the one to be forwarded.
@@ -50,12 +55,13 @@ pub(crate) fn decide<'s>(
     peer: &PeerFacts,
     head: &mut RequestHead,
 ) -> Result<Verdict<'s>, Failure> {
-    let early = |status, token| {
+    let own = |decision| {
         Ok(Verdict {
             route: None,
-            decision: Decision::Answer(status, token),
+            decision,
         })
     };
+    let early = |status, token| own(Decision::Answer(status, token));
     if head.method == Method::TRACE {
         // It would send the fields of the request back to a script (RFC 9110, section 9.3.8).
         return early(StatusCode::METHOD_NOT_ALLOWED, "method-trace");
@@ -64,6 +70,9 @@ pub(crate) fn decide<'s>(
         return early(StatusCode::NO_CONTENT, "max-forwards");
     }
     check_names(peer, head)?;
+    if let Some(decision) = by_listener(site, listener, peer, head)? {
+        return own(decision);
+    }
     let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
     let path = path::normalise(&head.target.path).map_err(refused)?;
     let route = find(site, peer, head, &path).map_err(refused)?;
@@ -80,6 +89,43 @@ pub(crate) fn decide<'s>(
         Some((Action::Redirect, _)) | None => Decision::Answer(StatusCode::NOT_FOUND, "no-route"),
     };
     Ok(Verdict { route, decision })
+}
+
+/// What the listener itself answers, before any route.
+fn by_listener<'s>(
+    site: &Site,
+    listener: &ListenerConfig,
+    peer: &PeerFacts,
+    head: &RequestHead,
+) -> Result<Option<Decision<'s>>, Failure> {
+    let reads = matches!(head.method, Method::GET | Method::HEAD);
+    let is_challenge = secured::is_challenge(&head.target.path);
+    if is_challenge
+        && reads
+        && let Some(webroot) = &listener.acme_webroot
+    {
+        let file = secured::challenge_file(webroot, &head.target.path);
+        return Ok(Some(match file {
+            Some(file) => Decision::Challenge(file),
+            None => Decision::Answer(StatusCode::NOT_FOUND, "acme-token"),
+        }));
+    }
+    let redirect = listener.redirect_https.filter(|_| !is_challenge);
+    let Some(port) = redirect.filter(|_| !is_secure(site, peer, head)) else {
+        return Ok(None);
+    };
+    let location = head.authority.as_ref();
+    let location = location.and_then(|it| secured::location(it, &head.target, port));
+    let nowhere = || Failure::client(StatusCode::BAD_REQUEST, "redirect-no-host");
+    let location = location.ok_or_else(nowhere)?;
+    Ok(Some(Decision::Https(location)))
+}
+
+/// Whether the client came over TLS: here, or to a trusted proxy that says so.
+fn is_secure(site: &Site, peer: &PeerFacts, head: &RequestHead) -> bool {
+    let networks = &site.server.trusted_proxies;
+    let peer = Peer::new(peer.remote, peer.tls.is_some(), networks);
+    forwarded::is_secure(peer, &head.headers)
 }
 
 /// Refuses a host or scheme that the connection does not stand for.
@@ -122,11 +168,7 @@ fn find<'s>(
 pub(crate) fn wanted<'h>(site: &Site, peer: &PeerFacts, head: &'h RequestHead) -> Wanted<'h> {
     Wanted {
         host: head.authority.as_ref().map(|authority| &authority.host[..]),
-        secure: site.routes.has_schemes() && {
-            let networks = &site.server.trusted_proxies;
-            let peer = Peer::new(peer.remote, peer.tls.is_some(), networks);
-            forwarded::is_secure(peer, &head.headers)
-        },
+        secure: site.routes.has_schemes() && is_secure(site, peer, head),
     }
 }
 

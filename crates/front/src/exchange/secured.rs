@@ -1,0 +1,96 @@
+//! What a listener does for `https://` in general: it sends clients there that come in clear, and
+//! serves the answers to ACME's challenges, by which a certificate is had in the first place.
+
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use catamaran_message::{Authority, Target};
+use http::HeaderValue;
+use rustix::fs::OFlags;
+
+/// Whether a path, as received, is one of ACME's.
+pub(crate) fn is_challenge(path: &[u8]) -> bool {
+    path.starts_with(CHALLENGES)
+}
+
+/// The file with the answer to a challenge (RFC 8555, section 8.3). `None` if the path names no
+/// token.
+pub(crate) fn challenge_file(webroot: &Path, path: &[u8]) -> Option<PathBuf> {
+    let token = path.strip_prefix(CHALLENGES)?;
+    let good = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let token = std::str::from_utf8(token).ok().filter(|token| {
+        (1..=TOKEN_MAX).contains(&token.len()) && token.bytes().all(|it| good(&it))
+    })?;
+    let folder = std::str::from_utf8(CHALLENGES).ok()?;
+    Some(webroot.join(folder.trim_start_matches('/')).join(token))
+}
+
+/// The answer to a challenge, if there is one. It is read on a thread for blocking calls.
+pub(crate) async fn read_challenge(file: PathBuf) -> Option<Bytes> {
+    let read = tokio::task::spawn_blocking(move || {
+        // Opening a FIFO would wait for its writer.
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).ok()?;
+        let mut options = OpenOptions::new();
+        let file = options.read(true).custom_flags(flags).open(file).ok()?;
+        file.metadata().ok().filter(|it| it.is_file())?;
+        let mut bytes = Vec::new();
+        file.take(ANSWER_MAX).read_to_end(&mut bytes).ok()?;
+        Some(Bytes::from(bytes))
+    });
+    read.await.ok().flatten()
+}
+
+/// Where a request in clear is to be made instead; `None` if it cannot be said.
+pub(crate) fn location(authority: &Authority, target: &Target, port: u16) -> Option<HeaderValue> {
+    let mut location = b"https://".to_vec();
+    location.extend_from_slice(&authority.host);
+    if port != 443 {
+        location.push(b':');
+        location.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
+    }
+    // `*` of OPTIONS has no place in a URL.
+    match target.path.starts_with(b"/") {
+        true => location.extend_from_slice(&target.path),
+        false => location.push(b'/'),
+    }
+    if let Some(query) = &target.query {
+        location.push(b'?');
+        location.extend_from_slice(query);
+    }
+    HeaderValue::from_maybe_shared(Bytes::from(location)).ok()
+}
+
+const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
+
+/// Longer tokens are nobody's.
+const TOKEN_MAX: usize = 256;
+
+/// An answer is a token, a dot and a digest.
+const ANSWER_MAX: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tokens_name_files() {
+        let file = |path: &str| challenge_file(Path::new("/srv"), path.as_bytes());
+        assert_eq!(
+            file("/.well-known/acme-challenge/aB0-_"),
+            Some(PathBuf::from("/srv/.well-known/acme-challenge/aB0-_"))
+        );
+        for other in ["", "..", "a/b", "../../etc/passwd", "%2e%2e", "a.b", "a\0"] {
+            let path = format!("/.well-known/acme-challenge/{other}");
+            assert_eq!(file(&path), None, "{other}");
+            assert!(is_challenge(path.as_bytes()));
+        }
+        assert_eq!(
+            file(&format!("/.well-known/acme-challenge/{}", "a".repeat(257))),
+            None
+        );
+        assert!(!is_challenge(b"/.well-known/"));
+    }
+}
