@@ -6,6 +6,7 @@
 pub(crate) mod admin;
 pub(crate) mod backend;
 pub(crate) mod backend_tls;
+mod backend_upgrade;
 pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod probe;

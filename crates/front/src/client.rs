@@ -360,8 +360,9 @@ impl ClientConnection {
                 None => {}
             }
             if ready!(self.poll_read(cx)).map_err(ClientError::Io)? == 0 {
-                let fault = self.decode_eof().err().unwrap_or(Fault::TruncatedBody);
-                return Poll::Ready(Err(ClientError::Fault(fault)));
+                // Only a tunnel ends with the client's close.
+                let ended = self.decode_eof().map(|()| BodyPart::End);
+                return Poll::Ready(ended.map_err(ClientError::Fault));
             }
         }
     }
@@ -446,6 +447,40 @@ impl ClientConnection {
         active.sent = 0;
         active.close_delimited = active.is_http10 && head.body == BodyLength::Unknown;
         active.codec.send_head(head, active.output.staging())
+    }
+
+    /// Begins a tunnel: no further request follows.
+    pub(crate) fn send_upgrade(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
+        let active = self.active();
+        active.sent = 0;
+        active.codec.send_upgrade(head, active.output.staging())
+    }
+
+    /// Ends what is sent through a tunnel.
+    pub(crate) fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_write(cx))?;
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    /// Frees the memory of what was received, if all of it was decoded.
+    pub(crate) fn release_input(&mut self) {
+        if let Some(active) = &mut self.active
+            && active.input.is_empty()
+            && active.input.capacity() > 0
+        {
+            buffers::give(std::mem::take(&mut active.input));
+            active.read_size = READ_MIN;
+        }
+    }
+
+    /// Whether tunnels are to be closed now.
+    pub(crate) fn must_end_tunnel(&self) -> bool {
+        self.listener.drain().must_end_tunnels()
+    }
+
+    /// The client is to see a failure when the connection is closed.
+    pub(crate) fn reset_on_close(&self) {
+        self.stream.reset_on_close();
     }
 
     /// Takes some of the response's body. Bytes that the response may not have (to HEAD, or beyond

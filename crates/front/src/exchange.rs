@@ -23,6 +23,7 @@ mod reverse;
 pub(crate) mod scene;
 mod secured;
 pub(crate) mod source;
+pub(crate) mod tunnel;
 pub(crate) mod verdict;
 
 use std::error::Error;
@@ -34,7 +35,9 @@ use std::time::{Duration, SystemTime};
 
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead};
-use catamaran_upstream::{Culprit, LastFailure, Lease, LeaseError, Leasing, Reuse};
+use catamaran_upstream::{
+    Culprit, LastFailure, Lease, LeaseError, Leasing, Reuse, Tunnel as UpstreamTunnel,
+};
 use downstream::Downstream;
 use elsewhere::Elsewhere;
 use failure::{Failed, Failure};
@@ -45,6 +48,7 @@ use passage::{Asked, Passage, Values};
 use scene::Scene;
 use source::{Answer, Leased, Source};
 use tokio::time::Instant;
+use tunnel::{Tunnel, TunnelError};
 use verdict::Decision;
 
 use crate::access_log::{Record, SessionLine};
@@ -85,6 +89,8 @@ struct Exchange<'a> {
     progress: Progress,
     /// What the route changes, if it changes anything.
     passage: Option<Box<Passage<'a>>>,
+    /// The tunnel that the request asks for, if the route allows it.
+    tunnel: Option<tunnel::Wanted<'a>>,
     upstream: Option<&'a Upstream>,
     member: Option<&'a Member>,
     /// The member of the first attempt.
@@ -149,6 +155,7 @@ impl<'a> Exchange<'a> {
             client_ip: scene.peer.remote.ip(),
             progress: Progress::default(),
             passage: None,
+            tunnel: None,
             upstream: None,
             member: None,
             first_member: None,
@@ -184,9 +191,11 @@ impl<'a> Exchange<'a> {
         if self.scene.listener.query == QueryForm::Escaped {
             head.target.escape_query();
         }
+        self.tunnel = rules.and_then(|rules| rules.tunnel(&head));
         let (worker, peer) = (scene.worker, scene.peer);
+        let token = self.tunnel.map(|tunnel| tunnel.token);
         let count = |reason| worker.counters().reason(reason);
-        let mut outgoing = Outgoing::new(count, (site, upstream), peer, head, path)?;
+        let mut outgoing = Outgoing::new(count, (site, upstream), peer, (head, path), token)?;
         self.client_ip = outgoing.identity.ip;
         if let Some(rules) = rules {
             if !rules.allows(self.client_ip) {
@@ -200,7 +209,10 @@ impl<'a> Exchange<'a> {
         // more than a kilobyte does not.
         let served = Box::pin(self.try_backends(upstream, down, &outgoing)).await;
         down.recycle(outgoing.into_head());
-        served.map(|()| After::Done)
+        served.map(|()| match self.progress.upgraded {
+            true => After::Cut,
+            false => After::Done,
+        })
     }
 
     /// Attempts the exchange on one backend after the other, as far as a retry is safe.
@@ -230,7 +242,7 @@ impl<'a> Exchange<'a> {
                 upstream,
                 tried: &tried,
                 present: index,
-                method: outgoing.method(),
+                method: outgoing.method_for_retry(),
                 attempts_left,
                 held,
             };
@@ -249,7 +261,7 @@ impl<'a> Exchange<'a> {
             refusals += free;
             let decision = retry::decide(&Attempt {
                 stage: failed.stage,
-                method: outgoing.method(),
+                method: outgoing.method_for_retry(),
                 replayable: self.progress.replay.has_all(self.progress.received),
                 disconnected: failed.disconnected,
                 backend_out: failed.backend_out,
@@ -358,7 +370,8 @@ impl<'a> Exchange<'a> {
         if let Some(seen) = &self.seen {
             seen.attempt(backend.number());
         }
-        let leased = match backend.lease(settings, worker, reuse, now) {
+        let leasing = self.begin_lease(member, reuse, now)?;
+        let leased = match leasing {
             Leasing::Done(lease) => Ok(Ok(lease)),
             Leasing::Waiting(leasing) => lease_unless_left(leasing, self.scene, down).await,
         };
@@ -394,11 +407,70 @@ impl<'a> Exchange<'a> {
             .await;
         self.note_time(member, now);
         match relayed {
+            Ok(()) if self.progress.upgraded => {
+                let tunnel = Box::pin(self.run_tunnel(down, lease.into_tunnel(), settings));
+                tunnel.await;
+                Ok(())
+            }
             Ok(()) => {
                 self.conclude(member, lease);
                 Ok(())
             }
             Err(error) => Err(self.break_off(down, member, lease, &error)),
+        }
+    }
+
+    /// Moves bytes both ways until both sides have closed, or one has failed.
+    async fn run_tunnel(
+        &mut self,
+        down: &mut Downstream<'_>,
+        mut backend: UpstreamTunnel,
+        settings: &BackendConfig,
+    ) {
+        let worker = self.scene.worker;
+        let _open = worker.counters().count_tunnel();
+        let limits = tunnel::Limits {
+            idle: self.tunnel.map_or(Duration::MAX, |tunnel| tunnel.idle),
+            backend: settings.idle_body_timeout,
+        };
+        let received = &mut self.progress.received;
+        let ended = Tunnel::new(self.scene, down, &mut backend, limits, received)
+            .run()
+            .await;
+        let error = ended.err();
+        if let Some(error) = &error {
+            let reason = error.reason();
+            worker.count(reason);
+            self.reason = Some(reason);
+            tracing::debug!(request = %self.id, %reason, "{}", Causes(error));
+        }
+        match error.filter(TunnelError::is_failure) {
+            Some(_) => down.fail_tunnel(),
+            None => {
+                poll_fn(|cx| Poll::Ready(down.poll_finish(cx).is_ready())).await;
+                backend.close().await;
+            }
+        }
+    }
+
+    /// Begins to lease a connection: for a tunnel one of its own.
+    fn begin_lease<'m>(
+        &self,
+        member: &'m Member,
+        reuse: Reuse,
+        now: Instant,
+    ) -> Result<Leasing<'m>, Failed> {
+        let Member {
+            backend, settings, ..
+        } = member;
+        let worker = self.scene.worker.index();
+        match self.tunnel {
+            None => Ok(backend.lease(settings, worker, reuse, now)),
+            Some(_) if settings.takes_tunnels() => Ok(backend.lease_for_tunnel(settings, worker)),
+            Some(_) => {
+                let failed = Failed::unsent(Failure::no_upgrade_url());
+                Err(self.reported(member, failed, &NoUpgradeUrl))
+            }
         }
     }
 
@@ -686,6 +758,11 @@ async fn lease_unless_left<'b>(
     })
     .await
 }
+
+/// Why a backend that speaks AJP cannot have a tunnel.
+#[derive(Debug, thiserror::Error)]
+#[error("a tunnel is asked for, and the backend has no `upgrade_url`")]
+struct NoUpgradeUrl;
 
 /// An error and what caused it, on one line.
 struct Causes<'a>(&'a dyn Error);

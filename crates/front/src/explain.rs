@@ -238,7 +238,10 @@ impl Explanation {
         });
         let ids = choice::ids(upstream, &head);
         let place = (site, upstream);
-        let mut outgoing = match Outgoing::new(|_| {}, place, &supposed.peer, head, path) {
+        let tunnel = rules.and_then(|rules| rules.tunnel(&head));
+        let token = tunnel.map(|tunnel| tunnel.token);
+        let cleaned = Outgoing::new(|_| {}, place, &supposed.peer, (head, path), token);
+        let mut outgoing = match cleaned {
             Ok(outgoing) => outgoing,
             Err(failure) => return self.fail(failure, ""),
         };

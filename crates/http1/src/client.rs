@@ -5,13 +5,13 @@
 
 use bytes::{Bytes, BytesMut};
 use catamaran_message::{BodyLength, Request, ResponseHead, is_clean_target, is_sendable_host};
-use http::Method;
+use http::{Method, StatusCode};
 
 use crate::body::Encoder;
 use crate::conn::{Conn, Received, Role};
 use crate::error::{BodyError, Fault, RequestError};
 use crate::head::encode::{self, Announcement, ConnectionOption};
-use crate::head::response;
+use crate::head::response::{self, Asked};
 use crate::head::scan::RawHead;
 use crate::limits::Limits;
 
@@ -21,6 +21,8 @@ pub struct Client {
     conn: Conn,
     /// The current request was HEAD.
     is_head: bool,
+    /// The protocol that the current request asks to change to.
+    upgrade: Option<Box<[u8]>>,
     /// Interim responses to the current request, and their size.
     interim_count: usize,
     interim_bytes: usize,
@@ -37,6 +39,10 @@ pub enum ClientEvent {
     Head(Box<ResponseHead>),
     /// A piece of its body, never empty.
     Body(Bytes),
+    /// The server changes to the protocol that [`Client::send_upgrade`] asked for; Upgrade is among the
+    /// fields. What follows are bytes of it, as [`Self::Body`] up to [`Self::End`]. Likewise
+    /// [`Client::send_data`] sends bytes of it.
+    Upgraded(Box<ResponseHead>),
     /// The response is complete; follows every head.
     End,
 }
@@ -48,6 +54,7 @@ impl Client {
         Self {
             conn,
             is_head: false,
+            upgrade: None,
             interim_count: 0,
             interim_bytes: 0,
             spare: None,
@@ -66,15 +73,43 @@ impl Client {
         request: &Request<'_>,
         out: &mut BytesMut,
     ) -> Result<(), RequestError> {
+        let connection = match self.conn.is_persistent() {
+            true => ConnectionOption::Nothing,
+            false => ConnectionOption::Close,
+        };
+        self.upgrade = None;
+        self.begin(request, connection, out)
+    }
+
+    /// As [`Self::send_request`], for a request without a body that asks the server to change to the
+    /// protocol `token` (RFC 9110 section 7.8).
+    ///
+    /// # Errors
+    /// See [`RequestError`]; nothing was written. One with a body is out of turn.
+    pub fn send_upgrade(
+        &mut self,
+        request: &Request<'_>,
+        token: &[u8],
+        out: &mut BytesMut,
+    ) -> Result<(), RequestError> {
+        if request.body != BodyLength::Known(0) {
+            return Err(RequestError::OutOfTurn);
+        }
+        self.upgrade = Some(token.into());
+        self.begin(request, ConnectionOption::Upgrade(token), out)
+    }
+
+    fn begin(
+        &mut self,
+        request: &Request<'_>,
+        connection: ConnectionOption<'_>,
+        out: &mut BytesMut,
+    ) -> Result<(), RequestError> {
         if !self.conn.may_begin() {
             return Err(RequestError::OutOfTurn);
         }
         check(request)?;
         let (announcement, encoder) = framing(request);
-        let connection = match self.conn.is_persistent() {
-            true => ConnectionOption::Nothing,
-            false => ConnectionOption::Close,
-        };
         encode::begin_request(request, out);
         encode::end_head(announcement, connection, out);
         self.is_head = *request.method == Method::HEAD;
@@ -174,7 +209,15 @@ impl Client {
 
     fn receive_head(&mut self, raw: &RawHead) -> Result<ClientEvent, Fault> {
         let mut head = self.spare.take().unwrap_or_default();
-        let rest = response::decode(raw, self.is_head, &mut head)?;
+        let asked = Asked {
+            is_head: self.is_head,
+            upgrade: self.upgrade.as_deref(),
+        };
+        let rest = response::decode(raw, asked, &mut head)?;
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            self.conn.open_tunnel();
+            return Ok(ClientEvent::Upgraded(head));
+        }
         if head.status.is_informational() {
             self.interim_count += 1;
             self.interim_bytes += raw.bytes.len();

@@ -212,6 +212,14 @@ impl Conn {
         self.outbound = Outbound::Body(encoder);
     }
 
+    /// Both messages have ended with their heads. From now on bytes go both ways as they are, each way
+    /// up to its close.
+    pub(crate) fn open_tunnel(&mut self) {
+        self.persistent = false;
+        self.inbound = Inbound::Body(Decoder::UntilClose);
+        self.outbound = Outbound::Body(Encoder::UntilClose);
+    }
+
     pub(crate) fn awaits_close(&self) -> bool {
         matches!(self.outbound, Outbound::Body(Encoder::UntilClose))
     }

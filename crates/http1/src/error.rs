@@ -129,7 +129,7 @@ pub enum Fault {
     /// A status line that is not `HTTP/1.x SP 3DIGIT [SP reason]` with a status from 100.
     #[error("malformed status line")]
     StatusLine,
-    /// Status 101, which no request of ours asked for.
+    /// Status 101 that no request of ours asked for, or for another protocol.
     #[error("unexpected 101 Switching Protocols")]
     Upgraded,
     /// More interim responses than [`Limits::interim_count`](crate::Limits) or

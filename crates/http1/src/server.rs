@@ -5,6 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 use catamaran_message::{BodyLength, RequestHead, Response};
+use http::header::UPGRADE;
 use http::{HeaderMap, Method, StatusCode, Version};
 
 use crate::body::{Decoder, Encoder};
@@ -175,6 +176,35 @@ impl Server {
         encode::write_fields(head.extra.iter().copied(), out);
         encode::end_head(announcement, connection, out);
         self.conn.begin_outbound(encoder);
+        Ok(())
+    }
+
+    /// Writes the head of a 101 (Switching Protocols) that changes to the protocol of its Upgrade field.
+    /// The request must have asked for it, and had no body. From then on [`receive`](Self::receive)
+    /// yields bytes of that protocol as [`ServerEvent::Body`], which end with the client's close, and
+    /// what is sent goes out as it is.
+    ///
+    /// # Errors
+    /// See [`ResponseError`]; nothing was written.
+    pub fn send_upgrade(
+        &mut self,
+        head: &Response<'_>,
+        out: &mut BytesMut,
+    ) -> Result<(), ResponseError> {
+        let asked = self.exchange.is_some_and(|exchange| !exchange.is_http10);
+        if !asked || !self.conn.may_send_head() || !self.conn.is_received() {
+            return Err(ResponseError::OutOfTurn);
+        }
+        let token = match head.headers.get(UPGRADE) {
+            Some(token) if head.status == StatusCode::SWITCHING_PROTOCOLS => token,
+            _ => return Err(ResponseError::InterimStatus),
+        };
+        let reason = head.reason.unwrap_or(b"Switching Protocols");
+        encode::begin_response(head.status, Some(reason), head.headers, out);
+        encode::write_fields(head.extra.iter().copied(), out);
+        let connection = ConnectionOption::Upgrade(token.as_bytes());
+        encode::end_head(Announcement::Nothing, connection, out);
+        self.conn.open_tunnel();
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use http::StatusCode;
 use crate::body::Decoder;
 use crate::conn::Role;
 use crate::error::Fault;
-use crate::head::response;
+use crate::head::response::{self, Asked};
 use crate::head::scan::Scan;
 use crate::limits::Limits;
 
@@ -209,7 +209,11 @@ impl Skimmer {
             return Ok(None);
         };
         let mut head = ResponseHead::default();
-        let rest = response::decode(&raw, self.to_head, &mut head)?;
+        let asked = Asked {
+            is_head: self.to_head,
+            upgrade: None,
+        };
+        let rest = response::decode(&raw, asked, &mut head)?;
         let outline = Outline {
             status: head.status,
             content_length: head.content_length,

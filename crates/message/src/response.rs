@@ -9,7 +9,7 @@ use crate::{BodyLength, field};
 /// those that Connection names, Content-Length and Transfer-Encoding are gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// The status, 100 to 999, never 101.
+    /// The status, 100 to 999; 101 only if it was asked for, and then Upgrade is among the fields.
     pub status: StatusCode,
     /// The reason phrase. `None` if there was none, or one that says no more than the status.
     pub reason: Option<Bytes>,
@@ -33,7 +33,7 @@ impl ResponseHead {
 /// A response head to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
-    /// The final status, 200 to 999.
+    /// The final status, 200 to 999, or 101 if the connection becomes a tunnel.
     pub status: StatusCode,
     /// The reason phrase; `None` is the usual one of the status. One with a control byte is replaced
     /// by the usual one (HTTP/1.1) or refused (AJP13).

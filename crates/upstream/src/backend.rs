@@ -48,6 +48,8 @@ pub struct Backend {
     /// Exchanges in flight over all workers, as far as they began since somebody reads it.
     load: AtomicUsize,
     abandoned: AtomicUsize,
+    /// Tunnels that are open or being opened.
+    tunnels: AtomicUsize,
     abandoned_total: AtomicU64,
     idle_closures: IdleClosures,
     /// Those seen lately, if its upstream keeps sessions.
@@ -196,6 +198,7 @@ impl Backend {
             has_load: AtomicBool::new(false),
             load: AtomicUsize::new(0),
             abandoned: AtomicUsize::new(0),
+            tunnels: AtomicUsize::new(0),
             abandoned_total: AtomicU64::new(0),
             health: SharedHealth::new(config.slow_start),
             idle_closures: IdleClosures::default(),
@@ -343,6 +346,11 @@ impl Backend {
             probes_answered: health.probes_answered,
             probes_failed: health.probes_failed,
         }
+    }
+
+    /// Tunnels that are open or being opened.
+    pub(crate) fn tunnels(&self) -> &AtomicUsize {
+        &self.tunnels
     }
 
     fn has_unverified_tls(&self) -> bool {
@@ -566,7 +574,7 @@ impl Backend {
         worker: usize,
         permit: Permit<Box<Connection>>,
     ) -> Result<Box<Connection>, LeaseError> {
-        let stream = dial(settings, settings.connect_timeout).await?;
+        let stream = dial(settings.end(), settings.connect_timeout).await?;
         self.workers[worker].dialled.increment();
         let conn = Connection::new(stream, settings, Some(permit));
         let mut conn = Box::new(conn.of_generation(settings.generation()));
@@ -583,7 +591,7 @@ impl Backend {
 
     /// Returns a finished connection to its pool, or closes it.
     pub(crate) fn restore(&self, mut conn: Box<Connection>, worker: usize, now: Instant) {
-        if !conn.settle() || self.is_outdated(&conn) {
+        if !conn.settle() || conn.is_for_tunnel() || self.is_outdated(&conn) {
             return;
         }
         if self.cap.is_awaited() {
@@ -693,7 +701,7 @@ impl Drop for Abandoned {
 }
 
 impl<B: Borrow<Arc<Backend>>> InFlight<B> {
-    fn begin(backend: B, worker: usize) -> Self {
+    pub(crate) fn begin(backend: B, worker: usize) -> Self {
         let shared = backend.borrow();
         let in_load = shared.has_load.load(Ordering::Relaxed);
         if in_load {

@@ -120,8 +120,22 @@ pub struct BackendConfig {
     pub client_cert_fields: ClientCertFields,
     /// TLS on the connections. Default: none. nginx: `proxy_ssl_*`; Tomcat: `SSLHostConfig`.
     pub tls: Option<Arc<Trust>>,
+    /// Where a backend that speaks AJP13 takes requests for a tunnel, over HTTP/1.1. Default: nowhere.
+    /// One that speaks HTTP/1.1 takes them itself. httpd: `ProxyPass ws://`.
+    pub upgrade: Option<End>,
+    /// Tunnels that may be open at a time; they do not count for `connections_max`. Default 1000.
+    pub tunnels_max: usize,
     /// Settings that only AJP13 has.
     pub ajp: AjpConfig,
+}
+
+/// Where to dial, and by what the peer there is trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The address.
+    pub address: Address,
+    /// TLS on the connections, if there is.
+    pub tls: Option<Arc<Trust>>,
 }
 
 /// The fields by which an HTTP backend is told of the client's TLS and certificate.
@@ -264,6 +278,25 @@ impl Default for AjpConfig {
 }
 
 impl BackendConfig {
+    /// Where requests go.
+    pub(crate) fn end(&self) -> (&Address, Option<&Trust>) {
+        (&self.address, self.tls.as_deref())
+    }
+
+    /// Whether it can have tunnels.
+    #[must_use]
+    pub fn takes_tunnels(&self) -> bool {
+        self.protocol == Protocol::Http || self.upgrade.is_some()
+    }
+
+    /// Where requests for a tunnel go.
+    pub(crate) fn tunnel_end(&self) -> (&Address, Option<&Trust>) {
+        match &self.upgrade {
+            Some(end) => (&end.address, end.tls.as_deref()),
+            None => self.end(),
+        }
+    }
+
     /// Whether a response with this status is to be had from another backend.
     #[must_use]
     pub fn retries_status(&self, status: StatusCode) -> bool {
@@ -306,6 +339,8 @@ impl BackendConfig {
             slow_start: Duration::from_secs(10),
             client_cert_fields: ClientCertFields::Off,
             tls: None,
+            upgrade: None,
+            tunnels_max: 1000,
             ajp: AjpConfig::default(),
         }
     }

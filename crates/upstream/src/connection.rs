@@ -18,6 +18,7 @@ use crate::cap::Permit;
 use crate::client_facts::ClientFacts;
 use crate::config::BackendConfig;
 use crate::error::{Error, RequestError};
+use crate::tunnel::OpenTunnel;
 use crate::wire::{Event, Wire};
 
 #[derive(Debug)]
@@ -43,6 +44,8 @@ pub(crate) struct Connection {
     /// Its drop lets another connection be opened. A probe has none.
     #[expect(dead_code, reason = "held for its drop")]
     permit: Option<Permit<Box<Self>>>,
+    /// Of one that is a tunnel, or is to become one.
+    tunnel: Option<OpenTunnel>,
 }
 
 /// Bytes that a connection moved, of heads, bodies and framing alike.
@@ -58,9 +61,25 @@ impl Connection {
         config: &BackendConfig,
         permit: Option<Permit<Box<Self>>>,
     ) -> Self {
+        Self::with_wire(stream, Wire::new(config), permit)
+    }
+
+    /// One on which a tunnel is asked for.
+    pub(crate) fn for_tunnel(stream: Stream, tunnel: OpenTunnel) -> Self {
+        let mut conn = Self::with_wire(stream, Wire::for_tunnel(), None);
+        conn.tunnel = Some(tunnel);
+        conn
+    }
+
+    /// Whether it was opened for a tunnel, and is of no use for anything else.
+    pub(crate) fn is_for_tunnel(&self) -> bool {
+        self.tunnel.is_some()
+    }
+
+    fn with_wire(stream: Stream, wire: Wire, permit: Option<Permit<Box<Self>>>) -> Self {
         Self {
             stream,
-            wire: Wire::new(config),
+            wire,
             input: BytesMut::new(),
             output: Output::default(),
             read_size: READ_MIN,
@@ -71,6 +90,7 @@ impl Connection {
             broken: None,
             generation: 0,
             permit,
+            tunnel: None,
         }
     }
 
@@ -147,6 +167,34 @@ impl Connection {
         self.given_before = self.given();
         self.wire
             .send_request(request, client, config, &mut self.output)
+    }
+
+    /// As [`Self::send_request`], for a request that asks to change to the protocol `token`.
+    pub(crate) fn send_upgrade(
+        &mut self,
+        request: &Request<'_>,
+        token: &[u8],
+    ) -> Result<(), RequestError> {
+        self.answered = false;
+        self.given_before = self.given();
+        self.wire.send_upgrade(request, token, &mut self.output)
+    }
+
+    /// Closes the sending side.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let shut = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
+        Poll::Ready(shut.map_err(|error| self.failed(error)))
+    }
+
+    /// Frees memory that is of no use while nothing moves.
+    pub(crate) fn release(&mut self) {
+        if self.input.is_empty() && self.input.capacity() > 0 {
+            buffers::give(std::mem::take(&mut self.input));
+        }
+        if self.output.is_empty() {
+            self.output.release();
+        }
+        self.read_size = READ_MIN;
     }
 
     /// How many bytes of the request's body are wanted now.

@@ -10,16 +10,19 @@ use catamaran_transport::{HandshakeError, Stream, TlsStream};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{sleep, timeout};
 
-use crate::config::{Address, BackendConfig};
+use crate::config::Address;
 use crate::error::LeaseError;
 
-/// Connects to the backend. A name's addresses are tried in the resolver's order until one answers;
+/// Connects to one end of a backend. A name's addresses are tried in the resolver's order until one answers;
 /// `limit` bounds resolution, all attempts and the handshake together.
-pub(crate) async fn dial(config: &BackendConfig, limit: Duration) -> Result<Stream, LeaseError> {
+pub(crate) async fn dial(
+    (address, trust): (&Address, Option<&Trust>),
+    limit: Duration,
+) -> Result<Stream, LeaseError> {
     let dialling = async {
-        let connected = connect(&config.address).await;
+        let connected = connect(address).await;
         let stream = connected.map_err(|source| LeaseError::Dial { source })?;
-        match &config.tls {
+        match trust {
             None => Ok(stream),
             // Boxed: most backends have no TLS, and a dial is part of each exchange's future.
             Some(trust) => Box::pin(secure(stream, trust))
@@ -73,7 +76,6 @@ mod tests {
     use socket2::{Domain, SockAddr, Socket, Type};
 
     use super::*;
-    use crate::config::Protocol;
 
     #[tokio::test]
     async fn a_full_backlog_of_a_unix_socket_is_waited_for() {
@@ -93,11 +95,12 @@ mod tests {
                 Err(error) => panic!("{error}"),
             }
         }
-        let config = BackendConfig::new(Protocol::Http, Address::Unix(path));
+        let address = Address::Unix(path);
         // The dialling is polled first and finds no room; then there is some.
-        let (dialled, accepted) = tokio::join!(dial(&config, Duration::from_secs(30)), async {
-            listener.accept()
-        });
+        let (dialled, accepted) =
+            tokio::join!(dial((&address, None), Duration::from_secs(30)), async {
+                listener.accept()
+            });
         accepted.unwrap();
         dialled.unwrap();
     }

@@ -57,6 +57,12 @@ pub enum LeaseError {
     /// A fresh connection did not answer CPING in time or rightly.
     #[error("no answer to CPING")]
     Ping,
+    /// All tunnels that a backend may have are open.
+    #[error("all {limit} tunnels are open")]
+    TunnelsMax {
+        /// `tunnels_max`.
+        limit: usize,
+    },
     /// All connections are in use and the queue is full.
     #[error("all {connections} connections in use and {queue} exchanges waiting")]
     QueueFull {
@@ -85,6 +91,7 @@ impl LeaseError {
             } => error.server_token(),
             Self::Handshake { .. } => "tls-handshake",
             Self::Ping => "ping-failed",
+            Self::TunnelsMax { .. } => "tunnels-max",
             Self::QueueFull { .. } => "queue-full",
             Self::QueueTimeout { .. } => "queue-timeout",
         }
@@ -98,7 +105,9 @@ impl LeaseError {
             Self::Dial { .. } | Self::DialTimeout { .. } | Self::Handshake { .. } | Self::Ping => {
                 Culprit::Backend
             }
-            Self::QueueFull { .. } | Self::QueueTimeout { .. } => Culprit::Front,
+            Self::TunnelsMax { .. } | Self::QueueFull { .. } | Self::QueueTimeout { .. } => {
+                Culprit::Front
+            }
         }
     }
 

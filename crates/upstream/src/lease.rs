@@ -12,6 +12,7 @@ use crate::client_facts::ClientFacts;
 use crate::config::BackendConfig;
 use crate::connection::Connection;
 use crate::error::{Error, RequestError};
+use crate::tunnel::Tunnel;
 use crate::wire::Event;
 
 /// The exclusive use of one connection for one exchange. Only [`Lease::finish`] can give the
@@ -109,6 +110,22 @@ impl<'b> Lease<'b> {
         config: &BackendConfig,
     ) -> Result<(), RequestError> {
         self.conn.send_request(request, client, config)
+    }
+
+    /// As [`Self::send_request`] on a lease of [`Backend::lease_for_tunnel`]: asks the backend to change
+    /// to the protocol `token`.
+    ///
+    /// # Errors
+    /// As [`Self::send_request`].
+    pub fn send_upgrade(&mut self, request: &Request<'_>, token: &str) -> Result<(), RequestError> {
+        self.conn.send_upgrade(request, token.as_bytes())
+    }
+
+    /// The tunnel that the backend has agreed to by [`Event::Upgraded`]. The exchange is over.
+    #[must_use]
+    pub fn into_tunnel(mut self) -> Tunnel {
+        self.count_moved();
+        Tunnel::new(self.conn, &self.in_flight)
     }
 
     /// How many bytes of the request's body are wanted now; 0 while none are, or while enough wait

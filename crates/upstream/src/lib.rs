@@ -60,6 +60,7 @@ mod probe;
 mod settings;
 #[cfg(test)]
 mod simulation;
+mod tunnel;
 mod wire;
 
 pub use backend::{Backend, BackendCounts, Leasing, Reuse};
@@ -74,4 +75,5 @@ pub use keeper::{BackendState, LastProbe};
 pub use lease::{Lease, LeftBehind};
 pub use preview::{Preview, preview};
 pub use settings::Settings;
+pub use tunnel::Tunnel;
 pub use wire::Event;

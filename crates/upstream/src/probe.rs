@@ -105,7 +105,7 @@ pub(crate) async fn probe(config: &BackendConfig, scheduled: bool) -> Found {
     let limit = probe.map_or(config.connect_timeout, |it| {
         it.timeout.min(config.connect_timeout)
     });
-    let stream = match dial(config, limit).await {
+    let stream = match dial(config.end(), limit).await {
         Ok(stream) => stream,
         Err(error) => return undialled(error),
     };
@@ -128,7 +128,7 @@ pub(crate) async fn probe(config: &BackendConfig, scheduled: bool) -> Found {
 async fn requested(config: &BackendConfig, probe: &ProbeConfig, request: &ProbeRequest) -> Found {
     let exchange = async {
         let limit = probe.timeout.min(config.connect_timeout);
-        let stream = dial(config, limit).await.map_err(undialled)?;
+        let stream = dial(config.end(), limit).await.map_err(undialled)?;
         let mut conn = Connection::new(stream, config, None);
         ask(&mut conn, request, config).await.map_err(Found::Wrong)
     };
@@ -204,7 +204,7 @@ async fn receive(
                 }
             }
             Event::End => break,
-            Event::Interim(_) | Event::Flush | Event::BodyWanted => {}
+            Event::Interim(_) | Event::Upgraded(_) | Event::Flush | Event::BodyWanted => {}
         }
     }
     let wanted = request

@@ -30,6 +30,9 @@ pub enum Event {
     Flush,
     /// The backend asks for more of the request's body: see `Lease::body_credit`.
     BodyWanted,
+    /// The backend changes to the protocol that was asked for. What follows are bytes of it, both
+    /// ways.
+    Upgraded(Box<ResponseHead>),
     /// The response is complete.
     End,
 }
@@ -69,6 +72,24 @@ impl Wire {
             }
         }
         Ok(())
+    }
+
+    /// The state of a connection that is to become a tunnel. Only HTTP/1.1 has them.
+    pub(crate) fn for_tunnel() -> Self {
+        Self::Http(http1::Client::new(http1::Limits::response()))
+    }
+
+    /// Begins an exchange that asks the backend to change to the protocol `token`.
+    pub(crate) fn send_upgrade(
+        &mut self,
+        request: &Request<'_>,
+        token: &[u8],
+        out: &mut Output,
+    ) -> Result<(), RequestError> {
+        match self {
+            Self::Ajp(_) => Err(http1::RequestError::OutOfTurn.into()),
+            Self::Http(client) => Ok(client.send_upgrade(request, token, out.staging())?),
+        }
     }
 
     /// How many bytes of the request's body the backend wants now, up to a limit.
@@ -298,6 +319,7 @@ fn http_event(event: http1::ClientEvent) -> Event {
     match event {
         http1::ClientEvent::Interim(head) => Event::Interim(head),
         http1::ClientEvent::Head(head) => Event::Head(head),
+        http1::ClientEvent::Upgraded(head) => Event::Upgraded(head),
         http1::ClientEvent::Body(data) => Event::Body(data),
         http1::ClientEvent::End => Event::End,
     }

@@ -169,6 +169,7 @@ impl Plan {
             while let Some(event) = client.receive(&mut input).expect("our server is correct") {
                 match event {
                     ClientEvent::Interim(_) => interim += 1,
+                    ClientEvent::Upgraded(_) => panic!("nothing asked for it"),
                     ClientEvent::Head(received) => head = Some(received),
                     ClientEvent::Body(data) => body.extend_from_slice(&data),
                     ClientEvent::End => ended = true,

@@ -162,6 +162,7 @@ fn take_response(
         match client.receive(input) {
             Ok(None) => return Ok(()),
             Ok(Some(ClientEvent::Interim(head))) => seen.interim.push(*head),
+            Ok(Some(ClientEvent::Upgraded(_))) => panic!("nothing asked for it"),
             Ok(Some(ClientEvent::Head(head))) => assert_eq!(seen.head.replace(*head), None),
             Ok(Some(ClientEvent::Body(data))) => {
                 assert!(!data.is_empty(), "an empty piece of body");

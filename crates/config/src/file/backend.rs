@@ -10,8 +10,9 @@ use catamaran_front::config::{
 use toml::de::DeTable;
 
 use super::backend_tls::TlsKeys;
+use super::backend_upgrade::{TUNNELS_MAX, UPGRADE_URL};
 use super::upstream::{HASH_BY, POLICY, RETRIES, RETRY_STATUS, UNWELL_MAX};
-use super::{Backend, Surroundings, backend_tls};
+use super::{Backend, Surroundings, backend_tls, backend_upgrade};
 use crate::key::{Described, Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::Table;
@@ -53,10 +54,19 @@ pub(crate) fn read(
     let mut tls = shared_tls.clone();
     backend_tls::read(&mut table, surroundings.base, &mut tls);
     if has_tls {
-        backend.tls = backend_tls::build(&mut table, place.clone(), &tls, &backend, surroundings);
-    } else if url.is_some() {
+        backend.tls = backend_tls::build(
+            &mut table,
+            place.clone(),
+            &tls,
+            &backend.address,
+            surroundings,
+        );
+    }
+    let upgrade = backend_upgrade::read(&mut table, &tls, &backend, surroundings);
+    if !has_tls && url.is_some() && !upgrade.as_ref().is_some_and(|(_, has_tls)| *has_tls) {
         backend_tls::at_fault(&mut table);
     }
+    backend.upgrade = upgrade.map(|(end, _)| end);
     table.finish(report);
     url.map(|_| Backend {
         value: backend,
@@ -103,6 +113,7 @@ pub(super) fn settings(
     table.set(&EJECT, &mut backend.eject);
     table.set(&SUSPECT_AFTER, &mut backend.suspect_after);
     table.set(&SLOW_START, &mut backend.slow_start);
+    table.set(&TUNNELS_MAX, &mut backend.tunnels_max);
     table.set(&CLIENT_CERT_FIELDS, &mut backend.client_cert_fields);
     let ajp = &mut backend.ajp;
     let packet_size = table
@@ -242,10 +253,11 @@ fn ajp_keys(table: &Table<'_>) -> Vec<(&'static str, Range<usize>)> {
 pub(crate) static SECTION: Section = Section {
     header: "[[upstream.NAME.backend]]",
     intro: "One backend of a group; at least one per upstream. All keys but the first \
-            eight may stand in `[upstream.NAME]` instead. Those from `ca_file` to `client_key` are for \
+            nine may stand in `[upstream.NAME]` instead. Those from `ca_file` to `client_key` are for \
             `https://` only, the last seven for AJP only.",
     keys: &[
         &URL,
+        &UPGRADE_URL,
         &NAME,
         &WEIGHT,
         &JVM_ROUTE,
@@ -264,6 +276,7 @@ pub(crate) static SECTION: Section = Section {
         &EJECT,
         &SUSPECT_AFTER,
         &SLOW_START,
+        &TUNNELS_MAX,
         &CLIENT_CERT_FIELDS,
         backend_tls::KEYS[0],
         backend_tls::KEYS[1],
@@ -302,6 +315,7 @@ pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &EJECT,
     &SUSPECT_AFTER,
     &SLOW_START,
+    &TUNNELS_MAX,
     &CLIENT_CERT_FIELDS,
     backend_tls::KEYS[0],
     backend_tls::KEYS[1],

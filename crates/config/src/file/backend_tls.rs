@@ -73,25 +73,25 @@ pub(super) fn read(table: &mut Table<'_>, base: &Path, keys: &mut TlsKeys) {
     }
 }
 
-/// Sets TLS up for one backend. What is at fault is left out.
+/// Sets TLS up for one end of a backend. What is at fault is left out.
 pub(super) fn build(
     table: &mut Table<'_>,
     url: Range<usize>,
     keys: &TlsKeys,
-    backend: &BackendConfig,
+    address: &Address,
     surroundings: &Surroundings<'_>,
 ) -> Option<Arc<Trust>> {
     if !keys.verify {
         let message = format!(
             "the certificate of {} is not verified: whoever can answer in its place reads and \
              changes everything",
-            backend.address
+            address
         );
         let hint = "give the certificate of its issuer as `ca_file`, and remove verify = \"off\"";
         let place = place_or(table, &VERIFY, &url);
         table.push(Finding::warning(message, place).hint(hint));
     }
-    let host = match (&keys.server_name, &backend.address) {
+    let host = match (&keys.server_name, address) {
         (Some(name), _) => name.clone(),
         (None, Address::Tcp { host, .. }) => host.clone(),
         (None, Address::Unix(_)) => return None,

@@ -13,7 +13,7 @@ use http::StatusCode;
 use matching::{EXACT, EXCLUDE, HOST, PATH, PATTERN, SCHEME, SUFFIX};
 use rules::{
     ACTIVATION, ALLOW, BODY_MAX, FIRST_BYTE_TIMEOUT, IDLE_BODY_TIMEOUT, INTERNAL_HOSTS, RETRIES,
-    REVERSE, REWRITE, STICKY,
+    REVERSE, REWRITE, STICKY, TUNNEL_IDLE_TIMEOUT, UPGRADE,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -176,6 +176,8 @@ pub(crate) static SECTION: Section = Section {
         &RETRIES,
         &STICKY,
         &ACTIVATION,
+        &UPGRADE,
+        &TUNNEL_IDLE_TIMEOUT,
     ],
     later: &[],
 };

@@ -80,6 +80,15 @@ fn meaning(text: &str) -> String {
     }
 }
 
+/// As [`file`], with a backend that speaks what the key is for.
+fn file_for(key: &str, header: &str, added: &str) -> String {
+    let text = file(header, added);
+    match key {
+        "client_cert_fields" => text.replace("ajp://127.0.0.1:8009", "http://127.0.0.1:8080"),
+        _ => text,
+    }
+}
+
 fn keys() -> impl Iterator<Item = (&'static str, &'static dyn Described)> {
     SECTIONS
         .iter()
@@ -95,7 +104,12 @@ fn each_default_of_the_reference_is_the_default_of_the_type() {
             && !is_of_tls(header, key.name())
         {
             let added = format!("{} = {value}", key.name());
-            assert_eq!(meaning(&file(header, &added)), plain, "{header} {added}");
+            let plain = match key.name() {
+                "client_cert_fields" => &meaning(&file_for(key.name(), "", "")),
+                _ => &plain,
+            };
+            let meant = meaning(&file_for(key.name(), header, &added));
+            assert!(meant == *plain, "{header} {added} changes something");
             compared += 1;
         }
     }
@@ -112,7 +126,10 @@ fn each_key_reaches_a_value_of_its_own() {
         if key.name() == "hash_by" {
             added.insert_str(0, "policy = \"hash\"\n");
         }
-        let meant = meaning(&file(header, &added));
+        if key.name() == "tunnel_idle_timeout" {
+            added.insert_str(0, "upgrade = [\"other\"]\n");
+        }
+        let meant = meaning(&file_for(key.name(), header, &added));
         if key.doc().preset == Preset::Required {
             // The samples of these are what the file says anyway.
             assert_eq!(meant, plain, "{header} {added}");

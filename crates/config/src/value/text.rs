@@ -95,6 +95,11 @@ pub(crate) fn parse_token(text: &str) -> Result<String, TextError> {
     check(text, NAME_MAX, good, TextError::Token)
 }
 
+/// The name of a protocol in `Upgrade`, in lower case.
+pub(crate) fn parse_protocol(text: &str) -> Result<String, TextError> {
+    parse_token(text).map(|token| token.to_ascii_lowercase())
+}
+
 /// The name of a field with an underscore, in lower case.
 pub(crate) fn parse_underscored(text: &str) -> Result<String, TextError> {
     let name = parse_token(text).map_err(|_| TextError::Underscored)?;

@@ -47,6 +47,14 @@ pub(crate) fn render(observed: &Observed) -> String {
         responses.sample(&[class], counters.responses[digit]);
     }
     page.family(&RETRIES).only(counters.retries);
+    page.family(&TUNNELS_OPEN).only(counters.tunnels_open);
+    let mut tunnelled = page.family(&TUNNEL_BYTES);
+    for (direction, bytes) in ["from_client", "to_client"]
+        .into_iter()
+        .zip(counters.tunnel_bytes)
+    {
+        tunnelled.sample(&[direction], bytes);
+    }
     let mut sticky = page.family(&STICKY);
     for (outcome, count) in &counters.sticky {
         sticky.sample(&[outcome.token()], count);
@@ -150,6 +158,8 @@ fn families() -> impl Iterator<Item = &'static Family> {
         &REQUESTS,
         &RESPONSES,
         &RETRIES,
+        &TUNNELS_OPEN,
+        &TUNNEL_BYTES,
         &STICKY,
         &REASONS,
         &LOG_LINES_DROPPED,
@@ -192,6 +202,20 @@ static BUILD_INFO: Family = Family {
     kind: Kind::Gauge,
     help: "Always 1; the label says which version runs.",
     labels: &[("version", "the version of the program")],
+};
+
+static TUNNELS_OPEN: Family = Family {
+    name: "catamaran_tunnels_open",
+    kind: Kind::Gauge,
+    help: "Tunnels open now, such as WebSocket connections.",
+    labels: &[],
+};
+
+static TUNNEL_BYTES: Family = Family {
+    name: "catamaran_tunnel_bytes_total",
+    kind: Kind::Counter,
+    help: "Bytes that went through tunnels.",
+    labels: &[("direction", "`from_client` or `to_client`")],
 };
 
 static READY: Family = Family {

@@ -30,6 +30,10 @@ pub struct RouteRules {
     /// Backends, by name, that get less on this route than elsewhere. mod_jk: `stopped`, `disabled`
     /// in a rule.
     pub activation: Vec<(String, Activation)>,
+    /// Protocols, in lower case, that requests may change to: tunnels. Default: none.
+    pub upgrade: Vec<String>,
+    /// How long a tunnel may be silent. Default 10 min. HAProxy: `timeout tunnel`.
+    pub tunnel_idle_timeout: Option<Duration>,
     /// What is changed of the request's fields, in this order.
     pub request_headers: Vec<FieldRule>,
     /// What is changed of the response's fields, in this order.

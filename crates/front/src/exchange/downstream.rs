@@ -92,6 +92,54 @@ impl Downstream<'_> {
         }
     }
 
+    /// Begins a tunnel with a 101. From then on [`Self::poll_body`] yields what the client sends, and
+    /// [`Self::send_data`] takes what it is sent.
+    ///
+    /// # Errors
+    /// The head cannot be put into the client's protocol; nothing was sent.
+    pub(crate) fn send_upgrade(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
+        match self {
+            Self::Http1(client) => client.send_upgrade(head),
+            // No request of a stream asks for one.
+            Self::Http2(_) => Err(ResponseError::InterimStatus),
+        }
+    }
+
+    /// Ends a tunnel's way to the client, once everything is written.
+    ///
+    /// # Errors
+    /// The client left.
+    pub(crate) fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
+        match self {
+            Self::Http1(client) => client.poll_finish(cx).map_err(ClientError::Io),
+            Self::Http2(stream) => stream.poll_write(cx).map_ok(|_| ()),
+        }
+    }
+
+    /// Frees memory that a tunnel does not need while nothing moves.
+    pub(crate) fn release_input(&mut self) {
+        match self {
+            Self::Http1(client) => client.release_input(),
+            Self::Http2(_) => {}
+        }
+    }
+
+    /// Whether tunnels are to be closed now, since a drain's time is over.
+    pub(crate) fn must_end_tunnel(&self) -> bool {
+        match self {
+            Self::Http1(client) => client.must_end_tunnel(),
+            Self::Http2(_) => false,
+        }
+    }
+
+    /// The tunnel failed: the client is to see that when its connection is closed.
+    pub(crate) fn fail_tunnel(&self) {
+        match self {
+            Self::Http1(client) => client.reset_on_close(),
+            Self::Http2(_) => {}
+        }
+    }
+
     /// Takes some of the response's body.
     pub(crate) fn send_data(&mut self, data: Bytes) {
         match self {

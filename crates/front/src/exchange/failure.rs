@@ -85,6 +85,15 @@ impl Failure {
         }
     }
 
+    /// A tunnel is asked for, and the backend speaks AJP, which has none.
+    pub(super) fn no_upgrade_url() -> Self {
+        Self::new(
+            Culprit::Front,
+            StatusCode::NOT_IMPLEMENTED,
+            "no-upgrade-url",
+        )
+    }
+
     /// The client broke its connection or its protocol.
     pub(super) fn from_client(error: &ClientError) -> Self {
         let status = StatusCode::from_u16(CLIENT_CLOSED_REQUEST).expect("three digits");

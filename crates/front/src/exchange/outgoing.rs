@@ -36,19 +36,22 @@ pub(crate) struct Outgoing {
     /// them.
     certificate_is_ours: bool,
     certificate_chain: bool,
+    /// The protocol that the client asks to change to.
+    upgrade: Option<Box<str>>,
     pub(crate) identity: Identity,
     /// The value of the front's own cookie, which is not forwarded.
     own: Own,
 }
 
 impl Outgoing {
-    /// Cleans the head for the backends of `upstream`. `count` takes note of what was dropped.
+    /// Cleans the head for the backends of `upstream`. `count` takes note of what was dropped. `upgrade`
+    /// is the protocol that the client asks to change to, which goes by HTTP whatever the backends speak.
     pub(crate) fn new(
         count: impl FnOnce(Reason),
         (site, upstream): (&Site, &Upstream),
         client: &PeerFacts,
-        mut head: Box<RequestHead>,
-        path: NormalPath,
+        (mut head, path): (Box<RequestHead>, NormalPath),
+        upgrade: Option<&str>,
     ) -> Result<Self, Failure> {
         let headers = &mut head.headers;
         let own_cookie = upstream
@@ -71,7 +74,7 @@ impl Outgoing {
             // Not even a trusted proxy can know better.
             forwarded::remove_certificate_claims(headers);
         }
-        let over_http = upstream.wants_forwarded_fields();
+        let over_http = upstream.wants_forwarded_fields() || upgrade.is_some();
         let own = head.authority.as_ref();
         if peer.trusted
             && !over_http
@@ -96,6 +99,7 @@ impl Outgoing {
             certificate_is_ours: verifies || !peer.trusted,
             certificate_chain: profile.is_some_and(|profile| profile.tells_chain()),
             tls: client.tls.clone(),
+            upgrade: upgrade.map(Into::into),
             identity,
             own: own_cookie,
         })
@@ -136,6 +140,15 @@ impl Outgoing {
         &self.head.method
     }
 
+    /// The method that decides whether the request may be sent again: one for a tunnel may not, once it
+    /// was sent.
+    pub(super) fn method_for_retry(&self) -> &Method {
+        match self.upgrade {
+            Some(_) => &Method::POST,
+            None => &self.head.method,
+        }
+    }
+
     pub(super) fn version(&self) -> Version {
         self.head.version
     }
@@ -155,8 +168,9 @@ impl Outgoing {
         backend: &BackendConfig,
         told: Told<'_>,
     ) -> Result<(), RequestError> {
-        self.with_parts((backend, told), |request, client| {
-            lease.send_request(request, client, backend)
+        self.with_parts((backend, told), |request, client| match &self.upgrade {
+            Some(token) => lease.send_upgrade(request, token),
+            None => lease.send_request(request, client, backend),
         })
     }
 
@@ -211,7 +225,7 @@ impl Outgoing {
     fn headers_with_certificate(&self, backend: &BackendConfig) -> Option<HeaderMap> {
         let form = backend.client_cert_fields;
         if form == ClientCertFields::Off
-            || backend.protocol != Protocol::Http
+            || (backend.protocol != Protocol::Http && self.upgrade.is_none())
             || !self.certificate_is_ours
         {
             return None;

@@ -59,6 +59,8 @@ pub(crate) struct Progress {
     pub(crate) body_complete: bool,
     /// The client was told to send its body.
     pub(crate) continued: bool,
+    /// The backend agreed to a tunnel, and the client was told so.
+    pub(crate) upgraded: bool,
     /// What was received of the body, for a further attempt.
     pub(crate) replay: Replay,
 }
@@ -368,6 +370,13 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 self.handle_head(&mut head)?;
                 self.source.recycle(head);
             }
+            Event::Upgraded(mut head) => {
+                self.handle_head(&mut head)?;
+                // The tunnel begins once this head is written.
+                self.head_held = None;
+                self.progress.upgraded = true;
+                self.download = Download::Ended;
+            }
             Event::Body(data) => self.down.send_data(data),
             Event::End => {
                 if !self.down.send_end() {
@@ -430,7 +439,11 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 None => BodyLength::Unknown,
             },
         };
-        self.down.send_head(&head).map_err(RelayError::Response)?;
+        let sent = match head.status {
+            StatusCode::SWITCHING_PROTOCOLS => self.down.send_upgrade(&head),
+            _ => self.down.send_head(&head),
+        };
+        sent.map_err(RelayError::Response)?;
         self.progress.status = Some(head.status);
         self.download = Download::Body;
         self.source.enter(Phase::Responding);

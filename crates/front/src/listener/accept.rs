@@ -80,6 +80,16 @@ impl Accepting {
         }
         listener.drain().end_grace();
         self.worker.deadlines().wake_all();
+        // Tunnels last as long as exchanges may, and are then closed in order.
+        let farewell = FAREWELL.min(limit / 8);
+        if timeout_at(began + limit - farewell, self.finish())
+            .await
+            .is_ok()
+        {
+            return;
+        }
+        listener.drain().end_tunnels();
+        self.worker.deadlines().wake_all();
         if timeout_at(began + limit, self.finish()).await.is_err() {
             tracing::warn!(
                 worker = self.worker.index(),
@@ -233,6 +243,9 @@ fn shortage_of_descriptors(error: &io::Error) -> bool {
 
 /// How many connections are accepted before the event loop serves the others again.
 const ACCEPTS_AT_ONCE: usize = 4;
+
+/// How long before `drain_timeout` tunnels are closed; an eighth of it at most.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// How long a drain leaves idle clients open, and accepts new ones. It is longer than the round trip
 /// of a request; a quarter of `drain_timeout` at most.

@@ -44,6 +44,15 @@ impl Drain {
         self.state.fetch_or(GRACE_OVER, Ordering::AcqRel);
     }
 
+    /// Tunnels are to be closed from now on.
+    pub(crate) fn end_tunnels(&self) {
+        self.state.fetch_or(TUNNELS_OVER, Ordering::AcqRel);
+    }
+
+    pub(crate) fn must_end_tunnels(&self) -> bool {
+        self.state() & TUNNELS_OVER != 0
+    }
+
     pub(crate) fn has_begun(&self) -> bool {
         self.state() != OPEN
     }
@@ -64,7 +73,7 @@ impl Drain {
             notified.await;
         }
         // Others may have ended the grace before this one was told of the drain.
-        match self.state() & !GRACE_OVER {
+        match self.state() & !(GRACE_OVER | TUNNELS_OVER) {
             HANDED_OVER => Ending::HandedOver,
             _ => Ending::Closed,
         }
@@ -80,6 +89,8 @@ const HANDED_OVER: u8 = 1;
 const CLOSED: u8 = 2;
 /// Beside the ending.
 const GRACE_OVER: u8 = 4;
+/// Likewise.
+const TUNNELS_OVER: u8 = 8;
 
 #[cfg(test)]
 mod tests {

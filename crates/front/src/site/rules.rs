@@ -6,8 +6,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catamaran_message::RequestHead;
+
 use crate::config::{Activation, FieldRule, RouteConfig, RouteRules};
 use crate::exchange::forwarded::is_trusted;
+use crate::exchange::tunnel;
 use crate::site::rewrite::PathRewrite;
 
 #[derive(Clone, Debug)]
@@ -69,6 +72,14 @@ impl Rules {
         self.config.retries
     }
 
+    /// The tunnel that a request asks for, if it is allowed here.
+    pub(crate) fn tunnel(&self, head: &RequestHead) -> Option<tunnel::Wanted<'_>> {
+        let token = tunnel::asked(&self.config.upgrade, head)?;
+        let idle = self.config.tunnel_idle_timeout;
+        let idle = idle.unwrap_or(TUNNEL_IDLE_TIMEOUT);
+        Some(tunnel::Wanted { token, idle })
+    }
+
     pub(crate) fn body_max(&self) -> Option<u64> {
         self.config.body_max
     }
@@ -91,3 +102,7 @@ impl Rules {
         &self.config.response_headers
     }
 }
+
+/// How long a tunnel may be silent unless its route says otherwise. nginx: `proxy_read_timeout`, 60 s,
+/// which WebSocket applications have to raise.
+const TUNNEL_IDLE_TIMEOUT: Duration = Duration::from_secs(600);

@@ -74,6 +74,9 @@ pub(crate) struct WorkerCounters {
     handshakes: [Count; 4],
     /// Handshakes under way.
     handshakes_open: Count,
+    /// Tunnels open now, and bytes from clients and to them.
+    tunnels_open: Count,
+    tunnel_bytes: [Count; 2],
     /// By [`Outcome`], in the order of [`Outcome::ALL`].
     sticky: [Count; Outcome::ALL.len()],
     reasons: Reasons,
@@ -110,6 +113,10 @@ pub struct CountersSnapshot {
     pub handshakes: [u64; 4],
     /// Handshakes of TLS under way now.
     pub handshakes_open: u64,
+    /// Tunnels open now.
+    pub tunnels_open: u64,
+    /// Bytes that tunnels moved, from clients and to them.
+    pub tunnel_bytes: [u64; 2],
     /// Refusals and failures, such as `client:bare-lf`.
     pub reasons: BTreeMap<Reason, u64>,
 }
@@ -209,9 +216,21 @@ impl WorkerCounters {
     }
 
     /// A handshake of TLS is under way until this is dropped.
-    pub(crate) fn count_handshake(&self) -> HandshakeCounted<'_> {
+    pub(crate) fn count_handshake(&self) -> OpenCounted<'_> {
         self.handshakes_open.increment();
-        HandshakeCounted(&self.handshakes_open)
+        OpenCounted(&self.handshakes_open)
+    }
+
+    /// A tunnel is open until this is dropped.
+    pub(crate) fn count_tunnel(&self) -> OpenCounted<'_> {
+        self.tunnels_open.increment();
+        OpenCounted(&self.tunnels_open)
+    }
+
+    /// So many bytes went through a tunnel.
+    pub(crate) fn tunnelled(&self, from_client: usize, to_client: usize) {
+        self.tunnel_bytes[0].add(from_client as u64);
+        self.tunnel_bytes[1].add(to_client as u64);
     }
 
     pub(crate) fn retry(&self) {
@@ -233,6 +252,10 @@ impl WorkerCounters {
             *sum += handshakes.read();
         }
         sum.handshakes_open += self.handshakes_open.read();
+        sum.tunnels_open += self.tunnels_open.read();
+        for (sum, bytes) in sum.tunnel_bytes.iter_mut().zip(&self.tunnel_bytes) {
+            *sum += bytes.read();
+        }
         for (outcome, count) in Outcome::ALL.iter().zip(&self.sticky) {
             *sum.sticky.entry(*outcome).or_default() += count.read();
         }
@@ -242,11 +265,11 @@ impl WorkerCounters {
     }
 }
 
-/// A handshake counted as under way.
+/// What is counted as open until this is dropped.
 #[derive(Debug)]
-pub(crate) struct HandshakeCounted<'c>(&'c Count);
+pub(crate) struct OpenCounted<'c>(&'c Count);
 
-impl Drop for HandshakeCounted<'_> {
+impl Drop for OpenCounted<'_> {
     fn drop(&mut self) {
         self.0.decrement();
     }

@@ -21,6 +21,7 @@ mod retry;
 mod settings;
 mod silence;
 mod sticky;
+mod tunnels;
 
 use std::net::SocketAddr;
 use std::path::Path;

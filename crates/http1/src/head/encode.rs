@@ -21,10 +21,12 @@ pub(crate) enum Announcement {
 
 /// What a head says about its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConnectionOption {
+pub(crate) enum ConnectionOption<'a> {
     Nothing,
     Close,
     KeepAlive,
+    /// It becomes a tunnel for this protocol, or is asked to.
+    Upgrade(&'a [u8]),
 }
 
 /// Whether a field concerns only one connection or the framing on it.
@@ -71,7 +73,7 @@ pub(crate) fn begin_request(request: &Request<'_>, out: &mut BytesMut) {
 /// some clients (older `ab`) look for them that way.
 pub(crate) fn end_head(
     announcement: Announcement,
-    connection: ConnectionOption,
+    connection: ConnectionOption<'_>,
     out: &mut BytesMut,
 ) {
     match announcement {
@@ -85,8 +87,12 @@ pub(crate) fn end_head(
             );
         }
     }
+    if let ConnectionOption::Upgrade(token) = connection {
+        write_field(b"Connection", b"Upgrade", out);
+        write_field(b"Upgrade", token, out);
+    }
     out.extend_from_slice(match connection {
-        ConnectionOption::Nothing => b"\r\n",
+        ConnectionOption::Nothing | ConnectionOption::Upgrade(_) => b"\r\n",
         ConnectionOption::Close => b"Connection: close\r\n\r\n",
         ConnectionOption::KeepAlive => b"Connection: keep-alive\r\n\r\n",
     });

@@ -2,8 +2,10 @@
 
 use catamaran_message::ResponseHead;
 use catamaran_message::field::remove_nominated;
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, TRANSFER_ENCODING};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderName, HeaderValue, StatusCode, Version};
 
 use crate::body::{Decoder, FramingFields};
 use crate::error::Fault;
@@ -20,13 +22,23 @@ pub(crate) struct Rest {
     pub(crate) keep_alive: bool,
 }
 
-/// Reads a complete response head into `head`, which is empty; `to_head`: it answers a HEAD request.
-pub(crate) fn decode(raw: &RawHead, to_head: bool, head: &mut ResponseHead) -> Result<Rest, Fault> {
+/// What of a request its response is read by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    /// It was a HEAD.
+    pub(crate) is_head: bool,
+    /// The protocol that it asked to change to.
+    pub(crate) upgrade: Option<&'a [u8]>,
+}
+
+/// Reads a complete response head into `head`, which is empty.
+pub(crate) fn decode(
+    raw: &RawHead,
+    asked: Asked<'_>,
+    head: &mut ResponseHead,
+) -> Result<Rest, Fault> {
     let line = status_line::decode(&raw.bytes, raw.start_line)?;
     let status = line.status;
-    if status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(Fault::Upgraded);
-    }
     let mut found = Found::default();
     fields::decode(raw, &mut head.headers, |name, value| {
         found.judge(name, value)
@@ -34,6 +46,18 @@ pub(crate) fn decode(raw: &RawHead, to_head: bool, head: &mut ResponseHead) -> R
     for value in &found.nominations {
         remove_nominated(&mut head.headers, value);
     }
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        let upgrade = found.upgraded(asked.upgrade, line.version)?;
+        head.headers.insert(UPGRADE, upgrade);
+        head.status = status;
+        head.reason = line.reason;
+        head.content_length = None;
+        return Ok(Rest {
+            decoder: Decoder::UntilClose,
+            keep_alive: false,
+        });
+    }
+    let to_head = asked.is_head;
     let has_no_framing = status.is_informational() || status == StatusCode::NO_CONTENT;
     let bodiless = to_head || has_no_framing || status == StatusCode::NOT_MODIFIED;
     let (announced, decoder) = found.framing.response_length(line.version, bodiless)?;
@@ -59,6 +83,8 @@ struct Found {
     has_content_type: bool,
     /// Connection fields that name others.
     nominations: Vec<HeaderValue>,
+    /// Upgrade fields.
+    upgrades: Vec<HeaderValue>,
 }
 
 impl Found {
@@ -78,8 +104,31 @@ impl Found {
             return Ok(keep_first(&mut self.has_content_type));
         } else if !is_connection_field(name) && name.as_str() != "proxy-authenticate" {
             return Ok(Verdict::Keep);
+        } else if *name == UPGRADE {
+            self.upgrades.push(value.clone());
         }
         Ok(Verdict::Drop)
+    }
+
+    /// The Upgrade field of a 101, which must name the protocol that was asked for and no other, and
+    /// announce no body (RFC 9110 section 7.8).
+    fn upgraded(&self, asked: Option<&[u8]>, version: Version) -> Result<HeaderValue, Fault> {
+        let options = |value: &HeaderValue| {
+            list(value.as_bytes()).any(|option| option.eq_ignore_ascii_case(b"upgrade"))
+        };
+        let named = self.nominations.iter().any(options);
+        let framed = self.framing.announces_body();
+        match (asked, &self.upgrades[..]) {
+            (Some(asked), [only])
+                if named
+                    && !framed
+                    && version == Version::HTTP_11
+                    && only.as_bytes().eq_ignore_ascii_case(asked) =>
+            {
+                Ok(only.clone())
+            }
+            _ => Err(Fault::Upgraded),
+        }
     }
 }
 

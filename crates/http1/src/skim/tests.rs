@@ -104,6 +104,7 @@ impl Story {
     fn hear(&mut self, event: &ClientEvent) {
         match event {
             ClientEvent::Interim(_) => self.interims += 1,
+            ClientEvent::Upgraded(_) => unreachable!("nothing asked for it"),
             ClientEvent::Head(head) => {
                 self.heads.push((head.status.as_u16(), head.content_length));
             }

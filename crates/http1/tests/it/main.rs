@@ -10,3 +10,4 @@ mod properties;
 mod replay;
 mod requests;
 mod responses;
+mod upgrades;

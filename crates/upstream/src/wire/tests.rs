@@ -93,7 +93,9 @@ impl Transcript {
 /// An event in words; a body is counted byte by byte, however it was cut.
 fn words(event: Event) -> String {
     match event {
-        Event::Interim(head) | Event::Head(head) => head.status.as_str().to_owned(),
+        Event::Interim(head) | Event::Head(head) | Event::Upgraded(head) => {
+            head.status.as_str().to_owned()
+        }
         Event::Body(data) => ["."].repeat(data.len()).join(" "),
         Event::Flush => "flush".to_owned(),
         Event::BodyWanted => "wanted".to_owned(),

@@ -9,7 +9,7 @@ use crate::key::{Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::route::{HostError, PathError, parse_internal_host, parse_path};
-use crate::value::text::{TextError, parse_network};
+use crate::value::text::{TextError, parse_network, parse_protocol};
 use crate::value::{Choices, Counts, Durations, Named, OneOrMore, OrOff, Parsed, Sizes, Switch};
 
 /// Reads them. `forwards` is whether the route has an upstream, which most of them need.
@@ -22,6 +22,8 @@ pub(super) fn read(table: &mut Table<'_>, forwards: bool) -> RouteRules {
         retries: table.take(&RETRIES),
         unsticky: table.take(&STICKY) == Some(false),
         activation: table.take(&ACTIVATION).unwrap_or_default(),
+        upgrade: table.take(&UPGRADE).unwrap_or_default(),
+        tunnel_idle_timeout: table.take(&TUNNEL_IDLE_TIMEOUT),
         ..RouteRules::default()
     };
     table.set(&ALLOW, &mut rules.allow);
@@ -38,7 +40,13 @@ pub(super) fn read(table: &mut Table<'_>, forwards: bool) -> RouteRules {
         (RETRIES.name, table.has(&RETRIES)),
         (STICKY.name, table.has(&STICKY)),
         (ACTIVATION.name, table.has(&ACTIVATION)),
+        (UPGRADE.name, table.has(&UPGRADE)),
     ];
+    if table.has(&TUNNEL_IDLE_TIMEOUT) && !table.has(&UPGRADE) {
+        let message = "`tunnel_idle_timeout` has no use without `upgrade`";
+        let place = table.place_of(&TUNNEL_IDLE_TIMEOUT);
+        table.push(Finding::fault(message, place).hint("write upgrade = [\"websocket\"]"));
+    }
     for (name, _) in keys.into_iter().filter(|(_, has)| *has && !forwards) {
         let message = format!("`{name}` has no use without `upstream`");
         table.push(Finding::fault(message, table.place_at(name)).hint("remove it"));
@@ -219,6 +227,43 @@ pub(super) static STICKY: Key<Switch> = Key {
                  for what needs none, such as images and style sheets.",
         extremes: "A page that does need its session loses it here.",
         elsewhere: "mod_jk `sticky_ignore` in a rule",
+    },
+};
+
+pub(super) static UPGRADE: Key<OneOrMore<Parsed<String, TextError>>> = Key {
+    name: "upgrade",
+    values: OneOrMore(Parsed {
+        what: "a protocol such as \"websocket\"",
+        parse: parse_protocol,
+    }),
+    doc: Doc {
+        preset: Preset::Value("[]"),
+        sample: "[\"websocket\"]",
+        effect: "Protocols that a client may change to on this route (`Upgrade`). If the backend agrees, \
+                 the connection is a tunnel from then on: bytes go both ways as they are. A backend that \
+                 speaks AJP needs `upgrade_url`. [websocket.md](websocket.md) explains it.",
+        extremes: "A protocol that is not named is not asked of the backend, and the request is served \
+                   like any other: WebSocket then fails in the browser. What goes through a tunnel is not \
+                   looked at: name `h2c` or anything else that carries requests, and no rule of this file \
+                   holds for these.",
+        elsewhere: "nginx `proxy_set_header Upgrade`; httpd `ProxyPass upgrade=websocket`, \
+                    mod_proxy_wstunnel",
+    },
+};
+
+pub(super) static TUNNEL_IDLE_TIMEOUT: Key<Durations> = Key {
+    name: "tunnel_idle_timeout",
+    values: Durations {
+        min: Duration::from_millis(1),
+        max: Duration::from_secs(7 * 24 * 3600),
+    },
+    doc: Doc {
+        preset: Preset::Unset("\"10m\""),
+        sample: "\"1h\"",
+        effect: "How long a tunnel may be silent, both ways, before it is closed (`tunnel-idle`).",
+        extremes: "Too short closes what only waits for news; a ping of the application keeps it open. \
+                   Too long keeps the connections of clients that are gone without a word.",
+        elsewhere: "HAProxy `timeout tunnel`; nginx `proxy_read_timeout`; httpd `ProxyWebsocketIdleTimeout`",
     },
 };
 

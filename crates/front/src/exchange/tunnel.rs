@@ -1,0 +1,357 @@
+//! Tunnels: bytes of another protocol, such as WebSocket, between a client and a backend.
+//!
+//! A tunnel begins when a backend answers 101 to a request that asked for it, on a route that allows it.
+//! Until then everything is an exchange like any other. From then on bytes go both ways as they are.
+//! One task moves both ways; each buffers a few socket writes at most, and nothing while it is idle.
+//! When one side closes its sending side, the other is told so and has [`HALF_CLOSED`] left.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use catamaran_message::{BodyLength, RequestHead};
+use catamaran_upstream::{Culprit, Error as UpstreamError, Tunnel as Backend};
+use http::header::{CONNECTION, UPGRADE};
+use http::{HeaderMap, HeaderName, Method, Version};
+use thiserror::Error;
+
+use crate::client::{BodyPart, ClientError};
+use crate::exchange::downstream::Downstream;
+use crate::exchange::scene::Scene;
+use crate::worker::counters::Reason;
+use crate::worker::deadlines::Tick;
+
+/// A tunnel that a request asks for and its route allows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// The protocol, as the route names it.
+    pub(crate) token: &'a str,
+    /// How long it may be silent.
+    pub(crate) idle: Duration,
+}
+
+/// The protocol of `allowed` that a request asks to change to: a GET of HTTP/1.1 without a body that
+/// names this one alone. Other requests are served as if they asked for nothing (RFC 9110, section
+/// 7.8).
+pub(crate) fn asked<'a>(allowed: &'a [String], head: &RequestHead) -> Option<&'a str> {
+    if allowed.is_empty()
+        || head.method != Method::GET
+        || head.version != Version::HTTP_11
+        || head.body != BodyLength::Known(0)
+        || !elements(&head.headers, &CONNECTION).any(|it| it.eq_ignore_ascii_case(b"upgrade"))
+    {
+        return None;
+    }
+    let mut asked = elements(&head.headers, &UPGRADE);
+    let (token, None) = (asked.next()?, asked.next()) else {
+        return None;
+    };
+    let mut allowed = allowed.iter().map(String::as_str);
+    allowed.find(|it| it.as_bytes().eq_ignore_ascii_case(token))
+}
+
+/// The elements of a list in all fields of that name.
+fn elements<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
+    let values = headers.get_all(name).into_iter();
+    let elements = values.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+    elements.map(<[u8]>::trim_ascii).filter(|it| !it.is_empty())
+}
+
+/// Why a tunnel ended before both sides had closed.
+#[derive(Debug, Error)]
+pub(crate) enum TunnelError {
+    #[error("nothing moved for too long")]
+    Idle,
+    #[error("the client took nothing for too long")]
+    WriteTimeout,
+    #[error("the backend took nothing for too long")]
+    BackendTimeout,
+    #[error("the {0} did not close after the other side had")]
+    HalfClosed(Culprit),
+    #[error("the front ends")]
+    Drained,
+    #[error(transparent)]
+    Client(ClientError),
+    #[error(transparent)]
+    Backend(UpstreamError),
+}
+
+impl TunnelError {
+    /// The reason for the log.
+    pub(crate) fn reason(&self) -> Reason {
+        use Culprit::{Backend, Client, Front};
+        let (culprit, token) = match self {
+            Self::Idle => (Client, "tunnel-idle"),
+            Self::WriteTimeout => (Client, "write-timeout"),
+            Self::BackendTimeout => (Backend, "idle-body-timeout"),
+            Self::HalfClosed(culprit) => (*culprit, "tunnel-half-closed"),
+            Self::Drained => (Front, "drained"),
+            Self::Client(_) => (Client, "gone"),
+            Self::Backend(error) => (Backend, error.token()),
+        };
+        Reason::new(culprit, token)
+    }
+
+    /// Whether the other side is to see a failure instead of an end.
+    pub(crate) fn is_failure(&self) -> bool {
+        matches!(
+            self,
+            Self::WriteTimeout | Self::BackendTimeout | Self::Client(_) | Self::Backend(_)
+        )
+    }
+}
+
+/// One way of a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Open,
+    /// Its sender has closed; what came before is still to be written.
+    Ending,
+    Ended,
+}
+
+/// The limits of a tunnel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) idle: Duration,
+    /// How long the backend may refuse to take bytes.
+    pub(crate) backend: Duration,
+}
+
+/// A tunnel with both its ends.
+pub(crate) struct Tunnel<'a, 'c> {
+    scene: Scene<'a>,
+    down: &'a mut Downstream<'c>,
+    backend: &'a mut Backend,
+    limits: Limits,
+    /// Counts bytes from the client, for the log.
+    received: &'a mut u64,
+    upload: Way,
+    download: Way,
+    /// When bytes last moved.
+    moved: Tick,
+    /// When the client, or the backend, last took bytes, or had none to take.
+    client_took: Tick,
+    backend_took: Tick,
+    /// When the first side closed.
+    half_closed: Option<Tick>,
+}
+
+impl<'a, 'c> Tunnel<'a, 'c> {
+    pub(crate) fn new(
+        scene: Scene<'a>,
+        down: &'a mut Downstream<'c>,
+        backend: &'a mut Backend,
+        limits: Limits,
+        received: &'a mut u64,
+    ) -> Self {
+        let now = scene.now();
+        Self {
+            scene,
+            down,
+            backend,
+            limits,
+            received,
+            upload: Way::Open,
+            download: Way::Open,
+            moved: now,
+            client_took: now,
+            backend_took: now,
+            half_closed: None,
+        }
+    }
+
+    /// Runs until both sides have closed.
+    ///
+    /// # Cancel safety
+    /// Bytes may be lost: both connections must be closed.
+    pub(crate) async fn run(&mut self) -> Result<(), TunnelError> {
+        std::future::poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TunnelError>> {
+        loop {
+            let moved = self.poll_upload(cx)? | self.poll_download(cx)?;
+            if self.upload == Way::Ended && self.download == Way::Ended {
+                return Poll::Ready(Ok(()));
+            }
+            if !moved {
+                self.down.release_input();
+                self.backend.release();
+                return self.poll_deadlines();
+            }
+            self.moved = self.scene.now();
+        }
+    }
+
+    /// Moves bytes from the client to the backend. `true` if any moved.
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<bool, TunnelError> {
+        let mut moved = false;
+        while self.upload == Way::Open && !self.backend.is_full() {
+            match self.down.poll_body(cx) {
+                Poll::Pending => break,
+                Poll::Ready(Err(error)) => return Err(TunnelError::Client(error)),
+                Poll::Ready(Ok(BodyPart::Data(data))) => {
+                    *self.received += data.len() as u64;
+                    self.scene.worker.counters().tunnelled(data.len(), 0);
+                    self.backend.send(data);
+                }
+                Poll::Ready(Ok(BodyPart::End)) => {
+                    self.upload = Way::Ending;
+                    self.note_half_closed();
+                }
+            }
+            moved = true;
+        }
+        let waiting = self.backend.unwritten();
+        if waiting == 0 {
+            self.backend_took = self.scene.now();
+        } else {
+            let written = self.backend.poll_write(cx);
+            if self.backend.unwritten() < waiting {
+                self.backend_took = self.scene.now();
+                moved = true;
+            }
+            if let Poll::Ready(Err(error)) = written {
+                return Err(TunnelError::Backend(error));
+            }
+        }
+        if self.upload == Way::Ending
+            && self.backend.unwritten() == 0
+            && let Poll::Ready(finished) = self.backend.poll_finish(cx)
+        {
+            finished.map_err(TunnelError::Backend)?;
+            self.upload = Way::Ended;
+        }
+        Ok(moved)
+    }
+
+    /// Moves bytes from the backend to the client. `true` if any moved.
+    fn poll_download(&mut self, cx: &mut Context<'_>) -> Result<bool, TunnelError> {
+        let mut moved = false;
+        while self.download == Way::Open && !self.down.is_full() {
+            match self.backend.poll_receive(cx) {
+                Poll::Pending => break,
+                Poll::Ready(Err(error)) => return Err(TunnelError::Backend(error)),
+                Poll::Ready(Ok(Some(data))) => {
+                    self.scene.worker.counters().tunnelled(0, data.len());
+                    self.down.send_data(data);
+                }
+                Poll::Ready(Ok(None)) => {
+                    self.download = Way::Ending;
+                    self.note_half_closed();
+                }
+            }
+            moved = true;
+        }
+        let waiting = self.down.unwritten();
+        if waiting == 0 {
+            self.client_took = self.scene.now();
+        } else {
+            let written = self.down.poll_write(cx);
+            if self.down.unwritten() < waiting {
+                self.client_took = self.scene.now();
+                moved = true;
+            }
+            if let Poll::Ready(Err(error)) = written {
+                return Err(TunnelError::Client(error));
+            }
+        }
+        if self.download == Way::Ending
+            && self.down.unwritten() == 0
+            && let Poll::Ready(finished) = self.down.poll_finish(cx)
+        {
+            finished.map_err(TunnelError::Client)?;
+            self.download = Way::Ended;
+        }
+        Ok(moved)
+    }
+
+    /// The other side has a while from the first close.
+    fn note_half_closed(&mut self) {
+        let now = self.scene.now();
+        self.half_closed = self.half_closed.or(Some(now));
+    }
+
+    /// Waits, because nothing moves, for the first deadline.
+    fn poll_deadlines(&self) -> Poll<Result<(), TunnelError>> {
+        if self.down.must_end_tunnel() {
+            return Poll::Ready(Err(TunnelError::Drained));
+        }
+        let late = match self.upload {
+            Way::Open => Culprit::Client,
+            Way::Ending | Way::Ended => Culprit::Backend,
+        };
+        let waits = |bytes: usize, since: Tick, limit| (bytes > 0).then_some(since + limit);
+        let write = waits(
+            self.down.unwritten(),
+            self.client_took,
+            self.scene.listener.write_timeout,
+        );
+        let backend = waits(
+            self.backend.unwritten(),
+            self.backend_took,
+            self.limits.backend,
+        );
+        let deadlines = [
+            Some((self.moved + self.limits.idle, TunnelError::Idle)),
+            write.map(|at| (at, TunnelError::WriteTimeout)),
+            backend.map(|at| (at, TunnelError::BackendTimeout)),
+            self.half_closed
+                .map(|at| (at + HALF_CLOSED, TunnelError::HalfClosed(late))),
+        ];
+        let deadlines = deadlines.into_iter().flatten();
+        let Some((at, error)) = deadlines.min_by_key(|(at, _)| *at) else {
+            return Poll::Pending;
+        };
+        if self.scene.now() >= at {
+            return Poll::Ready(Err(error));
+        }
+        self.scene.deadline.set(at);
+        Poll::Pending
+    }
+}
+
+/// How long the other side of a tunnel has after the first has closed.
+const HALF_CLOSED: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+    use catamaran_http1::{Limits as HttpLimits, Server, ServerEvent};
+
+    use super::*;
+
+    fn token(head: &str) -> Option<String> {
+        let mut input = BytesMut::from(head.as_bytes());
+        let Some(ServerEvent::Head(head)) = Server::new(HttpLimits::request())
+            .receive(&mut input)
+            .unwrap()
+        else {
+            panic!("a head");
+        };
+        let allowed = ["websocket".to_owned(), "other".to_owned()];
+        asked(&allowed, &head).map(str::to_owned)
+    }
+
+    #[test]
+    fn only_a_bodiless_get_with_one_allowed_token_asks() {
+        let good = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\n\
+                    Upgrade: WebSocket\r\n\r\n";
+        assert_eq!(token(good).as_deref(), Some("websocket"));
+        for (from, to) in [
+            ("WebSocket", "h2c"),
+            ("WebSocket", "websocket, other"),
+            ("Upgrade: WebSocket", "Upgrade: websocket\r\nUpgrade: other"),
+            ("WebSocket", ""),
+            ("Upgrade: WebSocket\r\n", ""),
+            ("keep-alive, Upgrade", "keep-alive"),
+            ("GET", "POST"),
+            ("Host", "Content-Length: 3\r\nHost"),
+            ("Host", "Transfer-Encoding: chunked\r\nHost"),
+        ] {
+            assert_eq!(token(&good.replace(from, to)), None, "{from} -> {to}");
+        }
+        let old = "GET / HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+        assert_eq!(token(old), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! Tunnels: connections that carry another protocol once a backend has agreed to it.
+//!
+//! A tunnel has a connection of its own, which is dialled for it and never pooled. It does not count
+//! for `connections_max`, since it holds no thread of a container, but for `tunnels_max`. Its bytes
+//! are not looked at. Each way ends by itself.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use catamaran_transport::ByteQueue;
+use tokio::time::Instant;
+
+use crate::backend::{Backend, InFlight, Leasing};
+use crate::connection::Connection;
+use crate::dial::dial;
+use crate::error::{Error, LeaseError};
+use crate::lease::Lease;
+use crate::settings::Settings;
+use crate::wire::Event;
+
+/// A tunnel to a backend. Dropping it closes its connection.
+#[derive(Debug)]
+pub struct Tunnel {
+    conn: Box<Connection>,
+    backend: Arc<Backend>,
+    worker: usize,
+}
+
+/// Counts a tunnel as open until dropped.
+#[derive(Debug)]
+pub(crate) struct OpenTunnel(Arc<Backend>);
+
+impl OpenTunnel {
+    fn begin(backend: &Arc<Backend>, limit: usize) -> Result<Self, LeaseError> {
+        // Counted first, so that two that begin at once cannot both be the last one.
+        let open = Self(Arc::clone(backend));
+        match backend.tunnels().fetch_add(1, Ordering::Relaxed) < limit {
+            true => Ok(open),
+            false => Err(LeaseError::TunnelsMax { limit }),
+        }
+    }
+}
+
+impl Drop for OpenTunnel {
+    fn drop(&mut self) {
+        self.0.tunnels().fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Backend {
+    /// A fresh connection for a request that asks for a tunnel: to the backend itself, or over AJP to its
+    /// `upgrade_url`. The lease is to be ended by [`Lease::into_tunnel`] if the backend agrees.
+    pub fn lease_for_tunnel<'b>(
+        self: &'b Arc<Self>,
+        settings: &'b Settings,
+        worker: usize,
+    ) -> Leasing<'b> {
+        let in_flight = InFlight::begin(self, worker);
+        Leasing::Waiting(Box::pin(self.dial_tunnel(settings, in_flight)))
+    }
+
+    async fn dial_tunnel<'b>(
+        self: &'b Arc<Self>,
+        settings: &Settings,
+        in_flight: InFlight<&'b Arc<Self>>,
+    ) -> Result<Lease<'b>, LeaseError> {
+        let open = OpenTunnel::begin(self, settings.tunnels_max)?;
+        let began = Instant::now();
+        let end = settings.tunnel_end();
+        let dialled = dial(end, settings.connect_timeout).await;
+        let stream = dialled.inspect_err(|error| {
+            // Another port says nothing of the backend's own.
+            if settings.upgrade.is_none() {
+                self.note_failed_dial(error, began);
+            }
+        })?;
+        let conn = Box::new(Connection::for_tunnel(stream, open));
+        Ok(Lease::new(conn, in_flight, false))
+    }
+}
+
+impl Tunnel {
+    pub(crate) fn new(conn: Box<Connection>, in_flight: &InFlight<&Arc<Backend>>) -> Self {
+        Self {
+            conn,
+            backend: Arc::clone(in_flight.backend()),
+            worker: in_flight.worker(),
+        }
+    }
+
+    /// Takes bytes for the backend.
+    pub fn send(&mut self, data: Bytes) {
+        let mut pieces = ByteQueue::default();
+        pieces.push(data);
+        self.conn.send_body(&mut pieces);
+    }
+
+    /// Whether so much waits to be written that no more is to be taken.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.conn.body_credit() == 0
+    }
+
+    /// Bytes not yet written.
+    #[must_use]
+    pub fn unwritten(&self) -> usize {
+        self.conn.unwritten()
+    }
+
+    /// Writes what was taken; ready when all of it is written.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let written = ready!(self.conn.poll_write(cx));
+        self.count();
+        Poll::Ready(written.map(|_| ()))
+    }
+
+    /// Says that nothing more is sent, once everything is written.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        ready!(self.conn.poll_write(cx))?;
+        self.conn.poll_shutdown(cx)
+    }
+
+    /// The backend's next bytes; `None` when it has closed its sending side.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
+        loop {
+            match ready!(self.conn.poll_event(cx))? {
+                Event::Body(data) => {
+                    self.count();
+                    return Poll::Ready(Ok(Some(data)));
+                }
+                Event::End => return Poll::Ready(Ok(None)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Frees memory that is of no use while nothing moves.
+    pub fn release(&mut self) {
+        self.conn.release();
+    }
+
+    /// Closes both ways in order. What is not written yet is lost.
+    pub async fn close(mut self) {
+        // A connection that is broken is closed all the same.
+        let closing = poll_fn(|cx| {
+            let _ = self.conn.poll_shutdown(cx);
+            Poll::Ready(())
+        });
+        closing.await;
+    }
+
+    fn count(&mut self) {
+        let moved = self.conn.take_uncounted();
+        self.backend.count_moved(self.worker, moved);
+    }
+}
