@@ -27,7 +27,7 @@ pub use self::crowd::READY;
 pub use self::sample::{CoreSample, DiskSample, InterfaceSample, JvmSample, MemorySample, Sample};
 pub use self::stage::Stages;
 use self::stage::{Running, Stage};
-use crate::experiment::{Act, Experiment, Levels, Load};
+use crate::experiment::{Act, AsPublished, Experiment, Levels, Load};
 use crate::extra::crowd::Tally;
 use crate::gate::{Facts, Fired, MachineFacts, check_run};
 use crate::run::Run;
@@ -209,6 +209,23 @@ impl Driver {
             servers: stage.servers.iter().map(|it| it.record.clone()).collect(),
         };
         Ok((run, left))
+    }
+
+    /// Makes a published run once as it was, on servers of its own, and gives what ab prints of it.
+    ///
+    /// # Errors
+    /// [`DriveFault`].
+    pub fn as_published(
+        &self,
+        experiment: &Experiment,
+        run: &AsPublished,
+        stop: &AtomicBool,
+    ) -> Result<String, DriveFault> {
+        let own = experiment.of_published(run);
+        let mut stages = Stages::default();
+        let stage = stages.prepare(self, &own, At { cell: 0, round: 0 })?;
+        let load = own.load(&run.cell, &stage.addresses)?;
+        bench::as_ab(self, stage, (&load, run), stop)
     }
 
     /// The programs of a cell's servers.

@@ -100,6 +100,8 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// What was published.
     pub published: Vec<PublishedRun>,
+    /// Published runs that are made once as they were.
+    pub as_published: Vec<AsPublished>,
     /// Whether `[quick]` has replaced keys.
     pub is_quick: bool,
     /// Whether two binaries of ours are a factor.
@@ -132,6 +134,26 @@ pub struct PublishedRun {
     pub name: String,
     /// What was printed.
     pub text: &'static str,
+}
+
+/// A published run that is made once with the source's own values.
+#[derive(Clone, Debug)]
+pub struct AsPublished {
+    /// The name of its text.
+    pub name: String,
+    /// What was printed.
+    pub text: &'static str,
+    /// The levels whose servers it has.
+    pub cell: Levels,
+    /// Clients at once.
+    pub clients: u64,
+    /// How many requests are made.
+    pub requests: u64,
+    /// Whether connections are kept.
+    pub keep_alive: bool,
+    /// Where it is not as it was.
+    pub deviations: Vec<String>,
+    set: BTreeMap<String, BTreeMap<String, Level>>,
 }
 
 /// A server of a cell, its templates rendered.
@@ -279,6 +301,20 @@ impl Experiment {
         self.published.clear();
         self.is_against = true;
         self
+    }
+
+    /// The experiment whose only cell is that of a published run, with the source's own settings.
+    #[must_use]
+    pub fn of_published(&self, run: &AsPublished) -> Self {
+        let mut own = self.clone();
+        own.cells = vec![run.cell.clone()];
+        own.nest.clear();
+        for server in &mut own.servers {
+            if let Some(set) = run.set.get(&server.name) {
+                server.set.extend(set.clone());
+            }
+        }
+        own
     }
 
     /// The length of a cell's measured span.

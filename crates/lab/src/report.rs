@@ -3,12 +3,14 @@
 
 mod html;
 mod markdown;
+mod picture;
 mod svg;
 mod table;
 mod terminal;
 
 pub use html::html;
 pub use markdown::markdown;
+pub use picture::picture;
 pub use terminal::terminal;
 
 use crate::result::ResultDocument;

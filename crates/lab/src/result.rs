@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::judge;
 use crate::measure::Measure;
 use crate::run::{Run, Second};
-use crate::store::Stored;
+use crate::store::{Printed, Stored};
 
 /// The version of the keys' meanings.
 pub const SCHEMA: &str = "catamaran-lab/1";
@@ -56,6 +56,9 @@ pub struct ResultDocument {
     pub passed: Vec<String>,
     /// What was published.
     pub published: Vec<PublishedResult>,
+    /// Published runs that were made once as they were: theirs and ours.
+    #[serde(default)]
+    pub as_published: Vec<AsPublishedResult>,
     /// The servers of the first run.
     pub servers: Vec<ServerRecord>,
     /// The cells of each round in the order in which they were run.
@@ -137,6 +140,19 @@ pub struct PublishedResult {
     pub ours: Option<String>,
 }
 
+/// A published run beside the same run here. No claim is on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AsPublishedResult {
+    /// The name of the published text.
+    pub name: String,
+    /// What was published.
+    pub theirs: String,
+    /// What was printed here.
+    pub ours: String,
+    /// Where it was not as it was.
+    pub deviations: Vec<String>,
+}
+
 impl ResultDocument {
     /// What the runs of a directory come to.
     #[must_use]
@@ -173,6 +189,7 @@ impl ResultDocument {
             factors: experiment.factors.clone(),
             passed: passed.map(|name| (*name).to_owned()).collect(),
             published: published(experiment, &cells),
+            as_published: as_published(stored),
             servers: servers.clone(),
             orders: orders(runs),
             own_cost: runs
@@ -326,6 +343,27 @@ fn published(experiment: &Experiment, cells: &[CellResult]) -> Vec<PublishedResu
         });
     }
     results
+}
+
+fn as_published(stored: &Stored) -> Vec<AsPublishedResult> {
+    let result = |printed: &Printed| {
+        let mut runs = stored.experiment.as_published.iter();
+        let run = runs.find(|run| run.name == printed.name)?;
+        Some(AsPublishedResult {
+            name: run.name.clone(),
+            theirs: block(run.text),
+            ours: block(&printed.text),
+            deviations: printed.deviations.clone(),
+        })
+    };
+    stored.as_published.iter().filter_map(result).collect()
+}
+
+/// The part of ab's text from the server's name on.
+fn block(text: &str) -> String {
+    let from = ["Server Software:", "Document Length:", "Concurrency Level:"];
+    let start = from.iter().filter_map(|head| text.find(head)).min();
+    text[start.unwrap_or(0)..].trim_end().to_owned()
 }
 
 /// Our figures for what a text says.

@@ -7,7 +7,7 @@ use catamaran_stats::blocks;
 
 use crate::claim;
 use crate::drive::{self, At, DriveFault, Driver, Left, Stages};
-use crate::experiment::{Experiment, ROUNDS_MAX};
+use crate::experiment::{AsPublished, Experiment, ROUNDS_MAX};
 use crate::gate::Fired;
 use crate::run::Run;
 
@@ -25,6 +25,8 @@ pub enum Event<'a> {
         /// The cell.
         cell: usize,
     },
+    /// A published run begins, as it was.
+    Publishes(&'a AsPublished),
     /// A run begins that finds out what a cell can do.
     Calibrates {
         /// The cell.
@@ -75,6 +77,8 @@ pub struct Asked<'a> {
     pub done: Vec<Run>,
     /// What the slowest cell with so many clients does in a second, if that is known already.
     pub capacity: BTreeMap<u64, f64>,
+    /// How many of the published runs were made before.
+    pub published: usize,
 }
 
 /// Who is given what rounds come to.
@@ -90,6 +94,12 @@ pub trait Keeper {
     /// # Errors
     /// They cannot be kept.
     fn keep_capacity(&mut self, capacity: &BTreeMap<u64, f64>) -> Result<(), RoundsFault>;
+
+    /// Keeps what a published run has printed here.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    fn keep_published(&mut self, run: &AsPublished, printed: &str) -> Result<(), RoundsFault>;
 
     /// Hears what happens.
     fn tell(&mut self, event: Event<'_>);
@@ -118,7 +128,7 @@ pub fn run(asked: Asked<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, RoundsFa
         stop: asked.stop,
         keeper,
     };
-    let mut is_complete = making.calibrate()?;
+    let mut is_complete = making.publish(asked.published)? && making.calibrate()?;
     while is_complete && round < rounds {
         is_complete = making.round(round, rounds, &orders[round])?;
         round += 1;
@@ -170,6 +180,22 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
+    /// Makes the published runs but the first `done`. Whether it may go on.
+    fn publish(&mut self, done: usize) -> Result<bool, RoundsFault> {
+        for run in self.experiment.as_published.iter().skip(done) {
+            self.keeper.tell(Event::Publishes(run));
+            match self.driver.as_published(self.experiment, run, self.stop) {
+                Ok(printed) => self.keeper.keep_published(run, &printed)?,
+                Err(DriveFault::Interrupted) => return Ok(false),
+                Err(fault) => {
+                    let cell = format!("as published, {}", run.name);
+                    return Err(RoundsFault::Drive { cell, fault });
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// Finds out what cells can do, if shares of that are to be driven. Whether it may go on.
     fn calibrate(&mut self) -> Result<bool, RoundsFault> {
         if self.experiment.shares().is_empty() || !self.capacity.is_empty() {

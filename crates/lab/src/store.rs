@@ -8,10 +8,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::drive::{Left, ServerRecord};
-use crate::experiment::Experiment;
+use crate::experiment::{AsPublished, Experiment};
 use crate::host::Host;
 use crate::run::Run;
 
@@ -21,6 +22,19 @@ pub struct Store {
     directory: PathBuf,
     /// Runs that were stored, void ones included.
     runs: usize,
+    /// Published runs that were made here.
+    as_published: Vec<Printed>,
+}
+
+/// What a published run has printed here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Printed {
+    /// The name of the published text.
+    pub name: String,
+    /// Where it was not as it was.
+    pub deviations: Vec<String>,
+    /// What ab prints.
+    pub text: String,
 }
 
 /// Why a directory cannot be written or read.
@@ -58,6 +72,8 @@ pub struct Stored {
     pub servers: Vec<ServerRecord>,
     /// All runs.
     pub runs: Vec<Run>,
+    /// Published runs that were made as they were.
+    pub as_published: Vec<Printed>,
     /// What the slowest cell with so many clients does in a second; empty if nobody asked.
     pub capacity: BTreeMap<u64, f64>,
 }
@@ -71,6 +87,7 @@ impl Stored {
             host: Host::default(),
             servers: Vec::new(),
             runs,
+            as_published: Vec::new(),
             capacity: BTreeMap::new(),
         }
     }
@@ -92,6 +109,7 @@ impl Store {
         let store = Self {
             directory: directory.to_owned(),
             runs: 0,
+            as_published: Vec::new(),
         };
         fs::create_dir_all(directory).map_err(|source| io_fault(directory, source))?;
         store.write("experiment.toml", experiment.text.as_bytes())?;
@@ -130,6 +148,19 @@ impl Store {
         let opened = OpenOptions::new().append(true).open(&path);
         let written = opened.and_then(|mut file: File| file.write_all(line.as_bytes()));
         written.map_err(|source| io_fault(&path, source))
+    }
+
+    /// Adds what a published run has printed here.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn published(&mut self, run: &AsPublished, printed: &str) -> Result<(), StoreFault> {
+        self.as_published.push(Printed {
+            name: run.name.clone(),
+            deviations: run.deviations.clone(),
+            text: printed.to_owned(),
+        });
+        self.write_json(PUBLISHED, &self.as_published)
     }
 
     /// Writes what cells can do.
@@ -175,7 +206,7 @@ impl Store {
         fs::write(&path, bytes).map_err(|source| io_fault(&path, source))
     }
 
-    fn write_json(&self, name: &str, value: &impl serde::Serialize) -> Result<(), StoreFault> {
+    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), StoreFault> {
         let path = self.directory.join(name);
         let text = serde_json::to_string_pretty(value).map_err(|error| content(&path, error))?;
         self.write(name, (text + "\n").as_bytes())
@@ -218,11 +249,18 @@ impl Store {
                 .map_err(|error| content(&directory.join(CAPACITY), error))?,
             Err(_) => BTreeMap::new(),
         };
+        let as_published: Vec<Printed> = match text(PUBLISHED) {
+            Ok(text) => serde_json::from_str(&text)
+                .map_err(|error| content(&directory.join(PUBLISHED), error))?,
+            Err(_) => Vec::new(),
+        };
         let store = Self {
             directory: directory.to_owned(),
             runs: runs.len(),
+            as_published: as_published.clone(),
         };
         let stored = Stored {
+            as_published,
             capacity,
             experiment,
             host,
@@ -273,6 +311,7 @@ fn content(path: &Path, what: impl std::fmt::Display) -> StoreFault {
 const RUNS: &str = "runs.jsonl";
 const FORM: &str = "form";
 const CAPACITY: &str = "capacity.json";
+const PUBLISHED: &str = "as_published.json";
 const QUICK: &str = "quick";
 const AGAINST: &str = "against";
 

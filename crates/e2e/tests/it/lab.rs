@@ -103,6 +103,127 @@ fn an_experiment_runs_from_its_file_to_its_report() {
     assert_eq!(read(&out, "report.html"), page);
 }
 
+/// Two cells that share an application behind a link, with all that may go on beside a load.
+const BUSY: &str = r#"
+name = "busy"
+question = "Does a reload fail requests?"
+control = { event = "none", site = "one" }
+nest = ["site"]
+[factor]
+event = ["none", "reload"]
+site = ["one"]
+[[server]]
+name = "app"
+target = "app"
+[[server]]
+name = "link"
+target = "link"
+set = { round_trip = "2ms", to = "{{ server.app.http }}" }
+[[server]]
+name = "front"
+target = "nginx"
+set = { backend = "{{ server.link.http }}", ready_path = "/" }
+[[action]]
+server = "front"
+do = "{{ factor.event }}"
+every = "50ms"
+[load]
+url = "{{ server.front.http }}/"
+clients = 4
+keep_alive = "on"
+time = "300ms"
+warm = { at_least = "50ms", at_most = "50ms" }
+shares = [0.5]
+crowd = { kind = "drip", clients = 3, every = "5ms" }
+[[beside]]
+url = "{{ server.front.http }}/"
+clients = 2
+keep_alive = "off"
+rate = 50
+[expect]
+status = 200
+body_bytes = 347
+delay = "2ms"
+[gates]
+failed = "off"
+late = "off"
+[measure]
+memory = ["front"]
+[run]
+rounds = 6
+seed = 1
+[[claim]]
+says = "A reload fails no request"
+measure = "failed"
+level = { event = "reload" }
+over = { event = "none" }
+expect = "same"
+"#;
+
+#[test]
+fn what_goes_on_beside_a_load_and_after_an_interruption() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("busy.toml");
+    fs::write(&file, BUSY).unwrap();
+    let out = directory.path().join("result");
+    let place = out.to_str().unwrap();
+    let said = done(&["lab", "run", file.to_str().unwrap(), "--out", place]);
+    assert!(said.contains("capacity, 2/2"), "{said}");
+    let runs = read(&out, "runs.jsonl");
+    for line in runs.lines() {
+        let run: Value = serde_json::from_str(line).unwrap();
+        let measures = &run["measures"];
+        // The application is 2 ms away; a time below would have another cause than a fast machine.
+        assert!(measures["p50"].as_f64().unwrap() >= 2.0, "{line}");
+        for name in [
+            "failed",
+            "held.front",
+            "cpu.front",
+            "p50@0.5",
+            "cpu.front@0.5",
+        ] {
+            assert!(measures[name].is_number(), "{name} {line}");
+        }
+        let acted = measures["acted"].as_f64().unwrap_or(0.0);
+        assert_eq!(acted >= 1.0, run["levels"]["event"] == "reload", "{line}");
+    }
+
+    // As if it had been killed in the middle of its third round.
+    let lines: Vec<&str> = runs.lines().take(5).collect();
+    fs::write(out.join("runs.jsonl"), lines.join("\n") + "\n").unwrap();
+    let said = done(&["lab", "run", "--resume", place]);
+    assert!(
+        !said.contains("round 1/6") && said.contains("round 6/6, 2/2"),
+        "{said}"
+    );
+    assert!(!said.contains("capacity, "), "it was kept: {said}");
+    let result: Value = serde_json::from_str(&read(&out, "result.json")).unwrap();
+    assert_eq!(result["is_complete"], true);
+    assert_eq!(result["orders"].as_array().unwrap().len(), 6);
+
+    let said = done(&["lab", "export", place, "--nmon"]);
+    assert!(said.contains("files run.nmon"), "{said}");
+    assert!(read(&out, "runs/1/run.nmon").starts_with("AAA,progname,catamaran\n"));
+    let mut process: Process = catamaran(&["lab", "compare", place, place]).unwrap();
+    let status = process.wait(Deadline::default()).unwrap();
+    assert!(
+        matches!(status.code(), Some(0 | 3)),
+        "nothing is worse than itself: {status}"
+    );
+    assert!(process.stdout().contains("\"A reload fails no request\""));
+}
+
+/// Runs it to its good end; what it says.
+fn done(words: &[&str]) -> String {
+    let mut process: Process = catamaran(words).unwrap();
+    let status = process
+        .wait(Deadline::after(Duration::from_secs(240)))
+        .unwrap();
+    let said = format!("{}{}", process.stdout(), process.stderr());
+    assert_eq!(status.code(), Some(0), "{said}");
+    said
+}
+
 fn read(directory: &Path, name: &str) -> String {
     fs::read_to_string(directory.join(name)).unwrap()
 }

@@ -10,7 +10,7 @@ use catamaran_load::document::{Document, SecondFacts};
 use super::child::{self, Ended};
 use super::stage::Stage;
 use super::{DriveFault, Driver};
-use crate::experiment::Load;
+use crate::experiment::{AsPublished, Load};
 use crate::run::Second;
 
 /// How a load is driven.
@@ -59,7 +59,9 @@ pub(super) fn run(
     }
     words.push(load.url.clone());
     // Exit code 1 tells of failed requests, which gates judge.
-    let Ended { code, how, said } = child::run(&stage.space, name, load.core, &words, stop)?;
+    let Ended {
+        code, how, said, ..
+    } = child::run(&stage.space, name, load.core, &words, stop)?;
     let text = fs::read_to_string(&report);
     // A report of the warm-up must not pass for the next one.
     let _ = fs::remove_file(&report);
@@ -69,6 +71,31 @@ pub(super) fn run(
             Ok(Report { document, text })
         }
         _ => Err(DriveFault::Load { how, said }),
+    }
+}
+
+/// Makes a published run as ab made it, and gives what ab prints.
+pub(super) fn as_ab(
+    driver: &Driver,
+    stage: &Stage,
+    (load, run): (&Load, &AsPublished),
+    stop: &AtomicBool,
+) -> Result<String, DriveFault> {
+    let mut words = vec![driver.catamaran.display().to_string(), "bench".to_owned()];
+    words.extend(["--compat", "ab", "-q"].map(str::to_owned));
+    words.extend(["-n".to_owned(), run.requests.to_string()]);
+    words.extend(["-c".to_owned(), run.clients.to_string()]);
+    if run.keep_alive {
+        words.push("-k".to_owned());
+    }
+    words.push(load.url.clone());
+    let ended = child::run(&stage.space, "load", load.core, &words, stop)?;
+    match ended.code {
+        Some(0) => Ok(ended.printed),
+        _ => Err(DriveFault::Load {
+            how: ended.how,
+            said: ended.said,
+        }),
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) struct Ended {
     pub(super) code: Option<i32>,
     /// The same in words.
     pub(super) how: String,
+    /// What it printed on standard output.
+    pub(super) printed: String,
     /// The end of what it said on standard error.
     pub(super) said: String,
 }
@@ -51,13 +53,15 @@ pub(super) fn run(
             _ => {}
         }
     }
-    let [_, said] = readers.map(|reader| reader.and_then(|it| it.join().ok()).unwrap_or_default());
+    let [printed, said] =
+        readers.map(|reader| reader.and_then(|it| it.join().ok()).unwrap_or_default());
     let status = task.child.wait();
     let code = status.as_ref().ok().and_then(|status| status.code());
     let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
     Ok(Ended {
         code,
         how,
+        printed: String::from_utf8_lossy(&printed).into_owned(),
         said: String::from_utf8_lossy(&said).trim().to_owned(),
     })
 }

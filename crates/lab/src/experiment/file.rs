@@ -53,6 +53,9 @@ pub(super) struct File {
     pub(super) claim: Vec<Spanned<ClaimKeys>>,
     #[serde(default)]
     pub(super) published: Vec<Spanned<PublishedKeys>>,
+    /// Published runs, made once as they were.
+    #[serde(default)]
+    pub(super) as_published: Vec<Spanned<AsPublishedKeys>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -332,4 +335,23 @@ pub enum How {
     /// The best of several was chosen.
     #[serde(rename = "best of several")]
     BestOfSeveral,
+}
+
+/// A published run to be made once with the source's own values, by ab's request.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AsPublishedKeys {
+    /// A text of those that are built in.
+    pub(super) text: String,
+    /// The cell whose servers it has.
+    pub(super) cell: Levels,
+    /// What these servers have otherwise, by server.
+    #[serde(default)]
+    pub(super) set: BTreeMap<String, BTreeMap<String, Level>>,
+    pub(super) clients: u64,
+    pub(super) requests: u64,
+    pub(super) keep_alive: bool,
+    /// Where it is not as it was.
+    #[serde(default)]
+    pub(super) deviations: Vec<String>,
 }

@@ -6,8 +6,12 @@ use catamaran_tier::{Fault, Faults};
 use toml::Spanned;
 
 use super::claims::{self, Claim};
-use super::file::{ClaimKeys, File, MeasureKeys, PublishedKeys, QuickKeys, ServerKeys};
-use super::{Counted, Experiment, Factor, Levels, MARGIN, PublishedRun, ROUNDS, cells, lines};
+use super::file::{
+    AsPublishedKeys, ClaimKeys, File, MeasureKeys, PublishedKeys, QuickKeys, ServerKeys,
+};
+use super::{
+    AsPublished, Counted, Experiment, Factor, Levels, MARGIN, PublishedRun, ROUNDS, cells, lines,
+};
 use crate::gate::RUN_GATES;
 use crate::measure::Measure;
 use crate::published::BUILTIN;
@@ -68,6 +72,10 @@ impl Reading<'_> {
             .iter()
             .filter_map(|it| self.published(it))
             .collect();
+        let as_published = file.as_published.iter();
+        let as_published = as_published
+            .filter_map(|it| self.as_published(it, is_quick))
+            .collect();
         self.check_rounds(&file);
         self.check_names(&file, &factors);
         let experiment = Experiment {
@@ -90,12 +98,18 @@ impl Reading<'_> {
             seed: file.run.get_ref().seed,
             claims,
             published,
+            as_published,
             is_quick,
             is_against: false,
             text: self.text.to_owned(),
             cells,
         };
         self.check_templates(&experiment, &file.server, &file.load);
+        for (run, at) in experiment.as_published.iter().zip(&file.as_published) {
+            let own = experiment.of_published(run);
+            let servers: Vec<_> = file.server.iter().map(|_| at).collect();
+            self.check_servers(&own, &servers);
+        }
         for (number, what) in lines::check(&experiment) {
             self.fault(&file.server[number], format!("gate lines: {what}"));
         }
@@ -150,6 +164,9 @@ impl Reading<'_> {
             }
         }
         for run in &file.published {
+            self.check_named(run, factors, &[&run.get_ref().cell]);
+        }
+        for run in &file.as_published {
             self.check_named(run, factors, &[&run.get_ref().cell]);
         }
         if let Some(quick) = &file.quick {
@@ -346,6 +363,47 @@ impl Reading<'_> {
         })
     }
 
+    fn as_published(
+        &mut self,
+        at: &Spanned<AsPublishedKeys>,
+        is_quick: bool,
+    ) -> Option<AsPublished> {
+        let keys = at.get_ref();
+        let Some((name, text)) = BUILTIN.iter().find(|(name, _)| *name == keys.text) else {
+            self.fault(at, format!("no published text `{}`", keys.text));
+            return None;
+        };
+        let mut deviations = keys.deviations.clone();
+        let mut requests = keys.requests;
+        if is_quick && requests > QUICK_REQUESTS {
+            deviations.push(format!("{QUICK_REQUESTS} requests instead of {requests}"));
+            requests = QUICK_REQUESTS;
+        }
+        Some(AsPublished {
+            name: (*name).to_owned(),
+            text,
+            cell: keys.cell.clone(),
+            clients: keys.clients,
+            requests,
+            keep_alive: keys.keep_alive,
+            deviations,
+            set: keys.set.clone(),
+        })
+    }
+
+    /// That the servers of each cell can be made.
+    fn check_servers<S>(&mut self, experiment: &Experiment, servers: &[&Spanned<S>]) {
+        for cell in &experiment.cells {
+            let mut addresses = Addresses::new();
+            for (number, at) in servers.iter().enumerate() {
+                let checked = crate::check::server(experiment, cell, number, &mut addresses);
+                if let Err(faults) = checked {
+                    self.rendered(at, cell, faults);
+                }
+            }
+        }
+    }
+
     fn check_rounds(&mut self, file: &File) {
         let rounds = file.run.get_ref().rounds;
         if !ROUNDS.contains(&rounds) {
@@ -438,3 +496,6 @@ fn factors(keys: &BTreeMap<String, Spanned<Vec<super::Level>>>) -> Vec<Factor> {
     };
     factors.into_iter().map(factor).collect()
 }
+
+/// Requests of a published run under `--quick`, at most.
+const QUICK_REQUESTS: u64 = 20_000;

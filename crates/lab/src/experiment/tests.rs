@@ -294,3 +294,42 @@ fn a_server_of_some_cells_alone() {
     let said = faults("core = 1\n", "core = 1\nonly = { mpm = \"even\" }\n");
     assert!(said.contains("mpm has no level even"), "{said}");
 }
+
+#[test]
+fn a_published_run_has_the_settings_of_its_source() {
+    let text = include_str!("../../experiments/keepalive.toml");
+    let experiment = Experiment::read("keepalive.toml", text, true).unwrap();
+    let run = &experiment.as_published[1];
+    assert_eq!(
+        (run.name.as_str(), run.clients, run.keep_alive),
+        ("004-on", 100, true)
+    );
+    assert_eq!(run.requests, 20_000);
+    let last = run.deviations.last().unwrap();
+    assert_eq!(last, "20000 requests instead of 1000000");
+    let own = experiment.of_published(run);
+    assert_eq!(own.cells, std::slice::from_ref(&run.cell));
+    let web = own.server(&run.cell, 1, &BTreeMap::new()).unwrap().unwrap();
+    for (name, value) in [
+        ("max_workers", "256"),
+        ("access_log", "on"),
+        ("mpm", "prefork"),
+    ] {
+        assert!(
+            web.set.contains(&(name.to_owned(), value.to_owned())),
+            "{name}"
+        );
+    }
+    let wrong = text.replacen(
+        "set.web = { start_workers = 5",
+        "set.web = { spare_workers = 5",
+        1,
+    );
+    let Err(faults) = Experiment::read("k.toml", &wrong, false) else {
+        panic!("the target has no such parameter")
+    };
+    assert!(
+        faults.to_string().contains("no parameter `spare_workers`"),
+        "{faults}"
+    );
+}

@@ -32,6 +32,7 @@ pub fn html(result: &ResultDocument) -> String {
         "<p class=\"setting\">{}</p>\n",
         escaped(&setting(result))
     ));
+    as_published(&mut page, result);
     published(&mut page, result);
     claims(&mut page, result);
     cells(&mut page, result);
@@ -40,6 +41,30 @@ pub fn html(result: &ResultDocument) -> String {
     gates(&mut page, result);
     details(&mut page, result);
     page.end()
+}
+
+/// What was printed then, and what the same command prints here.
+fn as_published(page: &mut Page, result: &ResultDocument) {
+    if result.as_published.is_empty() {
+        return;
+    }
+    page.put(format_args!(
+        "<h2>The published runs, made again once</h2>\n<p>With the source's own values, outside the \
+         rounds: left what was published, right what the same command prints here. No claim is on \
+         it.</p>\n"
+    ));
+    for run in &result.as_published {
+        page.put(format_args!(
+            "<h3>{}</h3>\n<div class=\"pair\"><pre>{}</pre><pre>{}</pre></div>\n",
+            escaped(&run.name),
+            escaped(&run.theirs),
+            escaped(&run.ours)
+        ));
+        if !run.deviations.is_empty() {
+            let deviations = escaped(&run.deviations.join("; "));
+            page.put(format_args!("<p>Otherwise than there: {deviations}.</p>\n"));
+        }
+    }
 }
 
 /// Their figure, ours, and what theirs cannot carry.

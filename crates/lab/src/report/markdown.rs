@@ -18,6 +18,7 @@ pub fn markdown(result: &ResultDocument) -> String {
         line(&format!("Repeats: {}.\n", result.source));
     }
     line(&format!("{}\n", setting(result)));
+    line(&as_published(result));
     line("## Claims\n\n| claim | verdict | ratio | published | sentence |\n|---|---|---|---|---|");
     for claim in &result.claims {
         line(&format!(
@@ -70,6 +71,26 @@ pub fn markdown(result: &ResultDocument) -> String {
         ));
     }
     line(&format!("- did not fire: {}", result.passed.join(", ")));
+    text
+}
+
+/// Both of ab's blocks of each published run that was made again.
+fn as_published(result: &ResultDocument) -> String {
+    let mut text = String::new();
+    for run in &result.as_published {
+        let _ = writeln!(
+            text,
+            "## As published, made again once: {}\n\nPublished:\n\n```\n{}\n```\n\nHere:\n\n```\n{}\n```\n",
+            run.name, run.theirs, run.ours
+        );
+        if !run.deviations.is_empty() {
+            let _ = writeln!(
+                text,
+                "Otherwise than there: {}.\n",
+                run.deviations.join("; ")
+            );
+        }
+    }
     text
 }
 

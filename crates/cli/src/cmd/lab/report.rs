@@ -16,6 +16,10 @@ pub(super) struct Args {
     /// What `lab run` has written
     #[arg(value_name = "DIR")]
     directory: PathBuf,
+
+    /// Also write this measure of all cells as MEASURE.svg
+    #[arg(long, value_name = "MEASURE")]
+    picture: Option<String>,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -38,6 +42,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let is_complete = of_last.len() == cells && last + 1 >= stored.experiment.rounds;
     let document = ResultDocument::of(&stored, is_complete);
     write(&store, &document)?;
+    if let Some(name) = &args.picture {
+        let none = || Failure::Fault(format!("no cell has the measure {name}"));
+        let svg = report::picture(&document, name).ok_or_else(none)?;
+        let written = store.write(&format!("{name}.svg"), svg.as_bytes());
+        written.map_err(|fault| Failure::Fault(fault.to_string()))?;
+    }
     write!(io::stdout(), "{}", report::terminal(&document))?;
     Ok(ExitCode::SUCCESS)
 }

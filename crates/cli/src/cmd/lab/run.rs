@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_lab::drive::{Driver, Left, ServerRecord};
-use catamaran_lab::experiment::{Experiment, round_up};
+use catamaran_lab::experiment::{AsPublished, Experiment, round_up};
 use catamaran_lab::host::Host;
 use catamaran_lab::result::ResultDocument;
 use catamaran_lab::rounds::{self, Asked, Event, Keeper, Rounds, RoundsFault};
@@ -73,6 +73,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         stop: &stop,
         done: resumed.runs,
         capacity: resumed.capacity,
+        published: resumed.published,
     };
     let mut keeper = Kept {
         store: &mut store,
@@ -89,6 +90,8 @@ struct Resumed {
     runs: Vec<Run>,
     capacity: BTreeMap<u64, f64>,
     servers: Vec<ServerRecord>,
+    /// Published runs that were made.
+    published: usize,
 }
 
 /// A new result.
@@ -133,6 +136,7 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed),
         runs: stored.runs,
         capacity: stored.capacity,
         servers: stored.servers,
+        published: stored.as_published.len(),
     };
     Ok((store, experiment, resumed))
 }
@@ -186,6 +190,10 @@ impl Keeper for Kept<'_> {
         Ok(self.store.capacity(capacity)?)
     }
 
+    fn keep_published(&mut self, run: &AsPublished, printed: &str) -> Result<(), RoundsFault> {
+        Ok(self.store.published(run, printed)?)
+    }
+
     fn tell(&mut self, event: Event<'_>) {
         tell(self.experiment, event);
     }
@@ -236,6 +244,7 @@ fn tell(experiment: &Experiment, event: Event<'_>) {
             experiment.cells.len(),
             experiment.label(cell)
         ),
+        Event::Publishes(run) => writeln!(stderr, "as published: {}", run.name),
         Event::Calibrates { cell, cells } => write!(
             stderr,
             "capacity, {}/{cells}: {} ",

@@ -57,6 +57,8 @@ impl Page {
 }
 
 const STYLE: &str = "\
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30em), 1fr)); gap: 1em }
+.pair pre { overflow-x: auto; min-width: 0 }
 :root { color-scheme: light dark }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 960px; margin: 0 auto; padding: 16px;
   color: light-dark(#1a1a1a, #e6e6e6); background: light-dark(#fff, #161616) }

@@ -1,0 +1,72 @@
+//! One measure of all cells as a picture by itself, such as a README shows.
+
+use super::svg::{self, Row};
+use super::table;
+use crate::result::ResultDocument;
+
+/// A picture of the measure `name`: a dot for each run, a stroke at the median. `None` if no cell has it.
+#[must_use]
+pub fn picture(result: &ResultDocument, name: &str) -> Option<String> {
+    let row = |cell: &'_ crate::result::CellResult| {
+        let measure = cell.measures.get(name)?;
+        Some((cell.label.clone(), measure.values.clone(), measure.median))
+    };
+    let rows: Vec<(String, Vec<f64>, f64)> = result.cells.iter().filter_map(row).collect();
+    let rows: Vec<Row<'_>> = rows
+        .iter()
+        .map(|(label, values, median)| Row {
+            label,
+            values,
+            median: *median,
+        })
+        .collect();
+    let strip = svg::strip(&table::head(name), &rows, WIDTH);
+    // As a file it has no page whose style it could use.
+    let (head, rest) = strip.split_once('>')?;
+    let head = head.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
+    let style = svg::STYLE;
+    (!rows.is_empty()).then(|| {
+        format!("{head}>\n<style>\n:root {{ color-scheme: light dark }}\n{style}</style>\n{rest}\n")
+    })
+}
+
+/// What a README has beside its margins, in pixels.
+const WIDTH: f64 = 820.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+    use crate::run::Run;
+    use crate::store::Stored;
+
+    #[test]
+    fn a_file_has_its_own_style_and_a_row_for_each_cell() {
+        let text = include_str!("../../fixtures/keepalive.toml");
+        let experiment = Experiment::read("k.toml", text, true).unwrap();
+        let run = |cell: usize| Run {
+            cell,
+            measures: [("cpu".to_owned(), 50.0 + cell as f64)].into(),
+            ..Run::default()
+        };
+        let runs = (0..experiment.cells.len()).map(run).collect();
+        let result = ResultDocument::of(&Stored::of(experiment, runs), true);
+        let svg = picture(&result, "cpu").unwrap();
+        assert!(
+            svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"),
+            "{svg}"
+        );
+        assert!(
+            svg.contains("xmlns=\"http://www.w3.org/2000/svg\""),
+            "{svg}"
+        );
+        assert!(
+            svg.contains("<style>") && svg.contains("svg.strip .dot"),
+            "{svg}"
+        );
+        for cell in &result.cells {
+            assert!(svg.contains(&cell.label), "{}", cell.label);
+        }
+        assert_eq!(picture(&result, "p99"), None);
+    }
+}
