@@ -507,3 +507,29 @@ fn what_is_foreseen_is_in_proportion_to_weights_and_shares() {
         "four for a weight of 2 are less than three for 1 and ten for 3"
     );
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Each member that is up gets its weight of the picks, within 1 % or two picks, whoever is out.
+    #[test]
+    fn each_has_its_weight_of_the_picks(
+        members in prop::collection::vec((1_u32..=100, prop::bool::weighted(0.8)), 1..50),
+        seed: u64,
+    ) {
+        prop_assume!(members.iter().any(|(_, up)| *up));
+        let share = members.iter().map(|(_, up)| if *up { SHARE_FULL } else { 0 }).collect();
+        let now = Now { share, ..Now::all_up(members.len()) };
+        let weights: Vec<u32> = members.iter().map(|(weight, _)| *weight).collect();
+        let up = |(weight, up): &(u32, bool)| if *up { f64::from(*weight) } else { 0.0 };
+        let total: f64 = members.iter().map(up).sum();
+        let mut schedule = round_robin(&weights, seed);
+        let picks = 20_000;
+        let counted = counts(&mut schedule, &now, picks);
+        for (count, member) in counted.iter().zip(&members) {
+            let wanted = up(member) / total * picks as f64;
+            let off = (*count as f64 - wanted).abs();
+            prop_assert!(off <= 2.0 + wanted / 100.0, "{} for {}", count, wanted);
+        }
+    }
+}
