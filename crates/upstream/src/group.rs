@@ -1,5 +1,10 @@
 //! The backends of one upstream, for the limit on how many of them may be out for missing answers to
 //! CPING.
+//!
+//! Beyond the limit those that are unwell serve behind the others. Envoy spreads requests evenly then,
+//! because a health check may be wrong about all. Here a backend that is unwell is silent, as a rule, and
+//! would hold each request for `first_byte_timeout`: with two of three Tomcats hung, two of three
+//! requests would wait although one Tomcat is well. If nobody is well, all serve evenly.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -249,6 +249,8 @@ pub(super) static UNWELL_MAX: Key<OrOff<Percents>> = Key {
                  connected to is left out in any case.",
         extremes: "`\"0%\"` leaves nobody out for silence. Off, a network that is slow for all can \
                    leave all backends out, and requests are answered 503.",
-        elsewhere: "Envoy `healthy_panic_threshold`",
+        elsewhere: "Envoy `healthy_panic_threshold`, which then spreads requests over all evenly. Here \
+                    those that are well come first: a silent backend would hold each request for \
+                    `first_byte_timeout`",
     },
 };
