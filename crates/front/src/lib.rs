@@ -24,14 +24,7 @@
 //!         "tomcat",
 //!         vec![BackendConfig::new(Protocol::Ajp, tomcat)],
 //!     )],
-//!     routes: vec![RouteConfig {
-//!         hosts: vec![],
-//!         path: "/".into(),
-//!         exact: false,
-//!         suffix: None,
-//!         target: RouteTarget::Upstream("tomcat".into()),
-//!         place: None,
-//!     }],
+//!     routes: vec![RouteConfig::new("/", RouteTarget::Upstream("tomcat".into()))],
 //!     log: LogConfig::default(),
 //!     admin: None,
 //! })?;
