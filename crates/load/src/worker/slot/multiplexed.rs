@@ -42,10 +42,19 @@ pub(in crate::worker) struct Multiplexed {
     served: u64,
     /// Bytes received that are of no body, and in no request's account yet.
     framing: u64,
+    vacancy: Vacancy,
     /// Whether the last request that was taken counts.
     counts: bool,
     /// What came, kept for its memory.
     events: Vec<http2::Event>,
+}
+
+/// Since when another request could begin. A stream that ends changes nothing while others are free:
+/// what is sent late then is late by our fault, and did not wait for a connection.
+#[derive(Debug, Default)]
+struct Vacancy {
+    since: u64,
+    is_full: bool,
 }
 
 #[derive(Debug)]
@@ -54,6 +63,21 @@ enum State {
     Pausing,
     Dialling(Stream),
     Open(Box<Http2>),
+}
+
+impl Vacancy {
+    /// Nothing can begin now.
+    fn end(&mut self) {
+        self.is_full = true;
+    }
+
+    /// Something can begin at `now`; gives since when that is so.
+    fn begin(&mut self, now: u64) -> u64 {
+        if mem::take(&mut self.is_full) {
+            self.since = now;
+        }
+        self.since
+    }
 }
 
 /// How often a connection is served in a row, if its server answers at once.
@@ -70,6 +94,7 @@ impl Multiplexed {
             sent: 0,
             served: 0,
             framing: 0,
+            vacancy: Vacancy::default(),
             counts: false,
             events: Vec::new(),
         }
@@ -88,7 +113,7 @@ impl Multiplexed {
         if matches!(self.state, State::Pausing) {
             self.state = State::Closed;
             // The pause was meant, so nothing is late by it.
-            self.place.free_at = lent.now;
+            self.place.free_at = self.vacancy.begin(lent.now);
         }
         self.advance(lent);
     }
@@ -136,7 +161,7 @@ impl Multiplexed {
             was_late = true;
         }
         if was_late {
-            self.place.free_at = now;
+            self.place.free_at = self.vacancy.begin(now);
             if matches!(self.state, State::Dialling(_)) {
                 self.close(lent);
             }
@@ -171,8 +196,9 @@ impl Multiplexed {
             State::Open(_) => self.room(lent) > 0,
             State::Pausing | State::Dialling(_) => false,
         };
-        if has_room {
-            self.place.rest(lent);
+        match has_room {
+            true => self.place.rest(lent),
+            false => self.vacancy.end(),
         }
     }
 
@@ -255,6 +281,7 @@ impl Multiplexed {
         self.place.connected(&mut stream, flight, lent);
         self.state = State::Open(Box::new(Http2::begin(stream)));
         (self.sent, self.served, self.framing) = (0, 0, 0);
+        self.place.free_at = self.vacancy.begin(lent.now);
     }
 
     /// Moves bytes and takes what came; whether another request may begin by that.
@@ -366,7 +393,7 @@ impl Multiplexed {
     fn finish(&mut self, key: usize, lent: &Lent) -> Option<Flight> {
         let flight = self.flights.get_mut(key)?.take()?;
         self.open -= 1;
-        self.place.free_at = lent.now;
+        self.place.free_at = self.vacancy.begin(lent.now);
         Some(flight)
     }
 
@@ -407,5 +434,22 @@ impl Multiplexed {
             State::Closed | State::Pausing => {}
             State::Dialling(_) | State::Open(_) => lent.opened(-1),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_ends_beside_free_ones_is_no_vacancy() {
+        let mut vacancy = Vacancy::default();
+        assert_eq!(vacancy.begin(10), 0, "there was room from the beginning");
+        vacancy.end();
+        assert_eq!(vacancy.begin(20), 20, "the first of all streams");
+        assert_eq!(vacancy.begin(30), 20, "the second one");
+        vacancy.end();
+        vacancy.end();
+        assert_eq!(vacancy.begin(40), 40);
     }
 }
