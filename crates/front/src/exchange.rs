@@ -731,6 +731,7 @@ impl<'a> Exchange<'a> {
             total: since(self.ended.unwrap_or_else(Instant::now)),
             reason: self.reason,
             protocol: down.protocol(),
+            stream: down.stream(),
             tls: self.scene.peer.tls.as_deref().map(|session| &session.facts),
         };
         log.write(self.scene.worker.index(), &record);

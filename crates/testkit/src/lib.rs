@@ -31,6 +31,7 @@ pub mod ajp;
 mod body;
 mod deadline;
 mod http;
+pub mod http2;
 mod peer;
 mod process;
 

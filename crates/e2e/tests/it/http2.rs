@@ -1,5 +1,8 @@
 //! Clients that speak HTTP/2: curl and h2load in front, the built-in application behind.
 
+mod floods;
+mod rows;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;

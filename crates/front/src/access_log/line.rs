@@ -44,6 +44,8 @@ pub(crate) struct Record<'a> {
     pub(crate) reason: Option<Reason>,
     /// What the connection speaks, as ALPN names it.
     pub(crate) protocol: &'static str,
+    /// The request's stream on a connection of HTTP/2.
+    pub(crate) stream: Option<u32>,
     /// `None` without TLS.
     pub(crate) tls: Option<&'a Facts>,
 }
@@ -210,6 +212,9 @@ impl Record<'_> {
             write!(out, ",\"reason\":\"{reason}\"")?;
         }
         write!(out, ",\"protocol\":\"{}\"", self.protocol)?;
+        if let Some(stream) = self.stream {
+            write!(out, ",\"stream\":{stream}")?;
+        }
         if let Some(tls) = self.tls {
             append_tls(tls, out)?;
         }

@@ -42,6 +42,7 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
         total: Duration::from_micros(4711),
         reason: Some(Reason::new(Culprit::Backend, "closed")),
         protocol: "http/1.1",
+        stream: None,
         tls: None,
     });
 }

@@ -40,6 +40,9 @@ pub(crate) fn render(observed: &Observed) -> String {
     reloads.sample(&["refused"], counters.reloads_refused);
     page.family(&CONNECTIONS_ACCEPTED).only(counters.accepted);
     page.family(&CONNECTIONS_OPEN).only(counters.open);
+    page.family(&H2_CONNECTIONS_OPEN)
+        .only(counters.h2_connections);
+    page.family(&H2_STREAMS_OPEN).only(counters.h2_streams);
     render_tls(&mut page, observed);
     page.family(&REQUESTS).only(counters.requests);
     let mut responses = page.family(&RESPONSES);
@@ -151,6 +154,8 @@ fn families() -> impl Iterator<Item = &'static Family> {
         &RELOADS,
         &CONNECTIONS_ACCEPTED,
         &CONNECTIONS_OPEN,
+        &H2_CONNECTIONS_OPEN,
+        &H2_STREAMS_OPEN,
         &TLS_HANDSHAKES,
         &TLS_HANDSHAKES_OPEN,
         &TLS_CERTIFICATE_RELOADS,
@@ -257,6 +262,21 @@ static CONNECTIONS_OPEN: Family = Family {
     name: "catamaran_connections_open",
     kind: Kind::Gauge,
     help: "Connections of clients that are open.",
+    labels: &[],
+};
+
+static H2_CONNECTIONS_OPEN: Family = Family {
+    name: "catamaran_h2_connections_open",
+    kind: Kind::Gauge,
+    help: "Connections of clients that speak HTTP/2, of those that are open.",
+    labels: &[],
+};
+
+static H2_STREAMS_OPEN: Family = Family {
+    name: "catamaran_h2_streams_open",
+    kind: Kind::Gauge,
+    help: "Requests over HTTP/2 that are under way. One that the client gave up counts until the \
+           backend has let go of it.",
     labels: &[],
 };
 

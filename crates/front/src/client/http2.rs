@@ -24,12 +24,12 @@ use h2::{Reason as Code, RecvStream};
 use http::Request;
 use tokio::task::{JoinError, JoinSet};
 
-use crate::client::ClientConnection;
 use crate::client::http2::head::Refusal;
 use crate::client::http2::piece::Piece;
 use crate::client::http2::session::Session;
 use crate::client::http2::stream::H2Stream;
 use crate::client::http2::wire::{PREFACE, Wire};
+use crate::client::{ClientConnection, linger};
 use crate::config::ListenerConfig;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::scene::Scene;
@@ -67,17 +67,32 @@ pub(crate) async fn serve(worker: Arc<Worker>, client: ClientConnection, deadlin
         listener,
         session,
     };
-    poll_fn(|cx| driver.poll(cx, &deadline)).await;
+    let end = poll_fn(|cx| driver.poll(cx, &deadline)).await;
     let Driver {
         connection,
         mut streams,
+        session,
         ..
     } = driver;
     // The streams notice; those that left a backend behind wait for it.
     drop(connection);
+    if let Some(mut client) = session.take_client()
+        && end == End::Told
+    {
+        linger::close(&worker, &mut client, &deadline).await;
+    }
     while let Some(ended) = streams.join_next().await {
         note_panic(&worker, &ended);
     }
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// What it was told last is written; the client may still be sending.
+    Told,
+    /// Nothing more can be written.
+    Cut,
 }
 
 /// Exchanges the first frames. `None` if the connection is to be closed.
@@ -150,16 +165,19 @@ struct Driver {
 
 impl Driver {
     /// Ready when the connection is over.
-    fn poll(&mut self, cx: &mut Context<'_>, deadline: &Deadline) -> Poll<()> {
+    fn poll(&mut self, cx: &mut Context<'_>, deadline: &Deadline) -> Poll<End> {
         loop {
             while let Poll::Ready(accepted) = self.poll_accept(cx) {
                 match accepted {
                     Some(Ok((request, respond))) => self.accept(request, respond),
+                    Some(Err(error)) if error.is_io() => return Poll::Ready(End::Cut),
+                    // The crate has told the client, and the session has counted it.
                     Some(Err(error)) => {
-                        self.note_error(&error);
-                        return Poll::Ready(());
+                        let remote = self.session.peer.remote;
+                        tracing::debug!(%remote, %error, "a connection of HTTP/2 is closed");
+                        return Poll::Ready(End::Told);
                     }
-                    None => return Poll::Ready(()),
+                    None => return Poll::Ready(End::Told),
                 }
             }
             while let Poll::Ready(Some(ended)) = self.streams.poll_join_next(cx) {
@@ -175,7 +193,7 @@ impl Driver {
                 deadline.set(next);
                 Poll::Pending
             }
-            None => Poll::Ready(()),
+            None => Poll::Ready(End::Cut),
         }
     }
 
@@ -238,6 +256,7 @@ impl Driver {
     /// Ends the connection, whatever it carries.
     fn close(&mut self, code: Code, now: Tick) -> bool {
         self.closing = Some(now + CLOSE_TIME);
+        self.session.note_closing();
         self.connection.abrupt_shutdown(code);
         true
     }
@@ -273,40 +292,11 @@ impl Driver {
         let next = ends.into_iter().flatten().min();
         Some(next.unwrap_or(Tick::NEVER))
     }
-
-    /// Counts a connection that the client broke.
-    fn note_error(&self, error: &h2::Error) {
-        if error.is_io() || self.closing.is_some() {
-            return;
-        }
-        let code = error.reason().filter(|_| error.is_library());
-        let Some(code) = code else { return };
-        tracing::debug!(remote = %self.session.peer.remote, %error, "HTTP/2 connection closed");
-        self.session.count(token(code, error));
-    }
-}
-
-/// The reason's token of an error that the crate found.
-fn token(code: Code, error: &h2::Error) -> &'static str {
-    match code {
-        Code::PROTOCOL_ERROR => "h2-protocol-error",
-        Code::FLOW_CONTROL_ERROR => "h2-flow-control-error",
-        Code::FRAME_SIZE_ERROR => "h2-frame-size-error",
-        Code::COMPRESSION_ERROR => "h2-compression-error",
-        Code::STREAM_CLOSED => "h2-stream-closed",
-        // What it was, the crate says in words only.
-        Code::ENHANCE_YOUR_CALM => match error.to_string() {
-            text if text.contains("header_list") => "h2-head-flood",
-            text if text.contains("continuations") => "h2-continuation-flood",
-            text if text.contains("reset") => "h2-reset-flood",
-            _ => "h2-frame-flood",
-        },
-        _ => "h2-error",
-    }
 }
 
 /// Serves one request.
 async fn run(session: Arc<Session>, request: Request<RecvStream>, respond: SendResponse<Piece>) {
+    let _open = Open::begin(&session);
     let deadline = session.worker.deadlines().join();
     deadline.attach().await;
     let (parts, body) = request.into_parts();
@@ -343,6 +333,22 @@ async fn run(session: Arc<Session>, request: Request<RecvStream>, respond: SendR
     }
 }
 
+/// A stream counted as open.
+struct Open(Arc<Session>);
+
+impl Open {
+    fn begin(session: &Arc<Session>) -> Self {
+        session.worker.counters().h2_streams().increment();
+        Self(Arc::clone(session))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.worker.counters().h2_streams().decrement();
+    }
+}
+
 /// A panic ends its own stream only. It is counted and logged.
 fn note_panic(worker: &Worker, ended: &Result<(), JoinError>) {
     if let Err(error) = ended
@@ -376,7 +382,7 @@ const ERROR_RESETS_MAX: usize = 1024;
 
 /// How many small pieces of bodies may wait to be taken, in units of the crate: each piece costs what
 /// it is below 256 bytes.
-const DATA_FRAME_BUDGET: usize = 256 * 1024;
+const DATA_FRAME_BUDGET: usize = 512 * 1024;
 
 /// How long the client may take to read the reason for which its connection is closed.
 const CLOSE_TIME: Duration = Duration::from_secs(2);

@@ -47,6 +47,11 @@ impl Pace {
         }
     }
 
+    /// The client moved so many bytes for others, which count for its rate alone.
+    pub(crate) fn credit(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
     /// The front no longer waits for the client.
     pub(crate) fn rest(&mut self, now: Tick) {
         if let Some((began, _)) = self.wait.take() {

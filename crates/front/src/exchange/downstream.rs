@@ -13,6 +13,7 @@ use catamaran_upstream::LeftBehind;
 use http::{HeaderMap, StatusCode};
 
 use crate::client::http2::stream::H2Stream;
+use crate::client::pace::Pace;
 use crate::client::{BodyPart, ClientConnection, ClientError, ResponseError};
 use crate::worker::deadlines::{Deadline, Tick};
 
@@ -31,6 +32,23 @@ impl Downstream<'_> {
         match self {
             Self::Http1(_) => "http/1.1",
             Self::Http2(_) => "h2",
+        }
+    }
+
+    /// The number of the request's stream, if the connection has several.
+    pub(crate) fn stream(&self) -> Option<u32> {
+        match self {
+            Self::Http1(_) => None,
+            Self::Http2(stream) => Some(stream.id()),
+        }
+    }
+
+    /// Takes account of bytes that the connection moved for other exchanges, in the pace of a client
+    /// that writes and reads.
+    pub(crate) fn share_pace(&mut self, writing: &mut Pace, reading: &mut Pace) {
+        match self {
+            Self::Http1(_) => {}
+            Self::Http2(stream) => stream.share_pace(writing, reading),
         }
     }
 

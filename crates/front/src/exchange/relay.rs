@@ -547,6 +547,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         let now = self.now();
         let client_blocks = self.down.unwritten() > 0;
         let wants_body = self.wants_body();
+        self.down.share_pace(&mut self.writing, &mut self.reading);
         let listener = self.scene.listener;
         let write = Demand {
             idle: listener.write_timeout,

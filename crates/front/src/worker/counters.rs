@@ -77,6 +77,9 @@ pub(crate) struct WorkerCounters {
     /// Tunnels open now, and bytes from clients and to them.
     tunnels_open: Count,
     tunnel_bytes: [Count; 2],
+    /// Connections that speak HTTP/2, and their streams, open now.
+    h2_connections: Count,
+    h2_streams: Count,
     /// By [`Outcome`], in the order of [`Outcome::ALL`].
     sticky: [Count; Outcome::ALL.len()],
     reasons: Reasons,
@@ -117,6 +120,10 @@ pub struct CountersSnapshot {
     pub tunnels_open: u64,
     /// Bytes that tunnels moved, from clients and to them.
     pub tunnel_bytes: [u64; 2],
+    /// Connections that speak HTTP/2, open now.
+    pub h2_connections: u64,
+    /// Their streams: requests under way, or given up by the client and not yet by the backend.
+    pub h2_streams: u64,
     /// Refusals and failures, such as `client:bare-lf`.
     pub reasons: BTreeMap<Reason, u64>,
 }
@@ -233,6 +240,16 @@ impl WorkerCounters {
         self.tunnel_bytes[1].add(to_client as u64);
     }
 
+    /// Connections that speak HTTP/2.
+    pub(crate) fn h2_connections(&self) -> &Count {
+        &self.h2_connections
+    }
+
+    /// Streams of connections that speak HTTP/2.
+    pub(crate) fn h2_streams(&self) -> &Count {
+        &self.h2_streams
+    }
+
     pub(crate) fn retry(&self) {
         self.retries.increment();
     }
@@ -256,6 +273,8 @@ impl WorkerCounters {
         for (sum, bytes) in sum.tunnel_bytes.iter_mut().zip(&self.tunnel_bytes) {
             *sum += bytes.read();
         }
+        sum.h2_connections += self.h2_connections.read();
+        sum.h2_streams += self.h2_streams.read();
         for (outcome, count) in Outcome::ALL.iter().zip(&self.sticky) {
             *sum.sticky.entry(*outcome).or_default() += count.read();
         }

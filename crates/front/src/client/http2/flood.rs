@@ -61,7 +61,7 @@ impl Flood {
             Kind::Reset => self.reset(now),
             Kind::Control => self.useless(now),
             Kind::Data if frame.len == 0 && !frame.ends_stream() => self.useless(now),
-            Kind::Data | Kind::WindowUpdate | Kind::Other => {}
+            Kind::Data | Kind::WindowUpdate | Kind::GoAway | Kind::Other => {}
         }
     }
 
@@ -132,6 +132,7 @@ mod tests {
             flags,
             stream: 1,
             word: 0,
+            debug: [0; 10],
         }
     }
 

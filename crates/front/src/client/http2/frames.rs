@@ -3,7 +3,7 @@
 //! The `h2` crate reads and writes the frames. This reader only follows their lengths, because what
 //! floods consist of, and how far the windows of the connection are open, the crate does not tell.
 
-/// The head of a frame (RFC 9113, section 4.1), and the first word of its payload.
+/// The head of a frame (RFC 9113, section 4.1), and what is looked at of its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     /// Bytes of its payload.
@@ -11,9 +11,10 @@ pub(super) struct Frame {
     pub(super) kind: Kind,
     pub(super) flags: u8,
     pub(super) stream: u32,
-    /// The first four bytes of the payload of a frame that has no other: an error code or an
-    /// increment.
+    /// The error code of RST_STREAM and GOAWAY, the increment of WINDOW_UPDATE.
     pub(super) word: u32,
+    /// How the words of a GOAWAY begin that say what is wrong.
+    pub(super) debug: [u8; DEBUG_LEN],
 }
 
 /// The kinds of frames that are told apart.
@@ -26,7 +27,8 @@ pub(super) enum Kind {
     Control,
     WindowUpdate,
     Continuation,
-    /// GOAWAY and PUSH_PROMISE, which the crate has rules for.
+    GoAway,
+    /// PUSH_PROMISE, which the crate has rules for.
     Other,
 }
 
@@ -45,8 +47,8 @@ impl Frame {
 /// Follows one direction of a connection.
 #[derive(Debug)]
 pub(super) struct Frames {
-    /// The head of the present frame and the first word of its payload, as far as they were seen.
-    head: [u8; HEAD_LEN + WORD_LEN],
+    /// The head of the present frame and what is looked at of its payload, as far as they were seen.
+    head: [u8; HEAD_LEN + PAYLOAD_LEN],
     seen: usize,
     /// Bytes of the present frame, or of what comes before the first, that are not looked at.
     skipped: usize,
@@ -56,7 +58,7 @@ impl Frames {
     /// A direction that begins with so many bytes before its first frame.
     pub(super) fn after(preface: usize) -> Self {
         Self {
-            head: [0; HEAD_LEN + WORD_LEN],
+            head: [0; HEAD_LEN + PAYLOAD_LEN],
             seen: 0,
             skipped: preface,
         }
@@ -71,15 +73,15 @@ impl Frames {
             if bytes.is_empty() {
                 return;
             }
-            let wanted = HEAD_LEN + self.word_len();
+            let wanted = HEAD_LEN + self.payload_len();
             let taken = (wanted - self.seen).min(bytes.len());
             self.head[self.seen..self.seen + taken].copy_from_slice(&bytes[..taken]);
             self.seen += taken;
             bytes = &bytes[taken..];
-            // The head may say that a word follows.
-            if self.seen == HEAD_LEN + self.word_len() {
+            // The head may say that there is more to look at.
+            if self.seen == HEAD_LEN + self.payload_len() {
                 let frame = self.frame();
-                self.skipped = frame.len as usize - self.word_len();
+                self.skipped = frame.len as usize - self.payload_len();
                 self.seen = 0;
                 take(frame);
             }
@@ -87,42 +89,52 @@ impl Frames {
     }
 
     /// How much of the payload is looked at, as far as is known yet.
-    fn word_len(&self) -> usize {
-        let has_word = matches!(self.head[3], RST_STREAM | WINDOW_UPDATE);
-        let is_whole = self.head[..3] == [0, 0, WORD_LEN as u8];
-        match self.seen >= HEAD_LEN && has_word && is_whole {
-            true => WORD_LEN,
-            false => 0,
+    fn payload_len(&self) -> usize {
+        let [a, b, c, kind, ..] = self.head;
+        let len = u32::from_be_bytes([0, a, b, c]) as usize;
+        match kind {
+            _ if self.seen < HEAD_LEN => 0,
+            RST_STREAM | WINDOW_UPDATE if len == WORD_LEN => WORD_LEN,
+            GOAWAY => len.min(PAYLOAD_LEN),
+            _ => 0,
         }
     }
 
     fn frame(&self) -> Frame {
-        let [a, b, c, kind, flags, s0, s1, s2, s3, word @ ..] = self.head;
-        let word = match self.word_len() {
-            0 => 0,
-            _ => u32::from_be_bytes(word),
-        };
+        let [a, b, c, kind, flags, s0, s1, s2, s3, payload @ ..] = self.head;
+        let (seen, mut known) = (self.payload_len(), [0; PAYLOAD_LEN]);
+        known[..seen].copy_from_slice(&payload[..seen]);
+        let [w0, w1, w2, w3, e0, e1, e2, e3, debug @ ..] = known;
         Frame {
             len: u32::from_be_bytes([0, a, b, c]),
             kind: match kind {
                 0 => Kind::Data,
                 1 => Kind::Headers,
                 RST_STREAM => Kind::Reset,
-                5 | 7 => Kind::Other,
+                5 => Kind::Other,
+                GOAWAY => Kind::GoAway,
                 WINDOW_UPDATE => Kind::WindowUpdate,
                 9 => Kind::Continuation,
                 _ => Kind::Control,
             },
             flags,
             stream: u32::from_be_bytes([s0 & 0x7f, s1, s2, s3]),
-            word,
+            word: match kind {
+                GOAWAY => u32::from_be_bytes([e0, e1, e2, e3]),
+                _ => u32::from_be_bytes([w0, w1, w2, w3]),
+            },
+            debug,
         }
     }
 }
 
 const HEAD_LEN: usize = 9;
 const WORD_LEN: usize = 4;
+/// Of a GOAWAY: a stream, a code, and some of the words.
+const PAYLOAD_LEN: usize = 8 + DEBUG_LEN;
+const DEBUG_LEN: usize = 10;
 const RST_STREAM: u8 = 3;
+const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -147,6 +159,8 @@ mod tests {
             frame(3, 0, 1, &[0, 0, 0, 8]),
             frame(3, 0, 1, &[0; 5]),
             frame(0, 1, 3, &[]),
+            frame(7, 0, 0, b"\0\0\0\x01\0\0\0\x0btoo_many_resets"),
+            frame(7, 0, 0, &[0; 8]),
             frame(200, 0, 3, &[1]),
         ]
         .concat();
@@ -157,6 +171,8 @@ mod tests {
             (4, Kind::Reset, 1, 8),
             (5, Kind::Reset, 1, 0),
             (0, Kind::Data, 3, 0),
+            (23, Kind::GoAway, 0, 11),
+            (8, Kind::GoAway, 0, 0),
             (1, Kind::Control, 3, 0),
         ];
         for cut in [1, 2, 8, 9, 10, 13, 100, 1000] {

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::client::ClientConnection;
 use crate::client::http2::flood::Flood;
 use crate::client::http2::frames::{Frame, Kind};
 use crate::config::ListenerConfig;
@@ -21,7 +22,8 @@ pub(super) struct Session {
     pub(super) peer: PeerFacts,
     /// Bytes of responses that were taken and are not written, over all streams.
     queued: AtomicUsize,
-    /// Bytes written to the socket.
+    /// Bytes received in frames of bodies, and bytes written.
+    received: AtomicU64,
     written: AtomicU64,
     /// When the socket last took bytes.
     written_at: AtomicU64,
@@ -31,23 +33,31 @@ pub(super) struct Session {
     window: AtomicI64,
     /// Resets for malformed requests that the front asked for and that were not written yet.
     own_resets: AtomicUsize,
+    /// The front closes the connection of its own accord.
+    is_closing: AtomicBool,
     flood: Mutex<Flood>,
+    /// The client's socket, once nobody speaks HTTP/2 on it any more.
+    client: Mutex<Option<ClientConnection>>,
 }
 
 impl Session {
     pub(super) fn new(worker: Arc<Worker>, listener: Arc<ListenerConfig>, peer: PeerFacts) -> Self {
         let now = worker.deadlines().now();
+        worker.counters().h2_connections().increment();
         Self {
             worker,
             listener,
             peer,
             queued: AtomicUsize::new(0),
+            received: AtomicU64::new(0),
             written: AtomicU64::new(0),
             written_at: AtomicU64::new(now.into()),
             is_blocked: AtomicBool::new(false),
             window: AtomicI64::new(FIRST_WINDOW),
             own_resets: AtomicUsize::new(0),
+            is_closing: AtomicBool::new(false),
             flood: Mutex::new(Flood::new(now)),
+            client: Mutex::new(None),
         }
     }
 
@@ -94,8 +104,26 @@ impl Session {
         is_blocked.then(|| Tick::from(self.written_at.load(Ordering::Relaxed)))
     }
 
+    /// How many bytes the connection has received and written in all.
+    pub(super) fn moved(&self) -> (u64, u64) {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (read(&self.received), read(&self.written))
+    }
+
+    /// When the socket last took bytes, if it is the socket or the window of the connection that holds
+    /// responses up, not that of one stream.
+    pub(super) fn limited_since(&self) -> Option<Tick> {
+        let is_limited =
+            self.is_blocked.load(Ordering::Relaxed) || self.window.load(Ordering::Relaxed) <= 0;
+        is_limited.then(|| Tick::from(self.written_at.load(Ordering::Relaxed)))
+    }
+
     /// A frame was received.
     pub(super) fn received(&self, frame: Frame) {
+        if frame.kind == Kind::Data {
+            self.received
+                .fetch_add(u64::from(frame.len), Ordering::Relaxed);
+        }
         if frame.kind == Kind::WindowUpdate && frame.stream == 0 {
             let increment = i64::from(frame.word & 0x7fff_ffff);
             self.window.fetch_add(increment, Ordering::Relaxed);
@@ -118,8 +146,16 @@ impl Session {
                     self.count("h2-refused");
                 }
             }
+            Kind::GoAway if frame.word != 0 && !self.is_closing.load(Ordering::Relaxed) => {
+                self.count(fault(frame));
+            }
             _ => {}
         }
+    }
+
+    /// The front closes the connection for a reason that it counts itself.
+    pub(super) fn note_closing(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
     }
 
     /// The front resets a stream for a reason that it counts itself.
@@ -127,10 +163,44 @@ impl Session {
         self.own_resets.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Takes the client back from the protocol.
+    pub(super) fn give_back(&self, client: ClientConnection) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
+    }
+
+    /// The client, if the protocol has given it back.
+    pub(super) fn take_client(&self) -> Option<ClientConnection> {
+        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        client.take()
+    }
+
     /// The floods this client may be trying.
     pub(super) fn flood(&self) -> std::sync::MutexGuard<'_, Flood> {
         // Nothing panics under the lock, so poison carries no news.
         self.flood.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.worker.counters().h2_connections().decrement();
+    }
+}
+
+/// The reason's token of a GOAWAY that the crate sends.
+fn fault(goaway: Frame) -> &'static str {
+    match (goaway.word, &goaway.debug) {
+        (1, _) => "h2-protocol-error",
+        (3, _) => "h2-flow-control-error",
+        (5, _) => "h2-stream-closed",
+        (6, _) => "h2-frame-size-error",
+        (9, _) => "h2-compression-error",
+        // What was too much, the crate says in words.
+        (11, b"header_lis") => "h2-head-flood",
+        (11, b"too_many_c") => "h2-continuation-flood",
+        (11, b"too_many_r" | b"too_many_i") => "h2-reset-flood",
+        (11, _) => "h2-frame-flood",
+        _ => "h2-error",
     }
 }
 

@@ -21,6 +21,7 @@ use tokio::task::yield_now;
 
 use crate::client::http2::piece::{Outflow, Piece};
 use crate::client::http2::session::Session;
+use crate::client::pace::Pace;
 use crate::client::{BodyPart, ClientError};
 use crate::worker::deadlines::Deadline;
 
@@ -46,6 +47,8 @@ pub(crate) struct H2Stream {
     queue: ByteQueue,
     /// Bytes of the response's body taken so far.
     sent: u64,
+    /// What the connection had received and written when that was last taken account of.
+    moved: (u64, u64),
     /// An exchange with a backend whose client left before the response.
     abandoned: Option<LeftBehind>,
 }
@@ -70,6 +73,7 @@ impl H2Stream {
         body: RecvStream,
         respond: SendResponse<Piece>,
     ) -> Self {
+        let moved = session.moved();
         Self {
             outflow: Arc::new(Outflow::new(Arc::clone(&session))),
             session,
@@ -83,7 +87,26 @@ impl H2Stream {
             is_overlong: false,
             queue: ByteQueue::default(),
             sent: 0,
+            moved,
             abandoned: None,
+        }
+    }
+
+    /// Its number on the connection.
+    pub(crate) fn id(&self) -> u32 {
+        self.respond.stream_id().as_u32()
+    }
+
+    /// Adds what the connection moved for all its streams: a client shares its line among them. Its
+    /// silence counts only for a stream that is held up by its own window.
+    pub(crate) fn share_pace(&mut self, writing: &mut Pace, reading: &mut Pace) {
+        let moved = self.session.moved();
+        let (received, written) = (moved.0 - self.moved.0, moved.1 - self.moved.1);
+        self.moved = moved;
+        reading.credit(received);
+        match self.session.limited_since() {
+            Some(since) if written > 0 => writing.moved(since, written),
+            _ => writing.credit(written),
         }
     }
 

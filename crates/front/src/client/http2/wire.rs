@@ -17,14 +17,13 @@ use crate::client::http2::session::Session;
 
 #[derive(Debug)]
 pub(super) struct Wire {
-    client: ClientConnection,
+    /// Given back when this is dropped.
+    client: Option<ClientConnection>,
     session: Arc<Session>,
     /// Received and decrypted, and not read yet.
     rest: BytesMut,
     inbound: Frames,
     outbound: Frames,
-    /// The sending side is closed.
-    is_shut: bool,
 }
 
 impl Wire {
@@ -32,12 +31,11 @@ impl Wire {
     pub(super) fn new(mut client: ClientConnection, session: Arc<Session>) -> Self {
         let rest = client.take_input();
         Self {
-            client,
+            client: Some(client),
             session,
             rest,
             inbound: Frames::after(PREFACE.len()),
             outbound: Frames::after(0),
-            is_shut: false,
         }
     }
 
@@ -76,8 +74,10 @@ impl AsyncRead for Wire {
             return Poll::Pending;
         }
         let before = buf.filled().len();
-        let stream = &mut wire.client.stream;
-        ready!(stream.poll_read_bounded(cx, buf, &mut wire.rest))?;
+        let Some(client) = &mut wire.client else {
+            return Poll::Ready(Ok(()));
+        };
+        ready!(client.stream.poll_read_bounded(cx, buf, &mut wire.rest))?;
         let session = &wire.session;
         let received = &buf.filled()[before..];
         wire.inbound
@@ -101,7 +101,10 @@ impl AsyncWrite for Wire {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let wire = self.get_mut();
-        let written = Pin::new(&mut wire.client.stream).poll_write_vectored(cx, slices);
+        let Some(client) = &mut wire.client else {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        };
+        let written = Pin::new(&mut client.stream).poll_write_vectored(cx, slices);
         wire.wrote(written, slices)
     }
 
@@ -111,31 +114,30 @@ impl AsyncWrite for Wire {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let wire = self.get_mut();
-        let flushed = Pin::new(&mut wire.client.stream).poll_flush(cx);
+        let Some(client) = &mut wire.client else {
+            return Poll::Ready(Ok(()));
+        };
+        let flushed = Pin::new(&mut client.stream).poll_flush(cx);
         if flushed.is_pending() {
             wire.session.note_blocked();
         }
         flushed
     }
 
-    /// Closes the sending side, then reads on until the client has closed its own: the kernel would
-    /// answer bytes that nobody reads with a reset, and the client could lose what it was told last.
-    /// The driver limits the time.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let wire = self.get_mut();
-        if !wire.is_shut {
-            ready!(Pin::new(&mut wire.client.stream).poll_shutdown(cx))?;
-            wire.is_shut = true;
+        match &mut wire.client {
+            Some(client) => Pin::new(&mut client.stream).poll_shutdown(cx),
+            None => Poll::Ready(Ok(())),
         }
-        let mut discarded = [0; 4096];
-        loop {
-            let mut buf = ReadBuf::new(&mut discarded);
-            wire.rest.clear();
-            let stream = &mut wire.client.stream;
-            ready!(stream.poll_read_bounded(cx, &mut buf, &mut wire.rest))?;
-            if buf.filled().is_empty() {
-                return Poll::Ready(Ok(()));
-            }
+    }
+}
+
+/// The client is not closed with the state of the protocol: it may still have to read why.
+impl Drop for Wire {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take() {
+            self.session.give_back(client);
         }
     }
 }

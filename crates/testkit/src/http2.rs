@@ -1,0 +1,283 @@
+//! An HTTP/2 client that hides nothing: frames out as given, and what came back as it came.
+//!
+//! Heads are encoded as literals without an index, so that any bytes can be sent. The peer is told to
+//! use no table, so that of its heads the status can be read without one.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::Deadline;
+
+/// What every client begins with (RFC 9113, section 3.4).
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Kinds of frames.
+pub mod kind {
+    #![expect(missing_docs, reason = "the names of RFC 9113, section 6")]
+    pub const DATA: u8 = 0;
+    pub const HEADERS: u8 = 1;
+    pub const PRIORITY: u8 = 2;
+    pub const RST_STREAM: u8 = 3;
+    pub const SETTINGS: u8 = 4;
+    pub const PING: u8 = 6;
+    pub const GOAWAY: u8 = 7;
+    pub const WINDOW_UPDATE: u8 = 8;
+    pub const CONTINUATION: u8 = 9;
+}
+
+/// Ends a message; of SETTINGS and PING, acknowledges.
+pub const END_STREAM: u8 = 1;
+
+/// Ends a head.
+pub const END_HEADERS: u8 = 4;
+
+/// A frame.
+#[must_use]
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+    let mut frame = len.to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// The preface, and SETTINGS without a table and with this window.
+#[must_use]
+pub fn opening(window: u32) -> Vec<u8> {
+    let mut settings = vec![0, 1, 0, 0, 0, 0, 0, 4];
+    settings.extend(window.to_be_bytes());
+    [PREFACE, &frame(kind::SETTINGS, 0, 0, &settings)].concat()
+}
+
+/// The block of a head: each field a literal without an index.
+#[must_use]
+pub fn block(fields: &[(&[u8], &[u8])]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        block.push(0);
+        for text in [name, value] {
+            integer(text.len(), &mut block);
+            block.extend_from_slice(text);
+        }
+    }
+    block
+}
+
+/// A length of seven bits, or more (RFC 7541, section 5.1).
+fn integer(number: usize, out: &mut Vec<u8>) {
+    let Some(mut rest) = number.checked_sub(127) else {
+        return out.push(u8::try_from(number).unwrap_or(0x7f));
+    };
+    out.push(0x7f);
+    while rest >= 128 {
+        out.push(u8::try_from(rest % 128).unwrap_or(0) | 0x80);
+        rest /= 128;
+    }
+    out.push(u8::try_from(rest).unwrap_or(0));
+}
+
+/// What the peer said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// The head of a response; 0 if its status cannot be read.
+    Status(u32, u16),
+    /// A stream ended in order.
+    End(u32),
+    /// A stream was reset, with this code.
+    Reset(u32, u32),
+    /// The connection ends, with this code.
+    GoAway(u32),
+    /// A PING was answered.
+    Pong,
+    /// The connection was closed or reset.
+    Closed,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Http2Client {
+    socket: TcpStream,
+    received: Vec<u8>,
+    body: usize,
+    said: std::collections::VecDeque<Said>,
+    deadline: Deadline,
+}
+
+impl Http2Client {
+    /// A new connection, on which nothing was sent.
+    ///
+    /// # Errors
+    /// Nobody accepts connections there.
+    pub fn connect(address: SocketAddr) -> io::Result<Self> {
+        let socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        Ok(Self {
+            socket,
+            received: Vec::new(),
+            body: 0,
+            said: std::collections::VecDeque::new(),
+            deadline: Deadline::default(),
+        })
+    }
+
+    /// Sends bytes in pieces of `cut`, as far as the peer takes them.
+    pub fn send(&mut self, bytes: &[u8], cut: usize) {
+        for piece in bytes.chunks(cut.max(1)) {
+            // Whoever is refused may be closed while it sends.
+            if self.socket.write_all(piece).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Bytes of bodies received so far.
+    #[must_use]
+    pub fn body(&self) -> usize {
+        self.body
+    }
+
+    /// What the peer said next.
+    ///
+    /// # Errors
+    /// It said nothing before the deadline.
+    pub fn next_said(&mut self) -> io::Result<Said> {
+        loop {
+            if let Some(said) = self.said.pop_front() {
+                return Ok(said);
+            }
+            if !self.take_frame() && !self.read()? {
+                return Ok(Said::Closed);
+            }
+        }
+    }
+
+    /// The first thing the peer says that is `wanted`; `None` if it closes before.
+    ///
+    /// # Errors
+    /// As [`Self::next_said`].
+    pub fn wait(&mut self, wanted: impl Fn(&Said) -> bool) -> io::Result<Option<Said>> {
+        loop {
+            match self.next_said()? {
+                said if wanted(&said) => return Ok(Some(said)),
+                Said::Closed => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads once; `false` at the end.
+    fn read(&mut self) -> io::Result<bool> {
+        let left = self.deadline.remaining().unwrap_or(Duration::from_nanos(1));
+        self.socket.set_read_timeout(Some(left))?;
+        let mut bytes = [0; 16 * 1024];
+        match self.socket.read(&mut bytes) {
+            Ok(0) => Ok(false),
+            Ok(read) => {
+                self.received.extend_from_slice(&bytes[..read]);
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take_frame(&mut self) -> bool {
+        let [a, b, c, kind, flags, s0, s1, s2, s3, rest @ ..] = &self.received[..] else {
+            return false;
+        };
+        let len = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        let stream = u32::from_be_bytes([*s0, *s1, *s2, *s3]);
+        let Some(payload) = rest.get(..len) else {
+            return false;
+        };
+        let word = |at: usize| {
+            let word = payload.get(at..at + 4).and_then(|it| it.try_into().ok());
+            word.map_or(0, u32::from_be_bytes)
+        };
+        match *kind {
+            kind::HEADERS => {
+                let status = status(payload).unwrap_or(0);
+                self.said.push_back(Said::Status(stream, status));
+            }
+            kind::DATA => self.body += len,
+            kind::RST_STREAM => self.said.push_back(Said::Reset(stream, word(0))),
+            kind::GOAWAY => self.said.push_back(Said::GoAway(word(4))),
+            kind::PING if flags & END_STREAM != 0 => self.said.push_back(Said::Pong),
+            _ => {}
+        }
+        if matches!(*kind, kind::HEADERS | kind::DATA) && flags & END_STREAM != 0 {
+            self.said.push_back(Said::End(stream));
+        }
+        self.received.drain(..9 + len);
+        true
+    }
+}
+
+/// The status at the beginning of a head's block (RFC 7541, section 6).
+fn status(mut block: &[u8]) -> Option<u16> {
+    // The table's size comes first.
+    while let [0x20..=0x3f, rest @ ..] = block {
+        block = rest;
+    }
+    match block {
+        [0x88, ..] => Some(200),
+        [0x89, ..] => Some(204),
+        [0x8a, ..] => Some(206),
+        [0x8b, ..] => Some(304),
+        [0x8c, ..] => Some(400),
+        [0x8d, ..] => Some(404),
+        [0x8e, ..] => Some(500),
+        [0x08 | 0x18 | 0x48, 3, a, b, c, ..] => {
+            std::str::from_utf8(&[*a, *b, *c]).ok()?.parse().ok()
+        }
+        [0x08 | 0x18 | 0x48, len @ (0x82 | 0x83), code @ ..] => {
+            huffman_digits(code.get(..usize::from(len & 0x7f))?)
+        }
+        _ => None,
+    }
+}
+
+/// Three digits (RFC 7541, appendix B): those below 3 have five bits, the others six.
+fn huffman_digits(code: &[u8]) -> Option<u16> {
+    let mut bits = code
+        .iter()
+        .flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1));
+    let mut number = 0;
+    for _ in 0..3 {
+        let mut digit = 0_u16;
+        for _ in 0..5 {
+            digit = digit * 2 + u16::from(bits.next()?);
+        }
+        if digit > 2 {
+            digit = digit * 2 + u16::from(bits.next()?);
+            digit = digit.checked_sub(0x19)? + 3;
+        }
+        number = number * 10 + digit;
+    }
+    Some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_read_in_each_form() {
+        assert_eq!(status(&[0x88]), Some(200));
+        assert_eq!(status(&[0x20, 0x08, 3, b'4', b'2', b'1']), Some(421));
+        // 302 and 404, of RFC 7541, appendix C.6.1.
+        assert_eq!(status(&[0x48, 0x82, 0x64, 0x02]), Some(302));
+        assert_eq!(huffman_digits(&[0x68, 0x0d, 0x7f]), Some(404));
+        assert_eq!(status(&[0xbe]), None);
+    }
+
+    #[test]
+    fn long_texts_have_long_lengths() {
+        let long = [b'x'; 1337];
+        let block = block(&[(b"n", &long)]);
+        assert_eq!(block[..6], [0, 1, b'n', 0x7f, 0xba, 0x09]);
+        assert_eq!(block.len(), 6 + 1337);
+    }
+}
