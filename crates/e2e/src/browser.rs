@@ -151,7 +151,8 @@ impl Browser {
     }
 
     /// Clicks, with the mouse, at the middle of the first element that the selector finds, as soon as
-    /// there is one that can be seen and is not covered.
+    /// there is one that can be seen and is not covered. If it moved away at that moment, because the page
+    /// changed, again.
     ///
     /// # Errors
     /// There is none.
@@ -163,16 +164,33 @@ impl Browser {
                 const at = it.getBoundingClientRect();
                 const [x, y] = [at.x + at.width / 2, at.y + at.height / 2];
                 const hit = document.elementFromPoint(x, y);
-                return it.contains(hit) || hit?.contains(it) ? [x, y] : null; }})()"
+                if (!it.contains(hit)) return null;
+                window.wasClicked = false;
+                it.addEventListener('click', () => {{ window.wasClicked = true; }}, {{once: true, capture: true}});
+                return [x, y]; }})()"
         );
-        let place = self.wait(&place)?;
+        let mut failed = Ok(());
+        let clicked = Deadline::default().poll(format!("a click at {selector}"), || {
+            let clicked = self.click_at(&place);
+            failed = clicked.as_ref().map(|_| ()).map_err(ToString::to_string);
+            clicked.unwrap_or_default().then_some(())
+        });
+        clicked.with_context(|| format!("{failed:?} {}", self.text().unwrap_or_default()))
+    }
+
+    /// Clicks at the place that the expression gives, if it does; `true` if that hit what was meant.
+    fn click_at(&mut self, place: &str) -> anyhow::Result<bool> {
+        let place = self.evaluate(place)?;
+        if place.is_null() {
+            return Ok(false);
+        }
         for kind in ["mousePressed", "mouseReleased"] {
             let event = json!({
                 "type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1,
             });
             self.call("Input.dispatchMouseEvent", &event)?;
         }
-        Ok(())
+        Ok(self.evaluate("window.wasClicked")? == true)
     }
 
     /// Presses a key such as `Enter` or `Tab`.

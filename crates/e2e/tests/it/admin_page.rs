@@ -301,6 +301,34 @@ fn hostile_names_are_text_and_failures_are_told() {
 }
 
 #[test]
+fn it_explains_what_a_request_would_become() {
+    let mut tier = Tier::start();
+    let browser = &mut tier.browser;
+    // What a request would become, with fields of a client's.
+    browser
+        .type_into("#explain-url", "http://shop.example/<b>x</b>")
+        .unwrap();
+    browser
+        .type_into(
+            "#explain-form [name=header]",
+            &format!("Cookie: JSESSIONID=1.{HOSTILE}"),
+        )
+        .unwrap();
+    browser.click("#explain-form button").unwrap();
+    let explained = browser
+        .wait("document.querySelector('#explained').textContent")
+        .unwrap();
+    let explained = explained.as_str().unwrap();
+    assert!(explained.contains(HOSTILE), "{explained}");
+    assert!(
+        explained.contains("Backends of app (round-robin)"),
+        "{explained}"
+    );
+    assert!(explained.contains("Session: kept"), "{explained}");
+    tier.assert_clean();
+}
+
+#[test]
 fn it_fits_a_telephone_in_light_and_dark() {
     let mut tier = Tier::start();
     tier.colleague(&["drain", "app/green", "--reason", &"x".repeat(150)]);

@@ -634,13 +634,13 @@ function explained(it) {
   const pairs = rows => make('div', { className: 'pairs' }, ...rows.flatMap(([name, value]) => [
     make('span', { className: 'quiet', textContent: name }), make('span', { className: 'code', textContent: value })]));
   const route = r => [
-    [r.hosts.join(' '), r.path + (r.exact ? ' (exact)' : '') + (r.suffix ? ` *${r.suffix}` : '')].filter(Boolean).join(' '),
+    [r.scheme ? `${r.scheme}:` : '', r.hosts.join(' '), r.pattern || r.path + (r.exact ? ' (exact)' : '') + (r.suffix ? ` *${r.suffix}` : '')].filter(Boolean).join(' '),
     `→ ${r.target}`, r.place ? `(${r.place})` : ''].filter(Boolean).join(' ');
   const parts = [text(it.summary, 'summary')];
-  if (it.answer) parts.push(part('Answer of the front', text(`${it.answer.status} ${it.answer.reason}: ${it.answer.text}`)));
+  if (it.answer) parts.push(part('Answer of the front', text(`${it.answer.status} ${it.answer.reason}: ${it.answer.text}${it.answer.location ? ` → ${it.answer.location}` : ''}`)));
   const left = [];
   const right = [];
-  if (it.path) left.push(part('Path', pairs(Object.entries(it.path))));
+  if (it.path) left.push(part('Path', pairs(['received', 'normal', 'compared', 'forwarded'].map(name => [name, it.path[name]]))));
   left.push(part('Route', text(it.route ? route(it.route) : 'none matches', 'code')));
   if (it.others?.length) left.push(part('Next best, and why not', make('ul', {}, ...it.others.map(other =>
     make('li', {}, make('span', { className: 'code', textContent: route(other) }), make('span', { className: 'quiet', textContent: ` ${other.why_not || ''}` }))))));
@@ -655,8 +655,9 @@ function explained(it) {
         make('span', { className: 'quiet', textContent: member.why_not ? ` – ${member.why_not}` : '' }));
     }))));
   if (it.sent) {
-    right.push(part(`Sent to ${it.sent.backend} over ${it.sent.protocol}`, text(it.sent.request, 'code'), pairs(it.sent.fields || [])));
+    right.push(part(`Sent to ${it.sent.backend} at ${it.sent.protocol}://${it.sent.address}`, text(it.sent.request, 'code'), pairs(it.sent.fields || [])));
     if (it.sent.attributes?.length) right.push(part('Attributes', pairs(it.sent.attributes)));
+    if (it.sent.set_cookie) right.push(part('Cookie for the client', text(it.sent.set_cookie, 'code')));
     right.push(part('Limits', pairs([...(it.sent.timeouts || []), ['retries', String(it.sent.retries)]])));
   }
   parts.push(make('div', { className: 'halves' },
