@@ -1,14 +1,15 @@
 //! The signals that a running front or connector handles.
 //!
 //! SIGTERM and SIGINT ask for a drain, and a second one of them ends the process at once. For the
-//! front, SIGHUP asks for a reload and SIGUSR2 for an upgrade, as they do of nginx.
+//! front, SIGHUP asks for a reload, SIGUSR1 for logs to be opened again and SIGUSR2 for an upgrade, as
+//! they do of nginx.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Arrivals;
 
@@ -26,6 +27,8 @@ pub(crate) enum Asked {
     Stop,
     /// To read the configuration again.
     Reload,
+    /// To open the access log again.
+    Reopen,
     /// To hand over to a new process.
     Upgrade,
 }
@@ -45,7 +48,7 @@ impl Signals {
             flag::register(signal, Arc::clone(&asked))?;
         }
         Ok(Self {
-            arrivals: Arrivals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR2])?,
+            arrivals: Arrivals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2])?,
         })
     }
 
@@ -85,6 +88,7 @@ pub(crate) fn say_draining() {
 fn asked(signal: i32) -> Asked {
     match signal {
         SIGHUP => Asked::Reload,
+        SIGUSR1 => Asked::Reopen,
         SIGUSR2 => Asked::Upgrade,
         _ => Asked::Stop,
     }

@@ -35,6 +35,10 @@ pub(crate) struct AccessLog {
     /// A buffer for each worker.
     buffers: Arc<PerWorker<Mutex<Buffer>>>,
     dropped: AtomicU64,
+    /// Lines that could not be written.
+    lost: Arc<AtomicU64>,
+    /// What the present target was opened by.
+    config: Mutex<Option<LogConfig>>,
     /// Locked only at starts, reloads and ends.
     writer: Mutex<Option<Writer>>,
 }
@@ -58,7 +62,7 @@ type Sink = Box<dyn Write + Send>;
 /// An opened target, not yet in use.
 pub(crate) struct Opened {
     sink: Option<Sink>,
-    format: AccessLogFormat,
+    config: LogConfig,
 }
 
 impl Opened {
@@ -71,7 +75,7 @@ impl Opened {
         };
         Ok(Self {
             sink,
-            format: config.format,
+            config: config.clone(),
         })
     }
 }
@@ -84,6 +88,8 @@ impl AccessLog {
             json: AtomicBool::new(false),
             buffers: Arc::new(PerWorker::new(workers, |_| Mutex::default())),
             dropped: AtomicU64::new(0),
+            lost: Arc::default(),
+            config: Mutex::new(None),
             writer: Mutex::new(None),
         }
     }
@@ -93,6 +99,8 @@ impl AccessLog {
     /// # Errors
     /// The thread that writes cannot be started; nothing changed.
     pub(crate) fn switch(&self, to: Opened) -> io::Result<()> {
+        let format = to.config.format;
+        *self.config() = Some(to.config);
         let Some(sink) = to.sink else {
             self.on.store(false, Ordering::Relaxed);
             self.finish();
@@ -101,12 +109,28 @@ impl AccessLog {
         let mut writer = self.lock();
         match &*writer {
             Some(writer) => writer.sinks.try_send(sink).map_err(|_| stuck())?,
-            None => *writer = Some(Writer::start(Arc::clone(&self.buffers), sink)?),
+            None => *writer = Some(Writer::start(self, sink)?),
         }
         self.json
-            .store(to.format == AccessLogFormat::Json, Ordering::Relaxed);
+            .store(format == AccessLogFormat::Json, Ordering::Relaxed);
         self.on.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Opens the present target again, after its file has been moved away.
+    ///
+    /// # Errors
+    /// The target cannot be opened; lines still go to where they went.
+    pub(crate) fn reopen(&self) -> io::Result<()> {
+        let config = self.config().clone();
+        match config {
+            Some(config) => self.switch(Opened::new(&config)?),
+            None => Ok(()),
+        }
+    }
+
+    fn config(&self) -> MutexGuard<'_, Option<LogConfig>> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the log is on. If it is off, no record is gathered.
@@ -139,6 +163,11 @@ impl AccessLog {
         self.dropped.load(Ordering::Relaxed)
     }
 
+    /// Lines that could not be written.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
     /// Writes what is left and stops the thread.
     pub(crate) fn finish(&self) {
         let writer = self.lock().take();
@@ -156,11 +185,12 @@ impl AccessLog {
 }
 
 impl Writer {
-    fn start(buffers: Arc<PerWorker<Mutex<Buffer>>>, sink: Sink) -> io::Result<Self> {
+    fn start(log: &AccessLog, sink: Sink) -> io::Result<Self> {
         let (sinks, next) = sync_channel(SINKS_MAX);
+        let (buffers, lost) = (Arc::clone(&log.buffers), Arc::clone(&log.lost));
         let thread = std::thread::Builder::new()
             .name("access-log".into())
-            .spawn(move || write_lines(&buffers, sink, &next))?;
+            .spawn(move || write_lines(&buffers, sink, &next, &lost))?;
         Ok(Self { thread, sinks })
     }
 }
@@ -211,7 +241,12 @@ impl Write for Fifo {
     }
 }
 
-fn write_lines(buffers: &PerWorker<Mutex<Buffer>>, mut sink: Sink, next: &Receiver<Sink>) {
+fn write_lines(
+    buffers: &PerWorker<Mutex<Buffer>>,
+    mut sink: Sink,
+    next: &Receiver<Sink>,
+    lost: &AtomicU64,
+) {
     let mut lines = Vec::new();
     let mut failing = false;
     loop {
@@ -219,6 +254,10 @@ fn write_lines(buffers: &PerWorker<Mutex<Buffer>>, mut sink: Sink, next: &Receiv
         for buffer in buffers.iter() {
             std::mem::swap(&mut lock(buffer).lines, &mut lines);
             let written = sink.write_all(&lines).and_then(|()| sink.flush());
+            if written.is_err() {
+                let count = lines.iter().filter(|&&byte| byte == b'\n').count();
+                lost.fetch_add(count as u64, Ordering::Relaxed);
+            }
             lines.clear();
             lines.shrink_to(BUFFER_KEPT);
             match written {

@@ -106,6 +106,9 @@ pub struct ServerConfig {
     /// is closed at once. Trusted proxies and Unix sockets are not counted. Default: no limit.
     /// nginx: `limit_conn`.
     pub connections_per_address: Option<NonZeroUsize>,
+    /// The field by which backends get the request's id, the same as in the access log. One that a
+    /// trusted proxy sent is passed on instead. Default `X-Request-Id`; `None` sends none.
+    pub request_id: Option<HeaderName>,
     /// The pseudonym in `Via` (RFC 9110, section 7.6.3). Default `catamaran`; `None` writes none.
     pub via: Option<String>,
     /// A file to which the secrets of all TLS sessions are appended, for debugging. Default: none; not
@@ -122,6 +125,7 @@ impl Default for ServerConfig {
             underscore_fields: Vec::new(),
             connections_max: 20_000,
             connections_per_address: None,
+            request_id: Some(HeaderName::from_static("x-request-id")),
             via: Some("catamaran".to_owned()),
             tls_key_log: None,
         }
@@ -245,9 +249,9 @@ impl ListenerConfig {
             query: QueryForm::AsReceived,
             linger_max: 10 << 20,
             linger_timeout: Duration::from_secs(30),
-            // With up to four fields of our own a container gets 100, the limit of Tomcat.
+            // With up to five fields of our own a container gets 100, the limit of Tomcat.
             limits: Limits {
-                fields: 96,
+                fields: 95,
                 ..Limits::request()
             },
             tls: None,

@@ -41,7 +41,7 @@ use catamaran_upstream::{
 use downstream::Downstream;
 use elsewhere::Elsewhere;
 use failure::{Failed, Failure};
-use http::{StatusCode, Version};
+use http::{HeaderValue, StatusCode, Version};
 use logged::LoggedRequest;
 use outgoing::Outgoing;
 use passage::{Asked, Passage, Values};
@@ -99,6 +99,8 @@ struct Exchange<'a> {
     sticky: Option<Outcome>,
     /// The route of the session id that decided, for the log.
     session_route: Option<Box<[u8]>>,
+    /// The id that a trusted proxy gave the request.
+    given_id: Option<HeaderValue>,
     attempts: u32,
     leased: Option<Instant>,
     ended: Option<Instant>,
@@ -161,6 +163,7 @@ impl<'a> Exchange<'a> {
             first_member: None,
             sticky: None,
             session_route: None,
+            given_id: None,
             attempts: 0,
             leased: None,
             ended: None,
@@ -195,8 +198,10 @@ impl<'a> Exchange<'a> {
         let (worker, peer) = (scene.worker, scene.peer);
         let token = self.tunnel.map(|tunnel| tunnel.token);
         let count = |reason| worker.counters().reason(reason);
-        let mut outgoing = Outgoing::new(count, (site, upstream), peer, (head, path), token)?;
+        let mut outgoing =
+            Outgoing::new(count, (site, upstream, self.id), peer, (head, path), token)?;
         self.client_ip = outgoing.identity.ip;
+        self.given_id.clone_from(&outgoing.given_id);
         if let Some(rules) = rules {
             if !rules.allows(self.client_ip) {
                 let (version, status) = (outgoing.version(), StatusCode::FORBIDDEN);
@@ -709,6 +714,7 @@ impl<'a> Exchange<'a> {
         let record = Record {
             ended: SystemTime::now(),
             id: self.id,
+            given_id: self.given_id.as_ref(),
             client: self.client_ip,
             request: request.map(LoggedRequest::line),
             status: self.logged_status().map(|status| status.as_u16()),
@@ -727,6 +733,7 @@ impl<'a> Exchange<'a> {
             }),
             attempts: self.attempts,
             lease: self.leased.map(since),
+            upload: self.progress.uploaded_at.map(since),
             first_byte: self.progress.head_at.map(since),
             total: since(self.ended.unwrap_or_else(Instant::now)),
             reason: self.reason,

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::config::Config;
 use crate::exchange::failure::Failure;
-use crate::exchange::id::RequestIds;
+use crate::exchange::id::RequestId;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::passage::Asked;
 use crate::exchange::verdict::{self, Decision, Verdict};
@@ -184,7 +184,7 @@ impl Explanation {
             }
             Decision::Redirect(to, _) => {
                 let location = asked
-                    .values(RequestIds::new().next(), &head)
+                    .values(RequestId::from_number(0), &head)
                     .redirect(&to.to);
                 match location {
                     Some(location) => {
@@ -237,7 +237,9 @@ impl Explanation {
             panic: upstream.members.iter().any(|it| it.backend.counts().panic),
         });
         let ids = choice::ids(upstream, &head);
-        let place = (site, upstream);
+        // No request has an id yet.
+        let id = RequestId::from_number(0);
+        let place = (site, upstream, id);
         let tunnel = rules.and_then(|rules| rules.tunnel(&head));
         let token = tunnel.map(|tunnel| tunnel.token);
         let cleaned = Outgoing::new(|_| {}, place, &supposed.peer, (head, path), token);
@@ -253,7 +255,7 @@ impl Explanation {
                     "`allow` does not have the client's address",
                 );
             }
-            drop(outgoing.pass(rules, RequestIds::new().next()));
+            drop(outgoing.pass(rules, id));
         }
         let tried = rules.map_or(&[][..], Rules::stopped);
         let foresight = upstream.foresee(outgoing.facts(rules), tried);

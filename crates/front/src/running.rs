@@ -215,6 +215,14 @@ impl Running {
         }
     }
 
+    /// Opens the access log again, after its file has been moved away.
+    ///
+    /// # Errors
+    /// The file cannot be opened; lines still go to where they went.
+    pub fn reopen_logs(&self) -> io::Result<()> {
+        self.shared.access_log.reopen()
+    }
+
     /// Says who has the configuration read again when an administrator asks for it: `reload` gets a
     /// request to answer and must not block.
     pub fn on_reload(&self, reload: impl Fn(ReloadRequest) + Send + Sync + 'static) {

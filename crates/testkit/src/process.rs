@@ -39,6 +39,8 @@ pub enum Signal {
     Interrupt,
     /// SIGHUP
     Hangup,
+    /// SIGUSR1
+    User1,
     /// SIGUSR2
     User2,
     /// SIGKILL
@@ -280,6 +282,7 @@ impl Signal {
             Self::Terminate => "TERM",
             Self::Interrupt => "INT",
             Self::Hangup => "HUP",
+            Self::User1 => "USR1",
             Self::User2 => "USR2",
             Self::Kill => "KILL",
             Self::Stop => "STOP",

@@ -23,7 +23,7 @@ use crate::{descriptors, upgrade};
 /// SIGTERM and SIGINT drain: exchanges under way may finish. A second one quits at once.
 ///
 /// SIGHUP reads the file again, which changes nothing if it has faults, and opens the access log
-/// anew.
+/// anew. SIGUSR1 opens the access log anew and reads nothing.
 ///
 /// SIGUSR2 starts the same command again, for a new version of the program, hands the listeners over
 /// to it and drains; if it does not come to serve, nothing changes.
@@ -134,6 +134,10 @@ fn obey(
                 upgrade.iter().for_each(upgrade::Pending::abandon);
                 return Ok(None);
             }
+            Event::Asked(Asked::Reopen) => match running.reopen_logs() {
+                Ok(()) => tracing::info!("the access log was opened again"),
+                Err(error) => tracing::error!("cannot open the access log: {error}"),
+            },
             Event::Asked(asked) if upgrade.is_some() => {
                 tracing::warn!(
                     ?asked,

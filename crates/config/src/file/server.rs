@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use catamaran_front::config::ServerConfig;
+use http::HeaderName;
 use ipnet::IpNet;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -11,7 +12,9 @@ use toml::de::DeValue;
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
-use crate::value::text::{TextError, parse_network, parse_token, parse_underscored};
+use crate::value::text::{
+    TextError, parse_network, parse_request_id, parse_token, parse_underscored,
+};
 use crate::value::{Counts, Durations, OneOrMore, OrOff, Parsed};
 
 /// Reads the table.
@@ -29,6 +32,7 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, server: &mut ServerConfig, repo
         server.connections_per_address = limit.and_then(NonZeroUsize::new);
     }
     table.set(&VIA, &mut server.via);
+    table.set(&REQUEST_ID, &mut server.request_id);
     table.set(&TRUSTED_PROXIES, &mut server.trusted_proxies);
     table.set(&UNDERSCORE_FIELDS, &mut server.underscore_fields);
     if server
@@ -54,6 +58,7 @@ pub(crate) static SECTION: Section = Section {
         &TRUSTED_PROXIES,
         &UNDERSCORE_FIELDS,
         &VIA,
+        &REQUEST_ID,
     ],
     later: &[],
 };
@@ -180,5 +185,24 @@ static VIA: Key<OrOff<Parsed<String, TextError>>> = Key {
         effect: "The name under which the front adds itself to `Via` (RFC 9110, section 7.6.3).",
         extremes: "`\"off\"` writes no `Via`; a loop of proxies is then not seen in the fields.",
         elsewhere: "httpd `ProxyVia`",
+    },
+};
+
+static REQUEST_ID: Key<OrOff<Parsed<HeaderName, TextError>>> = Key {
+    name: "request_id",
+    values: OrOff(Parsed {
+        what: "the name of a field such as \"X-Request-Id\"",
+        parse: parse_request_id,
+    }),
+    doc: Doc {
+        preset: Preset::Value("\"X-Request-Id\""),
+        sample: "\"X-Correlation-Id\"",
+        effect: "The field by which backends get the request's id, which stands in the access log and on \
+                 pages of the front. What clients send in it is replaced; what a proxy in \
+                 `trusted_proxies` sends is passed on, and is `given_id` in the access log. \
+                 [log.md](log.md) shows how a request is followed into Tomcat's log.",
+        extremes: "Off, the field is passed on as clients send it.",
+        elsewhere: "mod_jk `JkRequestIdIndicator`; nginx `proxy_set_header X-Request-Id $request_id`; \
+                    HAProxy `unique-id-header`",
     },
 };

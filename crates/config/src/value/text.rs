@@ -36,6 +36,11 @@ pub(crate) enum TextError {
     /// A network with bits set below its prefix.
     #[error("has `{0}`, an address within a network; write {1} for the network")]
     NetworkBits(String, IpNet),
+    /// Not a field for a request's id.
+    #[error(
+        "must be the name of a field such as X-Request-Id: `Request-Id`, `Correlation-Id` or one of `X-`"
+    )]
+    RequestId,
     /// Not a separator.
     #[error("must be one printable ASCII character other than a space and any of `\"%,/;=\\`")]
     Separator,
@@ -98,6 +103,17 @@ pub(crate) fn parse_token(text: &str) -> Result<String, TextError> {
 /// The name of a protocol in `Upgrade`, in lower case.
 pub(crate) fn parse_protocol(text: &str) -> Result<String, TextError> {
     parse_token(text).map(|token| token.to_ascii_lowercase())
+}
+
+/// The name of a field that says a request's id.
+pub(crate) fn parse_request_id(text: &str) -> Result<HeaderName, TextError> {
+    let name = HeaderName::from_bytes(text.as_bytes()).ok();
+    let names = ["x-", "request-id", "correlation-id"];
+    let is_free = |name: &HeaderName| {
+        let name = name.as_str();
+        names.iter().any(|it| name.starts_with(it)) && !name.starts_with("x-forwarded")
+    };
+    name.filter(is_free).ok_or(TextError::RequestId)
 }
 
 /// The name of a field with an underscore, in lower case.

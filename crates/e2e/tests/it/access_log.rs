@@ -8,7 +8,7 @@ use catamaran_testkit::{Deadline, Peer, Script, Signal, address};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 
-use crate::through::front;
+use crate::through::{front, value};
 
 #[test]
 fn a_line_in_the_combined_format() {
@@ -145,4 +145,73 @@ fn a_fifo_without_a_reader_holds_up_neither_the_start_nor_the_end() {
     front.process().signal(Signal::Terminate).unwrap();
     let status = front.process().wait(Deadline::default()).unwrap();
     assert!(status.success(), "{status}");
+}
+
+/// A request is found from front to Tomcat by its id.
+#[test]
+fn the_id_of_the_log_is_what_tomcat_gets() {
+    for connector in [Connector::Ajp, Connector::Http] {
+        let backend = Tomcat::shared().unwrap().backend_table("app", connector);
+        let front = Front::with_tables(&format!(
+            "[server]\ntrusted_proxies = [\"127.0.0.1\"]\n[[route]]\nupstream = \"app\"\n{backend}"
+        ))
+        .unwrap();
+        let text = front.get("/snoop.jsp?own").unwrap().text();
+        let line = front.wait_for_log("/snoop.jsp?own").unwrap();
+        let id = line.split_once(" id=").unwrap().1;
+        assert_eq!(value(&text, "header.x-request-id"), id, "{line}");
+        let fields = "X-Request-Id: proxy/1-a\r\n";
+        let head = front.head("GET", "/snoop.jsp?given", fields);
+        let text = front.ask(head).unwrap().text();
+        assert_eq!(value(&text, "header.x-request-id"), "proxy/1-a");
+        let line = front.wait_for_log("/snoop.jsp?given").unwrap();
+        assert!(line.contains(" given_id=\"proxy/1-a\" "), "{line}");
+        let host = format!(" host=\"{}\" ms=", front.address().ip());
+        assert!(line.contains(&host), "{line}");
+    }
+}
+
+#[test]
+fn a_signal_opens_the_file_again() {
+    let backend = Tomcat::shared()
+        .unwrap()
+        .backend_table("app", Connector::Http);
+    let mut front = Front::to_app(&format!("{backend}[log]\naccess = \"access.log\"\n")).unwrap();
+    let file = front.directory().join("access.log");
+    let moved = front.directory().join("access.log.1");
+    let has = |path: &std::path::Path, text: &str| {
+        let found = || fs::read_to_string(path).ok()?.contains(text).then_some(());
+        Deadline::default().poll(text, found).unwrap();
+    };
+    front.get("/page.html?before").unwrap();
+    has(&file, "?before");
+    fs::rename(&file, &moved).unwrap();
+    front.process().signal(Signal::User1).unwrap();
+    front
+        .wait_for_log("the access log was opened again")
+        .unwrap();
+    front.get("/page.html?after").unwrap();
+    has(&file, "?after");
+    assert!(!fs::read_to_string(&moved).unwrap().contains("?after"));
+}
+
+#[test]
+fn a_full_disk_holds_nothing_up_and_is_counted() {
+    let backend = Tomcat::shared()
+        .unwrap()
+        .backend_table("app", Connector::Http);
+    let front = Front::to_app(&format!(
+        "{backend}[log]\naccess = \"/dev/full\"\n[admin]\naddress = \"127.0.0.1:0\"\n"
+    ))
+    .unwrap();
+    for _ in 0..3 {
+        assert_eq!(front.get("/page.html").unwrap().status, 200);
+    }
+    front.wait_for_log("cannot write the access log").unwrap();
+    let lost = || {
+        let lost = front.metric("catamaran_access_log_lines_lost_total").ok()?;
+        (lost == [3.0]).then_some(())
+    };
+    Deadline::default().poll("three lost lines", lost).unwrap();
+    assert_eq!(front.get("/page.html").unwrap().status, 200);
 }

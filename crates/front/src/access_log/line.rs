@@ -20,6 +20,8 @@ use crate::worker::counters::Reason;
 pub(crate) struct Record<'a> {
     pub(crate) ended: SystemTime,
     pub(crate) id: RequestId,
+    /// The id that a trusted proxy gave the request.
+    pub(crate) given_id: Option<&'a HeaderValue>,
     /// The client's address, trusted proxies looked through.
     pub(crate) client: IpAddr,
     /// `None` if the request was not understood.
@@ -37,6 +39,8 @@ pub(crate) struct Record<'a> {
     pub(crate) attempts: u32,
     /// From the request's head to the lease.
     pub(crate) lease: Option<Duration>,
+    /// From the request's head to the end of its body; `None` without one.
+    pub(crate) upload: Option<Duration>,
     /// From the request's head to the response's head.
     pub(crate) first_byte: Option<Duration>,
     /// From the request's head to the response's last byte.
@@ -77,7 +81,11 @@ pub(crate) struct RequestLine<'a> {
 pub(super) struct Stamp {
     second: u64,
     combined: String,
+    /// Without the offset from UTC, and without fractions.
     rfc3339: String,
+    offset: String,
+    /// Of the record's second.
+    millis: u32,
 }
 
 impl Stamp {
@@ -86,6 +94,7 @@ impl Stamp {
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
         let second = since_epoch.as_secs();
+        self.millis = since_epoch.subsec_millis();
         if self.second == second && !self.combined.is_empty() {
             return;
         }
@@ -95,7 +104,8 @@ impl Stamp {
             .and_then(|it| Timestamp::from_second(it).ok());
         let local = timestamp.unwrap_or_default().to_zoned(TimeZone::system());
         self.combined = local.strftime("%d/%b/%Y:%H:%M:%S %z").to_string();
-        self.rfc3339 = local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+        self.rfc3339 = local.strftime("%Y-%m-%dT%H:%M:%S").to_string();
+        self.offset = local.strftime("%:z").to_string();
     }
 }
 
@@ -136,6 +146,8 @@ impl Record<'_> {
         put_number(out, self.attempts);
         put(out, b" lease_us=");
         put_micros(out, self.lease);
+        put(out, b" upload_us=");
+        put_micros(out, self.upload);
         put(out, b" first_byte_us=");
         put_micros(out, self.first_byte);
         put(out, b" total_us=");
@@ -146,6 +158,18 @@ impl Record<'_> {
         match self.reason {
             Some(reason) => write!(out, " reason={reason}")?,
             None => put(out, b" reason=-"),
+        }
+        put(out, b" host=\"");
+        match self.request.and_then(|request| request.host) {
+            Some(host) => escape(host, out),
+            None => out.push(b'-'),
+        }
+        put(out, b"\" ms=");
+        put_number(out, stamp.millis);
+        if let Some(given) = self.given_id {
+            put(out, b" given_id=\"");
+            escape(given.as_bytes(), out);
+            out.push(b'"');
         }
         put(out, b" protocol=");
         put(out, self.protocol.as_bytes());
@@ -166,9 +190,10 @@ impl Record<'_> {
     fn append_json(&self, stamp: &Stamp, out: &mut Vec<u8>) -> std::io::Result<()> {
         write!(
             out,
-            "{{\"time\":\"{}\",\"id\":\"{}\",\"client\":\"{}\"",
-            stamp.rfc3339, self.id, self.client
+            "{{\"time\":\"{}.{:03}{}\",\"id\":\"{}\",\"client\":\"{}\"",
+            stamp.rfc3339, stamp.millis, stamp.offset, self.id, self.client
         )?;
+        json_text("given_id", self.given_id.map(HeaderValue::as_bytes), out);
         if let Some(request) = &self.request {
             write!(out, ",\"method\":\"{}\"", request.method)?;
             json_text("path", Some(request.path), out);
@@ -202,7 +227,11 @@ impl Record<'_> {
             );
         }
         write!(out, ",\"attempts\":{}", self.attempts)?;
-        for (name, value) in [("lease_us", self.lease), ("first_byte_us", self.first_byte)] {
+        for (name, value) in [
+            ("lease_us", self.lease),
+            ("upload_us", self.upload),
+            ("first_byte_us", self.first_byte),
+        ] {
             if let Some(value) = value {
                 write!(out, ",\"{name}\":{}", value.as_micros())?;
             }

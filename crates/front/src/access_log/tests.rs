@@ -11,6 +11,7 @@ use crate::exchange::id::RequestIds;
 use crate::worker::counters::{Culprit, Outcome, Reason};
 
 fn with_record(check: impl FnOnce(&Record<'_>)) {
+    let given = HeaderValue::from_static("7f-a");
     let agent = HeaderValue::from_bytes(b"a \"b\" \\ \xe9").expect("a value");
     let request = RequestLine {
         method: &Method::GET,
@@ -22,8 +23,9 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
         user_agent: Some(&agent),
     };
     check(&Record {
-        ended: SystemTime::now(),
+        ended: SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_000_000_007),
         id: RequestIds::new().next(),
+        given_id: Some(&given),
         client: Ipv4Addr::LOCALHOST.into(),
         request: Some(request),
         status: Some(502),
@@ -38,6 +40,7 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
         }),
         attempts: 2,
         lease: Some(Duration::from_micros(12)),
+        upload: Some(Duration::from_micros(34)),
         first_byte: None,
         total: Duration::from_micros(4711),
         reason: Some(Reason::new(Culprit::Backend, "closed")),
@@ -73,9 +76,10 @@ fn combined() {
     assert_eq!(time.len(), "21/Nov/2026:01:02:03 +0000".len());
     let expected = format!(
         " \"GET /a\\\"b?q=1 HTTP/1.1\" 502 347 \"-\" \"a \\\"b\\\" \\\\ \\xe9\" \
-         upstream=default backend=ajp://127.0.0.1:8009 attempts=2 lease_us=12 first_byte_us=- \
+         upstream=default backend=ajp://127.0.0.1:8009 attempts=2 lease_us=12 upload_us=34 \
+         first_byte_us=- \
          total_us=4711 sticky=moved session_route=\"a\\\" b\" first_backend=a reason=backend:closed \
-         protocol=http/1.1 tls_version=- tls_cipher=- id={id}\n"
+         host=\"example.org\" ms=7 given_id=\"7f-a\" protocol=http/1.1 tls_version=- tls_cipher=- id={id}\n"
     );
     assert_eq!(after, expected);
 }
@@ -86,6 +90,9 @@ fn json() {
     let value: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
     for (name, expected) in [
         ("id", serde_json::json!(id)),
+        ("given_id", serde_json::json!("7f-a")),
+        ("upload_us", serde_json::json!(34)),
+        ("host", serde_json::json!("example.org")),
         ("path", serde_json::json!("/a\"b")),
         ("status", serde_json::json!(502)),
         ("sent", serde_json::json!(347)),
@@ -99,6 +106,8 @@ fn json() {
     ] {
         assert_eq!(value[name], expected, "{name}");
     }
+    let time: jiff::Timestamp = value["time"].as_str().unwrap().parse().expect("RFC 3339");
+    assert_eq!(time.as_millisecond(), 1_795_000_000_007);
 }
 
 #[test]

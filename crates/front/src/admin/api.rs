@@ -35,7 +35,8 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
         (["events"], &Method::GET) => events(shared, request),
         (["explain"], &Method::GET) => explain(shared, request),
         (["reload"], &Method::POST) => reload(shared).await,
-        (["reload"], _) => Reply::method("POST"),
+        (["log", "reopen"], &Method::POST) => reopen(shared),
+        (["reload"] | ["log", "reopen"], _) => Reply::method("POST"),
         (["tls"], &Method::GET) => Reply::json(&tls::all(shared)),
         (["status" | "events" | "explain" | "tls"], _) => Reply::method("GET, HEAD"),
         (["upstreams", upstream], &Method::GET) => show(shared, upstream, None),
@@ -86,6 +87,18 @@ fn explain(shared: &Shared, request: &Request) -> Reply {
         Ok(Ok(explanation)) => Reply::json(&explanation),
         Ok(Err(error)) => syntax(&error.to_string()),
         Err(detail) => syntax(&detail),
+    }
+}
+
+/// Opens the access log again.
+fn reopen(shared: &Shared) -> Reply {
+    match shared.access_log.reopen() {
+        Ok(()) => Reply::json(&json!({"report": "the access log was opened again"})),
+        Err(error) => Reply::problem(
+            StatusCode::CONFLICT,
+            "log",
+            &format!("the access log cannot be opened: {error}"),
+        ),
     }
 }
 

@@ -59,6 +59,7 @@ pub(super) fn observe(shared: &Shared) -> Observed {
         backends,
         certificates: tls::certificates(&shared.profiles.load()),
         log_lines_dropped: shared.access_log.dropped(),
+        log_lines_lost: shared.access_log.lost(),
         draining,
         ready: usable && !draining,
         state_file_fails: shared.control.state_file_fails(),

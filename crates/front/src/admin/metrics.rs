@@ -20,6 +20,7 @@ pub(crate) struct Observed {
     pub(crate) certificates: Vec<(String, CertificateFacts)>,
     pub(crate) backends: Vec<BackendStatus>,
     pub(crate) log_lines_dropped: u64,
+    pub(crate) log_lines_lost: u64,
     pub(crate) draining: bool,
     pub(crate) ready: bool,
     pub(crate) state_file_fails: bool,
@@ -69,6 +70,7 @@ pub(crate) fn render(observed: &Observed) -> String {
     }
     page.family(&LOG_LINES_DROPPED)
         .only(observed.log_lines_dropped);
+    page.family(&LOG_LINES_LOST).only(observed.log_lines_lost);
     let mut panics = page.family(&UPSTREAM_PANIC);
     for of_upstream in observed
         .backends
@@ -168,6 +170,7 @@ fn families() -> impl Iterator<Item = &'static Family> {
         &STICKY,
         &REASONS,
         &LOG_LINES_DROPPED,
+        &LOG_LINES_LOST,
         &UPSTREAM_PANIC,
     ];
     let backends = BACKEND_FAMILIES.iter().map(|(family, _)| *family);
@@ -369,6 +372,14 @@ static LOG_LINES_DROPPED: Family = Family {
     name: "catamaran_access_log_lines_dropped_total",
     kind: Kind::Counter,
     help: "Lines of the access log that were dropped because writing did not keep up.",
+    labels: &[],
+};
+
+static LOG_LINES_LOST: Family = Family {
+    name: "catamaran_access_log_lines_lost_total",
+    kind: Kind::Counter,
+    help: "Lines of the access log that could not be written, such as to a full disk, counted by their \
+           ends.",
     labels: &[],
 };
 

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
 /// A request id: 16 hexadecimal digits, unique in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId(u64);
@@ -45,9 +48,67 @@ impl fmt::Display for RequestId {
     }
 }
 
+/// Has the field `name` say the request's id once. The id that a trusted proxy sent stays and is
+/// returned; any other becomes `id`.
+pub(crate) fn settle(
+    headers: &mut HeaderMap,
+    name: &HeaderName,
+    trusted: bool,
+    id: RequestId,
+) -> Option<HeaderValue> {
+    if trusted {
+        let mut given = headers.get_all(name).iter();
+        let only = given.next().filter(|_| given.next().is_none());
+        if let Some(only) = only.filter(|it| is_id(it.as_bytes())) {
+            return Some(only.clone());
+        }
+    }
+    let value = HeaderValue::from_maybe_shared(Bytes::copy_from_slice(&id.digits()));
+    // Digits are a value, and a map that is full is one that no codec would have made.
+    value
+        .ok()
+        .and_then(|value| headers.try_insert(name, value).ok());
+    None
+}
+
+/// Whether a text can stand in logs as it is: short, and without spaces and quotes.
+fn is_id(text: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'\\<>,;".contains(byte);
+    (1..=ID_MAX).contains(&text.len()) && text.iter().all(plain)
+}
+
+/// Bytes of an id that somebody else gave.
+const ID_MAX: usize = 128;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NAME: HeaderName = HeaderName::from_static("x-request-id");
+
+    fn settled(sent: &[&str], trusted: bool) -> (Vec<HeaderValue>, Option<HeaderValue>) {
+        let mut headers = HeaderMap::new();
+        for value in sent {
+            headers.append(NAME, value.parse().unwrap());
+        }
+        let given = settle(&mut headers, &NAME, trusted, RequestId(7));
+        (headers.get_all(NAME).iter().cloned().collect(), given)
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_gives_an_id() {
+        let own = || HeaderValue::from_static("0000000000000007");
+        let proxys = || HeaderValue::from_static("7f-a:b/c");
+        assert_eq!(
+            settled(&["7f-a:b/c"], true),
+            (vec![proxys()], Some(proxys()))
+        );
+        assert_eq!(settled(&["7f-a:b/c"], false), (vec![own()], None));
+        let long = "x".repeat(129);
+        for odd in [&[][..], &[""], &["a b"], &["a\"b"], &["a", "b"], &[&long]] {
+            assert_eq!(settled(odd, true), (vec![own()], None), "{odd:?}");
+        }
+    }
 
     #[test]
     fn digits_are_those_that_are_displayed() {

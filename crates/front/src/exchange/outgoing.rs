@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use super::failure::Failure;
 use crate::config::{BackendConfig, ClientCertFields, Protocol};
 use crate::exchange::forwarded::{self, Identity, Peer};
-use crate::exchange::id::RequestId;
+use crate::exchange::id::{self, RequestId};
 use crate::exchange::passage::{self, Passage, Values};
 use crate::exchange::scene::PeerFacts;
 use crate::exchange::{certificate, header};
@@ -41,6 +41,8 @@ pub(crate) struct Outgoing {
     pub(crate) identity: Identity,
     /// The value of the front's own cookie, which is not forwarded.
     own: Own,
+    /// The id that a trusted proxy gave the request.
+    pub(super) given_id: Option<HeaderValue>,
 }
 
 impl Outgoing {
@@ -48,7 +50,7 @@ impl Outgoing {
     /// is the protocol that the client asks to change to, which goes by HTTP whatever the backends speak.
     pub(crate) fn new(
         count: impl FnOnce(Reason),
-        (site, upstream): (&Site, &Upstream),
+        (site, upstream, id): (&Site, &Upstream, RequestId),
         client: &PeerFacts,
         (mut head, path): (Box<RequestHead>, NormalPath),
         upgrade: Option<&str>,
@@ -91,6 +93,8 @@ impl Outgoing {
         if let Some(via) = &site.via {
             via.add(headers, head.version);
         }
+        let name = site.server.request_id.as_ref();
+        let given_id = name.and_then(|name| id::settle(headers, name, peer.trusted, id));
         Ok(Self {
             head,
             path,
@@ -102,6 +106,7 @@ impl Outgoing {
             upgrade: upgrade.map(Into::into),
             identity,
             own: own_cookie,
+            given_id,
         })
     }
 

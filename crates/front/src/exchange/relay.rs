@@ -53,6 +53,8 @@ pub(crate) struct Progress {
     pub(crate) received: u64,
     /// The final response's status, once its head was handed to the client.
     pub(crate) status: Option<StatusCode>,
+    /// When the end of the request's body arrived, if [`Terms::timed`] and there was one.
+    pub(crate) uploaded_at: Option<Instant>,
     /// When the final response's head arrived, if [`Terms::timed`].
     pub(crate) head_at: Option<Instant>,
     /// The request's body was received whole (or there was none).
@@ -272,6 +274,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             BodyPart::End => {
                 self.upload = Upload::Received;
                 self.progress.body_complete = true;
+                self.progress.uploaded_at = self.terms.timed.then(Instant::now);
             }
             BodyPart::Data(data) => self.take_body(data)?,
         }

@@ -324,7 +324,8 @@ fn serve(site: &Site, question: &Question) -> Option<usize> {
     let Ok(Decision::Forward(upstream, path)) = verdict.map(|it| it.decision) else {
         panic!("it is forwarded");
     };
-    let outgoing = Outgoing::new(|_| {}, (site, upstream), &supposed.peer, (head, path), None);
+    let place = (site, upstream, RequestId::from_number(0));
+    let outgoing = Outgoing::new(|_| {}, place, &supposed.peer, (head, path), None);
     let outgoing = outgoing.unwrap_or_else(|_| panic!("it can be sent"));
     let chosen = upstream.choose(0, outgoing.facts(None), &[], Instant::now());
     let member = |Choice { member, .. }: Choice<'_>| member;

@@ -13,6 +13,7 @@ mod handover;
 mod health;
 mod leaving;
 mod limits;
+mod log_page;
 mod operate;
 mod policies;
 mod probes;

@@ -260,13 +260,13 @@ impl Request {
     }
 
     /// Leaves out what the front says on its own account, if all of it is there and right: `Via`,
-    /// and over HTTP/1.1, which has no other place for it, who the client is.
+    /// the request's id, and over HTTP/1.1, which has no other place for it, who the client is.
     fn check_own_fields(&mut self, front: Front) {
         if front == Front::Another {
             let usual = |name: &str, value: &str| {
                 let value = value.to_ascii_lowercase();
                 let persistence = ["close", "keep-alive"].contains(&value.as_str());
-                let named = ["via", "!framing fields"].contains(&name);
+                let named = ["via", "x-request-id", "!framing fields"].contains(&name);
                 named || name.starts_with("x-forwarded-") || (name == "connection" && persistence)
             };
             self.fields.retain(|(name, value)| !usual(name, value));
@@ -281,10 +281,13 @@ impl Request {
             ("x-forwarded-host", host.as_str()),
         ];
         let all = self.fields.len();
-        self.fields
-            .retain(|(name, value)| !own.contains(&(name.as_str(), value.as_str())));
+        let is_own = |name: &str, value: &str| match name {
+            "x-request-id" => value.len() == 16 && value.bytes().all(|it| it.is_ascii_hexdigit()),
+            _ => own.contains(&(name, value)),
+        };
+        self.fields.retain(|(name, value)| !is_own(name, value));
         let left_out = all - self.fields.len();
-        let required = if self.ajp.is_some() { 1 } else { 4 };
+        let required = if self.ajp.is_some() { 2 } else { 5 };
         if left_out != required {
             self.note("fields of the front's own", &left_out.to_string());
         }
