@@ -193,6 +193,12 @@ pub struct ListenerConfig {
     pub linger_timeout: Duration,
     /// Limits of a request's head and of chunked framing.
     pub limits: Limits,
+    /// Whether each connection begins with a header of the PROXY protocol, version 1 or 2. Default off.
+    /// nginx: `listen … proxy_protocol`; HAProxy: `accept-proxy`.
+    pub proxy_protocol: bool,
+    /// Who may send it; connections of others are closed. HAProxy: `tcp-request connection
+    /// expect-proxy layer4 if`.
+    pub proxy_protocol_from: Vec<IpNet>,
     /// The profile of TLS that clients are served with. Default: none, clear text.
     pub tls: Option<String>,
     /// The protocols that clients may speak. Default: HTTP/1.1. nginx: `http2`; httpd: `Protocols`.
@@ -254,6 +260,8 @@ impl ListenerConfig {
                 fields: 95,
                 ..Limits::request()
             },
+            proxy_protocol: false,
+            proxy_protocol_from: Vec::new(),
             tls: None,
             protocols: Protocols::Http1,
             http2: Http2Config::default(),

@@ -12,6 +12,7 @@ mod bind;
 pub(crate) mod descriptors;
 pub(crate) mod drain;
 pub(crate) mod handover;
+mod proxied;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

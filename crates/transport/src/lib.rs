@@ -1,7 +1,7 @@
 //! Sockets and bytes, for clients and backends alike.
 //!
 //! [`listen_tcp`] and [`listen_unix`] give each worker a listening socket. A [`Stream`] is a connected
-//! socket on tokio's event loop, with or without TLS. A [`ByteQueue`] holds bytes until they can be moved on. [`Output`] is
+//! socket on tokio's event loop, with or without TLS. [`parse_proxy_header`] reads what a proxy of TCP tells of a connection. A [`ByteQueue`] holds bytes until they can be moved on. [`Output`] is
 //! a queue that is written to a stream. [`buffers`] and [`FreeList`] lend memory to busy connections,
 //! so an idle connection holds none. [`PerWorker`] holds a value for each worker. This crate does not
 //! know the protocol of the bytes, or who is at the other end.
@@ -11,6 +11,7 @@ pub mod buffers;
 mod free_list;
 mod listen;
 mod output;
+mod proxy_header;
 mod queue;
 mod stream;
 mod tls_stream;
@@ -19,7 +20,10 @@ mod worker_local;
 pub use free_list::FreeList;
 pub use listen::{SocketFile, TcpOptions, UnixOptions, join_tcp, listen_tcp, listen_unix};
 pub use output::{HIGH_WATER, Output};
+pub use proxy_header::{
+    PROXY_HEADER_MAX, ProxyAddresses, ProxyFault, ProxyHeader, parse_proxy_header,
+};
 pub use queue::ByteQueue;
-pub use stream::{PeerEnd, Stream};
+pub use stream::{PeerEnd, ProxyError, Stream};
 pub use tls_stream::{HandshakeError, TlsStream, Truncated};
 pub use worker_local::{Count, PerWorker};

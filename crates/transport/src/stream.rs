@@ -16,12 +16,14 @@ use catamaran_tls::Session;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use socket2::SockRef;
+use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::coop::{has_budget_remaining, poll_proceed};
 
 use crate::acknowledged::acknowledged;
 use crate::buffers;
+use crate::proxy_header::{PROXY_HEADER_MAX, ProxyFault, ProxyHeader, parse_proxy_header};
 use crate::tls_stream::TlsStream;
 
 /// A connected TCP or Unix stream socket, with or without TLS.
@@ -33,6 +35,23 @@ pub enum Stream {
     Unix(UnixStream),
     /// TLS on one of the others. Boxed: most idle connections have none.
     Tls(Box<TlsStream>),
+}
+
+/// Why a connection did not begin with a header of the PROXY protocol.
+#[derive(Debug, Error)]
+pub enum ProxyError {
+    /// The socket failed.
+    #[error("the connection failed")]
+    Io(#[from] io::Error),
+    /// The peer closed.
+    #[error("the peer closed before its header was complete")]
+    Closed {
+        /// Whether it had sent a part of it.
+        begun: bool,
+    },
+    /// It sent something else.
+    #[error(transparent)]
+    Fault(#[from] ProxyFault),
 }
 
 /// Which end of a connection a peer has closed.
@@ -204,6 +223,59 @@ impl Stream {
         buffer.truncate(len + read);
         received?;
         Ok(read)
+    }
+
+    /// Takes a header of the PROXY protocol, and nothing of what follows it. It is looked at in the kernel's
+    /// buffer until it is complete, so that nothing has to be given back. Of a stream without TLS.
+    ///
+    /// # Errors
+    /// [`ProxyError`]; the connection is of no use.
+    pub fn poll_proxy_header(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<ProxyHeader, ProxyError>> {
+        let mut seen = [0; PROXY_HEADER_MAX];
+        loop {
+            ready!(self.poll_readable(cx))?;
+            let mut found = None;
+            let looked = self.try_io(|| {
+                let (len, _) = self.receive(&mut seen, RecvFlags::DONTWAIT | RecvFlags::PEEK)?;
+                found = Some(len);
+                match parse_proxy_header(&seen[..len]) {
+                    // The event loop tells when there is more.
+                    Ok(None) if len > 0 => Err(ErrorKind::WouldBlock.into()),
+                    _ => Ok(()),
+                }
+            });
+            let Some(len) = found else {
+                match looked {
+                    Err(error) if error.kind() != ErrorKind::WouldBlock => {
+                        return Poll::Ready(Err(error.into()));
+                    }
+                    _ => continue,
+                }
+            };
+            match parse_proxy_header(&seen[..len])? {
+                Some(header) => {
+                    // All of it is there.
+                    self.receive(&mut seen[..header.len], RecvFlags::DONTWAIT)
+                        .map_err(io::Error::from)?;
+                    return Poll::Ready(Ok(header));
+                }
+                None if len == 0 || self.peer_end().is_some() => {
+                    return Poll::Ready(Err(ProxyError::Closed { begun: len > 0 }));
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn receive(&self, room: &mut [u8], flags: RecvFlags) -> Result<(usize, usize), Errno> {
+        match self {
+            Self::Tcp(stream) => recv(stream, room, flags),
+            Self::Unix(stream) => recv(stream, room, flags),
+            Self::Tls(_) => Ok((0, 0)),
+        }
     }
 
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

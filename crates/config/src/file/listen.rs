@@ -2,6 +2,7 @@
 
 mod http2;
 mod https;
+mod proxy;
 
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ pub(crate) fn read(
         let mut listener = ListenerConfig::new(address.clone().unwrap_or_else(unplaced));
         settings(&mut table, &mut listener);
         https::read(&mut table, surroundings, &mut listener);
+        proxy::read(&mut table, &mut listener);
         http2::read(&mut table, &mut listener);
         limits(&mut table, &mut listener);
         table.finish(report);
@@ -96,6 +98,8 @@ pub(crate) static SECTION: Section = Section {
         &LINGER_MAX,
         &LINGER_TIMEOUT,
         &https::TLS,
+        &proxy::PROXY_PROTOCOL,
+        &proxy::PROXY_PROTOCOL_FROM,
         &http2::PROTOCOLS,
         &http2::STREAMS_MAX,
         &http2::WINDOW,

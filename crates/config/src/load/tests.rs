@@ -126,6 +126,15 @@ fn each_key_reaches_a_value_of_its_own() {
         if key.name() == "hash_by" {
             added.insert_str(0, "policy = \"hash\"\n");
         }
+        if key.name() == "hsts" {
+            added.insert_str(0, "tls = \"NAME\"\n");
+        }
+        if key.name() == "proxy_protocol" {
+            added.insert_str(0, "proxy_protocol_from = [\"192.0.2.0/24\"]\n");
+        }
+        if key.name() == "proxy_protocol_from" {
+            added.insert_str(0, "proxy_protocol = true\n");
+        }
         if key.name() == "tunnel_idle_timeout" {
             added.insert_str(0, "upgrade = [\"other\"]\n");
         }

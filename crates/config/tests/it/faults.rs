@@ -60,6 +60,7 @@ golden!(
     odd_text,
     policy,
     probe,
+    proxy,
     route,
     route_rules,
     shapes,

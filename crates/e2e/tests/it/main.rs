@@ -40,6 +40,7 @@ mod leaving;
 mod lifecycle;
 mod operate;
 mod pages;
+mod proxied_by;
 mod reload;
 mod rewrite;
 mod routes;

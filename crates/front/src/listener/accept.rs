@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use crate::client::{ClientConnection, serve};
 use crate::listener::descriptors::{Shortage, shortage};
 use crate::listener::drain::Ending;
-use crate::listener::{Acceptor, Incoming, Listener};
+use crate::listener::{Acceptor, Incoming, Listener, proxied};
 use crate::worker::Worker;
 use crate::worker::counters::{Culprit, Reason};
 
@@ -142,6 +142,9 @@ impl Accepting {
     fn serve(&mut self, incoming: Incoming) {
         let worker = &self.worker;
         worker.counters().accepted();
+        if self.listener.config().proxy_protocol {
+            return self.serve_proxied(incoming);
+        }
         let admitted = match worker.admission().admit(&worker.site().server, &incoming) {
             Ok(admitted) => admitted,
             Err(token) => {
@@ -166,6 +169,23 @@ impl Accepting {
         // tokio rounds a task up to a multiple of 128 bytes, and the allocator that to its next
         // power of two; with a box of its own the future takes no more than it needs.
         self.connections.spawn(Box::pin(serving));
+    }
+
+    /// Likewise, when a proxy is to tell who the client is.
+    fn serve_proxied(&mut self, incoming: Incoming) {
+        let worker = &self.worker;
+        if !proxied::is_believed(&self.listener, &incoming) {
+            tracing::info!(remote = %incoming.remote, "not in `proxy_protocol_from`: connection refused");
+            return worker.count(Reason::new(Culprit::Client, "proxy-untrusted"));
+        }
+        match worker.admission().admit_unknown(&worker.site().server) {
+            Ok(admitted) => {
+                let (worker, listener) = (Arc::clone(worker), Arc::clone(&self.listener));
+                let serving = proxied::serve(worker, listener, incoming, admitted);
+                self.connections.spawn(Box::pin(serving));
+            }
+            Err(token) => self.count_refusal(token),
+        }
     }
 
     async fn handle_failure(&mut self, error: &io::Error) {

@@ -3,6 +3,7 @@
 //! The limits hold for the whole front, so the workers share the counts. They change when a
 //! connection begins and when it ends, not with a request.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub(crate) struct Admission {
 pub(crate) struct Admitted {
     _open: OpenConnection,
     /// Boxed: most connections have none, and there are many idle ones.
-    _of_address: Option<Box<Counted>>,
+    of_address: Option<Box<Counted>>,
 }
 
 /// A connection counted as open.
@@ -59,23 +60,38 @@ impl Admission {
         server: &ServerConfig,
         incoming: &Incoming,
     ) -> Result<Admitted, &'static str> {
+        let mut admitted = self.admit_unknown(server)?;
+        self.admit_address(server, &mut admitted, (incoming.remote, incoming.is_tcp()))?;
+        Ok(admitted)
+    }
+
+    /// As [`Self::admit`], before it is known who the client is.
+    pub(crate) fn admit_unknown(&self, server: &ServerConfig) -> Result<Admitted, &'static str> {
         let open = self.connect(server.connections_max);
-        let open = open.ok_or("connections-max")?;
-        let ip = incoming.remote.ip();
+        Ok(Admitted {
+            _open: open.ok_or("connections-max")?,
+            of_address: None,
+        })
+    }
+
+    /// Counts the client's address, unless it is not `limited`, or says in a token why the connection is not
+    /// admitted.
+    pub(crate) fn admit_address(
+        &self,
+        server: &ServerConfig,
+        admitted: &mut Admitted,
+        (remote, limited): (SocketAddr, bool),
+    ) -> Result<(), &'static str> {
+        let ip = remote.ip();
         let max = server
             .connections_per_address
-            .filter(|_| incoming.is_tcp() && !is_trusted(&server.trusted_proxies, ip));
-        let of_address = match max {
-            Some(max) => {
-                let counted = self.addresses.connect(ip, max.get());
-                Some(Box::new(counted.ok_or("connections-per-address")?))
-            }
-            None => None,
-        };
-        Ok(Admitted {
-            _open: open,
-            _of_address: of_address,
-        })
+            .filter(|_| limited && !is_trusted(&server.trusted_proxies, ip));
+        if let Some(max) = max {
+            let counted = self.addresses.connect(ip, max.get());
+            let counted = counted.ok_or("connections-per-address")?;
+            admitted.of_address = Some(Box::new(counted));
+        }
+        Ok(())
     }
 
     fn connect(&self, max: usize) -> Option<OpenConnection> {

@@ -17,6 +17,7 @@ mod log_page;
 mod operate;
 mod policies;
 mod probes;
+mod proxy_protocol;
 mod reload;
 mod retry;
 mod settings;

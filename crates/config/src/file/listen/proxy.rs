@@ -1,0 +1,60 @@
+//! The keys of `[[listen]]` for the PROXY protocol.
+
+use catamaran_front::config::{ListenAddress, ListenerConfig};
+use ipnet::IpNet;
+
+use crate::key::{Doc, Key, Preset};
+use crate::report::Finding;
+use crate::table::Table;
+use crate::value::text::{TextError, parse_network};
+use crate::value::{OneOrMore, Parsed, Switch};
+
+/// Reads them.
+pub(super) fn read(table: &mut Table<'_>, listener: &mut ListenerConfig) {
+    table.set(&PROXY_PROTOCOL, &mut listener.proxy_protocol);
+    table.set(&PROXY_PROTOCOL_FROM, &mut listener.proxy_protocol_from);
+    let is_tcp = matches!(listener.address, ListenAddress::Tcp(_));
+    if listener.proxy_protocol && is_tcp && listener.proxy_protocol_from.is_empty() {
+        let message = "`proxy_protocol` needs `proxy_protocol_from`: nobody may send the header, so every \
+                       connection would be closed";
+        let place = table.place_of(&PROXY_PROTOCOL);
+        let hint = "write the networks of the proxies, such as [\"10.0.0.0/8\"]";
+        table.push(Finding::fault(message, place).hint(hint));
+    }
+    if !listener.proxy_protocol && !listener.proxy_protocol_from.is_empty() {
+        let message = "`proxy_protocol_from` has no use without `proxy_protocol`";
+        let place = table.place_of(&PROXY_PROTOCOL_FROM);
+        table.push(Finding::fault(message, place).hint("write proxy_protocol = true"));
+    }
+}
+
+pub(super) static PROXY_PROTOCOL: Key<Switch> = Key {
+    name: "proxy_protocol",
+    values: Switch,
+    doc: Doc {
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Whether each connection begins with a header of the PROXY protocol, version 1 or 2, by \
+                 which a proxy of TCP (HAProxy `send-proxy`, a cloud's load balancer) tells who the \
+                 client is. It comes before TLS. `connections_per_address` counts the address that it \
+                 tells. `LOCAL` and `UNKNOWN` leave the connection's own.",
+        extremes: "A connection without it is closed (`proxy-header`), so no client can connect directly.",
+        elsewhere: "nginx `listen proxy_protocol`; httpd `RemoteIPProxyProtocol`; HAProxy `accept-proxy`",
+    },
+};
+
+pub(super) static PROXY_PROTOCOL_FROM: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
+    name: "proxy_protocol_from",
+    values: OneOrMore(Parsed {
+        what: "an IP address or network such as \"10.0.0.0/8\"",
+        parse: parse_network,
+    }),
+    doc: Doc {
+        preset: Preset::Value("[]"),
+        sample: "[\"10.0.0.0/8\"]",
+        effect: "The proxies that may send the header; connections of others are closed \
+                 (`proxy-untrusted`). Of no concern to a Unix socket.",
+        extremes: "Whoever is in it can pretend to be any client.",
+        elsewhere: "nginx `set_real_ip_from`; httpd `RemoteIPProxyProtocolExceptions` comes near",
+    },
+};

@@ -1,0 +1,105 @@
+//! HAProxy and curl before the front, telling by the PROXY protocol who the client is.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::Command;
+
+use catamaran_e2e::{Authority, Front};
+use catamaran_testkit::{Address, Deadline, HttpClient, Process, address};
+
+use crate::reload::application;
+
+/// HAProxy that passes connections of TCP on to `front`, with `option` on its server line.
+fn haproxy(front: SocketAddr, option: &str) -> (Process, SocketAddr) {
+    let directory = tempfile::tempdir().unwrap();
+    let address = address::unused().unwrap();
+    let file = directory.path().join("haproxy.cfg");
+    let config = format!(
+        "global\n maxconn 100\ndefaults\n mode tcp\n timeout connect 30s\n timeout client 30s\n \
+         timeout server 30s\nfrontend f\n bind {address}\n default_backend b\nbackend b\n \
+         server s {front} {option}\n"
+    );
+    fs::write(&file, config).unwrap();
+    let mut command = Command::new("haproxy");
+    command.arg("-db").arg("-f").arg(&file);
+    let process = Process::spawn_in(&mut command, directory).unwrap();
+    let listens = Address::from(address);
+    Deadline::default()
+        .poll(format!("HAProxy on {address}"), || {
+            listens.connect(Deadline::DEFAULT).ok()
+        })
+        .unwrap();
+    (process, address)
+}
+
+fn front(url: &str, tls: &str) -> Front {
+    Front::with_config(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\nproxy_protocol = true\n\
+         proxy_protocol_from = [\"127.0.0.0/8\"]\n{tls}\n[[route]]\nupstream = \"app\"\n\
+         [[upstream.app.backend]]\nurl = \"{url}\"\n[log]\nformat = \"json\"\n"
+    ))
+    .unwrap()
+}
+
+#[test]
+fn haproxy_tells_the_client_in_both_versions() {
+    let (_application, url) = application();
+    let front = front(&url, "");
+    for (index, option) in [
+        "send-proxy",
+        "send-proxy-v2",
+        "send-proxy-v2 proxy-v2-options crc32c",
+        // Its health checks say LOCAL.
+        "send-proxy-v2 check",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (_haproxy, address) = haproxy(front.address(), option);
+        let source = format!("127.0.0.{}", index + 20);
+        let mut client = HttpClient::connect_from(source.parse().unwrap(), address).unwrap();
+        client
+            .send(b"GET /snoop HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        let answer = client.receive().unwrap();
+        assert_eq!(answer.status, 200, "{option}");
+        assert!(
+            answer.text().contains(&source),
+            "{option}: {}",
+            answer.text()
+        );
+        front
+            .wait_for_log(&format!("\"client\":\"{source}\""))
+            .unwrap();
+    }
+}
+
+#[test]
+fn the_header_comes_before_tls() {
+    let (_application, url) = application();
+    let files = tempfile::tempdir().unwrap();
+    let at = files.path().display();
+    let authority = Authority::new("ours").unwrap();
+    fs::write(files.path().join("ca.pem"), authority.pem()).unwrap();
+    authority.issue(files.path(), "a", &["a.test"]).unwrap();
+    let front = front(
+        &url,
+        &format!(
+            "tls = \"www\"\n[tls.www]\n[[tls.www.certificate]]\nchain = \"{at}/a.pem\"\n\
+             key = \"{at}/a.key\""
+        ),
+    );
+    let port = front.address().port();
+    let output = Command::new("curl")
+        .args(["--silent", "--show-error", "--max-time", "60"])
+        .args(["--haproxy-protocol", "--interface", "127.0.0.31"])
+        .arg("--cacert")
+        .arg(files.path().join("ca.pem"))
+        .args(["--resolve", &format!("a.test:{port}:127.0.0.1")])
+        .arg(format!("https://a.test:{port}/snoop"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("127.0.0.31"), "{text} {:?}", output.stderr);
+    front.wait_for_log("\"client\":\"127.0.0.31\"").unwrap();
+}

@@ -1,0 +1,80 @@
+//! Connections that begin with a header of the PROXY protocol: a proxy of TCP tells who the client is.
+//!
+//! The header comes before everything else, TLS too. From then on the client's address is the one that it
+//! tells, in limits, logs and for backends. Only proxies that are named are believed; a connection of
+//! anybody else is closed.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use catamaran_transport::ProxyError;
+use catamaran_upstream::Culprit;
+use tokio::time::timeout;
+
+use crate::client::{ClientConnection, serve};
+use crate::exchange::forwarded::is_trusted;
+use crate::listener::admission::Admitted;
+use crate::listener::{Incoming, Listener};
+use crate::worker::Worker;
+use crate::worker::counters::Reason;
+
+/// Whether whoever connected may tell who the client is. Who may connect to a Unix socket is a matter of
+/// its mode.
+pub(super) fn is_believed(listener: &Listener, incoming: &Incoming) -> bool {
+    !incoming.is_tcp() || is_trusted(&listener.config().proxy_protocol_from, incoming.remote.ip())
+}
+
+/// Reads the header, and serves the client.
+pub(super) async fn serve(
+    worker: Arc<Worker>,
+    listener: Arc<Listener>,
+    mut incoming: Incoming,
+    mut admitted: Admitted,
+) {
+    let limit = listener.config().head_timeout;
+    let receiving = poll_fn(|cx| incoming.stream.poll_proxy_header(cx));
+    let token = match timeout(limit, receiving).await {
+        Ok(Ok(header)) => {
+            let site = worker.site();
+            let limited = match header.addresses {
+                Some(addresses) => {
+                    incoming.remote = addresses.source;
+                    incoming.local = addresses.destination;
+                    true
+                }
+                None => incoming.is_tcp(),
+            };
+            let admission = worker.admission();
+            match admission.admit_address(&site.server, &mut admitted, (incoming.remote, limited)) {
+                Ok(()) => None,
+                Err(token) => Some(Reason::new(Culprit::Front, token)),
+            }
+        }
+        Ok(Err(ProxyError::Fault(fault))) => {
+            tracing::info!(remote = %incoming.remote, %fault, "connection refused");
+            Some(Reason::new(Culprit::Client, "proxy-header"))
+        }
+        // A probe of the port, such as HAProxy's own.
+        Ok(Err(ProxyError::Closed { begun: false } | ProxyError::Io(_))) => return,
+        Ok(Err(ProxyError::Closed { begun: true })) => {
+            Some(Reason::new(Culprit::Client, "proxy-header"))
+        }
+        Err(_) => Some(Reason::new(Culprit::Client, "proxy-timeout")),
+    };
+    if let Some(reason) = token {
+        return worker.count(reason);
+    }
+    let profile = listener.tls().map(|profile| profile.current());
+    let client = ClientConnection::new(incoming, listener, admitted);
+    let client = match profile {
+        None => client,
+        Some(profile) => match client.expect_tls(profile) {
+            Ok(client) => client,
+            Err(error) => {
+                tracing::error!(%error, "cannot begin TLS");
+                return worker.count(Reason::new(Culprit::Front, "tls-handshake"));
+            }
+        },
+    };
+    serve::serve(worker, client).await;
+}

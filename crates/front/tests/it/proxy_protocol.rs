@@ -1,0 +1,191 @@
+//! The PROXY protocol before HTTP: whom the front believes, and what it makes of the header.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use catamaran_front::Running;
+use catamaran_front::config::Config;
+use catamaran_testkit::{Deadline, HttpClient, Peer, Script};
+
+use crate::{config, loopback, stop, tcp, to, unix};
+
+/// A backend that answers each request with 200.
+fn backend() -> Peer {
+    let turn = Script::new()
+        .expect_until(b"\r\n\r\n")
+        .send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    Peer::start(turn.repeat(500).stall())
+}
+
+fn front(backend: &Peer, change: impl FnOnce(&mut Config)) -> Running {
+    let mut config = config(&[loopback()], vec![to(backend)]);
+    let listener = &mut config.listeners[0];
+    listener.proxy_protocol = true;
+    listener.proxy_protocol_from = vec!["127.0.0.0/8".parse().unwrap()];
+    listener.head_timeout = Duration::from_secs(20);
+    change(&mut config);
+    catamaran_front::start(config).unwrap()
+}
+
+fn wait_for_reason(running: &Running, reason: &str) {
+    Deadline::default()
+        .poll(reason.to_owned(), || {
+            let reasons = running.counters().reasons;
+            let found = reasons.keys().any(|it| it.to_string() == reason);
+            found.then_some(())
+        })
+        .unwrap();
+}
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+const LINE: &[u8] = b"PROXY TCP4 192.0.2.7 198.51.100.1 12345 443\r\n";
+
+fn binary(command: u8, source: [u8; 4]) -> Vec<u8> {
+    let mut header = b"\r\n\r\n\0\r\nQUIT\n".to_vec();
+    header.extend([0x20 | command, 0x11, 0, 12]);
+    header.extend(source);
+    header.extend([198, 51, 100, 1, 0x30, 0x39, 1, 0xbb]);
+    header
+}
+
+/// What backends are told of the client.
+fn told(backend: &Peer) -> String {
+    let all = (0..backend.connections()).map(|index| backend.received(index));
+    let text = String::from_utf8(all.collect::<Vec<_>>().concat()).unwrap();
+    let line = text
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("x-forwarded-for: "));
+    line.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_header_tells_who_the_client_is_however_it_is_cut() {
+    let backend = backend();
+    let running = front(&backend, |_| {});
+    for (header, client) in [
+        (LINE.to_vec(), "192.0.2.7"),
+        (binary(1, [192, 0, 2, 8]), "192.0.2.8"),
+        (binary(0, [192, 0, 2, 9]), "127.0.0.1"),
+        (b"PROXY UNKNOWN\r\n".to_vec(), "127.0.0.1"),
+    ] {
+        let whole = [&header[..], REQUEST].concat();
+        for cut in 1..=header.len() {
+            let mut client_end = HttpClient::connect(tcp(&running, 0)).unwrap();
+            client_end.socket().set_tcp_nodelay(true).unwrap();
+            client_end.send(&whole[..cut]).unwrap();
+            std::thread::yield_now();
+            client_end.send(&whole[cut..]).unwrap();
+            assert_eq!(client_end.receive().unwrap().status, 200, "cut at {cut}");
+        }
+        assert_eq!(told(&backend), client);
+    }
+    // Byte by byte.
+    let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+    client.socket().set_tcp_nodelay(true).unwrap();
+    for byte in [LINE, REQUEST].concat() {
+        client.send(&[byte]).unwrap();
+    }
+    assert_eq!(client.receive().unwrap().status, 200);
+    assert!(
+        running.counters().reasons.is_empty(),
+        "{:?}",
+        running.counters()
+    );
+    stop(running);
+}
+
+#[test]
+fn what_is_no_header_is_closed_and_reaches_no_backend() {
+    let backend = backend();
+    let running = front(&backend, |_| {});
+    let mut oversized = binary(1, [1, 2, 3, 4]);
+    oversized[14] = 9;
+    let mut version = binary(1, [1, 2, 3, 4]);
+    version[12] = 0x11;
+    for bytes in [
+        REQUEST.to_vec(),
+        b"\x16\x03\x01\x02\x00".to_vec(),
+        b"PROXY TCP4 192.0.2.7\r\n".to_vec(),
+        [b"PROXY UNKNOWN ".to_vec(), vec![b'x'; 200]].concat(),
+        oversized,
+        version,
+    ] {
+        let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+        client.send(&bytes).unwrap();
+        assert_eq!(
+            client.receive_to_end().unwrap_or_default(),
+            b"",
+            "{bytes:?}"
+        );
+    }
+    wait_for_reason(&running, "client:proxy-header");
+    assert_eq!(backend.connections(), 0);
+    stop(running);
+}
+
+#[test]
+fn only_those_who_are_named_are_believed() {
+    let backend = backend();
+    let running = front(&backend, |config| {
+        config.listeners[0].proxy_protocol_from = vec!["192.0.2.0/24".parse().unwrap()];
+    });
+    let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+    client.send(&[LINE, REQUEST].concat()).ok();
+    assert_eq!(client.receive_to_end().unwrap_or_default(), b"");
+    wait_for_reason(&running, "client:proxy-untrusted");
+    assert_eq!(backend.connections(), 0);
+    stop(running);
+}
+
+#[test]
+fn who_says_nothing_is_closed() {
+    let backend = backend();
+    let running = front(&backend, |config| {
+        config.listeners[0].head_timeout = Duration::from_millis(200);
+    });
+    let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+    client.send(b"PROXY TCP4 ").unwrap();
+    // Unread bytes make the close a reset.
+    assert_eq!(client.receive_to_end().unwrap_or_default(), b"");
+    wait_for_reason(&running, "client:proxy-timeout");
+    stop(running);
+}
+
+#[test]
+fn connections_are_counted_for_the_address_that_is_told() {
+    let backend = backend();
+    let running = front(&backend, |config| {
+        config.server.connections_per_address = NonZeroUsize::new(2);
+    });
+    let open = |source: u8| {
+        let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
+        client.send(&binary(1, [192, 0, 2, source])).unwrap();
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        client
+    };
+    let mut kept = [open(1), open(1), open(2)];
+    for client in &mut kept {
+        assert_eq!(client.receive().unwrap().status, 200);
+    }
+    let mut third = open(1);
+    assert!(third.receive().is_err());
+    wait_for_reason(&running, "front:connections-per-address");
+    stop(running);
+}
+
+#[test]
+fn a_unix_socket_is_believed_by_its_mode() {
+    let directory = tempfile::tempdir().unwrap();
+    let backend = backend();
+    let mut config = config(&[unix(directory.path())], vec![to(&backend)]);
+    config.listeners[0].proxy_protocol = true;
+    let running = catamaran_front::start(config).unwrap();
+    let path = directory.path().join("front.sock");
+    let mut client = HttpClient::connect(catamaran_testkit::Address::Unix(path)).unwrap();
+    client.send(&[LINE, REQUEST].concat()).unwrap();
+    assert_eq!(client.receive().unwrap().status, 200);
+    assert_eq!(told(&backend), "192.0.2.7");
+    stop(running);
+}

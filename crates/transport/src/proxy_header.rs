@@ -1,0 +1,323 @@
+//! The header of the PROXY protocol, by which a proxy of TCP tells who the client is.
+//!
+//! Versions 1 (a line of text) and 2 (binary) of HAProxy's `proxy-protocol.txt`, sans-IO: bytes in, addresses
+//! out. What follows the header is not looked at. Whom to believe is the caller's affair.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use thiserror::Error;
+
+/// A complete header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProxyHeader {
+    /// Bytes that it takes; the client's own follow.
+    pub len: usize,
+    /// Who the client is. `None` if the proxy speaks for itself (`LOCAL`), or does not know (`UNKNOWN`,
+    /// a Unix socket): then the connection's addresses hold.
+    pub addresses: Option<ProxyAddresses>,
+}
+
+/// The two ends of the client's connection to the proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProxyAddresses {
+    /// The client.
+    pub source: SocketAddr,
+    /// Where it connected to.
+    pub destination: SocketAddr,
+}
+
+/// Bytes that are no header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ProxyFault {
+    /// They begin like neither version.
+    #[error("no header of the PROXY protocol")]
+    Signature,
+    /// A line of version 1 that is not as specified.
+    #[error("a malformed header of PROXY protocol 1")]
+    Line,
+    /// A header of version 2 that is not as specified.
+    #[error("a malformed header of PROXY protocol 2")]
+    Binary,
+    /// More than 107 bytes in version 1, or 536 in version 2.
+    #[error("a header of the PROXY protocol that is too long")]
+    TooLong,
+    /// The CRC32C of a header of version 2 is another one.
+    #[error("a header of PROXY protocol 2 with a wrong checksum")]
+    Checksum,
+}
+
+/// The most bytes that a header takes.
+pub const PROXY_HEADER_MAX: usize = V2_MAX;
+
+/// Reads the header that `input` begins with; `None` if it is not complete.
+///
+/// # Errors
+/// It is no header, as soon as that can be known.
+pub fn parse_proxy_header(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
+    let begins_as = |start: &[u8]| {
+        let len = start.len().min(input.len());
+        input[..len] == start[..len]
+    };
+    match input {
+        [] => Ok(None),
+        _ if begins_as(SIGNATURE) => version_2(input),
+        _ if begins_as(b"PROXY ") => version_1(input),
+        _ => Err(ProxyFault::Signature),
+    }
+}
+
+fn version_1(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
+    let seen = &input[..input.len().min(V1_MAX)];
+    let Some(end) = seen.windows(2).position(|pair| pair == b"\r\n") else {
+        return match input.len() < V1_MAX {
+            true => Ok(None),
+            false => Err(ProxyFault::TooLong),
+        };
+    };
+    let line = std::str::from_utf8(&seen[..end]).map_err(|_| ProxyFault::Line)?;
+    Ok(Some(ProxyHeader {
+        len: end + 2,
+        addresses: line_addresses(line).ok_or(ProxyFault::Line)?,
+    }))
+}
+
+/// `None` is a fault, `Some(None)` a proxy that does not know.
+fn line_addresses(line: &str) -> Option<Option<ProxyAddresses>> {
+    let mut words = line.split(' ').skip(1);
+    let family = words.next()?;
+    if family == "UNKNOWN" {
+        return Some(None);
+    }
+    let address = |word: Option<&str>| -> Option<IpAddr> {
+        match family {
+            "TCP4" => word?.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+            "TCP6" => word?.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+            _ => None,
+        }
+    };
+    let port = |word: Option<&str>| -> Option<u16> {
+        let word = word?;
+        let plain = word.bytes().all(|byte| byte.is_ascii_digit());
+        let short = word == "0" || !word.starts_with('0');
+        word.parse().ok().filter(|_| plain && short)
+    };
+    let (source, destination) = (address(words.next())?, address(words.next())?);
+    let (from, to) = (port(words.next())?, port(words.next())?);
+    words.next().is_none().then_some(Some(ProxyAddresses {
+        source: SocketAddr::new(source, from),
+        destination: SocketAddr::new(destination, to),
+    }))
+}
+
+fn version_2(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyFault> {
+    if let Some(version) = input.get(12)
+        && !matches!(version, 0x20 | 0x21)
+    {
+        return Err(ProxyFault::Binary);
+    }
+    let Some((head, _)) = input.split_first_chunk::<16>() else {
+        return Ok(None);
+    };
+    let len = HEAD + usize::from(u16::from_be_bytes([head[14], head[15]]));
+    if len > V2_MAX {
+        return Err(ProxyFault::TooLong);
+    }
+    let Some(header) = input.get(..len) else {
+        return Ok(None);
+    };
+    let (block, family) = (&header[HEAD..], head[13]);
+    let taken = match family {
+        0x11 => 12,
+        0x21 => 36,
+        0x31 => 216,
+        // Unspecified, or UDP, which has no place here.
+        _ => 0,
+    };
+    if block.len() < taken {
+        return Err(ProxyFault::Binary);
+    }
+    // Whatever an unknown family has in front of its TLVs, they cannot be found.
+    if matches!(family, 0x11 | 0x21 | 0x31) {
+        check_tlvs(header, HEAD + taken)?;
+    }
+    let is_local = head[12] == 0x20;
+    Ok(Some(ProxyHeader {
+        len,
+        addresses: match is_local {
+            true => None,
+            false => block_addresses(block, family),
+        },
+    }))
+}
+
+fn block_addresses(block: &[u8], family: u8) -> Option<ProxyAddresses> {
+    let port = |at: usize| Some(u16::from_be_bytes(*block.get(at..)?.first_chunk()?));
+    let v4 = |at: usize| -> Option<IpAddr> {
+        Some(Ipv4Addr::from(*block.get(at..)?.first_chunk::<4>()?).into())
+    };
+    let v6 = |at: usize| -> Option<IpAddr> {
+        Some(Ipv6Addr::from(*block.get(at..)?.first_chunk::<16>()?).into())
+    };
+    let (source, destination) = match family {
+        0x11 => ((v4(0)?, port(8)?), (v4(4)?, port(10)?)),
+        0x21 => ((v6(0)?, port(32)?), (v6(16)?, port(34)?)),
+        _ => return None,
+    };
+    Some(ProxyAddresses {
+        source: source.into(),
+        destination: destination.into(),
+    })
+}
+
+/// Walks the type-length-values from `at` on; the checksum among them must be right.
+fn check_tlvs(header: &[u8], mut at: usize) -> Result<(), ProxyFault> {
+    while at < header.len() {
+        let tlv = header[at..].first_chunk::<3>().ok_or(ProxyFault::Binary)?;
+        let len = usize::from(u16::from_be_bytes([tlv[1], tlv[2]]));
+        let value = at + 3..at + 3 + len;
+        let bytes = header.get(value.clone()).ok_or(ProxyFault::Binary)?;
+        if tlv[0] == TLV_CRC32C {
+            let said = <[u8; 4]>::try_from(bytes).map_err(|_| ProxyFault::Binary)?;
+            // It is counted over the whole header, with zeros in its own place.
+            let crc = crc32c::crc32c(&header[..value.start]);
+            let crc = crc32c::crc32c_append(crc, &[0; 4]);
+            let crc = crc32c::crc32c_append(crc, &header[value.end..]);
+            if crc != u32::from_be_bytes(said) {
+                return Err(ProxyFault::Checksum);
+            }
+        }
+        at = value.end;
+    }
+    Ok(())
+}
+
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+
+/// The fixed part of version 2.
+const HEAD: usize = 16;
+
+/// The longest line of version 1, with its end.
+const V1_MAX: usize = 107;
+
+/// Version 2: as much as a receiver has to take.
+const V2_MAX: usize = 536;
+
+/// `PP2_TYPE_CRC32C`.
+const TLV_CRC32C: u8 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header of version 2 with these TLVs; a checksum among them is filled in.
+    fn binary(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
+        let mut header = SIGNATURE.to_vec();
+        header.extend([0x20 | command, family]);
+        header.extend(u16::try_from(block.len()).unwrap().to_be_bytes());
+        header.extend(block);
+        header
+    }
+
+    const V4: [u8; 12] = [192, 0, 2, 7, 198, 51, 100, 1, 0x30, 0x39, 1, 0xbb];
+
+    fn v4() -> Option<ProxyAddresses> {
+        Some(ProxyAddresses {
+            source: "192.0.2.7:12345".parse().unwrap(),
+            destination: "198.51.100.1:443".parse().unwrap(),
+        })
+    }
+
+    fn v6() -> Option<ProxyAddresses> {
+        Some(ProxyAddresses {
+            source: "[2001:db8::7]:1".parse().unwrap(),
+            destination: "[2001:db8::1]:65535".parse().unwrap(),
+        })
+    }
+
+    fn v6_block() -> Vec<u8> {
+        let ip = |text: &str| text.parse::<Ipv6Addr>().unwrap().octets();
+        let ips = [ip("2001:db8::7"), ip("2001:db8::1")].concat();
+        [&ips[..], &[0, 1, 0xff, 0xff]].concat()
+    }
+
+    /// As above, with a checksum behind the addresses and something after it.
+    fn checked() -> Vec<u8> {
+        let block = [&V4[..], &[3, 0, 4, 0, 0, 0, 0], &[4, 0, 2, 9, 9]].concat();
+        let mut header = binary(1, 0x11, &block);
+        let crc = crc32c::crc32c(&header).to_be_bytes();
+        header[31..35].copy_from_slice(&crc);
+        header
+    }
+
+    #[test]
+    fn whole_headers_are_read_and_every_part_of_one_asks_for_more() {
+        let line = |text: &str| format!("{text}\r\n").into_bytes();
+        let mut unix = vec![0; 216];
+        unix[0] = b'/';
+        for (header, addresses) in [
+            (line("PROXY TCP4 192.0.2.7 198.51.100.1 12345 443"), v4()),
+            (line("PROXY TCP6 2001:db8::7 2001:db8::1 1 65535"), v6()),
+            (line("PROXY UNKNOWN"), None),
+            (line("PROXY UNKNOWN ffff::1 ffff::2 1 2 and whatever"), None),
+            (binary(1, 0x11, &V4), v4()),
+            (binary(1, 0x21, &v6_block()), v6()),
+            (binary(0, 0x00, &[]), None),
+            (binary(0, 0x11, &V4), None),
+            (binary(1, 0x00, &[1, 2, 3]), None),
+            (binary(1, 0x31, &unix), None),
+            (binary(1, 0x11, &[&V4[..], &[0xe0, 0, 1, 7]].concat()), v4()),
+            (checked(), v4()),
+        ] {
+            for cut in 0..header.len() {
+                assert_eq!(
+                    parse_proxy_header(&header[..cut]),
+                    Ok(None),
+                    "{cut} of {header:?}"
+                );
+            }
+            let expected = ProxyHeader {
+                len: header.len(),
+                addresses,
+            };
+            let followed = [&header[..], b"GET / HTTP/1.1\r\n"].concat();
+            assert_eq!(parse_proxy_header(&followed), Ok(Some(expected)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_header_is_a_fault_at_once() {
+        use ProxyFault::{Binary, Checksum, Line, Signature, TooLong};
+        let line = |text: &str| format!("{text}\r\n").into_bytes();
+        let mut wrong = checked();
+        wrong[20] ^= 1;
+        let mut version = binary(1, 0x11, &V4);
+        version[12] = 0x31;
+        for (bytes, fault) in [
+            (b"G".to_vec(), Signature),
+            (b"PROXX".to_vec(), Signature),
+            (vec![0x16, 3, 1], Signature),
+            (b"\r\n\r\nQ".to_vec(), Signature),
+            (line("PROXY TCP4 192.0.2.7 198.51.100.1 12345"), Line),
+            (line("PROXY TCP4 192.0.2.7 198.51.100.1 12345 443 "), Line),
+            (line("PROXY TCP4 192.0.2.7 198.51.100.1 +1 443"), Line),
+            (line("PROXY TCP4 192.0.2.7 198.51.100.1 012 443"), Line),
+            (line("PROXY TCP4 192.0.2.7 198.51.100.1 65536 443"), Line),
+            (line("PROXY TCP4 ::1 ::1 1 443"), Line),
+            (line("PROXY TCP6 1.2.3.4 ::1 1 443"), Line),
+            (line("PROXY UDP4 1.2.3.4 1.2.3.4 1 443"), Line),
+            (line("PROXY  TCP4 1.2.3.4 1.2.3.4 1 443"), Line),
+            (line(&format!("PROXY UNKNOWN {}", "x".repeat(100))), TooLong),
+            (b"PROXY UNKNOWN \xff\r\n".to_vec(), Line),
+            (version, Binary),
+            (binary(2, 0x11, &V4), Binary),
+            (binary(1, 0x11, &V4[..11]), Binary),
+            (binary(1, 0x11, &[&V4[..], &[4, 0]].concat()), Binary),
+            (binary(1, 0x11, &[&V4[..], &[4, 0, 9, 1]].concat()), Binary),
+            (binary(1, 0x11, &[&V4[..], &[3, 0, 1, 1]].concat()), Binary),
+            (binary(1, 0x11, &vec![0; 521]), TooLong),
+            (wrong, Checksum),
+        ] {
+            assert_eq!(parse_proxy_header(&bytes), Err(fault), "{bytes:?}");
+        }
+    }
+}
