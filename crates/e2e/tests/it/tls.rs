@@ -12,6 +12,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use catamaran_e2e::{Authority, Front};
@@ -237,8 +238,34 @@ fn a_strict_profile_refuses_unknown_names() {
 }
 
 #[test]
-fn certificates_are_replaced_while_serving_and_broken_ones_are_not() {
+fn certificates_are_replaced_under_load_and_broken_ones_are_not() {
     let site = site("certificate_watch = \"1s\"");
+    let stopped = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stopped.load(Ordering::Relaxed) {
+                    // Each with a handshake of its own, before, while and after they change.
+                    assert_eq!(site.curl("a.test", "/", &[]).0, "200");
+                }
+            });
+        }
+        // Whatever comes of it, the others end.
+        let _over = Over(&stopped);
+        replace_certificates(&site);
+    });
+}
+
+/// Stops the others when dropped.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn replace_certificates(site: &Site) {
     let serial = || {
         let said = site.s_client(&["-servername", "a.test"]);
         let begin = said.find("-----BEGIN").expect("a certificate");
