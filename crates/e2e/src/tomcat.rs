@@ -97,6 +97,10 @@ const LOGIN_WEBAPP: &[(&str, &str)] = &[
     ),
 ];
 
+/// Where Debian has the examples. Their libraries are links.
+const EXAMPLES: &str = "<Context docBase=\"/usr/share/tomcat10-examples/examples\">\
+                        <Resources allowLinking=\"true\"/></Context>\n";
+
 /// The files of `conf/`, with their texts.
 pub(crate) const CONF: &[(&str, &str)] = &[
     (
@@ -155,7 +159,15 @@ impl Tomcat {
     /// # Errors
     /// Tomcat or Java is not installed, or did not come up; the message has its log.
     pub fn start(route: &str) -> anyhow::Result<Self> {
-        Self::start_at(route, None)
+        Self::start_at(route, None, false)
+    }
+
+    /// As [`Tomcat::start`], with the examples of Tomcat's own under `/examples`.
+    ///
+    /// # Errors
+    /// As [`Tomcat::start`].
+    pub fn start_with_examples(route: &str) -> anyhow::Result<Self> {
+        Self::start_at(route, None, true)
     }
 
     /// As [`Tomcat::start`], with [`Connector::Ajp`] on the port of another instance that has
@@ -164,13 +176,18 @@ impl Tomcat {
     /// # Errors
     /// As [`Tomcat::start`].
     pub fn start_in_place_of(ended: &Self, route: &str) -> anyhow::Result<Self> {
-        Self::start_at(route, Some(ended.ajp))
+        Self::start_at(route, Some(ended.ajp), false)
     }
 
-    fn start_at(route: &str, ajp: Option<SocketAddr>) -> anyhow::Result<Self> {
+    fn start_at(route: &str, ajp: Option<SocketAddr>, examples: bool) -> anyhow::Result<Self> {
         is_installed()?;
         let directory = tempfile::tempdir()?;
         write_base(directory.path(), route)?;
+        if examples {
+            let contexts = directory.path().join("conf/Catalina/localhost");
+            fs::create_dir_all(&contexts)?;
+            fs::write(contexts.join("examples.xml"), EXAMPLES)?;
+        }
         if let Some(ajp) = ajp {
             fix_port(directory.path(), ajp)?;
         }

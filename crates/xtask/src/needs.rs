@@ -24,6 +24,8 @@ pub(crate) fn of_tests() -> Vec<Need> {
         package("apache2-utils", "/usr/bin/ab"),
         // Looks at the pages of `bench report`.
         package("chromium", "/usr/bin/chromium"),
+        // Whose WebSocket echo the front carries.
+        package("tomcat10-examples", "/usr/share/tomcat10-examples"),
         // Clients of the tests of TLS.
         package("curl", "/usr/bin/curl"),
         package("nghttp2-client", "/usr/bin/h2load"),

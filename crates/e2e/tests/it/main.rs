@@ -53,3 +53,4 @@ mod through;
 mod tls;
 mod tomcat;
 mod upgrade;
+mod websocket;

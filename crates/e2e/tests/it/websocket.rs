@@ -1,0 +1,183 @@
+//! WebSocket through the front, to the echo example of Debian's Tomcat 10: by HTTP and over TLS, and
+//! beside AJP by `upgrade_url`. In frames made by hand, and in a browser.
+
+use std::io::Read;
+use std::sync::OnceLock;
+
+use catamaran_e2e::{Browser, Connector, Front, Tomcat};
+use catamaran_testkit::{HttpClient, Signal};
+
+/// The examples take their time to be deployed, so the tests share an instance.
+fn tomcat() -> &'static Tomcat {
+    static SHARED: OnceLock<Tomcat> = OnceLock::new();
+    SHARED.get_or_init(|| Tomcat::start_with_examples("one").unwrap())
+}
+
+fn front(connector: Connector, keys: &str) -> Front {
+    let backend = tomcat().backend_table("app", connector);
+    Front::with_tables(&format!(
+        "[[route]]\nupstream = \"app\"\nupgrade = [\"websocket\"]\n{backend}{keys}\n\
+         [admin]\naddress = \"127.0.0.1:0\"\n[log]\nformat = \"json\"\n"
+    ))
+    .unwrap()
+}
+
+/// Beside each way of requests, the keys by which tunnels go.
+fn ways() -> [(Connector, String); 4] {
+    let upgrade = |connector| format!("upgrade_url = \"{}\"", tomcat().url(connector));
+    let tls = tomcat().backend_table("x", Connector::Https);
+    let (_, ca_file) = tls.split_once("ca_file").unwrap();
+    [
+        (Connector::Http, String::new()),
+        (Connector::Https, String::new()),
+        (Connector::Ajp, upgrade(Connector::Http)),
+        (
+            Connector::AjpUnix,
+            format!("{}\nca_file{ca_file}", upgrade(Connector::Https)),
+        ),
+    ]
+}
+
+/// Makes the handshake of RFC 6455 with the key of its section 1.3.
+fn open(front: &Front, path: &str) -> HttpClient {
+    let mut client = front.connect().unwrap();
+    let fields = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    client
+        .send(front.head("GET", path, fields).as_bytes())
+        .unwrap();
+    let head = client.receive_head().unwrap();
+    assert_eq!(head.status, 101, "{head:?}");
+    assert_eq!(
+        head.header("sec-websocket-accept"),
+        Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+    );
+    client
+}
+
+/// A frame as a client sends it: final, masked.
+fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
+    let mask = [1, 2, 3, 4];
+    let length = u8::try_from(payload.len()).unwrap();
+    let bytes = payload.iter().zip(mask.iter().cycle());
+    let mut frame = vec![0x80 | opcode, 0x80 | length];
+    frame.extend(mask);
+    frame.extend(bytes.map(|(byte, mask)| byte ^ mask));
+    frame
+}
+
+/// The next frame: its opcode and payload.
+fn frame(client: &HttpClient) -> (u8, Vec<u8>) {
+    let mut head = [0; 2];
+    client.socket().read_exact(&mut head).unwrap();
+    let mut payload = vec![0; usize::from(head[1])];
+    client.socket().read_exact(&mut payload).unwrap();
+    (head[0] & 0x0f, payload)
+}
+
+const TEXT: u8 = 1;
+const CLOSE: u8 = 8;
+
+const ECHO: &str = "/examples/websocket/echoProgrammatic";
+
+#[test]
+fn frames_are_echoed_and_the_close_is_in_order() {
+    for (connector, keys) in ways() {
+        let front = front(connector, &keys);
+        let mut client = open(&front, ECHO);
+        for text in ["hello", "", "again"] {
+            client.send(&masked(TEXT, text.as_bytes())).unwrap();
+            assert_eq!(
+                frame(&client),
+                (TEXT, text.as_bytes().to_vec()),
+                "{connector:?}"
+            );
+        }
+        assert_eq!(front.metric("catamaran_tunnels_open").unwrap(), [1.0]);
+        client
+            .send(&masked(CLOSE, &1000_u16.to_be_bytes()))
+            .unwrap();
+        assert_eq!(frame(&client).0, CLOSE);
+        assert_eq!(client.receive_to_end().unwrap(), b"");
+        drop(client);
+        let line = front.wait_for_log("\"status\":101").unwrap();
+        // Four frames of the client have six bytes of head each, Tomcat's two.
+        assert!(
+            line.contains("\"received\":36") && line.contains("\"sent\":20"),
+            "{line}"
+        );
+        let page = front.get("/examples/websocket/echo.xhtml").unwrap();
+        assert_eq!(page.status, 200);
+    }
+}
+
+#[test]
+fn a_refused_handshake_is_an_ordinary_response() {
+    let front = front(Connector::Ajp, &ways()[2].1);
+    let mut client = front.connect().unwrap();
+    let fields = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 1\r\n\
+                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    client
+        .send(front.head("GET", ECHO, fields).as_bytes())
+        .unwrap();
+    assert_eq!(client.receive().unwrap().status, 426);
+    client
+        .send(front.head("GET", "/page.html", "").as_bytes())
+        .unwrap();
+    assert_eq!(
+        client.receive().unwrap().status,
+        200,
+        "the connection stays"
+    );
+}
+
+#[test]
+fn without_another_url_ajp_has_none() {
+    let front = front(Connector::Ajp, "");
+    let fields = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let answer = front.ask(front.head("GET", ECHO, fields)).unwrap();
+    assert_eq!(answer.status, 501);
+    front.wait_for_log(":no-upgrade-url").unwrap();
+}
+
+#[test]
+fn a_stop_closes_tunnels_in_order_at_its_end() {
+    let backend = tomcat().backend_table("app", Connector::Http);
+    let mut front = Front::with_config(&format!(
+        "[server]\ndrain_timeout = \"2s\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+         [[route]]\nupstream = \"app\"\nupgrade = [\"websocket\"]\n{backend}[log]\nformat = \"json\"\n"
+    ))
+    .unwrap();
+    let mut client = open(&front, ECHO);
+    front.process().signal(Signal::Terminate).unwrap();
+    client.send(&masked(TEXT, b"still")).unwrap();
+    assert_eq!(frame(&client), (TEXT, b"still".to_vec()));
+    assert_eq!(client.receive_to_end().unwrap(), b"");
+    front.wait_for_log(":drained").unwrap();
+}
+
+#[test]
+fn a_browser_speaks_to_the_echo_example() {
+    let mut browser = Browser::start(&[]).unwrap();
+    for (connector, keys) in ways() {
+        let front = front(connector, &keys);
+        let page = format!("http://{}/examples/websocket/echo.xhtml", front.address());
+        browser.open(&page).unwrap();
+        browser
+            .evaluate(&format!(
+                "updateTarget('{ECHO}'); document.getElementById('message').value = 'over the catamaran'; \
+                 connect(); true"
+            ))
+            .unwrap();
+        let says = |text: &str| {
+            format!("document.getElementById('console').textContent.includes('{text}')")
+        };
+        browser.wait(&says("WebSocket connection opened")).unwrap();
+        browser.evaluate("echo(); true").unwrap();
+        browser.wait(&says("Received: over the catamaran")).unwrap();
+        browser.evaluate("ws.close(1000); true").unwrap();
+        browser.wait(&says("closed, Code: 1000")).unwrap();
+        front.wait_for_log("\"status\":101").unwrap();
+    }
+}
