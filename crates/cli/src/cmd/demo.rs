@@ -8,7 +8,7 @@ use std::path::Path;
 
 use catamaran_config::{parse_listen_address, parse_upstream_url};
 use catamaran_connector::{self as connector, App, Listener, Secret};
-use catamaran_front::config::{self, BackendConfig, ListenAddress};
+use catamaran_front::config::{self, BackendConfig, ListenAddress, Protocols};
 use certificate::Certificate;
 
 use super::app::DRAIN_TIMEOUT;
@@ -50,6 +50,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         front.tls.push(certificate.profile());
         for listener in &mut front.listeners {
             listener.tls = Some(certificate::PROFILE.to_owned());
+            listener.protocols = Protocols::Both;
         }
     }
     let front = catamaran_front::start(front).map_err(|error| Failure::of(&error))?;

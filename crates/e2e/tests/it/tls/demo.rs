@@ -24,6 +24,7 @@ fn the_demo_serves_with_a_certificate_made_on_the_spot() {
     let snoop: Value = serde_json::from_slice(&output.stdout).expect(&said);
     assert_eq!(snoop["secure"], true, "{snoop}");
     assert_eq!(snoop["tls_protocol"], "TLSv1.3", "{snoop}");
+    assert_eq!(snoop["protocol"], "HTTP/2.0", "{snoop}");
     let (_, trusted) = command.split_once("--cacert ").unwrap();
     let trusted = Path::new(trusted.split_whitespace().next().unwrap());
     assert!(trusted.exists());
