@@ -7,7 +7,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use mio::event::Source;
+use mio::event::{Event, Source};
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use rustix::io::Errno;
@@ -107,7 +107,7 @@ impl Stream {
     }
 
     /// What became of the connect.
-    pub(crate) fn take_error(&mut self) -> io::Result<()> {
+    fn take_error(&mut self) -> io::Result<()> {
         let error = match self.plain() {
             Plain::Tcp(stream) => stream.take_error(),
             Plain::Unix(stream) => stream.take_error(),
@@ -123,8 +123,24 @@ impl Stream {
         }
     }
 
+    /// Goes on with the dial after an event of its socket: `true` once requests can be sent.
+    ///
+    /// # Errors
+    /// The dial failed, and how that is counted.
+    pub(crate) fn go_on_dialling(
+        &mut self,
+        event: &Event,
+    ) -> Result<bool, (FailureKind, io::Error)> {
+        if event.is_error()
+            && let Err(error) = self.take_error()
+        {
+            return Err((dial_failure(self, &error), error));
+        }
+        self.handshake().map_err(|error| (FailureKind::Tls, error))
+    }
+
     /// The socket is connected: `true` once requests can be sent.
-    pub(crate) fn handshake(&mut self) -> io::Result<bool> {
+    fn handshake(&mut self) -> io::Result<bool> {
         match self {
             Self::Plain(_) => Ok(true),
             Self::Tls(stream) => stream.handshake(),
@@ -241,7 +257,7 @@ impl Write for Plain {
 }
 
 /// What a failed connect of `stream` is.
-pub(crate) fn dial_failure(stream: &Stream, error: &io::Error) -> FailureKind {
+fn dial_failure(stream: &Stream, error: &io::Error) -> FailureKind {
     match stream {
         Stream::Tls(stream) if stream.has_begun => FailureKind::Tls,
         _ => connect_failure(error),

@@ -23,7 +23,7 @@ use crate::client::Known;
 use crate::http2::{self, Broken, Http2};
 use crate::record::Flight;
 use crate::report::FailureKind;
-use crate::stream::{self, Stream};
+use crate::stream::Stream;
 use crate::worker::lent::Lent;
 
 /// A place for a connection.
@@ -126,17 +126,10 @@ impl Multiplexed {
     pub(super) fn handle_event(&mut self, event: &Event, lent: &mut Lent) {
         if let State::Dialling(stream) = &mut self.state {
             lent.look_at_the_clock();
-            if event.is_error()
-                && let Err(error) = stream.take_error()
-            {
-                let kind = stream::dial_failure(stream, &error);
-                self.fail_connect(kind, &error, lent);
-            } else {
-                match stream.handshake() {
-                    Ok(false) => {}
-                    Ok(true) => self.ready(lent),
-                    Err(error) => self.fail_connect(FailureKind::Tls, &error, lent),
-                }
+            match stream.go_on_dialling(event) {
+                Ok(false) => {}
+                Ok(true) => self.ready(lent),
+                Err((kind, error)) => self.fail_connect(kind, &error, lent),
             }
         }
         self.advance(lent);

@@ -94,23 +94,16 @@ impl Sequential {
             State::Closed | State::Pausing => {}
             State::Dialling(stream) => {
                 lent.look_at_the_clock();
-                if event.is_error()
-                    && let Err(error) = stream.take_error()
-                {
-                    let kind = stream::dial_failure(stream, &error);
-                    self.break_off(kind, Some(&error), lent);
-                } else {
-                    match stream.handshake() {
-                        Ok(false) => {}
-                        Ok(true) => {
-                            self.ready(lent);
-                            if event.is_readable() {
-                                // It speaks before it is asked, which comes as no other event.
-                                self.read(lent);
-                            }
+                match stream.go_on_dialling(event) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        self.ready(lent);
+                        if event.is_readable() {
+                            // It speaks before it is asked, which comes as no other event.
+                            self.read(lent);
                         }
-                        Err(error) => self.break_off(FailureKind::Tls, Some(&error), lent),
                     }
+                    Err((kind, error)) => self.break_off(kind, Some(&error), lent),
                 }
             }
             State::Open(stream) => {
