@@ -1,7 +1,5 @@
 //! `[admin]`: where administrators are answered, and who may do what.
 
-use std::path::PathBuf;
-
 use catamaran_front::config::{AdminConfig, ListenAddress, Secret};
 use toml::Spanned;
 use toml::de::DeValue;
@@ -12,7 +10,7 @@ use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::address::{ListenError, parse_listen_address};
-use crate::value::text::{TextError, parse_admin_host, parse_file_path, parse_mode};
+use crate::value::text::{FilePath, TextError, file_path, parse_admin_host, parse_mode};
 use crate::value::{OneOrMore, Parsed, Switch};
 
 /// Reads the table.
@@ -120,12 +118,9 @@ static SOCKET_MODE: Key<Parsed<u32, TextError>> = Key {
     },
 };
 
-static TOKEN_FILE: Key<Parsed<PathBuf, TextError>> = Key {
+static TOKEN_FILE: Key<FilePath> = Key {
     name: "token_file",
-    values: Parsed {
-        what: "the path of a file",
-        parse: parse_file_path,
-    },
+    values: file_path("the path of a file"),
     doc: Doc {
         preset: Preset::Unset("over TCP nothing can be changed"),
         sample: "\"admin.token\"",
@@ -154,12 +149,9 @@ static HOSTS: Key<OneOrMore<Parsed<String, TextError>>> = Key {
     },
 };
 
-static STATE_FILE: Key<Parsed<PathBuf, TextError>> = Key {
+static STATE_FILE: Key<FilePath> = Key {
     name: "state_file",
-    values: Parsed {
-        what: "the path of a file",
-        parse: parse_file_path,
-    },
+    values: file_path("the path of a file"),
     doc: Doc {
         preset: Preset::Unset("a restart forgets them"),
         sample: "\"/var/lib/catamaran/state.json\"",

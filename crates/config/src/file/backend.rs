@@ -17,7 +17,7 @@ use crate::key::{Described, Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::Table;
 use crate::value::address::{BackendUrl, UrlError, parse_upstream_url};
-use crate::value::text::{TextError, parse_file_path, parse_label, parse_secret};
+use crate::value::text::{FilePath, TextError, file_path, parse_label, parse_secret};
 use crate::value::{Choices, Counts, Durations, OrOff, Parsed, Sizes, Switch};
 
 /// Reads one table, starting from the settings of its upstream.
@@ -692,12 +692,9 @@ static SECRET: Key<Parsed<String, TextError>> = Key {
     },
 };
 
-static SECRET_FILE: Key<Parsed<PathBuf, TextError>> = Key {
+static SECRET_FILE: Key<FilePath> = Key {
     name: "secret_file",
-    values: Parsed {
-        what: "a path",
-        parse: parse_file_path,
-    },
+    values: file_path("a path"),
     doc: Doc {
         preset: Preset::Unset("none is read"),
         sample: "\"ajp.secret\"",

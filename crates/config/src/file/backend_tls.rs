@@ -15,7 +15,7 @@ use crate::key::{Described, Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
 use crate::value::address::{BackendUrl, UrlError, parse_server_name};
-use crate::value::text::{TextError, parse_file_path};
+use crate::value::text::{FilePath, file_path};
 use crate::value::{Choices, Parsed};
 
 /// What the file says of TLS to a backend, or to all of an upstream.
@@ -258,18 +258,9 @@ const CA_HINT: &str = "write the certificate of who issued the backend's as PEM,
 
 const KEY_HINT: &str = "openssl pkey -in KEY -out PLAIN takes the password off a key";
 
-type File = Parsed<PathBuf, TextError>;
-
-const fn file(what: &'static str) -> File {
-    Parsed {
-        what,
-        parse: parse_file_path,
-    }
-}
-
-static CA_FILE: Key<File> = Key {
+static CA_FILE: Key<FilePath> = Key {
     name: "ca_file",
-    values: file("a path such as \"/etc/ssl/backends-ca.pem\""),
+    values: file_path("a path such as \"/etc/ssl/backends-ca.pem\""),
     doc: Doc {
         preset: Preset::Unset("the issuers that this system trusts"),
         sample: "\"/etc/ssl/backends-ca.pem\"",
@@ -314,9 +305,9 @@ static VERIFY: Key<Choices<bool>> = Key {
     },
 };
 
-static CLIENT_CERTIFICATE: Key<File> = Key {
+static CLIENT_CERTIFICATE: Key<FilePath> = Key {
     name: "client_certificate",
-    values: file("a path such as \"/etc/ssl/front.pem\""),
+    values: file_path("a path such as \"/etc/ssl/front.pem\""),
     doc: Doc {
         preset: Preset::Unset("none is shown"),
         sample: "\"/etc/ssl/front.pem\"",
@@ -329,9 +320,9 @@ static CLIENT_CERTIFICATE: Key<File> = Key {
     },
 };
 
-static CLIENT_KEY: Key<File> = Key {
+static CLIENT_KEY: Key<FilePath> = Key {
     name: "client_key",
-    values: file("a path such as \"/etc/ssl/front.key\""),
+    values: file_path("a path such as \"/etc/ssl/front.key\""),
     doc: Doc {
         preset: Preset::Unset("none"),
         sample: "\"/etc/ssl/front.key\"",

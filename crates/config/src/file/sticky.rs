@@ -11,7 +11,7 @@ use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{
-    TextError, parse_cookie_path, parse_file_path, parse_separator, parse_token,
+    FilePath, TextError, file_path, parse_cookie_path, parse_separator, parse_token,
 };
 use crate::value::{Choices, Durations, OneOrMore, OrOff, Parsed, Switch};
 
@@ -283,12 +283,9 @@ static COOKIE_SAME_SITE: Key<Choices<SameSite>> = Key {
     },
 };
 
-static COOKIE_KEY_FILE: Key<Parsed<std::path::PathBuf, TextError>> = Key {
+static COOKIE_KEY_FILE: Key<FilePath> = Key {
     name: "cookie_key_file",
-    values: Parsed {
-        what: "the path of a file",
-        parse: parse_file_path,
-    },
+    values: file_path("the path of a file"),
     doc: Doc {
         preset: Preset::Unset("a fixed key"),
         sample: "\"sticky.key\"",

@@ -12,8 +12,8 @@ use super::Surroundings;
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table, tables};
-use crate::value::text::{TextError, parse_file_path, parse_name};
-use crate::value::{Choices, Counts, Durations, OrOff, Parsed, Switch};
+use crate::value::text::{FilePath, file_path, parse_name};
+use crate::value::{Choices, Counts, Durations, OrOff, Switch};
 
 /// A profile and where it stands. It is there even when its files are at fault, so that the
 /// listeners that name it are not blamed as well.
@@ -229,18 +229,9 @@ pub(crate) static CERTIFICATE_SECTION: Section = Section {
     later: &[],
 };
 
-type File = Parsed<PathBuf, TextError>;
-
-const fn file(what: &'static str) -> File {
-    Parsed {
-        what,
-        parse: parse_file_path,
-    }
-}
-
-static CHAIN: Key<File> = Key {
+static CHAIN: Key<FilePath> = Key {
     name: "chain",
-    values: file("a path such as \"/etc/ssl/www.pem\""),
+    values: file_path("a path such as \"/etc/ssl/www.pem\""),
     doc: Doc {
         preset: Preset::Required,
         sample: "\"/etc/ssl/www/fullchain.pem\"",
@@ -250,9 +241,9 @@ static CHAIN: Key<File> = Key {
     },
 };
 
-static KEY: Key<File> = Key {
+static KEY: Key<FilePath> = Key {
     name: "key",
-    values: file("a path such as \"/etc/ssl/www.key\""),
+    values: file_path("a path such as \"/etc/ssl/www.key\""),
     doc: Doc {
         preset: Preset::Required,
         sample: "\"/etc/ssl/www/privkey.pem\"",
@@ -321,9 +312,9 @@ static CLIENT_CERTIFICATE: Key<Choices<ClientCertificate>> = Key {
     },
 };
 
-static CLIENT_CA: Key<File> = Key {
+static CLIENT_CA: Key<FilePath> = Key {
     name: "client_ca",
-    values: file("a path such as \"/etc/ssl/clients-ca.pem\""),
+    values: file_path("a path such as \"/etc/ssl/clients-ca.pem\""),
     doc: Doc {
         preset: Preset::Unset("nobody"),
         sample: "\"/etc/ssl/clients-ca.pem\"",
@@ -333,9 +324,9 @@ static CLIENT_CA: Key<File> = Key {
     },
 };
 
-static CLIENT_CRL: Key<File> = Key {
+static CLIENT_CRL: Key<FilePath> = Key {
     name: "client_crl",
-    values: file("a path such as \"/etc/ssl/clients.crl.pem\""),
+    values: file_path("a path such as \"/etc/ssl/clients.crl.pem\""),
     doc: Doc {
         preset: Preset::Unset("none is revoked"),
         sample: "\"/etc/ssl/clients.crl.pem\"",

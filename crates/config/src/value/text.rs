@@ -8,6 +8,7 @@ use http::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 
 use super::address::is_label;
+use crate::value::Parsed;
 
 /// Why a text cannot be used where it stands.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -226,8 +227,19 @@ pub(crate) fn parse_cookie_path(text: &str) -> Result<String, TextError> {
     path.ok_or(TextError::CookiePath)
 }
 
+/// The value of a key that names a file.
+pub(crate) type FilePath = Parsed<PathBuf, TextError>;
+
+/// The path of a file, of which `what` has an example.
+pub(crate) const fn file_path(what: &'static str) -> FilePath {
+    Parsed {
+        what,
+        parse: parse_file_path,
+    }
+}
+
 /// The path of a file, relative ones to the directory of the configuration file.
-pub(crate) fn parse_file_path(text: &str) -> Result<PathBuf, TextError> {
+fn parse_file_path(text: &str) -> Result<PathBuf, TextError> {
     let empty = text.is_empty() || text.contains('\0');
     if empty {
         Err(TextError::PathEmpty)

@@ -1,7 +1,5 @@
 //! The keys of `[[listen]]` about `https://`.
 
-use std::path::PathBuf;
-
 use catamaran_front::config::ListenerConfig;
 use http::HeaderValue;
 
@@ -9,7 +7,7 @@ use super::super::Surroundings;
 use crate::key::{Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
-use crate::value::text::{TextError, parse_file_path, parse_hsts, parse_name};
+use crate::value::text::{FilePath, TextError, file_path, parse_hsts, parse_name};
 use crate::value::{Counts, OrOff, OrSwitch, Parsed};
 
 /// Reads the keys, and finds those that have no use on this listener.
@@ -93,12 +91,9 @@ pub(super) static HSTS: Key<OrOff<Parsed<HeaderValue, TextError>>> = Key {
     },
 };
 
-pub(super) static ACME_WEBROOT: Key<Parsed<PathBuf, TextError>> = Key {
+pub(super) static ACME_WEBROOT: Key<FilePath> = Key {
     name: "acme_webroot",
-    values: Parsed {
-        what: "a path such as \"/var/lib/acme\"",
-        parse: parse_file_path,
-    },
+    values: file_path("a path such as \"/var/lib/acme\""),
     doc: Doc {
         preset: Preset::Unset("challenges go to backends, like any request"),
         sample: "\"/var/lib/acme\"",
