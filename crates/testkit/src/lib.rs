@@ -9,6 +9,7 @@
 //! - [`HttpClient`]: sends the bytes it is given and reads exactly one response at a time;
 //! - [`Process`]: a child with captured output that cannot outlive the test binary;
 //! - [`Pattern`] and [`Sha256`]: bodies of any length without holding them;
+//! - [`replay_corpus`]: the corpora of the fuzz targets, in a test;
 //! - [`ajp`]: AJP13 packets byte by byte, and the table of what a container does with bad ones;
 //! - [`address`]: addresses nobody else uses.
 //!
@@ -29,6 +30,7 @@
 pub mod address;
 pub mod ajp;
 mod body;
+mod corpus;
 mod deadline;
 mod http;
 pub mod http2;
@@ -37,6 +39,7 @@ mod process;
 
 pub use address::Address;
 pub use body::{Pattern, Sha256, sha256_hex};
+pub use corpus::replay_corpus;
 pub use deadline::{Deadline, Expired};
 pub use http::{Failure, HttpClient, Response};
 pub use peer::{Outcome, Peer, Script};

@@ -1,24 +1,13 @@
 //! The committed fuzz corpora, replayed through the code that the fuzzer runs.
 
-use std::fs;
-use std::path::Path;
+use catamaran_testkit::replay_corpus;
 
 #[path = "../../../../fuzz/bodies/tls.rs"]
 mod bodies;
 
-/// Feeds every file of a target's corpus to `body`.
+/// Replays a corpus of more than a few files.
 fn replay(target: &str, body: fn(&[u8])) {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/corpus")
-        .join(target);
-    let mut files = 0;
-    for entry in fs::read_dir(&corpus).expect("the corpus is committed") {
-        let path = entry.unwrap().path();
-        // Shown only if the run fails.
-        println!("{}", path.display());
-        body(&fs::read(path).unwrap());
-        files += 1;
-    }
+    let files = replay_corpus(target, body);
     assert!(files > 5, "{files} files");
 }
 
