@@ -34,7 +34,7 @@ use catamaran_front::config::{
     Protocol, RouteConfig, RouteTarget, ServerConfig, UpstreamConfig,
 };
 use catamaran_front::{BoundAddress, Running};
-use catamaran_testkit::{HttpClient, Peer, Response, Script};
+use catamaran_testkit::{Deadline, HttpClient, Peer, Response, Script};
 
 /// A front with two workers that listens on `listen` and hands everything to `backends`.
 fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
@@ -112,6 +112,17 @@ fn ask(client: &mut HttpClient) -> Response {
 /// One request on a connection of its own.
 fn get(address: SocketAddr) -> Response {
     ask(&mut HttpClient::connect(address).unwrap())
+}
+
+/// Waits until a reason was counted.
+fn wait_for_reason(running: &Running, reason: &str) {
+    Deadline::default()
+        .poll(reason.to_owned(), || {
+            let reasons = running.counters().reasons;
+            let found = reasons.keys().any(|it| it.to_string() == reason);
+            found.then_some(())
+        })
+        .unwrap();
 }
 
 fn stop(running: Running) {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use catamaran_front::Running;
 use catamaran_front::config::Config;
-use catamaran_testkit::{Deadline, HttpClient, Peer, Script};
+use catamaran_testkit::{HttpClient, Peer, Script};
 
-use crate::{config, loopback, stop, tcp, to, unix};
+use crate::{config, loopback, stop, tcp, to, unix, wait_for_reason};
 
 /// A backend that answers each request with 200.
 fn backend() -> Peer {
@@ -25,16 +25,6 @@ fn front(backend: &Peer, change: impl FnOnce(&mut Config)) -> Running {
     listener.head_timeout = Duration::from_secs(20);
     change(&mut config);
     catamaran_front::start(config).unwrap()
-}
-
-fn wait_for_reason(running: &Running, reason: &str) {
-    Deadline::default()
-        .poll(reason.to_owned(), || {
-            let reasons = running.counters().reasons;
-            let found = reasons.keys().any(|it| it.to_string() == reason);
-            found.then_some(())
-        })
-        .unwrap();
 }
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

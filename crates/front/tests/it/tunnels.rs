@@ -8,7 +8,7 @@ use catamaran_front::Running;
 use catamaran_front::config::{BackendConfig, Config, Protocol, RouteRules};
 use catamaran_testkit::{Deadline, HttpClient, Outcome, Peer, Script};
 
-use crate::{config, loopback, stop, tcp, to};
+use crate::{config, loopback, stop, tcp, to, wait_for_reason};
 
 const ASK: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\n\
                    Upgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n";
@@ -39,17 +39,6 @@ fn ask(running: &Running) -> HttpClient {
 fn agreeing(script: Script) -> Peer {
     let head = Script::new().expect_until(b"\r\n\r\n").send(AGREE);
     Peer::start(head.then(script))
-}
-
-/// Waits until a reason was counted.
-fn wait_for_reason(running: &Running, reason: &str) {
-    Deadline::default()
-        .poll(reason.to_owned(), || {
-            let reasons = running.counters().reasons;
-            let found = reasons.keys().any(|it| it.to_string() == reason);
-            found.then_some(())
-        })
-        .unwrap();
 }
 
 fn wait_for_no_tunnel(running: &Running) {
