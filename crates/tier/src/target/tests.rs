@@ -26,7 +26,11 @@ fn httpd(set: &[(&str, &str)]) -> Result<Server, Faults> {
 
 /// The text of its configuration.
 fn conf(server: &Server) -> &str {
-    &server.files.last().unwrap().text
+    let file = server
+        .files
+        .iter()
+        .find(|file| file.path.ends_with("httpd.conf"));
+    &file.unwrap().text
 }
 
 #[test]

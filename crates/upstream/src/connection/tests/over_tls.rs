@@ -56,10 +56,13 @@ async fn only_an_end_that_was_announced_is_a_proof() {
 
 #[tokio::test]
 async fn the_handshake_is_no_part_of_the_request() {
-    let (mut conn, _peer) = connected().await;
-    send(&mut conn, 10);
+    let (mut conn, mut peer) = connected().await;
+    send(&mut conn, 0);
     assert!(conn.is_undelivered(), "nothing was given to the socket");
     poll_fn(|cx| conn.poll_write(cx)).await.unwrap();
+    // With the response comes the acknowledgement of the request.
+    exchange(&mut peer, Some(ANSWER)).await;
+    while !matches!(poll_fn(|cx| conn.poll_event(cx)).await.unwrap(), Event::End) {}
     assert!(!conn.is_undelivered());
 }
 
