@@ -27,12 +27,19 @@ pub(crate) fn start(name: &str, set: &[(&str, &str)]) -> anyhow::Result<(Process
     let target = builtin(name).with_context(|| format!("there is no target {name}"))?;
     let directory = tempfile::tempdir()?;
     let address = address::unused()?;
+    let settings = target.settings(set)?;
+    let mut ports = vec![("http".to_owned(), address)];
+    for port in target.ports(&settings)? {
+        if port != "http" {
+            ports.push((port, address::unused()?));
+        }
+    }
     let place = Place {
         directory: directory.path(),
-        ports: &[("http".to_owned(), address)],
+        ports: &ports,
         programs: &Programs::new(),
     };
-    let server = target.render(&target.settings(set)?, &place)?;
+    let server = target.render(&settings, &place)?;
     if let Some(need) = needs::missing(&server.needs).first() {
         let proof = need.proof.display();
         bail!("{proof} is missing: `cargo xtask needs` installs it");

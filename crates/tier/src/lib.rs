@@ -11,7 +11,8 @@
 //!
 //! let nginx = builtin("nginx").expect("it is one of ours");
 //! let settings = nginx.settings(&[("workers", "2")])?;
-//! let ports = [("http".to_owned(), "127.0.0.1:8080".parse().unwrap())];
+//! let port = |name: &str, number| (name.to_owned(), ([127, 0, 0, 1], number).into());
+//! let ports = [port("http", 8080), port("https", 8443)];
 //! let programs = Programs::new();
 //! let place = Place { directory: Path::new("/tmp/one"), ports: &ports, programs: &programs };
 //! let server = nginx.render(&settings, &place)?;

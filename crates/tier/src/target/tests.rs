@@ -266,6 +266,24 @@ fn httpd_reaches_a_backend_in_three_ways() {
 }
 
 #[test]
+fn fronts_speak_tls_if_they_have_a_certificate() {
+    for name in ["front", "nginx", "haproxy"] {
+        let files = |certificate| {
+            let set = [("backend", "http://a:1"), ("certificate", certificate)];
+            rendered(&builtin(name).unwrap(), &set).unwrap().files
+        };
+        let names_it = |certificate| {
+            let files = files(certificate);
+            files.iter().any(|file| file.text.contains("/d/own.pem"))
+        };
+        assert!(names_it("/d/own.pem"), "{name}");
+        let clear = files("");
+        let tls = |text: &str| text.contains("ssl") || text.contains("tls");
+        assert!(!clear.iter().any(|file| tls(&file.text)), "{name}");
+    }
+}
+
+#[test]
 fn httpd_has_the_workers_that_are_asked_for() {
     let set = |mpm| {
         [
