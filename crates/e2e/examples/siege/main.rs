@@ -10,16 +10,17 @@
 //! | `soak` | 2,000 connections: honest, slow, vanishing and hostile clients, a failing backend | N minutes, 60 unless told |
 //! | `drops` | a backend that drops idle connections at random, over HTTP/1.1 and over AJP13 (F1) | twice N minutes, 2 unless told |
 //! | `slowloris` | 10,000 connections that send a head a byte at a time, against rounds without, and nginx (F7) | about 1.5 N minutes, N is 8 unless told |
+//! | `handshakes` | full TLS handshakes as fast as OpenSSL asks for them, and 10,000 connections on which none begins | N minutes, 2 unless told |
 //! | `reloads` | 200 reloads and 20 upgrades under load (F18, F21) | half a minute |
 //! | `failover` | three Tomcats: kill -9, restart, SIGSTOP, no answer to SYN (F2 to F5) | 2 minutes |
 //! | `overload` | thrice the backend's capacity, and a flood of connections (F16, F17) | 1 minute |
 //! | `fd` | no further file may be opened (F13) | half a minute |
 //!
 //! The binary is that of `CATAMARAN_BIN`, else the newest in the target directory. `failover` needs
-//! Tomcat and `slowloris` nginx, which `cargo xtask test` installs. Everything runs on this machine,
-//! at rates that leave most of two cores free; only `drops`, `overload` and `slowloris` send more
-//! than 400 requests a second. Latencies are those of a shared machine: they are compared within one
-//! run, never alone.
+//! Tomcat, `slowloris` and `handshakes` need nginx, which `cargo xtask test` installs. Everything runs on
+//! this machine, at rates that leave most of two cores free; only `drops`, `handshakes`, `overload` and
+//! `slowloris` send more than 400 requests a second. Latencies are those of a shared machine: they are
+//! compared within one run, never alone.
 
 #![expect(clippy::print_stdout, reason = "its output is the report")]
 #![expect(
@@ -32,8 +33,10 @@ mod drops;
 mod exhausted;
 mod failover;
 mod flaky;
+mod handshakes;
 mod honest;
 mod overload;
+mod paced;
 mod reloads;
 #[path = "../../tests/it/hardening/request_rows.rs"]
 mod request_rows;
@@ -76,9 +79,11 @@ fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Verdict> {
         "fd" => exhausted::run(),
         "failover" => failover::run(),
         "slowloris" => slowloris::run(minutes.unwrap_or(8)),
+        "handshakes" => handshakes::run(minutes.unwrap_or(2)),
         "drops" => drops::run(minutes.unwrap_or(2)),
         _ => bail!(USAGE),
     }
 }
 
-const USAGE: &str = "usage: siege soak|drops|slowloris|reloads|failover|overload|fd [--minutes N]";
+const USAGE: &str =
+    "usage: siege soak|drops|slowloris|handshakes|reloads|failover|overload|fd [--minutes N]";

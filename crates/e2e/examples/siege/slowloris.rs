@@ -10,23 +10,16 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use catamaran_e2e::{Nginx, catamaran};
+use catamaran_e2e::Nginx;
 use catamaran_testkit::Deadline;
 use rustix::process::setpriority_process;
-use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use crate::paced::{self, Round};
 use crate::tier::{App, Besieged, event_loop, mib, pause, upstream, wait};
 use crate::verdict::Verdict;
-
-/// What one round showed.
-struct Round {
-    p50: f64,
-    p99: f64,
-    failed: u64,
-}
 
 /// The rounds of one front.
 #[derive(Default)]
@@ -101,56 +94,18 @@ impl Series {
         })
     }
 
-    /// With the slow connections to without them, of neighbours in time; the median.
+    /// With the slow connections to without them.
     fn ratio(&self, of: fn(&Round) -> f64) -> f64 {
-        let pairs = self.calm.iter().zip(&self.besieged);
-        let mut ratios: Vec<f64> = pairs.map(|(calm, then)| of(then) / of(calm)).collect();
-        ratios.sort_by(f64::total_cmp);
-        let middle = ratios.len() / 2;
-        f64::midpoint(ratios[middle], ratios[(ratios.len() - 1) / 2])
+        paced::ratio(&self.calm, &self.besieged, of)
     }
 }
 
-/// What honest clients see: our own bench in its open loop, whose clock is finer than the timers of
-/// the other sieges' clients. Latency counts from when a request was due.
+/// What honest clients see.
 fn round(name: &str, front: SocketAddr, slow: usize) -> anyhow::Result<Round> {
-    let url = format!("http://{front}/");
-    let duration = format!("{}s", ROUND.as_secs());
-    let mut bench = catamaran(&[
-        "bench",
-        "-q",
-        "--json",
-        "-W",
-        "1",
-        "-k",
-        "-c",
-        "50",
-        "--rate",
-        RATE,
-        "--duration",
-        &duration,
-        &url,
-    ])?;
-    wait(ROUND)?;
-    bench.wait(Deadline::default())?;
-    let report: Value = serde_json::from_str(&bench.stdout())
-        .with_context(|| format!("bench: {}", bench.stderr()))?;
-    let number = |pointer: &str| {
-        let value = report.pointer(pointer).and_then(Value::as_f64);
-        value.with_context(|| format!("bench reports no {pointer}"))
-    };
-    let millis = |name: &str| Ok::<f64, anyhow::Error>(number(name)? / 1000.0);
-    let round = Round {
-        p50: millis("/latency/corrected/p50_us")?,
-        p99: millis("/latency/corrected/p99_us")?,
-        failed: number("/requests/started")? as u64 - number("/requests/ok")? as u64,
-    };
+    let round = paced::round(&format!("http://{front}/"), 50, RATE, ROUND)?;
     println!(
         "{name:5}  {slow:16}  {:6.3}  {:6.3}  {:7.3}  {:6}",
-        round.p50,
-        round.p99,
-        millis("/latency/lateness/p99_us")?,
-        round.failed
+        round.p50, round.p99, round.late, round.failed
     );
     Ok(round)
 }
@@ -207,6 +162,6 @@ async fn drip(front: SocketAddr, open: Arc<AtomicUsize>) {
 const NICE_MAX: i32 = 19;
 const SLOW: usize = 10_000;
 /// Requests a second of the honest clients.
-const RATE: &str = "1000";
+const RATE: usize = 1000;
 const ROUND: Duration = Duration::from_secs(15);
 const HEAD: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nX: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";

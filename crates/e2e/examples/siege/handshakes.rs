@@ -1,0 +1,195 @@
+//! `handshakes`: full TLS handshakes as fast as OpenSSL can ask for them, and 10,000 connections on
+//! which no handshake begins. Rounds with and without the flood alternate, because machines drift;
+//! nginx takes turns with the front, because on few cores the flood's own clients cost the others
+//! something whoever serves them.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use catamaran_e2e::Authority;
+use catamaran_tier::{Launch, Process, Programs, Space, builtin};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+
+use crate::paced::{self, Round};
+use crate::tier::{App, Besieged, event_loop, mib, pause, upstream, wait};
+use crate::verdict::Verdict;
+
+pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
+    let app = App::start("ajp", "127.0.0.1:0")?;
+    let files = Space::shared()?;
+    Authority::new("siege")?.issue(files.directory(), "www", &["localhost"])?;
+    let at = files.directory().display();
+    let tables = format!(
+        "tls = \"www\"\n[tls.www]\n[[tls.www.certificate]]\nchain = \"{at}/www.pem\"\n\
+         key = \"{at}/www.key\"\n{}",
+        upstream(&[&app.url], "")
+    );
+    let front = Besieged::start("", &tables)?;
+    let http = App::start("http", "127.0.0.1:0")?;
+    let nginx = nginx(&files, &http.url)?;
+    let mut verdict = Verdict::default();
+    let rounds = (minutes * 60 / (4 * ROUND.as_secs())).max(3);
+    let (mut ours, mut theirs) = (Series::default(), Series::default());
+    println!("front  flood  p50 ms  p99 ms  late ms  failed");
+    for _ in 0..rounds {
+        ours.add("ours", front.address())?;
+        theirs.add("nginx", nginx.address("https"))?;
+    }
+    println!("nginx, p99 flooded / calm: {:.2}", theirs.ratio());
+    verdict.at_most("p99 flooded / calm, median of the pairs", ours.ratio(), 2.0);
+    let rounds = ours.calm.iter().chain(&ours.flooded);
+    verdict.never("kept request failed", rounds.map(|it| it.failed).sum());
+    let made = front.metric("catamaran_tls_handshakes_total")?;
+    verdict.at_least("handshakes", made, 1000.0);
+    silent(&front, &mut verdict)?;
+    verdict.never("panic or error in the log", front.alarms().len() as u64);
+    Ok(verdict)
+}
+
+/// nginx with two workers and the same certificate.
+fn nginx(files: &Space, backend: &str) -> anyhow::Result<Process> {
+    let at = files.directory().join("www");
+    let both = [at.with_extension("pem"), at.with_extension("key")].map(fs::read);
+    let [chain, key] = both;
+    let certificate = at.with_extension("both");
+    fs::write(&certificate, [chain?, key?].concat())?;
+    let target = builtin("nginx").context("a target")?;
+    let certificate = certificate.display().to_string();
+    let set = [
+        ("backend", backend),
+        ("certificate", &certificate),
+        ("workers", "2"),
+        ("ready_path", "/"),
+    ];
+    Ok(files.start(&Launch {
+        name: "nginx",
+        target: &target,
+        settings: &target.settings(&set)?,
+        programs: &Programs::new(),
+        core: None,
+    })?)
+}
+
+/// The rounds of one front.
+#[derive(Default)]
+struct Series {
+    calm: Vec<Round>,
+    flooded: Vec<Round>,
+}
+
+impl Series {
+    /// A round without the flood and one with it.
+    fn add(&mut self, name: &str, front: SocketAddr) -> anyhow::Result<()> {
+        self.calm.push(round(name, front, "no")?);
+        let _flood = Flood::begin(front)?;
+        self.flooded.push(round(name, front, "yes")?);
+        Ok(())
+    }
+
+    fn ratio(&self) -> f64 {
+        paced::ratio(&self.calm, &self.flooded, |it| it.p99)
+    }
+}
+
+/// What clients see that keep their connections.
+fn round(name: &str, front: SocketAddr, flood: &str) -> anyhow::Result<Round> {
+    let round = paced::round(&format!("https://{front}/"), 20, RATE, ROUND)?;
+    println!(
+        "{name:5}  {flood:5}  {:6.3}  {:6.3}  {:7.3}  {:6}",
+        round.p50, round.p99, round.late, round.failed
+    );
+    Ok(round)
+}
+
+/// Connections on which nothing is sent: few are kept at a time, and all are gone in time.
+fn silent(front: &Besieged, verdict: &mut Verdict) -> anyhow::Result<()> {
+    let before = front.usage()?.private;
+    let (longest, heap) = event_loop()?.block_on(hold_all(front));
+    println!(
+        "{SILENT} silent connections: heap {:.1} MiB before, {:.1} MiB at most",
+        mib(before),
+        mib(heap)
+    );
+    // A deadline has a tick's grace.
+    let longest = longest.as_secs_f64();
+    verdict.at_most("seconds until a silent connection is closed", longest, 10.5);
+    let open = front.metric("catamaran_tls_handshakes_open")?;
+    verdict.at_most("handshakes that are still open", open, 0.0);
+    Ok(())
+}
+
+/// The longest that one was open, and the most heap meanwhile.
+async fn hold_all(front: &Besieged) -> (Duration, u64) {
+    let mut sockets = JoinSet::new();
+    for number in 0..SILENT {
+        sockets.spawn(hold(front.address()));
+        // As fast as they come; the backlog is finite.
+        if number % 500 == 0 {
+            pause(Duration::from_millis(20)).await;
+        }
+    }
+    let (mut longest, mut heap) = (Duration::ZERO, 0);
+    while !sockets.is_empty() {
+        heap = front.usage().map_or(heap, |usage| usage.private.max(heap));
+        pause(Duration::from_millis(100)).await;
+        while let Some(open) = sockets.try_join_next() {
+            longest = longest.max(open.unwrap_or(HELD_MAX));
+        }
+    }
+    (longest, heap)
+}
+
+/// Connects, says nothing, and waits for the front to close; for how long.
+async fn hold(front: SocketAddr) -> Duration {
+    let Ok(mut stream) = TcpStream::connect(front).await else {
+        return HELD_MAX;
+    };
+    let begun = Instant::now();
+    // A reset is a close, too.
+    let _ = timeout(HELD_MAX, stream.read(&mut [0])).await;
+    begun.elapsed()
+}
+
+/// `openssl s_time`, several at once, with what others leave of the machine: attackers have machines
+/// of their own.
+struct Flood(Vec<Child>);
+
+impl Flood {
+    fn begin(front: SocketAddr) -> anyhow::Result<Self> {
+        let one = || {
+            Command::new("nice")
+                .args(["-n", "19", "openssl", "s_time", "-new", "-time", "600"])
+                .args(["-connect", &front.to_string()])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .context("openssl")
+        };
+        let begun = (0..FLOODERS).map(|_| one()).collect::<Result<_, _>>()?;
+        wait(Duration::from_secs(1))?;
+        Ok(Self(begun))
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+}
+
+/// For how long a connection is watched.
+const HELD_MAX: Duration = Duration::from_secs(60);
+const SILENT: usize = 10_000;
+const FLOODERS: usize = 4;
+/// Requests a second of those that keep their connections.
+const RATE: usize = 500;
+const ROUND: Duration = Duration::from_secs(10);
