@@ -1,0 +1,62 @@
+//! Clients: `openssl s_time` for handshakes, our own bench for requests.
+
+use std::io::Read as _;
+
+use anyhow::{Context as _, ensure};
+use catamaran_e2e::binary;
+use catamaran_tier::{Job, Process, Space};
+use serde_json::Value;
+
+use crate::stand::LOAD_CORE;
+
+/// Connects for a second; how many handshakes were made.
+pub(crate) fn handshakes(space: &Space, front: &Process, options: &str) -> anyhow::Result<f64> {
+    let address = front.address("https");
+    let command = format!("openssl s_time -connect {address} -time 1 {options}");
+    let said = run(space, &command)?;
+    // The last of its counts: with -reuse one connection before has counted for itself.
+    let mut counts = said.lines().filter(|line| line.contains(" real seconds"));
+    let count = counts.next_back().and_then(|line| line.split(' ').next());
+    let count = count.and_then(|count| count.parse().ok());
+    count.with_context(|| format!("{command}: {said}"))
+}
+
+/// Makes that many requests.
+pub(crate) fn requests(
+    space: &Space,
+    url: &str,
+    options: &str,
+    count: usize,
+) -> anyhow::Result<()> {
+    let program = binary()?;
+    let program = program.display();
+    let said = run(
+        space,
+        &format!("{program} bench -q --json -W 1 -k {options} -n {count} {url}"),
+    )?;
+    let report: Value = serde_json::from_str(&said).with_context(|| said.clone())?;
+    let served = report.pointer("/requests/ok").and_then(Value::as_u64);
+    ensure!(
+        served == Some(count as u64),
+        "{count} requests of {url}: {said}"
+    );
+    Ok(())
+}
+
+/// What a program prints; `command` has spaces between words alone.
+fn run(space: &Space, command: &str) -> anyhow::Result<String> {
+    let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+    let mut task = space.run(&Job {
+        name: "load",
+        core: Some(LOAD_CORE),
+        nice: None,
+        command: &words,
+    })?;
+    let mut said = String::new();
+    let stdout = task.child.stdout.take().context("its output is piped")?;
+    stdout.take(SAID_MAX).read_to_string(&mut said)?;
+    task.child.wait()?;
+    Ok(said)
+}
+
+const SAID_MAX: u64 = 1 << 20;

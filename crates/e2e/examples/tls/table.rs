@@ -1,0 +1,82 @@
+//! A row's figures, and what they say together.
+
+use std::fmt;
+
+use catamaran_stats::order::median_interval;
+
+use crate::row::Row;
+use crate::stand::FRONTS;
+
+/// Figures of a row, of all rounds.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) row: &'static Row,
+    rounds: Vec<[f64; FRONTS.len()]>,
+}
+
+impl Table {
+    pub(crate) fn new(row: &'static Row) -> Self {
+        Self {
+            row,
+            rounds: Vec::new(),
+        }
+    }
+
+    /// Measures each front; every other round begins with the last.
+    pub(crate) fn add(
+        &mut self,
+        round: usize,
+        measure: impl Fn(usize) -> anyhow::Result<f64>,
+    ) -> anyhow::Result<()> {
+        let mut figures = [0.0; FRONTS.len()];
+        for turn in 0..FRONTS.len() {
+            let front = if round.is_multiple_of(2) {
+                turn
+            } else {
+                FRONTS.len() - 1 - turn
+            };
+            figures[front] = measure(front)?;
+        }
+        self.rounds.push(figures);
+        Ok(())
+    }
+
+    /// The last round.
+    pub(crate) fn last(&self) -> String {
+        let figures = self.rounds.last().into_iter().flatten();
+        let figures: Vec<String> = figures.map(|it| format!("{it:9.1}")).collect();
+        format!("{:12} {}", self.row.name, figures.join(" "))
+    }
+
+    /// The median of a front's figures.
+    fn median(&self, front: usize) -> f64 {
+        let of_front: Vec<f64> = self.rounds.iter().map(|round| round[front]).collect();
+        median_interval(&of_front, LEVEL).map_or(f64::NAN, |it| it.median)
+    }
+
+    /// Ours to that front's, within rounds.
+    fn ratio(&self, front: usize) -> String {
+        let ratios: Vec<f64> = self
+            .rounds
+            .iter()
+            .map(|round| round[0] / round[front])
+            .collect();
+        median_interval(&ratios, LEVEL).map_or_else(String::new, |it| {
+            format!("{:.2} [{:.2}..{:.2}]", it.median, it.low, it.high)
+        })
+    }
+}
+
+/// A line of Markdown.
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "| {} |", self.row.what)?;
+        for front in 0..FRONTS.len() {
+            write!(f, " {:.1} |", self.median(front))?;
+        }
+        let ratios = [1, 2].map(|front| self.ratio(front));
+        write!(f, " {} | {:.2} |", ratios.join(" | "), self.row.goal)
+    }
+}
+
+const LEVEL: f64 = 0.95;
