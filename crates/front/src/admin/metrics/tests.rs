@@ -6,6 +6,7 @@ use std::path::Path;
 use catamaran_upstream::BackendCounts;
 
 use super::*;
+use crate::admin::exposition::Kind;
 use crate::worker::counters::{Culprit, Reason};
 
 /// One sample: its labels and its value.

@@ -1,0 +1,214 @@
+//! The families of backends: one sample each, or one for each value of a further label.
+
+use crate::admin::exposition::{Exposition, Family, Kind};
+use crate::site::BackendStatus;
+
+/// Writes the samples of all backends.
+pub(super) fn render(page: &mut Exposition, backends: &[BackendStatus]) {
+    for (family, value) in BACKEND_FAMILIES {
+        let mut samples = page.family(family);
+        for status in backends {
+            samples.sample(&[&status.upstream, &status.backend], value(status));
+        }
+    }
+    let mut shares = page.family(&BACKEND_SHARE);
+    for status in backends {
+        let share = f64::from(status.counts.share) / 100.0;
+        shares.sample(&[&status.upstream, &status.backend], share);
+    }
+    let mut probes = page.family(&BACKEND_PROBES);
+    for status in backends {
+        let of = |outcome| [status.upstream.as_str(), status.backend.as_str(), outcome];
+        probes.sample(&of("answered"), status.counts.probes_answered);
+        probes.sample(&of("failed"), status.counts.probes_failed);
+    }
+}
+
+/// Every family of this module, in the order of the page.
+pub(super) fn families() -> impl Iterator<Item = &'static Family> {
+    let numbers = BACKEND_FAMILIES.iter().map(|(family, _)| *family);
+    numbers.chain([&BACKEND_SHARE, &BACKEND_PROBES])
+}
+
+const OF_BACKEND: &[(&str, &str)] = &[UPSTREAM, BACKEND];
+const UPSTREAM: (&str, &str) = ("upstream", "the name of the group");
+const BACKEND: (&str, &str) = ("backend", "the name of the backend");
+
+/// A family with one whole number of each backend.
+type BackendFamily = (&'static Family, fn(&BackendStatus) -> u64);
+
+static BACKEND_FAMILIES: &[BackendFamily] = &[
+    (
+        &Family {
+            name: "catamaran_backend_up",
+            kind: Kind::Gauge,
+            help: "1 while the backend may be picked, 0 while it is left out.",
+            labels: OF_BACKEND,
+        },
+        |status| u64::from(status.counts.share > 0),
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_suspect",
+            kind: Kind::Gauge,
+            help: "1 while others are preferred because nothing is heard of the backend although \
+                   requests await its answer.",
+            labels: OF_BACKEND,
+        },
+        |status| u64::from(status.counts.suspect),
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_unwell",
+            kind: Kind::Gauge,
+            help: "1 while the backend is left out because it does not answer CPING or its probe \
+                   fails; 0 if it cannot be connected to, or is not left out.",
+            labels: OF_BACKEND,
+        },
+        |status| u64::from(status.counts.unwell),
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_tls_unverified",
+            kind: Kind::Gauge,
+            help: "1 if the backend is spoken to over TLS and its certificate is not verified \
+                   (`verify = \"off\"`), else 0.",
+            labels: OF_BACKEND,
+        },
+        |status| u64::from(status.counts.unverified),
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_in_flight",
+            kind: Kind::Gauge,
+            help: "Exchanges in flight, those waiting for a connection and those abandoned included.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.in_flight as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_waiting",
+            kind: Kind::Gauge,
+            help: "Exchanges waiting for a connection because `connections_max` is reached.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.waiting as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_open",
+            kind: Kind::Gauge,
+            help: "Connections to the backend that are open, unused ones included.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.open as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_idle",
+            kind: Kind::Gauge,
+            help: "Connections to the backend that are unused.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.idle as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_exchanges_abandoned",
+            kind: Kind::Gauge,
+            help: "Exchanges whose client left and that the backend may still be at work on. Each \
+                   keeps its connection, which counts against `connections_max`, until the backend \
+                   closes it, at most `first_byte_timeout`.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.abandoned as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_exchanges_abandoned_total",
+            kind: Kind::Counter,
+            help: "Exchanges whose client left after the request had been sent to the backend.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.abandoned_total,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_dialled_total",
+            kind: Kind::Counter,
+            help: "Connections to the backend that were opened, those of probes apart.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.dialled,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_reused_total",
+            kind: Kind::Counter,
+            help: "Exchanges that got a pooled connection.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.reused,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_stale_total",
+            kind: Kind::Counter,
+            help: "Pooled connections found closed, with unexpected bytes, or without an answer to CPING.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.stale,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_sent_bytes_total",
+            kind: Kind::Counter,
+            help: "Bytes that exchanges sent to the backend, heads and framing included.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.sent,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_received_bytes_total",
+            kind: Kind::Counter,
+            help: "Bytes that exchanges received from the backend, heads and framing included.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.received,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_ejections_total",
+            kind: Kind::Counter,
+            help: "Times the backend was left out.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.ejections,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_suspicions_total",
+            kind: Kind::Counter,
+            help: "Times the backend became suspect.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.suspicions,
+    ),
+];
+
+static BACKEND_SHARE: Family = Family {
+    name: "catamaran_backend_share_ratio",
+    kind: Kind::Gauge,
+    help: "The part of its weight that the backend gets: 1, less while it comes back, 0 while it is \
+           left out.",
+    labels: OF_BACKEND,
+};
+
+static BACKEND_PROBES: Family = Family {
+    name: "catamaran_backend_probes_total",
+    kind: Kind::Counter,
+    help: "Probes that the front made by itself: after a failure, and as `probe` has it.",
+    labels: &[UPSTREAM, BACKEND, ("result", "`answered` or `failed`")],
+};

@@ -1,0 +1,216 @@
+//! The families that are about the front as a whole.
+
+use crate::admin::exposition::{Family, Kind};
+
+/// Every family of this module, in the order of the page.
+pub(super) static OF_FRONT: [&Family; 23] = [
+    &BUILD_INFO,
+    &READY,
+    &DRAINING,
+    &STATE_FILE_FAILS,
+    &RELOADS,
+    &CONNECTIONS_ACCEPTED,
+    &CONNECTIONS_OPEN,
+    &H2_CONNECTIONS_OPEN,
+    &H2_STREAMS_OPEN,
+    &TLS_HANDSHAKES,
+    &TLS_HANDSHAKES_OPEN,
+    &TLS_CERTIFICATE_RELOADS,
+    &TLS_CERTIFICATE_NOT_AFTER,
+    &REQUESTS,
+    &RESPONSES,
+    &RETRIES,
+    &TUNNELS_OPEN,
+    &TUNNEL_BYTES,
+    &STICKY,
+    &REASONS,
+    &LOG_LINES_DROPPED,
+    &LOG_LINES_LOST,
+    &UPSTREAM_PANIC,
+];
+
+pub(super) static BUILD_INFO: Family = Family {
+    name: "catamaran_build_info",
+    kind: Kind::Gauge,
+    help: "Always 1; the label says which version runs.",
+    labels: &[("version", "the version of the program")],
+};
+
+pub(super) static TUNNELS_OPEN: Family = Family {
+    name: "catamaran_tunnels_open",
+    kind: Kind::Gauge,
+    help: "Tunnels open now, such as WebSocket connections.",
+    labels: &[],
+};
+
+pub(super) static TUNNEL_BYTES: Family = Family {
+    name: "catamaran_tunnel_bytes_total",
+    kind: Kind::Counter,
+    help: "Bytes that went through tunnels.",
+    labels: &[("direction", "`from_client` or `to_client`")],
+};
+
+pub(super) static READY: Family = Family {
+    name: "catamaran_ready",
+    kind: Kind::Gauge,
+    help: "1 while `/readyz` answers 200, else 0.",
+    labels: &[],
+};
+
+pub(super) static DRAINING: Family = Family {
+    name: "catamaran_draining",
+    kind: Kind::Gauge,
+    help: "1 from the beginning of a drain, else 0.",
+    labels: &[],
+};
+
+pub(super) static STATE_FILE_FAILS: Family = Family {
+    name: "catamaran_state_file_fails",
+    kind: Kind::Gauge,
+    help: "1 if `state_file` of `[admin]` could not be read or written the last time, else 0.",
+    labels: &[],
+};
+
+pub(super) static RELOADS: Family = Family {
+    name: "catamaran_reloads_total",
+    kind: Kind::Counter,
+    help: "Reloads that were asked for; a refused one changed nothing.",
+    labels: &[("result", "`applied` or `refused`")],
+};
+
+pub(super) static CONNECTIONS_ACCEPTED: Family = Family {
+    name: "catamaran_connections_accepted_total",
+    kind: Kind::Counter,
+    help: "Connections of clients that were accepted, those closed at once for a limit included.",
+    labels: &[],
+};
+
+pub(super) static CONNECTIONS_OPEN: Family = Family {
+    name: "catamaran_connections_open",
+    kind: Kind::Gauge,
+    help: "Connections of clients that are open.",
+    labels: &[],
+};
+
+pub(super) static H2_CONNECTIONS_OPEN: Family = Family {
+    name: "catamaran_h2_connections_open",
+    kind: Kind::Gauge,
+    help: "Connections of clients that speak HTTP/2, of those that are open.",
+    labels: &[],
+};
+
+pub(super) static H2_STREAMS_OPEN: Family = Family {
+    name: "catamaran_h2_streams_open",
+    kind: Kind::Gauge,
+    help: "Requests over HTTP/2 that are under way. One that the client gave up counts until the \
+           backend has let go of it.",
+    labels: &[],
+};
+
+pub(super) static TLS_HANDSHAKES: Family = Family {
+    name: "catamaran_tls_handshakes_total",
+    kind: Kind::Counter,
+    help: "Handshakes of TLS that succeeded; others are among the reasons, as `tls-*`.",
+    labels: &[
+        ("version", "`TLSv1.2` or `TLSv1.3`"),
+        ("resumed", "`yes` if a session was resumed, else `no`"),
+    ],
+};
+
+pub(super) static TLS_HANDSHAKES_OPEN: Family = Family {
+    name: "catamaran_tls_handshakes_open",
+    kind: Kind::Gauge,
+    help: "Handshakes of TLS that are under way.",
+    labels: &[],
+};
+
+pub(super) static TLS_CERTIFICATE_RELOADS: Family = Family {
+    name: "catamaran_tls_certificate_reloads_total",
+    kind: Kind::Counter,
+    help: "Changes of files of a TLS profile; after a refused one those of before stay in force.",
+    labels: &[("result", "`applied` or `refused`")],
+};
+
+pub(super) static TLS_CERTIFICATE_NOT_AFTER: Family = Family {
+    name: "catamaran_tls_certificate_not_after_seconds",
+    kind: Kind::Gauge,
+    help: "The end of a certificate's validity, in Unix time.",
+    labels: &[
+        ("profile", "the name of the TLS profile"),
+        ("name", "the certificate's first name"),
+        ("key", "the type of its key"),
+    ],
+};
+
+pub(super) static REQUESTS: Family = Family {
+    name: "catamaran_requests_total",
+    kind: Kind::Counter,
+    help: "Requests whose head was understood.",
+    labels: &[],
+};
+
+pub(super) static RESPONSES: Family = Family {
+    name: "catamaran_responses_total",
+    kind: Kind::Counter,
+    help: "Exchanges that ended, by the status that the client was sent.",
+    labels: &[(
+        "class",
+        "`1xx` to `5xx`, or `none` where the client was sent no head",
+    )],
+};
+
+pub(super) static RETRIES: Family = Family {
+    name: "catamaran_retries_total",
+    kind: Kind::Counter,
+    help: "Attempts after a first failed one.",
+    labels: &[],
+};
+
+pub(super) static STICKY: Family = Family {
+    name: "catamaran_sticky_requests_total",
+    kind: Kind::Counter,
+    help: "Requests to upstreams with `sticky`, by what became of their sessions.",
+    labels: &[(
+        "outcome",
+        "`kept`: served by the backend of the session; `moved`: that one was out or failed; \
+         `unknown`: no backend has the route; `new`: no session id; `ignored`: a session id without \
+         a route",
+    )],
+};
+
+pub(super) static REASONS: Family = Family {
+    name: "catamaran_reasons_total",
+    kind: Kind::Counter,
+    help: "Refusals and failures, by the reason that the access log gives; \
+           those that a retry made good are included.",
+    labels: &[
+        ("culprit", "`client`, `backend` or `front`"),
+        (
+            "reason",
+            "one word, such as `bare-lf`, `connect-failed` or `retry-budget`; only those that occurred",
+        ),
+    ],
+};
+
+pub(super) static LOG_LINES_DROPPED: Family = Family {
+    name: "catamaran_access_log_lines_dropped_total",
+    kind: Kind::Counter,
+    help: "Lines of the access log that were dropped because writing did not keep up.",
+    labels: &[],
+};
+
+pub(super) static LOG_LINES_LOST: Family = Family {
+    name: "catamaran_access_log_lines_lost_total",
+    kind: Kind::Counter,
+    help: "Lines of the access log that could not be written, such as to a full disk, counted by their \
+           ends.",
+    labels: &[],
+};
+
+pub(super) static UPSTREAM_PANIC: Family = Family {
+    name: "catamaran_upstream_panic",
+    kind: Kind::Gauge,
+    help: "1 while more than `unwell_max` of the upstream's weight is unwell or cannot be connected to, \
+           so that backends that are unwell serve where no other can; else 0.",
+    labels: &[("upstream", "the name of the group")],
+};
