@@ -12,6 +12,7 @@
 //!   measure;
 //! - [`estimate`]: intervals of what a run estimates; [`Slice`]: the values of a short time;
 //! - [`tally`]: latencies of a server that goes on for ever, of the last minute;
+//! - [`buckets`]: latencies of such a server since its start, as Prometheus wants them;
 //! - [`LittlesLaw`]: whether a run's own figures fit each other.
 //!
 //! ```
@@ -28,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+pub mod buckets;
 mod censored;
 pub mod estimate;
 mod histogram;
