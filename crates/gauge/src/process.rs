@@ -2,9 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::time::Duration;
 
 use procfs::ProcError;
 use procfs::process::{Process, Stat, all_processes};
+use rustix::process::{Resource, getrlimit};
+
+use crate::cpu::ticks;
 
 /// The process `root` and all below it; empty when `root` is gone.
 ///
@@ -28,6 +32,44 @@ pub fn threads(ids: &[u32]) -> usize {
 /// The process is gone or belongs to somebody else.
 pub fn open_files(id: u32) -> io::Result<usize> {
     open(id)?.fd_count().map_err(fault)
+}
+
+/// What a process uses, as exporters of metrics tell it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// CPU time of all its threads since it began; ticks of 10 ms.
+    pub cpu: Duration,
+    /// Resident memory in bytes.
+    pub resident: u64,
+    /// Address space in bytes.
+    pub address_space: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Open files.
+    pub open_files: u64,
+    /// How many may be open (the soft limit); `None` if that is not limited.
+    pub open_files_max: Option<u64>,
+    /// When it began, since the beginning of 1970.
+    pub began: Duration,
+}
+
+/// What this process uses now.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub fn own_usage() -> io::Result<Usage> {
+    let own = Process::myself().map_err(fault)?;
+    let stat = own.stat().map_err(fault)?;
+    let boot = Duration::from_secs(procfs::boot_time_secs().map_err(fault)?);
+    Ok(Usage {
+        cpu: ticks(stat.utime) + ticks(stat.stime),
+        resident: stat.rss * procfs::page_size(),
+        address_space: stat.vsize,
+        threads: stat.num_threads.max(0).cast_unsigned(),
+        open_files: own.fd_count().map_err(fault)? as u64,
+        open_files_max: getrlimit(Resource::Nofile).current,
+        began: boot + ticks(stat.starttime),
+    })
 }
 
 pub(crate) fn stats_of_tree(root: u32) -> io::Result<Vec<Stat>> {
@@ -68,7 +110,22 @@ pub(crate) fn fault(error: ProcError) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{SystemTime, UNIX_EPOCH};
+
     use super::*;
+
+    #[test]
+    fn this_process_knows_what_it_uses() {
+        let usage = own_usage().unwrap();
+        assert!(usage.resident > 0 && usage.address_space > usage.resident);
+        assert!(usage.threads >= 1 && usage.open_files >= 3);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        assert!(
+            usage.began <= now + Duration::from_secs(2),
+            "{usage:?} {now:?}"
+        );
+        assert!(own_usage().unwrap().cpu >= usage.cpu);
+    }
 
     #[test]
     fn this_process_has_itself_in_its_tree() {
