@@ -6,6 +6,7 @@
 //! with a page of the front if no response was begun; otherwise the response is cut visibly.
 
 pub(crate) mod certificate;
+mod counted;
 pub(crate) mod downstream;
 pub(crate) mod elsewhere;
 pub(crate) mod failure;
@@ -152,7 +153,7 @@ impl<'a> Exchange<'a> {
             scene,
             id: scene.worker.next_id(),
             seen: None,
-            began: scene.beginning(),
+            began: scene.measured(),
             began_tick: scene.now(),
             client_ip: scene.peer.remote.ip(),
             progress: Progress::default(),
@@ -345,6 +346,10 @@ impl<'a> Exchange<'a> {
         let counters = self.scene.worker.counters();
         counters.retry();
         counters.reason(reason);
+        if let Some(member) = self.member {
+            let figures = member.backend.figures();
+            figures.retried(self.scene.worker.index());
+        }
         if stage == Stage::Undelivered {
             counters.reason(Reason::new(Culprit::Backend, "undelivered"));
         }
@@ -410,7 +415,7 @@ impl<'a> Exchange<'a> {
         let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
             .run()
             .await;
-        self.note_time(member, now);
+        self.note_response(member, now, relayed.as_ref().err());
         match relayed {
             Ok(()) if self.progress.upgraded => {
                 let tunnel = Box::pin(self.run_tunnel(down, lease.into_tunnel(), settings));
@@ -418,7 +423,7 @@ impl<'a> Exchange<'a> {
                 Ok(())
             }
             Ok(()) => {
-                self.conclude(member, lease);
+                self.conclude(member, lease, now);
                 Ok(())
             }
             Err(error) => Err(self.break_off(down, member, lease, &error)),
@@ -480,11 +485,12 @@ impl<'a> Exchange<'a> {
     }
 
     /// Ends an attempt whose response is complete.
-    fn conclude(&mut self, member: &Member, lease: Lease<'_>) {
+    fn conclude(&mut self, member: &Member, lease: Lease<'_>, began: Instant) {
         let Member {
             backend, settings, ..
         } = member;
-        let now = self.scene.clock();
+        let now = self.scene.measured();
+        self.note_end(member, now.saturating_duration_since(began));
         let status = self.progress.status;
         if status == Some(StatusCode::FORBIDDEN) && !lease.is_reused() && !lease.is_reusable() {
             backend.note_refusal();
@@ -526,15 +532,6 @@ impl<'a> Exchange<'a> {
                 .exchange_timeout
                 .map_or(Tick::NEVER, |limit| self.began_tick + limit),
             timed: self.scene.worker.access_log().is_on() || self.scene.worker.keeps_times(),
-        }
-    }
-
-    /// Counts how long the head of the response took, if one came.
-    fn note_time(&self, member: &Member, began: Instant) {
-        let worker = self.scene.worker;
-        if let Some(at) = self.progress.head_at.filter(|_| worker.keeps_times()) {
-            let after = at.saturating_duration_since(began);
-            member.backend.figures().answered(worker.index(), after);
         }
     }
 

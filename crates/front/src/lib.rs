@@ -56,4 +56,4 @@ pub use listener::{BindError, BoundAddress};
 pub use running::{Running, StartError, start, start_inheriting};
 pub use site::BackendStatus;
 pub use site::reload::{ReloadError, ReloadReport};
-pub use worker::counters::{CountersSnapshot, Culprit, Outcome, Reason};
+pub use worker::counters::{CountersSnapshot, Culprit, LastReload, Outcome, Reason};

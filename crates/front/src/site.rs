@@ -26,7 +26,7 @@ use std::sync::Arc;
 use catamaran_balance::affinity::{BackendOut, Decision, Outcome, Standing};
 use catamaran_balance::hash::Key;
 use catamaran_message::RequestHead;
-use catamaran_upstream::{Backend, BackendCounts, Group};
+use catamaran_upstream::{Backend, BackendCounts, FiguresTotals, Group};
 use http::HeaderValue;
 use tokio::time::Instant;
 
@@ -83,6 +83,8 @@ pub struct BackendStatus {
     pub backend: String,
     /// Its counts and its health.
     pub counts: BackendCounts,
+    /// What came of its requests.
+    pub totals: FiguresTotals,
 }
 
 impl Site {
@@ -175,6 +177,7 @@ impl Site {
                 upstream: name.clone(),
                 backend: member.name().to_owned(),
                 counts: member.backend.counts(),
+                totals: member.backend.figures().totals(),
             };
             upstream.members.iter().map(of_member).collect::<Vec<_>>()
         };

@@ -77,6 +77,7 @@ struct Local {
     pool: Pool<Box<Connection>>,
     in_flight: Count,
     dialled: Count,
+    dials_failed: Count,
     reused: Count,
     stale: Count,
     sent: Count,
@@ -145,6 +146,8 @@ pub struct BackendCounts {
     pub waiting: usize,
     /// Connections dialled since the start.
     pub dialled: u64,
+    /// Dials that failed since the start.
+    pub dials_failed: u64,
     /// Leases served by a pooled connection since the start.
     pub reused: u64,
     /// Pooled connections found closed, with unexpected bytes, or without an answer to CPING, since
@@ -168,6 +171,8 @@ pub struct BackendCounts {
     pub suspicions: u64,
     /// Times it was put out since the start.
     pub ejections: u64,
+    /// Times it came back since the start.
+    pub returns: u64,
     /// Probes it answered since the start.
     pub probes_answered: u64,
     /// Probes it did not answer since the start.
@@ -332,6 +337,7 @@ impl Backend {
             idle: self.pools().map(Pool::len).sum(),
             waiting: self.cap.waiting(),
             dialled: sum(|local| &local.dialled),
+            dials_failed: sum(|local| &local.dials_failed),
             reused: sum(|local| &local.reused),
             stale: sum(|local| &local.stale),
             sent: sum(|local| &local.sent),
@@ -343,6 +349,7 @@ impl Backend {
             panic: self.is_in_panic(),
             suspicions: health.suspicions,
             ejections: health.ejections,
+            returns: health.returns,
             probes_answered: health.probes_answered,
             probes_failed: health.probes_failed,
         }
@@ -556,7 +563,10 @@ impl Backend {
         let limit = settings.queue_timeout;
         // A connection freed just before joining the queue went to its pool; take it from there.
         self.evict_one();
-        match timeout(limit, granted).await {
+        let began = Instant::now();
+        let granted = timeout(limit, granted).await;
+        self.figures.queued(worker, began.elapsed());
+        match granted {
             Ok(Some(grant)) => Ok(grant),
             Ok(None) | Err(_) => Err(LeaseError::QueueTimeout { limit }),
         }
@@ -574,8 +584,10 @@ impl Backend {
         worker: usize,
         permit: Permit<Box<Connection>>,
     ) -> Result<Box<Connection>, LeaseError> {
-        let stream = dial(settings.end(), settings.connect_timeout).await?;
-        self.workers[worker].dialled.increment();
+        let local = &self.workers[worker];
+        let dialled = dial(settings.end(), settings.connect_timeout).await;
+        let stream = dialled.inspect_err(|_| local.dials_failed.increment())?;
+        local.dialled.increment();
         let conn = Connection::new(stream, settings, Some(permit));
         let mut conn = Box::new(conn.of_generation(settings.generation()));
         if settings.ajp.ping_fresh && !ping(&mut conn, settings).await {

@@ -10,8 +10,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use catamaran_balance::affinity::Outcome;
+use catamaran_stats::buckets::{BucketSums, Buckets};
 use catamaran_stats::tally::{Sum, Tally, Window};
 use catamaran_transport::{Count, PerWorker};
+use http::StatusCode;
 
 use crate::connection::Moved;
 use crate::error::Culprit;
@@ -32,6 +34,35 @@ struct Local {
     sticky: [Count; Outcome::ALL.len()],
     /// From the beginning of an attempt to the head of its response. Made with the first.
     latency: OnceLock<Tally>,
+    /// Heads of responses, by the first digit of their status.
+    responses: [Count; CLASSES],
+    /// Attempts after which another one was made.
+    retried: Count,
+    /// From the beginning of an attempt to the head of its response.
+    first_byte: Buckets,
+    /// From the beginning of an attempt to the end of its response.
+    whole: Buckets,
+    /// Waits for a connection because of the cap.
+    queued: Buckets,
+}
+
+/// What came of a backend's requests since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FiguresTotals {
+    /// Attempts: requests, and their retries.
+    pub attempts: u64,
+    /// Heads of responses, by the first digit of their status; 0 is unused.
+    pub responses: [u64; CLASSES],
+    /// Attempts after which another one was made.
+    pub retried: u64,
+    /// From the beginning of an attempt to the head of its response.
+    pub first_byte: BucketSums,
+    /// From the beginning of an attempt to the end of its response.
+    pub whole: BucketSums,
+    /// Waits for a connection because of the cap, those in vain included.
+    pub queued: BucketSums,
+    /// Failed attempts.
+    pub failures: BTreeMap<FailureReason, u64>,
 }
 
 /// Who is to blame for a failure, and what happened, in one word.
@@ -141,8 +172,32 @@ impl Figures {
 
     /// Counts how long it took until the head of a response was there.
     pub fn answered(&self, worker: usize, after: Duration) {
-        let latency = &self.workers[worker].latency;
-        latency.get_or_init(Tally::new).record(after);
+        let local = &self.workers[worker];
+        local.latency.get_or_init(Tally::new).record(after);
+        local.first_byte.record(after);
+    }
+
+    /// Counts how long it took until a response had ended.
+    pub fn completed(&self, worker: usize, after: Duration) {
+        self.workers[worker].whole.record(after);
+    }
+
+    /// Counts the head of a response by its status.
+    pub fn responded(&self, worker: usize, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100);
+        if let Some(count) = self.workers[worker].responses.get(class) {
+            count.increment();
+        }
+    }
+
+    /// Counts an attempt after which another one is made.
+    pub fn retried(&self, worker: usize) {
+        self.workers[worker].retried.increment();
+    }
+
+    /// Counts a wait for a connection, which may have been in vain.
+    pub(crate) fn queued(&self, worker: usize, waited: Duration) {
+        self.workers[worker].queued.record(waited);
     }
 
     /// Counts a failed attempt.
@@ -212,6 +267,26 @@ impl Figures {
         }
     }
 
+    /// What was counted since the start.
+    #[must_use]
+    pub fn totals(&self) -> FiguresTotals {
+        let mut totals = FiguresTotals {
+            failures: self.lock_failures().counts.clone(),
+            ..FiguresTotals::default()
+        };
+        for local in self.workers.iter() {
+            totals.attempts += local.attempts.read();
+            totals.retried += local.retried.read();
+            for (sum, count) in totals.responses.iter_mut().zip(&local.responses) {
+                *sum += count.read();
+            }
+            totals.first_byte.add(&local.first_byte);
+            totals.whole.add(&local.whole);
+            totals.queued.add(&local.queued);
+        }
+        totals
+    }
+
     fn attempts(&self) -> u64 {
         self.workers.iter().map(|local| local.attempts.read()).sum()
     }
@@ -256,6 +331,9 @@ impl Recent {
         })
     }
 }
+
+/// First digits of statuses, and 0.
+const CLASSES: usize = 6;
 
 /// Seconds of which there are rates.
 const RATE_SECONDS: usize = 5;
@@ -333,6 +411,35 @@ mod tests {
         let snapshot = figures.snapshot();
         assert_eq!(snapshot.failures[&RESET], (2, 0));
         assert_eq!((snapshot.timed, snapshot.p99), (0, None));
+    }
+
+    #[test]
+    fn totals_are_sums_over_workers() {
+        let figures = Figures::new(2);
+        for worker in [0, 1, 1] {
+            figures.attempt(worker);
+            figures.responded(worker, StatusCode::NOT_FOUND);
+            figures.answered(worker, Duration::from_millis(2));
+            figures.completed(worker, Duration::from_millis(20));
+            figures.queued(worker, Duration::from_micros(1));
+        }
+        // Three digits are all that a status has; this one has no class.
+        figures.responded(0, StatusCode::from_u16(999).unwrap());
+        figures.retried(0);
+        figures.failed(RESET);
+        let totals = figures.totals();
+        assert_eq!((totals.attempts, totals.retried), (3, 1));
+        assert_eq!(totals.responses, [0, 0, 0, 0, 3, 0]);
+        assert_eq!(totals.failures[&RESET], 1);
+        let under = |sums: &BucketSums, bound| {
+            let mut buckets = sums.cumulative();
+            buckets.find(|it| it.0 == bound).map(|it| it.1)
+        };
+        assert_eq!(under(&totals.first_byte, 0.001), Some(0));
+        assert_eq!(under(&totals.first_byte, 0.0025), Some(3));
+        assert_eq!(under(&totals.whole, 0.01), Some(0));
+        assert_eq!(under(&totals.whole, 0.025), Some(3));
+        assert_eq!((totals.queued.count(), totals.whole.seconds()), (3, 0.06));
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub(crate) struct SharedHealth {
     /// Whether requests found no other backend since the last probe.
     wanted: AtomicBool,
     ejections: AtomicU64,
+    returns: AtomicU64,
     suspicions: AtomicU64,
     probes_answered: AtomicU64,
     probes_failed: AtomicU64,
@@ -42,6 +43,7 @@ pub(crate) struct SharedHealth {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HealthCounts {
     pub(crate) ejections: u64,
+    pub(crate) returns: u64,
     pub(crate) suspicions: u64,
     pub(crate) probes_answered: u64,
     pub(crate) probes_failed: u64,
@@ -60,6 +62,7 @@ impl SharedHealth {
             slow_start: AtomicU64::new(millis(slow_start)),
             wanted: AtomicBool::new(false),
             ejections: AtomicU64::new(0),
+            returns: AtomicU64::new(0),
             suspicions: AtomicU64::new(0),
             probes_answered: AtomicU64::new(0),
             probes_failed: AtomicU64::new(0),
@@ -230,6 +233,7 @@ impl SharedHealth {
     pub(crate) fn counts(&self) -> HealthCounts {
         HealthCounts {
             ejections: self.ejections.load(Ordering::Relaxed),
+            returns: self.returns.load(Ordering::Relaxed),
             suspicions: self.suspicions.load(Ordering::Relaxed),
             probes_answered: self.probes_answered.load(Ordering::Relaxed),
             probes_failed: self.probes_failed.load(Ordering::Relaxed),
@@ -262,6 +266,9 @@ impl SharedHealth {
             (Standing::Out(_), Standing::Out(_)) => {}
             (_, Standing::Out(_)) => {
                 self.ejections.fetch_add(1, Ordering::Relaxed);
+            }
+            (Standing::Out(_), Standing::Up(_)) => {
+                self.returns.fetch_add(1, Ordering::Relaxed);
             }
             (_, Standing::Suspect) => {
                 self.suspicions.fetch_add(1, Ordering::Relaxed);

@@ -1,10 +1,46 @@
-//! Prometheus' text format, version 0.0.4: how metrics are written down.
+//! Prometheus' text format, version 0.0.4, and OpenMetrics 1.0: how metrics are written down.
 //!
 //! [`crate::admin::metrics`] decides which metrics are written. Each metric has a line for its help,
 //! one for its type, and one for each sample. Backslashes and line feeds are escaped everywhere,
-//! quotes in the values of labels.
+//! quotes in the values of labels. OpenMetrics differs in three things: a family of counters is named
+//! without `_total`, quotes are escaped in the help, too, and the page has an end.
 
 use std::fmt::{Display, Write as _};
+
+use catamaran_upstream::BucketSums;
+
+/// How a page is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// What every scraper reads.
+    #[default]
+    Text,
+    /// For those that ask for it.
+    OpenMetrics,
+}
+
+impl Format {
+    /// The one that a scraper prefers by its Accept field. What it says of quality is heeded only as far
+    /// as 0 is a refusal.
+    pub(crate) fn accepted(accept: &str) -> Self {
+        let wanted = accept.split(',').any(|range| {
+            let mut words = range.split(';').map(str::trim);
+            words.next() == Some("application/openmetrics-text")
+                && !words.any(|word| matches!(word, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+        });
+        match wanted {
+            true => Self::OpenMetrics,
+            false => Self::Text,
+        }
+    }
+
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
 
 /// A group of samples of one name.
 #[derive(Debug)]
@@ -24,6 +60,8 @@ pub(crate) enum Kind {
     Counter,
     /// It goes up and down.
     Gauge,
+    /// Durations in seconds, counted in buckets.
+    Histogram,
 }
 
 impl Kind {
@@ -31,6 +69,7 @@ impl Kind {
         match self {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
         }
     }
 }
@@ -38,6 +77,7 @@ impl Kind {
 /// A page being written.
 #[derive(Debug, Default)]
 pub(crate) struct Exposition {
+    format: Format,
     text: String,
 }
 
@@ -49,13 +89,25 @@ pub(crate) struct Samples<'e> {
 }
 
 impl Exposition {
+    pub(crate) fn new(format: Format) -> Self {
+        Self {
+            format,
+            text: String::new(),
+        }
+    }
+
     /// Begins a family, whose samples follow. Each family is begun once.
     pub(crate) fn family(&mut self, family: &'static Family) -> Samples<'_> {
         let Family { name, help, .. } = family;
+        let open = self.format == Format::OpenMetrics;
+        let name = match name.strip_suffix("_total") {
+            Some(name) if open => name,
+            _ => name,
+        };
         self.text.push_str("# HELP ");
         self.text.push_str(name);
         self.text.push(' ');
-        escape(help, false, &mut self.text);
+        escape(help, open, &mut self.text);
         let kind = family.kind.name();
         writeln!(self.text, "\n# TYPE {name} {kind}").expect("a string takes all");
         Samples {
@@ -64,7 +116,10 @@ impl Exposition {
         }
     }
 
-    pub(crate) fn into_text(self) -> String {
+    pub(crate) fn into_text(mut self) -> String {
+        if self.format == Format::OpenMetrics {
+            self.text.push_str("# EOF\n");
+        }
         self.text
     }
 }
@@ -77,16 +132,37 @@ impl Samples<'_> {
 
     /// A sample with the values of the family's labels, in their order.
     pub(crate) fn sample(&mut self, labels: &[&str], value: impl Display) {
+        self.line("", labels, None, value);
+    }
+
+    /// The samples of a histogram with the values of the family's labels.
+    pub(crate) fn histogram(&mut self, labels: &[&str], sums: &BucketSums) {
+        for (bound, count) in sums.cumulative() {
+            // With a fraction, as OpenMetrics has it: a series has one name in both formats.
+            self.line("_bucket", labels, Some(&format!("{bound:?}")), count);
+        }
+        let count = sums.count();
+        self.line("_bucket", labels, Some("+Inf"), count);
+        self.line("_sum", labels, None, sums.seconds());
+        self.line("_count", labels, None, count);
+    }
+
+    fn line(&mut self, suffix: &str, labels: &[&str], bound: Option<&str>, value: impl Display) {
         debug_assert_eq!(labels.len(), self.family.labels.len(), "a value each");
         self.text.push_str(self.family.name);
-        for (index, ((name, _), value)) in self.family.labels.iter().zip(labels).enumerate() {
-            self.text.push(if index == 0 { '{' } else { ',' });
+        self.text.push_str(suffix);
+        let names = self.family.labels.iter().map(|(name, _)| *name);
+        let named = names.zip(labels.iter().copied());
+        let mut before = '{';
+        for (name, value) in named.chain(bound.map(|bound| ("le", bound))) {
+            self.text.push(before);
+            before = ',';
             self.text.push_str(name);
             self.text.push_str("=\"");
             escape(value, true, self.text);
             self.text.push('"');
         }
-        if !labels.is_empty() {
+        if before == ',' {
             self.text.push('}');
         }
         writeln!(self.text, " {value}").expect("a string takes all");
@@ -136,5 +212,59 @@ mod tests {
              # TYPE heat_ratio gauge\n\
              heat_ratio 0.5\n";
         assert_eq!(page.into_text(), expected);
+    }
+
+    #[test]
+    fn open_metrics_to_the_byte() {
+        let mut page = Exposition::new(Format::OpenMetrics);
+        page.family(&CUPS).sample(&["", "l"], 1);
+        let expected = "# HELP cups Cups of \\\"tea\\\" in C:\\\\ and\\nbelow.\n\
+             # TYPE cups counter\n\
+             cups_total{sort=\"\",size=\"l\"} 1\n\
+             # EOF\n";
+        assert_eq!(page.into_text(), expected);
+    }
+
+    #[test]
+    fn a_histogram_has_buckets_a_sum_and_a_count() {
+        static TIME: Family = Family {
+            name: "time_seconds",
+            kind: Kind::Histogram,
+            help: "How long.",
+            labels: &[("who", "of whom")],
+        };
+        let mut page = Exposition::default();
+        page.family(&TIME).histogram(&["a"], &BucketSums::default());
+        let text = page.into_text();
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(lines[0], "# TYPE time_seconds histogram");
+        assert_eq!(lines[1], "time_seconds_bucket{who=\"a\",le=\"0.001\"} 0");
+        let end = lines.len() - 4;
+        assert_eq!(
+            lines[end..],
+            [
+                "time_seconds_bucket{who=\"a\",le=\"60.0\"} 0",
+                "time_seconds_bucket{who=\"a\",le=\"+Inf\"} 0",
+                "time_seconds_sum{who=\"a\"} 0",
+                "time_seconds_count{who=\"a\"} 0",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_scraper_says_what_it_reads() {
+        let prometheus =
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
+        for (accept, expected) in [
+            (prometheus, Format::OpenMetrics),
+            (
+                "text/plain, application/openmetrics-text; q=0",
+                Format::Text,
+            ),
+            ("*/*", Format::Text),
+            ("", Format::Text),
+        ] {
+            assert_eq!(Format::accepted(accept), expected, "{accept}");
+        }
     }
 }

@@ -1,7 +1,11 @@
 //! `/healthz`, `/readyz` and `/metrics`: for machines that watch, whoever they are.
 
+use catamaran_gauge::process;
+use catamaran_message::RequestHead;
 use http::StatusCode;
+use http::header::ACCEPT;
 
+use super::exposition::Format;
 use super::metrics::{self, Observed};
 use super::reply::Reply;
 use crate::site::Member;
@@ -9,18 +13,21 @@ use crate::tls;
 use crate::worker::Shared;
 
 /// The answer, if the path is one of these.
-pub(super) fn answer(shared: &Shared, path: &[u8], query: Option<&[u8]>) -> Option<Reply> {
-    Some(match path {
+pub(super) fn answer(shared: &Shared, head: &RequestHead) -> Option<Reply> {
+    let query = head.target.query.as_deref();
+    Some(match &*head.target.path {
         b"/healthz" => Reply::text(StatusCode::OK, "alive\n"),
         b"/readyz" => match super::request::parameter(query, "upstream") {
             Some(upstream) => readiness_of(shared, &upstream),
             None => readiness(&observe(shared)),
         },
-        b"/metrics" => Reply::new(
-            StatusCode::OK,
-            "text/plain; version=0.0.4; charset=utf-8",
-            metrics::render(&observe(shared)),
-        ),
+        b"/metrics" => {
+            let accept = head.headers.get_all(ACCEPT).iter();
+            let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
+            let format = Format::accepted(&accept.join(","));
+            let text = metrics::render(&observe(shared), format);
+            Reply::new(StatusCode::OK, format.content_type(), text)
+        }
         _ => return None,
     })
 }
@@ -51,12 +58,15 @@ fn readiness_of(shared: &Shared, name: &str) -> Reply {
 
 /// All that metrics tell.
 pub(super) fn observe(shared: &Shared) -> Observed {
-    let backends = shared.site.load().status();
+    let site = shared.site.load();
+    let backends = site.status();
     let draining = shared.drain.has_begun();
     let usable = backends.is_empty() || backends.iter().any(|it| it.counts.share > 0);
     Observed {
         counters: shared.counters.snapshot(shared.admission.open()),
+        generation: site.generation,
         backends,
+        usage: process::own_usage().ok(),
         certificates: tls::certificates(&shared.profiles.load()),
         log_lines_dropped: shared.access_log.dropped(),
         log_lines_lost: shared.access_log.lost(),

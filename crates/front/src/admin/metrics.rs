@@ -7,11 +7,12 @@ mod backend;
 mod families;
 
 use std::fmt::Write as _;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use catamaran_gauge::process::Usage;
 use catamaran_tls::CertificateFacts;
 
-use crate::admin::exposition::{Exposition, Family};
+use crate::admin::exposition::{Exposition, Family, Format, Kind};
 use crate::site::BackendStatus;
 use crate::worker::counters::CountersSnapshot;
 
@@ -19,6 +20,10 @@ use crate::worker::counters::CountersSnapshot;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observed {
     pub(crate) counters: CountersSnapshot,
+    /// The number of the configuration in force.
+    pub(crate) generation: u64,
+    /// What this process uses; `None` if the system does not tell.
+    pub(crate) usage: Option<Usage>,
     /// Each with the name of its profile.
     pub(crate) certificates: Vec<(String, CertificateFacts)>,
     pub(crate) backends: Vec<BackendStatus>,
@@ -30,8 +35,8 @@ pub(crate) struct Observed {
 }
 
 /// Writes the page of `/metrics`.
-pub(crate) fn render(observed: &Observed) -> String {
-    let mut page = Exposition::default();
+pub(crate) fn render(observed: &Observed, format: Format) -> String {
+    let mut page = Exposition::new(format);
     let counters = &observed.counters;
     page.family(&families::BUILD_INFO)
         .sample(&[env!("CARGO_PKG_VERSION")], 1);
@@ -43,6 +48,15 @@ pub(crate) fn render(observed: &Observed) -> String {
     let mut reloads = page.family(&families::RELOADS);
     reloads.sample(&["applied"], counters.reloads_applied);
     reloads.sample(&["refused"], counters.reloads_refused);
+    page.family(&families::CONFIG_GENERATION)
+        .only(observed.generation);
+    let last = &counters.last_reload;
+    page.family(&families::LAST_RELOAD_SUCCESSFUL)
+        .only(u8::from(last.applied));
+    page.family(&families::LAST_RELOAD)
+        .only(unix_seconds(last.at));
+    page.family(&families::LAST_RELOAD_SUCCESS)
+        .only(unix_seconds(last.applied_at));
     page.family(&families::CONNECTIONS_ACCEPTED)
         .only(counters.accepted);
     page.family(&families::CONNECTIONS_OPEN).only(counters.open);
@@ -88,6 +102,9 @@ pub(crate) fn render(observed: &Observed) -> String {
         panics.sample(&[&of_upstream[0].upstream], u8::from(panic));
     }
     backend::render(&mut page, &observed.backends);
+    if let Some(usage) = &observed.usage {
+        render_process(&mut page, usage);
+    }
     page.into_text()
 }
 
@@ -111,10 +128,36 @@ fn render_tls(page: &mut Exposition, observed: &Observed) {
     let mut expiry = page.family(&families::TLS_CERTIFICATE_NOT_AFTER);
     for (profile, certificate) in &observed.certificates {
         let name = certificate.names.first().map_or("", |name| name);
-        let since = certificate.not_after.duration_since(UNIX_EPOCH);
-        let seconds = since.map_or(0, |since| since.as_secs());
-        expiry.sample(&[profile, name, certificate.key_type], seconds);
+        let labels = [profile.as_str(), name, certificate.key_type];
+        expiry.sample(&labels, unix_seconds(certificate.not_after));
     }
+}
+
+fn unix_seconds(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+/// As the client libraries of Prometheus tell it, under their names.
+fn render_process(page: &mut Exposition, usage: &Usage) {
+    page.family(&families::PROCESS_CPU)
+        .only(usage.cpu.as_secs_f64());
+    page.family(&families::PROCESS_RESIDENT)
+        .only(usage.resident);
+    page.family(&families::PROCESS_VIRTUAL)
+        .only(usage.address_space);
+    page.family(&families::PROCESS_OPEN_FDS)
+        .only(usage.open_files);
+    let limit = usage.open_files_max.map_or(f64::INFINITY, |max| max as f64);
+    // The format has no `inf`.
+    let limit = match limit.is_finite() {
+        true => limit.to_string(),
+        false => "+Inf".to_owned(),
+    };
+    page.family(&families::PROCESS_MAX_FDS).only(limit);
+    page.family(&families::PROCESS_START)
+        .only(usage.began.as_secs_f64());
+    page.family(&families::PROCESS_THREADS).only(usage.threads);
 }
 
 /// The page `docs/metrics.md`: every metric with its meaning.
@@ -127,6 +170,9 @@ pub fn metrics_reference() -> String {
         } = family;
         let kind = family.kind.name();
         write!(page, "\n## `{name}`\n\n{help}\n\n- Type: {kind}.\n").expect("a string takes all");
+        if family.kind == Kind::Histogram {
+            page.push_str("- Label `le` of `_bucket`: the bucket's upper bound in seconds.\n");
+        }
         for (label, meaning) in *labels {
             writeln!(page, "- Label `{label}`: {meaning}.").expect("a string takes all");
         }
@@ -136,14 +182,17 @@ pub fn metrics_reference() -> String {
 
 /// Every family, in the order of the page.
 fn families() -> impl Iterator<Item = &'static Family> {
-    families::OF_FRONT.into_iter().chain(backend::families())
+    families::OF_FRONT
+        .into_iter()
+        .chain(backend::families())
+        .chain(families::OF_PROCESS)
 }
 
 const REFERENCE_HEAD: &str = "\
 # Metrics
 
 What `GET /metrics` of the admin listener (`[admin]` in the file, or `--admin`) tells, in
-Prometheus' text format 0.0.4. Counters begin at 0 with the process; those of a backend stay
+Prometheus' text format 0.0.4, or as OpenMetrics 1.0 to a scraper that accepts it. Counters begin at 0 with the process; those of a backend stay
 with its upstream, protocol and address, whatever else a reload changes.
 
 The same listener has `GET /healthz`, which is 200 as long as the process lives, and `GET /readyz`,

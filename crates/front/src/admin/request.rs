@@ -77,9 +77,7 @@ async fn answer(
     head: Box<RequestHead>,
 ) -> io::Result<Reply> {
     let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
-    let target = &head.target;
-    let open = health::answer(&desk.shared, &target.path, target.query.as_deref());
-    if let Some(reply) = open {
+    if let Some(reply) = health::answer(&desk.shared, &head) {
         return Ok(match is_read {
             true => reply,
             false => Reply::method("GET, HEAD"),

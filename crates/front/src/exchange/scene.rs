@@ -39,8 +39,8 @@ impl Scene<'_> {
         self.deadline.now()
     }
 
-    /// The time at which an exchange begins: exact if it is measured how long the exchange takes.
-    pub(crate) fn beginning(&self) -> Instant {
+    /// The time at which an exchange begins or ends: exact if it is measured how long the exchange takes.
+    pub(crate) fn measured(&self) -> Instant {
         match self.worker.keeps_times() {
             true => Instant::now(),
             false => self.clock(),

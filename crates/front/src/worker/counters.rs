@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 pub use catamaran_balance::affinity::Outcome;
 use catamaran_tls::{Facts, Version as TlsVersion};
@@ -58,8 +59,45 @@ pub(crate) struct Counters {
     others: Reasons,
     reloads_applied: AtomicU64,
     reloads_refused: AtomicU64,
+    last_reload: Mutex<LastReload>,
     certificates_renewed: AtomicU64,
     certificates_refused: AtomicU64,
+}
+
+/// The last reload; before the first one, the start counts as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastReload {
+    /// When it was asked for.
+    pub at: SystemTime,
+    /// When the configuration in force was put in force.
+    pub applied_at: SystemTime,
+    /// Whether it was applied.
+    pub applied: bool,
+}
+
+impl LastReload {
+    fn at_start(at: SystemTime) -> Self {
+        Self {
+            at,
+            applied_at: at,
+            applied: true,
+        }
+    }
+
+    fn note(&mut self, applied: bool, at: SystemTime) {
+        let applied_at = if applied { at } else { self.applied_at };
+        *self = Self {
+            at,
+            applied_at,
+            applied,
+        };
+    }
+}
+
+impl Default for LastReload {
+    fn default() -> Self {
+        Self::at_start(SystemTime::UNIX_EPOCH)
+    }
 }
 
 /// What one worker counts, on its own thread only.
@@ -108,6 +146,8 @@ pub struct CountersSnapshot {
     pub reloads_applied: u64,
     /// Configurations that were to be put in force and had faults.
     pub reloads_refused: u64,
+    /// The last of both kinds.
+    pub last_reload: LastReload,
     /// Files of certificates that changed and were put in force.
     pub certificates_renewed: u64,
     /// Files of certificates that changed and had faults.
@@ -135,6 +175,7 @@ impl Counters {
             others: Reasons::default(),
             reloads_applied: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),
+            last_reload: Mutex::new(LastReload::at_start(SystemTime::now())),
             certificates_renewed: AtomicU64::new(0),
             certificates_refused: AtomicU64::new(0),
         }
@@ -157,6 +198,13 @@ impl Counters {
             &self.reloads_refused
         };
         counter.fetch_add(1, Ordering::Relaxed);
+        self.lock_last_reload().note(applied, SystemTime::now());
+    }
+
+    fn lock_last_reload(&self) -> MutexGuard<'_, LastReload> {
+        self.last_reload
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Files of certificates changed; whether they were put in force.
@@ -180,6 +228,7 @@ impl Counters {
             open,
             reloads_applied: self.reloads_applied.load(Ordering::Relaxed),
             reloads_refused: self.reloads_refused.load(Ordering::Relaxed),
+            last_reload: *self.lock_last_reload(),
             certificates_renewed: self.certificates_renewed.load(Ordering::Relaxed),
             certificates_refused: self.certificates_refused.load(Ordering::Relaxed),
             reasons: self.others.lock().clone(),
@@ -324,7 +373,10 @@ mod tests {
         counters.of(1).response(None);
         counters.reason(reason);
         counters.reload(true);
+        counters.reload(false);
         let sum = counters.snapshot(5);
+        let last = sum.last_reload;
+        assert!(!last.applied && last.at >= last.applied_at, "{last:?}");
         assert_eq!((sum.accepted, sum.open, sum.requests), (3, 5, 3));
         assert_eq!((sum.responses[4], sum.responses[0], sum.retries), (3, 1, 1));
         assert_eq!((sum.reloads_applied, sum.reasons[&reason]), (1, 4));

@@ -23,6 +23,7 @@ mod retry;
 mod settings;
 mod silence;
 mod sticky;
+mod totals;
 mod tunnels;
 
 use std::net::SocketAddr;

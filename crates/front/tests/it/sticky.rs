@@ -42,7 +42,7 @@ fn counted(running: &Running, outcome: Outcome, expected: u64) {
 }
 
 /// A backend that nobody listens at.
-fn nobody(name: &str, like: &Peer) -> BackendConfig {
+pub(crate) fn nobody(name: &str, like: &Peer) -> BackendConfig {
     let refusing = address::refusing().unwrap();
     let mut backend = named(name, to(like));
     backend.address = catamaran_front::config::Address::Tcp {

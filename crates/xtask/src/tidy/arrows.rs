@@ -37,7 +37,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "tls", may_use: &[] },
     Row { folder: "transport", may_use: &["tls"] },
     Row { folder: "upstream", may_use: &["ajp", "http1", "balance", "message", "stats", "tls", "transport"] },
-    Row { folder: "front", may_use: &["upstream", "http1", "balance", "message", "tls", "transport", "units"] },
+    Row { folder: "front", may_use: &["gauge", "upstream", "http1", "balance", "message", "tls", "transport", "units"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
     Row { folder: "load", may_use: &["ajp", "http1", "stats", "chart", "units"] },
     Row { folder: "gauge", may_use: &[] },

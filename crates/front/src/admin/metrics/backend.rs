@@ -1,5 +1,7 @@
 //! The families of backends: one sample each, or one for each value of a further label.
 
+use catamaran_upstream::BucketSums;
+
 use crate::admin::exposition::{Exposition, Family, Kind};
 use crate::site::BackendStatus;
 
@@ -11,6 +13,13 @@ pub(super) fn render(page: &mut Exposition, backends: &[BackendStatus]) {
             samples.sample(&[&status.upstream, &status.backend], value(status));
         }
     }
+    for (family, sums) in HISTOGRAMS {
+        let mut samples = page.family(family);
+        for status in backends {
+            samples.histogram(&labels(status), sums(status));
+        }
+    }
+    render_labelled(page, backends);
     let mut shares = page.family(&BACKEND_SHARE);
     for status in backends {
         let share = f64::from(status.counts.share) / 100.0;
@@ -24,10 +33,40 @@ pub(super) fn render(page: &mut Exposition, backends: &[BackendStatus]) {
     }
 }
 
+/// Those with a further label.
+fn render_labelled(page: &mut Exposition, backends: &[BackendStatus]) {
+    let mut responses = page.family(&BACKEND_RESPONSES);
+    for status in backends {
+        for (digit, class) in CLASSES {
+            let [upstream, backend] = labels(status);
+            let count = status.totals.responses[digit];
+            responses.sample(&[upstream, backend, class], count);
+        }
+    }
+    let mut failures = page.family(&BACKEND_FAILURES);
+    for status in backends {
+        for ((culprit, reason), count) in &status.totals.failures {
+            let [upstream, backend] = labels(status);
+            let culprit = culprit.to_string();
+            failures.sample(&[upstream, backend, &culprit, reason], count);
+        }
+    }
+}
+
+fn labels(status: &BackendStatus) -> [&str; 2] {
+    [&status.upstream, &status.backend]
+}
+
 /// Every family of this module, in the order of the page.
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {
     let numbers = BACKEND_FAMILIES.iter().map(|(family, _)| *family);
-    numbers.chain([&BACKEND_SHARE, &BACKEND_PROBES])
+    let histograms = HISTOGRAMS.iter().map(|(family, _)| *family);
+    numbers.chain(histograms).chain([
+        &BACKEND_RESPONSES,
+        &BACKEND_FAILURES,
+        &BACKEND_SHARE,
+        &BACKEND_PROBES,
+    ])
 }
 
 const OF_BACKEND: &[(&str, &str)] = &[UPSTREAM, BACKEND];
@@ -88,6 +127,24 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
     ),
     (
         &Family {
+            name: "catamaran_backend_attempts_total",
+            kind: Kind::Counter,
+            help: "Attempts on the backend: requests, and their retries.",
+            labels: OF_BACKEND,
+        },
+        |status| status.totals.attempts,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_retries_total",
+            kind: Kind::Counter,
+            help: "Attempts on the backend after which the front made another, here or elsewhere.",
+            labels: OF_BACKEND,
+        },
+        |status| status.totals.retried,
+    ),
+    (
+        &Family {
             name: "catamaran_backend_waiting",
             kind: Kind::Gauge,
             help: "Exchanges waiting for a connection because `connections_max` is reached.",
@@ -112,6 +169,15 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
             labels: OF_BACKEND,
         },
         |status| status.counts.idle as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_in_use",
+            kind: Kind::Gauge,
+            help: "Connections to the backend that carry an exchange or are being opened.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.open.saturating_sub(status.counts.idle) as u64,
     ),
     (
         &Family {
@@ -141,6 +207,15 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
             labels: OF_BACKEND,
         },
         |status| status.counts.dialled,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_failed_total",
+            kind: Kind::Counter,
+            help: "Connections to the backend that could not be opened, those of probes apart.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.dials_failed,
     ),
     (
         &Family {
@@ -189,6 +264,15 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
     ),
     (
         &Family {
+            name: "catamaran_backend_returns_total",
+            kind: Kind::Counter,
+            help: "Times the backend came back after it had been left out.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.returns,
+    ),
+    (
+        &Family {
             name: "catamaran_backend_suspicions_total",
             kind: Kind::Counter,
             help: "Times the backend became suspect.",
@@ -197,6 +281,71 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
         |status| status.counts.suspicions,
     ),
 ];
+
+/// A family with one histogram of each backend.
+type HistogramFamily = (&'static Family, fn(&BackendStatus) -> &BucketSums);
+
+static HISTOGRAMS: &[HistogramFamily] = &[
+    (
+        &Family {
+            name: "catamaran_backend_first_byte_seconds",
+            kind: Kind::Histogram,
+            help: "From the beginning of an attempt to the head of its response, a wait for a \
+                   connection included.",
+            labels: OF_BACKEND,
+        },
+        |status| &status.totals.first_byte,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_response_seconds",
+            kind: Kind::Histogram,
+            help: "From the beginning of an attempt to the end of its response, as far as the client \
+                   has taken it; only responses that were complete. A slow client makes it longer.",
+            labels: OF_BACKEND,
+        },
+        |status| &status.totals.whole,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_queue_seconds",
+            kind: Kind::Histogram,
+            help: "Waits for a connection because `connections_max` was reached, those in vain \
+                   included; not those of clients that left meanwhile.",
+            labels: OF_BACKEND,
+        },
+        |status| &status.totals.queued,
+    ),
+];
+
+static BACKEND_RESPONSES: Family = Family {
+    name: "catamaran_backend_responses_total",
+    kind: Kind::Counter,
+    help: "Responses of the backend whose head arrived, by its status, those included that made the \
+           front try another backend (`retry_status`).",
+    labels: &[UPSTREAM, BACKEND, ("class", "`1xx` to `5xx`")],
+};
+
+static BACKEND_FAILURES: Family = Family {
+    name: "catamaran_backend_failures_total",
+    kind: Kind::Counter,
+    help: "Attempts on the backend that failed, by the reason that the access log gives; those that a \
+           retry made good are included.",
+    labels: &[
+        UPSTREAM,
+        BACKEND,
+        ("culprit", "`client`, `backend` or `front`"),
+        (
+            "reason",
+            "one word, such as `connect-failed`, `first-byte-timeout` or `queue-full`; only those \
+             that occurred",
+        ),
+    ],
+};
+
+/// Responses by the first digit of their status; a backend cannot end an exchange by an interim one
+/// other than 101.
+const CLASSES: [(usize, &str); 5] = [(1, "1xx"), (2, "2xx"), (3, "3xx"), (4, "4xx"), (5, "5xx")];
 
 static BACKEND_SHARE: Family = Family {
     name: "catamaran_backend_share_ratio",

@@ -3,12 +3,16 @@
 use crate::admin::exposition::{Family, Kind};
 
 /// Every family of this module, in the order of the page.
-pub(super) static OF_FRONT: [&Family; 23] = [
+pub(super) static OF_FRONT: [&Family; 27] = [
     &BUILD_INFO,
     &READY,
     &DRAINING,
     &STATE_FILE_FAILS,
     &RELOADS,
+    &CONFIG_GENERATION,
+    &LAST_RELOAD_SUCCESSFUL,
+    &LAST_RELOAD,
+    &LAST_RELOAD_SUCCESS,
     &CONNECTIONS_ACCEPTED,
     &CONNECTIONS_OPEN,
     &H2_CONNECTIONS_OPEN,
@@ -76,6 +80,35 @@ pub(super) static RELOADS: Family = Family {
     kind: Kind::Counter,
     help: "Reloads that were asked for; a refused one changed nothing.",
     labels: &[("result", "`applied` or `refused`")],
+};
+
+pub(super) static CONFIG_GENERATION: Family = Family {
+    name: "catamaran_config_generation",
+    kind: Kind::Gauge,
+    help: "The number of the configuration in force: each reload that is applied, and each change by \
+           an operator, makes it greater.",
+    labels: &[],
+};
+
+pub(super) static LAST_RELOAD_SUCCESSFUL: Family = Family {
+    name: "catamaran_config_last_reload_successful",
+    kind: Kind::Gauge,
+    help: "1 if the last reload was applied, or there was none; 0 if it was refused.",
+    labels: &[],
+};
+
+pub(super) static LAST_RELOAD: Family = Family {
+    name: "catamaran_config_last_reload_timestamp_seconds",
+    kind: Kind::Gauge,
+    help: "When the last reload was asked for, in Unix time; the start if there was none.",
+    labels: &[],
+};
+
+pub(super) static LAST_RELOAD_SUCCESS: Family = Family {
+    name: "catamaran_config_last_reload_success_timestamp_seconds",
+    kind: Kind::Gauge,
+    help: "When a reload was applied the last time, in Unix time; the start if none was.",
+    labels: &[],
 };
 
 pub(super) static CONNECTIONS_ACCEPTED: Family = Family {
@@ -213,4 +246,64 @@ pub(super) static UPSTREAM_PANIC: Family = Family {
     help: "1 while more than `unwell_max` of the upstream's weight is unwell or cannot be connected to, \
            so that backends that are unwell serve where no other can; else 0.",
     labels: &[("upstream", "the name of the group")],
+};
+
+/// What the process uses. The names are those of all client libraries of Prometheus.
+pub(super) static OF_PROCESS: [&Family; 7] = [
+    &PROCESS_CPU,
+    &PROCESS_RESIDENT,
+    &PROCESS_VIRTUAL,
+    &PROCESS_OPEN_FDS,
+    &PROCESS_MAX_FDS,
+    &PROCESS_START,
+    &PROCESS_THREADS,
+];
+
+pub(super) static PROCESS_CPU: Family = Family {
+    name: "process_cpu_seconds_total",
+    kind: Kind::Counter,
+    help: "CPU time of the process, in and outside the kernel.",
+    labels: &[],
+};
+
+pub(super) static PROCESS_RESIDENT: Family = Family {
+    name: "process_resident_memory_bytes",
+    kind: Kind::Gauge,
+    help: "Resident memory.",
+    labels: &[],
+};
+
+pub(super) static PROCESS_VIRTUAL: Family = Family {
+    name: "process_virtual_memory_bytes",
+    kind: Kind::Gauge,
+    help: "Address space.",
+    labels: &[],
+};
+
+pub(super) static PROCESS_OPEN_FDS: Family = Family {
+    name: "process_open_fds",
+    kind: Kind::Gauge,
+    help: "Files that are open, connections included.",
+    labels: &[],
+};
+
+pub(super) static PROCESS_MAX_FDS: Family = Family {
+    name: "process_max_fds",
+    kind: Kind::Gauge,
+    help: "How many files may be open; connections beyond are not accepted.",
+    labels: &[],
+};
+
+pub(super) static PROCESS_START: Family = Family {
+    name: "process_start_time_seconds",
+    kind: Kind::Gauge,
+    help: "When the process began, in Unix time.",
+    labels: &[],
+};
+
+pub(super) static PROCESS_THREADS: Family = Family {
+    name: "process_threads",
+    kind: Kind::Gauge,
+    help: "Threads of the process.",
+    labels: &[],
 };

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
-use catamaran_upstream::BackendCounts;
+use catamaran_upstream::{BackendCounts, FiguresTotals};
 
 use super::*;
-use crate::admin::exposition::Kind;
-use crate::worker::counters::{Culprit, Reason};
+use crate::worker::counters::{Culprit, LastReload, Reason};
 
 /// One sample: its labels and its value.
 type Sample = (Vec<(String, String)>, f64);
@@ -31,10 +31,16 @@ fn parse(page: &str) -> BTreeMap<String, (String, Vec<Sample>)> {
             .split_once(' ')
             .unwrap();
         assert_eq!(typed, name);
-        assert!(matches!(kind, "counter" | "gauge"), "{kind}");
+        assert!(matches!(kind, "counter" | "gauge" | "histogram"), "{kind}");
         let mut samples = Vec::new();
         while let Some(line) = lines.next_if(|line| !line.starts_with('#')) {
             let rest = line.strip_prefix(name).unwrap();
+            let suffixes = match kind {
+                "histogram" => &["_bucket", "_sum", "_count"][..],
+                _ => &[],
+            };
+            let mut cut = suffixes.iter().filter_map(|it| rest.strip_prefix(it));
+            let rest = cut.next().unwrap_or(rest);
             let (labels, value) = match rest.strip_prefix('{') {
                 Some(rest) => parse_labels(rest),
                 None => (Vec::new(), rest),
@@ -84,6 +90,11 @@ fn observed() -> Observed {
     let mut counters = CountersSnapshot {
         accepted: 7,
         retries: 3,
+        last_reload: LastReload {
+            at: UNIX_EPOCH + Duration::from_secs(9),
+            applied: false,
+            ..LastReload::default()
+        },
         ..CountersSnapshot::default()
     };
     counters.responses[2] = 41;
@@ -97,13 +108,28 @@ fn observed() -> Observed {
         abandoned_total: 6,
         ..BackendCounts::default()
     };
+    let mut totals = FiguresTotals {
+        attempts: 12,
+        ..FiguresTotals::default()
+    };
+    totals.responses[5] = 8;
+    totals
+        .failures
+        .insert((Culprit::Backend, "connect-failed"), 2);
     Observed {
         counters,
         backends: vec![BackendStatus {
             upstream: "a \"b\"".to_owned(),
             backend: "ajp+unix:/c\\d\ne".to_owned(),
             counts,
+            totals,
         }],
+        generation: 3,
+        usage: Some(Usage {
+            cpu: Duration::from_millis(1250),
+            open_files_max: None,
+            ..Usage::default()
+        }),
         ready: true,
         ..Observed::default()
     }
@@ -111,7 +137,7 @@ fn observed() -> Observed {
 
 #[test]
 fn every_family_is_told_once_and_can_be_read() {
-    let told = parse(&render(&observed()));
+    let told = parse(&render(&observed(), Format::Text));
     let kinds: BTreeMap<_, _> = families().map(|it| (it.name, it.kind.name())).collect();
     let told_kinds: BTreeMap<_, _> = told
         .iter()
@@ -124,16 +150,24 @@ fn every_family_is_told_once_and_can_be_read() {
 #[test]
 fn names_follow_the_conventions() {
     for family in families() {
-        assert!(is_name(family.name) && family.name.starts_with("catamaran_"));
+        assert!(
+            is_name(family.name)
+                && ["catamaran_", "process_"]
+                    .iter()
+                    .any(|prefix| family.name.starts_with(prefix))
+        );
         let total = family.name.ends_with("_total");
         assert_eq!(total, family.kind == Kind::Counter, "{}", family.name);
+        if family.kind == Kind::Histogram {
+            assert!(family.name.ends_with("_seconds"), "{}", family.name);
+        }
         assert!(family.help.ends_with('.'), "{}", family.name);
     }
 }
 
 #[test]
 fn values_and_labels_arrive() {
-    let told = parse(&render(&observed()));
+    let told = parse(&render(&observed(), Format::Text));
     let sample = |name: &str, labels: &[(&str, &str)]| {
         let labels: Vec<_> = labels
             .iter()
@@ -148,6 +182,14 @@ fn values_and_labels_arrive() {
     };
     let backend = [("upstream", "a \"b\""), ("backend", "ajp+unix:/c\\d\ne")];
     let failed = [backend[0], backend[1], ("result", "failed")];
+    let class = [backend[0], backend[1], ("class", "5xx")];
+    let reason = [
+        backend[0],
+        backend[1],
+        ("culprit", "backend"),
+        ("reason", "connect-failed"),
+    ];
+    let infinite = [backend[0], backend[1], ("le", "+Inf")];
     for (name, labels, expected) in [
         ("catamaran_connections_accepted_total", &[][..], "7"),
         ("catamaran_responses_total", &[("class", "2xx")], "41"),
@@ -164,6 +206,15 @@ fn values_and_labels_arrive() {
         ("catamaran_backend_exchanges_abandoned_total", &backend, "6"),
         ("catamaran_backend_share_ratio", &backend, "0.1"),
         ("catamaran_backend_probes_total", &failed, "4"),
+        ("catamaran_backend_attempts_total", &backend, "12"),
+        ("catamaran_backend_responses_total", &class, "8"),
+        ("catamaran_backend_failures_total", &reason, "2"),
+        ("catamaran_backend_first_byte_seconds", &infinite, "0"),
+        ("catamaran_config_generation", &[], "3"),
+        ("catamaran_config_last_reload_successful", &[], "0"),
+        ("catamaran_config_last_reload_timestamp_seconds", &[], "9"),
+        ("process_cpu_seconds_total", &[], "1.25"),
+        ("process_max_fds", &[], "inf"),
     ] {
         assert_eq!(sample(name, labels), expected, "{name}");
     }
