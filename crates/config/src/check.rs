@@ -45,7 +45,10 @@ fn listeners(file: &File, report: &mut Report) {
             ListenAddress::Unix(path) => Err(path),
         };
         if let Some(first) = seen.insert(address, &listener.place) {
-            let message = format!("line {} listens there already", report.line(first.start));
+            let message = format!(
+                "{} listens there already",
+                report.spot(first.start, listener.place.start)
+            );
             report.push(Finding::fault(message, listener.place.clone()).hint("remove one of them"));
         }
     }
@@ -58,7 +61,10 @@ fn listeners(file: &File, report: &mut Report) {
             ListenAddress::Unix(path) => Err(path),
         };
         if let Some(first) = seen.get(&address) {
-            let message = format!("line {} listens there already", report.line(first.start));
+            let message = format!(
+                "{} listens there already",
+                report.spot(first.start, admin.place.start)
+            );
             let hint = "give the admin listener an address of its own";
             report.push(Finding::fault(message, admin.place.clone()).hint(hint));
         }
@@ -70,9 +76,9 @@ fn backends(file: &File, report: &mut Report) {
         let mut seen: HashMap<&str, &Range<usize>> = HashMap::new();
         for backend in &upstream.backends {
             if let Some(first) = seen.insert(&backend.value.name, &backend.place) {
-                let line = report.line(first.start);
+                let spot = report.spot(first.start, backend.place.start);
                 let name = &backend.value.name;
-                let message = format!("the backend of line {line} is named `{name}` too");
+                let message = format!("the backend of {spot} is named `{name}` too");
                 let hint =
                     "give one of them another `name`; for a larger share, raise its `weight`";
                 report.push(Finding::fault(message, backend.place.clone()).hint(hint));
@@ -146,8 +152,8 @@ fn routes_of_sessions(upstream: &Upstream, report: &mut Report) {
             // Equal names have been complained of.
             Some(first) if first.value.name == backend.value.name => {}
             Some(first) => {
-                let line = report.line(first.place.start);
-                let message = format!("the backend of line {line} has the jvmRoute `{route}` too");
+                let spot = report.spot(first.place.start, backend.place.start);
+                let message = format!("the backend of {spot} has the jvmRoute `{route}` too");
                 let hint = "give each its own `jvm_route`, as in its server.xml";
                 report.push(Finding::fault(message, backend.place.clone()).hint(hint));
             }
@@ -318,8 +324,8 @@ fn routes(file: &File, report: &mut Report) {
             .filter(|first| *first != &route.place);
         if let Some(first) = first {
             let message = format!(
-                "line {} has a route for the same requests",
-                report.line(first.start)
+                "{} has a route for the same requests",
+                report.spot(first.start, route.place.start)
             );
             let hint = "only the first of them would ever be used; remove one";
             report.push(Finding::fault(message, route.place.clone()).hint(hint));

@@ -25,9 +25,11 @@ use catamaran_front::config::{
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::include::{self, Includes};
 use crate::key::Section;
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
+use crate::variables::Variables;
 
 /// Something read, and where it stands.
 #[derive(Debug)]
@@ -67,6 +69,25 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) read_pem: Option<backend_tls::ReadPem<'s>>,
     /// Who may issue certificates of backends.
     pub(crate) roots: backend_tls::RootsCache,
+    /// Where the text stands, and what reads the files it includes; `None` refuses to.
+    pub(crate) includes: Option<Includes<'s>>,
+    /// What `${NAME}` stands for.
+    pub(crate) variables: Variables<'s>,
+}
+
+impl Surroundings<'_> {
+    /// Nothing beside the text is read.
+    pub(crate) fn none() -> Self {
+        Self {
+            base: Path::new(""),
+            read_secret: &|_| Err("cannot be read from here".to_owned()),
+            reads_certificates: false,
+            read_pem: None,
+            roots: backend_tls::RootsCache::default(),
+            includes: None,
+            variables: &|_| None,
+        }
+    }
 }
 
 /// Reads every table.
@@ -85,6 +106,7 @@ pub(crate) fn read(
             "route" => file.routes = route::read(value, report),
             "admin" => file.admin = admin::read(value, surroundings, report),
             "log" => log::read(value, surroundings, &mut file.log, report),
+            include::NAME => {} // Read before all others.
             other => report.push(unknown(other, name, value)),
         }
     }
@@ -108,7 +130,14 @@ fn unknown(
     };
     let finding = Finding::fault(format!("`{name}` is no table of this file"), place);
     let names = [
-        "server", "listen", "tls", "upstream", "route", "admin", "log",
+        "server",
+        "listen",
+        "tls",
+        "upstream",
+        "route",
+        "admin",
+        "log",
+        include::NAME,
     ];
     match nearest(name, names) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),

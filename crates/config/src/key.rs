@@ -4,6 +4,9 @@
 //! A key is a constant beside the code that reads it. Its text is for operators: what changes when
 //! the value changes, what goes wrong at either extreme, and what other servers call it.
 
+use toml::Spanned;
+use toml::de::DeValue;
+
 use crate::value::Values;
 
 /// A key of the file.
@@ -49,6 +52,8 @@ pub(crate) trait Described: Sync {
     fn doc(&self) -> &Doc;
     /// The kind and range of its value.
     fn values(&self) -> String;
+    /// Whether it may have this value.
+    fn takes(&self, value: &Spanned<DeValue<'_>>) -> bool;
 }
 
 impl<V: Values> Described for Key<V> {
@@ -62,6 +67,10 @@ impl<V: Values> Described for Key<V> {
 
     fn values(&self) -> String {
         self.values.describe()
+    }
+
+    fn takes(&self, value: &Spanned<DeValue<'_>>) -> bool {
+        self.values.read(value).is_ok()
     }
 }
 

@@ -25,13 +25,16 @@
 
 mod check;
 mod file;
+mod include;
 mod key;
 mod load;
 mod reference;
 mod report;
+mod sources;
 mod suggest;
 mod table;
 mod value;
+mod variables;
 
 pub use check::{exposed_admin, same_address, unprotected};
 pub use load::{LoadError, Loaded, backend, load, parse, read_secret};

@@ -1,9 +1,9 @@
 //! From a file's text to typed values.
 //!
-//! Only this module opens files: the configuration, and the secrets and certificates of backends that
-//! it names. They must be regular files of a bounded size.
+//! Only this module opens files: the configuration, what it includes, and the secrets and certificates
+//! of backends that it names. They must be regular files of a bounded size.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File as DiskFile;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,12 @@ use toml::de::DeTable;
 use crate::file::backend_tls::RootsCache;
 use crate::file::sticky::Sticky;
 use crate::file::{self, File, Surroundings, backend_tls};
+use crate::include::{self, Includes, shifted};
 use crate::report::{Finding, Report};
 use crate::value::address::BackendUrl;
 use crate::value::text::SECRET_MAX;
-use crate::{check, value};
+use crate::variables::Variables;
+use crate::{check, value, variables};
 
 /// A configuration that can be used.
 #[derive(Debug)]
@@ -45,46 +47,58 @@ pub enum LoadError {
     Faults(Report),
 }
 
-/// Reads a configuration file.
+/// Reads a configuration file, the files that it includes and the environment variables that they
+/// name.
 ///
 /// # Errors
 /// When the file cannot be read, or has any fault; the report then holds all of them.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
-    let read = read_regular(path, FILE_BYTES_MAX)
-        .and_then(|bytes| String::from_utf8(bytes).map_err(|error| not_utf8(&error)));
-    let text = read.map_err(|source| LoadError::Read {
+    load_among(path, &|name| std::env::var_os(name))
+}
+
+pub(crate) fn load_among(path: &Path, variables: Variables<'_>) -> Result<Loaded, LoadError> {
+    let text = read_text(path, FILE_BYTES_MAX).map_err(|source| LoadError::Read {
         path: path.to_owned(),
         source,
     })?;
-    let base = path.parent().unwrap_or_else(|| Path::new(""));
     let surroundings = Surroundings {
-        base,
+        base: path.parent().unwrap_or_else(|| Path::new("")),
         read_secret: &secret_or_reason,
         reads_certificates: true,
         read_pem: Some(&pem_or_reason),
         roots: RootsCache::default(),
+        includes: Some(Includes {
+            path,
+            read: &read_text,
+            bytes_max: FILE_BYTES_MAX,
+        }),
+        variables,
     };
     parse_within(&path.display().to_string(), &text, &surroundings).map_err(LoadError::Faults)
 }
 
 /// Reads a configuration from its text, under the name that findings shall give it. Files it names
-/// are not opened: a `secret_file` is a fault here.
+/// are not opened, and no environment variable is set: a `secret_file`, an `include` and a `${NAME}`
+/// are faults here.
 ///
 /// # Errors
 /// When the text has any fault; the report then holds all of them.
 pub fn parse(name: &str, text: &str) -> Result<Loaded, Report> {
-    let refuse = |_: &Path| Err("cannot be read from here".to_owned());
-    parse_within(
-        name,
-        text,
-        &Surroundings {
-            base: Path::new(""),
-            read_secret: &refuse,
-            reads_certificates: false,
-            read_pem: None,
-            roots: RootsCache::default(),
-        },
-    )
+    parse_within(name, text, &Surroundings::none())
+}
+
+/// As [`parse`], with these environment variables.
+#[cfg(test)]
+pub(crate) fn parse_with(
+    name: &str,
+    text: &str,
+    variables: Variables<'_>,
+) -> Result<Loaded, Report> {
+    let surroundings = Surroundings {
+        variables,
+        ..Surroundings::none()
+    };
+    parse_within(name, text, &surroundings)
 }
 
 pub(crate) fn parse_within(
@@ -93,33 +107,58 @@ pub(crate) fn parse_within(
     surroundings: &Surroundings<'_>,
 ) -> Result<Loaded, Report> {
     let mut report = Report::new(name, text);
-    let (root, errors) = DeTable::parse_recoverable(text);
-    let file = file::read(root.get_ref(), surroundings, &mut report);
+    let variables = surroundings.variables;
+    let included = include::collect(text, surroundings.includes, variables, &mut report);
+    let complete = report.faults() == 0;
+    let (mut merged, broken) = merged(text, &included, &mut report);
+    merged.remove(include::NAME);
+    let expanded = variables::expand_all(&merged, variables, &mut report);
+    let mut root = merged;
+    variables::put(&mut root, &expanded);
+    let file = file::read(&root, surroundings, &mut report);
     check::check(&file, &mut report);
-    if !errors.is_empty() {
-        keep_apart(&errors, &mut report);
+    if !broken.is_empty() || !complete {
+        keep_apart(&broken, &mut report);
     }
-    for error in &errors {
-        report.push(syntax(error, text));
-    }
+    broken.into_iter().for_each(|finding| report.push(finding));
     report.sort();
     if report.faults() > 0 {
         Err(report)
     } else {
         Ok(Loaded {
-            config: typed(file, name, &report),
+            config: typed(file, &report),
             report,
         })
     }
 }
 
-/// The parser's words, and ours where it speaks of a bare word as of a text that lacks its quotes.
-fn syntax(error: &toml::de::Error, text: &str) -> Finding {
-    let place = error.span().unwrap_or(text.len()..text.len());
+/// The tables of all texts, and what is wrong with their syntax.
+fn merged<'t>(
+    text: &'t str,
+    included: &'t [String],
+    report: &mut Report,
+) -> (DeTable<'t>, Vec<Finding>) {
+    let (root, errors) = DeTable::parse_recoverable(text);
+    let mut root = root.into_inner();
+    let mut broken: Vec<Finding> = errors.iter().map(|it| syntax(it, text, 0)).collect();
+    for (number, text) in included.iter().enumerate() {
+        let start = report.start(number + 1);
+        let (added, errors) = DeTable::parse_recoverable(text);
+        broken.extend(errors.iter().map(|it| syntax(it, text, start)));
+        include::add(&mut root, (added.into_inner(), start), report);
+    }
+    (root, broken)
+}
+
+/// The parser's words, and ours where it speaks of a bare word as of a text that lacks its quotes. The
+/// text's first byte has the offset `start`.
+fn syntax(error: &toml::de::Error, text: &str, start: usize) -> Finding {
+    let within = error.span().unwrap_or(text.len()..text.len());
+    let place = shifted(within.clone(), start);
     if !error.message().starts_with("string values must be quoted") {
         return Finding::fault(format!("syntax: {}", error.message()), place);
     }
-    let hint = match text.get(place.clone()).unwrap_or_default() {
+    let hint = match text.get(within).unwrap_or_default() {
         "" => return Finding::fault("syntax: there is no value", place),
         "yes" | "on" => "write true".to_owned(),
         "no" => "write false".to_owned(),
@@ -132,9 +171,9 @@ fn syntax(error: &toml::de::Error, text: &str) -> Finding {
 
 /// Where the syntax is broken the parser guesses; what is found amiss on such a line, or missing
 /// from the file, may be the guess and not the author.
-fn keep_apart(errors: &[toml::de::Error], report: &mut Report) {
-    let place = |error: &toml::de::Error| Some(report.line(error.span()?.start));
-    let broken: HashSet<usize> = errors.iter().filter_map(place).collect();
+fn keep_apart(broken: &[Finding], report: &mut Report) {
+    let place = |finding: &Finding| Some(report.line_of_all(finding.span.as_ref()?.start));
+    let broken: HashSet<usize> = broken.iter().filter_map(place).collect();
     report.retain_lines(|line| line.is_some_and(|line| !broken.contains(&line)));
 }
 
@@ -147,11 +186,12 @@ pub fn backend(url: BackendUrl) -> Result<BackendConfig, String> {
     backend_tls::plain(url)
 }
 
-fn typed(file: File, name: &str, report: &Report) -> Config {
-    let name: Arc<str> = name.into();
-    let routes = |route: file::route::Route| {
+fn typed(file: File, report: &Report) -> Config {
+    let mut names: HashMap<&str, Arc<str>> = HashMap::new();
+    let mut routes = |route: file::route::Route| {
+        let name = report.name(route.place.start);
         let place = Place {
-            file: Arc::clone(&name),
+            file: Arc::clone(names.entry(name).or_insert_with(|| name.into())),
             line: report.line(route.place.start),
         };
         let placed = move |value| RouteConfig {
@@ -185,7 +225,7 @@ fn typed(file: File, name: &str, report: &Report) -> Config {
             .map(|listener| listener.value)
             .collect(),
         upstreams: file.upstreams.into_iter().map(upstream).collect(),
-        routes: file.routes.into_iter().flat_map(routes).collect(),
+        routes: file.routes.into_iter().flat_map(&mut routes).collect(),
         log: file.log,
         admin: file.admin.map(|admin| admin.value),
     }
@@ -209,6 +249,11 @@ fn secret_or_reason(path: &Path) -> Result<String, String> {
         io::ErrorKind::InvalidData => error.to_string(),
         _ => format!("cannot be read: {error}"),
     })
+}
+
+fn read_text(path: &Path, bytes_max: usize) -> io::Result<String> {
+    let bytes = read_regular(path, bytes_max)?;
+    String::from_utf8(bytes).map_err(|error| not_utf8(&error))
 }
 
 fn pem_or_reason(path: &Path) -> Result<Vec<u8>, String> {
@@ -243,7 +288,7 @@ fn not_utf8(error: &std::string::FromUtf8Error) -> io::Error {
     )
 }
 
-/// A hundred thousand routes and their upstreams; a larger file is hardly a configuration.
+/// A hundred thousand routes and their upstreams, in all files; more is hardly a configuration.
 const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// The certificates of a whole system take a quarter of a megabyte.

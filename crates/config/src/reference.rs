@@ -95,6 +95,42 @@ once; `catamaran serve --config FILE` refuses a file that has any. Unknown keys 
   (1000), likewise `MiB`, `GiB`, `MB`, `GB`; `\"1.5MiB\"` is a size, too.
 - Flags of the command line take durations and sizes in the same form.
 - `\"off\"` turns a limit off where that is possible.
-- Relative paths start from the directory of the file.
+- Relative paths start from the directory of the file that `--config` names, those of included files,
+  too.
 - **Upstream URLs** are `ajp://host:port`, `http://host:port`, `ajp+unix:/path`, `http+unix:/path`.
+
+## Variables
+
+`${NAME}` in a text is the value of an environment variable; `$${` is a literal `${`. A name has letters,
+digits and `_`. A variable that is not set is a fault.
+
+```toml
+secret = \"${AJP_SECRET}\"
+url = \"ajp://${TOMCAT_HOST}:8009\"
+connections_max = \"${TOMCAT_THREADS}\" # a number
+```
+
+- Values are put in after the file was read as TOML: no value can end a text or add a key.
+- A value that is one `${NAME}` and nothing else may also stand for a number, or for `true` or `false`.
+- Names of tables and keys have no variables, nor has what a `secret_file` holds.
+- `serve` reads the environment it was started with. To change a variable, restart it; a new value in the
+  file itself needs only a reload.
+
+## `include`
+
+Other files that belong to this one, at the top of the file, before the first table:
+
+```toml
+include = [\"conf.d/*.toml\"]
+```
+
+- A relative path starts from the directory of the file that the line stands in. `*`, `?`, `[a-z]` and
+  `**` match as in a shell, no hidden files; what matches is read in the order of its name. A pattern may
+  match nothing; a path without them must exist.
+- Lists such as `[[listen]]`, `[[route]]` and `[[upstream.NAME.backend]]` go on in included files, behind
+  the including file's. A table or key that two files define is a fault.
+- Included files may include others, over 10 steps. A file that is included twice, or by itself, is a
+  fault. All files together may have 16 MiB.
+- A reload reads all of them again. Faults name the file and the line.
+- Elsewhere: nginx `include`; httpd `IncludeOptional`, `Include`.
 ";

@@ -1,6 +1,6 @@
-//! The faults of a file, and how they are shown.
+//! The faults of a file and of those it includes, and how they are shown.
 //!
-//! Other modules find the faults. This one holds them with the text of the file and writes them: one
+//! Other modules find the faults. This one holds them with the texts of the files and writes them: one
 //! line that says what, where and what to do, then the line of source with the place marked. The
 //! contents of a `secret` are never shown.
 
@@ -8,6 +8,8 @@ mod excerpt;
 
 use std::fmt;
 use std::ops::Range;
+
+use crate::sources::Sources;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +29,8 @@ pub struct Finding {
     pub message: String,
     /// What to do about it; empty when the message says it all.
     pub hint: String,
-    /// The bytes of the file at fault; `None` when the fault is that something is missing.
+    /// The bytes at fault, of all files one behind the other; `None` when the fault is that something
+    /// is missing.
     pub span: Option<Range<usize>>,
 }
 
@@ -66,27 +69,34 @@ impl Finding {
     }
 }
 
-/// The findings of one file, in the order of the file.
+/// The findings of a file and those it includes, in the order of the files.
 #[derive(Clone, Debug)]
 pub struct Report {
-    name: String,
-    text: String,
-    /// Where the lines of the text begin.
-    lines: Vec<usize>,
+    sources: Sources,
     findings: Vec<Finding>,
 }
 
 impl Report {
     pub(crate) fn new(name: &str, text: &str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         Self {
-            name: name.to_owned(),
-            text: text.to_owned(),
-            lines: std::iter::once(0)
-                .chain(ends.map(|(end, _)| end + 1))
-                .collect(),
+            sources: Sources::new(name, text),
             findings: Vec::new(),
         }
+    }
+
+    /// Adds the text of an included file; gives the offset of its first byte.
+    pub(crate) fn add(&mut self, name: &str, text: &str) -> usize {
+        self.sources.add(name, text)
+    }
+
+    /// The offset of the first byte of the file of that number; 0 is the one that was asked for.
+    pub(crate) fn start(&self, number: usize) -> usize {
+        self.sources.start(number)
+    }
+
+    /// All texts from an offset on.
+    pub(crate) fn text_at(&self, offset: usize) -> &str {
+        self.sources.text().get(offset..).unwrap_or_default()
     }
 
     pub(crate) fn push(&mut self, finding: Finding) {
@@ -99,17 +109,36 @@ impl Report {
         self.findings.sort_by_key(place);
     }
 
-    /// Keeps the findings whose line `keep` wants; those of the whole file have none.
+    /// Keeps the findings whose line of all `keep` wants; those of the whole file have none.
     pub(crate) fn retain_lines(&mut self, keep: impl Fn(Option<usize>) -> bool) {
-        let lines = &self.lines;
-        let line = |finding: &Finding| Some(line_of(lines, finding.span.as_ref()?.start));
+        let sources = &self.sources;
+        let line = |finding: &Finding| Some(sources.line_of_all(finding.span.as_ref()?.start));
         self.findings.retain(|finding| keep(line(finding)));
     }
 
-    /// The line, from 1, on which a byte of the file stands.
+    /// The line, from 1, on which a byte stands in its file.
     #[must_use]
     pub fn line(&self, offset: usize) -> usize {
-        line_of(&self.lines, offset)
+        self.sources.line(offset)
+    }
+
+    /// The line, from 1, when the lines of all files are counted.
+    pub(crate) fn line_of_all(&self, offset: usize) -> usize {
+        self.sources.line_of_all(offset)
+    }
+
+    /// The name of the file that a byte is in.
+    pub(crate) fn name(&self, offset: usize) -> &str {
+        self.sources.name(offset)
+    }
+
+    /// Where a byte stands, in words for a finding at another: the file is named if it is another.
+    pub(crate) fn spot(&self, offset: usize, finding: usize) -> String {
+        let (name, line) = (self.name(offset), self.line(offset));
+        match self.sources.start_of(offset) == self.sources.start_of(finding) {
+            true => format!("line {line}"),
+            false => format!("{name}:{line}"),
+        }
     }
 
     /// Whether there are more faults than are shown, so that hints are no longer worth their time.
@@ -143,18 +172,14 @@ impl Report {
     }
 }
 
-fn line_of(lines: &[usize], offset: usize) -> usize {
-    lines.partition_point(|&start| start <= offset)
-}
-
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let secrets = excerpt::secrets(&self.text);
+        let secrets = excerpt::secrets(self.sources.text());
         for finding in self.findings.iter().take(SHOWN_MAX) {
             self.show(finding, &secrets, f)?;
         }
         match self.findings.len().checked_sub(SHOWN_MAX) {
-            Some(rest) if rest > 0 => writeln!(f, "{}: and {rest} more", self.name),
+            Some(rest) if rest > 0 => writeln!(f, "{}: and {rest} more", self.sources.name(0)),
             _ => Ok(()),
         }
     }
@@ -167,11 +192,12 @@ impl Report {
         secrets: &[Range<usize>],
         f: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
-        let line = finding
-            .span
-            .as_ref()
-            .map(|span| excerpt::Line::at(&self.text, span.start));
-        write!(f, "{}:", self.name)?;
+        let start = finding.span.as_ref().map_or(0, |span| span.start);
+        let line = finding.span.as_ref().map(|_| {
+            let file = self.sources.around(start);
+            excerpt::Line::at(&self.sources.text()[..file.end], file.start, start)
+        });
+        write!(f, "{}:", self.name(start))?;
         if let (Some(line), Some(span)) = (&line, &finding.span) {
             write!(f, "{}:{}:", line.number, line.column(span.start))?;
         }

@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::file::SECTIONS;
+use crate::include;
 use crate::key::{Key, Section};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
@@ -147,6 +148,9 @@ impl<'f> Table<'f> {
             return Finding::fault(format!("`{name}` is not available yet"), place).hint(*advice);
         }
         let finding = Finding::fault(format!("{header} has no key `{name}`"), place);
+        if name == include::NAME {
+            return finding.hint("write it at the top of the file, before the first table");
+        }
         let names = self
             .section
             .keys

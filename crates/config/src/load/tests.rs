@@ -60,11 +60,8 @@ fn file(header: &str, added: &str) -> String {
 fn meaning(text: &str) -> String {
     let secret = |_: &Path| Ok("from a file, long enough for a key".to_owned());
     let surroundings = Surroundings {
-        base: Path::new(""),
         read_secret: &secret,
-        reads_certificates: false,
-        read_pem: None,
-        roots: RootsCache::default(),
+        ..Surroundings::none()
     };
     match parse_within("x.toml", text, &surroundings) {
         Ok(mut loaded) => {
@@ -172,10 +169,9 @@ fn over_tls(group: &str, keys: &str) -> Result<Arc<Trust>, String> {
     };
     let surroundings = Surroundings {
         base: Path::new("/etc"),
-        read_secret: &|_| Err(String::new()),
         reads_certificates: true,
         read_pem: Some(&read),
-        roots: RootsCache::default(),
+        ..Surroundings::none()
     };
     let text = format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
@@ -258,9 +254,7 @@ fn a_key_of_an_upstream_is_the_default_of_its_backends() {
     let surroundings = Surroundings {
         base: Path::new("/etc"),
         read_secret: &secret,
-        reads_certificates: false,
-        read_pem: None,
-        roots: RootsCache::default(),
+        ..Surroundings::none()
     };
     let loaded = parse_within("x.toml", &text, &surroundings).unwrap();
     let [first, second, _] = &loaded

@@ -16,12 +16,16 @@ pub(super) struct Line<'t> {
 
 impl<'t> Line<'t> {
     /// The line on which a byte stands; the end of the text belongs to the last line that has
-    /// something on it, so that "unexpected end" points at what was left open.
-    pub(super) fn at(text: &'t str, offset: usize) -> Self {
-        let offset = floor_char(text, offset.min(text.trim_end().len()));
-        let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+    /// something on it, so that "unexpected end" points at what was left open. The lines before
+    /// `first` are other files'.
+    pub(super) fn at(text: &'t str, first: usize, offset: usize) -> Self {
+        let end = first + text[first..].trim_end().len();
+        let offset = floor_char(text, offset.min(end));
+        let newline = text[first..offset].rfind('\n');
+        let start = newline.map_or(first, |newline| first + newline + 1);
         let line = text[start..].lines().next().unwrap_or("");
-        let number = text[..start].bytes().filter(|&byte| byte == b'\n').count() + 1;
+        let lines = text[first..start].bytes().filter(|&byte| byte == b'\n');
+        let number = lines.count() + 1;
         Self {
             number,
             start,

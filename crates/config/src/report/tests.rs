@@ -63,7 +63,7 @@ fn shortens_a_long_line_around_the_mark() {
 
 #[test]
 fn points_at_the_last_line_for_an_unexpected_end() {
-    assert_eq!(Line::at("a = [\n\n\n", 8).number, 1);
+    assert_eq!(Line::at("a = [\n\n\n", 0, 8).number, 1);
 }
 
 #[test]

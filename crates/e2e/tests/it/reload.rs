@@ -172,3 +172,27 @@ fn routes_and_listeners_follow_the_file() {
         })
         .unwrap();
 }
+
+#[test]
+fn included_files_are_read_again() {
+    let (_application, url) = application();
+    let main = format!("include = \"conf.d/*.toml\"\n{}", file(&url, ""));
+    let mut front = Front::with_config(&main).unwrap();
+    assert_eq!(front.get("/gone").unwrap().status, 404);
+    let included = front.directory().join("conf.d");
+    fs::create_dir(&included).unwrap();
+    let route = "[[route]]\npath = \"/gone\"\nstatus = ";
+    fs::write(included.join("a.toml"), format!("{route}410\n")).unwrap();
+    reload(&mut front, "reloaded;", 1);
+    assert_eq!(front.get("/gone").unwrap().status, 410);
+    fs::write(included.join("b.toml"), format!("# same\n{route}418\n")).unwrap();
+    reload(&mut front, "cannot reload", 1);
+    let said = front.process().stderr();
+    let fault = "conf.d/b.toml:2:1: fault: ";
+    assert!(said.contains(fault), "{said}");
+    assert!(said.contains("conf.d/a.toml:1 has a route for the same requests"));
+    assert_eq!(front.get("/gone").unwrap().status, 410);
+    fs::remove_file(included.join("a.toml")).unwrap();
+    reload(&mut front, "reloaded;", 2);
+    assert_eq!(front.get("/gone").unwrap().status, 418);
+}

@@ -1,0 +1,299 @@
+//! `include`: the files that a file names, read and merged into one table.
+//!
+//! First all texts are collected, each behind the file that includes it; then each is parsed, and its
+//! tables are added to those before it. Lists of tables such as `[[route]]` are appended; a table or
+//! key that two files define is a fault that names both places.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use glob::{MatchOptions, Pattern, glob_with};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::report::{Finding, Report};
+use crate::value::Values as _;
+use crate::value::text::{FilePath, file_path};
+use crate::variables::{self, Variables};
+
+/// The key, at the top of a file.
+pub(crate) const NAME: &str = "include";
+
+/// How files are included.
+#[derive(Clone, Copy)]
+pub(crate) struct Includes<'r> {
+    /// The file that was asked for.
+    pub(crate) path: &'r Path,
+    /// Reads a file of at most so many bytes.
+    pub(crate) read: &'r dyn Fn(&Path, usize) -> io::Result<String>,
+    /// How large all files may be together.
+    pub(crate) bytes_max: usize,
+}
+
+/// Reads the files that a text includes, and those they include, and adds them to the report.
+pub(crate) fn collect(
+    text: &str,
+    includes: Option<Includes<'_>>,
+    variables: Variables<'_>,
+    report: &mut Report,
+) -> Vec<String> {
+    let nowhere = Includes {
+        path: Path::new(""),
+        read: &|_, _| Err(io::Error::other("files are not read from here")),
+        bytes_max: usize::MAX,
+    };
+    let includes = includes.unwrap_or(nowhere);
+    let mut collector = Collector {
+        read: includes.read,
+        variables,
+        report,
+        bytes_left: includes.bytes_max.saturating_sub(text.len()),
+        open: vec![real(includes.path)],
+        seen: HashMap::new(),
+        texts: Vec::new(),
+    };
+    collector.of_text(includes.path, 0, text);
+    collector.texts
+}
+
+struct Collector<'c> {
+    read: &'c dyn Fn(&Path, usize) -> io::Result<String>,
+    variables: Variables<'c>,
+    report: &'c mut Report,
+    bytes_left: usize,
+    /// The files that are being read, each included by the one before it.
+    open: Vec<PathBuf>,
+    /// Where each file is included.
+    seen: HashMap<PathBuf, usize>,
+    texts: Vec<String>,
+}
+
+impl Collector<'_> {
+    /// Follows the `include` of a text whose first byte has that offset.
+    fn of_text(&mut self, path: &Path, start: usize, text: &str) {
+        if !text.contains(NAME) {
+            return;
+        }
+        let (root, _) = DeTable::parse_recoverable(text);
+        let Some(value) = root.get_ref().get(NAME) else {
+            return;
+        };
+        let base = path.parent().unwrap_or_else(|| Path::new(""));
+        let items = match value.get_ref().as_array() {
+            Some(items) => items,
+            None => std::slice::from_ref(value),
+        };
+        for item in items {
+            let place = shifted(item.span(), start);
+            match self.pattern(item, &place) {
+                Ok(pattern) => self.of_pattern(&pattern, base, &place),
+                Err(findings) => findings.into_iter().for_each(|it| self.report.push(it)),
+            }
+        }
+    }
+
+    fn pattern(
+        &self,
+        item: &Spanned<DeValue<'_>>,
+        place: &Range<usize>,
+    ) -> Result<String, Vec<Finding>> {
+        PATTERN.read(item).map_err(|complaints| {
+            let fault = |message| Finding::fault(format!("`{NAME}` {message}"), place.clone());
+            let messages = complaints.into_iter().map(|it| it.message);
+            messages.map(fault).collect::<Vec<_>>()
+        })?;
+        let written = item.get_ref().as_str().unwrap_or_default();
+        let expanded = variables::expand(written, self.variables);
+        let expanded = expanded.map_err(|fault| vec![fault.finding(place.clone())])?;
+        Ok(expanded.into_owned())
+    }
+
+    fn of_pattern(&mut self, pattern: &str, base: &Path, place: &Range<usize>) {
+        if !pattern.contains(['*', '?', '[']) {
+            self.of_file(&base.join(pattern), place);
+            return;
+        }
+        match matching(base, pattern) {
+            Ok(paths) => paths.iter().for_each(|path| self.of_file(path, place)),
+            Err(reason) => self.fault(format!("cannot find files of `{pattern}`: {reason}"), place),
+        }
+    }
+
+    fn of_file(&mut self, path: &Path, place: &Range<usize>) {
+        let (shown, file) = (path.display(), real(path));
+        if self.open.contains(&file) {
+            let chain = self.open.iter().skip_while(|it| **it != file);
+            let chain: Vec<_> = chain.map(|it| it.display().to_string()).collect();
+            let message = format!(
+                "{shown} includes itself: {} -> {}",
+                chain.join(" -> "),
+                file.display()
+            );
+            self.fault(message, place);
+        } else if let Some(first) = self.seen.get(&file) {
+            let first = self.report.spot(*first, place.start);
+            self.fault(format!("{shown} is included already, at {first}"), place);
+        } else if self.open.len() > DEPTH_MAX {
+            let message = format!("{shown} is not read: files are included over {DEPTH_MAX} steps");
+            self.fault(message, place);
+        } else if self.texts.len() == FILES_MAX {
+            self.fault(format!("more than {FILES_MAX} files are included"), place);
+        } else {
+            match (self.read)(path, self.bytes_left) {
+                Ok(text) => self.add(path, file, text, place),
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                    let message = format!("{shown} makes the configuration too large");
+                    self.fault(format!("{message}: {error} that are left"), place);
+                }
+                Err(error) => self.fault(format!("cannot read {shown}: {error}"), place),
+            }
+        }
+    }
+
+    fn add(&mut self, path: &Path, file: PathBuf, text: String, place: &Range<usize>) {
+        self.bytes_left -= text.len();
+        let start = self.report.add(&path.display().to_string(), &text);
+        self.texts.push(String::new());
+        let number = self.texts.len() - 1;
+        self.seen.insert(file.clone(), place.start);
+        self.open.push(file);
+        self.of_text(path, start, &text);
+        self.open.pop();
+        self.texts[number] = text;
+    }
+
+    fn fault(&mut self, message: String, place: &Range<usize>) {
+        self.report.push(Finding::fault(message, place.clone()));
+    }
+}
+
+/// The files of a pattern, sorted. Hidden files and `/` are matched by neither `*` nor `?`.
+fn matching(base: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
+    let base = base.to_str().ok_or("the directory's name is not UTF-8")?;
+    let whole = match base.is_empty() || pattern.starts_with('/') {
+        true => pattern.to_owned(),
+        false => format!("{}/{pattern}", Pattern::escape(base)),
+    };
+    let options = MatchOptions {
+        case_sensitive: true,
+        require_literal_separator: true,
+        require_literal_leading_dot: true,
+    };
+    let found = glob_with(&whole, options).map_err(|error| error.to_string())?;
+    let found = found.take(FILES_MAX + 1).collect::<Result<Vec<_>, _>>();
+    let mut found = found.map_err(|error| error.to_string())?;
+    found.sort();
+    Ok(found)
+}
+
+/// By which a file is known whatever path leads to it.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Adds the tables of an included text, whose first byte has that offset, to those before it.
+pub(crate) fn add<'t>(
+    root: &mut DeTable<'t>,
+    (mut added, start): (DeTable<'t>, usize),
+    report: &mut Report,
+) {
+    added.remove(NAME);
+    merge(root, move_table(added, start), "", report);
+}
+
+fn merge<'t>(into: &mut DeTable<'t>, from: DeTable<'t>, path: &str, report: &mut Report) {
+    for (key, value) in from {
+        let Some(known) = into.get_mut(key.get_ref().as_ref()) else {
+            into.insert(key, value);
+            continue;
+        };
+        let name = match path {
+            "" => key.get_ref().to_string(),
+            _ => format!("{path}.{}", key.get_ref()),
+        };
+        let (first, place) = (known.span().start, value.span());
+        let appends = is_list(known, report) && is_list(&value, report);
+        let joins = !(defines(known, report) && defines(&value, report));
+        match (known.get_mut(), value.into_inner()) {
+            (DeValue::Array(items), DeValue::Array(more)) if appends => {
+                more.into_iter().for_each(|item| items.push(item));
+            }
+            (DeValue::Table(table), DeValue::Table(more)) if joins => {
+                merge(table, more, &name, report);
+            }
+            (_, again) => {
+                let what = if again.is_table() {
+                    format!("[{name}]")
+                } else {
+                    format!("`{name}`")
+                };
+                let message = format!(
+                    "{what} is defined already, at {}",
+                    report.spot(first, place.start)
+                );
+                let hint =
+                    "keep one of the two; only lists such as [[route]] may go on in other files";
+                report.push(Finding::fault(message, place).hint(hint));
+            }
+        }
+    }
+}
+
+/// Whether a value is a list of tables with headers such as `[[route]]`.
+fn is_list(value: &Spanned<DeValue<'_>>, report: &Report) -> bool {
+    let tables = |items: &[Spanned<DeValue<'_>>]| items.iter().all(|it| it.get_ref().is_table());
+    let is_list = value
+        .get_ref()
+        .as_array()
+        .is_some_and(|items| tables(items));
+    is_list && report.text_at(value.span().start).starts_with("[[")
+}
+
+/// Whether a table has a header or keys of its own, and is not only there for the names of others.
+fn defines(value: &Spanned<DeValue<'_>>, report: &Report) -> bool {
+    let Some(table) = value.get_ref().as_table() else {
+        return true;
+    };
+    let own = |it: &Spanned<DeValue<'_>>| !it.get_ref().is_table() && !is_list(it, report);
+    let text = report.text_at(value.span().start);
+    text.starts_with(['[', '{']) || table.values().any(own)
+}
+
+fn move_table<'t>(table: DeTable<'t>, by: usize) -> DeTable<'t> {
+    let moved = |(key, value): (Spanned<_>, _)| {
+        let place = shifted(key.span(), by);
+        (Spanned::new(place, key.into_inner()), move_value(value, by))
+    };
+    table.into_iter().map(moved).collect()
+}
+
+fn move_value<'t>(value: Spanned<DeValue<'t>>, by: usize) -> Spanned<DeValue<'t>> {
+    let place = shifted(value.span(), by);
+    let moved = match value.into_inner() {
+        DeValue::Array(items) => {
+            DeValue::Array(items.into_iter().map(|item| move_value(item, by)).collect())
+        }
+        DeValue::Table(table) => DeValue::Table(move_table(table, by)),
+        scalar => scalar,
+    };
+    Spanned::new(place, moved)
+}
+
+/// A place in a text, as a place in all texts.
+pub(crate) fn shifted(place: Range<usize>, by: usize) -> Range<usize> {
+    place.start + by..place.end + by
+}
+
+static PATTERN: FilePath =
+    file_path("a path or pattern such as \"conf.d/*.toml\", or a list of them");
+
+/// Files within files.
+const DEPTH_MAX: usize = 10;
+
+/// A file for each of very many hosts.
+const FILES_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests;

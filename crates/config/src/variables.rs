@@ -1,0 +1,198 @@
+//! `${NAME}` in the texts of a file: the values of environment variables.
+//!
+//! Values are put into texts after the file was parsed, so no value can end a text or add a key. A
+//! value that is one `${NAME}` and nothing else may stand for a number, or for `true` or `false`, where
+//! the key takes no text. `$${` is a literal `${`. Messages name variables and never show their values
+//! by themselves; lines of source are shown as they are written.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::file::SECTIONS;
+use crate::key::Described;
+use crate::report::{Finding, Report};
+
+/// Gives the value of an environment variable, if it is set.
+pub(crate) type Variables<'v> = &'v dyn Fn(&str) -> Option<OsString>;
+
+/// What texts become, by their places.
+#[derive(Debug, Default)]
+pub(crate) struct Expanded(HashMap<usize, String>);
+
+/// Finds the texts of a table, of its tables and lists, that name variables.
+pub(crate) fn expand_all(
+    table: &DeTable<'_>,
+    variables: Variables<'_>,
+    report: &mut Report,
+) -> Expanded {
+    let mut expanded = Expanded::default();
+    let mut waiting: Vec<&Spanned<DeValue<'_>>> = table.values().collect();
+    while let Some(value) = waiting.pop() {
+        match value.get_ref() {
+            DeValue::String(text) => match expand(text, variables) {
+                Ok(Cow::Borrowed(_)) => {}
+                Ok(Cow::Owned(text)) => {
+                    expanded.0.insert(value.span().start, text);
+                }
+                Err(fault) => report.push(fault.finding(value.span())),
+            },
+            DeValue::Array(items) => waiting.extend(items.iter()),
+            DeValue::Table(table) => waiting.extend(table.values()),
+            _ => {}
+        }
+    }
+    expanded
+}
+
+/// Puts the texts found into the table; names of keys and tables stay as they are.
+pub(crate) fn put<'t>(table: &mut DeTable<'t>, expanded: &'t Expanded) {
+    if !expanded.0.is_empty() {
+        let path = Vec::new();
+        Walk { expanded, path }.table(table);
+    }
+}
+
+/// Puts values into one text that stands there; the fault is the reason why not.
+pub(crate) fn expand<'t>(text: &'t str, variables: Variables<'_>) -> Result<Cow<'t, str>, Fault> {
+    if !text.contains("${") {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, from) = rest.split_at(at);
+        if let Some(before) = before.strip_suffix('$') {
+            expanded.push_str(before);
+            expanded.push_str("${");
+            rest = &from[2..];
+            continue;
+        }
+        expanded.push_str(before);
+        let (name, after) = from[2..].split_once('}').ok_or(Fault::Open)?;
+        expanded.push_str(&value(name, variables)?);
+        rest = after;
+    }
+    expanded.push_str(rest);
+    Ok(Cow::Owned(expanded))
+}
+
+fn value(name: &str, variables: Variables<'_>) -> Result<String, Fault> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if name.is_empty() || !name.bytes().all(good) || name.as_bytes()[0].is_ascii_digit() {
+        return Err(Fault::Name);
+    }
+    let value = variables(name).ok_or_else(|| Fault::Unset(name.to_owned()))?;
+    value
+        .into_string()
+        .map_err(|_| Fault::NotUtf8(name.to_owned()))
+}
+
+/// Why a text has no value.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    /// `${` without `}`.
+    #[error("`${{` lacks its closing brace")]
+    Open,
+    /// Not a name of a variable.
+    #[error("what stands between `${{` and `}}` is no name of a variable")]
+    Name,
+    /// Not in the environment.
+    #[error("the environment variable `{0}` is not set")]
+    Unset(String),
+    /// Bytes that are no text.
+    #[error("the value of the environment variable `{0}` is not UTF-8")]
+    NotUtf8(String),
+}
+
+impl Fault {
+    pub(crate) fn finding(&self, place: Range<usize>) -> Finding {
+        let hint = match self {
+            Self::Open | Self::Name => {
+                "write ${NAME}, of letters, digits and `_`; for a literal ${ write $${"
+            }
+            Self::Unset(_) => "set it where the front is started; for a literal ${ write $${",
+            Self::NotUtf8(_) => "set it to a text",
+        };
+        Finding::fault(self.to_string(), place).hint(hint)
+    }
+}
+
+struct Walk<'t> {
+    expanded: &'t Expanded,
+    /// The names of the tables around a value.
+    path: Vec<String>,
+}
+
+impl<'t> Walk<'t> {
+    fn table(&mut self, table: &mut DeTable<'t>) {
+        for (name, value) in table.iter_mut() {
+            let name = name.get_ref();
+            if value.get_ref().is_str() {
+                self.text(value, |walk| walk.key(name));
+            } else {
+                self.path.push(name.to_string());
+                self.value(value);
+                self.path.pop();
+            }
+        }
+    }
+
+    fn value(&mut self, value: &mut Spanned<DeValue<'t>>) {
+        match value.get_mut() {
+            DeValue::String(_) => self.text(value, |_| None),
+            DeValue::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            DeValue::Table(table) => self.table(table),
+            _ => {}
+        }
+    }
+
+    fn text(
+        &self,
+        value: &mut Spanned<DeValue<'t>>,
+        key: impl Fn(&Self) -> Option<&'static dyn Described>,
+    ) {
+        let place = value.span();
+        let Some(text) = self.expanded.0.get(&place.start) else {
+            return;
+        };
+        let written = value.get_ref().as_str().unwrap_or_default();
+        let alone = written.starts_with("${") && written.find('}') == Some(written.len() - 1);
+        let put = Spanned::new(place.clone(), DeValue::String(Cow::Borrowed(text)));
+        let key = key(self).filter(|key| alone && !key.takes(&put));
+        *value = match key.and_then(|key| other_kind(text, place, key)) {
+            Some(other) => other,
+            None => put,
+        };
+    }
+
+    /// The key of that name in the table of the path.
+    fn key(&self, name: &str) -> Option<&'static dyn Described> {
+        let is_here = |header: &str| {
+            let parts: Vec<&str> = header.trim_matches(['[', ']']).split('.').collect();
+            let same = |(part, name): (&&str, &String)| *part == "NAME" || part == name;
+            parts.len() == self.path.len() && parts.iter().zip(&self.path).all(same)
+        };
+        let section = SECTIONS.iter().find(|it| is_here(it.header))?;
+        section.keys.iter().copied().find(|key| key.name() == name)
+    }
+}
+
+/// The number or switch that a text spells, if the key takes it.
+fn other_kind<'t>(
+    text: &'t str,
+    place: Range<usize>,
+    key: &dyn Described,
+) -> Option<Spanned<DeValue<'t>>> {
+    let spelled = DeValue::parse(text).ok()?.into_inner();
+    let fits = matches!(spelled, DeValue::Integer(_) | DeValue::Boolean(_));
+    let spelled = Spanned::new(place, spelled);
+    (fits && key.takes(&spelled)).then_some(spelled)
+}
+
+#[cfg(test)]
+mod tests;
