@@ -47,7 +47,9 @@ impl Browser {
                 "--disable-sync",
                 "--disable-quic",
             ])
-            .args(["--disable-dev-shm-usage", "--remote-debugging-pipe"])
+            // Certificates are made on the spot.
+            .args(["--disable-dev-shm-usage", "--ignore-certificate-errors"])
+            .arg("--remote-debugging-pipe")
             .arg(format!("--host-resolver-rules={rules}"))
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .stdin(Stdio::piped())

@@ -101,6 +101,8 @@ pub struct Http2Client {
     socket: TcpStream,
     received: Vec<u8>,
     body: usize,
+    unread: Vec<u8>,
+    settings: Vec<(u16, u32)>,
     said: std::collections::VecDeque<Said>,
     deadline: Deadline,
 }
@@ -117,6 +119,8 @@ impl Http2Client {
             socket,
             received: Vec::new(),
             body: 0,
+            unread: Vec::new(),
+            settings: Vec::new(),
             said: std::collections::VecDeque::new(),
             deadline: Deadline::default(),
         })
@@ -136,6 +140,25 @@ impl Http2Client {
     #[must_use]
     pub fn body(&self) -> usize {
         self.body
+    }
+
+    /// The next bytes of bodies, as many as asked for, whichever stream they are of.
+    ///
+    /// # Errors
+    /// They did not come before the deadline, or the peer closed before.
+    pub fn read_body(&mut self, bytes: usize) -> io::Result<Vec<u8>> {
+        while self.unread.len() < bytes {
+            if !self.take_frame() && !self.read()? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(self.unread.drain(..bytes).collect())
+    }
+
+    /// What the peer has set so far: identifiers and values (RFC 9113, section 6.5.2).
+    #[must_use]
+    pub fn settings(&self) -> &[(u16, u32)] {
+        &self.settings
     }
 
     /// What the peer said next.
@@ -201,7 +224,11 @@ impl Http2Client {
                 let status = status(payload).unwrap_or(0);
                 self.said.push_back(Said::Status(stream, status));
             }
-            kind::DATA => self.body += len,
+            kind::DATA => {
+                self.body += len;
+                self.unread.extend_from_slice(payload);
+            }
+            kind::SETTINGS => self.settings.extend(settings(payload)),
             kind::RST_STREAM => self.said.push_back(Said::Reset(stream, word(0))),
             kind::GOAWAY => self.said.push_back(Said::GoAway(word(4))),
             kind::PING if flags & END_STREAM != 0 => self.said.push_back(Said::Pong),
@@ -213,6 +240,15 @@ impl Http2Client {
         self.received.drain(..9 + len);
         true
     }
+}
+
+/// The settings of a frame.
+fn settings(payload: &[u8]) -> impl Iterator<Item = (u16, u32)> {
+    payload.chunks_exact(6).filter_map(|setting| {
+        let (id, value) = setting.split_first_chunk()?;
+        let value = value.try_into().ok()?;
+        Some((u16::from_be_bytes(*id), u32::from_be_bytes(value)))
+    })
 }
 
 /// The status at the beginning of a head's block (RFC 7541, section 6).

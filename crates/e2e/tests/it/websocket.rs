@@ -1,11 +1,15 @@
 //! WebSocket through the front, to the echo example of Debian's Tomcat 10: by HTTP and over TLS, and
-//! beside AJP by `upgrade_url`. In frames made by hand, and in a browser.
+//! beside AJP by `upgrade_url`. In frames made by hand, and in a browser. From clients over HTTP/1.1 and
+//! over HTTP/2 (RFC 8441).
 
+use std::fs;
 use std::io::Read;
 use std::sync::OnceLock;
 
 use catamaran_e2e::{Browser, Connector, Front, Tomcat};
-use catamaran_testkit::{HttpClient, Signal};
+use catamaran_testkit::http2::{END_HEADERS, Http2Client, Said, block, kind, opening};
+use catamaran_testkit::{HttpClient, Signal, http2};
+use serde_json::Value;
 
 /// The examples take their time to be deployed, so the tests share an instance.
 fn tomcat() -> &'static Tomcat {
@@ -15,8 +19,9 @@ fn tomcat() -> &'static Tomcat {
 
 fn front(connector: Connector, keys: &str) -> Front {
     let backend = tomcat().backend_table("app", connector);
-    Front::with_tables(&format!(
-        "[[route]]\nupstream = \"app\"\nupgrade = [\"websocket\"]\n{backend}{keys}\n\
+    Front::with_config(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\nprotocols = [\"h2\", \"http/1.1\"]\n\
+         [[route]]\nupstream = \"app\"\nupgrade = [\"websocket\"]\n{backend}{keys}\n\
          [admin]\naddress = \"127.0.0.1:0\"\n[log]\nformat = \"json\"\n"
     ))
     .unwrap()
@@ -112,6 +117,46 @@ fn frames_are_echoed_and_the_close_is_in_order() {
 }
 
 #[test]
+fn frames_are_echoed_over_http_2() {
+    for (connector, keys) in ways() {
+        let front = front(connector, &keys);
+        let mut client = Http2Client::connect(front.address()).unwrap();
+        let fields = [
+            (":method", "CONNECT"),
+            (":protocol", "websocket"),
+            (":scheme", "http"),
+            (":authority", "a"),
+            (":path", ECHO),
+            ("sec-websocket-version", "13"),
+        ];
+        let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        let head = http2::frame(kind::HEADERS, END_HEADERS, 1, &block(&fields));
+        client.send(&[opening(65_535), head].concat(), usize::MAX);
+        assert_eq!(client.next_said().unwrap(), Said::Status(1, 200));
+        let mut send = |opcode, payload: &[u8]| {
+            let frame = masked(opcode, payload);
+            client.send(&http2::frame(kind::DATA, 0, 1, &frame), usize::MAX);
+            let head = client.read_body(2).unwrap();
+            let payload = client.read_body(usize::from(head[1])).unwrap();
+            (head[0] & 0x0f, payload)
+        };
+        for text in ["hello", "", "again"] {
+            let echoed = send(TEXT, text.as_bytes());
+            assert_eq!(echoed, (TEXT, text.as_bytes().to_vec()), "{connector:?}");
+        }
+        assert_eq!(send(CLOSE, &1000_u16.to_be_bytes()).0, CLOSE);
+        assert_eq!(client.next_said().unwrap(), Said::End(1));
+        drop(client);
+        let line = front.wait_for_log("\"CONNECT\"").unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let told = ["protocol", "path"].map(|name| line[name].as_str().unwrap());
+        assert_eq!(told, ["h2", ECHO], "{line}");
+        let told = ["status", "received", "sent"].map(|name| line[name].as_u64().unwrap());
+        assert_eq!(told, [200, 36, 20], "{line}");
+    }
+}
+
+#[test]
 fn a_refused_handshake_is_an_ordinary_response() {
     let front = front(Connector::Ajp, &ways()[2].1);
     let mut client = front.connect().unwrap();
@@ -157,6 +202,23 @@ fn a_stop_closes_tunnels_in_order_at_its_end() {
     front.wait_for_log(":drained").unwrap();
 }
 
+/// Uses the page of the echo example.
+fn echo_in(browser: &mut Browser) {
+    browser
+        .evaluate(&format!(
+            "updateTarget('{ECHO}'); document.getElementById('message').value = 'over the catamaran'; \
+             connect(); true"
+        ))
+        .unwrap();
+    let says =
+        |text: &str| format!("document.getElementById('console').textContent.includes('{text}')");
+    browser.wait(&says("WebSocket connection opened")).unwrap();
+    browser.evaluate("echo(); true").unwrap();
+    browser.wait(&says("Received: over the catamaran")).unwrap();
+    browser.evaluate("ws.close(1000); true").unwrap();
+    browser.wait(&says("closed, Code: 1000")).unwrap();
+}
+
 #[test]
 fn a_browser_speaks_to_the_echo_example() {
     let mut browser = Browser::start(&[]).unwrap();
@@ -164,20 +226,42 @@ fn a_browser_speaks_to_the_echo_example() {
         let front = front(connector, &keys);
         let page = format!("http://{}/examples/websocket/echo.xhtml", front.address());
         browser.open(&page).unwrap();
-        browser
-            .evaluate(&format!(
-                "updateTarget('{ECHO}'); document.getElementById('message').value = 'over the catamaran'; \
-                 connect(); true"
-            ))
-            .unwrap();
-        let says = |text: &str| {
-            format!("document.getElementById('console').textContent.includes('{text}')")
-        };
-        browser.wait(&says("WebSocket connection opened")).unwrap();
-        browser.evaluate("echo(); true").unwrap();
-        browser.wait(&says("Received: over the catamaran")).unwrap();
-        browser.evaluate("ws.close(1000); true").unwrap();
-        browser.wait(&says("closed, Code: 1000")).unwrap();
+        echo_in(&mut browser);
         front.wait_for_log("\"status\":101").unwrap();
+    }
+}
+
+#[test]
+fn a_browser_speaks_to_the_echo_example_over_http_2() {
+    let files = tempfile::tempdir().unwrap();
+    let certified = rcgen::generate_simple_self_signed(["echo.test".to_owned()]).unwrap();
+    let [chain, key] = ["chain", "key"].map(|name| files.path().join(name));
+    fs::write(&chain, certified.cert.pem()).unwrap();
+    fs::write(&key, certified.signing_key.serialize_pem()).unwrap();
+    let mut browser = Browser::start(&["echo.test"]).unwrap();
+    for (connector, keys) in ways() {
+        let listener = format!(
+            "{keys}\n[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n\
+             [[tls.www.certificate]]\nchain = {chain:?}\nkey = {key:?}\n"
+        );
+        let mut front = front(connector, &listener);
+        let address = front
+            .process()
+            .wait_for_line("the listener with TLS", |line| {
+                let (_, address) = line.split_once("listening on https://")?;
+                Some(address.trim().to_owned())
+            })
+            .unwrap();
+        let (_, port) = address.rsplit_once(':').unwrap();
+        let page = format!("https://echo.test:{port}/examples/websocket/echo.xhtml");
+        browser.open(&page).unwrap();
+        echo_in(&mut browser);
+        let line = front.wait_for_log("\"CONNECT\"").unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            (&line["protocol"], &line["status"]),
+            (&"h2".into(), &200.into()),
+            "{line}"
+        );
     }
 }

@@ -10,6 +10,7 @@ mod head;
 mod piece;
 mod session;
 pub(crate) mod stream;
+mod websocket;
 mod wire;
 
 use std::future::poll_fn;
@@ -34,7 +35,6 @@ use crate::config::ListenerConfig;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::scene::Scene;
 use crate::exchange::{self, After};
-use crate::listener::Listener;
 use crate::worker::Worker;
 use crate::worker::counters::Reason;
 use crate::worker::deadlines::{Deadline, Tick};
@@ -50,9 +50,7 @@ pub(crate) fn begins(input: &[u8]) -> Option<bool> {
 
 /// Serves a client that speaks HTTP/2 until its connection is closed.
 pub(crate) async fn serve(worker: Arc<Worker>, client: ClientConnection, deadline: Deadline) {
-    let (peer, config) = (client.peer(), Arc::clone(client.config()));
-    let listener = Arc::clone(&client.listener);
-    let session = Arc::new(Session::new(Arc::clone(&worker), config, peer));
+    let session = Arc::new(Session::new(Arc::clone(&worker), &client));
     let wire = Wire::new(client, Arc::clone(&session));
     let Some(connection) = begin(&session, wire, &deadline).await else {
         return;
@@ -64,7 +62,6 @@ pub(crate) async fn serve(worker: Arc<Worker>, client: ClientConnection, deadlin
         idle_since: Some(deadline.now()),
         closing: None,
         said_last: None,
-        listener,
         session,
     };
     let end = poll_fn(|cx| driver.poll(cx, &deadline)).await;
@@ -101,7 +98,11 @@ async fn begin(
     wire: Wire,
     deadline: &Deadline,
 ) -> Option<Connection<Wire, Piece>> {
-    let mut handshake = pin!(builder(&session.listener).handshake(wire));
+    let mut builder = builder(&session.listener);
+    if session.worker.site().routes.has_tunnels() {
+        builder.enable_connect_protocol();
+    }
+    let mut handshake = pin!(builder.handshake(wire));
     let end = deadline.now() + session.listener.head_timeout;
     deadline.set(end);
     let begun = poll_fn(|cx| match handshake.as_mut().poll(cx) {
@@ -159,7 +160,6 @@ struct Driver {
     closing: Option<Tick>,
     /// When the client was told that no further requests are taken.
     said_last: Option<Tick>,
-    listener: Arc<Listener>,
     session: Arc<Session>,
 }
 
@@ -238,13 +238,13 @@ impl Driver {
         }
         if let Some(since) = self.idle_since
             && (now >= self.idle_end(since)
-                || self.listener.drain().is_grace_over()
+                || self.session.acceptor.drain().is_grace_over()
                 || self.session.worker.sheds(since))
         {
             return self.close(Code::NO_ERROR, now);
         }
         let is_last = self.served >= self.session.listener.keep_alive_requests
-            || self.listener.drain().has_begun();
+            || self.session.acceptor.drain().has_begun();
         if is_last && self.said_last.is_none() {
             self.said_last = Some(now);
             self.connection.graceful_shutdown();
@@ -310,7 +310,12 @@ async fn run(session: Arc<Session>, request: Request<RecvStream>, respond: SendR
     };
     let mut down = Downstream::Http2(&mut stream);
     let after = match head::read(parts, ended, &session.listener.limits) {
-        Ok(head) => exchange::serve(scene, &mut down, head).await,
+        Ok(mut head) => {
+            if let Downstream::Http2(stream) = &mut down {
+                stream.expect_tunnel(&mut head);
+            }
+            exchange::serve(scene, &mut down, head).await
+        }
         Err(Refusal::Answer(failure)) => {
             Box::pin(exchange::refuse(scene, &mut down, failure)).await
         }
@@ -321,7 +326,7 @@ async fn run(session: Arc<Session>, request: Request<RecvStream>, respond: SendR
         }
     };
     if after == After::Cut {
-        stream.reset(Code::INTERNAL_ERROR);
+        stream.cut_off().await;
     }
     let abandoned = stream.take_abandoned();
     drop(stream);

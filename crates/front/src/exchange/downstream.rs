@@ -110,16 +110,36 @@ impl Downstream<'_> {
         }
     }
 
-    /// Begins a tunnel with a 101. From then on [`Self::poll_body`] yields what the client sends, and
-    /// [`Self::send_data`] takes what it is sent.
+    /// Whether a status of 2xx would open a tunnel for the client, so that none may be sent unless the
+    /// backend has agreed to one.
+    pub(crate) fn opens_by_success(&self) -> bool {
+        match self {
+            Self::Http1(_) => false,
+            Self::Http2(stream) => stream.asks_for_tunnel(),
+        }
+    }
+
+    /// Whether the backend's agreement to a tunnel is one to what the front asked in the client's name.
+    pub(crate) fn is_agreement(&self, headers: &HeaderMap) -> bool {
+        match self {
+            // The client compares by itself.
+            Self::Http1(_) => true,
+            Self::Http2(stream) => stream.is_agreement(headers),
+        }
+    }
+
+    /// Begins a tunnel with the head of a 101; returns the status that the client is told. From then on
+    /// [`Self::poll_body`] yields what the client sends, and [`Self::send_data`] takes what it is sent.
     ///
     /// # Errors
     /// The head cannot be put into the client's protocol; nothing was sent.
-    pub(crate) fn send_upgrade(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
+    pub(crate) fn send_upgrade(
+        &mut self,
+        head: &Response<'_>,
+    ) -> Result<StatusCode, ResponseError> {
         match self {
-            Self::Http1(client) => client.send_upgrade(head),
-            // No request of a stream asks for one.
-            Self::Http2(_) => Err(ResponseError::InterimStatus),
+            Self::Http1(client) => client.send_upgrade(head).map(|()| head.status),
+            Self::Http2(stream) => stream.send_upgrade(head),
         }
     }
 
@@ -130,7 +150,25 @@ impl Downstream<'_> {
     pub(crate) fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
         match self {
             Self::Http1(client) => client.poll_finish(cx).map_err(ClientError::Io),
-            Self::Http2(stream) => stream.poll_write(cx).map_ok(|_| ()),
+            Self::Http2(stream) => stream.poll_finish(cx),
+        }
+    }
+
+    /// Fails if the client broke a tunnel whose bytes are not wanted now. Over HTTP/1.1 that is known
+    /// only by reading or writing.
+    pub(crate) fn poll_broken(&mut self, cx: &mut Context<'_>) -> Result<(), ClientError> {
+        match self {
+            Self::Http1(_) => Ok(()),
+            Self::Http2(stream) => stream.poll_left(cx),
+        }
+    }
+
+    /// When the client last took bytes, if it last took some of a tunnel's own `at` that time: while
+    /// its whole connection is held up, bytes of other exchanges count as well.
+    pub(crate) fn took_bytes(&self, at: Tick) -> Tick {
+        match self {
+            Self::Http1(_) => at,
+            Self::Http2(stream) => stream.took_bytes(at),
         }
     }
 
@@ -138,6 +176,7 @@ impl Downstream<'_> {
     pub(crate) fn release_input(&mut self) {
         match self {
             Self::Http1(client) => client.release_input(),
+            // A stream holds nothing that was taken.
             Self::Http2(_) => {}
         }
     }
@@ -146,15 +185,15 @@ impl Downstream<'_> {
     pub(crate) fn must_end_tunnel(&self) -> bool {
         match self {
             Self::Http1(client) => client.must_end_tunnel(),
-            Self::Http2(_) => false,
+            Self::Http2(stream) => stream.must_end_tunnel(),
         }
     }
 
-    /// The tunnel failed: the client is to see that when its connection is closed.
-    pub(crate) fn fail_tunnel(&self) {
+    /// The tunnel failed: the client is to see that when its connection is closed, or its stream reset.
+    pub(crate) fn fail_tunnel(&mut self) {
         match self {
             Self::Http1(client) => client.reset_on_close(),
-            Self::Http2(_) => {}
+            Self::Http2(stream) => stream.fail_tunnel(),
         }
     }
 

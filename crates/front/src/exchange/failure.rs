@@ -72,6 +72,8 @@ impl Failure {
             RelayError::ExchangeTimeout => {
                 (Backend, StatusCode::GATEWAY_TIMEOUT, "exchange-timeout")
             }
+            RelayError::NotUpgraded(_) => (Backend, StatusCode::BAD_GATEWAY, "not-upgraded"),
+            RelayError::WebSocketAccept => (Backend, StatusCode::BAD_GATEWAY, "websocket-accept"),
             RelayError::Response(_) => (Backend, StatusCode::BAD_GATEWAY, "response-head"),
             RelayError::ResponseLength => (Backend, StatusCode::BAD_GATEWAY, "response-length"),
             RelayError::Client(error) => return Self::from_client(error),

@@ -198,7 +198,11 @@ impl Outgoing {
     ) -> T {
         let with_certificate = self.headers_with_certificate(backend);
         let request = Request {
-            method: &self.head.method,
+            // Over HTTP/2 a tunnel is asked for by CONNECT.
+            method: match self.upgrade {
+                Some(_) => &Method::GET,
+                None => &self.head.method,
+            },
             path: &self.path.forward,
             query: self.head.target.query.as_deref(),
             host: self.host.as_bytes(),

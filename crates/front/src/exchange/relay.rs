@@ -82,6 +82,10 @@ pub(crate) enum RelayError {
     IdleBodyTimeout,
     #[error("the exchange took too long")]
     ExchangeTimeout,
+    #[error("the backend answered {0} to a request for a tunnel, without changing to its protocol")]
+    NotUpgraded(StatusCode),
+    #[error("the backend's Sec-WebSocket-Accept is not the one for the front's key")]
+    WebSocketAccept,
     #[error("the response cannot be sent to the client")]
     Response(#[source] ResponseError),
     #[error("the response is not as long as announced")]
@@ -374,6 +378,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 self.source.recycle(head);
             }
             Event::Upgraded(mut head) => {
+                if !self.down.is_agreement(&head.headers) {
+                    return Err(RelayError::WebSocketAccept);
+                }
                 self.handle_head(&mut head)?;
                 // The tunnel begins once this head is written.
                 self.head_held = None;
@@ -398,6 +405,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             && leased.elsewhere.may_decline(self.progress)
         {
             return Err(RelayError::Declined(head.status));
+        }
+        if head.status.is_success() && self.down.opens_by_success() {
+            return Err(RelayError::NotUpgraded(head.status));
         }
         self.progress.head_at = self.terms.timed.then(Instant::now);
         let gives_up_early = !self.progress.body_complete && !head.status.is_success();
@@ -444,10 +454,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         };
         let sent = match head.status {
             StatusCode::SWITCHING_PROTOCOLS => self.down.send_upgrade(&head),
-            _ => self.down.send_head(&head),
+            status => self.down.send_head(&head).map(|()| status),
         };
-        sent.map_err(RelayError::Response)?;
-        self.progress.status = Some(head.status);
+        self.progress.status = Some(sent.map_err(RelayError::Response)?);
         self.download = Download::Body;
         self.source.enter(Phase::Responding);
         self.head_held = Some(self.now() + HEAD_HOLD);

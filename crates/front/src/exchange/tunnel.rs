@@ -30,15 +30,11 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// The protocol of `allowed` that a request asks to change to: a GET of HTTP/1.1 without a body that
-/// names this one alone. Other requests are served as if they asked for nothing (RFC 9110, section
+/// names this one alone, or an extended CONNECT of HTTP/2 (RFC 8441), whose head has the protocol as
+/// `Upgrade`. Other requests of HTTP/1.1 are served as if they asked for nothing (RFC 9110, section
 /// 7.8).
 pub(crate) fn asked<'a>(allowed: &'a [String], head: &RequestHead) -> Option<&'a str> {
-    if allowed.is_empty()
-        || head.method != Method::GET
-        || head.version != Version::HTTP_11
-        || head.body != BodyLength::Known(0)
-        || !elements(&head.headers, &CONNECTION).any(|it| it.eq_ignore_ascii_case(b"upgrade"))
-    {
+    if allowed.is_empty() || !(is_extended_connect(head) || is_upgrade(head)) {
         return None;
     }
     let mut asked = elements(&head.headers, &UPGRADE);
@@ -47,6 +43,18 @@ pub(crate) fn asked<'a>(allowed: &'a [String], head: &RequestHead) -> Option<&'a
     };
     let mut allowed = allowed.iter().map(String::as_str);
     allowed.find(|it| it.as_bytes().eq_ignore_ascii_case(token))
+}
+
+/// Whether the request is a CONNECT with a protocol; one without is refused before.
+pub(crate) fn is_extended_connect(head: &RequestHead) -> bool {
+    head.version == Version::HTTP_2 && head.method == Method::CONNECT
+}
+
+fn is_upgrade(head: &RequestHead) -> bool {
+    head.method == Method::GET
+        && head.version == Version::HTTP_11
+        && head.body == BodyLength::Known(0)
+        && elements(&head.headers, &CONNECTION).any(|it| it.eq_ignore_ascii_case(b"upgrade"))
 }
 
 /// The elements of a list in all fields of that name.
@@ -85,6 +93,7 @@ impl TunnelError {
             Self::BackendTimeout => (Backend, "idle-body-timeout"),
             Self::HalfClosed(culprit) => (*culprit, "tunnel-half-closed"),
             Self::Drained => (Front, "drained"),
+            Self::Client(ClientError::Reset) => (Client, "client-reset"),
             Self::Client(_) => (Client, "gone"),
             Self::Backend(error) => (Backend, error.token()),
         };
@@ -175,6 +184,7 @@ impl<'a, 'c> Tunnel<'a, 'c> {
                 return Poll::Ready(Ok(()));
             }
             if !moved {
+                self.down.poll_broken(cx).map_err(TunnelError::Client)?;
                 self.down.release_input();
                 self.backend.release();
                 return self.poll_deadlines();
@@ -284,7 +294,7 @@ impl<'a, 'c> Tunnel<'a, 'c> {
         let waits = |bytes: usize, since: Tick, limit| (bytes > 0).then_some(since + limit);
         let write = waits(
             self.down.unwritten(),
-            self.client_took,
+            self.down.took_bytes(self.client_took),
             self.scene.listener.write_timeout,
         );
         let backend = waits(

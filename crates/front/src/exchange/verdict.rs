@@ -12,7 +12,7 @@ use crate::config::{ListenerConfig, Redirect, RouteTarget};
 use crate::exchange::failure::Failure;
 use crate::exchange::forwarded::{self, Peer};
 use crate::exchange::scene::PeerFacts;
-use crate::exchange::{header, secured};
+use crate::exchange::{header, secured, tunnel};
 use crate::site::path::{self, NormalPath, PathFault};
 use crate::site::route::{Action, Route, Wanted};
 use crate::site::rules::Rules;
@@ -79,6 +79,7 @@ pub(crate) fn decide<'s>(
     let rules = route.and_then(|route| route.rules.as_deref());
     let body_max = rules.and_then(Rules::body_max).or(listener.body_max);
     check_length(head.body, body_max)?;
+    check_tunnel(route, head)?;
     let decision = match route.map(|route| (route.action, &route.config.target)) {
         Some((Action::Upstream(index), _)) => Decision::Forward(
             &site.upstreams[index],
@@ -169,6 +170,23 @@ pub(crate) fn wanted<'h>(site: &Site, peer: &PeerFacts, head: &'h RequestHead) -
     Wanted {
         host: head.authority.as_ref().map(|authority| &authority.host[..]),
         secure: site.routes.has_schemes() && is_secure(site, peer, head),
+    }
+}
+
+/// Refuses a CONNECT for a protocol that the route does not allow: unlike a request with `Upgrade` it
+/// means nothing else.
+fn check_tunnel(route: Option<&Route>, head: &RequestHead) -> Result<(), Failure> {
+    if !tunnel::is_extended_connect(head) {
+        return Ok(());
+    }
+    let forwards = route.filter(|route| matches!(route.action, Action::Upstream(_)));
+    let rules = forwards.and_then(|route| route.rules.as_deref());
+    match rules.and_then(|rules| rules.tunnel(head)) {
+        Some(_) => Ok(()),
+        None => Err(Failure::client(
+            StatusCode::NOT_IMPLEMENTED,
+            "connect-protocol",
+        )),
     }
 }
 

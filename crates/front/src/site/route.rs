@@ -34,6 +34,8 @@ pub(crate) struct RouteTable {
     any: Tree,
     /// Whether any route asks for a scheme.
     has_schemes: bool,
+    /// Whether any route allows a tunnel.
+    has_tunnels: bool,
 }
 
 /// A route, and what it leads to.
@@ -104,6 +106,8 @@ impl RouteTable {
         table.domain_labels = table.domains.keys().map(|it| labels(it)).collect();
         table.domain_labels.sort_unstable_by(|a, b| b.cmp(a));
         table.domain_labels.dedup();
+        let rules = configs.iter().filter_map(|config| config.rules.as_ref());
+        table.has_tunnels = rules.into_iter().any(|rules| !rules.upgrade.is_empty());
         table.has_schemes = configs.iter().any(|config| config.scheme.is_some());
         Ok(table)
     }
@@ -131,6 +135,11 @@ impl RouteTable {
                 rules.resolve(|name| member(upstream, name));
             }
         }
+    }
+
+    /// Whether any route allows a tunnel.
+    pub(crate) fn has_tunnels(&self) -> bool {
+        self.has_tunnels
     }
 
     /// Whether any route asks for a scheme.

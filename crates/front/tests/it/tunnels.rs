@@ -1,5 +1,7 @@
 //! Tunnels over HTTP/1.1: what opens one, what does not, and how each ends.
 
+mod over_http2;
+
 use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;

@@ -239,12 +239,13 @@ pub(super) static UPGRADE: Key<OneOrMore<Parsed<String, TextError>>> = Key {
     doc: Doc {
         preset: Preset::Value("[]"),
         sample: "[\"websocket\"]",
-        effect: "Protocols that a client may change to on this route (`Upgrade`). If the backend agrees, \
-                 the connection is a tunnel from then on: bytes go both ways as they are. A backend that \
-                 speaks AJP needs `upgrade_url`. [websocket.md](websocket.md) explains it.",
+        effect: "Protocols that a client may change to on this route (`Upgrade`, over HTTP/2 \
+                 `:protocol`). If the backend agrees, the connection, over HTTP/2 the stream, is a \
+                 tunnel from then on: bytes go both ways as they are. A backend that speaks AJP needs \
+                 `upgrade_url`. [websocket.md](websocket.md) explains it.",
         extremes: "A protocol that is not named is not asked of the backend, and the request is served \
-                   like any other: WebSocket then fails in the browser. What goes through a tunnel is not \
-                   looked at: name `h2c` or anything else that carries requests, and no rule of this file \
+                   like any other, over HTTP/2 refused: WebSocket then fails in the browser. What goes \
+                   through a tunnel is not looked at: name `h2c` or anything else that carries requests, and no rule of this file \
                    holds for these.",
         elsewhere: "nginx `proxy_set_header Upgrade`; httpd `ProxyPass upgrade=websocket`, \
                     mod_proxy_wstunnel",

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use catamaran_http1::{Fault, Limits};
 use catamaran_message::{Authority, BodyLength, RequestHead, decode_target, field};
 use catamaran_upstream::Culprit;
-use http::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap};
+use h2::ext::Protocol;
+use http::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 use http::request::Parts;
 use http::{Method, StatusCode};
 
@@ -41,7 +42,8 @@ pub(super) fn read(
 ) -> Result<Box<RequestHead>, Refusal> {
     let (method, uri, mut headers) = (parts.method, parts.uri, parts.headers);
     check_fields(&headers, limits)?;
-    if method == Method::CONNECT {
+    let protocol = parts.extensions.get::<Protocol>();
+    if method == Method::CONNECT && protocol.is_none() {
         return Err(Fault::Connect.into());
     }
     if method.as_str().len() > METHOD_MAX {
@@ -67,10 +69,16 @@ pub(super) fn read(
     let named = uri.authority().map(|authority| authority.as_str());
     let authority = authority(named, &headers)?;
     let body = match content_length(&mut headers)? {
+        // What follows belongs to the tunnel.
+        Some(_) if protocol.is_some() => return Err(Refusal::Reset("h2-content-length")),
+        None if protocol.is_some() => BodyLength::Known(0),
         Some(length) => BodyLength::Known(length),
         None if ended => BodyLength::Known(0),
         None => BodyLength::Unknown,
     };
+    if let Some(protocol) = protocol {
+        headers.insert(UPGRADE, upgrade(protocol.as_str())?);
+    }
     let expect_continue = expects_continue(&headers)? && body != BodyLength::Known(0) && !ended;
     Ok(Box::new(RequestHead {
         method,
@@ -81,6 +89,15 @@ pub(super) fn read(
         body,
         expect_continue,
     }))
+}
+
+/// The protocol of an extended CONNECT as HTTP/1.1 names it: a token (RFC 8441, section 4).
+fn upgrade(protocol: &str) -> Result<HeaderValue, Refusal> {
+    let malformed = Refusal::Reset("h2-pseudo");
+    // A name of a field is a token as well.
+    let is_token = HeaderName::from_bytes(protocol.as_bytes()).is_ok();
+    let value = HeaderValue::from_str(protocol).ok().filter(|_| is_token);
+    value.ok_or(malformed)
 }
 
 /// The limits of fields, and their values, in which the crate lets white space pass at the ends.

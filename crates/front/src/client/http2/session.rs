@@ -10,6 +10,7 @@ use crate::client::http2::flood::Flood;
 use crate::client::http2::frames::{Frame, Kind};
 use crate::config::ListenerConfig;
 use crate::exchange::scene::PeerFacts;
+use crate::listener::Listener;
 use crate::worker::Worker;
 use crate::worker::counters::{Culprit, Reason};
 use crate::worker::deadlines::Tick;
@@ -18,7 +19,10 @@ use crate::worker::deadlines::Tick;
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) worker: Arc<Worker>,
+    /// The listener's settings when it accepted the connection.
     pub(super) listener: Arc<ListenerConfig>,
+    /// The listener itself.
+    pub(super) acceptor: Arc<Listener>,
     pub(super) peer: PeerFacts,
     /// Bytes of responses that were taken and are not written, over all streams.
     queued: AtomicUsize,
@@ -41,13 +45,14 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(worker: Arc<Worker>, listener: Arc<ListenerConfig>, peer: PeerFacts) -> Self {
+    pub(super) fn new(worker: Arc<Worker>, client: &ClientConnection) -> Self {
         let now = worker.deadlines().now();
         worker.counters().h2_connections().increment();
         Self {
             worker,
-            listener,
-            peer,
+            listener: Arc::clone(client.config()),
+            acceptor: Arc::clone(&client.listener),
+            peer: client.peer(),
             queued: AtomicUsize::new(0),
             received: AtomicU64::new(0),
             written: AtomicU64::new(0),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_http1::ResponseError;
-use catamaran_message::{BodyLength, Response};
+use catamaran_message::{BodyLength, RequestHead, Response};
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::LeftBehind;
 use h2::server::SendResponse;
@@ -21,9 +21,10 @@ use tokio::task::yield_now;
 
 use crate::client::http2::piece::{Outflow, Piece};
 use crate::client::http2::session::Session;
+use crate::client::http2::websocket::{self, Handshake};
 use crate::client::pace::Pace;
 use crate::client::{BodyPart, ClientError};
-use crate::worker::deadlines::Deadline;
+use crate::worker::deadlines::{Deadline, Tick};
 
 /// The client's side of one exchange.
 #[derive(Debug)]
@@ -51,6 +52,17 @@ pub(crate) struct H2Stream {
     moved: (u64, u64),
     /// An exchange with a backend whose client left before the response.
     abandoned: Option<LeftBehind>,
+    tunnel: Tunnel,
+}
+
+/// What becomes of the stream beyond its request.
+#[derive(Debug)]
+enum Tunnel {
+    /// Nothing: it carries one request.
+    None,
+    /// The client asks for a tunnel: with the front's part of the handshake, if the protocol has one.
+    Asked(Option<Box<Handshake>>),
+    Open,
 }
 
 /// How far the response is.
@@ -89,7 +101,71 @@ impl H2Stream {
             sent: 0,
             moved,
             abandoned: None,
+            tunnel: Tunnel::None,
         }
+    }
+
+    /// Takes note of a request that asks for a tunnel, and writes the front's part of the handshake into
+    /// its fields.
+    pub(super) fn expect_tunnel(&mut self, head: &mut RequestHead) {
+        if head.method == Method::CONNECT {
+            let handshake = Handshake::begin(&mut head.headers);
+            self.tunnel = Tunnel::Asked(handshake.map(Box::new));
+        }
+    }
+
+    /// Whether the client asks for a tunnel and has none.
+    pub(crate) fn asks_for_tunnel(&self) -> bool {
+        matches!(self.tunnel, Tunnel::Asked(_))
+    }
+
+    /// Whether a 101 with these fields agrees to what the client asks for.
+    pub(crate) fn is_agreement(&self, headers: &HeaderMap) -> bool {
+        match &self.tunnel {
+            Tunnel::Asked(Some(handshake)) => handshake.is_answered(headers),
+            Tunnel::Asked(None) => true,
+            Tunnel::None | Tunnel::Open => false,
+        }
+    }
+
+    /// Begins a tunnel with the head of a 101, which a client of HTTP/2 is told as 200.
+    pub(crate) fn send_upgrade(
+        &mut self,
+        head: &Response<'_>,
+    ) -> Result<StatusCode, ResponseError> {
+        let head = Response {
+            status: StatusCode::OK,
+            body: BodyLength::Unknown,
+            ..*head
+        };
+        self.send_head(&head)?;
+        if let State::Head(response) = &mut self.response {
+            websocket::clean_answer(response.headers_mut());
+        }
+        self.tunnel = Tunnel::Open;
+        Ok(head.status)
+    }
+
+    /// Ends the tunnel's way to the client; ready when the end was handed to the connection.
+    pub(crate) fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
+        self.send_end();
+        self.poll_write(cx).map_ok(|_| ())
+    }
+
+    /// Whether tunnels are to be closed now.
+    pub(crate) fn must_end_tunnel(&self) -> bool {
+        self.session.acceptor.drain().must_end_tunnels()
+    }
+
+    /// The client is to see that its tunnel failed (RFC 8441, section 5).
+    pub(crate) fn fail_tunnel(&mut self) {
+        self.reset(Reason::CANCEL);
+    }
+
+    /// When the client last took bytes, if the stream's own were last taken `at` that time.
+    pub(crate) fn took_bytes(&self, at: Tick) -> Tick {
+        let limited = self.session.limited_since();
+        limited.map_or(at, |since| since.max(at))
     }
 
     /// Its number on the connection.
@@ -324,6 +400,19 @@ impl H2Stream {
         // A reset takes back what the connection has not written: it has its turn.
         yield_now().await;
         self.reset(Reason::INTERNAL_ERROR);
+    }
+
+    /// Ends a stream whose exchange was cut off, or whose tunnel has ended.
+    pub(super) async fn cut_off(&mut self) {
+        if !matches!(self.tunnel, Tunnel::Open) {
+            return self.reset(Reason::INTERNAL_ERROR);
+        }
+        let has_ended = self.body.is_end_stream() && matches!(self.response, State::Sent);
+        if !has_ended {
+            // A reset takes back what the connection has not written: it has its turn.
+            yield_now().await;
+            self.reset(Reason::CANCEL);
+        }
     }
 
     /// Ends the stream, whatever of it is missing, unless it is over.
