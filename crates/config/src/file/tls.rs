@@ -388,7 +388,8 @@ static HANDSHAKE_TIMEOUT: Key<Durations> = Key {
     doc: Doc {
         preset: Preset::Value("\"10s\""),
         sample: "\"5s\"",
-        effect: "The deadline of a handshake, from the accept. A byte now and then does not extend it.",
+        effect: "The deadline of a handshake, from the accept. A byte now and then does not extend it. A \
+                 header of the PROXY protocol before it is a part of this time.",
         extremes: "Too short hurts clients on bad networks. Too long lets silent clients hold \
                    connections.",
         elsewhere: "HAProxy `timeout client-hs`; nginx `client_header_timeout`",

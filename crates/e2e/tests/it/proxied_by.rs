@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use catamaran_e2e::{Authority, Front};
-use catamaran_testkit::{Address, Deadline, HttpClient, Process, address};
+use catamaran_testkit::{Address, Deadline, Failure, HttpClient, Process, address};
+use tempfile::TempDir;
 
 use crate::reload::application;
 
@@ -74,21 +75,46 @@ fn haproxy_tells_the_client_in_both_versions() {
     }
 }
 
-#[test]
-fn the_header_comes_before_tls() {
-    let (_application, url) = application();
+/// A front that speaks TLS, with keys of its listener and of its profile; the certificate of `a.test` and
+/// its issuer's, `ca.pem`, are in the directory.
+fn front_with_tls(url: &str, listener: &str, profile: &str) -> (Front, TempDir) {
     let files = tempfile::tempdir().unwrap();
     let at = files.path().display();
     let authority = Authority::new("ours").unwrap();
     fs::write(files.path().join("ca.pem"), authority.pem()).unwrap();
     authority.issue(files.path(), "a", &["a.test"]).unwrap();
-    let front = front(
-        &url,
-        &format!(
-            "tls = \"www\"\n[tls.www]\n[[tls.www.certificate]]\nchain = \"{at}/a.pem\"\n\
-             key = \"{at}/a.key\""
-        ),
+    let keys = format!(
+        "{listener}\ntls = \"www\"\n[tls.www]\n{profile}\n[[tls.www.certificate]]\n\
+         chain = \"{at}/a.pem\"\nkey = \"{at}/a.key\""
     );
+    (front(url, &keys), files)
+}
+
+/// Without the header's share in it a connection would be held for `head_timeout`, an hour.
+#[test]
+fn the_header_has_its_time_from_that_of_the_handshake() {
+    let (_application, url) = application();
+    let (front, _files) = front_with_tls(
+        &url,
+        "head_timeout = \"1h\"",
+        "handshake_timeout = \"300ms\"",
+    );
+    for begun in ["PROXY TCP4", "PROXY TCP4 192.0.2.7 192.0.2.8 5 6\r\n"] {
+        let mut client = HttpClient::connect(front.address()).unwrap();
+        client.send(begun.as_bytes()).unwrap();
+        let end = client.receive_to_end();
+        // Unread bytes make the close a reset.
+        assert!(
+            matches!(end, Ok(_) | Err(Failure::Reset { .. })),
+            "{begun}: {end:?}"
+        );
+    }
+}
+
+#[test]
+fn the_header_comes_before_tls() {
+    let (_application, url) = application();
+    let (front, files) = front_with_tls(&url, "", "");
     let port = front.address().port();
     let output = Command::new("curl")
         .args(["--silent", "--show-error", "--max-time", "60"])

@@ -18,7 +18,7 @@ use crate::client::{ClientConnection, linger};
 use crate::config::TlsConfig;
 use crate::worker::Worker;
 use crate::worker::counters::Reason;
-use crate::worker::deadlines::Deadline;
+use crate::worker::deadlines::{Deadline, Tick};
 
 /// How a handshake ended.
 enum Outcome {
@@ -29,14 +29,16 @@ enum Outcome {
     GivenUp,
 }
 
-/// Makes the handshake. `false` if the connection is to be closed.
+/// Makes the handshake of a connection that was accepted at `since`. `false` if the connection is to be
+/// closed.
 pub(crate) async fn run(
     worker: &Worker,
     client: &mut ClientConnection,
     deadline: &Deadline,
     config: &TlsConfig,
+    since: Tick,
 ) -> bool {
-    match make(worker, client, deadline, config).await {
+    match make(worker, client, deadline, config, since).await {
         Outcome::Made => {
             if let Some(session) = client.tls() {
                 worker.counters().handshake(&session.facts);
@@ -69,6 +71,7 @@ async fn make(
     client: &mut ClientConnection,
     deadline: &Deadline,
     config: &TlsConfig,
+    since: Tick,
 ) -> Outcome {
     let handshakes = worker.handshakes();
     let max = config.handshakes_max;
@@ -77,7 +80,7 @@ async fn make(
         return Outcome::GivenUp;
     };
     let _counted = worker.counters().count_handshake();
-    let end = deadline.now() + config.handshake_timeout;
+    let end = since + config.handshake_timeout;
     deadline.set(end);
     poll_fn(|cx| match poll(client, &mut open, cx) {
         Poll::Pending if deadline.now() >= end => Poll::Ready(Outcome::TimedOut),

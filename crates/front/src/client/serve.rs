@@ -22,10 +22,9 @@ use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Failure;
 use crate::exchange::scene::Scene;
 use crate::exchange::{self, After};
-use crate::tls::LiveProfile;
 use crate::worker::Worker;
 use crate::worker::counters::Reason;
-use crate::worker::deadlines::Deadline;
+use crate::worker::deadlines::{Deadline, Tick};
 
 /// What waiting for a request led to.
 enum Next {
@@ -46,8 +45,9 @@ pub(crate) fn serve(
     let mut served: u32 = 0;
     async move {
         deadline.attach().await;
-        if let Some(profile) = client.awaited_profile() {
-            let handshake = shake_hands(&worker, &mut client, &deadline, profile);
+        if client.awaited_profile().is_some() {
+            let accepted = deadline.now();
+            let handshake = shake_hands(&worker, &mut client, &deadline, accepted);
             if !Box::pin(handshake).await {
                 return;
             }
@@ -146,14 +146,18 @@ async fn speaks_http2(
     Some(begins)
 }
 
-/// Makes the handshake of TLS. `false` if the connection is to be closed.
-async fn shake_hands(
+/// Makes the handshake of TLS, if one is due; its time counts from `accepted`. `false` if the connection
+/// is to be closed.
+pub(crate) async fn shake_hands(
     worker: &Worker,
     client: &mut ClientConnection,
     deadline: &Deadline,
-    profile: Arc<LiveProfile>,
+    accepted: Tick,
 ) -> bool {
-    handshake::run(worker, client, deadline, &profile.config).await
+    match client.awaited_profile() {
+        Some(profile) => handshake::run(worker, client, deadline, &profile.config, accepted).await,
+        None => true,
+    }
 }
 
 /// Serves one request of an HTTP/1.x connection.

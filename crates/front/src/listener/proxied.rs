@@ -2,7 +2,8 @@
 //!
 //! The header comes before everything else, TLS too. From then on the client's address is the one that it
 //! tells, in limits, logs and for backends. Only proxies that are named are believed; a connection of
-//! anybody else is closed.
+//! anybody else is closed. Header and handshake of TLS together have `handshake_timeout`; without TLS the
+//! header has `head_timeout`.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -31,7 +32,14 @@ pub(super) async fn serve(
     mut incoming: Incoming,
     mut admitted: Admitted,
 ) {
-    let limit = listener.config().head_timeout;
+    let deadline = worker.deadlines().join();
+    deadline.attach().await;
+    let accepted = deadline.now();
+    let profile = listener.tls();
+    let limit = match &profile {
+        Some(profile) => profile.config.handshake_timeout,
+        None => listener.config().head_timeout,
+    };
     let receiving = poll_fn(|cx| incoming.stream.poll_proxy_header(cx));
     let token = match timeout(limit, receiving).await {
         Ok(Ok(header)) => {
@@ -64,17 +72,19 @@ pub(super) async fn serve(
     if let Some(reason) = token {
         return worker.count(reason);
     }
-    let profile = listener.tls().map(|profile| profile.current());
-    let client = ClientConnection::new(incoming, listener, admitted);
-    let client = match profile {
-        None => client,
-        Some(profile) => match client.expect_tls(profile) {
+    let mut client = ClientConnection::new(incoming, listener, admitted);
+    if let Some(profile) = profile {
+        client = match client.expect_tls(profile.current()) {
             Ok(client) => client,
             Err(error) => {
                 tracing::error!(%error, "cannot begin TLS");
                 return worker.count(Reason::new(Culprit::Front, "tls-handshake"));
             }
-        },
-    };
+        };
+        if !serve::shake_hands(&worker, &mut client, &deadline, accepted).await {
+            return;
+        }
+    }
+    drop(deadline);
     serve::serve(worker, client).await;
 }
