@@ -30,6 +30,11 @@ pub(crate) fn of_tests() -> Vec<Need> {
         package("curl", "/usr/bin/curl"),
         package("nghttp2-client", "/usr/bin/h2load"),
         package("openssl", "/usr/bin/openssl"),
+        // Tells by the PROXY protocol who the client is.
+        package(
+            "libnginx-mod-stream",
+            "/usr/lib/nginx/modules/ngx_stream_module.so",
+        ),
         // Makes network namespaces.
         package("iproute2", "/bin/ip"),
         // Counts system calls, for `gauge` to be held against.

@@ -1,7 +1,8 @@
-//! HAProxy and curl before the front, telling by the PROXY protocol who the client is.
+//! HAProxy, nginx and curl before the front, telling by the PROXY protocol who the client is.
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Command;
 
 use catamaran_e2e::{Authority, Front};
@@ -12,21 +13,43 @@ use crate::reload::application;
 
 /// HAProxy that passes connections of TCP on to `front`, with `option` on its server line.
 fn haproxy(front: SocketAddr, option: &str) -> (Process, SocketAddr) {
+    proxy("haproxy", &["-db", "-f"], |address, _| {
+        format!(
+            "global\n maxconn 100\ndefaults\n mode tcp\n timeout connect 30s\n timeout client 30s\n \
+             timeout server 30s\nfrontend f\n bind {address}\n default_backend b\nbackend b\n \
+             server s {front} {option}\n"
+        )
+    })
+}
+
+/// nginx that does the same; it has version 1 alone.
+fn nginx(front: SocketAddr) -> (Process, SocketAddr) {
+    proxy("nginx", &["-e", "stderr", "-c"], |address, directory| {
+        format!(
+            "load_module /usr/lib/nginx/modules/ngx_stream_module.so;\ndaemon off;\nmaster_process off;\n\
+             pid {}/pid;\nevents {{}}\nstream {{ server {{ listen {address}; proxy_pass {front}; \
+             proxy_protocol on; }} }}\n",
+            directory.display()
+        )
+    })
+}
+
+/// Starts a proxy of TCP with a file, whose path follows `arguments`.
+fn proxy(
+    program: &str,
+    arguments: &[&str],
+    config: impl FnOnce(SocketAddr, &Path) -> String,
+) -> (Process, SocketAddr) {
     let directory = tempfile::tempdir().unwrap();
     let address = address::unused().unwrap();
-    let file = directory.path().join("haproxy.cfg");
-    let config = format!(
-        "global\n maxconn 100\ndefaults\n mode tcp\n timeout connect 30s\n timeout client 30s\n \
-         timeout server 30s\nfrontend f\n bind {address}\n default_backend b\nbackend b\n \
-         server s {front} {option}\n"
-    );
-    fs::write(&file, config).unwrap();
-    let mut command = Command::new("haproxy");
-    command.arg("-db").arg("-f").arg(&file);
+    let file = directory.path().join("proxy.conf");
+    fs::write(&file, config(address, directory.path())).unwrap();
+    let mut command = Command::new(program);
+    command.args(arguments).arg(&file);
     let process = Process::spawn_in(&mut command, directory).unwrap();
     let listens = Address::from(address);
     Deadline::default()
-        .poll(format!("HAProxy on {address}"), || {
+        .poll(format!("{program} on {address}"), || {
             listens.connect(Deadline::DEFAULT).ok()
         })
         .unwrap();
@@ -57,22 +80,31 @@ fn haproxy_tells_the_client_in_both_versions() {
     .enumerate()
     {
         let (_haproxy, address) = haproxy(front.address(), option);
-        let source = format!("127.0.0.{}", index + 20);
-        let mut client = HttpClient::connect_from(source.parse().unwrap(), address).unwrap();
-        client
-            .send(b"GET /snoop HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-            .unwrap();
-        let answer = client.receive().unwrap();
-        assert_eq!(answer.status, 200, "{option}");
-        assert!(
-            answer.text().contains(&source),
-            "{option}: {}",
-            answer.text()
-        );
-        front
-            .wait_for_log(&format!("\"client\":\"{source}\""))
-            .unwrap();
+        tells(&front, address, index + 20);
     }
+}
+
+#[test]
+fn nginx_tells_the_client() {
+    let (_application, url) = application();
+    let front = front(&url, "");
+    let (_nginx, address) = nginx(front.address());
+    tells(&front, address, 40);
+}
+
+/// The application and the access log know the client's address, which ends with that number.
+fn tells(front: &Front, proxy: SocketAddr, number: usize) {
+    let source = format!("127.0.0.{number}");
+    let mut client = HttpClient::connect_from(source.parse().unwrap(), proxy).unwrap();
+    client
+        .send(b"GET /snoop HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let answer = client.receive().unwrap();
+    assert_eq!(answer.status, 200, "{proxy}");
+    assert!(answer.text().contains(&source), "{}", answer.text());
+    front
+        .wait_for_log(&format!("\"client\":\"{source}\""))
+        .unwrap();
 }
 
 /// A front that speaks TLS, with keys of its listener and of its profile; the certificate of `a.test` and

@@ -37,7 +37,8 @@ pub(super) static PROXY_PROTOCOL: Key<Switch> = Key {
         effect: "Whether each connection begins with a header of the PROXY protocol, version 1 or 2, by \
                  which a proxy of TCP (HAProxy `send-proxy`, a cloud's load balancer) tells who the \
                  client is. It comes before TLS. `connections_per_address` counts the address that it \
-                 tells. `LOCAL` and `UNKNOWN` leave the connection's own.",
+                 tells. `LOCAL` and `UNKNOWN` leave the connection's own. \
+                 [proxy-protocol.md](proxy-protocol.md) explains it.",
         extremes: "A connection without it is closed (`proxy-header`), so no client can connect directly.",
         elsewhere: "nginx `listen proxy_protocol`; httpd `RemoteIPProxyProtocol`; HAProxy `accept-proxy`",
     },
