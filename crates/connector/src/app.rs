@@ -5,6 +5,7 @@
 //! | `/` | a page of exactly 347 bytes |
 //! | `/bytes/N` | `N` bytes, any 64-bit number; byte `i` depends on `i` only (see [`App`]) |
 //! | `/delay/MS` | a line of text after `MS` milliseconds |
+//! | `/delay/exp:MS` | the same after a random time, exponentially distributed around `MS` milliseconds |
 //! | `/echo` | the request's head as text, then its body |
 //! | `/status/CODE` | that status, 200 to 599 |
 //! | `/stream/N/MS` | `N` lines, `MS` milliseconds apart, each sent when it is due |
@@ -71,7 +72,7 @@ impl App {
         let response = match (next(), next(), next(), next()) {
             (b"", b"", b"", b"") => page(),
             (b"bytes", length, b"", b"") => self.bytes(number(length)?),
-            (b"delay", pause, b"", b"") => delay(number(pause)?),
+            (b"delay", pause, b"", b"") => delay(pause)?,
             (b"status", code, b"", b"") => status(number(code)?)?,
             (b"stream", count, pause, b"") => stream(number(count)?, number(pause)?),
             (b"echo", b"", b"", b"") => echo(request),
@@ -124,10 +125,18 @@ fn page() -> Response {
     )
 }
 
-fn delay(pause: u64) -> Response {
-    let mut response = Response::text(StatusCode::OK, format!("waited {pause} ms\n"));
-    response.delay = Duration::from_millis(pause);
-    response
+fn delay(pause: &[u8]) -> Option<Response> {
+    let (millis, is_random) = match pause.strip_prefix(b"exp:") {
+        Some(mean) => (number(mean)?, true),
+        None => (number(pause)?, false),
+    };
+    let mut response = Response::text(StatusCode::OK, format!("waited {millis} ms\n"));
+    response.delay = Duration::from_millis(millis);
+    if is_random {
+        let times_mean = -(1.0 - fastrand::f64()).ln();
+        response.delay = Duration::from_millis((millis as f64 * times_mean) as u64);
+    }
+    Some(response)
 }
 
 fn status(code: u64) -> Option<Response> {

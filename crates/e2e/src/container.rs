@@ -42,7 +42,7 @@ pub struct Embedded {
 
 /// What a container is made of and started with.
 struct Recipe {
-    /// The folder of jars, below [`java::folder`] or absolute.
+    /// The folder of jars, below [`java::CONTAINERS`]'s or absolute.
     folder: &'static str,
     /// The launcher's source.
     launcher: &'static str,
@@ -160,9 +160,9 @@ fn class_path(folder: &str) -> anyhow::Result<String> {
         return Ok(format!("{folder}/*:{folder}/../bin/*"));
     }
     let home = env::var_os("HOME").context("HOME is not set")?;
-    let jars = java::folder(Path::new(&home));
+    let jars = java::CONTAINERS.folder(Path::new(&home));
     ensure!(
-        java::are_fetched(&jars),
+        java::CONTAINERS.are_fetched(&jars),
         "the containers in {} are missing or old: `cargo xtask needs` fetches them",
         jars.display()
     );

@@ -6,7 +6,8 @@ use std::{fmt, io};
 
 use catamaran_gauge::limits::{self, Demand, Limit};
 use catamaran_gauge::probe::{self, Way};
-use catamaran_tier::{Faults, Need, Place, Programs, java, needs};
+use catamaran_tier::java::{self, Jars};
+use catamaran_tier::{Faults, Need, Place, Programs, needs};
 
 use crate::check;
 use crate::experiment::{Experiment, Levels};
@@ -53,20 +54,20 @@ pub fn refusal(experiment: &Experiment) -> Result<Option<Fired>, Faults> {
     Ok(gate::files::check(&limits.unwrap_or_default()))
 }
 
-/// Programs of servers that no package has: the folder of containers that Maven fetches.
+/// Programs of servers that no package has: the folders of jars that Maven fetches.
 #[must_use]
 pub fn programs() -> Programs {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let jars = home.map(|home| java::folder(&home));
-    Programs::from_iter(jars.map(|jars| (JARS.to_owned(), jars)))
+    let folder = |home: &PathBuf| java::ALL.map(|jars| (jars.name.to_owned(), jars.folder(home)));
+    home.iter().flat_map(folder).collect()
 }
 
 /// What an experiment's servers need and is not there.
 #[derive(Clone, Debug)]
 pub struct Lacks {
     packages: Vec<String>,
-    /// Where containers belong that Maven has not fetched yet.
-    jars: Option<PathBuf>,
+    /// What Maven has not fetched yet, and where it belongs.
+    jars: Vec<(Jars, PathBuf)>,
     /// Programs without a path.
     others: Vec<Need>,
 }
@@ -79,14 +80,18 @@ pub fn lacks(experiment: &Experiment, catamaran: &Path) -> Result<Lacks, Faults>
     let mut programs = programs();
     programs.insert("catamaran".to_owned(), catamaran.to_owned());
     let wanted = wanted(experiment, &programs)?;
-    let jars = programs.get(JARS);
-    let is_jars = |need: &Need| need.package.is_none() && Some(&need.proof) == jars;
-    let lacks_jars = jars.filter(|jars| wanted.iter().any(is_jars) && !java::are_fetched(jars));
+    let folders =
+        java::ALL.map(|jars| (jars, programs.get(jars.name).cloned().unwrap_or_default()));
+    let is_at = |need: &Need, folder: &Path| need.package.is_none() && need.proof == folder;
+    let is_jars = |need: &Need| folders.iter().any(|(_, folder)| is_at(need, folder));
+    let lacks_jars = folders.iter().filter(|(jars, folder)| {
+        wanted.iter().any(|need| is_at(need, folder)) && !jars.are_fetched(folder)
+    });
     let missing = needs::missing(&wanted);
     let packages = missing.iter().filter_map(|need| need.package.clone());
     Ok(Lacks {
         packages: packages.collect(),
-        jars: lacks_jars.cloned(),
+        jars: lacks_jars.cloned().collect(),
         others: missing
             .into_iter()
             .filter(|need| need.package.is_none() && !is_jars(need))
@@ -105,8 +110,8 @@ impl Lacks {
                 "not installed: {packages}; `apt-get install {packages}` does it"
             ));
         }
-        if let Some(jars) = &self.jars {
-            lines.push(format!("not fetched: containers in {}", jars.display()));
+        for (_, folder) in &self.jars {
+            lines.push(format!("not fetched: jars in {}", folder.display()));
         }
         for need in &self.others {
             lines.push(format!("there is no {}", need.proof.display()));
@@ -122,8 +127,8 @@ impl Lacks {
         if !self.packages.is_empty() {
             needs::install(&self.packages).map_err(io::Error::other)?;
         }
-        if let Some(jars) = &self.jars {
-            java::fetch(jars)?;
+        for (jars, folder) in &self.jars {
+            jars.fetch(folder)?;
         }
         let others = self.others.first();
         others.map_or(Ok(()), |need| {
@@ -231,9 +236,6 @@ fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Fau
     }
     Ok(wanted)
 }
-
-/// The program whose path is the folder of containers.
-const JARS: &str = "jars";
 
 #[cfg(test)]
 mod tests {

@@ -30,6 +30,17 @@ const BUILTIN: &[Builtin] = &[
         &[("front.toml.j2", include_str!("../targets/front.toml.j2"))],
     ),
     (
+        "gateway",
+        include_str!("../targets/gateway.toml"),
+        &[(
+            "Launcher.java",
+            concat!(
+                include_str!("../java/Tomcat.java"),
+                include_str!("../java/Gateway.java")
+            ),
+        )],
+    ),
+    (
         "haproxy",
         include_str!("../targets/haproxy.toml"),
         &[("haproxy.cfg.j2", include_str!("../targets/haproxy.cfg.j2"))],

@@ -1,14 +1,36 @@
-//! Servlet containers as jars from Maven's repository, and the launchers that embed them.
+//! Servlet containers and clients as jars from Maven's repository, and the launchers that embed them.
 //!
 //! A launcher is the Java source of a page, compiled by `java` when it is started; each needs a class
-//! `Application` behind it, which is a servlet. [`fetch`] has Maven bring the jars that [`POM`] lists.
+//! `Application` behind it, which is a servlet. [`Jars::fetch`] has Maven bring the jars of a list.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-/// The list of jars, each with its version and its folder.
-pub const POM: &str = include_str!("../java/pom.xml");
+/// A list of jars, and the folder that Maven copies them to.
+#[derive(Clone, Copy, Debug)]
+pub struct Jars {
+    /// `{{ program.NAME }}` in targets is the folder.
+    pub name: &'static str,
+    folder: &'static str,
+    /// Each jar with its version and its folder below.
+    list: &'static str,
+}
+
+/// Servlet containers.
+pub const CONTAINERS: Jars = Jars {
+    name: "jars",
+    folder: "containers",
+    list: include_str!("../java/pom.xml"),
+};
+/// Clients of memcached and of HTTP.
+pub const CLIENTS: Jars = Jars {
+    name: "clients",
+    folder: "clients",
+    list: include_str!("../java/clients.xml"),
+};
+/// All lists.
+pub const ALL: [Jars; 2] = [CONTAINERS, CLIENTS];
 /// Launches Tomcat 7 to 11.
 pub const TOMCAT: &str = include_str!("../java/Tomcat.java");
 /// Launches Undertow.
@@ -16,50 +38,53 @@ pub const UNDERTOW: &str = include_str!("../java/Undertow.java");
 /// Launches Jetty 8.
 pub const JETTY: &str = include_str!("../java/Jetty.java");
 
-/// Where jars are kept: beside Maven's own cache, so that all checkouts share them. `home` is the
-/// user's directory.
-#[must_use]
-pub fn folder(home: &Path) -> PathBuf {
-    home.join(".cache/catamaran/containers")
-}
+impl Jars {
+    /// Where they are kept: beside Maven's own cache, so that all checkouts share them. `home` is the
+    /// user's directory.
+    #[must_use]
+    pub fn folder(&self, home: &Path) -> PathBuf {
+        home.join(".cache/catamaran").join(self.folder)
+    }
 
-/// Whether the jars of today's list are in `folder`.
-#[must_use]
-pub fn are_fetched(folder: &Path) -> bool {
-    fs::read_to_string(folder.join(STAMP)).is_ok_and(|fetched| fetched == POM)
-}
+    /// Whether the jars of today's list are in `folder`.
+    #[must_use]
+    pub fn are_fetched(&self, folder: &Path) -> bool {
+        fs::read_to_string(folder.join(STAMP)).is_ok_and(|fetched| fetched == self.list)
+    }
 
-/// Has Maven fetch the jars into `folder`, unless those of the same list are there.
-///
-/// # Errors
-/// Maven is missing or fails, with what it says; or the folder cannot be written.
-pub fn fetch(folder: &Path) -> io::Result<()> {
-    if are_fetched(folder) {
-        return Ok(());
+    /// Has Maven fetch the jars into `folder`, unless those of the same list are there.
+    ///
+    /// # Errors
+    /// Maven is missing or fails, with what it says; or the folder cannot be written.
+    pub fn fetch(&self, folder: &Path) -> io::Result<()> {
+        if self.are_fetched(folder) {
+            return Ok(());
+        }
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
+        fs::create_dir_all(folder)?;
+        // Maven takes its list from a file.
+        let list = tempfile::Builder::new().suffix(".xml").tempfile()?;
+        fs::write(list.path(), self.list)?;
+        let output = Command::new("mvn")
+            .args(["--quiet", "--batch-mode", "--file"])
+            .arg(list.path())
+            .arg(format!("-Dcontainers={}", folder.display()))
+            .arg("dependency:copy")
+            .output()
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot run mvn: {error}")))?;
+        if !output.status.success() {
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            let what = self.folder;
+            return Err(io::Error::other(format!(
+                "mvn could not fetch the {what}\n{said}"
+            )));
+        }
+        // The last step: whoever finds it finds all jars.
+        fs::write(folder.join(STAMP), self.list)
     }
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
-    }
-    fs::create_dir_all(folder)?;
-    // Maven takes its list from a file.
-    let list = tempfile::Builder::new().suffix(".xml").tempfile()?;
-    fs::write(list.path(), POM)?;
-    let output = Command::new("mvn")
-        .args(["--quiet", "--batch-mode", "--file"])
-        .arg(list.path())
-        .arg(format!("-Dcontainers={}", folder.display()))
-        .arg("dependency:copy")
-        .output()
-        .map_err(|error| io::Error::new(error.kind(), format!("cannot run mvn: {error}")))?;
-    if !output.status.success() {
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        return Err(io::Error::other(format!(
-            "mvn could not fetch the containers\n{said}"
-        )));
-    }
-    // The last step: whoever finds it finds all jars.
-    fs::write(folder.join(STAMP), POM)
 }
 
 /// A copy of the list by which the jars were fetched.

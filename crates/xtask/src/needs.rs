@@ -78,15 +78,17 @@ pub(crate) fn install(wanted: &[Need]) -> anyhow::Result<()> {
     Ok(needs::install(&packages)?)
 }
 
-/// Fetches the jars of the containers that tests and experiments embed, unless they are there.
+/// Fetches the jars that tests and experiments use, unless they are there.
 pub(crate) fn fetch_containers() -> anyhow::Result<()> {
     let home = env::var_os("HOME").context("HOME is not set")?;
-    let folder = java::folder(Path::new(&home));
-    if java::are_fetched(&folder) {
-        return Ok(());
+    for jars in java::ALL {
+        let folder = jars.folder(Path::new(&home));
+        if !jars.are_fetched(&folder) {
+            say(&format!("fetching {} with mvn", folder.display()));
+            jars.fetch(&folder)?;
+        }
     }
-    say("fetching servlet containers with mvn");
-    Ok(java::fetch(&folder)?)
+    Ok(())
 }
 
 #[cfg(test)]

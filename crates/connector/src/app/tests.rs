@@ -116,6 +116,21 @@ fn a_delay_is_a_promise_and_no_waiting() {
 }
 
 #[test]
+fn random_delays_are_spread_around_their_mean() {
+    fastrand::seed(13);
+    let delays: Vec<f64> = (0..10_000)
+        .map(|_| answer("/delay/exp:100").delay.as_secs_f64() * 1000.0)
+        .collect();
+    let mean = delays.iter().sum::<f64>() / 10_000.0;
+    assert!((95.0..105.0).contains(&mean), "{mean}");
+    // Of an exponential distribution 1 - 1/e lie below the mean.
+    let below = delays.iter().filter(|delay| **delay < 100.0).count();
+    assert!((6_100..6_550).contains(&below), "{below}");
+    assert_eq!(answer("/delay/exp:0").delay, Duration::ZERO);
+    assert_eq!(answer("/delay/exp:x").status, StatusCode::BAD_REQUEST);
+}
+
+#[test]
 fn a_sink_answers_after_the_body() {
     assert!(answer("/sink").after_body);
     assert!(!answer("/").after_body);

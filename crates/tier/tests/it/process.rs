@@ -127,12 +127,13 @@ fn tomcat_serves_over_both_protocols_and_all_its_connectors() {
     }
 }
 
-/// A page of an embedded container over each protocol.
-fn embedded(name: &str, set: &[(&str, &str)], path: &str) {
-    let space = space(set[0].1);
+/// Starts a target that needs what Maven has fetched.
+fn with_jars(space: &Space, name: &str, set: &[(&str, &str)]) -> Process {
     let target = catamaran_tier::builtin(name).unwrap();
     let home = std::env::var_os("HOME").unwrap();
-    let programs = Programs::from([("jars".to_owned(), java::folder(Path::new(&home)))]);
+    let programs: Programs = java::ALL
+        .map(|jars| (jars.name.to_owned(), jars.folder(Path::new(&home))))
+        .into();
     let settings = target.settings(set).unwrap();
     let launch = Launch {
         name,
@@ -141,7 +142,13 @@ fn embedded(name: &str, set: &[(&str, &str)], path: &str) {
         programs: &programs,
         core: None,
     };
-    let mut container = space.start(&launch).unwrap();
+    space.start(&launch).unwrap()
+}
+
+/// A page of an embedded container over each protocol.
+fn embedded(name: &str, set: &[(&str, &str)], path: &str) {
+    let space = space(set[0].1);
+    let mut container = with_jars(&space, name, set);
     assert!(get(&space, &container, path).ends_with(&"x".repeat(347)));
     let backend = container.url("ajp");
     let set = [("backend", backend.as_str()), ("ready_path", path)];
@@ -174,6 +181,42 @@ fn tomcat_7_serves_by_the_native_library() {
 #[test]
 fn undertow_serves() {
     embedded("undertow", &[("heap", "64m")], "/page.html");
+}
+
+#[test]
+fn a_gateway_asks_the_cache_and_the_provider_by_each_of_its_clients() {
+    let space = space("gateway");
+    let memcached = start(&space, "memcached", &[]).unwrap();
+    let provider = start(&space, "nginx", &[]).unwrap();
+    for (connector, client) in [("bio", "whalin"), ("apr", "spymemcached")] {
+        let (cache, provider) = (memcached.url("memcached"), provider.url("http"));
+        let set = [
+            ("connector", connector),
+            ("client", client),
+            ("cache", &cache),
+            ("provider", &provider),
+            ("heap", "64m"),
+        ];
+        let mut gateway = with_jars(&space, "gateway", &set);
+        for caller in ["url", "httpclient"] {
+            let path = format!("/call?gets=3&sets=1&path=/page.html&caller={caller}");
+            let answer = get(&space, &gateway, &path);
+            assert!(answer.ends_with(&"x".repeat(347)), "{answer}");
+        }
+        let backend = gateway.url("ajp");
+        let set = [
+            ("backend", backend.as_str()),
+            ("ready_path", "/call?gets=1"),
+        ];
+        let httpd = start(&space, "httpd", &set).unwrap();
+        assert!(get(&space, &httpd, "/call?gets=3").ends_with(&"x".repeat(347)));
+        assert_eq!(gateway.alarms(), Vec::<String>::new());
+        for caller in ["url", "httpclient"] {
+            let wrong = format!("/call?gets=1&path=/none&caller={caller}");
+            let answer = get(&space, &gateway, &wrong);
+            assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+        }
+    }
 }
 
 #[test]
