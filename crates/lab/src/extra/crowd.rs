@@ -340,27 +340,39 @@ mod tests {
         }
     }
 
-    /// Runs one client against `serve`, which has its connection, and stops when that ends.
-    fn beside<T: Send>(kind: CrowdKind, serve: impl FnOnce(TcpStream) -> T + Send) -> (T, Tally) {
+    /// Becomes true when it is dropped, by a panic as well.
+    struct Ending<'a>(&'a AtomicBool);
+
+    impl Drop for Ending<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Runs one client against `serve`, which has its connections, and stops when that ends.
+    fn beside<T: Send>(
+        (kind, every): (CrowdKind, Duration),
+        serve: impl FnOnce(&TcpListener) -> T + Send,
+    ) -> (T, Tally) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let asked = Asked {
             kind,
             clients: 1,
-            every: Some(Duration::from_millis(1)),
+            every: Some(every),
             url: format!("http://{}/page", listener.local_addr().unwrap()),
         };
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let server = scope.spawn(|| {
-                let (stream, _) = listener.accept().unwrap();
-                let seen = serve(stream);
-                stop.store(true, Ordering::Relaxed);
-                seen
+                let _ending = Ending(&stop);
+                serve(&listener)
             });
             let tally = run(&asked, &stop, || {}).unwrap();
             (server.join().unwrap(), tally)
         })
     }
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
 
     fn read(stream: &mut TcpStream, count: usize) -> String {
         let mut bytes = vec![0; count];
@@ -370,7 +382,9 @@ mod tests {
 
     #[test]
     fn a_head_comes_byte_by_byte_and_never_ends() {
-        let (head, _) = beside(CrowdKind::Drip, |mut stream| read(&mut stream, 80));
+        let (head, _) = beside((CrowdKind::Drip, MILLISECOND), |listener| {
+            read(&mut listener.accept().unwrap().0, 80)
+        });
         assert!(
             head.starts_with("GET /page HTTP/1.1\r\nHost: 127.0.0.1:"),
             "{head}"
@@ -378,27 +392,49 @@ mod tests {
         assert!(head.ends_with("xx") && !head.contains("\r\n\r\n"), "{head}");
     }
 
+    /// Whether a whole request comes, and not the connection's end.
+    fn is_asked(stream: &mut TcpStream) -> bool {
+        let mut request = Vec::new();
+        let mut byte = [0];
+        while !request.ends_with(b"\r\n\r\n") {
+            match stream.read(&mut byte) {
+                Ok(1) => request.push(byte[0]),
+                _ => return false,
+            }
+        }
+        assert!(
+            request.starts_with(b"GET /page HTTP/1.1\r\n"),
+            "{}",
+            request.escape_ascii()
+        );
+        true
+    }
+
     #[test]
     fn an_idle_client_asks_again_when_it_has_its_answer() {
         const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-        let ((), tally) = beside(CrowdKind::Idle, |mut stream| {
-            for _ in 0..2 {
-                let mut request = String::new();
-                while !request.ends_with("\r\n\r\n") {
-                    request += &read(&mut stream, 1);
+        // Of a client whose turn comes before it has read its answer, another connection is asked.
+        let every = Duration::from_millis(50);
+        let ((), tally) = beside((CrowdKind::Idle, every), |listener| {
+            let mut asked = 0;
+            // The third request of a connection shows that its second answer was taken.
+            while asked < 3 {
+                let (mut stream, _) = listener.accept().unwrap();
+                asked = 0;
+                while asked < 3 && is_asked(&mut stream) {
+                    asked += 1;
+                    // It may have been given up meanwhile.
+                    let _ = stream.write_all(ANSWER);
                 }
-                assert!(request.starts_with("GET /page HTTP/1.1\r\n"), "{request}");
-                stream.write_all(ANSWER).unwrap();
             }
-            // The third request shows that the second answer was taken.
-            read(&mut stream, 1);
         });
         assert!(tally.answered >= 2, "{tally:?}");
     }
 
     #[test]
     fn a_client_that_sips_asks_once() {
-        let (request, tally) = beside(CrowdKind::Sip, |mut stream| {
+        let (request, tally) = beside((CrowdKind::Sip, MILLISECOND), |listener| {
+            let (mut stream, _) = listener.accept().unwrap();
             let request = read(&mut stream, 18);
             stream.write_all(&[b'x'; 100_000]).unwrap();
             request
