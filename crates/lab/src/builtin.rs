@@ -7,7 +7,7 @@ use catamaran_tier::{Fault, Faults};
 use crate::experiment::Experiment;
 
 /// Names and files.
-const BUILTIN: [(&str, &str); 13] = [
+const BUILTIN: [(&str, &str); 14] = [
     ("keepalive", include_str!("../experiments/keepalive.toml")),
     (
         "ajp-vs-http",
@@ -15,6 +15,7 @@ const BUILTIN: [(&str, &str); 13] = [
     ),
     ("io-models", include_str!("../experiments/io-models.toml")),
     ("modules", include_str!("../experiments/modules.toml")),
+    ("gateway", include_str!("../experiments/gateway.toml")),
     ("fronts", include_str!("../experiments/fronts.toml")),
     ("reload", include_str!("../experiments/reload.toml")),
     (
@@ -68,6 +69,7 @@ pub fn experiment(name: &str, is_quick: bool) -> Result<Experiment, Faults> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{AsPublished, Figures};
 
     #[test]
     fn all_are_without_fault_whole_and_quick() {
@@ -84,10 +86,26 @@ mod tests {
     fn published_figures_are_used_and_quick_forms_have_their_cells() {
         let mut used = Vec::new();
         for name in names() {
-            let quick = experiment(name, true).unwrap();
-            for run in &quick.published {
-                assert!(quick.cells.contains(&run.cell), "{name}: {}", run.name);
+            let [whole, quick] = [false, true].map(|is_quick| experiment(name, is_quick).unwrap());
+            for run in &whole.published {
+                let is_in = |experiment: &Experiment| experiment.cells.contains(&run.cell);
+                let what = format!("{name}: {} {}", run.name, run.says);
+                match &run.figures {
+                    Figures::Text(_) => assert!(is_in(&quick), "{what}"),
+                    Figures::Rate { .. } => assert!(is_in(&whole), "{what}"),
+                    Figures::Ratio { cells, claim, .. } => {
+                        assert!(cells.is_some(), "{what}");
+                        let is_said =
+                            |says: &String| whole.claims.iter().any(|claim| claim.says == *says);
+                        assert!(claim.iter().all(is_said), "{what}");
+                    }
+                }
                 used.push(run.name.clone());
+            }
+            let is_cell = |run: &AsPublished| whole.cells.contains(&run.cell);
+            assert!(whole.as_published.iter().all(is_cell), "{name}");
+            if whole.source.starts_with("published test") {
+                assert!(!whole.published.is_empty(), "{name}");
             }
         }
         for (name, _) in crate::published::BUILTIN {

@@ -29,7 +29,8 @@ pub use self::stage::Stages;
 use self::stage::{Running, Stage};
 use crate::experiment::{Act, AsPublished, Experiment, Levels, Load};
 use crate::extra::crowd::Tally;
-use crate::gate::{Facts, Fired, MachineFacts, check_run};
+use crate::gate::{Effect, Facts, Fired, MachineFacts, check_run};
+use crate::measure::SHARED;
 use crate::run::Run;
 
 /// What drives runs.
@@ -404,20 +405,26 @@ fn go_on(
     Ok(())
 }
 
-/// Adds what an open loop at a share of the capacity has shown. Of its gates those are kept that say
-/// whether the loop was one.
+/// Adds what an open loop at a share of the capacity has shown, unless a gate says that the loop was
+/// none: then the run is without these measures.
 fn take_share(run: &mut Run, part: Run, share: f64) {
-    for (name, value) in part.measures {
-        let base = name.split('.').next().unwrap_or_default();
-        if ["p50", "p90", "p99", "cpu"].contains(&base) {
-            run.measures.insert(format!("{name}@{share}"), value);
-        }
-    }
+    let mut is_loop = true;
     for fired in check_run(&part.facts) {
         let is_of_loop = ["late", "failed", "status", "generator"].contains(&fired.gate.as_str());
-        if is_of_loop && !run.gates.iter().any(|it| it.gate == fired.gate) {
-            let words = format!("At {:.0} % of the capacity: {}", share * 100.0, fired.words);
-            run.gates.push(Fired { words, ..fired });
+        if !is_of_loop {
+            continue;
+        }
+        is_loop &= fired.effect == Effect::Note;
+        if !run.gates.iter().any(|it| it.gate == fired.gate) {
+            let (share, words) = (share * 100.0, fired.words);
+            let words = format!("Nothing is measured at {share:.0} % of the capacity: {words}");
+            run.gates.push(Fired::new(&fired.gate, Effect::Note, words));
+        }
+    }
+    for (name, value) in part.measures.into_iter().filter(|_| is_loop) {
+        let base = name.split('.').next().unwrap_or_default();
+        if SHARED.contains(&base) {
+            run.measures.insert(format!("{name}@{share}"), value);
         }
     }
 }
@@ -461,3 +468,37 @@ fn lost(tally: Option<Tally>) -> Option<String> {
 pub const BINARY: &str = "binary";
 /// See [`BINARY`].
 pub const OLD: &str = "old";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_was_late_is_left_out_and_the_run_stays() {
+        let part = |warning: Option<&str>| {
+            let mut part = Run::default();
+            for name in ["p99", "throughput"] {
+                part.measures.insert(name.to_owned(), 2.0);
+            }
+            part.facts.completed = 1000;
+            let warnings = warning.map(|kind| (kind.to_owned(), "late".to_owned()));
+            part.facts.warnings.extend(warnings);
+            part
+        };
+        let mut run = Run::default();
+        take_share(&mut run, part(None), 0.5);
+        assert_eq!(
+            run.measures,
+            BTreeMap::from([("p99@0.5".to_owned(), 2.0)]),
+            "no more than has a meaning there"
+        );
+        take_share(&mut run, part(Some("generator-late")), 0.9);
+        assert!(!run.measures.contains_key("p99@0.9"));
+        let [fired] = &run.gates[..] else {
+            panic!("{:?}", run.gates)
+        };
+        assert_eq!((fired.gate.as_str(), fired.effect), ("late", Effect::Note));
+        assert!(fired.words.starts_with("Nothing is measured at 90 %"));
+        assert!(run.is_valid());
+    }
+}

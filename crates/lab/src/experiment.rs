@@ -10,6 +10,7 @@ mod claims;
 mod file;
 mod lines;
 mod load;
+mod published;
 mod read;
 
 use std::collections::BTreeMap;
@@ -123,26 +124,55 @@ pub struct Counted {
     pub jvm: Vec<String>,
 }
 
-/// A published run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A published figure: of a run, or of two.
+#[derive(Clone, Debug, PartialEq)]
 pub struct PublishedRun {
-    /// The levels that it had.
+    /// The levels that it had; none of a ratio.
     pub cell: Levels,
     /// What it was one of.
     pub how: How,
-    /// The name of its text.
+    /// The name of its text, or what its table is about.
     pub name: String,
-    /// What was printed.
-    pub text: &'static str,
+    /// The row of its table; empty of a text.
+    pub says: String,
+    /// What was published.
+    pub figures: Figures,
+    /// What else it cannot carry.
+    pub note: Option<String>,
+}
+
+/// What was published of a run, or of two.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Figures {
+    /// What a program printed.
+    Text(&'static str),
+    /// Requests a second.
+    Rate {
+        /// On average; `None`: the source does not say.
+        mean: Option<f64>,
+        /// Of the seconds.
+        interval: Option<[f64; 2]>,
+    },
+    /// A ratio of throughputs.
+    Ratio {
+        /// `None`: the source has an interval alone.
+        ratio: Option<f64>,
+        /// From the lowest to the highest.
+        interval: Option<[f64; 2]>,
+        /// Our cells, the one that is divided first; `None` if one of them is not run.
+        cells: Option<[usize; 2]>,
+        /// The claim that says what holds of it here.
+        claim: Option<String>,
+    },
 }
 
 /// A published run that is made once with the source's own values.
 #[derive(Clone, Debug)]
 pub struct AsPublished {
-    /// The name of its text.
+    /// The name of its text, or what it was.
     pub name: String,
     /// What was printed.
-    pub text: &'static str,
+    pub text: String,
     /// The levels whose servers it has.
     pub cell: Levels,
     /// Clients at once.

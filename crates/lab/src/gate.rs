@@ -22,6 +22,7 @@ mod maximum;
 mod own_cost;
 pub mod pair;
 mod ports;
+pub mod published;
 mod status;
 mod throttled;
 mod unsteady;
@@ -238,7 +239,7 @@ pub fn applies(name: &str, facts: &Facts) -> bool {
 }
 
 impl Fired {
-    fn new(gate: &str, effect: Effect, words: impl Into<String>) -> Self {
+    pub(crate) fn new(gate: &str, effect: Effect, words: impl Into<String>) -> Self {
         let (gate, words) = (gate.to_owned(), words.into());
         Self {
             gate,

@@ -5,6 +5,7 @@ use std::fmt;
 
 use catamaran_load::document::Document;
 
+use crate::experiment::How;
 use crate::gate::{self, Effect, Facts, Fired, thousands};
 use crate::published::{self, Calls, Figures, Published, TextFault};
 
@@ -166,7 +167,7 @@ fn general(tool: &str, facts: &Facts) -> Vec<Fired> {
             format!("{tool} does not say how busy it was itself: it may have been the limit.");
         found.push(note("generator", words));
     }
-    let words = "One run: nothing shows how far a second one would be from it.";
+    let words = gate::published::how(How::OneRun);
     found.push(note("published", words.to_owned()));
     found
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something that a run measures, by its name in files: `throughput`, `cpu`, `cpu.SERVER`, `p50`,
 /// `p90`, `p99`, `memory`, `memory.SERVER`, `syscalls`, `syscalls.SERVER`, `bytes.SERVER.PORT`,
-/// `bytes.upstream`, `variation`.
+/// `bytes.upstream`, `variation`, `sockets`, `time_wait`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Measure(String);
@@ -32,16 +32,16 @@ impl Measure {
         let (base, rest) = plain
             .split_once('.')
             .map_or((plain, None), |(base, rest)| (base, Some(rest)));
-        let has_share = matches!(base, "p50" | "p90" | "p99" | "cpu");
+        let has_share = SHARED.contains(&base);
         if share.is_some_and(|share| !has_share || share.parse::<f64>().is_err()) {
             return Err(format!(
-                "`{name}`: p50, p90, p99 and cpu have a share, such as p99@0.5"
+                "`{name}`: only {} have a share, such as p99@0.5",
+                SHARED.join(", ")
             ));
         }
         let fits = match base {
-            "throughput" | "p50" | "p90" | "p99" | "variation" | "failed" | "first" | "acted" => {
-                rest.is_none()
-            }
+            "throughput" | "p50" | "p90" | "p99" | "variation" | "failed" | "first" | "acted"
+            | "sockets" | "time_wait" => rest.is_none(),
             "cpu" | "memory" | "syscalls" | "held" => rest != Some(""),
             "heap" | "collecting" => rest.is_some_and(|rest| !rest.is_empty()),
             "bytes" => rest.is_some_and(|rest| rest == UPSTREAM || rest.contains('.')),
@@ -98,6 +98,7 @@ impl Measure {
             "failed" => "requests",
             "first" => "req/s",
             "acted" => "times",
+            "sockets" | "time_wait" => "per req",
             "syscalls" => "calls/req",
             "bytes" => "B/req",
             "variation" => "",
@@ -121,6 +122,8 @@ impl Measure {
             "failed" => "number of failed requests",
             "first" => "throughput in the first second after the start",
             "acted" => "number of actions",
+            "sockets" => "number of connections per request, of all hops",
+            "time_wait" => "number of ports per request that are left in TIME_WAIT",
             "p50" => "median latency",
             "p90" => "90th percentile of latency",
             _ => "99th percentile of latency",
@@ -150,12 +153,15 @@ impl fmt::Display for Measure {
     }
 }
 
+/// What is measured at shares of the capacity, too.
+pub(crate) const SHARED: [&str; 5] = ["p50", "p90", "p99", "cpu", "variation"];
+
 /// The hops between servers, as the name of a measure has them.
 pub(crate) const UPSTREAM: &str = "upstream";
 
 const ALL: &str = "throughput, cpu, p50, p90, p99, memory, syscalls, bytes.SERVER.PORT, bytes.upstream, \
-                   held, heap.SERVER, collecting.SERVER, failed, first, acted and variation; cpu, memory, \
-                   syscalls and held also of one server, such as cpu.front; p99@0.5 at half the capacity";
+                   held, heap.SERVER, collecting.SERVER, sockets, time_wait, failed, first, acted and \
+                   variation; cpu, memory, syscalls and held also of one server, such as cpu.front; p99@0.5 at half the capacity";
 
 #[cfg(test)]
 mod tests {

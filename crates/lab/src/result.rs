@@ -1,5 +1,7 @@
 //! What an experiment has come to, as a JSON document: everything that a report shows.
 
+mod published;
+
 use std::collections::BTreeMap;
 
 use catamaran_stats::Spread;
@@ -10,7 +12,6 @@ use crate::drive::ServerRecord;
 use crate::experiment::{Experiment, Factor, How, Levels};
 use crate::gate::{self, Effect, Fired, RUN_GATES};
 use crate::host::Host;
-use crate::judge;
 use crate::measure::Measure;
 use crate::run::{Run, Second};
 use crate::store::{Printed, Stored};
@@ -86,6 +87,9 @@ pub struct CellResult {
     pub max_ms: Option<f64>,
     /// The seconds of the first valid run.
     pub seconds: Vec<Second>,
+    /// The 5th and the 95th percentile of the answers in a second, of all valid runs.
+    #[serde(default)]
+    pub by_second: Option<[f64; 2]>,
 }
 
 /// A measure of a cell.
@@ -126,7 +130,7 @@ pub struct GateResult {
 /// A published run and what is to be said of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishedResult {
-    /// The name of its text.
+    /// The name of its text, or what its table is about.
     pub name: String,
     /// The levels that it had.
     pub cell: Levels,
@@ -188,7 +192,7 @@ impl ResultDocument {
             control: experiment.control,
             factors: experiment.factors.clone(),
             passed: passed.map(|name| (*name).to_owned()).collect(),
-            published: published(experiment, &cells),
+            published: published::results(experiment, &cells, &claims),
             as_published: as_published(stored),
             servers: servers.clone(),
             orders: orders(runs),
@@ -242,7 +246,18 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
         seconds: valid
             .first()
             .map_or_else(Vec::new, |run| run.seconds.clone()),
+        by_second: by_second(&valid),
     }
+}
+
+/// How far apart the seconds of runs are: the 5th and the 95th percentile of their answers.
+fn by_second(runs: &[&Run]) -> Option<[f64; 2]> {
+    let seconds = runs.iter().flat_map(|run| &run.seconds);
+    let mut rates: Vec<u64> = seconds.map(|second| second.completed).collect();
+    rates.sort_unstable();
+    let last = rates.len().checked_sub(1)?;
+    let at = |share: f64| rates[(last as f64 * share).round() as usize] as f64;
+    Some([at(0.05), at(0.95)])
 }
 
 /// The mean number of calls for a request.
@@ -317,41 +332,13 @@ fn answer(claims: &[Outcome]) -> String {
     )
 }
 
-fn published(experiment: &Experiment, cells: &[CellResult]) -> Vec<PublishedResult> {
-    let mut results = Vec::new();
-    for run in &experiment.published {
-        let texts = [(run.name.clone(), run.text.to_owned())];
-        let Some(judgement) = judge::judge(&texts).ok().and_then(|mut all| all.pop()) else {
-            continue;
-        };
-        let mut found = judgement.found;
-        if run.how == How::BestOfSeveral {
-            found.push(Fired {
-                gate: "published".to_owned(),
-                effect: Effect::Note,
-                words: "The best of several runs: how the others came out is not said.".to_owned(),
-            });
-        }
-        let ours = cells.iter().find(|cell| cell.levels == run.cell);
-        results.push(PublishedResult {
-            name: run.name.clone(),
-            cell: run.cell.clone(),
-            how: run.how,
-            says: judgement.title,
-            found,
-            ours: ours.and_then(|cell| ours_of(cell, run.name.contains("strace"))),
-        });
-    }
-    results
-}
-
 fn as_published(stored: &Stored) -> Vec<AsPublishedResult> {
     let result = |printed: &Printed| {
         let mut runs = stored.experiment.as_published.iter();
         let run = runs.find(|run| run.name == printed.name)?;
         Some(AsPublishedResult {
             name: run.name.clone(),
-            theirs: block(run.text),
+            theirs: block(&run.text),
             ours: block(&printed.text),
             deviations: printed.deviations.clone(),
         })
@@ -364,27 +351,6 @@ fn block(text: &str) -> String {
     let from = ["Server Software:", "Document Length:", "Concurrency Level:"];
     let start = from.iter().filter_map(|head| text.find(head)).min();
     text[start.unwrap_or(0)..].trim_end().to_owned()
-}
-
-/// Our figures for what a text says.
-fn ours_of(cell: &CellResult, is_calls: bool) -> Option<String> {
-    let value = |name: &str| cell.measures.get(name);
-    if is_calls {
-        let calls = value("syscalls")?;
-        return Some(format!(
-            "{:.1} system calls a request, of all processes",
-            calls.median
-        ));
-    }
-    let (rate, p50) = (value("throughput")?, value("p50")?);
-    let p99 = value("p99").map_or_else(String::new, |p99| format!(", p99 {:.2} ms", p99.median));
-    let max = cell
-        .max_ms
-        .map_or_else(String::new, |max| format!(", longest {max:.1} ms"));
-    Some(format!(
-        "{:.0}/s [{:.0}..{:.0}], p50 {:.2} ms{p99}{max}",
-        rate.median, rate.min, rate.max, p50.median
-    ))
 }
 
 impl Verdict {

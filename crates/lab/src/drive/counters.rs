@@ -44,6 +44,8 @@ pub(super) struct Reading {
     withheld: Withheld,
     /// Local ports in TIME_WAIT.
     time_wait: u64,
+    /// Sockets that have left TIME_WAIT; of a difference, those that have come into it.
+    waited: u64,
     /// How many local ports there are.
     local_ports: Option<u64>,
     calls: BTreeMap<String, Counts>,
@@ -113,6 +115,11 @@ impl<'a> Counters<'a> {
             opened: network
                 .as_ref()
                 .map_or(0, |it| it.counters.of("Tcp.ActiveOpens")),
+            waited: network.as_ref().map_or(0, |it| {
+                let left = ["TW", "TWRecycled", "TWKilled"];
+                let left = left.map(|name| it.counters.of(&format!("TcpExt.{name}")));
+                left.iter().sum()
+            }),
             withheld: withheld(),
             time_wait: network.map_or(0, |it| it.sockets.time_wait),
             local_ports: local_ports(self.space),
@@ -161,6 +168,8 @@ impl<'a> Counters<'a> {
 impl Reading {
     /// What was counted since `before`.
     pub(super) fn since(mut self, before: &Self) -> Self {
+        let all = |reading: &Self| reading.time_wait + reading.waited;
+        self.waited = all(&self).saturating_sub(all(before));
         self.all = self.all.saturating_sub(before.all);
         self.own = self.own.saturating_sub(before.own);
         self.overflows = self.overflows.saturating_sub(before.overflows);
@@ -250,6 +259,8 @@ impl Reading {
         };
         let micros = |cpu: &Duration| cpu.as_secs_f64() * 1e6;
         put("cpu".to_owned(), self.cpu.values().map(micros).sum());
+        put("sockets".to_owned(), self.opened as f64);
+        put("time_wait".to_owned(), self.waited as f64);
         let several = experiment.servers() > 1;
         for (name, cpu) in self.cpu.iter().filter(|_| several) {
             put(format!("cpu.{name}"), micros(cpu));

@@ -3,7 +3,7 @@
 use super::{Factor, Levels};
 
 /// All combinations of levels but those that an exception matches, the first factor varying slowest.
-pub(super) fn combine(factors: &[Factor], exceptions: &[&Levels]) -> Vec<Levels> {
+pub(super) fn combine(factors: &[Factor], exceptions: &[Levels]) -> Vec<Levels> {
     let mut cells = vec![Levels::new()];
     for factor in factors {
         let extend = |cell: &Levels| {

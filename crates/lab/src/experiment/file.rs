@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::Level;
+use super::cells::combine;
+use super::{Factor, Level};
 
 /// Levels by the names of their factors.
 pub(super) type Levels = BTreeMap<String, Level>;
@@ -62,9 +63,31 @@ pub(super) struct File {
 #[serde(deny_unknown_fields)]
 pub(super) struct ExceptKeys {
     #[serde(rename = "where")]
-    pub(super) cells: Levels,
+    cells: BTreeMap<String, OneOrMore>,
     #[expect(dead_code, reason = "it is for those who read the file")]
-    pub(super) why: String,
+    why: String,
+}
+
+/// A level, or several.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(Level),
+    More(Vec<Level>),
+}
+
+impl ExceptKeys {
+    /// Each combination that is left out.
+    pub(super) fn all(&self) -> Vec<Levels> {
+        let factor = |(name, levels): (&String, &OneOrMore)| Factor {
+            name: name.clone(),
+            levels: match levels {
+                OneOrMore::One(level) => vec![level.clone()],
+                OneOrMore::More(levels) => levels.clone(),
+            },
+        };
+        combine(&self.cells.iter().map(factor).collect::<Vec<_>>(), &[])
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -252,6 +275,7 @@ pub(super) struct QuickRunKeys {
 pub(super) struct QuickLoadKeys {
     pub(super) time: Option<String>,
     pub(super) warm: Option<WarmKeys>,
+    pub(super) shares: Option<Vec<f64>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -319,11 +343,49 @@ impl Names {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PublishedKeys {
+    /// What a table is about.
+    #[serde(default)]
+    pub(super) says: String,
+    /// The levels of a text's run, or those that all rows of a table have.
+    #[serde(default)]
     pub(super) cell: Levels,
     /// `one run` or `best of several`.
     pub(super) how: How,
     /// A text of those that are built in.
-    pub(super) text: String,
+    pub(super) text: Option<String>,
+    #[serde(default)]
+    pub(super) table: Vec<RowKeys>,
+    /// By factor: levels of the source, and ours that stand for them.
+    #[serde(default)]
+    pub(super) stands: BTreeMap<String, BTreeMap<String, Level>>,
+}
+
+/// A row of a published table: a rate, or a ratio of two.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RowKeys {
+    /// Instead of the levels.
+    pub(super) says: Option<String>,
+    /// As the source calls its levels.
+    #[serde(default)]
+    pub(super) cell: Levels,
+    /// Requests a second; none where the source has none.
+    pub(super) tps: Option<f64>,
+    /// The lowest second or ratio.
+    pub(super) low: Option<f64>,
+    /// The highest.
+    pub(super) high: Option<f64>,
+    /// Of a ratio: what is divided.
+    #[serde(default)]
+    pub(super) level: Levels,
+    /// Of a ratio: by what.
+    #[serde(default)]
+    pub(super) over: Levels,
+    pub(super) ratio: Option<f64>,
+    /// The claim of the file that says what holds of it here.
+    pub(super) claim: Option<String>,
+    /// What else it cannot carry.
+    pub(super) note: Option<String>,
 }
 
 /// What a published run was one of.
@@ -342,7 +404,10 @@ pub enum How {
 #[serde(deny_unknown_fields)]
 pub(super) struct AsPublishedKeys {
     /// A text of those that are built in.
-    pub(super) text: String,
+    pub(super) text: Option<String>,
+    /// Or what it was, and what was printed.
+    pub(super) says: Option<String>,
+    pub(super) printed: Option<String>,
     /// The cell whose servers it has.
     pub(super) cell: Levels,
     /// What these servers have otherwise, by server.

@@ -6,15 +6,10 @@ use catamaran_tier::{Fault, Faults};
 use toml::Spanned;
 
 use super::claims::{self, Claim};
-use super::file::{
-    AsPublishedKeys, ClaimKeys, File, MeasureKeys, PublishedKeys, QuickKeys, ServerKeys,
-};
-use super::{
-    AsPublished, Counted, Experiment, Factor, Levels, MARGIN, PublishedRun, ROUNDS, cells, lines,
-};
+use super::file::{ClaimKeys, File, MeasureKeys, QuickKeys, ServerKeys};
+use super::{Counted, Experiment, Factor, Levels, MARGIN, ROUNDS, cells, lines};
 use crate::gate::RUN_GATES;
 use crate::measure::Measure;
-use crate::published::BUILTIN;
 use crate::template::Addresses;
 
 impl Experiment {
@@ -43,7 +38,8 @@ impl Experiment {
     }
 }
 
-struct Reading<'a> {
+/// A file being read.
+pub(super) struct Reading<'a> {
     /// The file's name.
     place: &'a str,
     text: &'a str,
@@ -58,7 +54,8 @@ impl Reading<'_> {
             self.quicken(&mut file);
         }
         let factors = factors(&file.factor);
-        let exceptions: Vec<&Levels> = file.except.iter().map(|it| &it.get_ref().cells).collect();
+        let exceptions = file.except.iter();
+        let exceptions: Vec<Levels> = exceptions.flat_map(|it| it.get_ref().all()).collect();
         let cells = cells::combine(&factors, &exceptions);
         let control = cells.iter().position(|cell| cell == file.control.get_ref());
         if control.is_none() && !is_quick {
@@ -70,7 +67,7 @@ impl Reading<'_> {
         let published = file
             .published
             .iter()
-            .filter_map(|it| self.published(it))
+            .flat_map(|it| self.published(it, &all, &cells))
             .collect();
         let as_published = file.as_published.iter();
         let as_published = as_published
@@ -142,13 +139,17 @@ impl Reading<'_> {
         if let Some(warm) = load.warm {
             known.warm = warm;
         }
+        if let Some(shares) = load.shares {
+            known.shares = shares;
+        }
     }
 
     /// That each level which is named anywhere is one of its factor's.
     fn check_levels(&mut self, file: &File, factors: &[Factor]) {
         self.check_named(&file.control, factors, &[file.control.get_ref()]);
         for except in &file.except {
-            self.check_named(except, factors, &[&except.get_ref().cells]);
+            let all = except.get_ref().all();
+            self.check_named(except, factors, &all.iter().collect::<Vec<_>>());
         }
         for server in &file.server {
             let ServerKeys { unless, only, .. } = server.get_ref();
@@ -179,7 +180,12 @@ impl Reading<'_> {
         }
     }
 
-    fn check_named<T>(&mut self, at: &Spanned<T>, factors: &[Factor], named: &[&Levels]) {
+    pub(super) fn check_named<T>(
+        &mut self,
+        at: &Spanned<T>,
+        factors: &[Factor],
+        named: &[&Levels],
+    ) {
         for (name, level) in named.iter().flat_map(|levels| levels.iter()) {
             match factors.iter().find(|factor| factor.name == *name) {
                 None => {
@@ -349,48 +355,6 @@ impl Reading<'_> {
         }
     }
 
-    fn published(&mut self, at: &Spanned<PublishedKeys>) -> Option<PublishedRun> {
-        let keys = at.get_ref();
-        let Some((name, text)) = BUILTIN.iter().find(|(name, _)| *name == keys.text) else {
-            self.fault(at, format!("no published text `{}`", keys.text));
-            return None;
-        };
-        Some(PublishedRun {
-            cell: keys.cell.clone(),
-            how: keys.how,
-            name: (*name).to_owned(),
-            text,
-        })
-    }
-
-    fn as_published(
-        &mut self,
-        at: &Spanned<AsPublishedKeys>,
-        is_quick: bool,
-    ) -> Option<AsPublished> {
-        let keys = at.get_ref();
-        let Some((name, text)) = BUILTIN.iter().find(|(name, _)| *name == keys.text) else {
-            self.fault(at, format!("no published text `{}`", keys.text));
-            return None;
-        };
-        let mut deviations = keys.deviations.clone();
-        let mut requests = keys.requests;
-        if is_quick && requests > QUICK_REQUESTS {
-            deviations.push(format!("{QUICK_REQUESTS} requests instead of {requests}"));
-            requests = QUICK_REQUESTS;
-        }
-        Some(AsPublished {
-            name: (*name).to_owned(),
-            text,
-            cell: keys.cell.clone(),
-            clients: keys.clients,
-            requests,
-            keep_alive: keys.keep_alive,
-            deviations,
-            set: keys.set.clone(),
-        })
-    }
-
     /// That the servers of each cell can be made.
     fn check_servers<S>(&mut self, experiment: &Experiment, servers: &[&Spanned<S>]) {
         for cell in &experiment.cells {
@@ -468,7 +432,7 @@ impl Reading<'_> {
         }
     }
 
-    fn fault<T>(&mut self, at: &Spanned<T>, what: String) {
+    pub(super) fn fault<T>(&mut self, at: &Spanned<T>, what: String) {
         let place = format!("{}:{}", self.place, self.line(at));
         let fault = Fault { place, what };
         if !self.faults.contains(&fault) {
@@ -496,6 +460,3 @@ fn factors(keys: &BTreeMap<String, Spanned<Vec<super::Level>>>) -> Vec<Factor> {
     };
     factors.into_iter().map(factor).collect()
 }
-
-/// Requests of a published run under `--quick`, at most.
-const QUICK_REQUESTS: u64 = 20_000;

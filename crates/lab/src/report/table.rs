@@ -63,7 +63,7 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 17] = [
     "throughput",
     "p50",
     "p90",
@@ -75,6 +75,8 @@ const ORDER: [&str; 15] = [
     "cpu",
     "syscalls",
     "bytes",
+    "sockets",
+    "time_wait",
     "memory",
     "held",
     "heap",
