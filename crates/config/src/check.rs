@@ -3,13 +3,15 @@
 //! All values are already typed here. A value that is wrong by itself was reported where it was read,
 //! and is not reported again.
 
+mod addresses;
+
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use bytes::Bytes;
 use catamaran_front::config::{
-    BackendConfig, ClientCertificate, ListenAddress, ListenerConfig, Placeholder, Protocol,
-    RouteConfig, RouteRules, RouteScheme, RouteTarget, StickyConfig, Template,
+    Address, BackendConfig, ClientCertificate, ListenAddress, ListenerConfig, Placeholder,
+    Protocol, RouteConfig, RouteRules, RouteScheme, RouteTarget, StickyConfig, Template,
 };
 
 use crate::file::backend::is_url;
@@ -22,9 +24,9 @@ use crate::report::{Finding, Report};
 use crate::suggest::nearest;
 use crate::value::address::is_local;
 
-/// Checks what no table can know by itself.
-pub(crate) fn check(file: &File, report: &mut Report) {
-    listeners(file, report);
+/// Checks what no table can know by itself; with `sees_files`, the machine's directories count.
+pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
+    addresses::check(file, sees_files, report);
     backends(file, report);
     targets(file, report);
     profiles(file, report);
@@ -32,42 +34,6 @@ pub(crate) fn check(file: &File, report: &mut Report) {
     rules(file, report);
     if report.faults() == 0 {
         unused(file, report);
-    }
-}
-
-fn listeners(file: &File, report: &mut Report) {
-    let mut seen = HashMap::new();
-    for listener in &file.listeners {
-        let address = match &listener.value.address {
-            // With port 0, each gets a port of its own.
-            ListenAddress::Tcp(address) if address.port() == 0 => continue,
-            ListenAddress::Tcp(address) => Ok(address),
-            ListenAddress::Unix(path) => Err(path),
-        };
-        if let Some(first) = seen.insert(address, &listener.place) {
-            let message = format!(
-                "{} listens there already",
-                report.spot(first.start, listener.place.start)
-            );
-            report.push(Finding::fault(message, listener.place.clone()).hint("remove one of them"));
-        }
-    }
-    let Some(admin) = &file.admin else {
-        return;
-    };
-    for address in &admin.value.addresses {
-        let address = match address {
-            ListenAddress::Tcp(address) => Ok(address),
-            ListenAddress::Unix(path) => Err(path),
-        };
-        if let Some(first) = seen.get(&address) {
-            let message = format!(
-                "{} listens there already",
-                report.spot(first.start, admin.place.start)
-            );
-            let hint = "give the admin listener an address of its own";
-            report.push(Finding::fault(message, admin.place.clone()).hint(hint));
-        }
     }
 }
 
@@ -87,8 +53,35 @@ fn backends(file: &File, report: &mut Report) {
                 report.push(Finding::warning(message, backend.place.clone()));
             }
         }
+        same_url(upstream, report);
         sessions(upstream, report);
         stopped(upstream, report);
+    }
+}
+
+/// Whether two backends are one server under two names.
+fn same_url(upstream: &Upstream, report: &mut Report) {
+    let mut seen: HashMap<(bool, &Address), &Backend> = HashMap::new();
+    for backend in &upstream.backends {
+        let is_ajp = backend.value.protocol == Protocol::Ajp;
+        let url = (is_ajp, &backend.value.address);
+        match seen.get(&url) {
+            None => {
+                seen.insert(url, backend);
+            }
+            // Equal names have been complained of.
+            Some(first) if first.value.name == backend.value.name => {}
+            Some(first) => {
+                let spot = report.spot(first.place.start, backend.place.start);
+                let name = &first.value.name;
+                let message = format!(
+                    "the backend of {spot} has this `url` under the name `{name}`: its \
+                     `connections_max` and its health are counted twice"
+                );
+                let hint = "keep one of them; for a larger share, raise its `weight`";
+                report.push(Finding::warning(message, backend.place.clone()).hint(hint));
+            }
+        }
     }
 }
 

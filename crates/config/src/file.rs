@@ -25,6 +25,7 @@ use catamaran_front::config::{
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::foreign;
 use crate::include::{self, Includes};
 use crate::key::Section;
 use crate::report::{Finding, Report};
@@ -76,6 +77,11 @@ pub(crate) struct Surroundings<'s> {
 }
 
 impl Surroundings<'_> {
+    /// Whether directories and files of the machine may be looked at.
+    pub(crate) fn sees_files(&self) -> bool {
+        self.includes.is_some()
+    }
+
     /// Nothing beside the text is read.
     pub(crate) fn none() -> Self {
         Self {
@@ -139,12 +145,25 @@ fn unknown(
         "log",
         include::NAME,
     ];
-    match nearest(name, names) {
+    match nearest(name, names).filter(|meant| !foreign::is_other(name, meant)) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
-        None => match SECTIONS.iter().find(|section| section.has(name)) {
-            Some(section) => finding.hint(format!("it belongs in {}", section.header)),
-            None => finding.hint("remove it; docs/reference.md lists the tables"),
-        },
+        None => finding.hint(elsewhere(name, "tables")),
+    }
+}
+
+/// What to do about a name that is unknown where it stands.
+pub(crate) fn elsewhere(name: &str, kind: &str) -> String {
+    let home = SECTIONS.iter().find(|section| section.has(name));
+    // What other servers call like our key is that key.
+    let quoted = format!("`{name}`");
+    let names_it = |answer: &String| home.is_some() && answer.contains(&format!(": {quoted}"));
+    let answers = foreign::answers(name);
+    let answers = answers.into_iter().filter(|answer| !names_it(answer));
+    let home = home.map(|section| format!("it belongs in {}", section.header));
+    let hints: Vec<String> = home.into_iter().chain(answers).collect();
+    match hints.is_empty() {
+        true => format!("remove it; docs/reference.md lists the {kind}"),
+        false => hints.join("; "),
     }
 }
 

@@ -25,6 +25,7 @@
 
 mod check;
 mod file;
+mod foreign;
 mod include;
 mod key;
 mod load;

@@ -116,7 +116,7 @@ pub(crate) fn parse_within(
     let mut root = merged;
     variables::put(&mut root, &expanded);
     let file = file::read(&root, surroundings, &mut report);
-    check::check(&file, &mut report);
+    check::check(&file, surroundings.sees_files(), &mut report);
     if !broken.is_empty() || !complete {
         keep_apart(&broken, &mut report);
     }

@@ -9,12 +9,12 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::file::SECTIONS;
-use crate::include;
+use crate::file::elsewhere;
 use crate::key::{Key, Section};
 use crate::report::{Finding, Report};
 use crate::suggest::nearest;
 use crate::value::Values;
+use crate::{foreign, include};
 
 /// One table of a file, being read.
 pub(crate) struct Table<'f> {
@@ -157,12 +157,9 @@ impl<'f> Table<'f> {
             .iter()
             .map(|key| key.name())
             .chain(self.tables.iter().copied());
-        if let Some(meant) = nearest(name, names) {
-            return finding.hint(format!("did you mean `{meant}`?"));
-        }
-        match SECTIONS.iter().find(|section| section.has(name)) {
-            Some(section) => finding.hint(format!("it belongs in {}", section.header)),
-            None => finding.hint("remove it; docs/reference.md lists the keys"),
+        match nearest(name, names).filter(|meant| !foreign::is_other(name, meant)) {
+            Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+            None => finding.hint(elsewhere(name, "keys")),
         }
     }
 }

@@ -119,10 +119,6 @@ pub(crate) static SECTION: Section = Section {
         ("certificate_file", TLS_ADVICE),
         ("certificate_key", TLS_ADVICE),
         ("key_file", TLS_ADVICE),
-        (
-            "proxy_protocol",
-            "remove it, and do not send PROXY lines to this address",
-        ),
     ],
 };
 

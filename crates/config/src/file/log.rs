@@ -1,12 +1,15 @@
 //! `[log]`: the access log.
 
+use std::path::Path;
+
 use catamaran_front::config::{AccessLogFormat, AccessLogTarget, LogConfig};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::Surroundings;
 use crate::key::{Doc, Key, Preset, Section};
-use crate::report::Report;
+use crate::report::{Finding, Report};
 use crate::table::{Table, table};
 use crate::value::text::{AccessLogError, parse_access_log};
 use crate::value::{Choices, Parsed};
@@ -25,9 +28,37 @@ pub(crate) fn read(
     table.set(&ACCESS, &mut log.access);
     if let AccessLogTarget::File(path) = &mut log.access {
         *path = surroundings.base.join(&path);
+        if surroundings.sees_files() {
+            writable(&mut table, path);
+        }
     }
     table.set(&FORMAT, &mut log.format);
     table.finish(report);
+}
+
+/// Whether lines can be written there: by this user, who need not be the one that serves.
+fn writable(table: &mut Table<'_>, path: &Path) {
+    let place = table.place_of(&ACCESS);
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if path.is_dir() {
+        let message = format!("`access` is {}, a directory", path.display());
+        table.push(Finding::fault(message, place).hint("write the path of a file"));
+    } else if !directory.is_dir() {
+        let message = format!("there is no directory {}", directory.display());
+        let hint = "create it, or write the log elsewhere";
+        table.push(Finding::fault(message, place).hint(hint));
+    } else {
+        let needed = if path.exists() { path } else { directory };
+        let allowed = accessat(CWD, needed, Access::WRITE_OK, AtFlags::EACCESS);
+        if let Err(error) = allowed {
+            let message = format!("{} cannot be written to: {error}", needed.display());
+            let hint = "give the user that serves the right to, or serve as another";
+            table.push(Finding::warning(message, place).hint(hint));
+        }
+    }
 }
 
 pub(crate) static SECTION: Section = Section {

@@ -50,10 +50,12 @@ macro_rules! golden {
 }
 
 golden!(
+    addresses,
     admin,
     admin_clash,
     backend_tls,
     empty,
+    foreign,
     later,
     line_ends,
     listen,

@@ -5,4 +5,5 @@ mod any_text;
 mod corpus;
 mod example;
 mod faults;
+mod machine;
 mod page;

@@ -1,0 +1,108 @@
+//! Whether all listeners of a file can listen at the same time.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use catamaran_front::config::ListenAddress;
+
+use crate::file::File;
+use crate::report::{Finding, Report};
+
+/// Compares each address with those before it; that of the admin listener with all others. With
+/// `sees_files`, two paths that lead to one directory are one.
+pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
+    let mut taken = Taken::default();
+    for listener in &file.listeners {
+        let (address, place) = (&listener.value.address, &listener.place);
+        if let Some(message) = taken.beside(address, place, sees_files, report) {
+            report.push(Finding::fault(message, place.clone()).hint("remove one of them"));
+        }
+        taken.add(address, place, sees_files);
+    }
+    let Some(admin) = &file.admin else {
+        return;
+    };
+    for address in &admin.value.addresses {
+        if let Some(message) = taken.beside(address, &admin.place, sees_files, report) {
+            let hint = "give the admin listener an address of its own";
+            report.push(Finding::fault(message, admin.place.clone()).hint(hint));
+        }
+    }
+}
+
+/// What listeners take, each with the place of the first.
+#[derive(Default)]
+struct Taken<'f> {
+    sockets: HashMap<SocketAddr, &'f Range<usize>>,
+    files: HashMap<PathBuf, &'f Range<usize>>,
+    /// The first address of each port, of IPv4 and of IPv6: a listener on `[::]` takes IPv6 alone.
+    ports: HashMap<(bool, u16), (&'f Range<usize>, SocketAddr)>,
+    /// The ports of which all addresses are taken.
+    whole_ports: HashMap<(bool, u16), (&'f Range<usize>, SocketAddr)>,
+}
+
+impl<'f> Taken<'f> {
+    /// What to say of an address, if it cannot be had beside those taken.
+    fn beside(
+        &self,
+        address: &ListenAddress,
+        place: &Range<usize>,
+        sees_files: bool,
+        report: &Report,
+    ) -> Option<String> {
+        let spot = |first: &Range<usize>| report.spot(first.start, place.start);
+        let already = |first: &&Range<usize>| format!("{} listens there already", spot(first));
+        let address = match address {
+            ListenAddress::Unix(path) => {
+                return self.files.get(&resolved(path, sees_files)).map(already);
+            }
+            // With port 0, each gets a port of its own.
+            ListenAddress::Tcp(address) if address.port() == 0 => return None,
+            ListenAddress::Tcp(address) => address,
+        };
+        let port = (address.is_ipv6(), address.port());
+        let same = self.sockets.get(address).map(already);
+        let all = || {
+            let (first, whole) = self.whole_ports.get(&port)?;
+            Some(format!(
+                "{} listens on {whole}, which includes this",
+                spot(first)
+            ))
+        };
+        let one = || {
+            let (first, one) = self.ports.get(&port)?;
+            let includes = address.ip().is_unspecified();
+            includes.then(|| format!("{} listens on {one}, which this includes", spot(first)))
+        };
+        same.or_else(all).or_else(one)
+    }
+
+    fn add(&mut self, address: &ListenAddress, place: &'f Range<usize>, sees_files: bool) {
+        match address {
+            ListenAddress::Unix(path) => {
+                let path = resolved(path, sees_files);
+                self.files.entry(path).or_insert(place);
+            }
+            ListenAddress::Tcp(address) => {
+                let port = (address.is_ipv6(), address.port());
+                self.sockets.entry(*address).or_insert(place);
+                self.ports.entry(port).or_insert((place, *address));
+                if address.ip().is_unspecified() {
+                    self.whole_ports.entry(port).or_insert((place, *address));
+                }
+            }
+        }
+    }
+}
+
+/// A path by which a socket is known: `/var/run` is mostly a link to `/run`.
+fn resolved(path: &Path, sees_files: bool) -> PathBuf {
+    let directory = path.parent().filter(|_| sees_files);
+    let directory = directory.and_then(|it| it.canonicalize().ok());
+    match (directory, path.file_name()) {
+        (Some(directory), Some(name)) => directory.join(name),
+        _ => path.to_owned(),
+    }
+}

@@ -1,0 +1,98 @@
+//! The directives of other servers: what a key that this file does not know is called here, if it is
+//! one of theirs.
+//!
+//! The directives are data, in `foreign.txt`, whose head says how a row is read. A row is looked up
+//! only for a key at fault.
+
+/// What is here for each server's directive of that name; empty when there is none.
+pub(crate) fn answers(name: &str) -> Vec<String> {
+    let spelled = answers_by(name, spelling);
+    match spelled.is_empty() {
+        true => answers_by(name, letters),
+        false => spelled,
+    }
+}
+
+/// Whether a name is exactly a directive, and what is here for it is not the key or table `meant`.
+pub(crate) fn is_other(name: &str, meant: &str) -> bool {
+    let answers = answers_by(name, spelling);
+    let quoted = format!("`{meant}`");
+    !answers.is_empty() && !answers.iter().any(|answer| answer.contains(&quoted))
+}
+
+/// The answers of rows with a name that is the same in that form.
+fn answers_by(name: &str, form: fn(&str) -> String) -> Vec<String> {
+    let wanted = form(name);
+    let answer = |row: Row| {
+        let name = row.names.iter().find(|known| form(known) == wanted)?;
+        Some(row.answer(name))
+    };
+    rows().filter_map(answer).collect()
+}
+
+/// One row of the table.
+struct Row {
+    server: &'static str,
+    names: Vec<&'static str>,
+    kind: Kind,
+    text: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ours,
+    NotYet,
+    NotNeeded,
+}
+
+impl Row {
+    fn answer(&self, name: &str) -> String {
+        let (server, text) = (self.server, self.text);
+        match self.kind {
+            Kind::Ours => format!("{server}'s `{name}` is here: {text}"),
+            Kind::NotYet => format!("{server}'s `{name}` is not available yet: {text}"),
+            Kind::NotNeeded => format!("{server}'s `{name}` is not needed: {text}"),
+        }
+    }
+}
+
+fn rows() -> impl Iterator<Item = Row> {
+    let mut server = "";
+    TABLE.lines().filter_map(move |line| {
+        if let Some(name) = line.strip_prefix('[') {
+            server = name.trim_end_matches(']');
+            return None;
+        }
+        let kinds = [
+            (" = ", Kind::Ours),
+            (" ~ ", Kind::NotYet),
+            (" - ", Kind::NotNeeded),
+        ];
+        let parts = kinds.iter().filter_map(|(sign, kind)| {
+            let (names, text) = line.split_once(sign)?;
+            Some((names, *kind, text))
+        });
+        let (names, kind, text) = parts.min_by_key(|(names, ..)| names.len())?;
+        (!line.starts_with('#')).then(|| Row {
+            server,
+            names: names.split(' ').collect(),
+            kind,
+            text,
+        })
+    })
+}
+
+/// A name as one may write it in TOML.
+fn spelling(name: &str) -> String {
+    name.to_lowercase().replace('-', "_")
+}
+
+/// A name without the signs that part its words.
+fn letters(name: &str) -> String {
+    spelling(name).replace(['_', '.'], "")
+}
+
+const TABLE: &str = include_str!("foreign.txt");
+
+#[cfg(test)]
+mod tests;
