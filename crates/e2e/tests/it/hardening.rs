@@ -10,6 +10,7 @@ mod backend;
 mod dialogues;
 mod failing;
 mod http_response_rows;
+mod over_http2;
 mod request_rows;
 mod requests;
 mod response_row;

@@ -1,5 +1,6 @@
 //! Clients that speak HTTP/2: curl and h2load in front, the built-in application behind.
 
+mod container;
 mod floods;
 mod rows;
 
@@ -50,6 +51,23 @@ format = "json"
 address = "127.0.0.1:0"
 "#;
 
+/// Writes `chain.pem` and `key.pem` for the hosts.
+fn certify(files: &Path) {
+    let certified = rcgen::generate_simple_self_signed(HOSTS.map(str::to_owned)).unwrap();
+    fs::write(files.join("chain.pem"), certified.cert.pem()).unwrap();
+    fs::write(files.join("key.pem"), certified.signing_key.serialize_pem()).unwrap();
+}
+
+/// Where the front listens for TLS.
+pub(crate) fn tls_address(front: &mut Front) -> String {
+    let process = front.process();
+    let address = process.wait_for_line("the listener with TLS", |line| {
+        let (_, address) = line.split_once("listening on https://")?;
+        Some(address.trim().to_owned())
+    });
+    address.unwrap()
+}
+
 /// The hosts of the application.
 const HOSTS: [&str; 2] = ["ajp.test", "http.test"];
 
@@ -57,22 +75,16 @@ impl Site {
     /// `keys` are lines of both listeners.
     fn new(files: &Path, keys: &str) -> Self {
         let app = App::start("epoll", &[]).unwrap();
-        let certified = rcgen::generate_simple_self_signed(HOSTS.map(str::to_owned)).unwrap();
-        fs::write(files.join("chain.pem"), certified.cert.pem()).unwrap();
-        fs::write(files.join("key.pem"), certified.signing_key.serialize_pem()).unwrap();
+        certify(files);
         let tables = TABLES
             .replace("{keys}", keys)
             .replace("{files}", files.to_str().unwrap())
             .replace("{ajp}", &app.ajp().to_string())
             .replace("{http}", &app.http().to_string());
         let mut front = Front::with_config(&tables).unwrap();
-        let tls = front
-            .process()
-            .wait_for_line("the listener with TLS", |line| {
-                let (_, address) = line.split_once("listening on https://")?;
-                address.trim().rsplit_once(':')?.1.parse().ok()
-            })
-            .unwrap();
+        let address = tls_address(&mut front);
+        let (_, port) = address.rsplit_once(':').unwrap();
+        let tls = port.parse().unwrap();
         Self {
             front,
             tls,

@@ -8,8 +8,10 @@ use std::sync::OnceLock;
 
 use catamaran_e2e::{Browser, Connector, Front, Tomcat};
 use catamaran_testkit::http2::{END_HEADERS, Http2Client, Said, block, kind, opening};
-use catamaran_testkit::{HttpClient, Signal, http2};
+use catamaran_testkit::{HttpClient, Signal, http2 as frames};
 use serde_json::Value;
+
+use crate::http2::tls_address;
 
 /// The examples take their time to be deployed, so the tests share an instance.
 fn tomcat() -> &'static Tomcat {
@@ -130,12 +132,12 @@ fn frames_are_echoed_over_http_2() {
             ("sec-websocket-version", "13"),
         ];
         let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        let head = http2::frame(kind::HEADERS, END_HEADERS, 1, &block(&fields));
+        let head = frames::frame(kind::HEADERS, END_HEADERS, 1, &block(&fields));
         client.send(&[opening(65_535), head].concat(), usize::MAX);
         assert_eq!(client.next_said().unwrap(), Said::Status(1, 200));
         let mut send = |opcode, payload: &[u8]| {
             let frame = masked(opcode, payload);
-            client.send(&http2::frame(kind::DATA, 0, 1, &frame), usize::MAX);
+            client.send(&frames::frame(kind::DATA, 0, 1, &frame), usize::MAX);
             let head = client.read_body(2).unwrap();
             let payload = client.read_body(usize::from(head[1])).unwrap();
             (head[0] & 0x0f, payload)
@@ -245,13 +247,7 @@ fn a_browser_speaks_to_the_echo_example_over_http_2() {
              [[tls.www.certificate]]\nchain = {chain:?}\nkey = {key:?}\n"
         );
         let mut front = front(connector, &listener);
-        let address = front
-            .process()
-            .wait_for_line("the listener with TLS", |line| {
-                let (_, address) = line.split_once("listening on https://")?;
-                Some(address.trim().to_owned())
-            })
-            .unwrap();
+        let address = tls_address(&mut front);
         let (_, port) = address.rsplit_once(':').unwrap();
         let page = format!("https://echo.test:{port}/examples/websocket/echo.xhtml");
         browser.open(&page).unwrap();

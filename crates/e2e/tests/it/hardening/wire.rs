@@ -276,6 +276,7 @@ impl Request {
         let own = [
             ("via", "1.1 catamaran"),
             ("via", "1.0 catamaran"),
+            ("via", "2.0 catamaran"),
             ("x-forwarded-for", "127.0.0.1"),
             ("x-forwarded-proto", "http"),
             ("x-forwarded-host", host.as_str()),

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::process::Command;
 
 use catamaran_e2e::{App, Front};
 use catamaran_testkit::http2::{
@@ -127,30 +128,72 @@ fn floods_end_the_connection() {
     Deadline::default().poll("no stream", gone).unwrap();
 }
 
+/// A front in front of a backend that accepts connections and never reads.
+fn stopped(scheme: &str, keys: &str) -> (Front, TcpListener) {
+    let backend = TcpListener::bind("127.0.0.1:0").unwrap();
+    let front = Front::with_config(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\nprotocols = [\"h2\"]\n{keys}\n\
+         [[route]]\npath = \"/ok\"\nstatus = 204\n\
+         [[route]]\nupstream = \"app\"\n[[upstream.app.backend]]\nurl = \"{scheme}://{}\"\n\
+         [admin]\naddress = \"127.0.0.1:0\"\n",
+        backend.local_addr().unwrap()
+    ))
+    .unwrap();
+    (front, backend)
+}
+
 #[test]
-fn small_pieces_for_a_stopped_backend_are_few() {
-    let stopped = TcpListener::bind("127.0.0.1:0").unwrap();
+fn row_21_small_pieces_for_a_stopped_backend_are_few() {
     for scheme in ["ajp", "http"] {
-        let front = Front::with_config(&format!(
-            "[[listen]]\naddress = \"127.0.0.1:0\"\nprotocols = [\"h2\"]\n\
-             [[route]]\nupstream = \"app\"\n[[upstream.app.backend]]\nurl = \"{scheme}://{}\"\n\
-             [admin]\naddress = \"127.0.0.1:0\"\n",
-            stopped.local_addr().unwrap()
-        ))
-        .unwrap();
-        let pieces = frame(kind::DATA, 0, 1, b"x").repeat(60_000);
-        let upload = [request(1, 0, "POST", "a", "/"), pieces].concat();
-        if scheme == "ajp" {
-            is_closed(&front, &upload, ENHANCE_YOUR_CALM, "h2-frame-flood");
-        } else {
-            // A socket's buffer may take all that the client may send.
+        for cut in [usize::MAX, 7] {
+            let (front, _backend) = stopped(scheme, "");
+            let mut first = connect(&front, 65_535);
+            first.send(&get(1, "a", "/ok"), usize::MAX);
+            assert_eq!(first.next_said().unwrap(), Said::Status(1, 204));
+            let before = front.memory().unwrap().resident;
+            let pieces = frame(kind::DATA, 0, 1, b"x").repeat(60_000);
+            let upload = [request(1, 0, "POST", "a", "/"), pieces].concat();
             let mut client = connect(&front, 65_535);
-            client.send(&upload, usize::MAX);
+            client.send(&upload, cut);
             client.send(&frame(kind::PING, 0, 0, &[0; 8]), 1);
             let said = client.next_said().unwrap();
-            let expected = [Said::Pong, Said::GoAway(ENHANCE_YOUR_CALM)];
-            assert!(expected.contains(&said), "{said:?}");
+            if scheme == "ajp" {
+                assert_eq!(said, Said::GoAway(ENHANCE_YOUR_CALM));
+            } else {
+                // A socket's buffer may take all that the client may send.
+                let expected = [Said::Pong, Said::GoAway(ENHANCE_YOUR_CALM)];
+                assert!(expected.contains(&said), "{said:?}");
+            }
+            let after = front.memory().unwrap().resident_peak;
+            assert!(after < before + (4 << 20), "{before} to {after}");
         }
+    }
+}
+
+#[test]
+fn row_19_requests_count_until_their_backend_lets_go() {
+    const REFUSED_STREAM: u32 = 7;
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    for scheme in ["ajp", "http"] {
+        let front = Front::with_config(&format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\nprotocols = [\"h2\"]\nh2_streams_max = 2\n\
+             [[route]]\nupstream = \"app\"\n[[upstream.app.backend]]\nurl = \"{scheme}://{}\"\n\
+             [admin]\naddress = \"127.0.0.1:0\"\n",
+            silent.local_addr().unwrap()
+        ))
+        .unwrap();
+        let mut client = connect(&front, 65_535);
+        client.send(&[get(1, "a", "/"), get(3, "a", "/")].concat(), 1);
+        let begun = || (streams_open(&front) == 2.0).then_some(());
+        Deadline::default().poll("the requests", begun).unwrap();
+        // Accepted, and never answered.
+        let backends = [(); 2].map(|()| silent.accept().unwrap());
+        client.send(&[reset(1), reset(3), get(5, "a", "/")].concat(), 1);
+        let refused = client.next_said().unwrap();
+        assert_eq!(refused, Said::Reset(5, REFUSED_STREAM));
+        drop(backends);
+        let gone = || (streams_open(&front) == 0.0).then_some(());
+        Deadline::default().poll("no stream", gone).unwrap();
     }
 }
 
@@ -252,6 +295,92 @@ fn a_stalled_window_ends_its_own_stream() {
         assert_eq!(client.body(), 0);
     }
     front.wait_for_log("reason=client:write-timeout").unwrap();
+}
+
+/// Windows so wide that only the socket is in the way.
+fn wide() -> Vec<u8> {
+    let most = 0x7fff_0000_u32.to_be_bytes();
+    frame(kind::WINDOW_UPDATE, 0, 0, &most)
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_cut() {
+    let (front, _app) = site("write_timeout = \"300ms\"");
+    for host in ["ajp.test", "http.test"] {
+        let mut client = connect(&front, 0x7fff_0000);
+        let both = [
+            get(1, host, "/bytes/200000000"),
+            get(3, host, "/bytes/200000000"),
+        ];
+        client.send(&[wide(), both.concat()].concat(), usize::MAX);
+        let is_cut = || {
+            let open = front.metric("catamaran_h2_connections_open").unwrap()[0];
+            let metrics = front.ask_admin("/metrics").unwrap().text();
+            let counted = metrics.contains("culprit=\"client\",reason=\"write-timeout\"}");
+            (open == 0.0 && streams_open(&front) == 0.0 && counted).then_some(())
+        };
+        Deadline::default().poll("the cut", is_cut).unwrap();
+        drop(client);
+    }
+}
+
+#[test]
+fn a_stalled_window_of_the_connection_ends_its_streams() {
+    let (front, _app) = site("write_timeout = \"300ms\"");
+    for host in ["ajp.test", "http.test"] {
+        // Each stream may send more than the connection.
+        let mut client = connect(&front, 1 << 20);
+        let both = [
+            get(1, host, "/bytes/1000000"),
+            get(3, host, "/bytes/1000000"),
+        ];
+        client.send(&both.concat(), 1);
+        let mut reset = Vec::new();
+        while reset.len() < 2 {
+            match client.next_said().unwrap() {
+                Said::Reset(stream, INTERNAL_ERROR) => reset.push(stream),
+                said => assert!(matches!(said, Said::Status(_, 200)), "{said:?}"),
+            }
+        }
+        reset.sort_unstable();
+        assert_eq!((reset, client.body()), (vec![1, 3], 65_535));
+        // What needs no window is served.
+        client.send(&get(5, host, "/status/204"), 1);
+        assert_eq!(client.next_said().unwrap(), Said::Status(5, 204));
+    }
+}
+
+#[test]
+fn an_upload_to_a_stopped_backend_takes_no_memory() {
+    let files = tempfile::tempdir().unwrap();
+    let upload = files.path().join("upload");
+    let file = std::fs::File::create(&upload).unwrap();
+    file.set_len(64 << 20).unwrap();
+    for scheme in ["ajp", "http"] {
+        let (front, _backend) = stopped(scheme, "");
+        let run = |path: &str, seconds: &str| {
+            let url = format!("http://{}{path}", front.address());
+            Command::new("curl")
+                .args(["--silent", "--http2-prior-knowledge", "--max-time", seconds])
+                .args(["--output", "/dev/null", "--write-out", "%{size_upload}"])
+                .args(["--upload-file", upload.to_str().unwrap(), &url])
+                .output()
+                .unwrap()
+        };
+        // What one connection takes anyhow.
+        run("/ok", "30");
+        let before = front.memory().unwrap().private;
+        let mut clients = Vec::new();
+        for _ in 0..2 {
+            clients.push(run("/", "2"));
+        }
+        let after = front.memory().unwrap().private;
+        for client in clients {
+            let sent: u64 = String::from_utf8(client.stdout).unwrap().parse().unwrap();
+            assert!(sent < 64 << 20, "{sent} bytes went somewhere");
+        }
+        assert!(after < before + (1 << 20), "{scheme}: {before} to {after}");
+    }
 }
 
 #[test]
