@@ -7,6 +7,7 @@ pub(crate) mod admin;
 pub(crate) mod backend;
 pub(crate) mod backend_tls;
 mod backend_upgrade;
+pub(crate) mod error_pages;
 pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod probe;
@@ -20,7 +21,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use catamaran_front::config::{
-    AdminConfig, BackendConfig, ListenerConfig, LogConfig, ServerConfig,
+    AdminConfig, BackendConfig, ErrorPages, ListenerConfig, LogConfig, ServerConfig,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -49,6 +50,7 @@ pub(crate) struct File {
     pub(crate) upstreams: Vec<upstream::Upstream>,
     /// Placed by their headers.
     pub(crate) routes: Vec<route::Route>,
+    pub(crate) error_pages: Option<ErrorPages>,
     pub(crate) log: LogConfig,
     /// Placed by its address.
     pub(crate) admin: Option<Placed<AdminConfig>>,
@@ -68,6 +70,8 @@ pub(crate) struct Surroundings<'s> {
     /// Reads files of certificates for connections to backends; `None` leaves them unread, and no
     /// backend is trusted.
     pub(crate) read_pem: Option<backend_tls::ReadPem<'s>>,
+    /// Reads files of pages; `None` leaves them unread.
+    pub(crate) read_page: Option<backend_tls::ReadPem<'s>>,
     /// Who may issue certificates of backends.
     pub(crate) roots: backend_tls::RootsCache,
     /// Where the text stands, and what reads the files it includes; `None` refuses to.
@@ -89,6 +93,7 @@ impl Surroundings<'_> {
             read_secret: &|_| Err("cannot be read from here".to_owned()),
             reads_certificates: false,
             read_pem: None,
+            read_page: None,
             roots: backend_tls::RootsCache::default(),
             includes: None,
             variables: &|_| None,
@@ -103,19 +108,25 @@ pub(crate) fn read(
     report: &mut Report,
 ) -> File {
     let mut file = File::default();
+    // First, since routes have them where they have none of their own.
+    let pages = root
+        .get("error_pages")
+        .and_then(|value| error_pages::read(value, &error_pages::SECTION, surroundings, report));
     for (name, value) in root {
         match name.get_ref().as_ref() {
             "server" => server::read(value, &mut file.server, report),
             "listen" => file.listeners = listen::read(value, surroundings, report),
             "tls" => file.tls = tls::read(value, surroundings, report),
             "upstream" => file.upstreams = upstream::read(value, surroundings, report),
-            "route" => file.routes = route::read(value, report),
+            "route" => file.routes = route::read(value, (surroundings, pages.as_ref()), report),
+            "error_pages" => {}
             "admin" => file.admin = admin::read(value, surroundings, report),
             "log" => log::read(value, surroundings, &mut file.log, report),
             include::NAME => {} // Read before all others.
             other => report.push(unknown(other, name, value)),
         }
     }
+    file.error_pages = pages.map(|pages| pages.before(None));
     for (name, what, hint) in NEEDED {
         if !root.contains_key(*name) {
             report.push(Finding::absence(format!("there is no {what}")).hint(*hint));
@@ -141,6 +152,7 @@ fn unknown(
         "tls",
         "upstream",
         "route",
+        "error_pages",
         "admin",
         "log",
         include::NAME,
@@ -193,6 +205,8 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &route::SECTION,
     &route::REQUEST_SECTION,
     &route::RESPONSE_SECTION,
+    &error_pages::SECTION,
+    &error_pages::ROUTE_SECTION,
     &probe::SECTION,
     &admin::SECTION,
     &log::SECTION,

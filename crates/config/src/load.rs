@@ -1,7 +1,7 @@
 //! From a file's text to typed values.
 //!
-//! Only this module opens files: the configuration, what it includes, and the secrets and certificates
-//! of backends that it names. They must be regular files of a bounded size.
+//! Only this module opens files: the configuration, what it includes, and the secrets, certificates of
+//! backends and pages that it names. They must be regular files of a bounded size.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File as DiskFile;
@@ -66,6 +66,7 @@ pub(crate) fn load_among(path: &Path, variables: Variables<'_>) -> Result<Loaded
         read_secret: &secret_or_reason,
         reads_certificates: true,
         read_pem: Some(&pem_or_reason),
+        read_page: Some(&page_or_reason),
         roots: RootsCache::default(),
         includes: Some(Includes {
             path,
@@ -226,6 +227,7 @@ fn typed(file: File, report: &Report) -> Config {
             .collect(),
         upstreams: file.upstreams.into_iter().map(upstream).collect(),
         routes: file.routes.into_iter().flat_map(&mut routes).collect(),
+        error_pages: file.error_pages.map(Arc::new),
         log: file.log,
         admin: file.admin.map(|admin| admin.value),
     }
@@ -258,6 +260,10 @@ fn read_text(path: &Path, bytes_max: usize) -> io::Result<String> {
 
 fn pem_or_reason(path: &Path) -> Result<Vec<u8>, String> {
     read_regular(path, PEM_BYTES_MAX).map_err(|error| format!("cannot be read: {error}"))
+}
+
+fn page_or_reason(path: &Path) -> Result<Vec<u8>, String> {
+    read_regular(path, PAGE_BYTES_MAX).map_err(|error| format!("cannot be read: {error}"))
 }
 
 /// Opening a pipe would wait for its writer, and a device may have no end.
@@ -293,6 +299,9 @@ const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// The certificates of a whole system take a quarter of a megabyte.
 const PEM_BYTES_MAX: usize = 4 << 20;
+
+/// Each page is kept in memory.
+const PAGE_BYTES_MAX: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests;

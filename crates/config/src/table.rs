@@ -24,6 +24,8 @@ pub(crate) struct Table<'f> {
     findings: Vec<Finding>,
     /// Keys that are sub-tables and read elsewhere.
     tables: &'static [&'static str],
+    /// Whether a key is one of many that are read elsewhere.
+    is_elsewhere: fn(&str) -> bool,
 }
 
 impl<'f> Table<'f> {
@@ -38,12 +40,19 @@ impl<'f> Table<'f> {
             entries,
             findings: Vec::new(),
             tables: &[],
+            is_elsewhere: |_| false,
         }
     }
 
     /// Names the keys that are tables of their own and not looked at here.
     pub(crate) fn except(mut self, tables: &'static [&'static str]) -> Self {
         self.tables = tables;
+        self
+    }
+
+    /// Says which keys are not looked at here, where a list of them would be long.
+    pub(crate) fn except_those(mut self, is_elsewhere: fn(&str) -> bool) -> Self {
+        self.is_elsewhere = is_elsewhere;
         self
     }
 
@@ -127,7 +136,9 @@ impl<'f> Table<'f> {
 
     /// Complains of unknown keys and hands over everything found.
     pub(crate) fn finish(mut self, report: &mut Report) {
-        let known = |name: &str| self.section.has(name) || self.tables.contains(&name);
+        let known = |name: &str| {
+            self.section.has(name) || self.tables.contains(&name) || (self.is_elsewhere)(name)
+        };
         let unknown: Vec<_> = self
             .entries
             .iter()

@@ -3,6 +3,7 @@
 //! `catamaran-config` reads the file and converts it into these types; the defaults are here. No
 //! value is an `Option` that means "use the default", and no value is a string that is parsed later.
 
+pub(crate) mod pages;
 pub(crate) mod rules;
 pub(crate) mod template;
 
@@ -25,6 +26,7 @@ pub use catamaran_upstream::config::{
 };
 use http::{HeaderName, HeaderValue, StatusCode};
 use ipnet::IpNet;
+pub use pages::{ErrorPages, Page};
 pub use rules::{Exclusion, FieldRule, Redirect, Rewrite, RouteRules};
 pub use template::{Placeholder, Template, TemplateError};
 
@@ -43,6 +45,9 @@ pub struct Config {
     pub upstreams: Vec<UpstreamConfig>,
     /// The routes. A request without a match is answered 404; there is no default backend.
     pub routes: Vec<RouteConfig>,
+    /// Pages of the operator's own, on routes that have none and for requests without a route. Default:
+    /// none, the front writes short ones itself.
+    pub error_pages: Option<Arc<ErrorPages>>,
     /// The access log.
     pub log: LogConfig,
     /// Where the front tells of itself and is steered. Default: nowhere. nginx: `stub_status`;

@@ -15,6 +15,7 @@ pub(crate) mod header;
 pub(crate) mod id;
 mod logged;
 pub(crate) mod outgoing;
+pub(crate) mod pages;
 pub(crate) mod passage;
 pub(crate) mod relay;
 pub(crate) mod replay;
@@ -41,10 +42,11 @@ use catamaran_upstream::{
 };
 use downstream::Downstream;
 use elsewhere::Elsewhere;
-use failure::{Failed, Failure};
+use failure::{Causes, Failed, Failure};
 use http::{HeaderValue, StatusCode, Version};
 use logged::LoggedRequest;
 use outgoing::Outgoing;
+use pages::{MAINTENANCE, Pages};
 use passage::{Asked, Passage, Values};
 use scene::Scene;
 use source::{Answer, Leased, Source};
@@ -54,7 +56,7 @@ use verdict::Decision;
 
 use crate::access_log::{Record, SessionLine};
 use crate::client::ClientError;
-use crate::config::{BackendConfig, QueryForm};
+use crate::config::{BackendConfig, ErrorPages, QueryForm};
 use crate::control::events::Kind;
 use crate::exchange::id::RequestId;
 use crate::exchange::relay::{Progress, Relay, RelayError, Terms};
@@ -100,6 +102,8 @@ struct Exchange<'a> {
     sticky: Option<Outcome>,
     /// The route of the session id that decided, for the log.
     session_route: Option<Box<[u8]>>,
+    /// Pages of the operator's own.
+    pages: Pages<'a>,
     /// The id that a trusted proxy gave the request.
     given_id: Option<HeaderValue>,
     attempts: u32,
@@ -126,7 +130,7 @@ pub(crate) async fn serve(
         .access_log()
         .is_on()
         .then(|| Box::new(LoggedRequest::new(&head)));
-    let mut exchange = Exchange::new(scene);
+    let mut exchange = Exchange::new(scene, site.error_pages.as_deref());
     let in_flight = worker.in_flight();
     exchange.seen = in_flight.map(|it| it.begin(exchange.id, exchange.began_tick, &head));
     exchange.progress.body_complete = head.body == BodyLength::Known(0);
@@ -141,17 +145,20 @@ pub(crate) async fn serve(
 /// Answers a request whose head was refused or did not come in time. The connection is to be
 /// closed.
 pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure: Failure) -> After {
-    let mut exchange = Exchange::new(scene);
+    let site = scene.worker.site();
+    let mut exchange = Exchange::new(scene, site.error_pages.as_deref());
     let after = exchange.fail(down, failure).await;
     exchange.account(down, None);
     after
 }
 
 impl<'a> Exchange<'a> {
-    fn new(scene: Scene<'a>) -> Self {
+    fn new(scene: Scene<'a>, pages: Option<&'a ErrorPages>) -> Self {
+        let id = scene.worker.next_id();
         Self {
             scene,
-            id: scene.worker.next_id(),
+            id,
+            pages: Pages::new(pages, id),
             seen: None,
             began: scene.measured(),
             began_tick: scene.now(),
@@ -183,6 +190,7 @@ impl<'a> Exchange<'a> {
         let scene = self.scene;
         let verdict = verdict::decide(site, scene.listener, scene.peer, &mut head)?;
         let rules = verdict.rules();
+        self.pages.prefer(rules.and_then(Rules::error_pages));
         let (upstream, path) = match verdict.decision {
             Decision::Forward(upstream, path) => (upstream, path),
             decision => {
@@ -298,7 +306,13 @@ impl<'a> Exchange<'a> {
         tried: &[usize],
         outgoing: &'o Outgoing,
     ) -> Result<Choice<'o>, Failure> {
-        let nobody = |token| Failure::new(Culprit::Front, StatusCode::SERVICE_UNAVAILABLE, token);
+        let nobody = |token| {
+            let token = match upstream.is_in_maintenance(rules) {
+                true => MAINTENANCE,
+                false => token,
+            };
+            Failure::new(Culprit::Front, StatusCode::SERVICE_UNAVAILABLE, token)
+        };
         let chosen = upstream.choose(
             self.scene.worker.index(),
             outgoing.facts(rules),
@@ -411,6 +425,7 @@ impl<'a> Exchange<'a> {
             cookie: upstream.cookie(choice, outgoing.identity.secure),
             seen: self.seen.as_ref(),
             passage: self.passage.as_deref(),
+            pages: self.pages.replacing(),
         });
         let relayed = Relay::new(self.scene, down, source, terms, &mut self.progress)
             .run()
@@ -500,6 +515,11 @@ impl<'a> Exchange<'a> {
             backend.verify();
         }
         self.ended = Some(now);
+        if self.progress.replaced {
+            let reason = Reason::new(Culprit::Backend, "error-replaced");
+            self.scene.worker.count(reason);
+            self.reason = Some(reason);
+        }
     }
 
     /// Ends an attempt whose relay failed.
@@ -616,7 +636,7 @@ impl<'a> Exchange<'a> {
         self.passage = rules.map(|rules| Box::new(Passage::new(rules, values)));
         let (version, id) = (head.version, self.id);
         let (answer, token) = match decision {
-            Decision::Answer(status, token) => (Answer::page(status, id), token),
+            Decision::Answer(status, token) => (self.page(status), token),
             Decision::Redirect(to, path) => {
                 let values = Values {
                     path: &path.forward,
@@ -634,15 +654,21 @@ impl<'a> Exchange<'a> {
             }
             Decision::Challenge(file) => match secured::read_challenge(file).await {
                 Some(bytes) => (Answer::text(bytes), "acme-challenge"),
-                None => (Answer::page(StatusCode::NOT_FOUND, id), "acme-token"),
+                None => (self.page(StatusCode::NOT_FOUND), "acme-token"),
             },
             // Not decided here.
-            Decision::Forward(..) => (Answer::page(StatusCode::NOT_FOUND, id), "no-route"),
+            Decision::Forward(..) => (self.page(StatusCode::NOT_FOUND), "no-route"),
         };
         let reason = Reason::new(Culprit::Client, token);
         self.scene.worker.count(reason);
         self.reason = Some(reason);
         Ok(self.send(down, version, answer).await)
+    }
+
+    /// The page of a status, which the operator may have written.
+    fn page(&self, status: StatusCode) -> Answer {
+        let count = |reason| self.scene.worker.count(reason);
+        Answer::new(status, self.pages.answer(status, self.reason, count))
     }
 
     /// Sends a page of ours.
@@ -652,8 +678,7 @@ impl<'a> Exchange<'a> {
         version: Version,
         status: StatusCode,
     ) -> After {
-        self.send(down, version, Answer::page(status, self.id))
-            .await
+        self.send(down, version, self.page(status)).await
     }
 
     /// Sends an answer of ours, changed as the route wants.
@@ -768,21 +793,6 @@ async fn lease_unless_left<'b>(
 #[derive(Debug, thiserror::Error)]
 #[error("a tunnel is asked for, and the backend has no `upgrade_url`")]
 struct NoUpgradeUrl;
-
-/// An error and what caused it, on one line.
-struct Causes<'a>(&'a dyn Error);
-
-impl std::fmt::Display for Causes<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(cause) = source {
-            write!(f, ": {cause}")?;
-            source = cause.source();
-        }
-        Ok(())
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -21,6 +21,7 @@ use crate::config::Config;
 use crate::exchange::failure::Failure;
 use crate::exchange::id::RequestId;
 use crate::exchange::outgoing::Outgoing;
+use crate::exchange::pages::MAINTENANCE;
 use crate::exchange::passage::Asked;
 use crate::exchange::verdict::{self, Decision, Verdict};
 use crate::site::foresight::Foresight;
@@ -263,23 +264,28 @@ impl Explanation {
         self.affinity = choice::affinity(upstream, &ids, &foresight);
         self.members = choice::members(upstream, rules, &foresight);
         self.by = Some(choice::by(upstream, &foresight));
-        self.choose(upstream, &foresight);
+        self.choose((upstream, rules), &foresight);
         if let Some(choice) = foresight.choice() {
             self.sent = Some(Sent::new(upstream, rules, &choice, &outgoing));
         }
     }
 
-    fn choose(&mut self, upstream: &Upstream, foresight: &Foresight<'_>) {
+    fn choose(
+        &mut self,
+        (upstream, rules): (&Upstream, Option<&Rules>),
+        foresight: &Foresight<'_>,
+    ) {
         let name = |member: usize| upstream.members[member].name().to_owned();
         match &foresight.members[..] {
             [] => {
                 let held = matches!(foresight.decision, Some(Err(_)));
-                let (token, why) = match held {
-                    true => (
+                let (token, why) = match (upstream.is_in_maintenance(rules), held) {
+                    (true, _) => (MAINTENANCE, "every backend is stopped"),
+                    (false, true) => (
                         "sticky-backend-out",
                         "its session's backend is out, and `force` keeps it",
                     ),
-                    false => ("no-backend", "no backend may get it"),
+                    (false, false) => ("no-backend", "no backend may get it"),
                 };
                 self.refuse(503, token, why);
                 self.by = Some("nobody");

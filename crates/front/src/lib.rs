@@ -25,6 +25,7 @@
 //!         vec![BackendConfig::new(Protocol::Ajp, tomcat)],
 //!     )],
 //!     routes: vec![RouteConfig::new("/", RouteTarget::Upstream("tomcat".into()))],
+//!     error_pages: None,
 //!     log: LogConfig::default(),
 //!     admin: None,
 //! })?;

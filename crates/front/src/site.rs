@@ -31,13 +31,15 @@ use http::HeaderValue;
 use tokio::time::Instant;
 
 use crate::config::{
-    Activation, Config, HashBy, ListenerConfig, Policy, Protocol, ServerConfig, UpstreamConfig,
+    Activation, Config, ErrorPages, HashBy, ListenerConfig, Policy, Protocol, ServerConfig,
+    UpstreamConfig,
 };
 use crate::exchange::forwarded::Via;
 pub(crate) use crate::site::member::{Controls, Member};
 use crate::site::path::NormalPath;
 use crate::site::retry_budget::SharedRetryBudget;
 use crate::site::route::RouteTable;
+use crate::site::rules::Rules;
 use crate::site::sticky::{Own, Sticky};
 use crate::site::turns::Turns;
 
@@ -49,6 +51,8 @@ pub(crate) struct Site {
     /// As the file has them, for explanations.
     pub(crate) listeners: Arc<[ListenerConfig]>,
     pub(crate) via: Option<Arc<Via>>,
+    /// Pages of the operator's own, but for routes that have theirs.
+    pub(crate) error_pages: Option<Arc<ErrorPages>>,
     /// One more than that of the site before it.
     pub(crate) generation: u64,
 }
@@ -120,6 +124,7 @@ impl Site {
                 .as_deref()
                 .and_then(Via::new)
                 .map(Arc::new),
+            error_pages: config.error_pages.clone(),
             generation: 0,
         })
     }
@@ -146,6 +151,7 @@ impl Site {
             server: Arc::clone(&self.server),
             listeners: Arc::clone(&self.listeners),
             via: self.via.clone(),
+            error_pages: self.error_pages.clone(),
             generation: self.generation + 1,
         }
     }
@@ -283,6 +289,15 @@ impl Upstream {
     pub(crate) fn has_others(&self, tried: &[usize]) -> bool {
         let mut members = self.members.iter().enumerate();
         members.any(|(index, member)| !tried.contains(&index) && member.share() > 0)
+    }
+
+    /// Whether operators have stopped every backend: all of them, or those that `rules` leave.
+    pub(crate) fn is_in_maintenance(&self, rules: Option<&Rules>) -> bool {
+        let stopped = rules.map_or(&[][..], Rules::stopped);
+        let mut members = self.members.iter().enumerate();
+        members.all(|(index, member)| {
+            member.controls.activation == Activation::Stopped || stopped.contains(&index)
+        })
     }
 
     /// Chooses a backend that was not tried yet: the session's, or by policy. `now` may be coarse.

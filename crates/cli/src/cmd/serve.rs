@@ -253,6 +253,7 @@ pub(super) fn without_file(
         listeners: listen.into_iter().map(ListenerConfig::new).collect(),
         routes: vec![RouteConfig::new("/", RouteTarget::Upstream(name.clone()))],
         upstreams: vec![UpstreamConfig::new(name, backends)],
+        error_pages: None,
         log: LogConfig::default(),
         admin: None,
     })

@@ -18,6 +18,8 @@ use rules::{
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::Surroundings;
+use super::error_pages::{self, Pages};
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
@@ -40,17 +42,28 @@ pub(crate) struct Route {
 }
 
 /// Reads the tables.
-pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Vec<Route> {
+pub(crate) fn read(
+    value: &Spanned<DeValue<'_>>,
+    around: (&Surroundings<'_>, Option<&Pages>),
+    report: &mut Report,
+) -> Vec<Route> {
     let entries = tables(SECTION.header, value, report);
     entries
         .into_iter()
-        .filter_map(|(place, entries)| one(place, entries, report))
+        .filter_map(|(place, entries)| one((place, entries), around, report))
         .collect()
 }
 
-fn one(place: Range<usize>, entries: &DeTable<'_>, report: &mut Report) -> Option<Route> {
-    let mut table = Table::new(&SECTION, place.clone(), entries)
-        .except(&[fields::REQUEST_NAME, fields::RESPONSE_NAME]);
+fn one(
+    (place, entries): (Range<usize>, &DeTable<'_>),
+    (surroundings, pages): (&Surroundings<'_>, Option<&Pages>),
+    report: &mut Report,
+) -> Option<Route> {
+    let mut table = Table::new(&SECTION, place.clone(), entries).except(&[
+        fields::REQUEST_NAME,
+        fields::RESPONSE_NAME,
+        error_pages::NAME,
+    ]);
     let matched = matching::read(&mut table);
     let matching = table.is_good();
     let target = target(&mut table);
@@ -64,6 +77,10 @@ fn one(place: Range<usize>, entries: &DeTable<'_>, report: &mut Report) -> Optio
     }
     table.finish(report);
     (rules.request_headers, rules.response_headers) = fields::read(entries, report);
+    let own = entries.get(error_pages::NAME).and_then(|value| {
+        error_pages::read(value, &error_pages::ROUTE_SECTION, surroundings, report)
+    });
+    rules.error_pages = own.map(|own| Arc::new(own.before(pages)));
     let rules = (rules != Default::default()).then(|| Arc::new(rules));
     let (target, target_place) = target?;
     let value = |value: RouteConfig| RouteConfig {

@@ -30,6 +30,8 @@ fn file(header: &str, added: &str) -> String {
         ("[[route]]", "upstream = \"NAME\"\nrewrite = \"/inner\""),
         ("[route.request_headers]", ""),
         ("[route.response_headers]", ""),
+        ("[route.error_pages]", ""),
+        ("[error_pages]", ""),
         (
             "[admin]",
             "address = [\"unix:/run/catamaran/admin.sock\", \"127.0.0.1:9090\"]",
@@ -366,4 +368,59 @@ fn routes_know_their_lines() {
         .filter_map(|it| Some(it.place.as_ref()?.to_string()))
         .collect();
     assert_eq!(places, expected);
+}
+
+#[test]
+fn pages_are_read_with_the_file_and_a_missing_one_is_no_fault() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(directory.path().join(name), bytes);
+    write("404.html", "not h\u{e9}re".as_bytes()).unwrap();
+    write("latin.html", b"not h\xe9re").unwrap();
+    write("large.txt", &vec![b'x'; (1 << 20) + 1]).unwrap();
+    write("5xx.json", b"{}").unwrap();
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[upstream.app.backend]]\n\
+                url = \"http://127.0.0.1:1\"\n[[route]]\nupstream = \"app\"\n[route.error_pages]\n\
+                503 = \"latin.html\"\nreplace_errors = []\n\
+                [error_pages]\n4xx = \"gone.html\"\n404 = \"404.html\"\n5xx = \"5xx.json\"\n\
+                maintenance_page = \"large.txt\"\nreplace_errors = 500\n";
+    write("catamaran.toml", text.as_bytes()).unwrap();
+    let loaded = load(&directory.path().join("catamaran.toml")).unwrap();
+    let said = loaded.report.to_string();
+    assert!(
+        said.contains("gone.html, which cannot be read: No such file"),
+        "{said}"
+    );
+    assert!(
+        said.contains("large.txt, which cannot be read: it is larger than 1048576"),
+        "{said}"
+    );
+    assert_eq!(loaded.report.findings().len(), 2, "{said}");
+    let pages = loaded.config.error_pages.as_ref().unwrap();
+    let seen = |pages: &catamaran_front::config::ErrorPages| {
+        let mut seen = Vec::new();
+        for (statuses, page) in &pages.pages {
+            seen.push((*statuses.start(), page.content_type, page.body.is_some()));
+        }
+        seen
+    };
+    let html = "text/html; charset=utf-8";
+    let general = [
+        (404, html, true),
+        (400, html, false),
+        (500, "application/json", true),
+    ];
+    assert_eq!(seen(pages), general);
+    assert_eq!(pages.replaced, [500..=599]);
+    assert!(
+        pages
+            .maintenance
+            .as_ref()
+            .is_some_and(|page| page.body.is_none())
+    );
+    // What the route does not say holds in general.
+    let rules = loaded.config.routes[0].rules.as_ref().unwrap();
+    let of_route = rules.error_pages.as_ref().unwrap();
+    assert_eq!(seen(of_route)[0], (503, "text/html", true));
+    assert_eq!(seen(of_route)[1..], general);
+    assert!(of_route.replaced.is_empty() && of_route.maintenance.is_some());
 }

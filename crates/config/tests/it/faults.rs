@@ -55,6 +55,7 @@ golden!(
     admin_clash,
     backend_tls,
     empty,
+    error_pages,
     foreign,
     later,
     line_ends,

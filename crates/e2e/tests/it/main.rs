@@ -29,6 +29,7 @@ mod commands;
 mod concurrency;
 mod connector;
 mod descriptors;
+mod error_pages;
 mod explain;
 mod failures;
 mod hardening;

@@ -1,11 +1,13 @@
 //! What a route may ask for besides its target.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_upstream::config::Activation;
 use http::{HeaderName, StatusCode};
 use ipnet::IpNet;
 
+use super::pages::ErrorPages;
 use super::template::Template;
 
 /// What a route changes of its requests and of their responses. Most routes change nothing.
@@ -34,6 +36,8 @@ pub struct RouteRules {
     pub upgrade: Vec<String>,
     /// How long a tunnel may be silent. Default 10 min. HAProxy: `timeout tunnel`.
     pub tunnel_idle_timeout: Option<Duration>,
+    /// In the place of the front's [`ErrorPages`]. nginx: `error_page` in a location.
+    pub error_pages: Option<Arc<ErrorPages>>,
     /// What is changed of the request's fields, in this order.
     pub request_headers: Vec<FieldRule>,
     /// What is changed of the response's fields, in this order.

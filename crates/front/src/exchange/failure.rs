@@ -3,7 +3,8 @@
 //! Each error of the layers below becomes one [`Failure`]. The answer to the client and the log line
 //! both come from it.
 
-use std::io;
+use std::error::Error;
+use std::{fmt, io};
 
 use catamaran_upstream::{Culprit, Error as UpstreamError, Lease, LeaseError, RequestError};
 use http::StatusCode;
@@ -173,3 +174,18 @@ fn is_refusal(error: &io::Error) -> bool {
 /// The status in the log of a request whose client left before a response began, as in nginx. It is
 /// never sent.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// An error and what caused it, on one line.
+pub(super) struct Causes<'a>(pub(super) &'a dyn Error);
+
+impl fmt::Display for Causes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut source = self.0.source();
+        while let Some(cause) = source {
+            write!(f, ": {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}

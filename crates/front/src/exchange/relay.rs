@@ -63,6 +63,8 @@ pub(crate) struct Progress {
     pub(crate) continued: bool,
     /// The backend agreed to a tunnel, and the client was told so.
     pub(crate) upgraded: bool,
+    /// The client got a page in the place of the backend's response.
+    pub(crate) replaced: bool,
     /// What was received of the body, for a further attempt.
     pub(crate) replay: Replay,
 }
@@ -138,7 +140,17 @@ enum Upload {
 enum Download {
     Head,
     Body,
+    /// The client has a page instead; what is left of the backend's response is read and dropped, so
+    /// that its connection can be used again.
+    Discard(Rest),
     Ended,
+}
+
+/// Limits of what is discarded; beyond them the connection is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rest {
+    bytes: usize,
+    until: Tick,
 }
 
 impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
@@ -196,6 +208,13 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             }
             if self.download == Download::Ended && self.down.unwritten() == 0 {
                 return Poll::Ready(Ok(()));
+            }
+            if !moved
+                && let Download::Discard(rest) = self.download
+                && self.now() >= rest.until
+            {
+                self.download = Download::Ended;
+                continue;
             }
             if !moved {
                 let look_again = self.poll_left(cx)?;
@@ -339,12 +358,16 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     /// Receives the response while the client's output has room. `true` if anything moved.
     fn poll_download(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
         let mut moved = false;
-        while self.download != Download::Ended && !self.down.is_full() {
+        while self.takes_events() {
             let Poll::Ready(event) = self.source.poll_event(cx) else {
                 break;
             };
             moved = true;
             self.backend_moved = self.now();
+            if let Download::Discard(rest) = self.download {
+                self.download = rest.after(&event);
+                continue;
+            }
             if event.is_ok()
                 && let Source::Backend(leased) = &mut self.source
             {
@@ -358,6 +381,32 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             }
         }
         Ok(moved)
+    }
+
+    /// Whether the next event of the response can be handled now.
+    fn takes_events(&self) -> bool {
+        match self.download {
+            Download::Head | Download::Body => !self.down.is_full(),
+            Download::Discard(_) => true,
+            Download::Ended => false,
+        }
+    }
+
+    /// Sends a page instead of the response whose head was sent as its own.
+    fn send_page(&mut self, page: Bytes) -> Result<(), RelayError> {
+        self.head_held = None;
+        self.progress.replaced = true;
+        if !page.is_empty() {
+            self.down.send_data(page);
+        }
+        if !self.down.send_end() {
+            return Err(RelayError::ResponseLength);
+        }
+        self.download = Download::Discard(Rest {
+            bytes: DISCARD_BYTES_MAX,
+            until: self.now() + DISCARD_TIME_MAX,
+        });
+        Ok(())
     }
 
     fn handle(&mut self, event: Event) -> Result<(), RelayError> {
@@ -374,8 +423,12 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 }
             }
             Event::Head(mut head) => {
+                let page = self.replace(&mut head);
                 self.handle_head(&mut head)?;
                 self.source.recycle(head);
+                if let Some(page) = page {
+                    self.send_page(page)?;
+                }
             }
             Event::Upgraded(mut head) => {
                 if !self.down.is_agreement(&head.headers) {
@@ -397,6 +450,15 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             Event::Flush | Event::BodyWanted => {}
         }
         Ok(())
+    }
+
+    /// Makes the head that of a page, if one takes the place of the response.
+    fn replace(&self, head: &mut ResponseHead) -> Option<Bytes> {
+        let Source::Backend(leased) = &self.source else {
+            return None;
+        };
+        let pages = leased.pages.as_ref()?;
+        pages.replace(head, |reason| self.scene.worker.count(reason))
     }
 
     fn handle_head(&mut self, head: &mut ResponseHead) -> Result<(), RelayError> {
@@ -500,7 +562,11 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
         let deadline = deadline.min(self.check_silence()?);
         let sooner = |next: Tick, other: Option<Tick>| other.map_or(next, |at| at.min(next));
-        let next = sooner(sooner(deadline, self.head_held), look_again);
+        let discarded = match self.download {
+            Download::Discard(rest) => Some(rest.until),
+            Download::Head | Download::Body | Download::Ended => None,
+        };
+        let next = sooner(sooner(deadline, self.head_held.or(discarded)), look_again);
         self.scene.deadline.set(next);
         Poll::Pending
     }
@@ -580,7 +646,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             (Source::Backend(leased), Download::Body) => {
                 Some((leased.idle_body_timeout(), RelayError::IdleBodyTimeout))
             }
-            (Source::Backend(_), Download::Ended) | (Source::Answer(_), _) => None,
+            (Source::Backend(_), Download::Discard(_) | Download::Ended)
+            | (Source::Answer(_), _) => None,
         };
         let silence = silence
             .filter(|_| !self.down.is_full() && !wants_body)
@@ -595,6 +662,21 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     }
 }
 
+impl Rest {
+    /// What follows an event of a response that is discarded.
+    fn after(self, event: &Result<Event, UpstreamError>) -> Download {
+        match event {
+            Ok(Event::Body(data)) if data.len() <= self.bytes => Download::Discard(Self {
+                bytes: self.bytes - data.len(),
+                ..self
+            }),
+            // The client has all it gets: a failure costs the connection alone.
+            Ok(Event::Body(_) | Event::End) | Err(_) => Download::Ended,
+            Ok(_) => Download::Discard(self),
+        }
+    }
+}
+
 /// Until when the front waits for the client, if it does.
 fn deadline(pace: &mut Pace, waited_for: bool, now: Tick, demand: Demand) -> Option<Tick> {
     if !waited_for {
@@ -606,6 +688,13 @@ fn deadline(pace: &mut Pace, waited_for: bool, now: Tick, demand: Demand) -> Opt
 
 /// How often is checked whether a suspect backend was put out.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
+
+/// Bytes of a replaced response that are read for the sake of its connection: far more than the error
+/// pages of containers have.
+const DISCARD_BYTES_MAX: usize = 256 * 1024;
+
+/// How long that may take: the client's next request on its connection waits as long.
+const DISCARD_TIME_MAX: Duration = Duration::from_millis(200);
 
 /// How long a head may wait for its body: one tick of the coarse clock.
 const HEAD_HOLD: Duration = Duration::from_millis(20);

@@ -1,7 +1,7 @@
-//! The front's own pages, sent when there is no response from a backend.
+//! The front's own pages, sent when there is no response from a backend, or in the place of one.
 //!
 //! A page says in general terms what happened and has the request's id. Only the log says which
-//! backend failed and how.
+//! backend failed and how. An operator may have another page sent with a status.
 
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER,

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::config::BackendConfig;
 use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::id::RequestId;
+use crate::exchange::pages::Pages;
 use crate::exchange::passage::Passage;
 use crate::exchange::respond;
 use crate::worker::in_flight::{Phase, Seen};
@@ -43,6 +44,8 @@ pub(crate) struct Leased<'a, 'b> {
     pub(crate) seen: Option<&'a Seen<'a>>,
     /// What the route changes, if it changes anything.
     pub(crate) passage: Option<&'a Passage<'a>>,
+    /// Pages in the place of its error responses, if that is wanted.
+    pub(crate) pages: Option<Pages<'a>>,
 }
 
 impl Leased<'_, '_> {
@@ -68,13 +71,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The page for `status`.
-    pub(crate) fn page(status: StatusCode, id: RequestId) -> Self {
-        let body = Bytes::from(respond::page(status, id));
+    /// An answer with these fields and this body.
+    pub(crate) fn new(status: StatusCode, (headers, body): (HeaderMap, Bytes)) -> Self {
         let head = ResponseHead {
             status,
             reason: None,
-            headers: respond::fields(status, id),
+            headers,
             content_length: Some(body.len() as u64),
         };
         Self {
@@ -86,7 +88,8 @@ impl Answer {
 
     /// A redirect.
     pub(crate) fn redirect(status: StatusCode, location: HeaderValue, id: RequestId) -> Self {
-        let mut answer = Self::page(status, id);
+        let body = Bytes::from(respond::page(status, id));
+        let mut answer = Self::new(status, (respond::fields(status, id), body));
         let headers = answer.headers_mut();
         // Whether it may be kept, the status says.
         headers.remove(CACHE_CONTROL);
@@ -98,17 +101,7 @@ impl Answer {
     pub(crate) fn text(body: Bytes) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-        let head = ResponseHead {
-            status: StatusCode::OK,
-            reason: None,
-            headers,
-            content_length: Some(body.len() as u64),
-        };
-        Self {
-            head: Box::new(head),
-            body,
-            head_taken: false,
-        }
+        Self::new(StatusCode::OK, (headers, body))
     }
 
     /// Its fields.

@@ -55,6 +55,7 @@ fn config() -> Config {
         ))],
         upstreams: vec![shop, one],
         routes: vec![route("/app", to("shop")), hosted, jsp, refused],
+        error_pages: None,
         log: LogConfig::default(),
         admin: None,
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use catamaran_message::RequestHead;
 
-use crate::config::{Activation, FieldRule, RouteConfig, RouteRules};
+use crate::config::{Activation, ErrorPages, FieldRule, RouteConfig, RouteRules};
 use crate::exchange::forwarded::is_trusted;
 use crate::exchange::tunnel;
 use crate::site::rewrite::PathRewrite;
@@ -90,6 +90,11 @@ impl Rules {
 
     pub(crate) fn idle_body_timeout(&self) -> Option<Duration> {
         self.config.idle_body_timeout
+    }
+
+    /// Pages of the operator's own, if the route has any.
+    pub(crate) fn error_pages(&self) -> Option<&ErrorPages> {
+        self.config.error_pages.as_deref()
     }
 
     /// What is changed of the request's fields.

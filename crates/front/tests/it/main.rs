@@ -8,6 +8,7 @@
 mod admin;
 mod drain;
 mod early;
+mod error_pages;
 mod figures;
 mod handover;
 mod health;
@@ -60,6 +61,7 @@ fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
             "/",
             RouteTarget::Upstream("app".to_owned()),
         )],
+        error_pages: None,
         log: LogConfig {
             access: AccessLogTarget::Off,
             ..LogConfig::default()

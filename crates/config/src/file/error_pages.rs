@@ -1,0 +1,309 @@
+//! `[error_pages]` and `[route.error_pages]`: pages of the operator's own.
+//!
+//! A file that cannot be read is a warning and not a fault: a page that vanished must not keep a front
+//! from starting, or a reload from being put in force.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use catamaran_front::config::{ErrorPages, Page};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::Surroundings;
+use crate::key::{Described, Doc, Key, Preset, Section};
+use crate::report::{Finding, Report};
+use crate::table::{Table, table};
+use crate::value::text::{FilePath, TextError, file_path, parse_statuses};
+use crate::value::{Complaint, OneOrMore, Parsed, Values, complaint};
+
+/// The name of both tables.
+pub(super) const NAME: &str = "error_pages";
+
+/// Pages as one table has them.
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    pages: Vec<(RangeInclusive<u16>, Arc<Page>)>,
+    /// `None` if the table does not say.
+    replaced: Option<Vec<RangeInclusive<u16>>>,
+    maintenance: Option<Arc<Page>>,
+}
+
+impl Pages {
+    /// These before those that hold in general.
+    pub(crate) fn before(&self, general: Option<&Self>) -> ErrorPages {
+        let none = Self::default();
+        let general = general.unwrap_or(&none);
+        let pages = self.pages.iter().chain(&general.pages).cloned().collect();
+        let replaced = self.replaced.as_ref().or(general.replaced.as_ref());
+        let maintenance = self.maintenance.as_ref().or(general.maintenance.as_ref());
+        ErrorPages {
+            pages,
+            replaced: replaced.cloned().unwrap_or_default(),
+            maintenance: maintenance.map(Arc::clone),
+        }
+    }
+}
+
+/// Reads the table of this section.
+pub(crate) fn read(
+    value: &Spanned<DeValue<'_>>,
+    section: &'static Section,
+    surroundings: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<Pages> {
+    let (place, entries) = table(section.header, value, report)?;
+    let mut table = Table::new(section, place, entries).except_those(is_statuses);
+    let mut pages = Pages {
+        pages: by_status(&mut table, entries, surroundings),
+        replaced: table.take(&REPLACE_ERRORS),
+        maintenance: None,
+    };
+    if let Some(file) = table.take(&MAINTENANCE_PAGE) {
+        let place = table.place_of(&MAINTENANCE_PAGE);
+        let read = page(&file, surroundings);
+        pages.maintenance = keep(read, MAINTENANCE_PAGE.name, place, &mut table);
+    }
+    table.finish(report);
+    Some(pages)
+}
+
+/// Reads the pages that are named by a status: those of one status first, since they are the more
+/// specific.
+fn by_status(
+    table: &mut Table<'_>,
+    entries: &DeTable<'_>,
+    surroundings: &Surroundings<'_>,
+) -> Vec<(RangeInclusive<u16>, Arc<Page>)> {
+    let mut pages = Vec::new();
+    for (name, value) in entries {
+        let name = name.get_ref();
+        if !is_statuses(name) {
+            continue;
+        }
+        let Some(statuses) = statuses(name) else {
+            let message = format!("`{name}` is no status of an error");
+            let hint = "write 404, or 5xx for all of 500 to 599";
+            table.push(Finding::fault(message, value.span()).hint(hint));
+            continue;
+        };
+        match STATUS.values.read(value) {
+            Ok(file) => {
+                let read = page(&file, surroundings);
+                let read = keep(read, name, value.span(), table);
+                pages.extend(read.map(|page| (statuses, page)));
+            }
+            Err(complaints) => {
+                for Complaint { message, span } in complaints {
+                    let message = format!("`{name}` {message}");
+                    table.push(Finding::fault(message, span));
+                }
+            }
+        }
+    }
+    pages.sort_by_key(|(statuses, _)| statuses.len());
+    pages
+}
+
+/// A page, and what is to be said of its file.
+struct Read {
+    page: Option<Page>,
+    finding: Option<(bool, String, &'static str)>,
+}
+
+/// Passes on what is to be said of a file; `None` if that is a fault.
+fn keep(
+    read: Read,
+    key: &str,
+    place: std::ops::Range<usize>,
+    table: &mut Table<'_>,
+) -> Option<Arc<Page>> {
+    if let Some((is_fault, message, hint)) = read.finding {
+        let message = format!("`{key}` {message}");
+        let finding = match is_fault {
+            true => Finding::fault(message, place),
+            false => Finding::warning(message, place),
+        };
+        table.push(finding.hint(hint));
+    }
+    read.page.map(Arc::new)
+}
+
+/// Reads a page's file.
+fn page(file: &Path, surroundings: &Surroundings<'_>) -> Read {
+    let file = surroundings.base.join(file);
+    let Some((plain, utf_8)) = content_types(&file) else {
+        let message = format!(
+            "names {}, whose kind its suffix does not tell",
+            file.display()
+        );
+        let hint = "name a file that ends in .html, .htm, .xhtml, .txt, .json or .xml";
+        return Read {
+            page: None,
+            finding: Some((true, message, hint)),
+        };
+    };
+    let (body, finding) = match surroundings.read_page.map(|read| read(&file)) {
+        None => (None, None),
+        Some(Ok(bytes)) => (Some(Bytes::from(bytes)), None),
+        Some(Err(why)) => {
+            let message = format!("names {}, which {why}", file.display());
+            let hint = "the front sends its own text instead; write the file, then reload";
+            (None, Some((false, message, hint)))
+        }
+    };
+    // Text of another encoding says so itself, or the browser guesses.
+    let is_utf_8 = body
+        .as_ref()
+        .is_none_or(|it| std::str::from_utf8(it).is_ok());
+    let page = Page {
+        content_type: if is_utf_8 { utf_8 } else { plain },
+        body,
+        file,
+    };
+    Read {
+        page: Some(page),
+        finding,
+    }
+}
+
+/// The type that a suffix stands for, and the same for a text in UTF-8.
+fn content_types(file: &Path) -> Option<(&'static str, &'static str)> {
+    let suffix = file.extension()?.to_str()?.to_ascii_lowercase();
+    Some(match &suffix[..] {
+        "html" | "htm" => ("text/html", "text/html; charset=utf-8"),
+        "xhtml" => ("application/xhtml+xml", "application/xhtml+xml"),
+        "txt" => ("text/plain", "text/plain; charset=utf-8"),
+        "json" => ("application/json", "application/json"),
+        "xml" => ("application/xml", "application/xml"),
+        _ => return None,
+    })
+}
+
+/// Whether a key is meant as a status: none of the others begins with a digit.
+fn is_statuses(name: &str) -> bool {
+    name.as_bytes().first().is_some_and(u8::is_ascii_digit)
+}
+
+/// The statuses that a key names: one, or a class such as `5xx`.
+fn statuses(name: &str) -> Option<RangeInclusive<u16>> {
+    let statuses = match name {
+        "4xx" => 400..=499,
+        "5xx" => 500..=599,
+        _ => parse_statuses(name).ok()?,
+    };
+    let one_or_class = !name.contains('-');
+    (one_or_class && *statuses.start() >= FIRST_ERROR).then_some(statuses)
+}
+
+/// A status from which on all are meant, or a list of statuses and ranges.
+struct Replaced;
+
+impl Values for Replaced {
+    type Read = Vec<RangeInclusive<u16>>;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
+        let replaced = match value.get_ref() {
+            DeValue::Integer(number) => {
+                let from = number.as_str().parse().ok();
+                let from = from.filter(|from| (FIRST_ERROR..=LAST_ERROR).contains(from));
+                let wrong = || complaint("must be from 400 to 599", value);
+                vec![from.ok_or_else(wrong)?..=LAST_ERROR]
+            }
+            _ => LISTED.read(value)?,
+        };
+        let is_error = |range: &RangeInclusive<u16>| *range.start() >= FIRST_ERROR;
+        match replaced.iter().all(is_error) {
+            true => Ok(replaced),
+            false => Err(complaint(
+                "has a status below 400, which is no error",
+                value,
+            )),
+        }
+    }
+
+    fn describe(&self) -> String {
+        let list = LISTED.describe();
+        format!("a status from which on all are replaced, 400 to 599, or {list}")
+    }
+}
+
+const LISTED: OneOrMore<Parsed<RangeInclusive<u16>, TextError>> = OneOrMore(Parsed {
+    what: "a status or a range such as \"502-504\"",
+    parse: parse_statuses,
+});
+
+const FIRST_ERROR: u16 = 400;
+const LAST_ERROR: u16 = 599;
+
+const KEYS: &[&dyn Described] = &[&STATUS, &REPLACE_ERRORS, &MAINTENANCE_PAGE];
+
+pub(crate) static SECTION: Section = Section {
+    header: "[error_pages]",
+    intro: "Pages of your own for errors, of up to 1 MiB each. They are read when the front starts and \
+            at each reload, and served from memory; style sheets and images in them must come from \
+            elsewhere. A file that cannot be read is warned of, and the front's own text is sent in its \
+            place (`error-page-missing`). Left out, the front writes short pages itself.",
+    keys: KEYS,
+    later: &[],
+};
+
+pub(crate) static ROUTE_SECTION: Section = Section {
+    header: "[route.error_pages]",
+    intro: "The same for the `[[route]]` above it. What it does not say, `[error_pages]` does.",
+    keys: KEYS,
+    later: &[],
+};
+
+static STATUS: Key<FilePath> = Key {
+    name: "404",
+    values: file_path("the path of a file, such as \"errors/404.html\""),
+    doc: Doc {
+        preset: Preset::Unset("a short page of the front's"),
+        sample: "\"errors/404.html\"",
+        effect: "The page for this status. Any other from 400 to 599 is written alike, and `4xx` and `5xx` \
+                 stand for all with that first digit; a single status goes before a class. The status stays what it is. The suffix tells the \
+                 `Content-Type`: `.html`, `.htm`, `.xhtml`, `.txt`, `.json` or `.xml`; text that is \
+                 valid UTF-8 is said to be.",
+        extremes: "It is sent when the front answers itself: no route matches, no backend serves, a \
+                   `status` of a route. Errors of the application stay unless `replace_errors` says \
+                   otherwise.",
+        elsewhere: "nginx `error_page`; httpd `ErrorDocument`; HAProxy `errorfile`",
+    },
+};
+
+static REPLACE_ERRORS: Key<Replaced> = Key {
+    name: "replace_errors",
+    values: Replaced,
+    doc: Doc {
+        preset: Preset::Unset("none is replaced"),
+        sample: "500",
+        effect: "Responses of backends with such a status are replaced with the page for it, or with the \
+                 front's own. The status stays, and of the fields `Set-Cookie`, `WWW-Authenticate`, \
+                 `Retry-After`, `Allow`, `Vary` and those of CORS that scripts need. In the log such a \
+                 response has the reason `error-replaced`. Up to 256 KiB of the response's body are read \
+                 and dropped, for 200 ms at most, so that the connection can be used again.",
+        extremes: "500 hides stack traces. From 400 on, the application's own words on what is wrong \
+                   with a form or a call of its API are lost as well: write `replace_errors = []` on \
+                   such routes.",
+        elsewhere: "nginx `proxy_intercept_errors`; httpd `ProxyErrorOverride`; mod_jk \
+                    `use_server_errors`",
+    },
+};
+
+static MAINTENANCE_PAGE: Key<FilePath> = Key {
+    name: "maintenance_page",
+    values: file_path("the path of a file, such as \"errors/maintenance.html\""),
+    doc: Doc {
+        preset: Preset::Unset("the page for 503"),
+        sample: "\"errors/maintenance.html\"",
+        effect: "The page sent with 503 while every backend of an upstream is stopped, by `activation`, on \
+                 the admin page or by `catamaran stop`. It says `Retry-After: 60`, and its reason in the \
+                 log is `maintenance`.",
+        extremes: "Backends that are out because they fail are no maintenance: then the page for 503 is \
+                   sent (`no-backend`).",
+        elsewhere: "nginx `if (-f maintenance.html) return 503`; HAProxy `errorfile 503`",
+    },
+};

@@ -1,0 +1,269 @@
+//! Pages of the operator's own: in the place of the front's, and of backends' error responses.
+//!
+//! A page that could not be read is replaced with the front's own text, and counted. The pages are in
+//! memory: nothing is read while requests are served.
+
+use bytes::Bytes;
+use catamaran_message::ResponseHead;
+use catamaran_upstream::Culprit;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
+    ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE, VARY, WWW_AUTHENTICATE,
+};
+use http::{HeaderMap, StatusCode};
+
+use crate::config::{ErrorPages, Page};
+use crate::exchange::id::RequestId;
+use crate::exchange::respond;
+use crate::worker::counters::Reason;
+
+/// The pages of one exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pages<'s> {
+    of: Option<&'s ErrorPages>,
+    id: RequestId,
+}
+
+impl<'s> Pages<'s> {
+    pub(crate) fn new(of: Option<&'s ErrorPages>, id: RequestId) -> Self {
+        Self { of, id }
+    }
+
+    /// From now on those of a route, if it has any.
+    pub(crate) fn prefer(&mut self, of_route: Option<&'s ErrorPages>) {
+        self.of = of_route.or(self.of);
+    }
+
+    /// The same, if responses of backends may have to be replaced.
+    pub(crate) fn replacing(self) -> Option<Self> {
+        self.of
+            .is_some_and(|pages| !pages.replaced.is_empty())
+            .then_some(self)
+    }
+
+    /// The fields and the body of an answer with `status`, which is given for `reason` if there is one.
+    /// `count` takes note of a page that is missing.
+    pub(crate) fn answer(
+        &self,
+        status: StatusCode,
+        reason: Option<Reason>,
+        count: impl FnOnce(Reason),
+    ) -> (HeaderMap, Bytes) {
+        let stopped = reason.is_some_and(|it| it.token() == MAINTENANCE);
+        let own = self.of.filter(|_| stopped);
+        let own = own.and_then(|of| of.maintenance.as_deref());
+        let page = own.or_else(|| self.of.and_then(|of| of.page(status)));
+        let (mut fields, body) = self.content(page, status, count);
+        if stopped {
+            let seconds = HeaderValue::from_static(MAINTENANCE_RETRY_AFTER);
+            fields.insert(RETRY_AFTER, seconds);
+        }
+        (fields, body)
+    }
+
+    /// Puts a page in the place of a backend's response, if its status says so: changes the head and
+    /// returns the body that goes with it.
+    pub(crate) fn replace(
+        &self,
+        head: &mut ResponseHead,
+        count: impl FnOnce(Reason),
+    ) -> Option<Bytes> {
+        self.of.filter(|of| of.replaces(head.status))?;
+        let (mut fields, body) = self.answer(head.status, None, count);
+        for name in KEPT {
+            fields.remove(&name);
+            for value in head.headers.get_all(&name) {
+                fields.append(&name, value.clone());
+            }
+        }
+        head.headers = fields;
+        head.content_length = Some(body.len() as u64);
+        head.reason = None;
+        Some(body)
+    }
+
+    fn content(
+        &self,
+        page: Option<&Page>,
+        status: StatusCode,
+        count: impl FnOnce(Reason),
+    ) -> (HeaderMap, Bytes) {
+        let mut fields = respond::fields(status, self.id);
+        let body = page.and_then(|page| page.body.as_ref());
+        let body = match (page, body) {
+            (Some(page), Some(body)) => {
+                fields.insert(CONTENT_TYPE, HeaderValue::from_static(page.content_type));
+                body.clone()
+            }
+            (None, _) => Bytes::from(respond::page(status, self.id)),
+            (Some(_), None) => {
+                count(Reason::new(Culprit::Front, "error-page-missing"));
+                Bytes::from(respond::page(status, self.id))
+            }
+        };
+        (fields, body)
+    }
+}
+
+/// What a replaced response keeps: what the client needs in order to go on, and what lets a script
+/// read the status at all. All else describes the body that is gone, or the backend.
+const KEPT: [HeaderName; 8] = [
+    WWW_AUTHENTICATE,
+    RETRY_AFTER,
+    ALLOW,
+    SET_COOKIE,
+    ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    ACCESS_CONTROL_EXPOSE_HEADERS,
+    // Belongs to the fields above; the page is not stored anyway.
+    VARY,
+];
+
+/// The reason while operators have stopped every backend.
+pub(crate) const MAINTENANCE: &str = "maintenance";
+
+/// Seconds after which a client may ask again in a maintenance: it is no affair of a moment.
+const MAINTENANCE_RETRY_AFTER: &str = "60";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::exchange::id::RequestIds;
+
+    fn page(body: Option<&'static str>) -> Arc<Page> {
+        Arc::new(Page {
+            file: "page.txt".into(),
+            content_type: "text/plain",
+            body: body.map(|text| Bytes::from_static(text.as_bytes())),
+        })
+    }
+
+    fn pages() -> ErrorPages {
+        ErrorPages {
+            pages: vec![
+                (404..=404, page(Some("not here"))),
+                (503..=503, page(None)),
+                (500..=599, page(Some("broken"))),
+            ],
+            replaced: vec![500..=599, 404..=404],
+            maintenance: None,
+        }
+    }
+
+    fn never(reason: Reason) {
+        panic!("{reason}");
+    }
+
+    #[test]
+    fn the_first_page_that_has_the_status_is_sent() {
+        let of = pages();
+        let pages = Pages::new(Some(&of), RequestIds::new().next());
+        for (status, expected) in [(404, "not here"), (500, "broken"), (599, "broken")] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let (fields, body) = pages.answer(status, None, never);
+            assert_eq!(
+                (&body[..], &fields[CONTENT_TYPE]),
+                (expected.as_bytes(), &HeaderValue::from_static("text/plain"))
+            );
+        }
+        for status in [StatusCode::BAD_REQUEST, StatusCode::METHOD_NOT_ALLOWED] {
+            let (fields, body) = pages.answer(status, None, never);
+            assert!(body.starts_with(b"<!doctype html>"), "{status}");
+            assert!(fields[CONTENT_TYPE].as_bytes().starts_with(b"text/html"));
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_missing_is_counted_and_the_text_is_ours() {
+        let of = pages();
+        let pages = Pages::new(Some(&of), RequestIds::new().next());
+        let mut counted = None;
+        let (fields, body) = pages.answer(StatusCode::SERVICE_UNAVAILABLE, None, |reason| {
+            counted = Some(reason);
+        });
+        assert_eq!(counted.unwrap().to_string(), "front:error-page-missing");
+        assert!(body.starts_with(b"<!doctype html>") && fields[RETRY_AFTER] == "1");
+    }
+
+    #[test]
+    fn maintenance_has_a_page_of_its_own_or_that_of_503() {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        let stopped = Some(Reason::new(Culprit::Front, MAINTENANCE));
+        let of = ErrorPages {
+            maintenance: Some(page(Some("back soon"))),
+            ..pages()
+        };
+        let id = RequestIds::new().next();
+        let (fields, body) = Pages::new(Some(&of), id).answer(status, stopped, never);
+        assert_eq!(
+            (&body[..], &fields[RETRY_AFTER]),
+            (&b"back soon"[..], &HeaderValue::from_static("60"))
+        );
+        let of = ErrorPages {
+            pages: vec![(503..=503, page(Some("later")))],
+            ..ErrorPages::default()
+        };
+        assert_eq!(
+            &Pages::new(Some(&of), id).answer(status, stopped, never).1[..],
+            b"later"
+        );
+        let (_, body) = Pages::new(None, id).answer(status, stopped, never);
+        assert!(body.starts_with(b"<!doctype html>"));
+    }
+
+    #[test]
+    fn a_replaced_response_keeps_what_the_client_needs() {
+        let of = pages();
+        let pages = Pages::new(Some(&of), RequestIds::new().next());
+        let mut head = ResponseHead {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            reason: Some(Bytes::from_static(b"NullPointerException")),
+            content_length: Some(9999),
+            ..ResponseHead::default()
+        };
+        for (name, value) in [
+            ("content-type", "text/html"),
+            ("content-encoding", "gzip"),
+            ("etag", "\"x\""),
+            ("x-powered-by", "Servlet"),
+            ("retry-after", "7"),
+            ("www-authenticate", "Basic realm=a"),
+            ("www-authenticate", "Negotiate"),
+            ("access-control-allow-origin", "https://a"),
+            ("set-cookie", "a=b"),
+        ] {
+            head.headers.append(name, HeaderValue::from_static(value));
+        }
+        assert_eq!(
+            pages.replace(&mut head, never).as_deref(),
+            Some(&b"broken"[..])
+        );
+        let names = ["content-encoding", "etag", "x-powered-by", "allow"];
+        assert!(
+            names.iter().all(|name| !head.headers.contains_key(*name)),
+            "{head:?}"
+        );
+        assert_eq!(head.headers["retry-after"], "7");
+        assert_eq!(head.headers["content-type"], "text/plain");
+        assert_eq!(head.headers.get_all("www-authenticate").iter().count(), 2);
+        assert_eq!(head.headers["set-cookie"], "a=b");
+        assert_eq!(head.headers["access-control-allow-origin"], "https://a");
+        assert_eq!((head.content_length, head.reason), (Some(6), None));
+        // Neither 503's second nor 405's methods are the front's to say for a backend.
+        let mut head = ResponseHead {
+            status: StatusCode::NOT_FOUND,
+            ..ResponseHead::default()
+        };
+        assert!(pages.replace(&mut head, never).is_some());
+        head.status = StatusCode::FORBIDDEN;
+        assert!(pages.replace(&mut head, never).is_none());
+        let mut head = ResponseHead {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            ..ResponseHead::default()
+        };
+        assert!(pages.replace(&mut head, drop).is_some());
+        assert!(!head.headers.contains_key(RETRY_AFTER));
+    }
+}
