@@ -11,7 +11,7 @@ fn rendered(target: &Target, set: &[(&str, &str)]) -> Result<Server, Faults> {
     let address = |(number, name): (u16, String)| (name, ([127, 0, 0, 1], number).into());
     let ports: Vec<_> = (1..).zip(target.ports(&settings)?).map(address).collect();
     let program = |name: &str| (name.to_owned(), PathBuf::from("/c"));
-    let programs = Programs::from([program("catamaran"), program("jars")]);
+    let programs = Programs::from([program("catamaran"), program("jars"), program("clients")]);
     let place = Place {
         directory: Path::new("/d"),
         ports: &ports,
