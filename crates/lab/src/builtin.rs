@@ -7,7 +7,7 @@ use catamaran_tier::{Fault, Faults};
 use crate::experiment::Experiment;
 
 /// Names and files.
-const BUILTIN: [(&str, &str); 14] = [
+const BUILTIN: [(&str, &str); 15] = [
     ("keepalive", include_str!("../experiments/keepalive.toml")),
     (
         "ajp-vs-http",
@@ -16,6 +16,7 @@ const BUILTIN: [(&str, &str); 14] = [
     ("io-models", include_str!("../experiments/io-models.toml")),
     ("modules", include_str!("../experiments/modules.toml")),
     ("gateway", include_str!("../experiments/gateway.toml")),
+    ("echo", include_str!("../experiments/echo.toml")),
     ("fronts", include_str!("../experiments/fronts.toml")),
     ("reload", include_str!("../experiments/reload.toml")),
     (

@@ -1,8 +1,9 @@
-//! Small programs that take part in an experiment, each a process of its own: slow clients, a link with
-//! a delay, and servers that do nothing but move bytes. `catamaran lab extra` starts them.
+//! Small programs that take part in an experiment, each a process of its own: slow clients, clients of
+//! an echo, a link with a delay, and servers that do nothing but move bytes. `catamaran lab extra` starts them.
 
 pub mod bare;
 pub mod crowd;
+pub mod echo;
 pub mod link;
 
 use std::time::Instant;

@@ -17,7 +17,7 @@ use thiserror::Error;
 pub const SCHEMA: &str = "catamaran-bench/1";
 
 /// A run as JSON.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     /// [`SCHEMA`].
     pub schema: String,
@@ -133,7 +133,7 @@ pub struct ErrorFacts {
 }
 
 /// What was sent before measuring began.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WarmUp {
     /// How long it was.
     pub duration_s: f64,
@@ -149,7 +149,7 @@ pub struct WarmUp {
 }
 
 /// Whom the run talked to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Server {
     /// One for each server; `None` for Unix sockets.
     pub addresses: Vec<Option<String>>,
@@ -181,7 +181,7 @@ pub struct Tls {
 }
 
 /// How many requests came to which end: `started = ok + failed + unfinished`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Requests {
     /// Requests that clients began or that a schedule made due.
     pub started: u64,
@@ -206,7 +206,7 @@ pub struct Requests {
 }
 
 /// Requests without an answer when the run ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Unfinished {
     /// Still without an answer when the grace was over.
     pub hung: u64,
@@ -219,7 +219,7 @@ pub struct Unfinished {
 }
 
 /// Bytes on the wire; under TLS: inside it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bytes {
     /// All sent.
     pub sent: u64,
@@ -236,7 +236,7 @@ pub struct Bytes {
 }
 
 /// What became of connections.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Connections {
     /// Connects begun.
     pub attempted: u64,
@@ -253,7 +253,7 @@ pub struct Connections {
 }
 
 /// What came through in a second.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
     /// Complete answers within the span.
     pub requests_per_s: f64,
@@ -285,7 +285,7 @@ pub struct SpreadFacts {
 }
 
 /// How long things took.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
     /// Of connects that succeeded, with TLS.
     pub connect: Times,
@@ -317,7 +317,7 @@ pub struct CorrectedTimes {
 
 /// A histogram's figures. Percentiles are there whatever their worth: `percentile_max` says up to
 /// which there are enough values.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// How many values.
     pub count: u64,
@@ -350,7 +350,7 @@ pub struct Times {
 }
 
 /// What the instrument itself used.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
     /// CPU time of all threads.
     pub cpu_s: f64,
@@ -378,7 +378,7 @@ pub struct Thread {
 }
 
 /// What happened in one second.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SecondFacts {
     /// Complete answers.
     pub completed: u64,
@@ -411,7 +411,7 @@ pub struct WarningText {
 }
 
 /// Latencies by percentile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Curves {
     /// Raw.
     pub total: Vec<CurvePoint>,

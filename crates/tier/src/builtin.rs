@@ -25,6 +25,11 @@ const BUILTIN: &[Builtin] = &[
     ("app", include_str!("../targets/app.toml"), &[]),
     ("bare", include_str!("../targets/bare.toml"), &[]),
     (
+        "echo",
+        include_str!("../targets/echo.toml"),
+        &[("Echo.java", include_str!("../java/Echo.java"))],
+    ),
+    (
         "front",
         include_str!("../targets/front.toml"),
         &[("front.toml.j2", include_str!("../targets/front.toml.j2"))],

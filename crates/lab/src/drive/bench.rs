@@ -11,6 +11,7 @@ use super::child::{self, Ended};
 use super::stage::Stage;
 use super::{DriveFault, Driver};
 use crate::experiment::{AsPublished, Load};
+use crate::extra::echo;
 use crate::run::Second;
 
 /// How a load is driven.
@@ -47,15 +48,19 @@ pub(super) fn run(
 ) -> Result<Report, DriveFault> {
     let Call { name, load, span } = call;
     let report = stage.space.directory().join(format!("{name}.json"));
-    let mut words = vec![
-        driver.catamaran.display().to_string(),
-        "bench".to_owned(),
-        "--quiet".to_owned(),
-        format!("--json={}", report.display()),
-    ];
-    words.extend(options(load, span));
-    if load.post_bytes > 0 {
-        words.extend(["-p".to_owned(), body(stage, load.post_bytes)?]);
+    let json = format!("--json={}", report.display());
+    let mut words = vec![driver.catamaran.display().to_string()];
+    if echo::Asked::site(&load.url).is_some() {
+        words.extend(["lab", "extra", "echo"].map(str::to_owned));
+        words.push(json);
+        words.extend(echo_options(load, span));
+    } else {
+        words.extend(["bench", "--quiet"].map(str::to_owned));
+        words.push(json);
+        words.extend(options(load, span));
+        if load.post_bytes > 0 {
+            words.extend(["-p".to_owned(), body(stage, load.post_bytes)?]);
+        }
     }
     words.push(load.url.clone());
     // Exit code 1 tells of failed requests, which gates judge.
@@ -135,6 +140,16 @@ fn options(load: &Load, span: Span) -> Vec<String> {
         }
     }
     words
+}
+
+/// Options of the load on an echo; its warm-up is not watched.
+fn echo_options(load: &Load, span: Span) -> [String; 3] {
+    let (Span::For(time) | Span::Steady(time, _)) = span;
+    [
+        format!("--clients={}", load.clients),
+        format!("--bytes={}", load.post_bytes),
+        format!("--time={}", millis(time)),
+    ]
 }
 
 /// A warm-up of a fixed length, or until it is steady. That of servers that have just started is at

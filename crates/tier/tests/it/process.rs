@@ -1,7 +1,7 @@
 //! Servers start, say what they say, do what they are told, and end.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
 
 use catamaran_testkit::Deadline;
@@ -215,6 +215,33 @@ fn a_gateway_asks_the_cache_and_the_provider_by_each_of_its_clients() {
             let wrong = format!("/call?gets=1&path=/none&caller={caller}");
             let answer = get(&space, &gateway, &wrong);
             assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn an_echo_comes_back_by_each_way() {
+    let space = space("echo");
+    for io in ["bio", "nio"] {
+        for transport in ["tcp", "udp"] {
+            let set = [("transport", transport), ("io", io), ("heap", "32m")];
+            let mut echo = start(&space, "echo", &set).unwrap();
+            let address = echo.address("echo");
+            let talk = || {
+                let mut answer = [0; 5];
+                if transport == "tcp" {
+                    let mut stream = TcpStream::connect(address).unwrap();
+                    stream.write_all(b"hello").unwrap();
+                    stream.read_exact(&mut answer).unwrap();
+                } else {
+                    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                    socket.send_to(b"hello", address).unwrap();
+                    assert_eq!(socket.recv(&mut answer).unwrap(), 5);
+                }
+                answer
+            };
+            assert_eq!(&space.inside(talk).unwrap(), b"hello", "{transport} {io}");
+            assert_eq!(echo.alarms(), Vec::<String>::new());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use catamaran_lab::drive::READY;
 use catamaran_lab::experiment::CrowdKind;
-use catamaran_lab::extra::{bare, crowd, link};
+use catamaran_lab::extra::{bare, crowd, echo, link};
 use clap::Subcommand;
 
 use crate::descriptors::raise_limit;
@@ -37,6 +38,24 @@ enum Command {
         every: String,
         /// What is asked for
         url: String,
+    },
+    /// Messages to a server that sends them back
+    Echo {
+        /// Where the report is written
+        #[arg(long)]
+        json: PathBuf,
+        /// Messages under way at once
+        #[arg(long)]
+        clients: usize,
+        /// The length of a message
+        #[arg(long)]
+        bytes: usize,
+        /// How long
+        #[arg(long, value_parser = catamaran_units::parse_duration)]
+        time: Duration,
+        /// echo+tcp://IP:PORT or echo+udp://IP:PORT
+        #[arg(value_parser = site)]
+        url: (echo::Transport, SocketAddr),
     },
     /// A relay with a delay
     Link {
@@ -89,6 +108,25 @@ pub(super) fn run(args: Args) -> Result<ExitCode, Failure> {
             let text = text.map_err(|error| Failure::Fault(error.to_string()))?;
             writeln!(io::stdout(), "{text}")?;
         }
+        Command::Echo {
+            json,
+            clients,
+            bytes,
+            time,
+            url: (transport, address),
+        } => {
+            let asked = echo::Asked {
+                transport,
+                address,
+                clients,
+                bytes,
+                time,
+            };
+            let document = echo::run(&asked, &stop)?;
+            let text = serde_json::to_string(&document);
+            let text = text.map_err(|error| Failure::Fault(error.to_string()))?;
+            std::fs::write(json, text)?;
+        }
         Command::Link { round_trip, ends } => {
             let listen = |(listen, to)| {
                 let listener = TcpListener::bind(listen)?;
@@ -122,6 +160,11 @@ fn kind(text: &str) -> Result<CrowdKind, String> {
     known
         .map(|(_, kind)| *kind)
         .ok_or_else(|| "it is idle, drip or sip".to_owned())
+}
+
+fn site(text: &str) -> Result<(echo::Transport, SocketAddr), String> {
+    echo::Asked::site(text)
+        .ok_or_else(|| "it is echo+tcp://IP:PORT or echo+udp://IP:PORT".to_owned())
 }
 
 fn end(text: &str) -> Result<(SocketAddr, SocketAddr), String> {

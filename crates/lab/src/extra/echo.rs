@@ -1,0 +1,503 @@
+//! The load on a server that sends back what it gets: each client has one message under way, over TCP
+//! or UDP. What comes out is a report as `catamaran bench --json` writes it.
+//!
+//! A message over UDP that is not answered in time is lost, which counts as failed; the client goes on
+//! with the next one. An answer that is not what was sent ends its client and is a failure, too; with
+//! the last client the load ends.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use catamaran_load::document::{Document, SCHEMA, SecondFacts, Thread, Times};
+use mio::net::{TcpStream, UdpSocket};
+use mio::{Events, Interest, Poll, Token};
+
+use super::now;
+
+/// How messages go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// As parts of a stream.
+    Tcp,
+    /// Each in a datagram.
+    Udp,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// How messages go.
+    pub transport: Transport,
+    /// Whom they go to.
+    pub address: SocketAddr,
+    /// How many are under way at once.
+    pub clients: usize,
+    /// The length of a message; at least 8, for its number.
+    pub bytes: usize,
+    /// How long.
+    pub time: Duration,
+}
+
+impl Asked {
+    /// Transport and address of `echo+tcp://IP:PORT` or `echo+udp://IP:PORT`.
+    #[must_use]
+    pub fn site(url: &str) -> Option<(Transport, SocketAddr)> {
+        let known = [
+            ("echo+tcp://", Transport::Tcp),
+            ("echo+udp://", Transport::Udp),
+        ];
+        known.into_iter().find_map(|(scheme, transport)| {
+            let address = url.strip_prefix(scheme)?.parse().ok()?;
+            Some((transport, address))
+        })
+    }
+}
+
+/// Drives the load until its time is over or `stop` becomes true.
+///
+/// # Errors
+/// A client cannot connect, or the kernel's queue of events fails.
+pub fn run(asked: &Asked, stop: &AtomicBool) -> io::Result<Document> {
+    let started = SystemTime::now().duration_since(UNIX_EPOCH);
+    let mut load = Echo::connect(asked)?;
+    load.go_on(stop)?;
+    let mut document = load.document();
+    document.started_at_s = started.unwrap_or_default().as_secs_f64();
+    Ok(document)
+}
+
+struct Echo<'a> {
+    asked: &'a Asked,
+    poll: Poll,
+    clients: Vec<Client>,
+    start: Instant,
+    cpu_before: Duration,
+    elapsed: Duration,
+    /// Of each answer, in the order of their arrival.
+    latencies_us: Vec<u64>,
+    seconds: Vec<Second>,
+    failed: u64,
+    /// Clients that have ended.
+    over: usize,
+    buffer: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Second {
+    completed: u64,
+    failed: u64,
+    /// Where its answers begin among all.
+    first: usize,
+}
+
+enum Socket {
+    Tcp(TcpStream),
+    Udp(UdpSocket),
+}
+
+struct Client {
+    socket: Socket,
+    number: u64,
+    /// What was sent last.
+    message: Vec<u8>,
+    sent: Instant,
+    /// What has come back of it.
+    answer: Vec<u8>,
+    is_over: bool,
+}
+
+impl<'a> Echo<'a> {
+    fn connect(asked: &'a Asked) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let mut clients = Vec::with_capacity(asked.clients);
+        for place in 0..asked.clients {
+            let mut client = Client::connect(asked)?;
+            let (registry, token) = (poll.registry(), Token(place));
+            match &mut client.socket {
+                Socket::Tcp(stream) => registry.register(stream, token, Interest::READABLE)?,
+                Socket::Udp(socket) => registry.register(socket, token, Interest::READABLE)?,
+            }
+            clients.push(client);
+        }
+        Ok(Self {
+            asked,
+            poll,
+            clients,
+            start: now(),
+            cpu_before: catamaran_gauge::cpu::of_this_process(),
+            elapsed: Duration::ZERO,
+            latencies_us: Vec::new(),
+            seconds: Vec::new(),
+            failed: 0,
+            over: 0,
+            buffer: vec![0; BUFFER],
+        })
+    }
+
+    fn go_on(&mut self, stop: &AtomicBool) -> io::Result<()> {
+        for client in &mut self.clients {
+            client.next(self.asked.bytes)?;
+        }
+        let mut events = Events::with_capacity(1024);
+        let mut looked = self.start;
+        while !stop.load(Ordering::Relaxed) && self.over < self.clients.len() {
+            match self.poll.poll(&mut events, Some(LOOK)) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                other => other?,
+            }
+            let now = now();
+            self.elapsed = now.duration_since(self.start);
+            if self.elapsed >= self.asked.time {
+                break;
+            }
+            for event in &events {
+                self.serve(event.token().0, now);
+            }
+            if now.duration_since(looked) >= LOOK {
+                looked = now;
+                self.look_for_losses(now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what a client has got.
+    fn serve(&mut self, place: usize, now: Instant) {
+        let client = &mut self.clients[place];
+        if client.is_over {
+            return;
+        }
+        let read = client.read(&mut self.buffer);
+        let latency = now.saturating_duration_since(client.sent);
+        let outcome = match read {
+            Ok(false) => return,
+            Ok(true) => client.next(self.asked.bytes).map(|()| latency),
+            Err(error) => Err(error),
+        };
+        if outcome.is_err() {
+            client.is_over = true;
+            self.over += 1;
+        }
+        let micros = outcome.ok().map(|latency| latency.as_micros() as u64);
+        self.count(micros);
+    }
+
+    /// Counts an answer with its latency, or a failure.
+    fn count(&mut self, micros: Option<u64>) {
+        let second = self.elapsed.as_secs() as usize;
+        while self.seconds.len() <= second {
+            self.seconds.push(Second {
+                first: self.latencies_us.len(),
+                ..Second::default()
+            });
+        }
+        let second = &mut self.seconds[second];
+        match micros {
+            Some(micros) => {
+                second.completed += 1;
+                self.latencies_us.push(micros);
+            }
+            None => {
+                second.failed += 1;
+                self.failed += 1;
+            }
+        }
+    }
+
+    /// Gives up datagrams that were not answered in time.
+    fn look_for_losses(&mut self, now: Instant) {
+        for place in 0..self.clients.len() {
+            let client = &mut self.clients[place];
+            let waits = now.saturating_duration_since(client.sent);
+            let is_lost = matches!(client.socket, Socket::Udp(_)) && waits > LOST;
+            if is_lost && !client.is_over {
+                client.is_over = client.next(self.asked.bytes).is_err();
+                self.over += usize::from(client.is_over);
+                self.count(None);
+            }
+        }
+    }
+
+    fn document(&self) -> Document {
+        let completed = self.latencies_us.len() as u64;
+        let elapsed_s = self.elapsed.as_secs_f64();
+        let cpu = catamaran_gauge::cpu::of_this_process().saturating_sub(self.cpu_before);
+        let bytes = completed * self.asked.bytes as u64;
+        let mut document = Document {
+            schema: SCHEMA.to_owned(),
+            url: self.asked.address.to_string(),
+            urls: 1,
+            protocol: "echo".to_owned(),
+            elapsed_s,
+            ending: "duration".to_owned(),
+            threads: 1,
+            concurrency: self.clients.len(),
+            concurrency_reached: self.clients.len(),
+            seconds: self.seconds(),
+            ..Document::default()
+        };
+        document.requests.started = completed + self.failed;
+        document.requests.ok = completed;
+        document.requests.completed = completed;
+        document.requests.failed = self.failed;
+        document.bytes.sent = bytes;
+        document.bytes.received = bytes;
+        document.bytes.received_bodies = bytes;
+        document.connections.opened = match self.asked.transport {
+            Transport::Tcp => self.clients.len() as u64,
+            Transport::Udp => 0,
+        };
+        document.throughput.requests_per_s = completed as f64 / elapsed_s.max(1e-9);
+        document.latency.total = times(&self.latencies_us);
+        document.generator.cpu_s = cpu.as_secs_f64();
+        document.generator.threads = vec![Thread {
+            wall_s: elapsed_s,
+            cpu_s: cpu.as_secs_f64(),
+            busy: cpu.as_secs_f64() / elapsed_s.max(1e-9),
+            starved_s: None,
+            spun_s: 0.0,
+        }];
+        document
+    }
+
+    fn seconds(&self) -> Vec<SecondFacts> {
+        let facts = |second: &Second| {
+            let answers = &self.latencies_us[second.first..][..second.completed as usize];
+            let times = times(answers);
+            SecondFacts {
+                completed: second.completed,
+                failed: second.failed,
+                received_bytes: second.completed * self.asked.bytes as u64,
+                latency_mean_us: times.mean_us as f64,
+                latency_max_us: times.max_us as f64,
+                p50_us: (times.count > 0).then_some(times.p50_us),
+                p99_us: (times.count > 0).then_some(times.p99_us),
+                max_us: (times.count > 0).then_some(times.max_us),
+                ..SecondFacts::default()
+            }
+        };
+        self.seconds.iter().map(facts).collect()
+    }
+}
+
+impl Client {
+    fn connect(asked: &Asked) -> io::Result<Self> {
+        let socket = match asked.transport {
+            Transport::Tcp => {
+                let stream = std::net::TcpStream::connect_timeout(&asked.address, CONNECT)?;
+                stream.set_nonblocking(true)?;
+                stream.set_nodelay(true)?;
+                Socket::Tcp(TcpStream::from_std(stream))
+            }
+            Transport::Udp => {
+                let own = SocketAddr::new(asked.address.ip(), 0);
+                let socket = std::net::UdpSocket::bind(own)?;
+                socket.connect(asked.address)?;
+                socket.set_nonblocking(true)?;
+                Socket::Udp(UdpSocket::from_std(socket))
+            }
+        };
+        Ok(Self {
+            socket,
+            number: 0,
+            message: Vec::new(),
+            sent: now(),
+            answer: Vec::new(),
+            is_over: false,
+        })
+    }
+
+    /// Sends the next message. There is room for it: no other one is under way.
+    fn next(&mut self, bytes: usize) -> io::Result<()> {
+        self.number += 1;
+        self.message = self.number.to_be_bytes().to_vec();
+        self.message.resize(bytes.max(8), b'x');
+        self.answer.clear();
+        self.sent = now();
+        match &mut self.socket {
+            Socket::Tcp(stream) => stream.write_all(&self.message),
+            Socket::Udp(socket) => socket.send(&self.message).map(drop),
+        }
+    }
+
+    /// Whether the answer is whole. One to a datagram that was given up is passed over.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+        loop {
+            let read = match &mut self.socket {
+                Socket::Tcp(stream) => stream.read(buffer),
+                Socket::Udp(socket) => socket.recv(buffer),
+            };
+            let count = match read {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            let got = &buffer[..count];
+            if matches!(self.socket, Socket::Tcp(_)) {
+                self.answer.extend_from_slice(got);
+            } else if got.get(..8) == self.message.get(..8) {
+                self.answer = got.to_vec();
+            } else {
+                continue;
+            }
+            if self.answer.len() < self.message.len() && matches!(self.socket, Socket::Tcp(_)) {
+                continue;
+            }
+            return if self.answer == self.message {
+                Ok(true)
+            } else {
+                Err(io::ErrorKind::InvalidData.into())
+            };
+        }
+    }
+}
+
+/// What latencies in microseconds come to.
+fn times(latencies: &[u64]) -> Times {
+    let mut sorted = latencies.to_vec();
+    sorted.sort_unstable();
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return Times::default();
+    };
+    let at = |percent: f64| sorted[(last as f64 * percent / 100.0).round() as usize];
+    let quotable = [99.0, 90.0, 50.0];
+    Times {
+        count: sorted.len() as u64,
+        min_us: sorted[0],
+        mean_us: sorted.iter().sum::<u64>() / sorted.len() as u64,
+        max_us: sorted[last],
+        p50_us: at(50.0),
+        p75_us: at(75.0),
+        p90_us: at(90.0),
+        p95_us: at(95.0),
+        p99_us: at(99.0),
+        percentile_max: quotable
+            .into_iter()
+            .find(|percent| catamaran_stats::is_quotable(*percent, sorted.len() as u64)),
+        ..Times::default()
+    }
+}
+
+/// How often the end, and lost datagrams, are looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// After so long a datagram counts as lost.
+const LOST: Duration = Duration::from_millis(500);
+
+/// How long a connect may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// More than any message.
+const BUFFER: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, UdpSocket as Datagrams};
+    use std::thread;
+
+    use super::*;
+
+    fn asked(transport: Transport, address: SocketAddr) -> Asked {
+        Asked {
+            transport,
+            address,
+            clients: 1,
+            bytes: 64,
+            time: Duration::from_secs(60),
+        }
+    }
+
+    #[test]
+    fn urls_name_transport_and_address() {
+        let address = "127.0.0.1:7".parse().unwrap();
+        assert_eq!(
+            Asked::site("echo+udp://127.0.0.1:7"),
+            Some((Transport::Udp, address))
+        );
+        for url in [
+            "http://127.0.0.1:7",
+            "echo+tcp://localhost:7",
+            "echo+tcp://127.0.0.1",
+        ] {
+            assert_eq!(Asked::site(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn answers_over_tcp_are_counted_also_in_pieces() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let asked = asked(Transport::Tcp, listener.local_addr().unwrap());
+        let stop = AtomicBool::new(false);
+        let document = thread::scope(|scope| {
+            let server = scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut message = [0; 64];
+                for number in 1..=10_u64 {
+                    stream.read_exact(&mut message).unwrap();
+                    assert_eq!(message[..8], number.to_be_bytes());
+                    stream.write_all(&message[..20]).unwrap();
+                    stream.write_all(&message[20..]).unwrap();
+                }
+                // The eleventh shows that the tenth answer was taken.
+                stream.read_exact(&mut message).unwrap();
+                stop.store(true, Ordering::Relaxed);
+                stream
+            });
+            let document = run(&asked, &stop).unwrap();
+            // The connection ends after the load.
+            drop(server.join().unwrap());
+            document
+        });
+        assert_eq!(document.requests.completed, 10);
+        assert_eq!(
+            (document.requests.failed, document.bytes.received),
+            (0, 640)
+        );
+        assert_eq!(document.latency.total.count, 10);
+        let text = serde_json::to_string(&document).unwrap();
+        Document::parse(&text).unwrap();
+    }
+
+    #[test]
+    fn datagrams_that_do_not_come_back_are_lost_and_late_ones_are_passed_over() {
+        let server = Datagrams::bind("127.0.0.1:0").unwrap();
+        let asked = asked(Transport::Udp, server.local_addr().unwrap());
+        let stop = AtomicBool::new(false);
+        let document = thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut message = [0; 64];
+                let (_, client) = server.recv_from(&mut message).unwrap();
+                // Given up: its answer comes after the next one was sent.
+                let mut next = [0; 64];
+                server.recv_from(&mut next).unwrap();
+                assert_eq!(next[..8], 2_u64.to_be_bytes());
+                server.send_to(&message, client).unwrap();
+                server.send_to(&next, client).unwrap();
+                server.recv_from(&mut message).unwrap();
+                stop.store(true, Ordering::Relaxed);
+            });
+            run(&asked, &stop).unwrap()
+        });
+        assert!(document.requests.failed >= 1, "{:?}", document.requests);
+    }
+
+    #[test]
+    fn another_answer_than_what_was_sent_is_a_failure() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let asked = asked(Transport::Tcp, listener.local_addr().unwrap());
+        let stop = AtomicBool::new(false);
+        let document = thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                stream.read_exact(&mut [0; 64]).unwrap();
+                stream.write_all(&[b'y'; 64]).unwrap();
+            });
+            run(&asked, &stop).unwrap()
+        });
+        assert_eq!(document.requests.completed, 0);
+        assert_eq!(document.requests.failed, 1);
+    }
+}
