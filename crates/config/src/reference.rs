@@ -88,7 +88,8 @@ const INTRO: &str = "\
 
 The file is [TOML](https://toml.io). `catamaran check --config FILE` prints every fault in it at
 once; `catamaran serve --config FILE` refuses a file that has any. Unknown keys are faults.
-[`examples/tomcat.toml`](examples/tomcat.toml) is a file to start from.
+[`examples`](examples/README.md) has files to start from. Of directives of mod_jk, httpd, nginx, HAProxy and
+Tomcat, `check` says what stands for them here.
 
 - **Durations** are texts of a number and a unit: `\"200ms\"`, `\"5s\"`, `\"1.5m\"`, `\"2h\"`.
 - **Sizes** are bytes, as a number (`8192`) or as a text with a unit: `\"64KiB\"` (1024), `\"64kB\"`

@@ -78,6 +78,18 @@ impl Front {
         Self::start(&mut command, directory)
     }
 
+    /// `catamaran serve --config FILE` with a file that stays where it is, and these variables of the
+    /// environment.
+    ///
+    /// # Errors
+    /// The front did not start; the message has its output.
+    pub fn with_file(file: &Path, variables: &[(String, String)]) -> anyhow::Result<Self> {
+        let mut command = Command::new(binary()?);
+        command.arg("serve").arg("--config").arg(file);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        Self::start(&mut command, tempfile::tempdir()?)
+    }
+
     /// Where the front listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

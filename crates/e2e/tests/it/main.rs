@@ -30,6 +30,7 @@ mod concurrency;
 mod connector;
 mod descriptors;
 mod error_pages;
+mod examples;
 mod explain;
 mod failures;
 mod hardening;

@@ -13,10 +13,11 @@ use serde_json::Value;
 
 use crate::http2::tls_address;
 
-/// The examples take their time to be deployed, so the tests share an instance.
-fn tomcat() -> &'static Tomcat {
+/// The examples take their time to be deployed, so the tests share an instance, with those of
+/// [`crate::examples`].
+pub(crate) fn tomcat() -> &'static Tomcat {
     static SHARED: OnceLock<Tomcat> = OnceLock::new();
-    SHARED.get_or_init(|| Tomcat::start_with_examples("one").unwrap())
+    SHARED.get_or_init(|| Tomcat::start_with_examples("blue").unwrap())
 }
 
 fn front(connector: Connector, keys: &str) -> Front {
@@ -45,13 +46,16 @@ fn ways() -> [(Connector, String); 4] {
     ]
 }
 
-/// Makes the handshake of RFC 6455 with the key of its section 1.3.
+/// The fields of a handshake, with the key of RFC 6455, section 1.3.
+pub(crate) const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\n\
+                                    Sec-WebSocket-Version: 13\r\n\
+                                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+/// Makes the handshake of RFC 6455.
 fn open(front: &Front, path: &str) -> HttpClient {
     let mut client = front.connect().unwrap();
-    let fields = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     client
-        .send(front.head("GET", path, fields).as_bytes())
+        .send(front.head("GET", path, HANDSHAKE).as_bytes())
         .unwrap();
     let head = client.receive_head().unwrap();
     assert_eq!(head.status, 101, "{head:?}");
@@ -86,6 +90,13 @@ const TEXT: u8 = 1;
 const CLOSE: u8 = 8;
 
 const ECHO: &str = "/examples/websocket/echoProgrammatic";
+
+/// Says something to Tomcat's echo, and hears it.
+pub(crate) fn check_echo(front: &Front) {
+    let mut client = open(front, ECHO);
+    client.send(&masked(TEXT, b"hello")).unwrap();
+    assert_eq!(frame(&client), (TEXT, b"hello".to_vec()));
+}
 
 #[test]
 fn frames_are_echoed_and_the_close_is_in_order() {

@@ -1,0 +1,436 @@
+//! The configurations in `docs/examples`, unchanged, each checked and served before a real Tomcat. What
+//! differs from machine to machine comes from the environment.
+
+use std::fs::Permissions;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{fs, thread};
+
+use catamaran_e2e::{Authority, Browser, Connector, Front, Tomcat, binary};
+use catamaran_testkit::HttpClient;
+use tempfile::TempDir;
+
+use crate::through::value;
+use crate::websocket;
+
+/// Each of them has a test below.
+const EXAMPLES: [&str; 9] = [
+    "behind-a-proxy",
+    "context-at-root",
+    "from-mod_jk",
+    "one-tomcat",
+    "slow-application",
+    "tls",
+    "two-tomcats",
+    "virtual-hosts",
+    "websocket",
+];
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples")
+}
+
+/// The Tomcat of them all.
+fn blue() -> &'static Tomcat {
+    websocket::tomcat()
+}
+
+/// The address in the URL of a connector of a Tomcat.
+fn at(tomcat: &Tomcat, connector: Connector) -> String {
+    let url = tomcat.url(connector);
+    url.split_once("://").unwrap().1.to_owned()
+}
+
+/// An example that is served, with its environment.
+struct Example {
+    front: Front,
+    file: PathBuf,
+    variables: Vec<(String, String)>,
+    /// What systemd would make: the directories of logs, state and credentials.
+    files: TempDir,
+}
+
+impl Example {
+    /// Checks and serves `NAME.toml`. `LISTEN` is a free port, `TOMCAT` Blue's connector; in values
+    /// `{files}` stands for a directory that `prepare` may fill.
+    fn prepared(name: &str, variables: &[(&str, &str)], prepare: impl Fn(&Path)) -> Self {
+        let files = tempfile::tempdir().unwrap();
+        prepare(files.path());
+        let at_files = files.path().to_str().unwrap();
+        let ajp = at(blue(), Connector::Ajp);
+        let usual = [("LISTEN", "127.0.0.1:0"), ("TOMCAT", &ajp)];
+        let variables: Vec<(String, String)> = usual
+            .iter()
+            .chain(variables)
+            .map(|(name, value)| (name.to_string(), value.replace("{files}", at_files)))
+            .collect();
+        let file = directory().join(format!("{name}.toml"));
+        let checked = run(&["check"], &file, &variables);
+        let said = String::from_utf8_lossy(&checked.stderr);
+        assert!(
+            checked.status.success() && said.is_empty(),
+            "{name}: {said}"
+        );
+        let front = Front::with_file(&file, &variables).unwrap();
+        Self {
+            front,
+            file,
+            variables,
+            files,
+        }
+    }
+
+    fn new(name: &str, variables: &[(&str, &str)]) -> Self {
+        Self::prepared(name, variables, |_| {})
+    }
+
+    /// What a command of the binary says of the file, or of the front that serves it.
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = run(arguments, &self.file, &self.variables);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}{complaint}");
+        said
+    }
+
+    /// The status and body that a host answers for a path.
+    fn of_host(&self, host: &str, path: &str) -> (u16, String) {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let response = self.front.ask(request).unwrap();
+        let body = match response.header("location") {
+            Some(location) => location.to_owned(),
+            None => response.text(),
+        };
+        (response.status, body)
+    }
+
+    /// The addresses of all listeners, in the order of the file.
+    fn addresses(&mut self, count: usize) -> Vec<SocketAddr> {
+        let mut found: Vec<SocketAddr> = Vec::new();
+        let all = self.front.process().wait_for_line("the listeners", |line| {
+            let (_, url) = line.split_once("listening on http")?;
+            let (_, address) = url.split_once("://")?;
+            let address = address.split_whitespace().next()?.parse().ok()?;
+            if !found.contains(&address) {
+                found.push(address);
+            }
+            (found.len() == count).then(|| found.clone())
+        });
+        all.unwrap()
+    }
+}
+
+fn run(arguments: &[&str], file: &Path, variables: &[(String, String)]) -> Output {
+    let mut command = Command::new(binary().unwrap());
+    command.args(arguments).arg("--config").arg(file);
+    let variables = variables.iter().map(|(name, value)| (name, value));
+    command.envs(variables).output().unwrap()
+}
+
+#[test]
+fn each_example_has_a_test() {
+    let mut found: Vec<String> = fs::read_dir(directory())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
+        // Read field by field by the tests of the configuration.
+        .filter(|name| name != "tomcat")
+        .collect();
+    found.sort();
+    assert_eq!(found, EXAMPLES);
+}
+
+#[test]
+fn one_tomcat() {
+    let secret = at(blue(), Connector::AjpSecret);
+    let variables = [
+        ("TOMCAT", secret.as_str()),
+        ("CREDENTIALS_DIRECTORY", "{files}"),
+        ("LOGS_DIRECTORY", "{files}"),
+    ];
+    let example = Example::prepared("one-tomcat", &variables, |files| {
+        fs::write(files.join("ajp.secret"), Tomcat::SECRET).unwrap();
+    });
+    let seen = example.front.get("/snoop.jsp").unwrap();
+    assert_eq!(
+        (seen.status, value(&seen.text(), "remote_addr")),
+        (200, "127.0.0.1")
+    );
+    let log = example.files.path().join("access.log");
+    let line = catamaran_testkit::Deadline::default().poll("a line in the log", || {
+        fs::read_to_string(&log)
+            .ok()
+            .filter(|text| text.ends_with('\n'))
+    });
+    assert!(line.unwrap().contains("GET /snoop.jsp"));
+}
+
+/// The session cookie and the redirects of a login lead to where the browser is.
+#[test]
+fn context_at_root() {
+    let example = Example::new("context-at-root", &[]);
+    let mut browser = Browser::start(&["shop.test"]).unwrap();
+    let port = example.front.address().port();
+    let root = format!("http://shop.test:{port}");
+    browser.open(&format!("{root}/private/")).unwrap();
+    browser.type_into("[name=j_username]", "ann").unwrap();
+    browser
+        .type_into("[name=j_password]", "a password of the tests")
+        .unwrap();
+    browser.press("Enter").unwrap();
+    browser.wait("document.querySelector('#user')").unwrap();
+    assert!(browser.text().unwrap().contains("user ann"));
+    assert_eq!(
+        browser.evaluate("location.href").unwrap(),
+        format!("{root}/private/")
+    );
+    // The session holds on other pages, too, and behind links.
+    browser.open(&format!("{root}/")).unwrap();
+    let link = browser
+        .evaluate("document.querySelector('a').href")
+        .unwrap();
+    browser.open(link.as_str().unwrap()).unwrap();
+    assert!(browser.text().unwrap().contains("user ann"));
+}
+
+/// A page that begins or goes on with a session: its id, and how often it was visited.
+fn visit(front: &Front, cookie: Option<&str>) -> (String, String) {
+    let fields = cookie.map(|id| format!("Cookie: JSESSIONID={id}\r\n"));
+    let request = front.head("GET", "/session.jsp", &fields.unwrap_or_default());
+    let text = front.ask(request).unwrap().text();
+    (
+        value(&text, "id").to_owned(),
+        value(&text, "visits").to_owned(),
+    )
+}
+
+#[test]
+fn two_tomcats() {
+    let green = Tomcat::start("green").unwrap();
+    let (blue, green) = (
+        at(blue(), Connector::AjpSecret),
+        at(&green, Connector::AjpSecret),
+    );
+    let variables = [
+        ("BLUE", blue.as_str()),
+        ("GREEN", &green),
+        ("AJP_SECRET", Tomcat::SECRET),
+        ("RUNTIME_DIRECTORY", "{files}"),
+        ("STATE_DIRECTORY", "{files}"),
+    ];
+    let example = Example::new("two-tomcats", &variables);
+    let begin = || visit(&example.front, None).0;
+    let ids: Vec<String> = (0..4).map(|_| begin()).collect();
+    let of_blue: Vec<&String> = ids.iter().filter(|id| id.ends_with(".blue")).collect();
+    assert_eq!(of_blue.len(), 2, "{ids:?}");
+    example.run(&["drain", "tomcat/blue"]);
+    let (id, visits) = visit(&example.front, Some(of_blue[0]));
+    assert_eq!(
+        (&id, visits.as_str()),
+        (of_blue[0], "2"),
+        "its session stays"
+    );
+    assert!((0..4).all(|_| begin().ends_with(".green")));
+    assert!(example.files.path().join("state.json").exists());
+    example.run(&["activate", "tomcat/blue"]);
+    assert!(example.run(&["status"]).contains("blue"));
+}
+
+#[test]
+fn tls() {
+    let large = at(blue(), Connector::AjpLarge);
+    let variables = [
+        ("TOMCAT", large.as_str()),
+        ("LISTEN_HTTP", "127.0.0.1:0"),
+        ("LISTEN_HTTPS", "127.0.0.1:0"),
+        ("HTTPS_PORT", "8443"),
+        ("CERTIFICATES", "{files}"),
+        ("ACME_WEBROOT", "{files}"),
+    ];
+    let mut example = Example::prepared("tls", &variables, |files| {
+        let authority = Authority::new("authority").unwrap();
+        authority.issue(files, "site", &["site.test"]).unwrap();
+        authority.issue(files, "client", &["client"]).unwrap();
+        fs::write(files.join("clients-ca.pem"), authority.pem()).unwrap();
+        fs::rename(files.join("site.pem"), files.join("fullchain.pem")).unwrap();
+        let key = files.join("privkey.pem");
+        fs::rename(files.join("site.key"), &key).unwrap();
+        fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
+        let challenges = files.join(".well-known/acme-challenge");
+        fs::create_dir_all(&challenges).unwrap();
+        fs::write(challenges.join("token"), "proof").unwrap();
+    });
+    let [_, https] = example.addresses(2)[..] else {
+        panic!("two listeners")
+    };
+    let sent_on = example.of_host("site.test", "/tls.jsp?a=b");
+    assert_eq!(
+        sent_on,
+        (308, "https://site.test:8443/tls.jsp?a=b".to_owned())
+    );
+    let challenge = example.of_host("site.test", "/.well-known/acme-challenge/token");
+    assert_eq!(challenge, (200, "proof".to_owned()));
+    let files = example.files.path();
+    let curl = |options: &[&str]| {
+        let output = Command::new("curl")
+            .args(["--silent", "--show-error", "--include", "--max-time", "60"])
+            .args(["--http2", "--cacert", "clients-ca.pem"])
+            .args([
+                "--resolve",
+                &format!("site.test:{}:127.0.0.1", https.port()),
+            ])
+            .args(options)
+            .arg(format!("https://site.test:{}/tls.jsp", https.port()))
+            .current_dir(files)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let plain = curl(&[]);
+    assert!(plain.starts_with("HTTP/2 200"), "{plain}");
+    assert!(
+        plain.contains("strict-transport-security: max-age=31536000"),
+        "{plain}"
+    );
+    let told = (value(&plain, "secure"), value(&plain, "certificates"));
+    assert_eq!(told, ("true", "0"));
+    let shown = curl(&["--cert", "client.pem", "--key", "client.key"]);
+    assert_eq!(value(&shown, "certificates"), "1");
+}
+
+#[test]
+fn websocket_beside_ajp() {
+    let http = at(blue(), Connector::Http);
+    let example = Example::new("websocket", &[("TOMCAT_HTTP", http.as_str())]);
+    websocket::check_echo(&example.front);
+    let elsewhere = example
+        .front
+        .head("GET", "/snoop.jsp", websocket::HANDSHAKE);
+    assert_eq!(
+        example.front.ask(elsewhere).unwrap().status,
+        200,
+        "no tunnel there"
+    );
+}
+
+#[test]
+fn virtual_hosts() {
+    let ajp = at(blue(), Connector::Ajp);
+    let variables = [("SHOP", ajp.as_str()), ("INTRA", &ajp)];
+    let example = Example::new("virtual-hosts", &variables);
+    let (status, seen) = example.of_host("shop.example.org", "/snoop.jsp");
+    assert_eq!(
+        (status, value(&seen, "server_name")),
+        (200, "shop.example.org")
+    );
+    let moved = example.of_host("www.example.org", "/a?b=c");
+    assert_eq!(moved, (301, "http://shop.example.org/a?b=c".to_owned()));
+    let (status, welcome) = example.of_host("law.intra.example.org", "/");
+    assert!(
+        status == 200 && welcome.contains("welcome"),
+        "{status}: {welcome}"
+    );
+    assert_eq!(example.of_host("unknown.example", "/").0, 421);
+}
+
+#[test]
+fn behind_a_proxy() {
+    let variables = [
+        ("LISTEN_PROXY", "127.0.0.1:0"),
+        ("LOAD_BALANCERS", "127.0.0.0/8"),
+        ("LISTEN_CDN", "127.0.0.1:0"),
+        ("CDN", "127.0.0.1"),
+    ];
+    let mut example = Example::new("behind-a-proxy", &variables);
+    let [balancer, cdn] = example.addresses(2)[..] else {
+        panic!("two listeners")
+    };
+    let ask = |to: SocketAddr, before: &str, path: &str, fields: &str| {
+        let mut client = HttpClient::connect(to).unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        client.send((before.to_owned() + &head).as_bytes()).unwrap();
+        client.receive().unwrap()
+    };
+    let by_proxy = |client: &str, path: &str| {
+        let before = format!("PROXY TCP4 {client} 10.1.0.1 40000 80\r\n");
+        ask(balancer, &before, path, "")
+    };
+    let by_cdn =
+        |client: &str, path: &str| ask(cdn, "", path, &format!("X-Forwarded-For: {client}\r\n"));
+    for said in [
+        by_proxy("192.0.2.7", "/snoop.jsp"),
+        by_cdn("192.0.2.7", "/snoop.jsp"),
+    ] {
+        assert_eq!(value(&said.text(), "remote_addr"), "192.0.2.7");
+    }
+    for (client, expected) in [("192.0.2.7", 403), ("10.9.8.7", 200)] {
+        assert_eq!(by_proxy(client, "/manager/html").status, expected);
+        assert_eq!(by_cdn(client, "/manager/html").status, expected);
+    }
+    example
+        .front
+        .wait_for_log("\"client\":\"192.0.2.7\"")
+        .unwrap();
+}
+
+#[test]
+fn slow_application() {
+    let variables = [("TOMCAT_THREADS", "1"), ("QUEUE", "0")];
+    let example = Example::new("slow-application", &variables);
+    let front = &example.front;
+    thread::scope(|scope| {
+        let first = scope.spawn(|| front.get("/gate.jsp?wait&name=example").unwrap());
+        blue().get("/gate.jsp?arrived&name=example").unwrap();
+        let second = front.get("/snoop.jsp").unwrap();
+        assert_eq!(second.status, 503);
+        assert!(second.header("retry-after").is_some(), "{second:?}");
+        blue().get("/gate.jsp?open&name=example").unwrap();
+        assert_eq!(first.join().unwrap().status, 200);
+    });
+    front.wait_for_log("queue-full").unwrap();
+    let large = (1 << 20) + 1;
+    for (path, expected) in [("/snoop.jsp", 413), ("/upload.jsp", 200)] {
+        let mut client = front.connect().unwrap();
+        let length = format!("Content-Length: {large}\r\n");
+        client
+            .send(front.head("POST", path, &length).as_bytes())
+            .unwrap();
+        // The front may answer before all has come.
+        client.send(&vec![b'x'; large]).ok();
+        assert_eq!(client.receive().unwrap().status, expected, "{path}");
+    }
+    let explained = example.run(&["explain", "http://a/reports/year"]);
+    assert!(explained.contains("10m"), "{explained}");
+    assert!(explained.contains("slow-application.toml:"), "{explained}");
+}
+
+#[test]
+fn from_mod_jk() {
+    let secret = at(blue(), Connector::AjpSecret);
+    let variables = [
+        ("BLUE", secret.as_str()),
+        // Nobody is there: what goes to green is answered by blue all the same.
+        ("GREEN", "127.0.0.1:1"),
+        ("AJP_SECRET", Tomcat::SECRET),
+    ];
+    let example = Example::new("from-mod_jk", &variables);
+    for (path, expected) in [
+        ("/app/", 200),
+        ("/app/static/x.css", 404),
+        ("/app/x.gif", 404),
+        ("/snoop.jsp", 200),
+        ("/page.html", 404),
+    ] {
+        assert_eq!(example.front.get(path).unwrap().status, expected, "{path}");
+    }
+    let explained = example.run(&["explain", "http://a/devops-tools/x"]);
+    assert!(
+        explained.contains("from-mod_jk.d/pages.toml:"),
+        "{explained}"
+    );
+    let (id, _) = visit(&example.front, None);
+    assert_eq!(visit(&example.front, Some(&id)), (id, "2".to_owned()));
+}
