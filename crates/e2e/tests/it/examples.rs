@@ -16,9 +16,10 @@ use crate::through::value;
 use crate::websocket;
 
 /// Each of them has a test below.
-const EXAMPLES: [&str; 9] = [
+const EXAMPLES: [&str; 10] = [
     "behind-a-proxy",
     "context-at-root",
+    "error-pages",
     "from-mod_jk",
     "one-tomcat",
     "slow-application",
@@ -334,6 +335,27 @@ fn virtual_hosts() {
         "{status}: {welcome}"
     );
     assert_eq!(example.of_host("unknown.example", "/").0, 421);
+}
+
+#[test]
+fn error_pages() {
+    let example = Example::new("error-pages", &[("RUNTIME_DIRECTORY", "{files}")]);
+    let page = |path: &str| {
+        let response = example.front.get(path).unwrap();
+        (response.status, response.text())
+    };
+    let ours = |name: &str| fs::read_to_string(directory().join("pages").join(name)).unwrap();
+    assert_eq!(page("/x.bak"), (404, ours("404.html")));
+    assert_eq!(page("/status.jsp?code=500"), (500, ours("sorry.html")));
+    let (status, text) = page("/none.jsp");
+    assert!(
+        status == 404 && text.contains("Tomcat"),
+        "the application's own: {text}"
+    );
+    example.run(&["stop", "tomcat/one", "--force"]);
+    assert_eq!(page("/"), (503, ours("maintenance.html")));
+    example.run(&["activate", "tomcat/one"]);
+    assert_eq!(page("/snoop.jsp").0, 200);
 }
 
 #[test]
