@@ -37,9 +37,7 @@ use std::time::{Duration, SystemTime};
 
 use catamaran_balance::affinity::{self, BackendOut, Outcome};
 use catamaran_message::{BodyLength, RequestHead};
-use catamaran_upstream::{
-    Culprit, LastFailure, Lease, LeaseError, Leasing, Reuse, Tunnel as UpstreamTunnel,
-};
+use catamaran_upstream::{Culprit, LastFailure, Lease, LeaseError, Leasing, Reuse};
 use downstream::Downstream;
 use elsewhere::Elsewhere;
 use failure::{Causes, Failed, Failure};
@@ -51,7 +49,6 @@ use passage::{Asked, Passage, Values};
 use scene::Scene;
 use source::{Answer, Leased, Source};
 use tokio::time::Instant;
-use tunnel::{Tunnel, TunnelError};
 use verdict::Decision;
 
 use crate::access_log::{Record, SessionLine};
@@ -93,7 +90,9 @@ struct Exchange<'a> {
     /// What the route changes, if it changes anything.
     passage: Option<Box<Passage<'a>>>,
     /// The tunnel that the request asks for, if the route allows it.
-    tunnel: Option<tunnel::Wanted<'a>>,
+    tunnel: Option<Box<tunnel::Wanted<'a>>>,
+    /// What the log says of the request, if there is a log.
+    logged: Option<Box<LoggedRequest>>,
     upstream: Option<&'a Upstream>,
     member: Option<&'a Member>,
     /// The member of the first attempt.
@@ -126,11 +125,9 @@ pub(crate) async fn serve(
     let worker = scene.worker;
     worker.counters().request();
     let site = worker.site();
-    let logged = worker
-        .access_log()
-        .is_on()
-        .then(|| Box::new(LoggedRequest::new(&head)));
     let mut exchange = Exchange::new(scene, site.error_pages.as_deref());
+    let is_logged = worker.access_log().is_on();
+    exchange.logged = is_logged.then(|| Box::new(LoggedRequest::new(&head)));
     let in_flight = worker.in_flight();
     exchange.seen = in_flight.map(|it| it.begin(exchange.id, exchange.began_tick, &head));
     exchange.progress.body_complete = head.body == BodyLength::Known(0);
@@ -138,7 +135,7 @@ pub(crate) async fn serve(
         Ok(after) => after,
         Err(failure) => Box::pin(exchange.fail(down, failure)).await,
     };
-    exchange.account(down, logged.as_deref());
+    exchange.account(down);
     after
 }
 
@@ -148,7 +145,7 @@ pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure:
     let site = scene.worker.site();
     let mut exchange = Exchange::new(scene, site.error_pages.as_deref());
     let after = exchange.fail(down, failure).await;
-    exchange.account(down, None);
+    exchange.account(down);
     after
 }
 
@@ -166,6 +163,7 @@ impl<'a> Exchange<'a> {
             progress: Progress::default(),
             passage: None,
             tunnel: None,
+            logged: None,
             upstream: None,
             member: None,
             first_member: None,
@@ -203,9 +201,9 @@ impl<'a> Exchange<'a> {
         if self.scene.listener.query == QueryForm::Escaped {
             head.target.escape_query();
         }
-        self.tunnel = rules.and_then(|rules| rules.tunnel(&head));
+        self.tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
         let (worker, peer) = (scene.worker, scene.peer);
-        let token = self.tunnel.map(|tunnel| tunnel.token);
+        let token = self.tunnel.as_ref().map(|tunnel| tunnel.token);
         let count = |reason| worker.counters().reason(reason);
         let mut outgoing =
             Outgoing::new(count, (site, upstream, self.id), peer, (head, path), token)?;
@@ -222,11 +220,15 @@ impl<'a> Exchange<'a> {
         // Boxed by itself: each of two small boxes comes from a free list of the allocator's, one of
         // more than a kilobyte does not.
         let served = Box::pin(self.try_backends(upstream, down, &outgoing)).await;
+        if let Some(wanted) = self.tunnel.take()
+            && let Some(backend) = wanted.opened
+        {
+            drop(outgoing);
+            Box::pin(self.run_tunnel(down, backend, wanted.idle)).await;
+            return Ok(After::Cut);
+        }
         down.recycle(outgoing.into_head());
-        served.map(|()| match self.progress.upgraded {
-            true => After::Cut,
-            false => After::Done,
-        })
+        served.map(|()| After::Done)
     }
 
     /// Attempts the exchange on one backend after the other, as far as a retry is safe.
@@ -433,8 +435,9 @@ impl<'a> Exchange<'a> {
         self.note_response(member, now, relayed.as_ref().err());
         match relayed {
             Ok(()) if self.progress.upgraded => {
-                let tunnel = Box::pin(self.run_tunnel(down, lease.into_tunnel(), settings));
-                tunnel.await;
+                if let Some(wanted) = &mut self.tunnel {
+                    wanted.opened = Some(lease.into_tunnel());
+                }
                 Ok(())
             }
             Ok(()) => {
@@ -442,39 +445,6 @@ impl<'a> Exchange<'a> {
                 Ok(())
             }
             Err(error) => Err(self.break_off(down, member, lease, &error)),
-        }
-    }
-
-    /// Moves bytes both ways until both sides have closed, or one has failed.
-    async fn run_tunnel(
-        &mut self,
-        down: &mut Downstream<'_>,
-        mut backend: UpstreamTunnel,
-        settings: &BackendConfig,
-    ) {
-        let worker = self.scene.worker;
-        let _open = worker.counters().count_tunnel();
-        let limits = tunnel::Limits {
-            idle: self.tunnel.map_or(Duration::MAX, |tunnel| tunnel.idle),
-            backend: settings.idle_body_timeout,
-        };
-        let received = &mut self.progress.received;
-        let ended = Tunnel::new(self.scene, down, &mut backend, limits, received)
-            .run()
-            .await;
-        let error = ended.err();
-        if let Some(error) = &error {
-            let reason = error.reason();
-            worker.count(reason);
-            self.reason = Some(reason);
-            tracing::debug!(request = %self.id, %reason, "{}", Causes(error));
-        }
-        match error.filter(TunnelError::is_failure) {
-            Some(_) => down.fail_tunnel(),
-            None => {
-                poll_fn(|cx| Poll::Ready(down.poll_finish(cx).is_ready())).await;
-                backend.close().await;
-            }
         }
     }
 
@@ -489,7 +459,7 @@ impl<'a> Exchange<'a> {
             backend, settings, ..
         } = member;
         let worker = self.scene.worker.index();
-        match self.tunnel {
+        match &self.tunnel {
             None => Ok(backend.lease(settings, worker, reuse, now)),
             Some(_) if settings.takes_tunnels() => Ok(backend.lease_for_tunnel(settings, worker)),
             Some(_) => {
@@ -719,7 +689,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Counts the exchange and writes its line.
-    fn account(&self, down: &Downstream<'_>, request: Option<&LoggedRequest>) {
+    fn account(&self, down: &Downstream<'_>) {
         self.scene.worker.counters().response(self.progress.status);
         if let Some(outcome) = self.sticky {
             self.scene.worker.counters().sticky(outcome);
@@ -738,7 +708,7 @@ impl<'a> Exchange<'a> {
             id: self.id,
             given_id: self.given_id.as_ref(),
             client: self.client_ip,
-            request: request.map(LoggedRequest::line),
+            request: self.logged.as_deref().map(LoggedRequest::line),
             status: self.logged_status().map(|status| status.as_u16()),
             received: self.progress.received,
             sent: if self.progress.status.is_some() {

@@ -2,9 +2,10 @@
 //! beside AJP by `upgrade_url`. In frames made by hand, and in a browser. From clients over HTTP/1.1 and
 //! over HTTP/2 (RFC 8441).
 
-use std::fs;
-use std::io::Read;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::OnceLock;
+use std::{fs, thread};
 
 use catamaran_e2e::{Browser, Connector, Front, Tomcat};
 use catamaran_testkit::http2::{END_HEADERS, Http2Client, Said, block, kind, opening};
@@ -168,6 +169,46 @@ fn frames_are_echoed_over_http_2() {
         assert_eq!(told, [200, 36, 20], "{line}");
     }
 }
+
+/// A backend that agrees to every tunnel, and keeps it.
+fn agreeing() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let mut open = Vec::new();
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let mut head = BufReader::new(&socket).lines();
+            while head.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+            let agreed = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                          Upgrade: websocket\r\nSec-WebSocket-Accept: \
+                          s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+            socket.write_all(agreed.as_bytes()).unwrap();
+            open.push(socket);
+        }
+    });
+    address
+}
+
+/// The head of the request, which has 4 KiB and more in buffers, is not kept; nor is it for the log.
+#[test]
+fn an_idle_tunnel_takes_little_memory() {
+    let backend = agreeing();
+    let front = Front::to_app(&format!(
+        "upgrade = [\"websocket\"]\n[[upstream.app.backend]]\nurl = \"http://{backend}\"\n"
+    ))
+    .unwrap();
+    let first: Vec<HttpClient> = (0..20).map(|_| open(&front, "/")).collect();
+    let before = front.memory().unwrap().private;
+    let others: Vec<HttpClient> = (0..TUNNELS).map(|_| open(&front, "/")).collect();
+    let grown = front.memory().unwrap().private.saturating_sub(before);
+    let each = grown / TUNNELS;
+    assert!(each <= 8192, "{each} bytes for each tunnel");
+    drop((first, others));
+}
+
+/// Few enough for a process that may have 1,024 open files.
+const TUNNELS: u64 = 300;
 
 #[test]
 fn a_refused_handshake_is_an_ordinary_response() {

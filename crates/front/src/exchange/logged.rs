@@ -7,7 +7,7 @@ use http::{HeaderValue, Method, Version};
 
 use crate::access_log::RequestLine;
 
-/// Shares the head's memory; nothing is copied.
+/// Shares the head's memory until it is detached.
 pub(super) struct LoggedRequest {
     method: Method,
     path: Bytes,
@@ -34,6 +34,20 @@ impl LoggedRequest {
         }
     }
 
+    /// Copies what is shown, so that the rest of the head's memory can be freed.
+    pub(super) fn detach(&mut self) {
+        let copy = |bytes: &mut Bytes| *bytes = Bytes::copy_from_slice(bytes);
+        copy(&mut self.path);
+        [&mut self.query, &mut self.host]
+            .into_iter()
+            .flatten()
+            .for_each(copy);
+        [&mut self.referer, &mut self.user_agent]
+            .into_iter()
+            .flatten()
+            .for_each(detach);
+    }
+
     pub(super) fn line(&self) -> RequestLine<'_> {
         RequestLine {
             method: &self.method,
@@ -44,5 +58,12 @@ impl LoggedRequest {
             referer: self.referer.as_ref(),
             user_agent: self.user_agent.as_ref(),
         }
+    }
+}
+
+/// Copies a value, so that it shares no memory with the head that it came in.
+pub(super) fn detach(value: &mut HeaderValue) {
+    if let Ok(copy) = HeaderValue::from_bytes(value.as_bytes()) {
+        *value = copy;
     }
 }

@@ -5,6 +5,7 @@
 //! One task moves both ways; each buffers a few socket writes at most, and nothing while it is idle.
 //! When one side closes its sending side, the other is told so and has [`HALF_CLOSED`] left.
 
+use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,17 +17,21 @@ use thiserror::Error;
 
 use crate::client::{BodyPart, ClientError};
 use crate::exchange::downstream::Downstream;
+use crate::exchange::failure::Causes;
 use crate::exchange::scene::Scene;
+use crate::exchange::{Exchange, logged};
 use crate::worker::counters::Reason;
 use crate::worker::deadlines::Tick;
 
 /// A tunnel that a request asks for and its route allows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Wanted<'a> {
     /// The protocol, as the route names it.
     pub(crate) token: &'a str,
     /// How long it may be silent.
     pub(crate) idle: Duration,
+    /// Its end at the backend, once that has agreed and the client was told so.
+    pub(crate) opened: Option<Backend>,
 }
 
 /// The protocol of `allowed` that a request asks to change to: a GET of HTTP/1.1 without a body that
@@ -174,7 +179,7 @@ impl<'a, 'c> Tunnel<'a, 'c> {
     /// # Cancel safety
     /// Bytes may be lost: both connections must be closed.
     pub(crate) async fn run(&mut self) -> Result<(), TunnelError> {
-        std::future::poll_fn(|cx| self.poll(cx)).await
+        poll_fn(|cx| self.poll(cx)).await
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TunnelError>> {
@@ -318,6 +323,54 @@ impl<'a, 'c> Tunnel<'a, 'c> {
         }
         self.scene.deadline.set(at);
         Poll::Pending
+    }
+}
+
+impl Exchange<'_> {
+    /// Moves bytes both ways until both sides have closed, or one has failed.
+    pub(super) async fn run_tunnel(
+        &mut self,
+        down: &mut Downstream<'_>,
+        mut backend: Backend,
+        idle: Duration,
+    ) {
+        self.detach();
+        let worker = self.scene.worker;
+        let _open = worker.counters().count_tunnel();
+        let patience = self.member.map(|member| member.settings.idle_body_timeout);
+        let limits = Limits {
+            idle,
+            backend: patience.unwrap_or(idle),
+        };
+        let received = &mut self.progress.received;
+        let ended = Tunnel::new(self.scene, down, &mut backend, limits, received)
+            .run()
+            .await;
+        let error = ended.err();
+        if let Some(error) = &error {
+            let reason = error.reason();
+            worker.count(reason);
+            self.reason = Some(reason);
+            tracing::debug!(request = %self.id, %reason, "{}", Causes(error));
+        }
+        match error.filter(TunnelError::is_failure) {
+            Some(_) => down.fail_tunnel(),
+            None => {
+                poll_fn(|cx| Poll::Ready(down.poll_finish(cx).is_ready())).await;
+                backend.close().await;
+            }
+        }
+    }
+
+    /// Frees the memory of the request's head, which a tunnel would keep for hours.
+    fn detach(&mut self) {
+        self.passage = None;
+        if let Some(logged) = &mut self.logged {
+            logged.detach();
+        }
+        if let Some(id) = &mut self.given_id {
+            logged::detach(id);
+        }
     }
 }
 

@@ -77,7 +77,11 @@ impl Rules {
         let token = tunnel::asked(&self.config.upgrade, head)?;
         let idle = self.config.tunnel_idle_timeout;
         let idle = idle.unwrap_or(TUNNEL_IDLE_TIMEOUT);
-        Some(tunnel::Wanted { token, idle })
+        Some(tunnel::Wanted {
+            token,
+            idle,
+            opened: None,
+        })
     }
 
     pub(crate) fn body_max(&self) -> Option<u64> {
