@@ -1,12 +1,12 @@
 //! The signals that a running front or connector handles.
 //!
-//! SIGTERM and SIGINT ask for a drain, and a second one of them ends the process at once. For the
-//! front, SIGHUP asks for a reload, SIGUSR1 for logs to be opened again and SIGUSR2 for an upgrade, as
+//! SIGTERM and SIGINT ask for a drain, and a second one of them ends the process at once; a front with
+//! `drain_delay` begins to drain at the second one instead, and ends at a third ([`Deadly`]). For the front, SIGHUP asks for a reload, SIGUSR1 for logs to be opened again and SIGUSR2 for an upgrade, as
 //! they do of nginx.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -18,6 +18,17 @@ use crate::failure::Failure;
 /// Signals, caught from now on.
 pub(crate) struct Signals {
     arrivals: Arrivals,
+    /// Set once a stop was asked for: then SIGTERM and SIGINT end the process.
+    asked: Arc<AtomicBool>,
+}
+
+/// Whether the next signal to stop ends the process at once.
+pub(crate) struct Deadly(Arc<AtomicBool>);
+
+impl Deadly {
+    pub(crate) fn set(&self, deadly: bool) {
+        self.0.store(deadly, Ordering::SeqCst);
+    }
 }
 
 /// What a signal asks for.
@@ -49,7 +60,13 @@ impl Signals {
         }
         Ok(Self {
             arrivals: Arrivals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2])?,
+            asked,
         })
+    }
+
+    /// A hand on what the next signal to stop does.
+    pub(crate) fn deadly(&self) -> Deadly {
+        Deadly(Arc::clone(&self.asked))
     }
 
     /// Returns when the process is asked to stop; there is nothing else that it could do.

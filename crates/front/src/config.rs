@@ -98,6 +98,9 @@ pub struct ServerConfig {
     /// How long a drain lets exchanges finish before their connections are cut. Default 30 s.
     /// nginx: `worker_shutdown_timeout`.
     pub drain_timeout: Duration,
+    /// How long a front that is asked to stop serves on before it drains, while `/readyz` says no, so that
+    /// a load balancer before it notices. Default none. HAProxy: `grace`; Kubernetes: a `preStop` sleep.
+    pub drain_delay: Duration,
     /// Peers whose `Forwarded` and `X-Forwarded-*` fields are believed. Default: none. nginx:
     /// `set_real_ip_from`; httpd: `RemoteIPTrustedProxy`.
     pub trusted_proxies: Vec<IpNet>,
@@ -126,6 +129,7 @@ impl Default for ServerConfig {
         Self {
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             drain_timeout: Duration::from_secs(30),
+            drain_delay: Duration::ZERO,
             trusted_proxies: Vec::new(),
             underscore_fields: Vec::new(),
             connections_max: 20_000,

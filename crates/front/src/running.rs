@@ -1,8 +1,10 @@
 //! Starting the front and stopping it.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use thiserror::Error;
@@ -129,6 +131,7 @@ pub fn start_inheriting(
         counters: Counters::new(count),
         admission: Admission::new(),
         figures: FiguresKept::new(count),
+        leaving: AtomicBool::new(false),
         drain: Drain::default(),
     });
     let mut running = Running::spawn(&shared, count).map_err(StartError::Worker)?;
@@ -173,6 +176,13 @@ impl Running {
     pub fn admin_addresses(&self) -> Vec<BoundAddress> {
         let listeners = self.admin.iter().flat_map(Admin::listeners);
         listeners.map(|it| it.address().clone()).collect()
+    }
+
+    /// Says no at `/readyz` from now on, and serves as before. Returns how long that is to last before
+    /// [`Running::drain`] is called: `drain_delay` of the configuration in force.
+    pub fn leave(&self) -> Duration {
+        self.shared.leaving.store(true, Ordering::Relaxed);
+        self.shared.site.load().server.drain_delay
     }
 
     /// Begins to stop: responses say `Connection: close`; after a grace of half a second (at most

@@ -49,9 +49,18 @@ pub(crate) struct Shared {
     pub(crate) admission: Admission,
     /// What is kept for administrators only: times of responses, and requests in flight.
     pub(crate) figures: FiguresKept,
+    /// Whether the drain is about to begin: the front serves as before and says that it is not ready.
+    pub(crate) leaving: AtomicBool,
     /// The drain of the whole front. Each listener has a drain of its own, which begins with this
     /// one.
     pub(crate) drain: Drain,
+}
+
+impl Shared {
+    /// Whether the front drains, or is about to: nobody should send it new clients.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed) || self.drain.has_begun()
+    }
 }
 
 /// What is kept of requests if there is an admin listener, beside the counters.

@@ -3,7 +3,9 @@
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
 
 use catamaran_config::{BackendUrl, parse_access_log, parse_listen_address, parse_upstream_url};
 use catamaran_front::config::{
@@ -20,7 +22,8 @@ use crate::{descriptors, upgrade};
 
 /// Run the front, from a file or from addresses alone
 ///
-/// SIGTERM and SIGINT drain: exchanges under way may finish. A second one quits at once.
+/// SIGTERM and SIGINT drain: exchanges under way may finish. A second one quits at once. With
+/// `drain_delay` in the file, the front serves on for that long first, while /readyz says no.
 ///
 /// SIGHUP reads the file again, which changes nothing if it has faults, and opens the access log
 /// anew. SIGUSR1 opens the access log anew and reads nothing.
@@ -83,10 +86,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             manager.tell(News::Successor(process));
             running.drain_for_successor(&taken);
         }
-        None => {
-            manager.tell(News::Stopping);
-            running.drain();
-        }
+        None => running.drain(),
     }
     running.join();
     Ok(())
@@ -97,6 +97,8 @@ enum Event {
     Asked(Asked),
     Upgraded(upgrade::Outcome),
     Reload(ReloadRequest),
+    /// `drain_delay` has passed.
+    DelayOver,
 }
 
 impl From<Asked> for Event {
@@ -120,6 +122,7 @@ fn obey(
     manager: &Manager,
 ) -> Result<Option<(Taken, u32)>, Failure> {
     let (events, arrivals) = sync_channel(EVENTS_MAX);
+    let deadly = signals.deadly();
     signals.forward(events.clone())?;
     let reloads = events.clone();
     running.on_reload(move |request| {
@@ -127,17 +130,41 @@ fn obey(
         reloads.try_send(Event::Reload(request)).ok();
     });
     let mut upgrade: Option<upgrade::Pending> = None;
+    let mut leaving = false;
     for event in arrivals {
         match event {
-            Event::Asked(Asked::Stop) => {
+            Event::Asked(Asked::Stop) if !leaving => {
+                manager.tell(News::Stopping);
+                upgrade.take().iter().for_each(upgrade::Pending::abandon);
+                let delay = running.leave();
+                if delay.is_zero() {
+                    signals::say_draining();
+                    return Ok(None);
+                }
+                deadly.set(false);
+                leaving = true;
+                tracing::info!(
+                    "serving for another {delay:?}, while /readyz says no; a second signal drains now"
+                );
+                after(delay, events.clone())?;
+            }
+            Event::Asked(Asked::Stop) | Event::DelayOver => {
+                deadly.set(true);
                 signals::say_draining();
-                upgrade.iter().for_each(upgrade::Pending::abandon);
                 return Ok(None);
             }
             Event::Asked(Asked::Reopen) => match running.reopen_logs() {
                 Ok(()) => tracing::info!("the access log was opened again"),
                 Err(error) => tracing::error!("cannot open the access log: {error}"),
             },
+            Event::Asked(asked) if leaving => {
+                tracing::warn!(?asked, "the front is about to stop; nothing changed");
+            }
+            Event::Reload(request) if leaving => {
+                request.answer(Err("the front is about to stop".to_owned()));
+            }
+            // What was begun was abandoned.
+            Event::Upgraded(_) if leaving => {}
             Event::Asked(asked) if upgrade.is_some() => {
                 tracing::warn!(
                     ?asked,
@@ -168,6 +195,19 @@ fn obey(
     }
     // The threads that send events do not end.
     Ok(None)
+}
+
+/// Says when `drain_delay` has passed.
+fn after(delay: Duration, events: SyncSender<Event>) -> io::Result<()> {
+    let thread = thread::Builder::new().name("drain-delay".into());
+    thread.spawn(move || {
+        // Nothing is ever sent there: it only takes its time.
+        let (_kept, never) = sync_channel::<()>(0);
+        never.recv_timeout(delay).ok();
+        // Nobody listens any more if a second signal was faster.
+        events.send(Event::DelayOver).ok();
+    })?;
+    Ok(())
 }
 
 /// Reads the configuration again; gives what it said.

@@ -81,9 +81,10 @@ fn table(status: &Value, upstreams: &[Value]) -> String {
     let mut text = String::new();
     let requests = &status["requests"];
     let open = &status["connections"]["open"];
-    let ready = match (&status["draining"], &status["ready"]) {
-        (Value::Bool(true), _) => "draining",
-        (_, Value::Bool(true)) => "ready",
+    let ready = match ["draining", "leaving", "ready"].map(|key| status[key] == true) {
+        [true, ..] => "draining",
+        [_, true, _] => "about to drain",
+        [.., true] => "ready",
         _ => "not ready",
     };
     writeln!(

@@ -27,6 +27,7 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, server: &mut ServerConfig, repo
         server.workers = workers;
     }
     table.set(&DRAIN_TIMEOUT, &mut server.drain_timeout);
+    table.set(&DRAIN_DELAY, &mut server.drain_delay);
     table.set(&CONNECTIONS_MAX, &mut server.connections_max);
     if let Some(limit) = table.take(&CONNECTIONS_PER_ADDRESS) {
         server.connections_per_address = limit.and_then(NonZeroUsize::new);
@@ -55,6 +56,7 @@ pub(crate) static SECTION: Section = Section {
         &CONNECTIONS_MAX,
         &CONNECTIONS_PER_ADDRESS,
         &DRAIN_TIMEOUT,
+        &DRAIN_DELAY,
         &TRUSTED_PROXIES,
         &UNDERSCORE_FIELDS,
         &VIA,
@@ -132,6 +134,27 @@ static DRAIN_TIMEOUT: Key<Durations> = Key {
         extremes: "`\"0s\"` cuts every exchange at once. Longer than the service manager's patience \
                    (systemd: `TimeoutStopSec`, 90 s) ends in SIGKILL.",
         elsewhere: "nginx `worker_shutdown_timeout`; httpd `GracefulShutdownTimeout`",
+    },
+};
+
+static DRAIN_DELAY: Key<Durations> = Key {
+    name: "drain_delay",
+    values: Durations {
+        min: Duration::ZERO,
+        max: Duration::from_secs(3600),
+    },
+    doc: Doc {
+        preset: Preset::Value("\"0s\""),
+        sample: "\"10s\"",
+        effect: "After SIGTERM or SIGINT: how long the front serves as before, new connections too, while \
+                 `/readyz` of the admin listener is 503. Then the drain begins. A second signal ends this \
+                 time, a third one the process. Meanwhile nothing is reloaded or upgraded. An upgrade \
+                 (SIGUSR2) has no use for it and does not wait.",
+        extremes: "Shorter than a load balancer takes to notice (its interval times its count of failures), \
+                   and it still sends connections when they are refused. Service managers must wait for \
+                   `drain_delay` and `drain_timeout` together (systemd: `TimeoutStopSec`; Kubernetes: \
+                   `terminationGracePeriodSeconds`).",
+        elsewhere: "HAProxy `grace`; Kubernetes: a `sleep` as `preStop`; Spring Boot, Tomcat: none",
     },
 };
 

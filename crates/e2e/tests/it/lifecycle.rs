@@ -6,6 +6,7 @@ use std::thread;
 use catamaran_e2e::{Connector, Front, Tomcat, catamaran};
 use catamaran_testkit::{Address, Deadline, HttpClient, Signal};
 
+use crate::reload::application;
 use crate::through::front;
 
 #[test]
@@ -127,6 +128,61 @@ fn a_drain_under_load_fails_no_request() {
     });
     let status = front.process().wait(Deadline::default()).unwrap();
     assert_eq!(status.code(), Some(0));
+}
+
+/// A load balancer has time to notice: `/readyz` is 503 while requests are served as before.
+#[test]
+fn a_front_that_is_about_to_drain_serves_and_says_so() {
+    let (_app, url) = application();
+    let mut front = Front::to_app(&format!(
+        "[[upstream.app.backend]]\nurl = \"{url}\"\n[server]\ndrain_delay = \"1h\"\n\
+         [admin]\naddress = \"127.0.0.1:0\"\n"
+    ))
+    .unwrap();
+    let ready = |front: &Front| front.ask_admin("/readyz").unwrap().status;
+    assert_eq!(ready(&front), 200);
+    front.process().signal(Signal::Terminate).unwrap();
+    front.wait_for_log("while /readyz says no").unwrap();
+    assert_eq!(ready(&front), 503);
+    assert_eq!(front.metric("catamaran_ready").unwrap(), [0.0]);
+    assert_eq!(front.metric("catamaran_draining").unwrap(), [0.0]);
+    let answer = front.get("/").unwrap();
+    assert_eq!((answer.status, answer.header("connection")), (200, None));
+    for (signal, asked) in [(Signal::Hangup, "Reload"), (Signal::User2, "Upgrade")] {
+        front.process().signal(signal).unwrap();
+        front.wait_for_log(&format!("asked={asked}")).unwrap();
+    }
+    // An exchange that the drain waits for.
+    let mut held = front.connect().unwrap();
+    held.send(front.head("GET", "/delay/3600000", "").as_bytes())
+        .unwrap();
+    Deadline::default()
+        .poll("the request to be in flight", || {
+            let in_flight = front.metric("catamaran_backend_in_flight").unwrap();
+            (in_flight == [1.0]).then_some(())
+        })
+        .unwrap();
+    front.process().signal(Signal::Terminate).unwrap();
+    front.wait_for_log("a second signal quits at once").unwrap();
+    wait_until_refused(&front);
+    assert!(front.process().try_wait().unwrap().is_none());
+    front.process().signal(Signal::Terminate).unwrap();
+    let status = front.process().wait(Deadline::default()).unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn a_drain_begins_by_itself_when_its_delay_is_over() {
+    let (_app, url) = application();
+    let mut front = Front::to_app(&format!(
+        "[[upstream.app.backend]]\nurl = \"{url}\"\n[server]\ndrain_delay = \"1ms\"\n"
+    ))
+    .unwrap();
+    assert_eq!(front.get("/").unwrap().status, 200);
+    front.process().signal(Signal::Terminate).unwrap();
+    let status = front.process().wait(Deadline::default()).unwrap();
+    assert!(status.success(), "{status}");
+    assert!(front.log().contains("while /readyz says no"));
 }
 
 /// Sends one request after another on kept-alive connections until the front accepts no more.

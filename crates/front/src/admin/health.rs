@@ -36,7 +36,7 @@ fn readiness(observed: &Observed) -> Reply {
     let unready = StatusCode::SERVICE_UNAVAILABLE;
     match observed {
         Observed { ready: true, .. } => Reply::text(StatusCode::OK, "ready\n"),
-        Observed { draining: true, .. } => Reply::text(unready, "draining\n"),
+        Observed { leaving: true, .. } => Reply::text(unready, "draining\n"),
         _ => Reply::text(unready, "every backend is out\n"),
     }
 }
@@ -48,7 +48,7 @@ fn readiness_of(shared: &Shared, name: &str) -> Reply {
     let serves = |member: &Member| member.share() > 0;
     match site.upstream(name) {
         None => Reply::text(StatusCode::NOT_FOUND, "there is no such upstream\n"),
-        Some(_) if shared.drain.has_begun() => Reply::text(unready, "draining\n"),
+        Some(_) if shared.is_leaving() => Reply::text(unready, "draining\n"),
         Some(upstream) if upstream.members.iter().any(serves) => {
             Reply::text(StatusCode::OK, "ready\n")
         }
@@ -60,7 +60,7 @@ fn readiness_of(shared: &Shared, name: &str) -> Reply {
 pub(super) fn observe(shared: &Shared) -> Observed {
     let site = shared.site.load();
     let backends = site.status();
-    let draining = shared.drain.has_begun();
+    let leaving = shared.is_leaving();
     let usable = backends.is_empty() || backends.iter().any(|it| it.counts.share > 0);
     Observed {
         counters: shared.counters.snapshot(shared.admission.open()),
@@ -70,8 +70,9 @@ pub(super) fn observe(shared: &Shared) -> Observed {
         certificates: tls::certificates(&shared.profiles.load()),
         log_lines_dropped: shared.access_log.dropped(),
         log_lines_lost: shared.access_log.lost(),
-        draining,
-        ready: usable && !draining,
+        draining: shared.drain.has_begun(),
+        leaving,
+        ready: usable && !leaving,
         state_file_fails: shared.control.state_file_fails(),
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Observed {
     pub(crate) log_lines_dropped: u64,
     pub(crate) log_lines_lost: u64,
     pub(crate) draining: bool,
+    /// Draining, or about to.
+    pub(crate) leaving: bool,
     pub(crate) ready: bool,
     pub(crate) state_file_fails: bool,
 }
@@ -192,12 +194,13 @@ const REFERENCE_HEAD: &str = "\
 # Metrics
 
 What `GET /metrics` of the admin listener (`[admin]` in the file, or `--admin`) tells, in
-Prometheus' text format 0.0.4, or as OpenMetrics 1.0 to a scraper that accepts it. Counters begin at 0 with the process; those of a backend stay
-with its upstream, protocol and address, whatever else a reload changes.
+Prometheus' text format 0.0.4, or as OpenMetrics 1.0 to a scraper that accepts it. Counters begin at 0
+with the process; those of a backend stay with its upstream, protocol and address, whatever else a
+reload changes.
 
 The same listener has `GET /healthz`, which is 200 as long as the process lives, and `GET /readyz`,
-which is 200 while requests can be served: 503 from the beginning of a drain, and while every
-backend of every upstream is left out. `GET /readyz?upstream=NAME` asks whether that upstream has a
+which is 200 while requests can be served: 503 from the beginning of `drain_delay` (or of the drain, if
+there is none), and while every backend of every upstream is left out. `GET /readyz?upstream=NAME` asks whether that upstream has a
 backend that takes new sessions.
 
 (Written by `cargo run -p catamaran-front --example metrics > docs/metrics.md`.)

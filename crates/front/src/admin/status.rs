@@ -29,6 +29,7 @@ pub(super) fn all(desk: &Desk) -> Value {
         "workers": shared.counters.workers(),
         "ready": observed.ready,
         "draining": observed.draining,
+        "leaving": observed.leaving,
         "read_only": desk.config.load().read_only,
         "state_file_fails": observed.state_file_fails,
         "connections": {"open": counters.open, "accepted": counters.accepted},

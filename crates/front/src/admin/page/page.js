@@ -377,7 +377,7 @@ function draw() {
 
 function drawHeader() {
   setText($('version'), status.version);
-  const [word, mark] = status.draining ? ['draining', 'drain'] : status.ready ? ['ready', 'good'] : ['no backend serves', 'bad'];
+  const [word, mark] = status.draining ? ['draining', 'drain'] : status.leaving ? ['about to drain', 'drain'] : status.ready ? ['ready', 'good'] : ['no backend serves', 'bad'];
   setText($('ready'), word);
   setClass($('ready'), `pill ${mark}`);
   const backends = status.upstreams.flatMap(it => it.backends);
