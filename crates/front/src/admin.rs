@@ -163,6 +163,9 @@ fn sample_figures(shared: &Shared) {
     for backend in shared.site.load().backends() {
         backend.sample_figures(at);
     }
+    for backend in shared.retired.in_use() {
+        backend.sample_figures(at);
+    }
 }
 
 /// Accepts until another process does.

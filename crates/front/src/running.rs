@@ -21,6 +21,7 @@ use crate::listener::admission::Admission;
 use crate::listener::drain::{Drain, Ending};
 use crate::listener::handover::{Inheritance, Taken};
 use crate::listener::{self, Acceptor, BindError, Bound, BoundAddress, Listener};
+use crate::site::retired::Retired;
 use crate::site::{BackendStatus, Site};
 use crate::tls::{self, ProfileError, Profiles, watch};
 use crate::worker::counters::{Counters, CountersSnapshot};
@@ -123,6 +124,7 @@ pub fn start_inheriting(
     let shared = Arc::new(Shared {
         began: Instant::now(),
         site: Arc::new(ArcSwap::from_pointee(site)),
+        retired: Retired::default(),
         profiles: ArcSwap::from_pointee(profiles),
         key_log,
         access_log: AccessLog::new(count),

@@ -11,6 +11,7 @@ pub(crate) mod member;
 pub(crate) mod overrides;
 pub(crate) mod path;
 pub(crate) mod reload;
+pub(crate) mod retired;
 pub(crate) mod retry_budget;
 pub(crate) mod rewrite;
 pub(crate) mod route;
@@ -89,6 +90,23 @@ pub struct BackendStatus {
     pub counts: BackendCounts,
     /// What came of its requests.
     pub totals: FiguresTotals,
+    /// Whether it takes new sessions as far as operators are concerned (`activation`).
+    pub active: bool,
+    /// Whether a reload removed it; it is there until its last exchange ends.
+    pub retired: bool,
+}
+
+impl BackendStatus {
+    pub(crate) fn of(upstream: &str, name: &str, backend: &Backend) -> Self {
+        Self {
+            upstream: upstream.to_owned(),
+            backend: name.to_owned(),
+            counts: backend.counts(),
+            totals: backend.figures().totals(),
+            active: false,
+            retired: false,
+        }
+    }
 }
 
 impl Site {
@@ -178,12 +196,10 @@ impl Site {
 
     pub(crate) fn status(&self) -> Vec<BackendStatus> {
         let of_upstream = |upstream: &Arc<Upstream>| {
-            let name = upstream.name.clone();
-            let of_member = move |member: &Member| BackendStatus {
-                upstream: name.clone(),
-                backend: member.name().to_owned(),
-                counts: member.backend.counts(),
-                totals: member.backend.figures().totals(),
+            let name = &upstream.name;
+            let of_member = |member: &Member| BackendStatus {
+                active: member.controls.activation == Activation::Active,
+                ..BackendStatus::of(name, member.name(), &member.backend)
             };
             upstream.members.iter().map(of_member).collect::<Vec<_>>()
         };

@@ -26,6 +26,7 @@ use crate::exchange::id::{RequestId, RequestIds};
 use crate::listener::admission::{Admission, Shedding};
 use crate::listener::drain::Drain;
 use crate::site::Site;
+use crate::site::retired::Retired;
 use crate::tls::Profiles;
 use crate::worker::counters::{Counters, Reason, WorkerCounters};
 use crate::worker::deadlines::{Deadlines, Tick};
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     /// When all workers' coarse clocks began.
     pub(crate) began: Instant,
     pub(crate) site: Arc<ArcSwap<Site>>,
+    /// What reloads removed.
+    pub(crate) retired: Retired,
     /// By name.
     pub(crate) profiles: ArcSwap<Profiles>,
     /// Is told the secrets of all sessions.

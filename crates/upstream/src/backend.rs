@@ -140,10 +140,14 @@ pub struct BackendCounts {
     pub abandoned_total: u64,
     /// Open connections, unused ones included.
     pub open: usize,
+    /// How many may be open.
+    pub connections_max: usize,
     /// Unused connections.
     pub idle: usize,
     /// Exchanges waiting for a connection.
     pub waiting: usize,
+    /// How many may wait.
+    pub queue_max: usize,
     /// Connections dialled since the start.
     pub dialled: u64,
     /// Dials that failed since the start.
@@ -327,6 +331,7 @@ impl Backend {
     #[must_use]
     pub fn counts(&self) -> BackendCounts {
         let health = self.health.counts();
+        let settings = self.settings.load();
         let sum =
             |count: fn(&Local) -> &Count| self.workers.iter().map(count).map(Count::read).sum();
         BackendCounts {
@@ -334,8 +339,10 @@ impl Backend {
             abandoned: self.abandoned.load(Ordering::Relaxed),
             abandoned_total: self.abandoned_total.load(Ordering::Relaxed),
             open: self.cap.open(),
+            connections_max: settings.connections_max,
             idle: self.pools().map(Pool::len).sum(),
             waiting: self.cap.waiting(),
+            queue_max: settings.queue_max,
             dialled: sum(|local| &local.dialled),
             dials_failed: sum(|local| &local.dials_failed),
             reused: sum(|local| &local.reused),

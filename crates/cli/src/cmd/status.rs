@@ -113,6 +113,21 @@ fn table(status: &Value, upstreams: &[Value]) -> String {
             text.push_str(&remarks(backend));
         }
     }
+    let retired = status["retired"].as_array().into_iter().flatten();
+    for (at, backend) in retired.enumerate() {
+        let heading = if at == 0 {
+            "\nremoved by a reload, until their last request ends\n"
+        } else {
+            ""
+        };
+        let [upstream, name, address, in_flight] =
+            ["upstream", "name", "address", "in_flight"].map(|key| word(&backend[key]));
+        writeln!(
+            text,
+            "{heading}  {upstream}/{name} at {address}: {in_flight} in flight"
+        )
+        .expect("a string takes all");
+    }
     text
 }
 
@@ -243,6 +258,9 @@ mod tests {
         });
         let status = json!({
             "ready": true, "draining": false, "requests": 5, "connections": {"open": 1},
+            "retired": [{
+                "upstream": "shop", "name": "green", "address": "10.0.0.9:8009", "in_flight": 3,
+            }],
             "upstreams": [{
                 "name": "shop", "policy": "round-robin", "sticky": true, "backends": [backend],
             }],
@@ -257,6 +275,9 @@ upstream shop (round-robin, sticky)
     blue drains: 7 of 9 sessions, 2 requests in flight; not before T
     blue was changed by uid 0 at T, reason \\u{1b}[2J
     blue failed last at T: reset (sent), request 00ff: connection reset\\u{1b}
+
+removed by a reload, until their last request ends
+  shop/green at 10.0.0.9:8009: 3 in flight
 ";
         assert_eq!(table(&status, &upstreams), expected);
         assert!(selected(&status, Some("shop/red")).is_err());

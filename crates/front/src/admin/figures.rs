@@ -2,10 +2,11 @@
 //! and of the requests in flight only the slowest are shown.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catamaran_balance::affinity::Outcome;
-use catamaran_upstream::{FailureReason, FiguresSnapshot, LastFailure, LastProbe, Rates};
+use catamaran_upstream::{Backend, FailureReason, FiguresSnapshot, LastFailure, LastProbe, Rates};
 use serde_json::{Map, Value, json};
 
 use crate::control::patch::show_moment;
@@ -15,7 +16,7 @@ use crate::worker::deadlines::Tick;
 use crate::worker::in_flight::Sight;
 
 /// The requests in flight: how many there are, and the slowest.
-pub(super) fn in_flight(shared: &Shared, site: &Site) -> Value {
+pub(super) fn in_flight(shared: &Shared, site: &Site, retired: &[Arc<Backend>]) -> Value {
     let (mut sights, mut total, mut unseen) = (Vec::new(), 0, 0);
     for worker in shared.figures.in_flight() {
         let (slowest, count) = worker.slowest(SLOWEST);
@@ -26,14 +27,15 @@ pub(super) fn in_flight(shared: &Shared, site: &Site) -> Value {
     sights.sort_unstable_by_key(|sight| u64::from(sight.began));
     sights.truncate(SLOWEST);
     let wanted = |number: &u64| sights.iter().any(|sight| sight.backend == *number);
-    let members = site.upstreams.iter().flat_map(|it| &it.members);
-    let names = members.filter(|it| wanted(&it.backend.number()));
-    let names: HashMap<u64, (&str, &str)> = names
-        .map(|it| (it.backend.number(), (it.backend.upstream(), it.name())))
+    let all = site.backends().chain(retired);
+    let names: HashMap<u64, (&str, String)> = all
+        .filter(|it| wanted(&it.number()))
+        .map(|it| (it.number(), (it.upstream(), it.settings().name.clone())))
         .collect();
     let now = millis(shared.began.elapsed());
     let slowest = sights.iter().map(|sight| {
-        let name = names.get(&sight.backend).copied();
+        let name = names.get(&sight.backend);
+        let name = name.map(|(upstream, backend)| (*upstream, backend.as_str()));
         one_in_flight(sight, name, Tick::from(now))
     });
     json!({"count": total, "unseen": unseen, "slowest": slowest.collect::<Vec<_>>()})

@@ -59,12 +59,15 @@ fn readiness_of(shared: &Shared, name: &str) -> Reply {
 /// All that metrics tell.
 pub(super) fn observe(shared: &Shared) -> Observed {
     let site = shared.site.load();
-    let backends = site.status();
+    let mut backends = site.status();
     let leaving = shared.is_leaving();
-    let usable = backends.is_empty() || backends.iter().any(|it| it.counts.share > 0);
+    let mut present = backends.iter().filter(|it| !it.retired).peekable();
+    let usable = present.peek().is_none() || present.any(|it| it.counts.share > 0);
+    backends.extend(shared.retired.status(&backends));
     Observed {
         counters: shared.counters.snapshot(shared.admission.open()),
         generation: site.generation,
+        connections_max: site.server.connections_max,
         backends,
         usage: process::own_usage().ok(),
         certificates: tls::certificates(&shared.profiles.load()),

@@ -22,6 +22,8 @@ pub(crate) struct Observed {
     pub(crate) counters: CountersSnapshot,
     /// The number of the configuration in force.
     pub(crate) generation: u64,
+    /// How many clients may be connected.
+    pub(crate) connections_max: usize,
     /// What this process uses; `None` if the system does not tell.
     pub(crate) usage: Option<Usage>,
     /// Each with the name of its profile.
@@ -62,6 +64,8 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
     page.family(&families::CONNECTIONS_ACCEPTED)
         .only(counters.accepted);
     page.family(&families::CONNECTIONS_OPEN).only(counters.open);
+    page.family(&families::CONNECTIONS_MAX)
+        .only(observed.connections_max);
     page.family(&families::H2_CONNECTIONS_OPEN)
         .only(counters.h2_connections);
     page.family(&families::H2_STREAMS_OPEN)
@@ -96,10 +100,8 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
     page.family(&families::LOG_LINES_LOST)
         .only(observed.log_lines_lost);
     let mut panics = page.family(&families::UPSTREAM_PANIC);
-    for of_upstream in observed
-        .backends
-        .chunk_by(|one, next| one.upstream == next.upstream)
-    {
+    let present: Vec<&BackendStatus> = observed.backends.iter().filter(|it| !it.retired).collect();
+    for of_upstream in present.chunk_by(|one, next| one.upstream == next.upstream) {
         let panic = of_upstream.iter().any(|it| it.counts.panic);
         panics.sample(&[&of_upstream[0].upstream], u8::from(panic));
     }
@@ -202,6 +204,8 @@ The same listener has `GET /healthz`, which is 200 as long as the process lives,
 which is 200 while requests can be served: 503 from the beginning of `drain_delay` (or of the drain, if
 there is none), and while every backend of every upstream is left out. `GET /readyz?upstream=NAME` asks whether that upstream has a
 backend that takes new sessions.
+
+[monitoring.md](monitoring.md) has a dashboard, alert rules and how to scrape.
 
 (Written by `cargo run -p catamaran-front --example metrics > docs/metrics.md`.)
 ";

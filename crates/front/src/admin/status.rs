@@ -1,10 +1,13 @@
 //! What the front is like, as JSON: one consistent site.
 
+use std::sync::Arc;
+
 use catamaran_balance::RetryBudget;
+use catamaran_upstream::Backend;
 use serde_json::{Value, json};
 
 use super::{Desk, figures, health};
-use crate::config::{Activation, Protocol};
+use crate::config::{Activation, BackendConfig, Protocol};
 use crate::control::events::Event;
 use crate::control::patch::show_moment;
 use crate::control::{now, version};
@@ -20,7 +23,9 @@ pub(super) fn all(desk: &Desk) -> Value {
     let counters = &observed.counters;
     let reasons = counters.reasons.iter();
     let reasons = reasons.map(|(reason, count)| (reason.to_string(), json!(count)));
-    let of_upstream = |it: &std::sync::Arc<Upstream>| upstream(it, &overrides);
+    let of_upstream = |it: &Arc<Upstream>| upstream(it, &overrides);
+    let retired = shared.retired.in_use();
+    let of_retired = |it: &Arc<Backend>| backend(it, &it.settings());
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "generation": site.generation,
@@ -43,7 +48,8 @@ pub(super) fn all(desk: &Desk) -> Value {
         "reloads": {"applied": counters.reloads_applied, "refused": counters.reloads_refused},
         "reasons": reasons.collect::<serde_json::Map<_, _>>(),
         "upstreams": site.upstreams.iter().map(of_upstream).collect::<Vec<_>>(),
-        "in_flight": figures::in_flight(shared, &site),
+        "retired": retired.iter().map(of_retired).collect::<Vec<_>>(),
+        "in_flight": figures::in_flight(shared, &site, &retired),
     })
 }
 
@@ -66,31 +72,42 @@ pub(super) fn upstream(upstream: &Upstream, overrides: &Overrides) -> Value {
 /// One backend.
 pub(super) fn member(upstream: &Upstream, member: &Member, overrides: &Overrides) -> Value {
     let settings = &member.settings;
-    let counts = member.backend.counts();
-    let state = member.backend.state();
-    let snapshot = member.backend.figures().snapshot();
     let said = overrides.get(&upstream.name, member.name());
+    let mut value = backend(&member.backend, settings);
+    let of_member = json!({
+        "jvm_route": settings.jvm_route,
+        "domain": settings.domain,
+        "fallback": settings.fallback,
+        "version": version(upstream, member, overrides),
+        "settings": controls(member.controls),
+        "file": controls(member.file()),
+        "override": said.map(said_of),
+        "drain": said.and_then(|said| said.drain).map(|drain| progress(&drain, member)),
+        "sessions": member.sessions_seen(),
+    });
+    if let (Some(value), Value::Object(of_member)) = (value.as_object_mut(), of_member) {
+        value.extend(of_member);
+    }
+    value
+}
+
+/// What there is to tell of a backend, whether the configuration in force has it or not.
+fn backend(backend: &Backend, settings: &BackendConfig) -> Value {
+    let counts = backend.counts();
+    let state = backend.state();
+    let snapshot = backend.figures().snapshot();
     json!({
-        "name": member.name(),
-        "upstream": upstream.name,
+        "name": settings.name,
+        "upstream": backend.upstream(),
         "protocol": match settings.protocol {
             Protocol::Ajp => "ajp",
             Protocol::Http if settings.tls.is_some() => "https",
             Protocol::Http => "http",
         },
         "address": settings.address.to_string(),
-        "jvm_route": settings.jvm_route,
-        "domain": settings.domain,
-        "fallback": settings.fallback,
-        "version": version(upstream, member, overrides),
         "state": state.to_string(),
         "condition": state.token(),
         "share": counts.share,
-        "settings": controls(member.controls),
-        "file": controls(member.file()),
-        "override": said.map(said_of),
-        "drain": said.and_then(|said| said.drain).map(|drain| progress(&drain, member)),
-        "sessions": member.sessions_seen(),
         "in_flight": counts.in_flight,
         "abandoned": counts.abandoned,
         "waiting": counts.waiting,
@@ -100,6 +117,7 @@ pub(super) fn member(upstream: &Upstream, member: &Member, overrides: &Overrides
             "idle": counts.idle,
             "max": settings.connections_max,
             "dialled": counts.dialled,
+            "failed": counts.dials_failed,
             "reused": counts.reused,
             "stale": counts.stale,
         },
@@ -111,7 +129,7 @@ pub(super) fn member(upstream: &Upstream, member: &Member, overrides: &Overrides
         "sticky": figures::sticky(&snapshot.sticky),
         "last_failure": snapshot.last_failure.as_ref().map(figures::last_failure),
         "probes": {"answered": counts.probes_answered, "failed": counts.probes_failed},
-        "last_probe": member.backend.last_probe().as_ref().map(figures::last_probe),
+        "last_probe": backend.last_probe().as_ref().map(figures::last_probe),
         "ejections": counts.ejections,
         "suspicions": counts.suspicions,
     })

@@ -96,6 +96,8 @@ impl Running {
         let mut overrides = self.shared.control.lock();
         let before = self.shared.site.load_full();
         let mut replaced: Vec<Arc<Backend>> = before.backends().cloned().collect();
+        // One that an earlier reload removed comes back with the exchanges that it still has.
+        replaced.extend(self.shared.retired.in_use());
         let mut site = Site::new(&config, workers, &mut replaced)
             .map_err(|name| StartError::UnknownUpstream { name })?;
         site.generation = before.generation;
@@ -120,7 +122,9 @@ impl Running {
             at_next_start,
             ..ReloadReport::default()
         };
-        report.compare_backends(&before, &site, &replaced);
+        let known: HashSet<*const Backend> = before.backends().map(Arc::as_ptr).collect();
+        replaced.retain(|backend| known.contains(&Arc::as_ptr(backend)));
+        report.compare_backends(&known, &site, &replaced);
         let site = self.shared.control.settle(&site, &mut overrides);
         site.configure();
         self.shared.site.store(Arc::new(site));
@@ -128,7 +132,8 @@ impl Running {
         if let (Some(admin), Some(config)) = (&self.admin, config.admin) {
             admin.configure(config);
         }
-        replaced.iter().for_each(|backend| backend.retire());
+        let site = self.shared.site.load();
+        self.shared.retired.add(&replaced, &site);
         let mut added = self.assign(adopted).into_iter();
         let mut present = Vec::with_capacity(plan.order.len());
         for place in plan.order {
@@ -205,8 +210,12 @@ impl Running {
 }
 
 impl ReloadReport {
-    fn compare_backends(&mut self, before: &Site, now: &Site, replaced: &[Arc<Backend>]) {
-        let known: HashSet<*const Backend> = before.backends().map(Arc::as_ptr).collect();
+    fn compare_backends(
+        &mut self,
+        known: &HashSet<*const Backend>,
+        now: &Site,
+        replaced: &[Arc<Backend>],
+    ) {
         let name = |backend: &Arc<Backend>| backend.settings().name.clone();
         self.backends_removed = replaced.iter().map(name).collect();
         self.backends_kept = known.len() - replaced.len();

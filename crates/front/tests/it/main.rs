@@ -20,6 +20,7 @@ mod policies;
 mod probes;
 mod proxy_protocol;
 mod reload;
+mod retired;
 mod retry;
 mod settings;
 mod silence;

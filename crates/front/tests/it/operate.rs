@@ -36,6 +36,13 @@ fn send(running: &Running, request: &str) -> Response {
     client.receive().unwrap()
 }
 
+/// The page of metrics.
+pub(crate) fn scrape(running: &Running) -> String {
+    let answer = send(running, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(answer.status, 200);
+    answer.text()
+}
+
 pub(crate) fn read(running: &Running, path: &str) -> (Value, String) {
     let answer = send(
         running,

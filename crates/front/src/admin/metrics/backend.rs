@@ -88,6 +88,26 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
     ),
     (
         &Family {
+            name: "catamaran_backend_active",
+            kind: Kind::Gauge,
+            help: "1 while `activation` of the backend is `active`, 0 while an operator has it drained or \
+                   stopped, or a reload removed it.",
+            labels: OF_BACKEND,
+        },
+        |status| u64::from(status.active),
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_retired",
+            kind: Kind::Gauge,
+            help: "1 if a reload removed the backend and it still has exchanges, else 0. With the last of \
+                   them it vanishes. If its name is another's by then, its address is added.",
+            labels: OF_BACKEND,
+        },
+        |status| u64::from(status.retired),
+    ),
+    (
+        &Family {
             name: "catamaran_backend_suspect",
             kind: Kind::Gauge,
             help: "1 while others are preferred because nothing is heard of the backend although \
@@ -151,6 +171,24 @@ static BACKEND_FAMILIES: &[BackendFamily] = &[
             labels: OF_BACKEND,
         },
         |status| status.counts.waiting as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_waiting_max",
+            kind: Kind::Gauge,
+            help: "How many exchanges may wait: `queue_max`. Others fail at once.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.queue_max as u64,
+    ),
+    (
+        &Family {
+            name: "catamaran_backend_connections_max",
+            kind: Kind::Gauge,
+            help: "How many connections to the backend may be open: `connections_max`.",
+            labels: OF_BACKEND,
+        },
+        |status| status.counts.connections_max as u64,
     ),
     (
         &Family {

@@ -3,7 +3,7 @@
 use crate::admin::exposition::{Family, Kind};
 
 /// Every family of this module, in the order of the page.
-pub(super) static OF_FRONT: [&Family; 27] = [
+pub(super) static OF_FRONT: [&Family; 28] = [
     &BUILD_INFO,
     &READY,
     &DRAINING,
@@ -15,6 +15,7 @@ pub(super) static OF_FRONT: [&Family; 27] = [
     &LAST_RELOAD_SUCCESS,
     &CONNECTIONS_ACCEPTED,
     &CONNECTIONS_OPEN,
+    &CONNECTIONS_MAX,
     &H2_CONNECTIONS_OPEN,
     &H2_STREAMS_OPEN,
     &TLS_HANDSHAKES,
@@ -122,6 +123,14 @@ pub(super) static CONNECTIONS_OPEN: Family = Family {
     name: "catamaran_connections_open",
     kind: Kind::Gauge,
     help: "Connections of clients that are open.",
+    labels: &[],
+};
+
+pub(super) static CONNECTIONS_MAX: Family = Family {
+    name: "catamaran_connections_max",
+    kind: Kind::Gauge,
+    help: "How many connections of clients may be open: `connections_max`, or less if fewer files may be \
+           open.",
     labels: &[],
 };
 

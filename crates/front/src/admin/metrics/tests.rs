@@ -123,6 +123,8 @@ fn observed() -> Observed {
             backend: "ajp+unix:/c\\d\ne".to_owned(),
             counts,
             totals,
+            active: false,
+            retired: true,
         }],
         generation: 3,
         usage: Some(Usage {
@@ -206,6 +208,7 @@ fn values_and_labels_arrive() {
         ("catamaran_backend_exchanges_abandoned_total", &backend, "6"),
         ("catamaran_backend_share_ratio", &backend, "0.1"),
         ("catamaran_backend_probes_total", &failed, "4"),
+        ("catamaran_backend_retired", &backend, "1"),
         ("catamaran_backend_attempts_total", &backend, "12"),
         ("catamaran_backend_responses_total", &class, "8"),
         ("catamaran_backend_failures_total", &reason, "2"),

@@ -372,6 +372,7 @@ function draw() {
   }
   $('none').hidden = shown > 0;
   drawHeader();
+  drawRetired();
   drawFlight();
 }
 
@@ -398,12 +399,32 @@ function drawHeader() {
   }
 }
 
+/** Makes so many rows of so many cells of it. */
+function fit(rows, length, cells) {
+  while (rows.children.length > length) rows.lastChild.remove();
+  while (rows.children.length < length) rows.append(make('tr', {}, ...Array.from({ length: cells }, () => make('td'))));
+}
+
+function drawRetired() {
+  const { retired } = status;
+  $('retired').hidden = retired.length === 0;
+  const rows = $('retired-rows');
+  fit(rows, retired.length, 4);
+  retired.forEach((backend, at) => {
+    const [name, address, flight, connections] = rows.children[at].children;
+    setText(name, `${backend.upstream}/${backend.name}`);
+    setText(address, `${backend.protocol}://${backend.address}`);
+    setText(flight, count.format(backend.in_flight));
+    setText(connections, `${backend.connections.open} / ${backend.connections.max}`);
+    [flight, connections].forEach(it => setClass(it, 'num'));
+  });
+}
+
 function drawFlight() {
   const { count: total, slowest } = status.in_flight;
   setText($('flight-count'), many(total, 'request'));
   const rows = $('flight-rows');
-  while (rows.children.length > slowest.length) rows.lastChild.remove();
-  while (rows.children.length < slowest.length) rows.append(make('tr', {}, ...Array.from({ length: 5 }, () => make('td'))));
+  fit(rows, slowest.length, 5);
   slowest.forEach((request, at) => {
     const [age, phase, what, where, id] = rows.children[at].children;
     setText(age, millis(request.age_ms));

@@ -1,0 +1,59 @@
+//! Backends that a reload removed while they had exchanges. They are told of until the last one ends.
+//!
+//! A site that is no longer in force lives as long as its exchanges, and keeps its backends; here they are
+//! only known. An exchange that began before the reload may still begin an attempt on such a backend.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use catamaran_upstream::Backend;
+
+use crate::site::{BackendStatus, Site};
+
+/// What reloads removed, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Retired(Mutex<Vec<Weak<Backend>>>);
+
+impl Retired {
+    /// Retires what a reload removed, and forgets what it brought back, which `site` has.
+    pub(crate) fn add(&self, removed: &[Arc<Backend>], site: &Site) {
+        removed.iter().for_each(|backend| backend.retire());
+        let present: HashSet<*const Backend> = site.backends().map(Arc::as_ptr).collect();
+        let mut known = self.lock();
+        known.retain(|it| it.strong_count() > 0 && !present.contains(&it.as_ptr()));
+        known.extend(removed.iter().map(Arc::downgrade));
+    }
+
+    /// Those that have exchanges in flight.
+    pub(crate) fn in_use(&self) -> Vec<Arc<Backend>> {
+        let known = self.lock();
+        let all = known.iter().filter_map(Weak::upgrade);
+        all.filter(|backend| backend.in_flight() > 0).collect()
+    }
+
+    /// The same with their counts. `present` are the backends of the site in force: one that is retired has
+    /// a name of its own beside them.
+    pub(crate) fn status(&self, present: &[BackendStatus]) -> Vec<BackendStatus> {
+        let name_of = |status: &BackendStatus| (status.upstream.clone(), status.backend.clone());
+        let mut taken: HashSet<(String, String)> = present.iter().map(name_of).collect();
+        let mut statuses = Vec::new();
+        for backend in self.in_use() {
+            let settings = backend.settings();
+            let mut status = BackendStatus::of(backend.upstream(), &settings.name, &backend);
+            status.retired = true;
+            if taken.contains(&name_of(&status)) {
+                status.backend = format!("{} ({})", settings.name, settings.address);
+            }
+            // Two samples of one name would spoil the page for Prometheus.
+            if taken.insert(name_of(&status)) {
+                statuses.push(status);
+            }
+        }
+        statuses
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Backend>>> {
+        // Nothing panics under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
