@@ -11,8 +11,10 @@ use std::ops::Range;
 use bytes::Bytes;
 use catamaran_front::config::{
     Address, BackendConfig, ClientCertificate, ListenAddress, ListenerConfig, Placeholder,
-    Protocol, RouteConfig, RouteRules, RouteScheme, RouteTarget, StickyConfig, Template,
+    Protocol, RouteConfig, RouteRules, RouteScheme, RouteTarget, ServerConfig, StickyConfig,
+    Template,
 };
+use http::HeaderName;
 
 use crate::file::backend::is_url;
 use crate::file::route::Route;
@@ -56,6 +58,7 @@ fn backends(file: &File, report: &mut Report) {
         same_url(upstream, report);
         sessions(upstream, report);
         stopped(upstream, report);
+        believed(upstream, &file.server, report);
     }
 }
 
@@ -94,6 +97,28 @@ fn stopped(upstream: &Upstream, report: &mut Report) {
             upstream.name
         );
         let hint = "write activation = \"active\" for one, or a [[route]] with `status` instead";
+        report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
+    }
+}
+
+/// Whether fields that attributes come from can ever be there.
+fn believed(upstream: &Upstream, server: &ServerConfig, report: &mut Report) {
+    let name = &upstream.name;
+    let Some(first) = upstream.attributes.headers().next() else {
+        return;
+    };
+    if server.trusted_proxies.is_empty() {
+        let message = format!(
+            "upstream `{name}` has attributes from fields such as `{first}`, and nobody is believed"
+        );
+        let hint = "name the proxies that send them in `trusted_proxies` of [server]";
+        report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
+    }
+    let passes = |name: &str| server.underscore_fields.iter().any(|it| it == name);
+    let mut fields = upstream.attributes.headers().map(HeaderName::as_str);
+    if let Some(field) = fields.find(|it| it.contains('_') && !passes(it)) {
+        let message = format!("fields with an underscore such as `{field}` are dropped");
+        let hint = format!("add \"{field}\" to `underscore_fields` of [server]");
         report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
     }
 }

@@ -4,6 +4,7 @@
 //! the file, so that `check` can point at it when two tables do not fit together.
 
 pub(crate) mod admin;
+pub(crate) mod attributes;
 pub(crate) mod backend;
 pub(crate) mod backend_tls;
 mod backend_upgrade;
@@ -201,6 +202,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &tls::CERTIFICATE_SECTION,
     &upstream::SECTION,
     &sticky::SECTION,
+    &attributes::SECTION,
     &backend::SECTION,
     &route::SECTION,
     &route::REQUEST_SECTION,

@@ -9,7 +9,9 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use catamaran_front::config::{BackendConfig, Config, Place, RouteConfig, UpstreamConfig};
+use catamaran_front::config::{
+    BackendConfig, Config, Place, RequestAttributes, RouteConfig, UpstreamConfig,
+};
 use toml::de::DeTable;
 
 use crate::file::backend_tls::RootsCache;
@@ -216,6 +218,8 @@ fn typed(file: File, report: &Report) -> Config {
             Sticky::On(sticky) => Some(sticky),
             Sticky::Off | Sticky::Unsaid => None,
         },
+        attributes: (upstream.attributes != RequestAttributes::default())
+            .then(|| Arc::new(upstream.attributes)),
     };
     Config {
         server: file.server,

@@ -84,6 +84,11 @@ impl<'f> Table<'f> {
         self.entries.contains_key(key.name)
     }
 
+    /// Whether there is a key or table of that name, well or badly.
+    pub(crate) fn has_named(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
     /// Reads a key; `None` when it is missing or wrong.
     pub(crate) fn take<V: Values>(&mut self, key: &Key<V>) -> Option<V::Read> {
         debug_assert!(

@@ -27,6 +27,7 @@ pub struct Tomcat {
     http_decoding: SocketAddr,
     ajp_decoding: SocketAddr,
     ajp_narrow: SocketAddr,
+    ajp_told: SocketAddr,
     https: SocketAddr,
 }
 
@@ -48,6 +49,9 @@ pub enum Connector {
     AjpLarge,
     /// AJP over TCP with three threads; not among [`Connector::ALL`].
     AjpNarrow,
+    /// AJP over TCP; believes the front's word on the user, and takes attributes that `attributes.jsp`
+    /// shows; not among [`Connector::ALL`].
+    AjpTold,
     /// AJP over a Unix socket (`unixDomainSocketPath`).
     AjpUnix,
     /// HTTP/1.1 over TCP; escaped slashes and backslashes are separators
@@ -61,6 +65,7 @@ const HOME: &str = "/usr/share/tomcat10";
 
 const WEBAPP: &[(&str, &str)] = &[
     ("WEB-INF/web.xml", include_str!("../webapp/WEB-INF/web.xml")),
+    ("attributes.jsp", include_str!("../webapp/attributes.jsp")),
     ("download.jsp", include_str!("../webapp/download.jsp")),
     ("gate.jsp", include_str!("../webapp/gate.jsp")),
     ("guarded.jsp", include_str!("../webapp/guarded.jsp")),
@@ -204,6 +209,7 @@ impl Tomcat {
             http_decoding: port(&process, "http-nio", "127.0.0.5")?,
             ajp_decoding: port(&process, "ajp-nio", "127.0.0.6")?,
             ajp_narrow: port(&process, "ajp-nio", "127.0.0.7")?,
+            ajp_told: port(&process, "ajp-nio", "127.0.0.10")?,
             https: port(&process, "https-jsse-nio", "127.0.0.8")?,
             process,
         };
@@ -221,6 +227,7 @@ impl Tomcat {
             Connector::AjpSecret => format!("ajp://{}", self.ajp_with_secret),
             Connector::AjpLarge => format!("ajp://{}", self.ajp_large),
             Connector::AjpNarrow => format!("ajp://{}", self.ajp_narrow),
+            Connector::AjpTold => format!("ajp://{}", self.ajp_told),
             Connector::AjpUnix => format!("ajp+unix:{}", self.socket("ajp.sock").display()),
             Connector::HttpDecoding => format!("http://{}", self.http_decoding),
             Connector::AjpDecoding => format!("ajp://{}", self.ajp_decoding),

@@ -3,6 +3,7 @@
 //! `catamaran-config` reads the file and converts it into these types; the defaults are here. No
 //! value is an `Option` that means "use the default", and no value is a string that is parsed later.
 
+pub(crate) mod attributes;
 pub(crate) mod pages;
 pub(crate) mod rules;
 pub(crate) mod template;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use attributes::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
 use bytes::Bytes;
 pub use catamaran_balance::Policy;
 pub use catamaran_http1::Limits;
@@ -358,6 +360,8 @@ pub struct UpstreamConfig {
     pub unwell_max: u8,
     /// How sessions stay with their backends. Default: they do not.
     pub sticky: Option<StickyConfig>,
+    /// What AJP backends are told besides. Default: nothing.
+    pub attributes: Option<Arc<RequestAttributes>>,
 }
 
 impl UpstreamConfig {
@@ -372,6 +376,7 @@ impl UpstreamConfig {
             retries: 2,
             unwell_max: 50,
             sticky: None,
+            attributes: None,
         }
     }
 }

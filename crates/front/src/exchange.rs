@@ -5,6 +5,7 @@
 //! [`crate::exchange::retry`] decides whether another one is allowed. A failed exchange is answered
 //! with a page of the front if no response was begun; otherwise the response is cut visibly.
 
+mod attributes;
 pub(crate) mod certificate;
 mod counted;
 pub(crate) mod downstream;

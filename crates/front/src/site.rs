@@ -32,8 +32,8 @@ use http::HeaderValue;
 use tokio::time::Instant;
 
 use crate::config::{
-    Activation, Config, ErrorPages, HashBy, ListenerConfig, Policy, Protocol, ServerConfig,
-    UpstreamConfig,
+    Activation, Config, ErrorPages, HashBy, ListenerConfig, Policy, Protocol, RequestAttributes,
+    ServerConfig, UpstreamConfig,
 };
 use crate::exchange::forwarded::Via;
 pub(crate) use crate::site::member::{Controls, Member};
@@ -77,6 +77,8 @@ pub(crate) struct Upstream {
     hash_by: Option<HashBy>,
     /// How sessions stay with their members, if they do.
     pub(crate) sticky: Option<Arc<Sticky>>,
+    /// What AJP backends are told besides.
+    pub(crate) attributes: Option<Arc<RequestAttributes>>,
 }
 
 /// One backend at one moment.
@@ -235,6 +237,7 @@ impl Upstream {
             turns: Turns::new(&config, &members, workers),
             hash_by: (config.policy == Policy::Hash).then(|| config.hash_by.clone()),
             sticky: Sticky::new(&config).map(Arc::new),
+            attributes: config.attributes.clone(),
             members,
             workers,
             config,
@@ -263,6 +266,7 @@ impl Upstream {
             has_http: self.has_http,
             hash_by: self.hash_by.clone(),
             sticky: self.sticky.clone(),
+            attributes: self.attributes.clone(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use catamaran_ajp::Attribute;
 use catamaran_balance::Activation;
 use catamaran_tls::Facts;
 
@@ -32,6 +33,8 @@ pub struct ClientFacts<'a> {
     pub tls: Option<&'a Facts>,
     /// Whether a backend is told the chain of the client's certificate, too.
     pub certificate_chain: bool,
+    /// What AJP13 tells besides: the user, and attributes by name.
+    pub attributes: &'a [Attribute<'a>],
 }
 
 impl ClientFacts<'_> {
@@ -51,6 +54,7 @@ impl ClientFacts<'_> {
             activation: None,
             tls: None,
             certificate_chain: false,
+            attributes: &[],
         }
     }
 }

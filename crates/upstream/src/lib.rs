@@ -64,7 +64,7 @@ mod tunnel;
 mod wire;
 
 pub use backend::{Backend, BackendCounts, Leasing, Reuse};
-pub use catamaran_ajp::IpText;
+pub use catamaran_ajp::{Attribute, IpText};
 pub use catamaran_balance::health::Cause;
 pub use catamaran_message::{BodyLength, Request};
 pub use catamaran_stats::buckets::BucketSums;

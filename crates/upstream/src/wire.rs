@@ -275,6 +275,14 @@ pub(crate) fn send_ajp(
             count += 1;
         }
     }
+    let all;
+    let attributes = match facts.attributes {
+        [] => &attributes[..count],
+        others => {
+            all = [&attributes[..count], others].concat();
+            &all
+        }
+    };
     let facts = ajp::Facts {
         protocol: facts.protocol,
         remote_addr: remote_addr.as_bytes(),
@@ -283,7 +291,7 @@ pub(crate) fn send_ajp(
         server_port: facts.server_port,
         is_ssl: facts.secure,
         announce_chunked: config.ajp.announce_chunked,
-        attributes: &attributes[..count],
+        attributes,
     };
     client.send_request(request, &facts, out)
 }

@@ -9,6 +9,7 @@ use catamaran_front::config::{
 };
 use toml::de::DeTable;
 
+use super::attributes::{AUTH_TYPE, REMOTE_USER};
 use super::backend_tls::TlsKeys;
 use super::backend_upgrade::{TUNNELS_MAX, UPGRADE_URL};
 use super::upstream::{HASH_BY, POLICY, RETRIES, RETRY_STATUS, UNWELL_MAX};
@@ -304,6 +305,8 @@ pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &RETRIES,
     &RETRY_STATUS,
     &UNWELL_MAX,
+    &REMOTE_USER,
+    &AUTH_TYPE,
     &CONNECTIONS_MAX,
     &QUEUE_MAX,
     &QUEUE_TIMEOUT,

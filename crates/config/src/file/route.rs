@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use catamaran_front::config::{Redirect, RouteConfig, RouteTarget, Template};
-pub(crate) use fields::{REQUEST_SECTION, RESPONSE_SECTION};
+pub(crate) use fields::{REQUEST_SECTION, RESPONSE_SECTION, reserved_of_requests};
 use http::StatusCode;
 use matching::{EXACT, EXCLUDE, HOST, PATH, PATTERN, SCHEME, SUFFIX};
 use rules::{

@@ -2,13 +2,15 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use catamaran_front::config::{Address, BackendConfig, HashBy, Policy, Protocol, UpstreamConfig};
+use catamaran_front::config::{
+    Address, BackendConfig, HashBy, Policy, Protocol, RequestAttributes, UpstreamConfig,
+};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::backend_tls::TlsKeys;
 use super::sticky::{self, Sticky};
-use super::{Backend, Surroundings, backend, backend_tls, probe};
+use super::{Backend, Surroundings, attributes, backend, backend_tls, probe};
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table, tables};
@@ -26,6 +28,7 @@ pub(crate) struct Upstream {
     pub(crate) retries: u32,
     pub(crate) unwell_max: u8,
     pub(crate) sticky: Sticky,
+    pub(crate) attributes: RequestAttributes,
     pub(crate) backends: Vec<Backend>,
 }
 
@@ -62,8 +65,12 @@ fn one(
     surroundings: &Surroundings<'_>,
     report: &mut Report,
 ) -> Upstream {
-    let mut table =
-        Table::new(&SECTION, place.clone(), entries).except(&["backend", "probe", "sticky"]);
+    let mut table = Table::new(&SECTION, place.clone(), entries).except(&[
+        "backend",
+        "probe",
+        "sticky",
+        attributes::NAME,
+    ]);
     let mut settings = UpstreamConfig::new(name, Vec::new());
     table.set(&POLICY, &mut settings.policy);
     table.set(&HASH_BY, &mut settings.hash_by);
@@ -90,6 +97,7 @@ fn one(
     }
     let sticky = entries.get("sticky");
     let sticky = sticky.map(|value| sticky::read(value, surroundings, report));
+    let attributes = attributes::read(&mut table, entries.get(attributes::NAME), report);
     let lists = entries
         .get("backend")
         .map(|value| tables(backend::SECTION.header, value, report));
@@ -108,6 +116,7 @@ fn one(
     let ajp = |backend: &Backend| backend.value.protocol == Protocol::Ajp;
     if !backends.is_empty() && !backends.iter().any(ajp) {
         backend::ajp_keys_without_use(&mut table);
+        attributes::without_use(&mut table);
     }
     // A backend whose certificates are at fault has none, too.
     let tls = |backend: &Backend| backend.value.tls.is_some();
@@ -123,6 +132,7 @@ fn one(
         retries: settings.retries,
         unwell_max: settings.unwell_max,
         sticky: sticky.unwrap_or_default(),
+        attributes,
         backends,
     }
 }

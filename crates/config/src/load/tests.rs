@@ -23,6 +23,7 @@ fn file(header: &str, added: &str) -> String {
         ("[upstream.NAME]", ""),
         ("[upstream.NAME.probe]", "kind = \"request\""),
         ("[upstream.NAME.sticky]", "set_cookie = \"OWN\""),
+        ("[upstream.NAME.attributes]", ""),
         (
             "[[upstream.NAME.backend]]",
             "url = \"ajp://127.0.0.1:8009\"",
@@ -124,6 +125,9 @@ fn each_key_reaches_a_value_of_its_own() {
         let mut added = format!("{} = {}", key.name(), key.doc().sample);
         if key.name() == "hash_by" {
             added.insert_str(0, "policy = \"hash\"\n");
+        }
+        if key.name() == "auth_type" {
+            added.insert_str(0, "remote_user = \"header:X-User\"\n");
         }
         if key.name() == "hsts" {
             added.insert_str(0, "tls = \"NAME\"\n");

@@ -53,6 +53,8 @@ golden!(
     addresses,
     admin,
     admin_clash,
+    attributes,
+    attributes_warnings,
     backend_tls,
     empty,
     error_pages,

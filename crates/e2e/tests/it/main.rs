@@ -13,6 +13,7 @@ mod access_log;
 mod admin_page;
 mod answers;
 mod application;
+mod attributes;
 mod backend_tls;
 mod bench;
 mod bench_data;

@@ -11,6 +11,7 @@ use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview};
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 
+use super::attributes::{self, Attributes};
 use super::failure::Failure;
 use crate::config::{BackendConfig, ClientCertFields, Protocol};
 use crate::exchange::forwarded::{self, Identity, Peer};
@@ -43,6 +44,8 @@ pub(crate) struct Outgoing {
     own: Own,
     /// The id that a trusted proxy gave the request.
     pub(super) given_id: Option<HeaderValue>,
+    /// What AJP backends are told besides, if the upstream asks for it.
+    attributes: Option<Box<Attributes>>,
 }
 
 impl Outgoing {
@@ -87,6 +90,18 @@ impl Outgoing {
         let host = settle_host(&mut head, client)
             .ok_or_else(|| Failure::client(StatusCode::BAD_REQUEST, "host-syntax"))?;
         let headers = &mut head.headers;
+        let attributes = upstream.attributes.as_ref().map(|wanted| {
+            let told = attributes::Told {
+                peer,
+                identity,
+                host: head
+                    .authority
+                    .as_ref()
+                    .map_or(host.as_bytes(), |it| &it.host),
+                tls: client.tls.as_deref().map(|session| &session.facts),
+            };
+            Attributes::take(wanted, headers, told)
+        });
         if over_http {
             forwarded::announce(headers, peer, &identity, Some(&host));
         }
@@ -107,6 +122,7 @@ impl Outgoing {
             identity,
             own: own_cookie,
             given_id,
+            attributes,
         })
     }
 
@@ -209,6 +225,7 @@ impl Outgoing {
             headers: with_certificate.as_ref().unwrap_or(&self.head.headers),
             body: self.head.body,
         };
+        let attributes = self.attributes.as_ref().map(|it| it.for_ajp());
         let client = ClientFacts {
             protocol: match self.head.version {
                 Version::HTTP_10 => "HTTP/1.0",
@@ -225,6 +242,7 @@ impl Outgoing {
             activation: told.activation,
             tls: self.tls.as_deref().map(|session| &session.facts),
             certificate_chain: self.certificate_chain,
+            attributes: attributes.as_deref().unwrap_or_default(),
         };
         act(&request, &client)
     }

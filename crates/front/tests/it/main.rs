@@ -57,6 +57,7 @@ fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
             retries: 2,
             unwell_max: 50,
             sticky: None,
+            attributes: None,
         }],
         routes: vec![RouteConfig::new(
             "/",

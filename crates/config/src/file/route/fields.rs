@@ -78,6 +78,11 @@ fn one(
     rules
 }
 
+/// Why a field of requests is the front's own.
+pub(crate) fn reserved_of_requests(name: &HeaderName) -> Option<&'static str> {
+    ours(name, true)
+}
+
 /// Why a field is none that a route may change.
 fn ours(name: &HeaderName, of_request: bool) -> Option<&'static str> {
     if is_hop_by_hop(name) {

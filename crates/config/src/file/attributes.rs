@@ -1,0 +1,226 @@
+//! `remote_user` and `auth_type` of an upstream, and `[upstream.NAME.attributes]`: what AJP backends are
+//! told of a request besides its head.
+
+use catamaran_front::config::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
+use http::HeaderName;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::route::reserved_of_requests;
+use crate::key::{Doc, Key, Preset, Section};
+use crate::report::{Finding, Report};
+use crate::table::{Table, table};
+use crate::value::route::parse_field_name;
+use crate::value::text::parse_label;
+use crate::value::{Complaint, Parsed, Values};
+
+/// The name of the table.
+pub(super) const NAME: &str = "attributes";
+
+/// Reads the keys of the upstream's own table, and the table of attributes.
+pub(super) fn read(
+    upstream: &mut Table<'_>,
+    attributes: Option<&Spanned<DeValue<'_>>>,
+    report: &mut Report,
+) -> RequestAttributes {
+    let remote_user = upstream.take(&REMOTE_USER);
+    let auth_type = upstream.take(&AUTH_TYPE);
+    if upstream.has(&AUTH_TYPE) && !upstream.has(&REMOTE_USER) {
+        let message = "`auth_type` has no use without `remote_user`";
+        let place = upstream.place_of(&AUTH_TYPE);
+        upstream.push(Finding::fault(message, place).hint("remove it"));
+    }
+    RequestAttributes {
+        remote_user,
+        auth_type,
+        named: attributes.map_or_else(Vec::new, |value| named(value, report)),
+    }
+}
+
+/// Warns of what no backend would be told.
+pub(super) fn without_use(upstream: &mut Table<'_>) {
+    for (name, has) in [
+        (REMOTE_USER.name, upstream.has(&REMOTE_USER)),
+        (AUTH_TYPE.name, upstream.has(&AUTH_TYPE)),
+        (NAME, upstream.has_named(NAME)),
+    ] {
+        if has {
+            let message = format!("`{name}` is for AJP, and no backend of this upstream speaks it");
+            let finding = Finding::warning(message, upstream.place_at(name));
+            upstream.push(finding.hint("remove it if that is to stay"));
+        }
+    }
+}
+
+fn named(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Vec<(String, AttributeSource)> {
+    let Some((place, entries)) = table(SECTION.header, value, report) else {
+        return Vec::new();
+    };
+    let mut table = Table::new(&SECTION, place.clone(), entries).except_those(|_| true);
+    let named = each(entries, &mut table);
+    if entries.len() > ATTRIBUTES_MAX {
+        let message = format!("there are more than {ATTRIBUTES_MAX} attributes");
+        let hint = "each goes into the packet of every request; keep what the application reads";
+        table.push(Finding::fault(message, place).hint(hint));
+    }
+    table.finish(report);
+    named
+}
+
+fn each(entries: &DeTable<'_>, table: &mut Table<'_>) -> Vec<(String, AttributeSource)> {
+    let mut named = Vec::new();
+    for (name, value) in entries {
+        if OURS.contains(&name.get_ref().as_ref()) {
+            let message = format!("`{}` is the front's own attribute", name.get_ref());
+            table.push(Finding::fault(message, name.span()).hint("give it another name"));
+            continue;
+        }
+        if let Err(error) = parse_label(name.get_ref()) {
+            let message = format!("the name of an attribute {error}");
+            table.push(Finding::fault(message, name.span()));
+            continue;
+        }
+        match NAMED.values.read(value) {
+            Ok(source) => named.push((name.get_ref().to_string(), source)),
+            Err(complaints) => {
+                for Complaint { message, span } in complaints {
+                    let message = format!("`{}` {message}", name.get_ref());
+                    table.push(Finding::fault(message, span));
+                }
+            }
+        }
+    }
+    named
+}
+
+/// Why a text does not say where a value comes from.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SourceError {
+    #[error("must be {SOURCES}")]
+    Kind,
+    #[error("must be \"header:NAME\", a field that a proxy of `trusted_proxies` sends")]
+    User,
+    #[error("{0}")]
+    Field(String),
+    #[error("names the field `{0}`, {1}")]
+    Reserved(HeaderName, &'static str),
+    #[error("has a control character, or is not 1 to {TEXT_MAX} bytes")]
+    Text,
+}
+
+fn parse_source(text: &str) -> Result<AttributeSource, SourceError> {
+    let (kind, rest) = text.split_once(':').ok_or(SourceError::Kind)?;
+    Ok(match (kind, rest) {
+        ("text", rest) => {
+            let fits = (1..=TEXT_MAX).contains(&rest.len()) && !rest.contains(char::is_control);
+            AttributeSource::Text(fits.then(|| rest.to_owned()).ok_or(SourceError::Text)?)
+        }
+        ("header", name) => AttributeSource::Header(parse_field(name)?),
+        ("client", "address") => AttributeSource::Client(ClientFact::Address),
+        ("client", "port") => AttributeSource::Client(ClientFact::Port),
+        ("client", "scheme") => AttributeSource::Client(ClientFact::Scheme),
+        ("client", "host") => AttributeSource::Client(ClientFact::Host),
+        ("tls", "version") => AttributeSource::Tls(TlsFact::Version),
+        ("tls", "cipher") => AttributeSource::Tls(TlsFact::Cipher),
+        ("tls", "sni") => AttributeSource::Tls(TlsFact::Sni),
+        ("tls", "certificate_sha256") => AttributeSource::Tls(TlsFact::CertificateSha256),
+        _ => return Err(SourceError::Kind),
+    })
+}
+
+fn parse_user(text: &str) -> Result<HeaderName, SourceError> {
+    let name = text.strip_prefix("header:").ok_or(SourceError::User)?;
+    parse_field(name)
+}
+
+fn parse_field(name: &str) -> Result<HeaderName, SourceError> {
+    let field = parse_field_name(name).map_err(|error| SourceError::Field(error.to_string()))?;
+    match reserved_of_requests(&field) {
+        Some(why) => Err(SourceError::Reserved(field, why)),
+        None => Ok(field),
+    }
+}
+
+/// Attributes that the front writes itself.
+const OURS: [&str; 4] = [
+    "AJP_REMOTE_PORT",
+    "AJP_LOCAL_ADDR",
+    "AJP_SSL_PROTOCOL",
+    "JK_LB_ACTIVATION",
+];
+
+/// A packet of 8 KiB has to have room for the head, too.
+const ATTRIBUTES_MAX: usize = 64;
+
+/// Bytes in a text.
+const TEXT_MAX: usize = 1024;
+
+const SOURCES: &str = "\"text:...\", \"header:NAME\", \"client:address\", \"client:port\", \
+    \"client:scheme\", \"client:host\", \"tls:version\", \"tls:cipher\", \"tls:sni\" or \
+    \"tls:certificate_sha256\"";
+
+pub(crate) static SECTION: Section = Section {
+    header: "[upstream.NAME.attributes]",
+    intro: "Request attributes for applications behind AJP, which read them with \
+            `request.getAttribute`. Each key is the name of one; up to 64. Tomcat answers 403 to a request \
+            with an attribute that it does not know: its connector needs \
+            `allowedRequestAttributesPattern`, such as `\"TENANT|SITE\"` (WildFly: \
+            `allowed-request-attributes-pattern`). [routes.md](routes.md#what-an-application-behind-ajp-is-told) \
+            has an example.",
+    keys: &[&NAMED],
+    later: &[],
+};
+
+static NAMED: Key<Parsed<AttributeSource, SourceError>> = Key {
+    name: "NAME",
+    values: Parsed {
+        what: SOURCES,
+        parse: parse_source,
+    },
+    doc: Doc {
+        preset: Preset::Unset("no attribute of that name"),
+        sample: "\"header:X-Tenant\"",
+        effect: "Where the value of the attribute `NAME` comes from. `text:` is always the same. `header:` \
+                 is the last line of a field. `client:` is the client as `trusted_proxies` tell it, and \
+                 the host that it asked for. `tls:` is the client's own TLS with the front. A request \
+                 that has no such value has no such attribute.",
+        extremes: "A field is believed from `trusted_proxies` only, and removed from every request of this \
+                   upstream, so that no client can say what only a proxy may.",
+        elsewhere: "mod_jk `JkEnvVar`; mod_proxy_ajp: variables that begin with `AJP_`",
+    },
+};
+
+pub(super) static REMOTE_USER: Key<Parsed<HeaderName, SourceError>> = Key {
+    name: "remote_user",
+    values: Parsed {
+        what: "\"header:NAME\"",
+        parse: parse_user,
+    },
+    doc: Doc {
+        preset: Preset::Unset("the application authenticates"),
+        sample: "\"header:X-Remote-User\"",
+        effect: "The field by which a proxy in `trusted_proxies` tells the user that it authenticated. AJP \
+                 backends get it as the user of the request (`getRemoteUser`): Tomcat with \
+                 `tomcatAuthentication=\"false\"` in its AJP connector. The last line counts, and an \
+                 empty one is none.",
+        extremes: "The field is removed from every request of this upstream, and not believed from others. \
+                   Whoever reaches Tomcat's AJP port itself can still be any user: give it a `secret`.",
+        elsewhere: "mod_jk and mod_proxy_ajp: `REMOTE_USER` of httpd",
+    },
+};
+
+pub(super) static AUTH_TYPE: Key<Parsed<AttributeSource, SourceError>> = Key {
+    name: "auth_type",
+    values: Parsed {
+        what: SOURCES,
+        parse: parse_source,
+    },
+    doc: Doc {
+        preset: Preset::Unset("not told"),
+        sample: "\"text:SSO\"",
+        effect: "How the user of `remote_user` was authenticated (`getAuthType`), from the same sources as \
+                 attributes.",
+        extremes: "It is told with a user only.",
+        elsewhere: "mod_jk and mod_proxy_ajp: `AUTH_TYPE` of httpd",
+    },
+};

@@ -1,0 +1,209 @@
+//! AJP13's user and named attributes of one request, by the wishes of its upstream.
+//!
+//! Fields that they come from are removed from every request, and believed from trusted proxies only:
+//! a client cannot say who it is.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use catamaran_tls::Facts;
+use catamaran_upstream::{Attribute, IpText};
+use http::{HeaderMap, HeaderName};
+
+use crate::config::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
+use crate::exchange::forwarded::{Identity, Peer};
+use crate::exchange::passage::scheme;
+
+/// The values for one request.
+#[derive(Debug)]
+pub(super) struct Attributes {
+    wanted: Arc<RequestAttributes>,
+    user: Option<Bytes>,
+    auth_type: Option<Bytes>,
+    /// As the wishes have them.
+    named: Box<[Option<Bytes>]>,
+}
+
+/// What values are made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told<'r> {
+    pub(super) peer: Peer,
+    pub(super) identity: Identity,
+    /// The host that the client asked for, without the port.
+    pub(super) host: &'r [u8],
+    pub(super) tls: Option<&'r Facts>,
+}
+
+impl Attributes {
+    /// Takes the values from a request, and the fields that only they may come from.
+    pub(super) fn take(
+        wanted: &Arc<RequestAttributes>,
+        headers: &mut HeaderMap,
+        told: Told<'_>,
+    ) -> Box<Self> {
+        let believed = if told.peer.trusted {
+            Some(&*headers)
+        } else {
+            None
+        };
+        let value = |source: &AttributeSource| value(source, believed, told);
+        let user = wanted.remote_user.as_ref();
+        let user = user.and_then(|name| last_line(believed?, name));
+        let attributes = Self {
+            auth_type: wanted
+                .auth_type
+                .as_ref()
+                .and_then(value)
+                .filter(|_| user.is_some()),
+            named: wanted
+                .named
+                .iter()
+                .map(|(_, source)| value(source))
+                .collect(),
+            user,
+            wanted: Arc::clone(wanted),
+        };
+        for name in wanted.headers() {
+            headers.remove(name);
+        }
+        Box::new(attributes)
+    }
+
+    /// The attributes in the words of AJP13.
+    pub(super) fn for_ajp(&self) -> Vec<Attribute<'_>> {
+        let user = self.user.as_deref().map(Attribute::RemoteUser);
+        let auth_type = self.auth_type.as_deref().map(Attribute::AuthType);
+        let names = self.wanted.named.iter().map(|(name, _)| name.as_bytes());
+        let named = names.zip(&self.named).filter_map(|(name, value)| {
+            let value = value.as_deref()?;
+            Some(Attribute::Request { name, value })
+        });
+        user.into_iter().chain(auth_type).chain(named).collect()
+    }
+}
+
+/// A value; `None` if the request has none.
+fn value(source: &AttributeSource, believed: Option<&HeaderMap>, told: Told<'_>) -> Option<Bytes> {
+    match source {
+        AttributeSource::Text(text) => Some(Bytes::copy_from_slice(text.as_bytes())),
+        AttributeSource::Header(name) => last_line(believed?, name),
+        AttributeSource::Client(fact) => of_client(*fact, told),
+        AttributeSource::Tls(fact) => of_tls(*fact, told.tls?),
+    }
+}
+
+fn of_client(fact: ClientFact, told: Told<'_>) -> Option<Bytes> {
+    Some(match fact {
+        ClientFact::Address => Bytes::copy_from_slice(IpText::new(told.identity.ip).as_bytes()),
+        ClientFact::Port => Bytes::from(told.identity.port?.to_string()),
+        ClientFact::Scheme => Bytes::from_static(scheme(told.identity.secure)),
+        ClientFact::Host => Bytes::copy_from_slice(told.host),
+    })
+}
+
+fn of_tls(fact: TlsFact, tls: &Facts) -> Option<Bytes> {
+    let text = match fact {
+        TlsFact::Version => tls.version.name(),
+        TlsFact::Cipher => tls.cipher,
+        TlsFact::Sni => tls.sni.as_deref()?,
+        TlsFact::CertificateSha256 => tls.client_sha256.as_deref()?,
+    };
+    Some(Bytes::copy_from_slice(text.as_bytes()))
+}
+
+/// The line that the nearest proxy wrote, unless it is empty. A client may have written the others.
+fn last_line(headers: &HeaderMap, name: &HeaderName) -> Option<Bytes> {
+    let line = headers.get_all(name).iter().next_back()?.as_bytes();
+    (!line.is_empty()).then(|| Bytes::copy_from_slice(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn wanted() -> Arc<RequestAttributes> {
+        let header = |name| AttributeSource::Header(HeaderName::from_static(name));
+        let named = |name: &str, source| (name.to_owned(), source);
+        Arc::new(RequestAttributes {
+            remote_user: Some(HeaderName::from_static("x-remote-user")),
+            auth_type: Some(AttributeSource::Text("SSO".to_owned())),
+            named: vec![
+                named("TENANT", header("x-tenant")),
+                named("CLIENT", AttributeSource::Client(ClientFact::Address)),
+                named("PORT", AttributeSource::Client(ClientFact::Port)),
+                named("SCHEME", AttributeSource::Client(ClientFact::Scheme)),
+                named("HOST", AttributeSource::Client(ClientFact::Host)),
+                named("CIPHER", AttributeSource::Tls(TlsFact::Cipher)),
+            ],
+        })
+    }
+
+    /// What is told of a request with these fields, and what is left of them.
+    fn told(trusted: bool, fields: &[(&'static str, &'static str)]) -> (Vec<String>, usize) {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        let told = Told {
+            peer: Peer {
+                address: ([192, 0, 2, 1], 4711).into(),
+                trusted,
+                secure: false,
+            },
+            identity: Identity {
+                ip: [192, 0, 2, 7].into(),
+                port: None,
+                secure: true,
+            },
+            host: b"www.example.org",
+            tls: None,
+        };
+        let attributes = Attributes::take(&wanted(), &mut headers, told);
+        let said = |attribute: Attribute<'_>| match attribute {
+            Attribute::RemoteUser(user) => format!("user {}", String::from_utf8_lossy(user)),
+            Attribute::AuthType(by) => format!("by {}", String::from_utf8_lossy(by)),
+            Attribute::Request { name, value } => {
+                let text = String::from_utf8_lossy;
+                format!("{}={}", text(name), text(value))
+            }
+            other => panic!("{other:?}"),
+        };
+        let all = attributes.for_ajp().into_iter().map(said).collect();
+        (all, headers.len())
+    }
+
+    const OF_CLIENT: [&str; 3] = ["CLIENT=192.0.2.7", "SCHEME=https", "HOST=www.example.org"];
+
+    #[test]
+    fn a_trusted_proxy_tells_the_user_and_the_last_line_counts() {
+        let (said, left) = told(
+            true,
+            &[
+                ("x-remote-user", "forged"),
+                ("x-remote-user", "ann"),
+                ("x-tenant", "blue"),
+                ("accept", "*/*"),
+            ],
+        );
+        let of_fields = ["user ann", "by SSO", "TENANT=blue"];
+        assert_eq!(said, [&of_fields[..], &OF_CLIENT].concat());
+        assert_eq!(left, 1, "the fields are not passed on");
+    }
+
+    #[test]
+    fn nobody_else_is_believed_and_the_fields_go_all_the_same() {
+        let (said, left) = told(false, &[("x-remote-user", "root"), ("x-tenant", "blue")]);
+        assert_eq!(
+            (said.as_slice(), left),
+            (&OF_CLIENT.map(str::to_owned)[..], 0)
+        );
+    }
+
+    #[test]
+    fn an_empty_user_is_none_and_has_no_kind_of_authentication() {
+        let (said, _) = told(true, &[("x-remote-user", "ann"), ("x-remote-user", "")]);
+        assert_eq!(said, OF_CLIENT);
+    }
+}
