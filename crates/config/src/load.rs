@@ -124,7 +124,7 @@ pub(crate) fn parse_within(
         keep_apart(&broken, &mut report);
     }
     broken.into_iter().for_each(|finding| report.push(finding));
-    report.sort();
+    report.finish();
     if report.faults() > 0 {
         Err(report)
     } else {

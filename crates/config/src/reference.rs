@@ -113,6 +113,8 @@ connections_max = \"${TOMCAT_THREADS}\" # a number
 
 - Values are put in after the file was read as TOML: no value can end a text or add a key.
 - A value that is one `${NAME}` and nothing else may also stand for a number, or for `true` or `false`.
+- Messages show `${NAME}` for the value of a variable whose name has `SECRET`, `PASSWORD`, `PASSWD`,
+  `TOKEN`, `KEY` or `CREDENTIAL` in it.
 - Names of tables and keys have no variables, nor has what a `secret_file` holds.
 - `serve` reads the environment it was started with. To change a variable, restart it; a new value in the
   file itself needs only a reload.

@@ -73,6 +73,8 @@ impl Finding {
 #[derive(Clone, Debug)]
 pub struct Report {
     sources: Sources,
+    /// Values that no message may show, and what it shows instead.
+    hidden: Vec<(String, String)>,
     findings: Vec<Finding>,
 }
 
@@ -80,6 +82,7 @@ impl Report {
     pub(crate) fn new(name: &str, text: &str) -> Self {
         Self {
             sources: Sources::new(name, text),
+            hidden: Vec::new(),
             findings: Vec::new(),
         }
     }
@@ -99,12 +102,28 @@ impl Report {
         self.sources.text().get(offset..).unwrap_or_default()
     }
 
-    pub(crate) fn push(&mut self, finding: Finding) {
+    pub(crate) fn push(&mut self, mut finding: Finding) {
+        for (value, instead) in &self.hidden {
+            for text in [&mut finding.message, &mut finding.hint] {
+                if text.contains(value) {
+                    *text = text.replace(value, instead);
+                }
+            }
+        }
         self.findings.push(finding);
     }
 
-    /// Sorts by place; faults of the whole file, which have none, come last.
-    pub(crate) fn sort(&mut self) {
+    /// Names a variable in all findings to come where they would show its value. One of a few letters
+    /// may be a part of any word.
+    pub(crate) fn hide(&mut self, value: String, variable: &str) {
+        if value.chars().count() >= HIDDEN_MIN {
+            self.hidden.push((value, format!("${{{variable}}}")));
+        }
+    }
+
+    /// Sorts by place, now that all is found; faults of the whole file, which have none, come last.
+    pub(crate) fn finish(&mut self) {
+        self.hidden.clear();
         let place = |finding: &Finding| finding.span.as_ref().map_or(usize::MAX, |span| span.start);
         self.findings.sort_by_key(place);
     }
@@ -219,6 +238,9 @@ impl Report {
 
 /// Findings shown at most: past that, a file is not a configuration with slips in it.
 const SHOWN_MAX: usize = 100;
+
+/// Letters of a value that is hidden, at least.
+const HIDDEN_MIN: usize = 4;
 
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,11 @@
 //!
 //! Values are put into texts after the file was parsed, so no value can end a text or add a key. A
 //! value that is one `${NAME}` and nothing else may stand for a number, or for `true` or `false`, where
-//! the key takes no text. `$${` is a literal `${`. Messages name variables and never show their values
-//! by themselves; lines of source are shown as they are written.
+//! the key takes no text. `$${` is a literal `${`. Lines of source are shown as they are written, and
+//! messages name a variable in the place of its value if its name says that it is secret.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::ops::Range;
@@ -30,11 +31,21 @@ pub(crate) fn expand_all(
     variables: Variables<'_>,
     report: &mut Report,
 ) -> Expanded {
+    let secrets = RefCell::new(Vec::new());
+    let noting = |name: &str| {
+        let value = variables(name);
+        if let (Some(value), true) = (value.as_ref().and_then(|it| it.to_str()), is_secret(name)) {
+            secrets
+                .borrow_mut()
+                .push((value.to_owned(), name.to_owned()));
+        }
+        value
+    };
     let mut expanded = Expanded::default();
     let mut waiting: Vec<&Spanned<DeValue<'_>>> = table.values().collect();
     while let Some(value) = waiting.pop() {
         match value.get_ref() {
-            DeValue::String(text) => match expand(text, variables) {
+            DeValue::String(text) => match expand(text, &noting) {
                 Ok(Cow::Borrowed(_)) => {}
                 Ok(Cow::Owned(text)) => {
                     expanded.0.insert(value.span().start, text);
@@ -46,7 +57,18 @@ pub(crate) fn expand_all(
             _ => {}
         }
     }
+    for (value, name) in secrets.into_inner() {
+        report.hide(value, &name);
+    }
     expanded
+}
+
+/// Whether a variable's name says that nobody should read its value: it may stand where it does by
+/// mistake.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let words = ["SECRET", "PASSWORD", "PASSWD", "TOKEN", "KEY", "CREDENTIAL"];
+    words.iter().any(|word| name.contains(word))
 }
 
 /// Puts the texts found into the table; names of keys and tables stay as they are.

@@ -114,6 +114,22 @@ fn no_secret_is_shown() {
     );
 }
 
+/// A secret that stands where another variable was meant.
+#[test]
+fn no_secret_is_shown_where_it_does_not_belong() {
+    for keys in [
+        "fallback = \"${SECRET}\"",
+        "[[route]]\npath = \"/x\"\nupstream = \"${SECRET}\"",
+        "[server]\ntrusted_proxies = [\"${SECRET}\"]",
+    ] {
+        let said = backend(keys).unwrap_err();
+        assert!(said.contains("`${SECRET}`"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+    let said = backend("fallback = \"${NAME}\"").unwrap_err();
+    assert!(said.contains("`fallback` is `blue`"), "{said}");
+}
+
 #[test]
 fn names_of_tables_and_keys_are_no_values() {
     let said = backend("\"${NAME}\" = 1").unwrap_err();
