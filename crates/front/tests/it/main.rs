@@ -6,6 +6,7 @@
 )]
 
 mod admin;
+mod corpus;
 mod drain;
 mod early;
 mod error_pages;
