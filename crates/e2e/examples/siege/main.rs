@@ -12,14 +12,15 @@
 //! | `slowloris` | 10,000 connections that send a head a byte at a time, against rounds without, and nginx (F7) | about 1.5 N minutes, N is 8 unless told |
 //! | `handshakes` | full TLS handshakes as fast as OpenSSL asks for them, and 10,000 connections on which none begins | N minutes, 2 unless told |
 //! | `reloads` | 200 reloads and 20 upgrades under load (F18, F21) | half a minute |
+//! | `h2` | HTTP/2 in clear and over TLS, with a reload and an upgrade every five seconds | N minutes, 10 unless told |
 //! | `failover` | three Tomcats: kill -9, restart, SIGSTOP, no answer to SYN (F2 to F5) | 2 minutes |
 //! | `overload` | thrice the backend's capacity, and a flood of connections (F16, F17) | 1 minute |
 //! | `fd` | no further file may be opened (F13) | half a minute |
 //!
 //! The binary is that of `CATAMARAN_BIN`, else the newest in the target directory. `failover` needs
 //! Tomcat, `slowloris` and `handshakes` need nginx, which `cargo xtask test` installs. Everything runs on
-//! this machine, at rates that leave most of two cores free; only `drops`, `handshakes`, `overload` and
-//! `slowloris` send more than 400 requests a second. Latencies are those of a shared machine: they are
+//! this machine, at rates that leave most of two cores free; only `drops`, `h2`, `handshakes`, `overload`
+//! and `slowloris` send more than 400 requests a second. Latencies are those of a shared machine: they are
 //! compared within one run, never alone.
 
 #![expect(clippy::print_stdout, reason = "its output is the report")]
@@ -33,6 +34,7 @@ mod drops;
 mod exhausted;
 mod failover;
 mod flaky;
+mod h2;
 mod handshakes;
 mod honest;
 mod overload;
@@ -75,6 +77,7 @@ fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Verdict> {
     match name.as_str() {
         "soak" => soak::run(minutes.unwrap_or(60)),
         "reloads" => reloads::run(),
+        "h2" => h2::run(minutes.unwrap_or(10)),
         "overload" => overload::run(),
         "fd" => exhausted::run(),
         "failover" => failover::run(),
@@ -86,4 +89,4 @@ fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Verdict> {
 }
 
 const USAGE: &str =
-    "usage: siege soak|drops|slowloris|handshakes|reloads|failover|overload|fd [--minutes N]";
+    "usage: siege soak|drops|slowloris|handshakes|reloads|h2|failover|overload|fd [--minutes N]";

@@ -77,7 +77,11 @@ fn judge_requests(verdict: &mut Verdict, tally: &Tally) {
 }
 
 /// The first process has drained, and the last one does when it is told.
-fn judge_ends(verdict: &mut Verdict, front: &mut Besieged, last: u32) -> anyhow::Result<()> {
+pub(crate) fn judge_ends(
+    verdict: &mut Verdict,
+    front: &mut Besieged,
+    last: u32,
+) -> anyhow::Result<()> {
     let ended = || front.front.process().try_wait().ok().flatten();
     let status = Deadline::default().poll("the first process to end", ended)?;
     verdict.judge("the first process ended with 0", status, status.success());
@@ -127,7 +131,7 @@ fn upgrade(front: &Besieged, tally: &Tally) -> anyhow::Result<u32> {
 }
 
 /// Waits for the `nth` line with `text` in it.
-fn said(front: &Besieged, text: &str, nth: usize) -> anyhow::Result<String> {
+pub(crate) fn said(front: &Besieged, text: &str, nth: usize) -> anyhow::Result<String> {
     let line = || {
         let said = front.front.log();
         let mut lines = said.lines().filter(|line| line.contains(text));

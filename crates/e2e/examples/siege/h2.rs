@@ -1,0 +1,105 @@
+//! `h2`: our own bench over HTTP/2, in clear and over TLS, while the front is reloaded and upgraded in
+//! turns, each every five seconds. No request may fail.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use catamaran_e2e::catamaran;
+use catamaran_testkit::{Deadline, Process, Signal, signal_process};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::reloads::{judge_ends, said};
+use crate::tier::{App, Besieged, mib, upstream, usage, wait};
+use crate::verdict::Verdict;
+
+pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
+    let apps = [
+        App::start("ajp", "127.0.0.1:0")?,
+        App::start("http", "127.0.0.1:0")?,
+    ];
+    let files = tempfile::tempdir()?;
+    let urls: Vec<&str> = apps.iter().map(|app| app.url.as_str()).collect();
+    let listeners = listeners(files.path())?;
+    let mut front = Besieged::start("", &format!("{listeners}{}", upstream(&urls, "")))?;
+    let line = front.front.wait_for_log("listening on https://")?;
+    let (_, tls) = line.rsplit_once("https://").context("an address")?;
+    let time = Duration::from_secs(60 * minutes);
+    let targets = [
+        format!("http://{}/bytes/1000", front.address()),
+        format!("https://{}/bytes/1000", tls.trim()),
+    ];
+    let loads = targets.map(|url| anyhow::Ok((load(&url, time)?, url)));
+    let end = Instant::now() + time;
+    let mut id = front.id;
+    let mut turns = 0;
+    while Instant::now() + 2 * PERIOD < end {
+        turns += 1;
+        wait(PERIOD)?;
+        signal_process(id, Signal::Hangup)?;
+        said(&front, "reloaded;", turns)?;
+        wait(PERIOD)?;
+        signal_process(id, Signal::User2)?;
+        let line = said(&front, "another process has taken over", turns)?;
+        let (_, number) = line.rsplit_once("process=").context("a process")?;
+        id = number.trim().parse()?;
+    }
+    let mut verdict = Verdict::default();
+    for load in loads {
+        let (load, url) = load?;
+        judge_load(&mut verdict, &url, load)?;
+    }
+    println!(
+        "{turns} reloads and as many upgrades; heap of the last process {:.2} MiB",
+        mib(usage(id)?.private)
+    );
+    verdict.at_least("reloads, and upgrades", turns as f64, 2.0);
+    verdict.never("panic or error in the log", front.alarms().len() as u64);
+    judge_ends(&mut verdict, &mut front, id)?;
+    Ok(verdict)
+}
+
+/// The keys of the first listener, which speaks HTTP/2 in clear, and another with TLS.
+fn listeners(files: &Path) -> anyhow::Result<String> {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    fs::write(files.join("chain.pem"), certified.cert.pem())?;
+    fs::write(files.join("key.pem"), certified.signing_key.serialize_pem())?;
+    let at = files.display();
+    Ok(format!(
+        "protocols = [\"h2\"]\n[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n\
+         [[tls.www.certificate]]\nchain = \"{at}/chain.pem\"\nkey = \"{at}/key.pem\"\n"
+    ))
+}
+
+/// Ten connections with ten requests at a time on each.
+fn load(url: &str, time: Duration) -> anyhow::Result<Process> {
+    let duration = format!("{}s", time.as_secs());
+    let words = ["bench", "--http2", "-q", "--json", "-W", "1", "-c", "10"];
+    let more = ["--streams", "10", "--duration", &duration];
+    catamaran(&[&words[..], &more[..], &[url]].concat())
+}
+
+/// What the bench has counted.
+fn judge_load(verdict: &mut Verdict, name: &str, mut load: Process) -> anyhow::Result<()> {
+    load.wait(Deadline::default())?;
+    let report: Value = serde_json::from_str(&load.stdout())
+        .with_context(|| format!("bench: {}", load.stderr()))?;
+    let requests = &report["requests"];
+    println!("{name}: {requests}");
+    let number = |what: &str| {
+        let value = requests[what].as_u64();
+        value.with_context(|| format!("bench reports no {what}"))
+    };
+    verdict.never(
+        &format!("{name}: request lost"),
+        number("started")? - number("ok")?,
+    );
+    verdict.never(&format!("{name}: status not 2xx"), number("non_2xx")?);
+    verdict.at_least(&format!("{name}: requests"), number("ok")? as f64, 2000.0);
+    Ok(())
+}
+
+/// Between a reload and an upgrade.
+const PERIOD: Duration = Duration::from_millis(2500);
