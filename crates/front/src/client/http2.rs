@@ -52,33 +52,20 @@ pub(crate) fn begins(input: &[u8]) -> Option<bool> {
 pub(crate) async fn serve(worker: Arc<Worker>, client: ClientConnection, deadline: Deadline) {
     let session = Arc::new(Session::new(Arc::clone(&worker), &client));
     let wire = Wire::new(client, Arc::clone(&session));
-    let Some(connection) = begin(&session, wire, &deadline).await else {
+    // Boxed, since an idle connection keeps this future, and its parts would lie in it twice.
+    let begun = Box::pin(begin(session, wire, &deadline)).await;
+    let Some(mut driver) = begun else {
         return;
     };
-    let mut driver = Driver {
-        connection,
-        streams: JoinSet::new(),
-        served: 0,
-        idle_since: Some(deadline.now()),
-        closing: None,
-        said_last: None,
-        session,
-    };
     let end = poll_fn(|cx| driver.poll(cx, &deadline)).await;
-    let Driver {
-        connection,
-        mut streams,
-        session,
-        ..
-    } = driver;
     // The streams notice; those that left a backend behind wait for it.
-    drop(connection);
-    if let Some(mut client) = session.take_client()
+    driver.connection = None;
+    if let Some(mut client) = driver.session.take_client()
         && end == End::Told
     {
-        linger::close(&worker, &mut client, &deadline).await;
+        Box::pin(linger::close(&worker, &mut client, &deadline)).await;
     }
-    while let Some(ended) = streams.join_next().await {
+    while let Some(ended) = driver.streams.join_next().await {
         note_panic(&worker, &ended);
     }
 }
@@ -93,11 +80,7 @@ enum End {
 }
 
 /// Exchanges the first frames. `None` if the connection is to be closed.
-async fn begin(
-    session: &Session,
-    wire: Wire,
-    deadline: &Deadline,
-) -> Option<Connection<Wire, Piece>> {
+async fn begin(session: Arc<Session>, wire: Wire, deadline: &Deadline) -> Option<Box<Driver>> {
     let mut builder = builder(&session.listener);
     if session.worker.site().routes.has_tunnels() {
         builder.enable_connect_protocol();
@@ -111,7 +94,15 @@ async fn begin(
         Poll::Ready(begun) => Poll::Ready(Some(begun)),
     });
     match begun.await {
-        Some(Ok(connection)) => Some(connection),
+        Some(Ok(connection)) => Some(Box::new(Driver {
+            connection: Some(connection),
+            streams: JoinSet::new(),
+            served: 0,
+            idle_since: Some(deadline.now()),
+            closing: None,
+            said_last: None,
+            session,
+        })),
         Some(Err(error)) if error.is_io() => None,
         Some(Err(_)) => {
             session.count("h2-preface");
@@ -150,7 +141,8 @@ type Accepted = (Request<RecvStream>, SendResponse<Piece>);
 
 /// The task of a connection.
 struct Driver {
-    connection: Connection<Wire, Piece>,
+    /// `None` once it is over.
+    connection: Option<Connection<Wire, Piece>>,
     streams: JoinSet<()>,
     /// Requests so far.
     served: u64,
@@ -199,8 +191,11 @@ impl Driver {
 
     /// Moves bytes; ready with the next request, or when the connection is over.
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Accepted, h2::Error>>> {
+        let Some(connection) = &mut self.connection else {
+            return Poll::Ready(None);
+        };
         // Nothing is lost with the future, which is made anew each time.
-        pin!(self.connection.accept()).poll(cx)
+        pin!(connection.accept()).poll(cx)
     }
 
     /// Begins the task of a request.
@@ -247,7 +242,9 @@ impl Driver {
             || self.session.acceptor.drain().has_begun();
         if is_last && self.said_last.is_none() {
             self.said_last = Some(now);
-            self.connection.graceful_shutdown();
+            if let Some(connection) = &mut self.connection {
+                connection.graceful_shutdown();
+            }
             return true;
         }
         false
@@ -257,7 +254,9 @@ impl Driver {
     fn close(&mut self, code: Code, now: Tick) -> bool {
         self.closing = Some(now + CLOSE_TIME);
         self.session.note_closing();
-        self.connection.abrupt_shutdown(code);
+        if let Some(connection) = &mut self.connection {
+            connection.abrupt_shutdown(code);
+        }
         true
     }
 
@@ -394,3 +393,21 @@ const CLOSE_TIME: Duration = Duration::from_secs(2);
 
 /// How long a client without requests may take to close the connection when it was asked to.
 const LAST_TIME: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_future<A, B, C, F>(_: fn(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// Beside the library's buffers an idle connection is made of these two.
+    #[test]
+    fn an_idle_connection_is_small() {
+        let task = size_of_future(serve);
+        assert!(task <= 768, "{task} bytes");
+        let driver = size_of::<Driver>();
+        assert!(driver <= 1664, "{driver} bytes");
+    }
+}
