@@ -135,6 +135,7 @@ fn assert_repeatable(head: &RequestHead) {
         query: head.query.as_deref(),
         host: server_name.as_bytes(),
         headers: &head.headers,
+        extra: &[],
         body: head.body,
     };
     let facts = Facts {
@@ -278,6 +279,7 @@ fn send_plain(client: &mut Client, method: &Method, body: BodyLength, out: &mut 
         query: None,
         host: b"example.com",
         headers: &HeaderMap::new(),
+        extra: &[],
         body,
     };
     let facts = Facts {

@@ -170,6 +170,7 @@ fn relayed_request(seen: &SeenRequest) -> BytesMut {
         query: head.target.query.as_deref(),
         host: &host,
         headers: &head.headers,
+        extra: &[],
         body: head.body,
     };
     let mut client = Client::new(Limits::response());

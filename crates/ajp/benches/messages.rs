@@ -33,6 +33,7 @@ fn main() {
         query: Some(b"name=world"),
         host: b"app.example.com",
         headers: &headers,
+        extra: &[],
         body: BodyLength::Known(0),
     };
     let facts = Facts {

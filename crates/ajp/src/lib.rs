@@ -34,6 +34,7 @@
 //!     query: None,
 //!     host: b"example.com",
 //!     headers: &HeaderMap::new(),
+//!     extra: &[],
 //!     body: BodyLength::Known(5),
 //! };
 //! let facts = Facts {

@@ -16,6 +16,7 @@ pub(crate) mod header;
 pub(crate) mod id;
 mod logged;
 pub(crate) mod outgoing;
+pub(crate) mod own_fields;
 pub(crate) mod pages;
 pub(crate) mod passage;
 pub(crate) mod relay;
@@ -206,10 +207,10 @@ impl<'a> Exchange<'a> {
         let (worker, peer) = (scene.worker, scene.peer);
         let token = self.tunnel.as_ref().map(|tunnel| tunnel.token);
         let count = |reason| worker.counters().reason(reason);
-        let mut outgoing =
+        let (mut outgoing, given_id) =
             Outgoing::new(count, (site, upstream, self.id), peer, (head, path), token)?;
         self.client_ip = outgoing.identity.ip;
-        self.given_id.clone_from(&outgoing.given_id);
+        self.given_id = given_id;
         if let Some(rules) = rules {
             if !rules.allows(self.client_ip) {
                 let (version, status) = (outgoing.version(), StatusCode::FORBIDDEN);
@@ -237,7 +238,7 @@ impl<'a> Exchange<'a> {
         &mut self,
         upstream: &'a Upstream,
         down: &mut Downstream<'_>,
-        outgoing: &Outgoing,
+        outgoing: &Outgoing<'_>,
     ) -> Result<(), Failure> {
         let rules = self.passage.as_ref().map(|passage| passage.rules);
         let retries = rules.and_then(Rules::retries).unwrap_or(upstream.retries);
@@ -307,7 +308,7 @@ impl<'a> Exchange<'a> {
         &mut self,
         (upstream, rules): (&'o Upstream, Option<&'o Rules>),
         tried: &[usize],
-        outgoing: &'o Outgoing,
+        outgoing: &'o Outgoing<'_>,
     ) -> Result<Choice<'o>, Failure> {
         let nobody = |token| {
             let token = match upstream.is_in_maintenance(rules) {
@@ -379,7 +380,7 @@ impl<'a> Exchange<'a> {
         (choice, elsewhere): (&Choice<'_>, Elsewhere<'_>),
         fresh: bool,
         down: &mut Downstream<'_>,
-        outgoing: &Outgoing,
+        outgoing: &Outgoing<'_>,
     ) -> Result<(), Failed> {
         let worker = self.scene.worker.index();
         let now = self.now();
@@ -514,7 +515,7 @@ impl<'a> Exchange<'a> {
         failed
     }
 
-    fn terms(&self, outgoing: &Outgoing, backend: &BackendConfig) -> Terms {
+    fn terms(&self, outgoing: &Outgoing<'_>, backend: &BackendConfig) -> Terms {
         Terms {
             version: outgoing.version(),
             body: outgoing.body(),
@@ -598,10 +599,10 @@ impl<'a> Exchange<'a> {
         &mut self,
         down: &mut Downstream<'_>,
         (site, rules): (&Site, Option<&'a Rules>),
-        mut head: Box<RequestHead>,
+        head: Box<RequestHead>,
         decision: Decision<'_>,
     ) -> Result<After, Failure> {
-        let asked = Asked::new(&site.server, self.scene.peer, &mut head);
+        let asked = Asked::new(&site.server, self.scene.peer, &head);
         self.client_ip = asked.client;
         let values = asked.values(self.id, &head);
         self.passage = rules.map(|rules| Box::new(Passage::new(rules, values)));

@@ -156,7 +156,7 @@ pub(crate) fn explain_on(site: &Site, question: &Question) -> Result<Explanation
 impl Explanation {
     /// Follows the request as an exchange does.
     fn judge(&mut self, site: &Site, supposed: &Supposed<'_>, mut head: Box<RequestHead>) {
-        let asked = Asked::new(&site.server, &supposed.peer, &mut head.clone());
+        let asked = Asked::new(&site.server, &supposed.peer, &head);
         self.request = Some(RequestShown::new(&head, &asked, supposed));
         let received = head.target.path.clone();
         let normal = path::normalise(&received);
@@ -245,7 +245,7 @@ impl Explanation {
         let token = tunnel.map(|tunnel| tunnel.token);
         let cleaned = Outgoing::new(|_| {}, place, &supposed.peer, (head, path), token);
         let mut outgoing = match cleaned {
-            Ok(outgoing) => outgoing,
+            Ok((outgoing, _)) => outgoing,
             Err(failure) => return self.fail(failure, ""),
         };
         if let Some(rules) = rules {

@@ -35,7 +35,7 @@ use crate::config::{
     Activation, Config, ErrorPages, HashBy, ListenerConfig, Policy, Protocol, RequestAttributes,
     ServerConfig, UpstreamConfig,
 };
-use crate::exchange::forwarded::Via;
+use crate::exchange::own_fields::Via;
 pub(crate) use crate::site::member::{Controls, Member};
 use crate::site::path::NormalPath;
 use crate::site::retry_budget::SharedRetryBudget;
@@ -303,6 +303,11 @@ impl Upstream {
     /// Whether a backend is told about the client in header fields; AJP13 has its own.
     pub(crate) fn wants_forwarded_fields(&self) -> bool {
         self.has_http
+    }
+
+    /// Whether the choice of a backend may depend on any of a request's fields.
+    pub(crate) fn reads_fields(&self) -> bool {
+        matches!(self.hash_by, Some(HashBy::Header(_)))
     }
 
     /// Whether there is a backend that may be picked and was not tried yet.

@@ -106,6 +106,7 @@ fn ask(client: &mut Client, exchanges: u32) {
         query: Some(b"name=world"),
         host: b"app.example.com",
         headers: &headers,
+        extra: &[],
         body: BodyLength::Known(0),
     };
     let mut input = BytesMut::with_capacity(BUFFER_BYTES);

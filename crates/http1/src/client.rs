@@ -14,6 +14,7 @@ use crate::head::encode::{self, Announcement, ConnectionOption};
 use crate::head::response::{self, Asked};
 use crate::head::scan::RawHead;
 use crate::limits::Limits;
+use crate::syntax::is_value_text;
 
 /// One connection as its client sees it.
 #[derive(Debug)]
@@ -256,6 +257,9 @@ fn check(request: &Request<'_>) -> Result<(), RequestError> {
     }
     if !is_sendable_host(request.host) {
         return Err(RequestError::Host);
+    }
+    if !request.extra.iter().all(|(_, value)| is_value_text(value)) {
+        return Err(RequestError::Field);
     }
     Ok(())
 }

@@ -40,6 +40,7 @@
 //!     query: Some(b"to=you"),
 //!     host: b"example.org",
 //!     headers: &HeaderMap::new(),
+//!     extra: &[],
 //!     body: BodyLength::Known(0),
 //! };
 //! client.send_request(&request, &mut up)?;

@@ -230,6 +230,7 @@ fn ajp(
         query,
         host: options.server_name.as_bytes(),
         headers: &headers,
+        extra: &[],
         body: ajp::BodyLength::Known(request.body.len() as u64),
     };
     let facts = ajp::Facts {

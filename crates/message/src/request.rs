@@ -1,7 +1,7 @@
 //! Request heads: as received from a client, and as sent to a server.
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Version};
+use http::{HeaderMap, HeaderName, Method, Version};
 
 use crate::{Authority, BodyLength, Target, field};
 
@@ -54,6 +54,10 @@ pub struct Request<'a> {
     /// The fields. Those that concern one connection only are not written over HTTP/1.1.
     /// Content-Length and Transfer-Encoding are never taken from here: `body` rules.
     pub headers: &'a HeaderMap,
+    /// Further fields, written behind `headers` by the same rules; `headers` has none of their names. A
+    /// sender's own fields need not go through the map, which hashes each name and keeps each value in
+    /// memory of its own. A value with control characters is refused.
+    pub extra: &'a [(&'a HeaderName, &'a [u8])],
     /// How long the body is. A known length is announced and binding.
     pub body: BodyLength,
 }

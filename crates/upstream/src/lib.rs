@@ -28,6 +28,7 @@
 //!     query: None,
 //!     host: b"localhost",
 //!     headers: &http::HeaderMap::new(),
+//!     extra: &[],
 //!     body: BodyLength::Known(0),
 //! }, &ClientFacts::local(), &settings)?;
 //! loop {

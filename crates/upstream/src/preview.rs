@@ -166,6 +166,7 @@ mod tests {
             query: Some(b"x=1"),
             host: b"h:81",
             headers: &headers,
+            extra: &[],
             body: BodyLength::Known(0),
         };
         let facts = ClientFacts {

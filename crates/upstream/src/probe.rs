@@ -169,6 +169,7 @@ async fn ask(
         query,
         host: host.as_bytes(),
         headers: &headers,
+        extra: &[],
         body: BodyLength::Known(0),
     };
     conn.send_request(&sent, &ClientFacts::local(), config)

@@ -251,29 +251,26 @@ pub(crate) fn send_ajp(
     out: &mut BytesMut,
 ) -> Result<(), ajp::RequestError> {
     let remote_addr = ajp::IpText::new(facts.remote_ip);
-    let local_addr = ajp::Attribute::LocalAddr(facts.local_ip);
-    let port = facts.remote_port.map(ajp::Attribute::RemotePort);
-    let secret = config.ajp.secret.as_ref();
-    let secret = secret.map(|secret| ajp::Attribute::Secret(secret.as_bytes()));
-    let route = facts.jvm_route;
-    let route = route.map(|route| ajp::Attribute::JvmRoute(route.as_bytes()));
-    let activation = facts.activation.map(activation_attribute);
-    let mut attributes = [local_addr; 9];
+    let mut attributes = [ajp::Attribute::LocalAddr(facts.local_ip); ATTRIBUTES_MAX];
     let mut count = 1;
-    let optional = port
-        .into_iter()
-        .chain(route)
-        .chain(activation)
-        .chain(secret);
-    for attribute in optional {
+    let mut add = |attribute| {
         attributes[count] = attribute;
         count += 1;
+    };
+    if let Some(port) = facts.remote_port {
+        add(ajp::Attribute::RemotePort(port));
+    }
+    if let Some(route) = facts.jvm_route {
+        add(ajp::Attribute::JvmRoute(route.as_bytes()));
+    }
+    if let Some(activation) = facts.activation {
+        add(activation_attribute(activation));
+    }
+    if let Some(secret) = &config.ajp.secret {
+        add(ajp::Attribute::Secret(secret.as_bytes()));
     }
     if let Some(tls) = facts.tls {
-        for attribute in tls_attributes(tls, facts.certificate_chain) {
-            attributes[count] = attribute;
-            count += 1;
-        }
+        tls_attributes(tls, facts.certificate_chain).for_each(add);
     }
     let all;
     let attributes = match facts.attributes {
@@ -295,6 +292,9 @@ pub(crate) fn send_ajp(
     };
     client.send_request(request, &facts, out)
 }
+
+/// Address, port, route, activation, secret, and four of TLS.
+const ATTRIBUTES_MAX: usize = 9;
 
 /// The activation in the words of mod_jk.
 fn activation_attribute(activation: Activation) -> ajp::Attribute<'static> {

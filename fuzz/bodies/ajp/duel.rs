@@ -257,6 +257,7 @@ impl<'a> Play<'a> {
             query: Some(b"a=b"),
             host: b"example.com",
             headers: &plan.headers,
+            extra: &[],
             body,
         };
         let facts = Facts {

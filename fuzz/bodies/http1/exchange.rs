@@ -68,6 +68,7 @@ impl Plan {
             query: Some(b"b"),
             host: b"c:80",
             headers: &HeaderMap::new(),
+            extra: &[],
             body: self.request_length,
         };
         client

@@ -148,6 +148,7 @@ pub(crate) fn send(client: &mut Client, method: &Method) {
         query: None,
         host: b"a",
         headers: &HeaderMap::new(),
+        extra: &[],
         body: BodyLength::Known(0),
     };
     client.send_request(&request, &mut BytesMut::new()).unwrap();

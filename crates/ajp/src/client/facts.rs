@@ -116,6 +116,13 @@ impl fmt::Debug for Attribute<'_> {
 pub(super) fn check(request: &Request<'_>, facts: &Facts<'_>) -> Result<(), RequestError> {
     check_target(request)?;
     check_texts(facts)?;
+    if request
+        .extra
+        .iter()
+        .any(|(_, value)| field::has_control(value))
+    {
+        return Err(RequestError::Control("fields"));
+    }
     match request.body {
         BodyLength::Known(length) if i64::try_from(length).is_err() => {
             Err(RequestError::BodyTooLong)

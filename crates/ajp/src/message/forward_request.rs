@@ -224,6 +224,14 @@ fn encode_fields(
         }
         fields += 1;
     }
+    for &(name, value) in request.extra {
+        if field::is_framing(name) {
+            continue;
+        }
+        encode_name(name, writer)?;
+        writer.string(value);
+        fields += 1;
+    }
     match request.body {
         BodyLength::Known(length) => {
             writer.array(code::CONTENT_LENGTH_OF_REQUEST);

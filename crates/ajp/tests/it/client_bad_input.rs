@@ -121,6 +121,7 @@ impl WebServer {
             query: None,
             host: b"localhost",
             headers: &HeaderMap::new(),
+            extra: &[],
             body,
         };
         self.client

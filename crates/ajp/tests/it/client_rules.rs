@@ -17,6 +17,7 @@ fn request<'a>(headers: &'a HeaderMap, body: BodyLength) -> Request<'a> {
         query: None,
         host: b"localhost",
         headers,
+        extra: &[],
         body,
     }
 }

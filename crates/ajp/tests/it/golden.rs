@@ -3,8 +3,8 @@
 
 use bytes::BytesMut;
 use catamaran_ajp::{
-    Attribute, BodyLength, Client, ClientConfig, ClientEvent, End, Facts, Request, Response,
-    Server, ServerConfig, ServerEvent,
+    Attribute, BodyLength, Client, ClientConfig, ClientEvent, End, Facts, Request, RequestError,
+    Response, Server, ServerConfig, ServerEvent,
 };
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 
@@ -38,12 +38,38 @@ fn plain_get(headers: &HeaderMap) -> Request<'_> {
         query: None,
         host: b"localhost",
         headers,
+        extra: &[],
         body: BodyLength::Unknown,
     }
 }
 
 fn host() -> HeaderMap {
     HeaderMap::from_iter([(header::HOST, "localhost".parse().unwrap())])
+}
+
+/// They are counted with those of the map, and cannot frame a message either.
+#[test]
+fn further_fields_are_written_like_those_of_the_map() {
+    let encoded = |headers: &HeaderMap, extra: &[(&HeaderName, &[u8])]| {
+        let mut out = BytesMut::new();
+        let request = Request {
+            extra,
+            ..plain_get(headers)
+        };
+        let mut client = Client::new(ClientConfig::default());
+        client
+            .send_request(&request, &FACTS, &mut out)
+            .map(|()| out)
+    };
+    let mut all = host();
+    all.insert(header::VIA, "1.1 a".parse().unwrap());
+    let length = header::CONTENT_LENGTH;
+    let extra: [(_, &[u8]); 2] = [(&header::VIA, b"1.1 a"), (&length, b"77")];
+    assert_eq!(encoded(&host(), &extra), encoded(&all, &[]));
+    for value in ["a\nb", "\0", "\x7f"] {
+        let bad = encoded(&host(), &[(&header::VIA, value.as_bytes())]);
+        assert_eq!(bad, Err(RequestError::Control("fields")), "{value:?}");
+    }
 }
 
 #[test]

@@ -144,6 +144,7 @@ proptest! {
             query: query.as_ref().map(String::as_bytes),
             host: b"example.com",
             headers: &headers,
+            extra: &[],
             body,
         };
         let facts = Facts {
@@ -323,6 +324,7 @@ fn plain_get(headers: &HeaderMap) -> Request<'_> {
         query: None,
         host: b"example.com",
         headers,
+        extra: &[],
         body: BodyLength::Unknown,
     }
 }

@@ -91,6 +91,7 @@ impl AjpClient {
             query: None,
             host: b"a.example",
             headers: &HeaderMap::new(),
+            extra: &[],
             body: exchange.length,
         };
         let facts = Facts {

@@ -1,24 +1,23 @@
-//! Who the client is, and how the backend is told.
+//! Who the client is.
 //!
 //! Only a trusted proxy is believed. Fields about a client's identity from anybody else are removed,
-//! for both protocols. Over HTTP/1.1 the front then writes its own fields; over AJP13 the protocol
-//! has fields for the same facts.
+//! for both protocols. Over HTTP/1.1 the front then writes its own fields (see
+//! [`crate::exchange::own_fields`]); over AJP13 the protocol has fields for the same facts.
 
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 use catamaran_message::Authority;
-use catamaran_upstream::IpText;
 use http::HeaderMap;
-use http::header::{Entry, FORWARDED, HeaderName, HeaderValue, VIA};
+use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 
 use crate::exchange::certificate;
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
+pub(crate) static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(crate) static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub(crate) static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+static X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 
 /// Fields by which proxies and CDNs tell the client's address, besides `X-Forwarded-*`.
 const CLAIMS: [&str; 6] = [
@@ -70,15 +69,14 @@ pub(crate) fn is_trusted(networks: &[IpNet], ip: IpAddr) -> bool {
         .any(|network| network.contains(&ip.to_canonical()))
 }
 
-/// Reads who the client is, and removes claims that no trusted proxy made.
-pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &mut HeaderMap) -> Identity {
+/// Reads who the client is. Only a trusted proxy's fields are read.
+pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &HeaderMap) -> Identity {
     let direct = Identity {
         ip: peer.address.ip().to_canonical(),
         port: (peer.address.port() != 0).then_some(peer.address.port()),
         secure: peer.secure,
     };
     if !peer.trusted {
-        remove_claims(headers);
         return direct;
     }
     let secure = is_secure(peer, headers);
@@ -134,7 +132,7 @@ fn last_element<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8
 /// that is no address ends the search, because the entries left of it cannot be trusted.
 fn client_address(networks: &[IpNet], headers: &HeaderMap) -> Option<IpAddr> {
     let lines: Vec<&[u8]> = headers
-        .get_all(X_FORWARDED_FOR)
+        .get_all(&X_FORWARDED_FOR)
         .iter()
         .map(HeaderValue::as_bytes)
         .collect();
@@ -169,7 +167,8 @@ fn parse_address(entry: &[u8]) -> Option<IpAddr> {
     ip.ok().map(|ip| ip.to_canonical())
 }
 
-fn remove_claims(headers: &mut HeaderMap) {
+/// Removes what anybody but a trusted proxy says of the client.
+pub(crate) fn remove_claims(headers: &mut HeaderMap) {
     remove_fields(headers, is_claim);
 }
 
@@ -205,88 +204,5 @@ fn is_claim(name: &HeaderName) -> bool {
     }
 }
 
-/// Writes our own `X-Forwarded-*` and extends a trusted `Forwarded`, for a backend that speaks
-/// HTTP/1.1. `host` is what the client asked for.
-pub(crate) fn announce(
-    headers: &mut HeaderMap,
-    peer: Peer,
-    identity: &Identity,
-    host: Option<&HeaderValue>,
-) {
-    let ip = peer.address.ip().to_canonical();
-    if let Ok(ip) = HeaderValue::from_bytes(IpText::new(ip).as_bytes()) {
-        append_to_list(headers, X_FORWARDED_FOR, &ip);
-    }
-    let proto = if identity.secure { "https" } else { "http" };
-    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(proto));
-    if let Some(host) = host
-        && !headers.contains_key(X_FORWARDED_HOST)
-    {
-        headers.insert(X_FORWARDED_HOST, host.clone());
-    }
-    if headers.contains_key(FORWARDED) {
-        let node = match ip {
-            IpAddr::V4(ip) => format!("for={ip};proto={proto}"),
-            IpAddr::V6(ip) => format!("for=\"[{ip}]\";proto={proto}"),
-        };
-        if let Ok(node) = HeaderValue::try_from(node) {
-            append_to_list(headers, FORWARDED, &node);
-        }
-    }
-}
-
-/// The front's element of `Via` (RFC 9110, section 7.6.3), formatted.
-#[derive(Clone, Debug)]
-pub(crate) struct Via {
-    http10: HeaderValue,
-    http11: HeaderValue,
-    http2: HeaderValue,
-}
-
-impl Via {
-    /// `None` if the pseudonym cannot stand in a field.
-    pub(crate) fn new(pseudonym: &str) -> Option<Self> {
-        let element = |version| HeaderValue::try_from(format!("{version} {pseudonym}")).ok();
-        Some(Self {
-            http10: element("1.0")?,
-            http11: element("1.1")?,
-            http2: element("2.0")?,
-        })
-    }
-
-    /// Adds the element to a request of this `version`.
-    pub(crate) fn add(&self, headers: &mut HeaderMap, version: http::Version) {
-        let element = match version {
-            http::Version::HTTP_10 => &self.http10,
-            http::Version::HTTP_2 => &self.http2,
-            _ => &self.http11,
-        };
-        append_to_list(headers, VIA, element);
-    }
-}
-
-/// Makes one field of all lines of `name` and the further `element`.
-fn append_to_list(headers: &mut HeaderMap, name: HeaderName, element: &HeaderValue) {
-    let mut field = match headers.try_entry(name) {
-        Ok(Entry::Occupied(field)) => field,
-        Ok(Entry::Vacant(place)) => {
-            // A map that is full is one that no codec would have made.
-            place.try_insert(element.clone()).ok();
-            return;
-        }
-        Err(_) => return,
-    };
-    let mut list: Vec<u8> = Vec::new();
-    for value in field.iter() {
-        list.extend_from_slice(value.as_bytes());
-        list.extend_from_slice(b", ");
-    }
-    list.extend_from_slice(element.as_bytes());
-    // Bytes of valid values are valid.
-    if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(list)) {
-        field.insert_mult(value).for_each(drop);
-    }
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

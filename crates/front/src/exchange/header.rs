@@ -10,11 +10,46 @@ use http::header::{
     AUTHORIZATION, CONNECTION, COOKIE, HOST, HeaderName, HeaderValue, MAX_FORWARDS,
 };
 
+/// Whether all fields are some that most requests have, and that no rule removes. Others are judged one
+/// by one.
+pub(crate) fn are_usual(headers: &HeaderMap) -> bool {
+    headers.keys().all(is_usual)
+}
+
+/// Defines [`is_usual`] from names.
+macro_rules! usual_names {
+    ($($name:literal)*) => {
+        fn is_usual(name: &HeaderName) -> bool {
+            matches!(name.as_str(), $($name)|*)
+        }
+
+        #[cfg(test)]
+        const USUAL: &[&str] = &[$($name),*];
+    };
+}
+
+usual_names! {
+    "host"
+    "accept"
+    "user-agent"
+    "accept-encoding"
+    "accept-language"
+    "cookie"
+    "referer"
+    "content-type"
+    "cache-control"
+    "authorization"
+    "origin"
+    "pragma"
+    "range"
+    "if-none-match"
+    "if-modified-since"
+}
+
 /// Removes fields that concern the client's connection only, and those that a backend could misread.
 /// Returns how many fields were dropped because of an underscore in their name; those of
 /// `underscored_names`, in lower case, stay.
 pub(crate) fn clean_request(headers: &mut HeaderMap, underscored_names: &[String]) -> usize {
-    // Most requests have little of this kind, and are looked through only once.
     if headers.keys().any(|name| *name == CONNECTION) {
         remove_nominated(headers);
     }
@@ -31,9 +66,6 @@ pub(crate) fn clean_request(headers: &mut HeaderMap, underscored_names: &[String
             }
             headers.remove(name);
         }
-    }
-    if headers.len() > headers.keys_len() {
-        join_cookies(headers);
     }
     underscored
 }
@@ -85,8 +117,8 @@ pub(crate) fn count_forwards(headers: &mut HeaderMap) -> bool {
 }
 
 /// One `Cookie` field, as servlet containers expect (RFC 6265, section 5.4).
-fn join_cookies(headers: &mut HeaderMap) {
-    if headers.get_all(COOKIE).iter().nth(1).is_none() {
+pub(crate) fn join_cookies(headers: &mut HeaderMap) {
+    if headers.len() == headers.keys_len() || headers.get_all(COOKIE).iter().nth(1).is_none() {
         return;
     }
     let crumbs: Vec<&[u8]> = headers

@@ -16,6 +16,7 @@ use super::failure::Failure;
 use crate::config::{BackendConfig, ClientCertFields, Protocol};
 use crate::exchange::forwarded::{self, Identity, Peer};
 use crate::exchange::id::{self, RequestId};
+use crate::exchange::own_fields::OwnFields;
 use crate::exchange::passage::{self, Passage, Values};
 use crate::exchange::scene::PeerFacts;
 use crate::exchange::{certificate, header};
@@ -25,7 +26,7 @@ use crate::site::sticky::Own;
 use crate::site::{Facts, Site, Told, Upstream};
 use crate::worker::counters::{Culprit, Reason};
 
-pub(crate) struct Outgoing {
+pub(crate) struct Outgoing<'s> {
     /// Its fields have been cleaned.
     head: Box<RequestHead>,
     path: NormalPath,
@@ -42,33 +43,30 @@ pub(crate) struct Outgoing {
     pub(crate) identity: Identity,
     /// The value of the front's own cookie, which is not forwarded.
     own: Own,
-    /// The id that a trusted proxy gave the request.
-    pub(super) given_id: Option<HeaderValue>,
+    own_fields: OwnFields<'s>,
     /// What AJP backends are told besides, if the upstream asks for it.
     attributes: Option<Box<Attributes>>,
 }
 
-impl Outgoing {
+impl<'s> Outgoing<'s> {
     /// Cleans the head for the backends of `upstream`. `count` takes note of what was dropped. `upgrade`
     /// is the protocol that the client asks to change to, which goes by HTTP whatever the backends speak.
+    /// Besides the request there is the id that a trusted proxy gave it.
     pub(crate) fn new(
         count: impl FnOnce(Reason),
-        (site, upstream, id): (&Site, &Upstream, RequestId),
+        (site, upstream, id): (&'s Site, &Upstream, RequestId),
         client: &PeerFacts,
         (mut head, path): (Box<RequestHead>, NormalPath),
         upgrade: Option<&str>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<(Self, Option<HeaderValue>), Failure> {
         let headers = &mut head.headers;
         let own_cookie = upstream
             .sticky
             .as_ref()
             .and_then(|sticky| sticky.take_own(headers));
-        let underscored = header::clean_request(headers, &site.server.underscore_fields);
-        if underscored > 0 {
-            count(Reason::new(Culprit::Client, "underscore-field-dropped"));
-        }
         let secure = client.tls.is_some();
         let peer = Peer::new(client.remote, secure, &site.server.trusted_proxies);
+        clean(headers, &site.server.underscore_fields, peer, count);
         let identity = forwarded::identify(peer, &site.server.trusted_proxies, headers);
         let profile = client
             .tls
@@ -102,15 +100,22 @@ impl Outgoing {
             };
             Attributes::take(wanted, headers, told)
         });
+        let mut own_fields = OwnFields::default();
         if over_http {
-            forwarded::announce(headers, peer, &identity, Some(&host));
+            own_fields.announce(headers, peer, &identity);
         }
         if let Some(via) = &site.via {
-            via.add(headers, head.version);
+            own_fields.add_via(headers, via, head.version);
         }
         let name = site.server.request_id.as_ref();
-        let given_id = name.and_then(|name| id::settle(headers, name, peer.trusted, id));
-        Ok(Self {
+        let given_id = name.and_then(|name| id::take_given(headers, name, peer.trusted));
+        if given_id.is_none() {
+            own_fields.tell_id(name, id);
+        }
+        if upstream.reads_fields() {
+            own_fields.move_into(headers, &host);
+        }
+        let outgoing = Self {
             head,
             path,
             host,
@@ -121,9 +126,10 @@ impl Outgoing {
             upgrade: upgrade.map(Into::into),
             identity,
             own: own_cookie,
-            given_id,
+            own_fields,
             attributes,
-        })
+        };
+        Ok((outgoing, given_id))
     }
 
     /// The head, for reuse of its memory.
@@ -132,7 +138,11 @@ impl Outgoing {
     }
 
     /// Changes the request as a route wants; returns what is left to do with its responses.
-    pub(crate) fn pass<'s>(&mut self, rules: &'s Rules, id: RequestId) -> Box<Passage<'s>> {
+    pub(crate) fn pass<'r>(&mut self, rules: &'r Rules, id: RequestId) -> Box<Passage<'r>> {
+        if !rules.request_fields().is_empty() {
+            let headers = &mut self.head.headers;
+            self.own_fields.move_into(headers, &self.host);
+        }
         let values = Values {
             authority: self.host.as_bytes(),
             client: self.identity.ip,
@@ -213,6 +223,9 @@ impl Outgoing {
         act: impl FnOnce(&Request<'_>, &ClientFacts<'_>) -> T,
     ) -> T {
         let with_certificate = self.headers_with_certificate(backend);
+        let own_client = self.own_fields.client();
+        let host = self.host.as_bytes();
+        let own_fields = self.own_fields.list(own_client.as_ref(), host);
         let request = Request {
             // Over HTTP/2 a tunnel is asked for by CONNECT.
             method: match self.upgrade {
@@ -221,8 +234,9 @@ impl Outgoing {
             },
             path: &self.path.forward,
             query: self.head.target.query.as_deref(),
-            host: self.host.as_bytes(),
+            host,
             headers: with_certificate.as_ref().unwrap_or(&self.head.headers),
+            extra: own_fields.as_slice(),
             body: self.head.body,
         };
         let attributes = self.attributes.as_ref().map(|it| it.for_ajp());
@@ -281,6 +295,26 @@ impl Outgoing {
             None => self.local.port(),
         }
     }
+}
+
+/// Removes what concerns the client's connection alone, what a backend could misread, and what a peer
+/// that is not trusted says of the client.
+fn clean(
+    headers: &mut HeaderMap,
+    underscored_names: &[String],
+    peer: Peer,
+    count: impl FnOnce(Reason),
+) {
+    if !header::are_usual(headers) {
+        let underscored = header::clean_request(headers, underscored_names);
+        if underscored > 0 {
+            count(Reason::new(Culprit::Client, "underscore-field-dropped"));
+        }
+        if !peer.trusted {
+            forwarded::remove_claims(headers);
+        }
+    }
+    header::join_cookies(headers);
 }
 
 /// The host of a request without one on a Unix socket, which has no address.

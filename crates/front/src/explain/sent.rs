@@ -38,7 +38,7 @@ impl Sent {
         upstream: &Upstream,
         rules: Option<&Rules>,
         choice: &Choice<'_>,
-        outgoing: &Outgoing,
+        outgoing: &Outgoing<'_>,
     ) -> Self {
         let settings = &upstream.members[choice.member].settings;
         let (request, fields, attributes) = match outgoing.preview(settings, upstream.tell(choice))

@@ -327,7 +327,7 @@ fn serve(site: &Site, question: &Question) -> Option<usize> {
     };
     let place = (site, upstream, RequestId::from_number(0));
     let outgoing = Outgoing::new(|_| {}, place, &supposed.peer, (head, path), None);
-    let outgoing = outgoing.unwrap_or_else(|_| panic!("it can be sent"));
+    let (outgoing, _) = outgoing.unwrap_or_else(|_| panic!("it can be sent"));
     let chosen = upstream.choose(0, outgoing.facts(None), &[], Instant::now());
     let member = |Choice { member, .. }: Choice<'_>| member;
     chosen.ok().flatten().map(member)

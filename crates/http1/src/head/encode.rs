@@ -67,6 +67,9 @@ pub(crate) fn begin_request(request: &Request<'_>, out: &mut BytesMut) {
     };
     let others = request.headers.iter().filter(|(name, _)| !is_ours(name));
     write_fields(others, out);
+    for (name, value) in request.extra.iter().filter(|(name, _)| !is_ours(name)) {
+        write_field(name.as_str().as_bytes(), value, out);
+    }
 }
 
 /// Writes the fields that are this codec's own and the empty line. Their names are capitalised:

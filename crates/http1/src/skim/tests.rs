@@ -79,6 +79,7 @@ fn read(stream: &[u8], to_head: bool) -> Story {
         query: None,
         host: b"h",
         headers: &headers,
+        extra: &[],
         body: BodyLength::Known(0),
     };
     client.send_request(&request, &mut BytesMut::new()).unwrap();

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use catamaran_http1::{
     BodyError, BodyLength, Client, Limits, Request, RequestError, Response, ResponseError, Server,
 };
-use http::header::{DATE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue, VIA};
 use http::{Method, StatusCode};
 
 fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -211,6 +211,7 @@ fn request<'a>(method: &'a Method, headers: &'a HeaderMap, body: BodyLength) -> 
         query: None,
         host: b"a:81",
         headers,
+        extra: &[],
         body,
     }
 }
@@ -252,6 +253,35 @@ fn a_request_head_is_written_as_given() {
          x-forwarded-for: ::1\r\nTransfer-Encoding: chunked\r\n\r\n\
          10\r\n0123456789abcdef\r\n2\r\ngh\r\n0\r\n\r\n"
     );
+}
+
+/// They are written behind those of the map, and cannot frame a message either.
+#[test]
+fn further_fields_follow_those_of_the_map() {
+    let headers = map(&[("accept", "*/*")]);
+    let (via, length) = (VIA, CONTENT_LENGTH);
+    let good = request(&Method::GET, &headers, BodyLength::Known(0));
+    let mut out = BytesMut::new();
+    let sent = Client::new(Limits::response()).send_request(
+        &Request {
+            extra: &[(&via, b"1.1 a"), (&length, b"77")],
+            ..good
+        },
+        &mut out,
+    );
+    sent.unwrap();
+    assert_eq!(
+        out,
+        &b"GET /p HTTP/1.1\r\nHost: a:81\r\naccept: */*\r\nvia: 1.1 a\r\n\r\n"[..]
+    );
+    for value in ["a\r\nb: c", "\0", "\x7f"] {
+        let bad = Request {
+            extra: &[(&via, value.as_bytes())],
+            ..good
+        };
+        let sent = Client::new(Limits::response()).send_request(&bad, &mut BytesMut::new());
+        assert_eq!(sent, Err(RequestError::Field), "{value:?}");
+    }
 }
 
 /// Row 73: a method that usually has a body says that it has none.

@@ -30,6 +30,7 @@ fn post(client: &mut Client, body: BodyLength) -> BytesMut {
         query: None,
         host: b"a",
         headers: &HeaderMap::new(),
+        extra: &[],
         body,
     };
     client.send_request(&request, &mut out).unwrap();
@@ -227,6 +228,7 @@ fn nothing_is_sent_on_a_connection_that_is_over() {
         query: None,
         host: b"a",
         headers: &HeaderMap::new(),
+        extra: &[],
         body: BodyLength::Known(0),
     };
     let mut out = BytesMut::new();

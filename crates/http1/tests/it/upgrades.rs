@@ -15,6 +15,7 @@ fn get(headers: &HeaderMap, body: BodyLength) -> Request<'_> {
         query: None,
         host: b"a",
         headers,
+        extra: &[],
         body,
     }
 }

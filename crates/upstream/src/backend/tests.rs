@@ -78,6 +78,7 @@ async fn exchange(backend: &Arc<Backend>, reuse: Reuse, now: Instant, reused: bo
         query: None,
         host: b"a",
         headers: &HeaderMap::new(),
+        extra: &[],
         body: BodyLength::Known(0),
     };
     lease

@@ -278,6 +278,7 @@ fn post(headers: &HeaderMap, body: u64) -> Request<'_> {
         query: None,
         host: b"a",
         headers,
+        extra: &[],
         body: BodyLength::Known(body),
     }
 }

@@ -40,6 +40,7 @@ impl Transcript {
             query: None,
             host: b"h",
             headers: &HeaderMap::new(),
+            extra: &[],
             body,
         };
         self.wire
@@ -248,6 +249,7 @@ fn an_ajp_backend_is_told_the_activation_in_the_words_of_mod_jk() {
             query: None,
             host: b"h",
             headers: &HeaderMap::new(),
+            extra: &[],
             body: BodyLength::Known(0),
         };
         let facts = ClientFacts {

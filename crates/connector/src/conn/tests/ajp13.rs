@@ -22,6 +22,7 @@ fn plain<'a>(method: &'a Method, path: &'a str, headers: &'a HeaderMap) -> ajp::
         query: None,
         host: b"a.example",
         headers,
+        extra: &[],
         body: NO_BODY,
     }
 }

@@ -1,6 +1,7 @@
 //! What stays and what goes; the numbers are rows of the hostile-request table.
 
 use super::*;
+use crate::exchange::forwarded;
 
 fn cleaned(fields: &[(&'static str, &'static str)]) -> (Vec<(String, String)>, usize) {
     let mut headers = HeaderMap::new();
@@ -9,6 +10,7 @@ fn cleaned(fields: &[(&'static str, &'static str)]) -> (Vec<(String, String)>, u
         headers.append(name, HeaderValue::from_static(value));
     }
     let underscored = clean_request(&mut headers, &["sm_user".to_owned()]);
+    join_cookies(&mut headers);
     let mut left: Vec<_> = headers
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_str().expect("text").to_owned()))
@@ -34,6 +36,23 @@ fn end_to_end_fields_stay() {
         ("x-own", "1"),
     ];
     check(&fields, &fields);
+}
+
+/// A request that has no other fields is not looked through for them.
+#[test]
+fn no_rule_removes_a_usual_field() {
+    for name in USUAL {
+        let headers =
+            HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static("1"))]);
+        assert!(are_usual(&headers), "{name}");
+        let mut cleaned = headers.clone();
+        assert_eq!(clean_request(&mut cleaned, &[]), 0, "{name}");
+        forwarded::remove_claims(&mut cleaned);
+        assert_eq!(cleaned, headers, "{name}");
+        assert_ne!(*name, CONNECTION.as_str(), "it names others");
+    }
+    let odd = HeaderMap::from_iter([(CONNECTION, HeaderValue::from_static("close"))]);
+    assert!(!are_usual(&odd));
 }
 
 #[test]
