@@ -42,7 +42,7 @@ use catamaran_message::{BodyLength, RequestHead};
 use catamaran_upstream::{Culprit, LastFailure, Lease, LeaseError, Leasing, Reuse};
 use downstream::Downstream;
 use elsewhere::Elsewhere;
-use failure::{Causes, Failed, Failure};
+use failure::{Causes, Failed, Failure, Stopped};
 use http::{HeaderValue, StatusCode, Version};
 use logged::LoggedRequest;
 use outgoing::Outgoing;
@@ -105,8 +105,8 @@ struct Exchange<'a> {
     session_route: Option<Box<[u8]>>,
     /// Pages of the operator's own.
     pages: Pages<'a>,
-    /// The id that a trusted proxy gave the request.
-    given_id: Option<HeaderValue>,
+    /// The id that a trusted proxy gave the request. Most have none.
+    given_id: Option<Box<HeaderValue>>,
     attempts: u32,
     leased: Option<Instant>,
     ended: Option<Instant>,
@@ -135,7 +135,7 @@ pub(crate) async fn serve(
     exchange.progress.body_complete = head.body == BodyLength::Known(0);
     let after = match exchange.run(&site, down, head).await {
         Ok(after) => after,
-        Err(failure) => Box::pin(exchange.fail(down, failure)).await,
+        Err(stopped) => Box::pin(exchange.end(&site, down, stopped)).await,
     };
     exchange.account(down);
     after
@@ -180,24 +180,20 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Everything up to the last byte of the response.
+    /// Everything up to the last byte of a backend's response.
     async fn run(
         &mut self,
         site: &'a Site,
         down: &mut Downstream<'_>,
         mut head: Box<RequestHead>,
-    ) -> Result<After, Failure> {
+    ) -> Result<After, Stopped<'a>> {
         let scene = self.scene;
         let verdict = verdict::decide(site, scene.listener, scene.peer, &mut head)?;
-        let rules = verdict.rules();
-        self.pages.prefer(rules.and_then(Rules::error_pages));
-        let (upstream, path) = match verdict.decision {
-            Decision::Forward(upstream, path) => (upstream, path),
-            decision => {
-                let answer = self.answer_decided(down, (site, rules), head, decision);
-                return Box::pin(answer).await;
-            }
+        let (upstream, path, rules) = match verdict.into_forward() {
+            Ok(forward) => forward,
+            Err((decision, rules)) => return Err(Stopped::Decided(decision, rules, head)),
         };
+        self.pages.prefer(rules.and_then(Rules::error_pages));
         self.upstream = Some(upstream);
         upstream.retry_budget.request(self.scene.worker.index());
         if self.scene.listener.query == QueryForm::Escaped {
@@ -210,17 +206,15 @@ impl<'a> Exchange<'a> {
         let (mut outgoing, given_id) =
             Outgoing::new(count, (site, upstream, self.id), peer, (head, path), token)?;
         self.client_ip = outgoing.identity.ip;
-        self.given_id = given_id;
+        self.given_id = given_id.map(Box::new);
         if let Some(rules) = rules {
             if !rules.allows(self.client_ip) {
-                let (version, status) = (outgoing.version(), StatusCode::FORBIDDEN);
-                let denied = self.answer_request(down, version, status, "route-denied");
-                return Ok(Box::pin(denied).await);
+                return Err(Stopped::Denied(outgoing.version()));
             }
             self.passage = Some(outgoing.pass(rules, self.id));
         }
-        // Boxed by itself: each of two small boxes comes from a free list of the allocator's, one of
-        // more than a kilobyte does not.
+        // Boxed by itself: a box of at most a kilobyte comes from a free list of the allocator's. Both
+        // boxes, this one and that around it, are kept below (tests of their sizes).
         let served = Box::pin(self.try_backends(upstream, down, &outgoing)).await;
         if let Some(wanted) = self.tunnel.take()
             && let Some(backend) = wanted.opened
@@ -230,7 +224,35 @@ impl<'a> Exchange<'a> {
             return Ok(After::Cut);
         }
         down.recycle(outgoing.into_head());
-        served.map(|()| After::Done)
+        served?;
+        Ok(After::Done)
+    }
+
+    /// What follows if no backend gave the response.
+    async fn end(
+        &mut self,
+        site: &'a Site,
+        down: &mut Downstream<'_>,
+        stopped: Stopped<'a>,
+    ) -> After {
+        let failure = match stopped {
+            Stopped::Failed(failure) => failure,
+            Stopped::Denied(version) => {
+                let status = StatusCode::FORBIDDEN;
+                return self
+                    .answer_request(down, version, status, "route-denied")
+                    .await;
+            }
+            Stopped::Decided(decision, rules, head) => {
+                self.pages.prefer(rules.and_then(Rules::error_pages));
+                let answer = self.answer_decided(down, (site, rules), head, *decision);
+                match answer.await {
+                    Ok(after) => return after,
+                    Err(failure) => failure,
+                }
+            }
+        };
+        self.fail(down, failure).await
     }
 
     /// Attempts the exchange on one backend after the other, as far as a retry is safe.
@@ -708,7 +730,7 @@ impl<'a> Exchange<'a> {
         let record = Record {
             ended: SystemTime::now(),
             id: self.id,
-            given_id: self.given_id.as_ref(),
+            given_id: self.given_id.as_deref(),
             client: self.client_ip,
             request: self.logged.as_deref().map(LoggedRequest::line),
             status: self.logged_status().map(|status| status.as_u16()),

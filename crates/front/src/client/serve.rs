@@ -286,6 +286,17 @@ mod tests {
         size_of::<F>()
     }
 
+    fn size_of_exchange<W, L, C, D, H, F>(_: fn(W, L, C, D, H) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// The allocator's fast path ends at a kilobyte.
+    #[test]
+    fn an_exchange_is_small() {
+        let size = size_of_exchange(exchange_on);
+        assert!(size <= 1024, "{size} bytes");
+    }
+
     /// The allocator's next larger size class would cost a quarter more for each idle client.
     #[test]
     fn an_idle_client_is_small() {

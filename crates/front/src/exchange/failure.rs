@@ -6,12 +6,15 @@
 use std::error::Error;
 use std::{fmt, io};
 
+use catamaran_message::RequestHead;
 use catamaran_upstream::{Culprit, Error as UpstreamError, Lease, LeaseError, RequestError};
-use http::StatusCode;
+use http::{StatusCode, Version};
 
 use crate::client::ClientError;
 use crate::exchange::relay::{Progress, RelayError};
 use crate::exchange::retry::Stage;
+use crate::exchange::verdict::Decision;
+use crate::site::rules::Rules;
 use crate::worker::counters::Reason;
 
 /// Why an exchange failed: for the client and for the log.
@@ -35,6 +38,22 @@ pub(super) struct Failed {
     /// The connection was refused at once.
     pub(super) refused: bool,
     pub(super) reused: bool,
+}
+
+/// Why an exchange has no response of a backend.
+#[derive(Debug)]
+pub(super) enum Stopped<'a> {
+    Failed(Failure),
+    /// The front itself answers, as its route asks for.
+    Decided(Box<Decision<'a>>, Option<&'a Rules>, Box<RequestHead>),
+    /// The route is not for this client, whose request is of this version.
+    Denied(Version),
+}
+
+impl From<Failure> for Stopped<'_> {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
 }
 
 impl Failure {

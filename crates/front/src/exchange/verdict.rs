@@ -46,7 +46,23 @@ impl<'s> Verdict<'s> {
     pub(crate) fn rules(&self) -> Option<&'s Rules> {
         self.route?.rules.as_deref()
     }
+
+    /// What is to be forwarded, otherwise the decision; both with what the route asks for. Taken apart
+    /// at once, since a future would keep whatever it borrowed of a verdict.
+    pub(crate) fn into_forward(self) -> Result<Forward<'s>, Own<'s>> {
+        let rules = self.rules();
+        match self.decision {
+            Decision::Forward(upstream, path) => Ok((upstream, path, rules)),
+            decision => Err((Box::new(decision), rules)),
+        }
+    }
 }
+
+/// Who answers, the path to be forwarded, and what the route asks for.
+type Forward<'s> = (&'s Upstream, NormalPath, Option<&'s Rules>);
+
+/// How the front itself answers, and what the route asks for.
+type Own<'s> = (Box<Decision<'s>>, Option<&'s Rules>);
 
 /// Decides who answers a request, or why it is refused.
 pub(crate) fn decide<'s>(
