@@ -4,7 +4,7 @@ use std::path::Path;
 
 use catamaran_tier::{Fault, Faults};
 
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Form};
 
 /// Names and files.
 const BUILTIN: [(&str, &str); 15] = [
@@ -42,13 +42,14 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }
 
-/// Reads the experiment that is called `name`, or the file of that path.
+/// Reads the experiment that is called `name`, or the file of that path, in a form of it: `true` for the
+/// short one.
 ///
 /// # Errors
 /// There is none, or everything that is wrong with it.
-pub fn experiment(name: &str, is_quick: bool) -> Result<Experiment, Faults> {
+pub fn experiment(name: &str, form: impl Into<Form>) -> Result<Experiment, Faults> {
     if let Some((_, text)) = BUILTIN.iter().find(|(known, _)| *known == name) {
-        return Experiment::read(&format!("{name}.toml"), text, is_quick);
+        return Experiment::read(&format!("{name}.toml"), text, form);
     }
     let fault = |what: String| {
         Faults(vec![Fault {
@@ -64,7 +65,7 @@ pub fn experiment(name: &str, is_quick: bool) -> Result<Experiment, Faults> {
         )));
     }
     let text = std::fs::read_to_string(name).map_err(|error| fault(error.to_string()))?;
-    Experiment::read(name, &text, is_quick)
+    Experiment::read(name, &text, form)
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::{fmt, io};
 
 use catamaran_gauge::limits::{self, Demand, Limit};
 use catamaran_gauge::probe::{self, Way};
+pub use catamaran_tier::Programs;
 use catamaran_tier::java::{self, Jars};
-use catamaran_tier::{Faults, Need, Place, Programs, needs};
+use catamaran_tier::{Faults, Need, Place, needs};
 
 use crate::check;
 use crate::experiment::{Experiment, Levels};
@@ -31,13 +32,11 @@ pub struct Examination {
 /// Servers of the experiment that no target makes.
 pub fn examine(
     experiment: &Experiment,
-    catamaran: &Path,
+    programs: &Programs,
     space: &str,
 ) -> Result<Examination, Faults> {
     let limits = limits::check(&demand(experiment)?, limits::sysctl);
-    let mut programs = programs();
-    programs.insert("catamaran".to_owned(), catamaran.to_owned());
-    let wanted = wanted(experiment, &programs)?;
+    let wanted = wanted(experiment, programs)?;
     Ok(Examination {
         ways: probe::ways(space),
         limits: limits.unwrap_or_default(),
@@ -54,12 +53,16 @@ pub fn refusal(experiment: &Experiment) -> Result<Option<Fired>, Faults> {
     Ok(gate::files::check(&limits.unwrap_or_default()))
 }
 
-/// Programs of servers that no package has: the folders of jars that Maven fetches.
+/// Programs of servers that no package has: this one, the folders of jars that Maven fetches, and
+/// modules of servers by their names.
 #[must_use]
-pub fn programs() -> Programs {
+pub fn programs(catamaran: &Path, modules: &[(String, PathBuf)]) -> Programs {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let folder = |home: &PathBuf| java::ALL.map(|jars| (jars.name.to_owned(), jars.folder(home)));
-    home.iter().flat_map(folder).collect()
+    let own = ("catamaran".to_owned(), catamaran.to_owned());
+    let modules = modules.iter().cloned();
+    let jars = home.iter().flat_map(folder);
+    jars.chain(modules).chain([own]).collect()
 }
 
 /// What an experiment's servers need and is not there.
@@ -76,10 +79,8 @@ pub struct Lacks {
 ///
 /// # Errors
 /// Servers of the experiment that no target makes.
-pub fn lacks(experiment: &Experiment, catamaran: &Path) -> Result<Lacks, Faults> {
-    let mut programs = programs();
-    programs.insert("catamaran".to_owned(), catamaran.to_owned());
-    let wanted = wanted(experiment, &programs)?;
+pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<Lacks, Faults> {
+    let wanted = wanted(experiment, programs)?;
     let folders =
         java::ALL.map(|jars| (jars, programs.get(jars.name).cloned().unwrap_or_default()));
     let is_at = |need: &Need, folder: &Path| need.package.is_none() && need.proof == folder;

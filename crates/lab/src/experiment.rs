@@ -49,6 +49,24 @@ impl fmt::Display for Level {
     }
 }
 
+/// What is read of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Form {
+    /// What its `[quick]` makes of it.
+    pub is_quick: bool,
+    /// Modules of servers that are at hand: levels that need others are left out.
+    pub modules: Vec<String>,
+}
+
+impl From<bool> for Form {
+    fn from(is_quick: bool) -> Self {
+        Self {
+            is_quick,
+            modules: Vec::new(),
+        }
+    }
+}
+
 /// Levels by the names of their factors.
 pub type Levels = BTreeMap<String, Level>;
 
@@ -105,6 +123,8 @@ pub struct Experiment {
     pub as_published: Vec<AsPublished>,
     /// Whether `[quick]` has replaced keys.
     pub is_quick: bool,
+    /// Modules of servers that it has levels for.
+    pub modules: Vec<String>,
     /// Whether two binaries of ours are a factor.
     pub is_against: bool,
     /// The file as it was read.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::drive::{Left, ServerRecord};
-use crate::experiment::{AsPublished, Experiment};
+use crate::experiment::{AsPublished, Experiment, Form};
 use crate::host::Host;
 use crate::run::Run;
 
@@ -114,8 +114,11 @@ impl Store {
         fs::create_dir_all(directory).map_err(|source| io_fault(directory, source))?;
         store.write("experiment.toml", experiment.text.as_bytes())?;
         let form = if experiment.is_quick { QUICK } else { "whole" };
-        let against = if experiment.is_against { AGAINST } else { "" };
-        store.write(FORM, format!("{form} {against}").trim().as_bytes())?;
+        let mut words = vec![form.to_owned()];
+        words.extend(experiment.is_against.then(|| AGAINST.to_owned()));
+        let modules = experiment.modules.iter();
+        words.extend(modules.map(|name| format!("{MODULE}{name}")));
+        store.write(FORM, words.join(" ").as_bytes())?;
         store.write_json("host.json", host)?;
         store.write(RUNS, b"")?;
         Ok(store)
@@ -227,7 +230,14 @@ impl Store {
         let experiment = Experiment::read(
             &path.display().to_string(),
             &text("experiment.toml")?,
-            has(QUICK),
+            Form {
+                is_quick: has(QUICK),
+                modules: form
+                    .split_whitespace()
+                    .filter_map(|word| word.strip_prefix(MODULE))
+                    .map(str::to_owned)
+                    .collect(),
+            },
         )
         .map_err(|faults| content(&path, faults))?;
         let experiment = if has(AGAINST) {
@@ -314,6 +324,8 @@ const CAPACITY: &str = "capacity.json";
 const PUBLISHED: &str = "as_published.json";
 const QUICK: &str = "quick";
 const AGAINST: &str = "against";
+/// Before the name of a module.
+const MODULE: &str = "module=";
 
 #[cfg(test)]
 mod tests {
@@ -368,6 +380,27 @@ mod tests {
         assert!(stored.runs.iter().all(|run| run.round == 0));
         let (_, again) = Store::open(directory.path()).unwrap();
         assert_eq!(again.runs.len(), cells);
+    }
+
+    #[test]
+    fn modules_stay_at_hand() {
+        let form = |modules: &[&str]| Form {
+            is_quick: true,
+            modules: modules.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let read = |modules: &[&str]| {
+            let text = include_str!("../experiments/modules.toml");
+            Experiment::read("modules.toml", text, form(modules))
+        };
+        let levels = |experiment: &Experiment| experiment.factors[0].levels.len();
+        let (without, with) = (read(&[]).unwrap(), read(&["nginx_ajp"]).unwrap());
+        assert_eq!((levels(&without), levels(&with)), (2, 3));
+        let directory = tempfile::tempdir().unwrap();
+        Store::create(directory.path(), &with, &Host::default()).unwrap();
+        let (_, stored) = Store::open(directory.path()).unwrap();
+        assert_eq!(stored.experiment.cells, with.cells);
+        let fault = read(&["mod_jk"]).unwrap_err().to_string();
+        assert!(fault.contains("there are: nginx_ajp"), "{fault}");
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) sysctl: BTreeMap<String, String>,
     pub(super) factor: BTreeMap<String, Spanned<Vec<Level>>>,
+    /// Levels that need a module of a server which is in no package, by its name.
+    #[serde(default)]
+    pub(super) module: BTreeMap<String, Spanned<Levels>>,
     #[serde(default)]
     pub(super) except: Vec<Spanned<ExceptKeys>>,
     #[serde(default)]

@@ -7,17 +7,17 @@ use toml::Spanned;
 
 use super::claims::{self, Claim};
 use super::file::{ClaimKeys, File, MeasureKeys, QuickKeys, ServerKeys};
-use super::{Counted, Experiment, Factor, Levels, MARGIN, ROUNDS, cells, lines};
+use super::{Counted, Experiment, Factor, Form, Levels, MARGIN, ROUNDS, cells, lines};
 use crate::gate::RUN_GATES;
 use crate::measure::Measure;
 use crate::template::Addresses;
 
 impl Experiment {
-    /// Reads the file `place`; with `is_quick` what its `[quick]` makes of it.
+    /// Reads the file `place`, in a form of it: `true` for the short one.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn read(place: &str, text: &str, is_quick: bool) -> Result<Self, Faults> {
+    pub fn read(place: &str, text: &str, form: impl Into<Form>) -> Result<Self, Faults> {
         let file: File = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             let place = format!("{place}:{}", line(text, at));
@@ -29,7 +29,7 @@ impl Experiment {
             text,
             faults: Vec::new(),
         };
-        let experiment = reading.experiment(file, is_quick);
+        let experiment = reading.experiment(file, form.into());
         if reading.faults.is_empty() {
             Ok(experiment)
         } else {
@@ -47,12 +47,14 @@ pub(super) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn experiment(&mut self, mut file: File, is_quick: bool) -> Experiment {
+    fn experiment(&mut self, mut file: File, form: Form) -> Experiment {
+        let Form { is_quick, modules } = form;
         let all = factors(&file.factor);
         self.check_levels(&file, &all);
         if is_quick {
             self.quicken(&mut file);
         }
+        let is_whole = self.leave_out(&mut file, &modules) && !is_quick;
         let factors = factors(&file.factor);
         let exceptions = file.except.iter();
         let exceptions: Vec<Levels> = exceptions.flat_map(|it| it.get_ref().all()).collect();
@@ -62,7 +64,7 @@ impl Reading<'_> {
             let what = "`control` is no cell: it names a level of each factor, and no exception";
             self.fault(&file.control, what.to_owned());
         }
-        let claims = self.claims(&file, &factors, &cells, is_quick);
+        let claims = self.claims(&file, &factors, &cells, is_whole);
         let measure = self.counted(&file);
         let published = file
             .published
@@ -97,6 +99,7 @@ impl Reading<'_> {
             published,
             as_published,
             is_quick,
+            modules,
             is_against: false,
             text: self.text.to_owned(),
             cells,
@@ -144,12 +147,42 @@ impl Reading<'_> {
         }
     }
 
+    /// Takes away levels that need modules which are not at hand; whether there are none.
+    fn leave_out(&mut self, file: &mut File, modules: &[String]) -> bool {
+        let known: Vec<&String> = file.module.keys().collect();
+        if let Some(name) = modules.iter().find(|name| !known.contains(name)) {
+            let known = known.iter().map(|name| name.as_str());
+            let known = known.collect::<Vec<_>>().join(", ");
+            let what = format!("no module `{name}` has levels in it; there are: {known}");
+            self.faults.push(Fault {
+                place: self.place.to_owned(),
+                what,
+            });
+        }
+        let mut is_all = true;
+        for (name, levels) in &file.module {
+            if modules.contains(name) {
+                continue;
+            }
+            is_all = false;
+            for (factor, level) in levels.get_ref() {
+                if let Some(known) = file.factor.get_mut(factor) {
+                    known.get_mut().retain(|it| it != level);
+                }
+            }
+        }
+        is_all
+    }
+
     /// That each level which is named anywhere is one of its factor's.
     fn check_levels(&mut self, file: &File, factors: &[Factor]) {
         self.check_named(&file.control, factors, &[file.control.get_ref()]);
         for except in &file.except {
             let all = except.get_ref().all();
             self.check_named(except, factors, &all.iter().collect::<Vec<_>>());
+        }
+        for levels in file.module.values() {
+            self.check_named(levels, factors, &[levels.get_ref()]);
         }
         for server in &file.server {
             let ServerKeys { unless, only, .. } = server.get_ref();
@@ -213,7 +246,7 @@ impl Reading<'_> {
         file: &File,
         factors: &[Factor],
         cells: &[Levels],
-        is_quick: bool,
+        is_whole: bool,
     ) -> Vec<Claim> {
         let mut claims = Vec::new();
         for at in &file.claim {
@@ -232,7 +265,7 @@ impl Reading<'_> {
                 let place = format!("{}:{line}", self.place);
                 self.faults.iter().any(|fault| fault.place == place)
             };
-            if cases.is_empty() && !is_quick && !is_faulty(self.line(at)) {
+            if cases.is_empty() && is_whole && !is_faulty(self.line(at)) {
                 let what = format!("no two cells fit the claim \"{}\"", keys.says);
                 self.fault(at, what);
             }

@@ -7,11 +7,15 @@ fn faults(text: &str) -> String {
 }
 
 fn rendered(target: &Target, set: &[(&str, &str)]) -> Result<Server, Faults> {
+    with_programs(target, set, &["catamaran", "jars", "clients"])
+}
+
+fn with_programs(target: &Target, set: &[(&str, &str)], names: &[&str]) -> Result<Server, Faults> {
     let settings = target.settings(set)?;
     let address = |(number, name): (u16, String)| (name, ([127, 0, 0, 1], number).into());
     let ports: Vec<_> = (1..).zip(target.ports(&settings)?).map(address).collect();
-    let program = |name: &str| (name.to_owned(), PathBuf::from("/c"));
-    let programs = Programs::from([program("catamaran"), program("jars"), program("clients")]);
+    let program = |name: &&str| ((*name).to_owned(), PathBuf::from("/c"));
+    let programs: Programs = names.iter().map(program).collect();
     let place = Place {
         directory: Path::new("/d"),
         ports: &ports,
@@ -214,9 +218,17 @@ fn a_backend_is_a_url() {
     let fault = rendered(&builtin("nginx").unwrap(), &[("backend", "ajp://a:1")]).unwrap_err();
     let fault = fault.to_string();
     assert!(
-        fault.contains("nginx speaks no ajp to ajp://a:1"),
+        fault.contains("nginx speaks no ajp without its module nginx_ajp"),
         "{fault}"
     );
+    let target = builtin("nginx").unwrap();
+    let server = with_programs(&target, &[("backend", "ajp://a:1")], &["nginx_ajp"]).unwrap();
+    let conf = &server.files[0].text;
+    for line in ["load_module /c;", "ajp_pass app;", "server a:1;"] {
+        assert!(conf.contains(line), "{conf}");
+    }
+    let proofs: Vec<_> = server.needs.iter().map(|need| &need.proof).collect();
+    assert!(proofs.contains(&&"/c".into()), "{proofs:?}");
 }
 
 #[test]

@@ -20,7 +20,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         .map_err(|faults| Failure::Fault(faults.to_string()))?;
     let catamaran = super::own_path()?;
     let space = format!("catamaran-lab.{}", std::process::id());
-    let examination = doctor::examine(&experiment, &catamaran, &space)
+    let programs = doctor::programs(&catamaran, &[]);
+    let examination = doctor::examine(&experiment, &programs, &space)
         .map_err(|faults| Failure::Fault(faults.to_string()))?;
     write!(io::stdout(), "{examination}")?;
     let code = if examination.is_fine() { 0 } else { 1 };

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use catamaran_lab::doctor::Programs;
 use catamaran_lab::drive::{Driver, Left, ServerRecord};
-use catamaran_lab::experiment::{AsPublished, Experiment, round_up};
+use catamaran_lab::experiment::{AsPublished, Experiment, Form, round_up};
 use catamaran_lab::host::Host;
 use catamaran_lab::result::ResultDocument;
 use catamaran_lab::rounds::{self, Asked, Event, Keeper, Rounds, RoundsFault};
@@ -43,6 +44,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "BINARY")]
     against: Option<PathBuf>,
 
+    /// A module of a server that is in no package, such as nginx_ajp=FILE.so: its levels are run, too
+    #[arg(long, value_name = "NAME=FILE", value_parser = module)]
+    module: Vec<(String, PathBuf)>,
+
     /// Install missing packages, and fetch containers with Maven
     #[arg(long)]
     install: bool,
@@ -64,7 +69,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let driver = Driver {
         catamaran: super::own_path()?,
         against: args.against.clone(),
-        programs: doctor::programs(),
+        programs: programs(args)?,
         space: format!("catamaran-lab.{}", std::process::id()),
     };
     let asked = Asked {
@@ -84,6 +89,18 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     finish(&store, ended)
 }
 
+/// What servers are started from that no package has.
+fn programs(args: &Args) -> Result<Programs, Failure> {
+    Ok(doctor::programs(&super::own_path()?, &args.module))
+}
+
+fn module(text: &str) -> Result<(String, PathBuf), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, file) = parts.ok_or("it is NAME=FILE")?;
+    let file = std::fs::canonicalize(file).map_err(|error| format!("{file}: {error}"))?;
+    Ok((name.to_owned(), file))
+}
+
 /// What a result that is resumed has already.
 #[derive(Default)]
 struct Resumed {
@@ -97,15 +114,19 @@ struct Resumed {
 /// A new result.
 fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
     let name = args.experiment.as_deref().unwrap_or_default();
-    let mut experiment = builtin::experiment(name, args.quick)
-        .map_err(|faults| Failure::Fault(faults.to_string()))?;
+    let form = Form {
+        is_quick: args.quick,
+        modules: args.module.iter().map(|(name, _)| name.clone()).collect(),
+    };
+    let mut experiment =
+        builtin::experiment(name, form).map_err(|faults| Failure::Fault(faults.to_string()))?;
     if args.against.is_some() {
         experiment = experiment.against();
     }
     if let Some(rounds) = args.rounds {
         experiment.rounds = round_up(rounds);
     }
-    prepare(&experiment, args.install)?;
+    prepare(&experiment, args)?;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
@@ -131,7 +152,7 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed),
     if let Some(rounds) = args.rounds {
         experiment.rounds = round_up(rounds);
     }
-    prepare(&experiment, args.install)?;
+    prepare(&experiment, args)?;
     let resumed = Resumed {
         runs: stored.runs,
         capacity: stored.capacity,
@@ -143,7 +164,7 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed),
 
 /// What must be there before anything is started: limits, packages, and containers from Maven's
 /// repository.
-fn prepare(experiment: &Experiment, installs: bool) -> Result<(), Failure> {
+fn prepare(experiment: &Experiment, args: &Args) -> Result<(), Failure> {
     // The servers and the load inherit it.
     raise_limit();
     let refusal = doctor::refusal(experiment);
@@ -151,10 +172,9 @@ fn prepare(experiment: &Experiment, installs: bool) -> Result<(), Failure> {
         let words = format!("gate {}: {}", refusal.gate, refusal.words);
         return Err(Failure::Fault(words));
     }
-    let catamaran = super::own_path()?;
-    let lacks = doctor::lacks(experiment, &catamaran);
+    let lacks = doctor::lacks(experiment, &programs(args)?);
     let lacks = lacks.map_err(|faults| Failure::Fault(faults.to_string()))?;
-    if installs {
+    if args.install {
         let installed = lacks.install();
         return installed.map_err(|error| Failure::Fault(error.to_string()));
     }
