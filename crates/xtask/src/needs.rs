@@ -35,6 +35,8 @@ pub(crate) fn of_tests() -> Vec<Need> {
             "libnginx-mod-stream",
             "/usr/lib/nginx/modules/ngx_stream_module.so",
         ),
+        // Checks metrics, rules and queries. The server that comes with it is not started.
+        package("prometheus", "/usr/bin/promtool"),
         // Makes network namespaces.
         package("iproute2", "/bin/ip"),
         // Counts system calls, for `gauge` to be held against.

@@ -41,6 +41,7 @@ mod interop;
 mod lab;
 mod leaving;
 mod lifecycle;
+mod monitoring;
 mod operate;
 mod pages;
 mod proxied_by;
