@@ -37,6 +37,8 @@ pub(crate) fn of_tests() -> Vec<Need> {
         ),
         // Checks metrics, rules and queries. The server that comes with it is not started.
         package("prometheus", "/usr/bin/promtool"),
+        // Reads the unit file of `docs/examples`.
+        package("systemd", "/usr/bin/systemd-analyze"),
         // Makes network namespaces.
         package("iproute2", "/bin/ip"),
         // Counts system calls, for `gauge` to be held against.

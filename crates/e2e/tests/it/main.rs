@@ -52,6 +52,7 @@ mod rules;
 mod sessions;
 mod shop;
 mod silence;
+mod systemd;
 mod targets;
 mod through;
 mod tls;
