@@ -221,14 +221,14 @@ impl Tomcat {
     pub fn url(&self, connector: Connector) -> String {
         match connector {
             Connector::Http => format!("http://{}", self.http),
-            Connector::HttpUnix => format!("http+unix:{}", self.socket("http.sock").display()),
+            Connector::HttpUnix => format!("http+unix:{}", self.file("http.sock").display()),
             Connector::Https => format!("https://{}", self.https),
             Connector::Ajp => format!("ajp://{}", self.ajp),
             Connector::AjpSecret => format!("ajp://{}", self.ajp_with_secret),
             Connector::AjpLarge => format!("ajp://{}", self.ajp_large),
             Connector::AjpNarrow => format!("ajp://{}", self.ajp_narrow),
             Connector::AjpTold => format!("ajp://{}", self.ajp_told),
-            Connector::AjpUnix => format!("ajp+unix:{}", self.socket("ajp.sock").display()),
+            Connector::AjpUnix => format!("ajp+unix:{}", self.file("ajp.sock").display()),
             Connector::HttpDecoding => format!("http://{}", self.http_decoding),
             Connector::AjpDecoding => format!("ajp://{}", self.ajp_decoding),
         }
@@ -275,13 +275,20 @@ impl Tomcat {
         get(self.http_decoding, target)
     }
 
+    /// The file of its access log, whose lines end in the id of the request (docs/log.md).
+    #[must_use]
+    pub fn access_log(&self) -> PathBuf {
+        self.file("logs/access.log")
+    }
+
     /// The process, to stop it or look at its log.
     #[must_use]
     pub fn process(&self) -> &Process {
         &self.process
     }
 
-    fn socket(&self, name: &str) -> PathBuf {
+    /// A file of its base directory.
+    fn file(&self, name: &str) -> PathBuf {
         self.process.directory().join(name)
     }
 }

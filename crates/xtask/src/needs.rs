@@ -39,6 +39,8 @@ pub(crate) fn of_tests() -> Vec<Need> {
         package("prometheus", "/usr/bin/promtool"),
         // Reads the unit file of `docs/examples`.
         package("systemd", "/usr/bin/systemd-analyze"),
+        // Reads access logs, by the commands of docs/log.md.
+        package("jq", "/usr/bin/jq"),
         // Makes network namespaces.
         package("iproute2", "/bin/ip"),
         // Counts system calls, for `gauge` to be held against.

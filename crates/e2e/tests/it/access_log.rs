@@ -2,6 +2,7 @@
 //! phase took, and a token for what went wrong.
 
 use std::fs;
+use std::process::Command;
 
 use catamaran_e2e::{Connector, Front, Tomcat};
 use catamaran_testkit::{Deadline, Peer, Script, Signal, address};
@@ -168,6 +169,73 @@ fn the_id_of_the_log_is_what_tomcat_gets() {
         assert!(line.contains(" given_id=\"proxy/1-a\" "), "{line}");
         let host = format!(" host=\"{}\" ms=", front.address().ip());
         assert!(line.contains(&host), "{line}");
+    }
+}
+
+/// Runs a command of docs/log.md in the front's directory; what it prints, without the end of the line.
+fn shell(front: &Front, command: &str) -> String {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).current_dir(front.directory());
+    let output = shell.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.is_empty(), "{command}: {said}");
+    String::from_utf8_lossy(&output.stdout)
+        .trim_end()
+        .to_owned()
+}
+
+/// Waits until a command prints something.
+fn shell_until_told(front: &Front, command: &str) -> String {
+    let told = || Some(shell(front, command)).filter(|it| !it.is_empty());
+    Deadline::default().poll(command.to_owned(), told).unwrap()
+}
+
+/// With the commands of docs/log.md: what was slow, what failed and why, and Tomcat's line of each.
+#[test]
+fn a_slow_and_a_failed_request_are_found_from_front_to_tomcat() {
+    for connector in [Connector::Ajp, Connector::Http] {
+        let tomcat = Tomcat::shared().unwrap();
+        let front = Front::to_app(&format!(
+            "{}[log]\naccess = \"access.log\"\nformat = \"json\"\n[upstream.app]\nretries = 0\n\
+             first_byte_timeout = \"1s\"\n",
+            tomcat.backend_table("app", connector)
+        ))
+        .unwrap();
+        let name = format!("found-{connector:?}");
+        // Longer than `first_byte_timeout`, so it is slow, and failed.
+        let failed = front.get(&format!("/gate.jsp?wait&name={name}")).unwrap();
+        assert_eq!(failed.status, 504);
+        let shown = failed.header("x-request-id").unwrap().to_owned();
+        tomcat.get(&format!("/gate.jsp?open&name={name}")).unwrap();
+
+        let slow = "jq -r 'select(.total_us > 900000) | [.total_us, .id, .path, .backend] | @tsv' access.log";
+        let slow = shell_until_told(&front, slow);
+        let fields: Vec<&str> = slow.split('\t').collect();
+        assert_eq!(
+            (fields[1], fields[2]),
+            (shown.as_str(), "/gate.jsp"),
+            "{slow}"
+        );
+        let reasons = "jq -r '.reason // empty' access.log | sort | uniq -c | sort -rn";
+        assert_eq!(
+            shell(&front, reasons).trim(),
+            "1 backend:first-byte-timeout"
+        );
+        let own = shell(&front, &format!("grep {shown} access.log"));
+        let own: Value = serde_json::from_str(&own).unwrap();
+        assert_eq!(
+            (&own["status"], &own["backend"]),
+            (&504.into(), &tomcat.url(connector).into())
+        );
+
+        // Tomcat's line comes when the application is done.
+        let of_tomcat = format!("grep {shown} {}", tomcat.access_log().display());
+        let line = shell_until_told(&front, &of_tomcat);
+        let request = format!("\"GET /gate.jsp?wait&name={name} HTTP/1.1\" 200 ");
+        assert!(
+            line.contains(&request) && line.ends_with(&format!(" id={shown}")),
+            "{line}"
+        );
     }
 }
 
