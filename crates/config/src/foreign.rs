@@ -1,34 +1,65 @@
 //! The directives of other servers: what a key that this file does not know is called here, if it is
 //! one of theirs.
 //!
-//! The directives are data, in `foreign.txt`, whose head says how a row is read. A row is looked up
-//! only for a key at fault.
+//! The directives are data, in `foreign.txt`, whose head says how a row is read. The table is read when
+//! the first key is at fault.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// What is here for each server's directive of that name; empty when there is none.
 pub(crate) fn answers(name: &str) -> Vec<String> {
-    let spelled = answers_by(name, spelling);
+    let spelled = answers_by(name, spelling, &INDEX.spelled);
     match spelled.is_empty() {
-        true => answers_by(name, letters),
+        true => answers_by(name, letters, &INDEX.loose),
         false => spelled,
     }
 }
 
 /// Whether a name is exactly a directive, and what is here for it is not the key or table `meant`.
 pub(crate) fn is_other(name: &str, meant: &str) -> bool {
-    let answers = answers_by(name, spelling);
+    let answers = answers_by(name, spelling, &INDEX.spelled);
     let quoted = format!("`{meant}`");
     !answers.is_empty() && !answers.iter().any(|answer| answer.contains(&quoted))
 }
 
 /// The answers of rows with a name that is the same in that form.
-fn answers_by(name: &str, form: fn(&str) -> String) -> Vec<String> {
-    let wanted = form(name);
-    let answer = |row: Row| {
-        let name = row.names.iter().find(|known| form(known) == wanted)?;
-        Some(row.answer(name))
-    };
-    rows().filter_map(answer).collect()
+fn answers_by(name: &str, form: fn(&str) -> String, known: &Known) -> Vec<String> {
+    let found = known.get(&form(name)).map(Vec::as_slice);
+    let found = found.unwrap_or_default().iter();
+    found
+        .map(|(row, name)| INDEX.rows[*row].answer(name))
+        .collect()
 }
+
+/// Rows by a form of their names, with the name as the server has it.
+type Known = HashMap<String, Vec<(usize, &'static str)>>;
+
+/// The table, read once: a file may have very many keys that are unknown.
+struct Index {
+    rows: Vec<Row>,
+    spelled: Known,
+    loose: Known,
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let rows: Vec<Row> = rows().collect();
+    let by = |form: fn(&str) -> String| {
+        let mut known = Known::new();
+        for (number, row) in rows.iter().enumerate() {
+            for name in &row.names {
+                known.entry(form(name)).or_default().push((number, *name));
+            }
+        }
+        known
+    };
+    let (spelled, loose) = (by(spelling), by(letters));
+    Index {
+        rows,
+        spelled,
+        loose,
+    }
+});
 
 /// One row of the table.
 struct Row {

@@ -39,12 +39,10 @@ pub(crate) fn collect(
     variables: Variables<'_>,
     report: &mut Report,
 ) -> Vec<String> {
-    let nowhere = Includes {
-        path: Path::new(""),
-        read: &|_, _| Err(io::Error::other("files are not read from here")),
-        bytes_max: usize::MAX,
+    let Some(includes) = includes else {
+        refuse(text, report);
+        return Vec::new();
     };
-    let includes = includes.unwrap_or(nowhere);
     let mut collector = Collector {
         read: includes.read,
         variables,
@@ -56,6 +54,18 @@ pub(crate) fn collect(
     };
     collector.of_text(includes.path, 0, text);
     collector.texts
+}
+
+/// Where files are not read, no directory is searched either.
+fn refuse(text: &str, report: &mut Report) {
+    if !text.contains(NAME) {
+        return;
+    }
+    let (root, _) = DeTable::parse_recoverable(text);
+    if let Some(value) = root.get_ref().get(NAME) {
+        let message = format!("`{NAME}` is not followed: files are not read from here");
+        report.push(Finding::fault(message, value.span()));
+    }
 }
 
 struct Collector<'c> {

@@ -116,10 +116,12 @@ pub(crate) fn parse_within(
     let (mut merged, broken) = merged(text, &included, &mut report);
     merged.remove(include::NAME);
     let expanded = variables::expand_all(&merged, variables, &mut report);
+    let known = report.findings().len();
     let mut root = merged;
     variables::put(&mut root, &expanded);
     let file = file::read(&root, surroundings, &mut report);
     check::check(&file, surroundings.sees_files(), &mut report);
+    report.retain_from(known, |place| !expanded.failed_at(place));
     if !broken.is_empty() || !complete {
         keep_apart(&broken, &mut report);
     }

@@ -135,6 +135,15 @@ impl Report {
         self.findings.retain(|finding| keep(line(finding)));
     }
 
+    /// Of the findings after the first `known`, keeps those whose place `keep` wants.
+    pub(crate) fn retain_from(&mut self, known: usize, keep: impl Fn(&Range<usize>) -> bool) {
+        let mut number = 0;
+        self.findings.retain(|finding| {
+            number += 1;
+            number <= known || finding.span.as_ref().is_none_or(&keep)
+        });
+    }
+
     /// The line, from 1, on which a byte stands in its file.
     #[must_use]
     pub fn line(&self, offset: usize) -> usize {

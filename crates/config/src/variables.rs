@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::ops::Range;
 
@@ -23,7 +23,18 @@ pub(crate) type Variables<'v> = &'v dyn Fn(&str) -> Option<OsString>;
 
 /// What texts become, by their places.
 #[derive(Debug, Default)]
-pub(crate) struct Expanded(HashMap<usize, String>);
+pub(crate) struct Expanded {
+    texts: HashMap<usize, String>,
+    /// The places of texts that have no value.
+    failed: HashSet<usize>,
+}
+
+impl Expanded {
+    /// Whether the text there has no value, so that what is written there says nothing.
+    pub(crate) fn failed_at(&self, place: &Range<usize>) -> bool {
+        self.failed.contains(&place.start)
+    }
+}
 
 /// Finds the texts of a table, of its tables and lists, that name variables.
 pub(crate) fn expand_all(
@@ -48,9 +59,12 @@ pub(crate) fn expand_all(
             DeValue::String(text) => match expand(text, &noting) {
                 Ok(Cow::Borrowed(_)) => {}
                 Ok(Cow::Owned(text)) => {
-                    expanded.0.insert(value.span().start, text);
+                    expanded.texts.insert(value.span().start, text);
                 }
-                Err(fault) => report.push(fault.finding(value.span())),
+                Err(fault) => {
+                    expanded.failed.insert(value.span().start);
+                    report.push(fault.finding(value.span()));
+                }
             },
             DeValue::Array(items) => waiting.extend(items.iter()),
             DeValue::Table(table) => waiting.extend(table.values()),
@@ -73,7 +87,7 @@ fn is_secret(name: &str) -> bool {
 
 /// Puts the texts found into the table; names of keys and tables stay as they are.
 pub(crate) fn put<'t>(table: &mut DeTable<'t>, expanded: &'t Expanded) {
-    if !expanded.0.is_empty() {
+    if !expanded.texts.is_empty() {
         let path = Vec::new();
         Walk { expanded, path }.table(table);
     }
@@ -179,7 +193,7 @@ impl<'t> Walk<'t> {
         key: impl Fn(&Self) -> Option<&'static dyn Described>,
     ) {
         let place = value.span();
-        let Some(text) = self.expanded.0.get(&place.start) else {
+        let Some(text) = self.expanded.texts.get(&place.start) else {
             return;
         };
         let written = value.get_ref().as_str().unwrap_or_default();

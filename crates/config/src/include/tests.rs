@@ -276,10 +276,6 @@ fn an_include_at_fault_is_named() {
             "{text}: {said}"
         );
     }
-    let refused = crate::parse("x.toml", "include = \"y.toml\"\n").unwrap_err();
-    assert!(
-        refused
-            .to_string()
-            .contains("cannot read y.toml: files are not read from here")
-    );
+    let refused = crate::parse("x.toml", "include = \"/**/*.toml\"\n").unwrap_err();
+    assert!(refused.to_string().contains("files are not read from here"));
 }

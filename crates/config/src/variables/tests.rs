@@ -98,6 +98,12 @@ fn an_unset_variable_is_named_with_its_line() {
     ] {
         assert!(said.contains(expected), "{said}");
     }
+    let said = backend("connections_max = \"${NONE}\"").unwrap_err();
+    assert_eq!(
+        said.matches("fault").count(),
+        1,
+        "only the variable: {said}"
+    );
 }
 
 #[test]
