@@ -164,7 +164,7 @@ impl Tomcat {
     /// # Errors
     /// Tomcat or Java is not installed, or did not come up; the message has its log.
     pub fn start(route: &str) -> anyhow::Result<Self> {
-        Self::start_at(route, None, false)
+        Self::start_as(&Start::new(route))
     }
 
     /// As [`Tomcat::start`], with the examples of Tomcat's own under `/examples`.
@@ -172,7 +172,10 @@ impl Tomcat {
     /// # Errors
     /// As [`Tomcat::start`].
     pub fn start_with_examples(route: &str) -> anyhow::Result<Self> {
-        Self::start_at(route, None, true)
+        Self::start_as(&Start {
+            examples: true,
+            ..Start::new(route)
+        })
     }
 
     /// As [`Tomcat::start`], with [`Connector::Ajp`] on the port of another instance that has
@@ -181,30 +184,50 @@ impl Tomcat {
     /// # Errors
     /// As [`Tomcat::start`].
     pub fn start_in_place_of(ended: &Self, route: &str) -> anyhow::Result<Self> {
-        Self::start_at(route, Some(ended.ajp), false)
+        Self::start_as(&Start {
+            ajp: Some(ended.ajp),
+            ..Start::new(route)
+        })
     }
 
-    fn start_at(route: &str, ajp: Option<SocketAddr>, examples: bool) -> anyhow::Result<Self> {
+    /// Ends this instance, and starts one with another secret on [`Connector::AjpSecret`] at the same port.
+    ///
+    /// # Errors
+    /// As [`Tomcat::start`].
+    pub fn restart_with_secret(self, route: &str, secret: &str) -> anyhow::Result<Self> {
+        let at = self.ajp_with_secret;
+        drop(self);
+        Self::start_as(&Start {
+            secret,
+            ajp_with_secret: Some(at),
+            ..Start::new(route)
+        })
+    }
+
+    fn start_as(start: &Start<'_>) -> anyhow::Result<Self> {
         is_installed()?;
         let directory = tempfile::tempdir()?;
-        write_base(directory.path(), route)?;
-        if examples {
+        write_base(directory.path(), start)?;
+        if start.examples {
             let contexts = directory.path().join("conf/Catalina/localhost");
             fs::create_dir_all(&contexts)?;
             fs::write(contexts.join("examples.xml"), EXAMPLES)?;
         }
-        if let Some(ajp) = ajp {
-            fix_port(directory.path(), ajp)?;
+        for fixed in start.ajp.iter().chain(&start.ajp_with_secret) {
+            fix_port(directory.path(), *fixed)?;
         }
         let process = Process::spawn_in(&mut java(directory.path(), &[]), directory)?;
         wait_for_start(&process)?;
         let tomcat = Self {
             http: port(&process, "http-nio", "127.0.0.1")?,
-            ajp: match ajp {
+            ajp: match start.ajp {
                 Some(ajp) => ajp,
                 None => port(&process, "ajp-nio", "127.0.0.2")?,
             },
-            ajp_with_secret: port(&process, "ajp-nio", "127.0.0.3")?,
+            ajp_with_secret: match start.ajp_with_secret {
+                Some(ajp) => ajp,
+                None => port(&process, "ajp-nio", "127.0.0.3")?,
+            },
             ajp_large: port(&process, "ajp-nio", "127.0.0.4")?,
             http_decoding: port(&process, "http-nio", "127.0.0.5")?,
             ajp_decoding: port(&process, "ajp-nio", "127.0.0.6")?,
@@ -299,7 +322,32 @@ fn get(host: SocketAddr, target: &str) -> anyhow::Result<Response> {
     client.receive().context("Tomcat's answer")
 }
 
-fn write_base(base: &Path, route: &str) -> anyhow::Result<()> {
+/// How an instance differs from others.
+struct Start<'s> {
+    route: &'s str,
+    /// What [`Connector::AjpSecret`] asks for.
+    secret: &'s str,
+    /// Where [`Connector::Ajp`] is, if not anywhere.
+    ajp: Option<SocketAddr>,
+    /// Where [`Connector::AjpSecret`] is, if not anywhere.
+    ajp_with_secret: Option<SocketAddr>,
+    /// Whether Tomcat's own examples are there.
+    examples: bool,
+}
+
+impl<'s> Start<'s> {
+    fn new(route: &'s str) -> Self {
+        Self {
+            route,
+            secret: Tomcat::SECRET,
+            ajp: None,
+            ajp_with_secret: None,
+            examples: false,
+        }
+    }
+}
+
+fn write_base(base: &Path, start: &Start<'_>) -> anyhow::Result<()> {
     for folder in [
         "conf",
         "logs",
@@ -317,8 +365,8 @@ fn write_base(base: &Path, route: &str) -> anyhow::Result<()> {
     authority.issue(&base.join("conf"), "https", &["127.0.0.8"])?;
     for (name, text) in CONF {
         let text = text
-            .replace("@SECRET@", Tomcat::SECRET)
-            .replace("@ROUTE@", route)
+            .replace("@SECRET@", start.secret)
+            .replace("@ROUTE@", start.route)
             .replace("@DIRECTORY@", &base.to_string_lossy());
         fs::write(base.join("conf").join(name), text)?;
     }

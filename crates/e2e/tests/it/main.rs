@@ -49,6 +49,7 @@ mod reload;
 mod rewrite;
 mod routes;
 mod rules;
+mod secrets;
 mod sessions;
 mod shop;
 mod silence;
