@@ -48,8 +48,11 @@ struct Nginx {
 
 impl Nginx {
     fn new(files: &Files, certificate: &str, more: &str) -> Self {
+        Self::at(address::unused().unwrap(), files, certificate, more)
+    }
+
+    fn at(address: SocketAddr, files: &Files, certificate: &str, more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let address = address::unused().unwrap();
         let (chain, key) = (
             files.path(&format!("{certificate}.pem")),
             files.path(&format!("{certificate}.key")),
@@ -141,6 +144,69 @@ fn a_verified_backend_serves_over_kept_and_resumed_connections() {
         .metric("catamaran_backend_connections_dialled_total")
         .unwrap();
     assert_eq!(dialled, [2.0]);
+}
+
+/// Both backends could take up each other's sessions, since they have the same key for tickets: if the
+/// front offered them, the first connection to the second one would be a resumed one.
+#[test]
+fn sessions_belong_to_one_backend_and_one_name() {
+    let files = Files::new();
+    fs::write(files.path("tickets"), [7; 80]).unwrap();
+    let more = format!(
+        "keepalive_requests 1; ssl_session_ticket_key {};",
+        files.path("tickets")
+    );
+    let [one, two] = [(), ()].map(|()| Nginx::new(&files, "good", &more));
+    let mut tables = String::new();
+    let routes = [
+        ("one", &one, "app.test"),
+        ("two", &two, "app.test"),
+        ("other", &one, "other.test"),
+    ];
+    for (name, nginx, server_name) in routes {
+        let url = nginx.url();
+        writeln!(
+            tables,
+            "[[route]]\npath = \"/{name}\"\nupstream = \"{name}\"\n[[upstream.{name}.backend]]\n\
+             url = \"{url}\"\nserver_name = \"{server_name}\"\nverify = \"off\""
+        )
+        .unwrap();
+    }
+    let front = Front::with_tables(&tables).unwrap();
+    // Whatever worker serves it, a session belongs to the backend.
+    let ask = |path: &str| front.get(path).unwrap().text();
+    for reused in [".", "r", "r"] {
+        for (name, _, server_name) in routes {
+            let answer = ask(&format!("/{name}"));
+            let expected = format!("TLSv1.3 {server_name} {reused} 1 ");
+            assert_eq!(answer, expected, "{name}");
+        }
+    }
+}
+
+/// A backend's certificate is replaced by one that has expired, and by a good one again.
+#[test]
+fn a_certificate_that_changes_is_verified_anew() {
+    let files = Files::new();
+    let keys = format!(
+        "ca_file = \"{}\"\nserver_name = \"app.test\"",
+        files.path("ca.pem")
+    );
+    let first = Nginx::new(&files, "good", "");
+    let address = first.address;
+    let front = front(&[(&first.url(), &keys)]);
+    assert_eq!(get(&front).0, 200);
+    drop(first);
+    let second = Nginx::at(address, &files, "expired", "");
+    assert_eq!(get(&front).0, 502);
+    front.wait_for_log(":tls-untrusted\"").unwrap();
+    assert_eq!(second.requests(), 0);
+    drop(second);
+    let _third = Nginx::at(address, &files, "good", "");
+    let served = || (get(&front).0 == 200).then_some(());
+    Deadline::default()
+        .poll("the backend to serve again", served)
+        .unwrap();
 }
 
 #[test]
