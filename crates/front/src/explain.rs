@@ -266,7 +266,12 @@ impl Explanation {
         self.by = Some(choice::by(upstream, &foresight));
         self.choose((upstream, rules), &foresight);
         if let Some(choice) = foresight.choice() {
-            self.sent = Some(Sent::new(upstream, rules, &choice, &outgoing));
+            if token.is_some() && !upstream.members[choice.member].settings.takes_tunnels() {
+                let why =
+                    "a tunnel is asked for, and the backend speaks AJP and has no `upgrade_url`";
+                return self.refuse(501, "no-upgrade-url", why);
+            }
+            self.sent = Some(Sent::new(upstream, rules, &choice, &outgoing, token));
         }
     }
 

@@ -278,8 +278,9 @@ impl Default for AjpConfig {
 }
 
 impl BackendConfig {
-    /// Where requests go.
-    pub(crate) fn end(&self) -> (&Address, Option<&Trust>) {
+    /// Where requests go, and by which TLS.
+    #[must_use]
+    pub fn end(&self) -> (&Address, Option<&Trust>) {
         (&self.address, self.tls.as_deref())
     }
 
@@ -289,8 +290,9 @@ impl BackendConfig {
         self.protocol == Protocol::Http || self.upgrade.is_some()
     }
 
-    /// Where requests for a tunnel go.
-    pub(crate) fn tunnel_end(&self) -> (&Address, Option<&Trust>) {
+    /// Where requests for a tunnel go, and by which TLS.
+    #[must_use]
+    pub fn tunnel_end(&self) -> (&Address, Option<&Trust>) {
         match &self.upgrade {
             Some(end) => (&end.address, end.tls.as_deref()),
             None => self.end(),

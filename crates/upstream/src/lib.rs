@@ -75,7 +75,7 @@ pub use figures::{FailureReason, Figures, FiguresSnapshot, FiguresTotals, LastFa
 pub use group::Group;
 pub use keeper::{BackendState, LastProbe};
 pub use lease::{Lease, LeftBehind};
-pub use preview::{Preview, preview};
+pub use preview::{Preview, preview, preview_upgrade};
 pub use settings::Settings;
 pub use tunnel::Tunnel;
 pub use wire::Event;

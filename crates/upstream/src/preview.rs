@@ -50,6 +50,17 @@ pub fn preview(
     })
 }
 
+/// What would be sent of a request for a tunnel, which goes over HTTP/1.1 to every backend.
+///
+/// # Errors
+/// The request cannot be sent.
+pub fn preview_upgrade(request: &Request<'_>, token: &str) -> Result<Preview, RequestError> {
+    let mut bytes = BytesMut::new();
+    let mut client = http1::Client::new(http1::Limits::response());
+    client.send_upgrade(request, token.as_bytes(), &mut bytes)?;
+    Ok(read_http(&mut bytes))
+}
+
 /// What we encode ourselves is read without a fault.
 fn read_ajp(bytes: &mut BytesMut, config: &BackendConfig) -> Preview {
     let mut server = ajp::Server::new(ajp::ServerConfig {

@@ -226,6 +226,10 @@ fn show_sent(sent: &Value, lines: &mut Lines) {
     let (protocol, address) = (word(&sent["protocol"]), word(&sent["address"]));
     let text = format!("{} to {protocol}://{address}", word(&sent["request"]));
     lines.push("sent", &text);
+    if sent["tunnel"].is_string() {
+        let text = format!("for {}, once the backend agrees", word(&sent["tunnel"]));
+        lines.push("tunnel", &text);
+    }
     for (key, name) in [("fields", "field"), ("attributes", "attribute")] {
         for pair in list(&sent[key]) {
             lines.push(name, &format!("{}: {}", word(&pair[0]), word(&pair[1])));

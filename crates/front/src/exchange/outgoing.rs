@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use catamaran_message::{Authority, BodyLength, Request, RequestHead};
 use catamaran_tls::Session;
-use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview};
+use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview, preview_upgrade};
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 
@@ -211,8 +211,9 @@ impl<'s> Outgoing<'s> {
         backend: &BackendConfig,
         told: Told<'_>,
     ) -> Result<Preview, RequestError> {
-        self.with_parts((backend, told), |request, client| {
-            preview(request, client, backend)
+        self.with_parts((backend, told), |request, client| match &self.upgrade {
+            Some(token) => preview_upgrade(request, token),
+            None => preview(request, client, backend),
         })
     }
 

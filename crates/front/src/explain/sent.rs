@@ -15,10 +15,12 @@ use crate::site::{Choice, Upstream};
 pub struct Sent {
     /// The backend's name.
     pub backend: String,
-    /// `ajp` or `http`.
+    /// `ajp`, `http` or `https`.
     pub protocol: &'static str,
-    /// Where the backend is.
+    /// Where the backend is; for a tunnel beside AJP that of its `upgrade_url`.
     pub address: String,
+    /// The protocol of the tunnel that the backend is asked for, if it is asked for one.
+    pub tunnel: Option<String>,
     /// Method, path and query; a fault if it cannot be sent.
     pub request: String,
     /// Header fields.
@@ -39,6 +41,7 @@ impl Sent {
         rules: Option<&Rules>,
         choice: &Choice<'_>,
         outgoing: &Outgoing<'_>,
+        tunnel: Option<&str>,
     ) -> Self {
         let settings = &upstream.members[choice.member].settings;
         let (request, fields, attributes) = match outgoing.preview(settings, upstream.tell(choice))
@@ -46,14 +49,20 @@ impl Sent {
             Ok(preview) => (preview.line, preview.fields, preview.attributes),
             Err(error) => (format!("cannot be sent: {error}"), Vec::new(), Vec::new()),
         };
+        let (address, tls) = match tunnel {
+            Some(_) => settings.tunnel_end(),
+            None => settings.end(),
+        };
         let cookie = upstream.cookie(choice, outgoing.identity.secure);
         Self {
             backend: settings.name.clone(),
             protocol: match settings.protocol {
-                Protocol::Ajp => "ajp",
-                Protocol::Http => "http",
+                Protocol::Ajp if tunnel.is_none() => "ajp",
+                _ if tls.is_some() => "https",
+                _ => "http",
             },
-            address: settings.address.to_string(),
+            address: address.to_string(),
+            tunnel: tunnel.map(str::to_owned),
             request,
             fields,
             attributes,

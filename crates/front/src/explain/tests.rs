@@ -1,10 +1,13 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use tokio::time::Instant;
 
 use super::*;
 use crate::config::{
-    Activation, Address, BackendConfig, HashBy, ListenAddress, ListenerConfig, LogConfig, Policy,
-    Protocol, RouteConfig, RouteTarget, ServerConfig, StickyConfig, StickyCookie, UpstreamConfig,
+    Activation, Address, BackendConfig, End, HashBy, ListenAddress, ListenerConfig, LogConfig,
+    Policy, Protocol, RouteConfig, RouteRules, RouteTarget, ServerConfig, StickyConfig,
+    StickyCookie, UpstreamConfig,
 };
 use crate::site::Choice;
 
@@ -278,6 +281,35 @@ fn what_is_sent_is_what_a_container_reads() {
             .contains(&("first_byte_timeout", "1m".to_owned())),
         "{sent:?}"
     );
+}
+
+#[test]
+fn a_tunnel_goes_to_the_upgrade_url() {
+    let mut config = config();
+    config.routes[1].rules = Some(Arc::new(RouteRules {
+        upgrade: vec!["websocket".to_owned()],
+        ..RouteRules::default()
+    }));
+    let url = "http://shop.example.org/chat";
+    let headers = ["Connection: Upgrade", "Upgrade: WebSocket"];
+    let without = ask(&config, url, &headers);
+    let answer = without.answer.expect("it is refused");
+    assert_eq!((answer.status, &answer.reason[..]), (501, "no-upgrade-url"));
+    let end = End {
+        address: Address::Tcp {
+            host: "tomcat".to_owned(),
+            port: 8080,
+        },
+        tls: None,
+    };
+    config.upstreams[1].backends[0].upgrade = Some(end);
+    let sent = ask(&config, url, &headers).sent.expect("it is sent");
+    assert_eq!((sent.protocol, &sent.address[..]), ("http", "tomcat:8080"));
+    assert_eq!(sent.tunnel.as_deref(), Some("websocket"));
+    let upgrade = ("upgrade".to_owned(), "websocket".to_owned());
+    assert!(sent.fields.contains(&upgrade), "{sent:?}");
+    let other = ask(&config, url, &[]).sent.expect("it is sent");
+    assert_eq!((other.protocol, other.tunnel), ("ajp", None));
 }
 
 fn sites() -> impl Strategy<Value = Config> {
