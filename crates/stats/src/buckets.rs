@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The upper bounds of the buckets in microseconds; a bucket contains its bound. A further bucket has
-/// what is longer. Each bound is at least twice the one before: [`bucket_of`] relies on it.
+/// what is longer. Each bound is at least twice the one before: `bucket_of` relies on it.
 pub const BOUNDS_MICROS: [u64; 15] = [
     1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
     5_000_000, 10_000_000, 30_000_000, 60_000_000,
