@@ -105,8 +105,6 @@ pub(crate) fn exchange(data: &[u8]) {
     exchange::play(data);
 }
 
-const NO_BODY: BodyLength = BodyLength::Known(0);
-
 /// `data` cut in up to eight places that depend on its content.
 fn cut(data: &[u8]) -> Vec<&[u8]> {
     let mut state = data.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
@@ -241,3 +239,5 @@ fn split_line(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = data.windows(2).position(|pair| pair == b"\r\n")?;
     Some((&data[..end], &data[end + 2..]))
 }
+
+const NO_BODY: BodyLength = BodyLength::Known(0);

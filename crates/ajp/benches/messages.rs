@@ -16,12 +16,6 @@ use catamaran_ajp::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
-/// Exchanges if no number is given, as when this runs as a test.
-const EXCHANGES: u32 = 10;
-
-/// Bytes of the response's body.
-const BODY_BYTES: usize = 347;
-
 fn main() {
     let exchanges = std::env::args()
         .find_map(|argument| argument.parse().ok())
@@ -135,3 +129,9 @@ fn response() -> BytesMut {
     packets.extend_from_slice(&end_response::REUSE);
     packets
 }
+
+/// Exchanges if no number is given, as when this runs as a test.
+const EXCHANGES: u32 = 10;
+
+/// Bytes of the response's body.
+const BODY_BYTES: usize = 347;

@@ -21,9 +21,6 @@ use crate::BodyLength;
 use crate::error::Violation;
 use crate::packet::PacketSize;
 
-/// The most body packets asked for and not sent yet. Deployed containers ask for one at a time.
-const ASKS_MAX: u8 = 16;
-
 /// One request and its response.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
@@ -322,6 +319,9 @@ pub(crate) fn is_bodiless(status: StatusCode) -> bool {
             StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
         )
 }
+
+/// The most body packets asked for and not sent yet. Deployed containers ask for one at a time.
+const ASKS_MAX: u8 = 16;
 
 #[cfg(test)]
 mod tests {

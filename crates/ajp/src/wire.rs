@@ -12,12 +12,6 @@ use thiserror::Error;
 use crate::error::DecodeError;
 use crate::packet::HEADER_BYTES;
 
-/// What a string takes besides its bytes: the length and the zero byte.
-const STRING_OVERHEAD: usize = 3;
-
-/// The length that says "null string" instead.
-const NULL: u16 = 0xFFFF;
-
 /// Reads primitives from the front of a payload.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
@@ -258,9 +252,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Room made at once; most heads fit.
-const ROOM_BYTES: usize = 512;
-
 /// A message that does not fit one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the message takes {bytes} bytes, one packet carries {max}")]
@@ -270,6 +261,15 @@ pub struct TooLarge {
     /// Payload bytes that one packet carries.
     pub max: usize,
 }
+
+/// What a string takes besides its bytes: the length and the zero byte.
+const STRING_OVERHEAD: usize = 3;
+
+/// The length that says "null string" instead.
+const NULL: u16 = 0xFFFF;
+
+/// Room made at once; most heads fit.
+const ROOM_BYTES: usize = 512;
 
 #[cfg(test)]
 mod tests {

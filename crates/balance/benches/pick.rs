@@ -9,9 +9,6 @@ use std::time::Duration;
 
 use catamaran_balance::{Members, Policy, Schedule};
 
-/// Picks if no number is given, as when this runs as a test.
-const PICKS: usize = 5000;
-
 struct AllUp;
 
 impl Members for AllUp {
@@ -68,3 +65,6 @@ fn pick(mut schedule: Schedule, members: usize, picks: usize) -> usize {
     }
     picked.iter().filter(|picked| **picked).count()
 }
+
+/// Picks if no number is given, as when this runs as a test.
+const PICKS: usize = 5000;

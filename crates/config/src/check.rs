@@ -312,9 +312,6 @@ fn profiles(file: &File, report: &mut Report) {
     }
 }
 
-/// A head of 8 KiB and a certificate with it.
-const PACKET_WITH_CERTIFICATE: usize = 16 * 1024;
-
 /// Only of a file without faults: a route at fault may be the one that should lead there.
 fn unused(file: &File, report: &mut Report) {
     let target = |route: &Route| match &route.target {
@@ -398,9 +395,6 @@ fn matched(
     })
 }
 
-/// Patterns beyond which their comparison is felt.
-const PATTERNS_MAX: usize = 1000;
-
 /// Whether the backends that `activation` names exist, and redirects come to an end.
 fn rules(file: &File, report: &mut Report) {
     let by_name: HashMap<&str, &Upstream> = file
@@ -452,15 +446,21 @@ fn named_backends(upstream: &Upstream, (route, rules): (&Route, &RouteRules), re
     }
 }
 
-/// The usual redirects to https.
-const HTTPS_OF_ALL: &[&str] = &[
-    "https://{host}{path_query}",
-    "https://{authority}{path_query}",
-];
-
 /// Whether two addresses to listen on are one; with port 0, each gets a port of its own.
 #[must_use]
 pub fn same_address(one: &ListenAddress, other: &ListenAddress) -> bool {
     let chosen = matches!(one, ListenAddress::Tcp(address) if address.port() == 0);
     !chosen && one == other
 }
+
+/// A head of 8 KiB and a certificate with it.
+const PACKET_WITH_CERTIFICATE: usize = 16 * 1024;
+
+/// Patterns beyond which their comparison is felt.
+const PATTERNS_MAX: usize = 1000;
+
+/// The usual redirects to https.
+const HTTPS_OF_ALL: &[&str] = &[
+    "https://{host}{path_query}",
+    "https://{authority}{path_query}",
+];

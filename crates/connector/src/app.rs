@@ -35,20 +35,6 @@ pub struct App {
     pattern: Bytes,
 }
 
-const PATTERN_BYTES: u64 = 65_521;
-
-const PAGE: &str = "<!doctype html>
-<html lang=\"en\">
-<head><meta charset=\"utf-8\"><title>Catamaran</title></head>
-<body>
-<h1>Catamaran</h1>
-<p>Two hulls: a front that takes HTTP from the world, and a connector that hands it to an
-application. This is the second, through the first.</p>
-<p>Visit <a href=\"/snoop\">/snoop</a> to see what it is given.</p>
-</body>
-</html>
-";
-
 // Measurements of the project are made with this page; its size is part of the contract.
 const _: () = assert!(PAGE.len() == 347);
 
@@ -211,6 +197,20 @@ fn number(text: &[u8]) -> Option<u64> {
     }
     std::str::from_utf8(text).ok()?.parse().ok()
 }
+
+const PATTERN_BYTES: u64 = 65_521;
+
+const PAGE: &str = "<!doctype html>
+<html lang=\"en\">
+<head><meta charset=\"utf-8\"><title>Catamaran</title></head>
+<body>
+<h1>Catamaran</h1>
+<p>Two hulls: a front that takes HTTP from the world, and a connector that hands it to an
+application. This is the second, through the first.</p>
+<p>Visit <a href=\"/snoop\">/snoop</a> to see what it is given.</p>
+</body>
+</html>
+";
 
 #[cfg(test)]
 mod tests;

@@ -30,9 +30,6 @@ struct Slot {
     count: AtomicU64,
 }
 
-/// The codecs and the connector know about 50 tokens; what does not fit is counted as the last.
-const REASONS_MAX: usize = 96;
-
 impl Default for Counters {
     fn default() -> Self {
         Self {
@@ -169,6 +166,9 @@ impl Snapshot {
         self.accepted.saturating_sub(self.closed)
     }
 }
+
+/// The codecs and the connector know about 50 tokens; what does not fit is counted as the last.
+const REASONS_MAX: usize = 96;
 
 #[cfg(test)]
 mod tests {

@@ -171,9 +171,6 @@ impl Response {
     }
 }
 
-/// Room for the fields that most responses have. Left to itself a map makes room for twice as many.
-const USUAL_FIELDS: usize = 3;
-
 /// A response body, of any size at a constant price in memory.
 #[derive(Clone, Debug)]
 pub enum Body {
@@ -202,3 +199,6 @@ pub enum Body {
         prefix: Bytes,
     },
 }
+
+/// Room for the fields that most responses have. Left to itself a map makes room for twice as many.
+const USUAL_FIELDS: usize = 3;

@@ -51,23 +51,6 @@ struct Subject {
     _server: Box<dyn std::any::Any + Send + Sync>,
 }
 
-/// How long a server may be silent before that is what it does.
-const SILENCE: Duration = Duration::from_secs(3);
-
-/// How long it may take to close after an answer.
-const CLOSING: Duration = Duration::from_millis(500);
-
-const OURS: &str = "Catamaran";
-
-/// Clients that come after each response.
-const NEXT_CLIENTS: usize = 8;
-
-/// Cases at a time.
-const PARALLEL: usize = 8;
-
-/// Longer bytes and texts are abridged.
-const SHOWN_BYTES_MAX: usize = 160;
-
 /// Starts a server that nothing was done to yet.
 type Start<'a> = &'a (dyn Fn() -> anyhow::Result<Subject> + Sync);
 
@@ -93,49 +76,6 @@ fn main() -> anyhow::Result<()> {
     print!("{page}");
     Ok(())
 }
-
-const INTRODUCTION: &str = "# Hostile bytes: what a front does with them
-
-Use this page to see which malformed or ambiguous messages Catamaran refuses before they reach your
-application server, which it forwards, and in which form. Such bytes are the means of request smuggling,
-cache poisoning and mix-ups of responses. Section 1 has requests of clients; sections 2a and 2b have
-responses of HTTP/1.1 and AJP13 backends. In each row, compare the column \"Required\" with the column of
-the server that you run today.
-
-Every row is an end-to-end test (`crates/e2e/tests/it/hardening`). The tests also send the bytes over Unix
-sockets and split at every place. For this page each row was sent whole over TCP to Catamaran, nginx and
-Apache, all in front of the same recording backend. nginx and Apache are those that Debian ships, with
-their default settings of parsing.
-
-This page is generated; do not edit it. These commands write it anew:
-
-```
-cargo xtask test                                                     # installs the servers, builds
-cargo run -p catamaran-e2e --example hardening > docs/hardening.md
-```
-
-How to read the tables:
-
-- The number in a row's name is that of the catalogue; numbers left out belong to the row before.
-- `$` stands for a name by which the backend knows the request again.
-- A request is written as `METHOD TARGET | field: value | LENGTH:BODY`, as the backend saw it,
-  without the fields that fronts add (`Via`, `X-Forwarded-*`, `Connection`). `?` stands for a length that
-  only the body's own framing tells. A field that begins with `!` should not be there at all.
-- \"as required\" means the same answer as the one required. A request that is served must also
-  look the same at the backend, except for `Host`, which nginx and Apache replace by default, and for
-  the framing of its body. `-` marks rows about routes; only Catamaran had any.
-- A response is written as `STATUS | field: value | body`, without `Server`. \"cut\" means that the
-  client can see that something is missing, \"kept\" that the connection to the backend is still
-  open half a second later although it should be closed, \"next wrong\" that one of the next eight
-  clients gets something else than the answer to its request; without it the connection may have
-  waited for a ninth.
-- \"Bytes after the end\" holds for bytes that were received by the time the response's end was
-  read. Bytes that arrive later are found when the connection is taken from the pool next, or at
-  once by the event loop; if they arrive between that look and the next request, they are read as
-  the beginning of its response, as by every client of these protocols.
-- A difference is not always a fault: a row may be stricter than its RFC, and some are a choice
-  between two good ways.
-";
 
 fn ours(protocol: Protocol) -> anyhow::Result<Subject> {
     let backend = Backend::start(protocol)?;
@@ -518,3 +458,63 @@ fn essence(text: &str) -> String {
     let fields: Vec<&str> = fields.chain([body]).collect();
     fields.join(" | ")
 }
+
+/// How long a server may be silent before that is what it does.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// How long it may take to close after an answer.
+const CLOSING: Duration = Duration::from_millis(500);
+
+const OURS: &str = "Catamaran";
+
+/// Clients that come after each response.
+const NEXT_CLIENTS: usize = 8;
+
+/// Cases at a time.
+const PARALLEL: usize = 8;
+
+/// Longer bytes and texts are abridged.
+const SHOWN_BYTES_MAX: usize = 160;
+
+const INTRODUCTION: &str = "# Hostile bytes: what a front does with them
+
+Use this page to see which malformed or ambiguous messages Catamaran refuses before they reach your
+application server, which it forwards, and in which form. Such bytes are the means of request smuggling,
+cache poisoning and mix-ups of responses. Section 1 has requests of clients; sections 2a and 2b have
+responses of HTTP/1.1 and AJP13 backends. In each row, compare the column \"Required\" with the column of
+the server that you run today.
+
+Every row is an end-to-end test (`crates/e2e/tests/it/hardening`). The tests also send the bytes over Unix
+sockets and split at every place. For this page each row was sent whole over TCP to Catamaran, nginx and
+Apache, all in front of the same recording backend. nginx and Apache are those that Debian ships, with
+their default settings of parsing.
+
+This page is generated; do not edit it. These commands write it anew:
+
+```
+cargo xtask test                                                     # installs the servers, builds
+cargo run -p catamaran-e2e --example hardening > docs/hardening.md
+```
+
+How to read the tables:
+
+- The number in a row's name is that of the catalogue; numbers left out belong to the row before.
+- `$` stands for a name by which the backend knows the request again.
+- A request is written as `METHOD TARGET | field: value | LENGTH:BODY`, as the backend saw it,
+  without the fields that fronts add (`Via`, `X-Forwarded-*`, `Connection`). `?` stands for a length that
+  only the body's own framing tells. A field that begins with `!` should not be there at all.
+- \"as required\" means the same answer as the one required. A request that is served must also
+  look the same at the backend, except for `Host`, which nginx and Apache replace by default, and for
+  the framing of its body. `-` marks rows about routes; only Catamaran had any.
+- A response is written as `STATUS | field: value | body`, without `Server`. \"cut\" means that the
+  client can see that something is missing, \"kept\" that the connection to the backend is still
+  open half a second later although it should be closed, \"next wrong\" that one of the next eight
+  clients gets something else than the answer to its request; without it the connection may have
+  waited for a ninth.
+- \"Bytes after the end\" holds for bytes that were received by the time the response's end was
+  read. Bytes that arrive later are found when the connection is taken from the pool next, or at
+  once by the event loop; if they arrive between that look and the next request, they are read as
+  the beginning of its response, as by every client of these protocols.
+- A difference is not always a fault: a row may be stricter than its RFC, and some are a choice
+  between two good ways.
+";

@@ -48,10 +48,6 @@ struct Ports {
     cluster: SocketAddr,
 }
 
-const SERVER: &str = include_str!("../cluster/server.xml");
-const PAGE: &str = include_str!("../cluster/shop.jsp");
-const WEB: &str = include_str!("../cluster/WEB-INF/web.xml");
-
 impl Cluster {
     /// Starts a Tomcat for each of `routes`, all at once, and waits until all of them serve.
     ///
@@ -296,3 +292,7 @@ fn write_webapp(folder: &Path, version: u32, distributable: bool) -> anyhow::Res
     fs::write(folder.join("WEB-INF/web.xml"), web)?;
     Ok(fs::write(folder.join("shop.jsp"), PAGE)?)
 }
+
+const SERVER: &str = include_str!("../cluster/server.xml");
+const PAGE: &str = include_str!("../cluster/shop.jsp");
+const WEB: &str = include_str!("../cluster/WEB-INF/web.xml");

@@ -58,14 +58,6 @@ enum Scheme {
     Ajp,
 }
 
-const APPLICATION: &str = include_str!("../containers/Application.java");
-
-const HTTP_NIO: (Scheme, &str) = (Scheme::Http, "org.apache.coyote.http11.Http11NioProtocol");
-const AJP_BIO: (Scheme, &str) = (Scheme::Ajp, "org.apache.coyote.ajp.AjpProtocol");
-const AJP_NIO: (Scheme, &str) = (Scheme::Ajp, "org.apache.coyote.ajp.AjpNioProtocol");
-const AJP_NIO2: (Scheme, &str) = (Scheme::Ajp, "org.apache.coyote.ajp.AjpNio2Protocol");
-const EITHER: &[(Scheme, &str)] = &[(Scheme::Http, "http"), (Scheme::Ajp, "ajp")];
-
 impl Container {
     fn recipe(self) -> Recipe {
         let tomcat = |folder, api, connectors| Recipe {
@@ -168,3 +160,11 @@ fn class_path(folder: &str) -> anyhow::Result<String> {
     );
     Ok(format!("{}/*", jars.join(folder).display()))
 }
+
+const APPLICATION: &str = include_str!("../containers/Application.java");
+
+const HTTP_NIO: (Scheme, &str) = (Scheme::Http, "org.apache.coyote.http11.Http11NioProtocol");
+const AJP_BIO: (Scheme, &str) = (Scheme::Ajp, "org.apache.coyote.ajp.AjpProtocol");
+const AJP_NIO: (Scheme, &str) = (Scheme::Ajp, "org.apache.coyote.ajp.AjpNioProtocol");
+const AJP_NIO2: (Scheme, &str) = (Scheme::Ajp, "org.apache.coyote.ajp.AjpNio2Protocol");
+const EITHER: &[(Scheme, &str)] = &[(Scheme::Http, "http"), (Scheme::Ajp, "ajp")];

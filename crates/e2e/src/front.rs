@@ -21,9 +21,6 @@ pub struct Front {
     address: SocketAddr,
 }
 
-/// What every configuration of these tests starts with.
-const LISTEN: &str = "[[listen]]\naddress = \"127.0.0.1:0\"\n";
-
 impl Front {
     /// `catamaran serve --listen 127.0.0.1:0 --access-log - --upstream URL…`
     ///
@@ -203,3 +200,6 @@ impl Front {
         Ok(Self { process, address })
     }
 }
+
+/// What every configuration of these tests starts with.
+const LISTEN: &str = "[[listen]]\naddress = \"127.0.0.1:0\"\n";

@@ -61,51 +61,6 @@ pub enum Connector {
     AjpDecoding,
 }
 
-const HOME: &str = "/usr/share/tomcat10";
-
-const WEBAPP: &[(&str, &str)] = &[
-    ("WEB-INF/web.xml", include_str!("../webapp/WEB-INF/web.xml")),
-    ("attributes.jsp", include_str!("../webapp/attributes.jsp")),
-    ("download.jsp", include_str!("../webapp/download.jsp")),
-    ("gate.jsp", include_str!("../webapp/gate.jsp")),
-    ("guarded.jsp", include_str!("../webapp/guarded.jsp")),
-    ("ignore.jsp", include_str!("../webapp/ignore.jsp")),
-    ("method.jsp", include_str!("../webapp/method.jsp")),
-    ("open.jsp", include_str!("../webapp/open.jsp")),
-    ("page.html", include_str!("../webapp/page.html")),
-    ("session.jsp", include_str!("../webapp/session.jsp")),
-    ("snoop.jsp", include_str!("../webapp/snoop.jsp")),
-    ("status.jsp", include_str!("../webapp/status.jsp")),
-    ("tls.jsp", include_str!("../webapp/tls.jsp")),
-    ("upload.jsp", include_str!("../webapp/upload.jsp")),
-];
-
-/// The application under `/valve/`, with Tomcat's SSLValve and RemoteIpValve before it.
-const WEBAPP_WITH_VALVES: &[(&str, &str)] = &[
-    ("META-INF/context.xml", include_str!("../conf/valves.xml")),
-    ("tls.jsp", include_str!("../webapp/tls.jsp")),
-];
-
-/// The application `/app`, which has a FORM login.
-const LOGIN_WEBAPP: &[(&str, &str)] = &[
-    (
-        "WEB-INF/web.xml",
-        include_str!("../webapp-login/WEB-INF/web.xml"),
-    ),
-    ("failed.jsp", include_str!("../webapp-login/failed.jsp")),
-    ("go.jsp", include_str!("../webapp-login/go.jsp")),
-    ("index.jsp", include_str!("../webapp-login/index.jsp")),
-    ("login.jsp", include_str!("../webapp-login/login.jsp")),
-    (
-        "private/index.jsp",
-        include_str!("../webapp-login/private/index.jsp"),
-    ),
-];
-
-/// Where Debian has the examples. Their libraries are links.
-const EXAMPLES: &str = "<Context docBase=\"/usr/share/tomcat10-examples/examples\">\
-                        <Resources allowLinking=\"true\"/></Context>\n";
-
 /// The files of `conf/`, with their texts.
 pub(crate) const CONF: &[(&str, &str)] = &[
     (
@@ -442,3 +397,48 @@ fn port(process: &Process, protocol: &str, address: &str) -> anyhow::Result<Sock
     })?;
     Ok(SocketAddr::new(address.parse()?, port))
 }
+
+const HOME: &str = "/usr/share/tomcat10";
+
+const WEBAPP: &[(&str, &str)] = &[
+    ("WEB-INF/web.xml", include_str!("../webapp/WEB-INF/web.xml")),
+    ("attributes.jsp", include_str!("../webapp/attributes.jsp")),
+    ("download.jsp", include_str!("../webapp/download.jsp")),
+    ("gate.jsp", include_str!("../webapp/gate.jsp")),
+    ("guarded.jsp", include_str!("../webapp/guarded.jsp")),
+    ("ignore.jsp", include_str!("../webapp/ignore.jsp")),
+    ("method.jsp", include_str!("../webapp/method.jsp")),
+    ("open.jsp", include_str!("../webapp/open.jsp")),
+    ("page.html", include_str!("../webapp/page.html")),
+    ("session.jsp", include_str!("../webapp/session.jsp")),
+    ("snoop.jsp", include_str!("../webapp/snoop.jsp")),
+    ("status.jsp", include_str!("../webapp/status.jsp")),
+    ("tls.jsp", include_str!("../webapp/tls.jsp")),
+    ("upload.jsp", include_str!("../webapp/upload.jsp")),
+];
+
+/// The application under `/valve/`, with Tomcat's SSLValve and RemoteIpValve before it.
+const WEBAPP_WITH_VALVES: &[(&str, &str)] = &[
+    ("META-INF/context.xml", include_str!("../conf/valves.xml")),
+    ("tls.jsp", include_str!("../webapp/tls.jsp")),
+];
+
+/// The application `/app`, which has a FORM login.
+const LOGIN_WEBAPP: &[(&str, &str)] = &[
+    (
+        "WEB-INF/web.xml",
+        include_str!("../webapp-login/WEB-INF/web.xml"),
+    ),
+    ("failed.jsp", include_str!("../webapp-login/failed.jsp")),
+    ("go.jsp", include_str!("../webapp-login/go.jsp")),
+    ("index.jsp", include_str!("../webapp-login/index.jsp")),
+    ("login.jsp", include_str!("../webapp-login/login.jsp")),
+    (
+        "private/index.jsp",
+        include_str!("../webapp-login/private/index.jsp"),
+    ),
+];
+
+/// Where Debian has the examples. Their libraries are links.
+const EXAMPLES: &str = "<Context docBase=\"/usr/share/tomcat10-examples/examples\">\
+                        <Resources allowLinking=\"true\"/></Context>\n";

@@ -14,27 +14,6 @@ use catamaran_http1::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
-/// Exchanges if no number is given, as when this runs as a test.
-const EXCHANGES: u32 = 10;
-
-/// What a browser sends.
-const REQUEST: &[u8] = b"GET /app/hello?name=world HTTP/1.1\r\n\
-    Host: app.example.com\r\n\
-    User-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n\
-    Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n\
-    Cookie: JSESSIONID=0123456789ABCDEF0123456789ABCDEF.node1\r\n\r\n";
-
-/// The head that a container answers with.
-const RESPONSE: &[u8] = b"HTTP/1.1 200 \r\n\
-    Content-Type: text/html;charset=UTF-8\r\n\
-    Content-Length: 347\r\n\
-    Date: Sat, 21 Nov 2026 02:30:09 GMT\r\n\
-    Cache-Control: private, no-cache\r\n\
-    X-Request-Id: 0123456789abcdef\r\n\r\n";
-
-/// The body that it answers with.
-const BODY: &[u8] = &[b'x'; 347];
-
 fn main() {
     let exchanges = std::env::args()
         .find_map(|argument| argument.parse().ok())
@@ -180,3 +159,24 @@ fn response_fields() -> HeaderMap {
 
 /// Room for one message of either kind.
 const BUFFER_BYTES: usize = 8192;
+
+/// Exchanges if no number is given, as when this runs as a test.
+const EXCHANGES: u32 = 10;
+
+/// What a browser sends.
+const REQUEST: &[u8] = b"GET /app/hello?name=world HTTP/1.1\r\n\
+    Host: app.example.com\r\n\
+    User-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n\
+    Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n\
+    Cookie: JSESSIONID=0123456789ABCDEF0123456789ABCDEF.node1\r\n\r\n";
+
+/// The head that a container answers with.
+const RESPONSE: &[u8] = b"HTTP/1.1 200 \r\n\
+    Content-Type: text/html;charset=UTF-8\r\n\
+    Content-Length: 347\r\n\
+    Date: Sat, 21 Nov 2026 02:30:09 GMT\r\n\
+    Cache-Control: private, no-cache\r\n\
+    X-Request-Id: 0123456789abcdef\r\n\r\n";
+
+/// The body that it answers with.
+const BODY: &[u8] = &[b'x'; 347];

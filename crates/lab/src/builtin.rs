@@ -6,37 +6,6 @@ use catamaran_tier::{Fault, Faults};
 
 use crate::experiment::{Experiment, Form};
 
-/// Names and files.
-const BUILTIN: [(&str, &str); 15] = [
-    ("keepalive", include_str!("../experiments/keepalive.toml")),
-    (
-        "ajp-vs-http",
-        include_str!("../experiments/ajp-vs-http.toml"),
-    ),
-    ("io-models", include_str!("../experiments/io-models.toml")),
-    ("modules", include_str!("../experiments/modules.toml")),
-    ("gateway", include_str!("../experiments/gateway.toml")),
-    ("echo", include_str!("../experiments/echo.toml")),
-    ("fronts", include_str!("../experiments/fronts.toml")),
-    ("reload", include_str!("../experiments/reload.toml")),
-    (
-        "slow-clients",
-        include_str!("../experiments/slow-clients.toml"),
-    ),
-    ("front-page", include_str!("../experiments/front-page.toml")),
-    ("front-idle", include_str!("../experiments/front-idle.toml")),
-    ("front-bulk", include_str!("../experiments/front-bulk.toml")),
-    (
-        "front-scale",
-        include_str!("../experiments/front-scale.toml"),
-    ),
-    ("connector", include_str!("../experiments/connector.toml")),
-    (
-        "connector-idle",
-        include_str!("../experiments/connector-idle.toml"),
-    ),
-];
-
 /// The names of all.
 pub fn names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
@@ -67,6 +36,37 @@ pub fn experiment(name: &str, form: impl Into<Form>) -> Result<Experiment, Fault
     let text = std::fs::read_to_string(name).map_err(|error| fault(error.to_string()))?;
     Experiment::read(name, &text, form)
 }
+
+/// Names and files.
+const BUILTIN: [(&str, &str); 15] = [
+    ("keepalive", include_str!("../experiments/keepalive.toml")),
+    (
+        "ajp-vs-http",
+        include_str!("../experiments/ajp-vs-http.toml"),
+    ),
+    ("io-models", include_str!("../experiments/io-models.toml")),
+    ("modules", include_str!("../experiments/modules.toml")),
+    ("gateway", include_str!("../experiments/gateway.toml")),
+    ("echo", include_str!("../experiments/echo.toml")),
+    ("fronts", include_str!("../experiments/fronts.toml")),
+    ("reload", include_str!("../experiments/reload.toml")),
+    (
+        "slow-clients",
+        include_str!("../experiments/slow-clients.toml"),
+    ),
+    ("front-page", include_str!("../experiments/front-page.toml")),
+    ("front-idle", include_str!("../experiments/front-idle.toml")),
+    ("front-bulk", include_str!("../experiments/front-bulk.toml")),
+    (
+        "front-scale",
+        include_str!("../experiments/front-scale.toml"),
+    ),
+    ("connector", include_str!("../experiments/connector.toml")),
+    (
+        "connector-idle",
+        include_str!("../experiments/connector-idle.toml"),
+    ),
+];
 
 #[cfg(test)]
 mod tests {

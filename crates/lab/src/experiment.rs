@@ -221,12 +221,6 @@ pub struct ServerOf {
     pub rounds: usize,
 }
 
-/// The level of the newer binary.
-const NEW: &str = "new";
-
-/// Differences within it are none, unless a claim says otherwise.
-const MARGIN: f64 = 0.05;
-
 /// Rounds that an extension leads to.
 pub const ROUNDS_MAX: usize = 20;
 
@@ -376,6 +370,12 @@ impl Experiment {
         catamaran_units::parse_duration(&self.load.time).expect("it was checked when it was read")
     }
 }
+
+/// The level of the newer binary.
+const NEW: &str = "new";
+
+/// Differences within it are none, unless a claim says otherwise.
+const MARGIN: f64 = 0.05;
 
 #[cfg(test)]
 mod tests;

@@ -67,8 +67,6 @@ pub(crate) struct Line {
     pub(crate) active_at: AtomicU64,
 }
 
-const UNKNOWN: u64 = u64::MAX;
-
 impl Board {
     pub(crate) fn new(
         plan: Plan,
@@ -194,3 +192,5 @@ impl Board {
         ending.clone()
     }
 }
+
+const UNKNOWN: u64 = u64::MAX;

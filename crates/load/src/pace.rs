@@ -64,9 +64,6 @@ pub(crate) struct Open {
     backlog_max: usize,
 }
 
-/// Later than this after the end, in nanoseconds, nothing begins.
-const LATE_MAX: u64 = 100_000_000;
-
 impl Open {
     pub(crate) fn new(schedule: Schedule, backlog_max: usize) -> Self {
         Self {
@@ -223,6 +220,9 @@ impl Feed {
         due.filter(|due| *due >= from).collect()
     }
 }
+
+/// Later than this after the end, in nanoseconds, nothing begins.
+const LATE_MAX: u64 = 100_000_000;
 
 #[cfg(test)]
 mod tests;

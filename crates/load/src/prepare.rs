@@ -56,9 +56,6 @@ pub(crate) struct PreparedRequest {
     pub(crate) path: String,
 }
 
-/// Apart from the random numbers of schedules and placeholders.
-const STREAM: u64 = 0x6368_6F69_6365_0001;
-
 /// What AJP13 needs beyond the bytes.
 #[derive(Debug)]
 pub(crate) struct PreparedAjp {
@@ -288,6 +285,9 @@ fn header_map(request: &plan::Request) -> Result<HeaderMap, String> {
     }
     Ok(headers)
 }
+
+/// Apart from the random numbers of schedules and placeholders.
+const STREAM: u64 = 0x6368_6F69_6365_0001;
 
 #[cfg(test)]
 mod tests {

@@ -112,20 +112,6 @@ pub(crate) struct Seconds {
     place: usize,
 }
 
-/// Statuses 100 to 999.
-const STATUSES: usize = 900;
-
-/// A pause between answers that is shorter is no stall.
-const SILENCE_MIN: u64 = 100_000_000;
-
-/// Nor is one that is not so many times the median latency.
-const SILENCE_OF_MEDIAN: u32 = 10;
-
-const SECOND: u64 = 1_000_000_000;
-
-/// A second beyond this many is counted into the last one; a day.
-const SECONDS_MAX: usize = 86_400;
-
 impl Record {
     /// An empty one, of a thread that may keep so many samples.
     /// Its planned time is from `origin` to `span_end`.
@@ -430,6 +416,20 @@ impl Seconds {
         }
     }
 }
+
+/// Statuses 100 to 999.
+const STATUSES: usize = 900;
+
+/// A pause between answers that is shorter is no stall.
+const SILENCE_MIN: u64 = 100_000_000;
+
+/// Nor is one that is not so many times the median latency.
+const SILENCE_OF_MEDIAN: u32 = 10;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A second beyond this many is counted into the last one; a day.
+const SECONDS_MAX: usize = 86_400;
 
 #[cfg(test)]
 mod tests;

@@ -23,9 +23,6 @@ pub(crate) struct Share {
     budget: Arc<Budget>,
 }
 
-/// Taken from the budget at once at most.
-const BLOCK_MAX: u64 = 64;
-
 impl Budget {
     /// A budget of so many requests; `None`: any number.
     pub(crate) fn new(requests: Option<u64>, threads: usize) -> Self {
@@ -70,6 +67,9 @@ impl Share {
         has_one
     }
 }
+
+/// Taken from the budget at once at most.
+const BLOCK_MAX: u64 = 64;
 
 #[cfg(test)]
 mod tests {

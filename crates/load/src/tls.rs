@@ -253,9 +253,6 @@ impl<S: Read + Write> TlsStream<S> {
     }
 }
 
-/// HTTP/2 over TLS, as ALPN names it (RFC 9113, section 3.1).
-const HTTP2: &[u8] = b"h2";
-
 /// An error of TLS itself, as [`is_broken`] recognises it.
 fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
@@ -265,3 +262,6 @@ fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Err
 pub(crate) fn is_broken(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData
 }
+
+/// HTTP/2 over TLS, as ALPN names it (RFC 9113, section 3.1).
+const HTTP2: &[u8] = b"h2";

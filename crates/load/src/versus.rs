@@ -186,15 +186,6 @@ fn block_of(report: &Report, pair: usize, target: usize) -> Block {
 /// A measure of a block, if the block has it.
 type Value = fn(&Block) -> Option<f64>;
 
-const MEASURES: [(&str, &str, Value); 4] = [
-    ("rate", "requests/s", |block| Some(block.requests_per_s)),
-    ("p50", "ms", |block| block.p50_ms),
-    ("p99", "ms", |block| {
-        block.p99_ms.filter(|_| is_quotable(99.0, block.requests))
-    }),
-    ("errors", "share", |block| Some(block.errors)),
-];
-
 /// Compares the blocks, of which each two are a pair.
 fn judge(blocks: &[Block]) -> Vec<Measure> {
     let mut measures: Vec<Measure> = MEASURES.iter().map(|it| measure(it, blocks)).collect();
@@ -326,6 +317,15 @@ const BLOCK_MAX: Duration = Duration::from_secs(2);
 
 /// A run of days.
 const PAIRS_MAX: usize = 100_000;
+
+const MEASURES: [(&str, &str, Value); 4] = [
+    ("rate", "requests/s", |block| Some(block.requests_per_s)),
+    ("p50", "ms", |block| block.p50_ms),
+    ("p99", "ms", |block| {
+        block.p99_ms.filter(|_| is_quotable(99.0, block.requests))
+    }),
+    ("errors", "share", |block| Some(block.errors)),
+];
 
 #[cfg(test)]
 mod tests;

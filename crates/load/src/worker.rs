@@ -92,21 +92,6 @@ pub(crate) struct Worker {
     spun: u64,
 }
 
-/// The timer's token; those of slots have their number in the lower half.
-const TIMER: Token = Token(usize::MAX);
-
-const EVENTS_MAX: usize = 1024;
-
-/// How often a worker looks whether it should end, and says how far it is.
-const TICK: u64 = 50_000_000;
-/// The same while the number of clients changes.
-const TICK_OF_STAGES: u64 = 10_000_000;
-/// How often requests are looked at for their timeout, at most and at least.
-const SWEEP_MIN: u64 = 1_000_000;
-const SWEEP_MAX: u64 = 100_000_000;
-/// Waiting for so short a time is not worth a timer.
-const SPIN: u64 = 20_000;
-
 impl Worker {
     pub(crate) fn new(board: &Arc<Board>, part: Part, share: Share) -> io::Result<Self> {
         let plan = &board.plan;
@@ -491,3 +476,18 @@ fn schedule(plan: &Plan, part: Part, level: &Level, origin: u64) -> Schedule {
     let random = pace::random(plan.seed, part.index);
     Schedule::new(level.clone(), share, arrivals, random, origin)
 }
+
+/// The timer's token; those of slots have their number in the lower half.
+const TIMER: Token = Token(usize::MAX);
+
+const EVENTS_MAX: usize = 1024;
+
+/// How often a worker looks whether it should end, and says how far it is.
+const TICK: u64 = 50_000_000;
+/// The same while the number of clients changes.
+const TICK_OF_STAGES: u64 = 10_000_000;
+/// How often requests are looked at for their timeout, at most and at least.
+const SWEEP_MIN: u64 = 1_000_000;
+const SWEEP_MAX: u64 = 100_000_000;
+/// Waiting for so short a time is not worth a timer.
+const SPIN: u64 = 20_000;

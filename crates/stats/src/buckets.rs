@@ -89,9 +89,6 @@ fn bucket_of(micros: u64) -> usize {
     first + usize::from(first < BOUNDS_MICROS.len() && micros > BOUNDS_MICROS[first])
 }
 
-/// The bucket of each power of two.
-const FIRST_BUCKETS: [u8; 64] = first_buckets();
-
 const fn first_buckets() -> [u8; 64] {
     let mut first = [0; 64];
     let mut power = 0;
@@ -108,6 +105,9 @@ const fn first_buckets() -> [u8; 64] {
 
 /// One more than there are bounds.
 const BUCKETS: usize = BOUNDS_MICROS.len() + 1;
+
+/// The bucket of each power of two.
+const FIRST_BUCKETS: [u8; 64] = first_buckets();
 
 #[cfg(test)]
 mod tests {

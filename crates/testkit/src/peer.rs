@@ -40,9 +40,6 @@ pub enum Outcome {
     TimedOut,
 }
 
-/// Most bytes recorded for one connection; a script that needs more fails.
-const RECORDED_BYTES_MAX: usize = 64 << 20;
-
 #[derive(Debug, Default)]
 struct Shared {
     // A std mutex: test threads hold it for a push or a clone, and wait on the condition.
@@ -416,6 +413,9 @@ impl Player {
         })
     }
 }
+
+/// Most bytes recorded for one connection; a script that needs more fails.
+const RECORDED_BYTES_MAX: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -109,9 +109,6 @@ impl TlsError {
     }
 }
 
-/// What rustls says when the resolver has no certificate.
-const NO_CERTIFICATE: &str = "no server certificate chain resolved";
-
 /// Whether a connection's first bytes are a TLS handshake's.
 #[must_use]
 pub fn looks_like_tls(first: &[u8]) -> bool {
@@ -427,3 +424,6 @@ fn unexpected() -> TlsError {
         "rustls is in an unexpected state".to_owned(),
     ))
 }
+
+/// What rustls says when the resolver has no certificate.
+const NO_CERTIFICATE: &str = "no server certificate chain resolved";

@@ -229,9 +229,6 @@ impl Profile {
     }
 }
 
-/// In the order of their numbers.
-const EVERY_CHOICE: [Protocols; 3] = [Protocols::Http1, Protocols::Http2, Protocols::Both];
-
 fn is_address(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.parse::<std::net::IpAddr>().is_ok()
@@ -394,3 +391,6 @@ fn digest_of_trust(settings: &ProfileSettings, files: &ProfileFiles) -> [u8; 32]
     digest.copy_from_slice(context.finish().as_ref());
     digest
 }
+
+/// In the order of their numbers.
+const EVERY_CHOICE: [Protocols; 3] = [Protocols::Http1, Protocols::Http2, Protocols::Both];

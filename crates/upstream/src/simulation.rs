@@ -16,11 +16,6 @@ use tokio::time::Instant;
 use crate::cap::{Cap, Grant, Permit, Place, Queued};
 use crate::pool::Pool;
 
-const WORKERS: usize = 3;
-const CAP: usize = 4;
-const QUEUE: usize = 5;
-const IDLE: Duration = Duration::from_secs(10);
-
 #[derive(Debug)]
 struct Connection {
     id: u64,
@@ -232,3 +227,8 @@ fn no_history_loses_a_permit_or_serves_out_of_turn() {
     ];
     assert_eq!(outcomes, all, "every outcome occurred: {seen:?}");
 }
+
+const WORKERS: usize = 3;
+const CAP: usize = 4;
+const QUEUE: usize = 5;
+const IDLE: Duration = Duration::from_secs(10);

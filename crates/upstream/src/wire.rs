@@ -293,9 +293,6 @@ pub(crate) fn send_ajp(
     client.send_request(request, &facts, out)
 }
 
-/// Address, port, route, activation, secret, and four of TLS.
-const ATTRIBUTES_MAX: usize = 9;
-
 /// The activation in the words of mod_jk.
 fn activation_attribute(activation: Activation) -> ajp::Attribute<'static> {
     ajp::Attribute::Request {
@@ -332,6 +329,9 @@ fn http_event(event: http1::ClientEvent) -> Event {
         http1::ClientEvent::End => Event::End,
     }
 }
+
+/// Address, port, route, activation, secret, and four of TLS.
+const ATTRIBUTES_MAX: usize = 9;
 
 #[cfg(test)]
 mod tests;

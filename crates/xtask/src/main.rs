@@ -22,16 +22,6 @@ use anyhow::{Context, bail};
 use crate::compare::bare::{self, Job};
 use crate::step::{Steps, cargo};
 
-const USAGE: &str = "usage: cargo xtask COMMAND
-
-  ci              everything CI checks: formatting, lints, docs, tidiness, licences, tests
-  needs           install the servers that the tests run against
-  test            install what the tests need, build the binary, run every test
-  tidy            check the invariants of the code base
-  deny            check licences, versions and sources of what is linked
-  fuzz [SECONDS]  run each fuzz target for SECONDS (default 60); needs cargo-fuzz and nightly
-";
-
 #[expect(clippy::print_stderr, reason = "a command-line tool reports on stderr")]
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -106,3 +96,13 @@ fn run(work: impl FnOnce(&mut Steps, &Path) -> anyhow::Result<()>) -> anyhow::Re
 fn usage() -> anyhow::Result<()> {
     bail!("unknown command\n{USAGE}{}", compare::options::USAGE)
 }
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  ci              everything CI checks: formatting, lints, docs, tidiness, licences, tests
+  needs           install the servers that the tests run against
+  test            install what the tests need, build the binary, run every test
+  tidy            check the invariants of the code base
+  deny            check licences, versions and sources of what is linked
+  fuzz [SECONDS]  run each fuzz target for SECONDS (default 60); needs cargo-fuzz and nightly
+";

@@ -12,9 +12,6 @@ use cargo_metadata::MetadataCommand;
 use crate::needs;
 use crate::step::{Steps, cargo, say};
 
-/// The environment variable that tells the end-to-end tests which binary to drive.
-const BINARY: &str = "CATAMARAN_BIN";
-
 /// Installs the servers that tests run against.
 pub(crate) fn install(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("install what the tests need", || {
@@ -95,6 +92,9 @@ impl Totals {
         Ok(())
     }
 }
+
+/// The environment variable that tells the end-to-end tests which binary to drive.
+const BINARY: &str = "CATAMARAN_BIN";
 
 #[cfg(test)]
 mod tests {

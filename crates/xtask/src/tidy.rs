@@ -8,6 +8,7 @@ mod arrows;
 mod code;
 mod drawing;
 mod imports;
+mod order;
 mod project;
 mod shape;
 mod source;
@@ -54,6 +55,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         problems.extend(shape::check(source));
         problems.extend(code::check(source));
         problems.extend(imports::check(source));
+        problems.extend(order::check(source));
     }
     problems.extend(shape::check_allowances(&sources));
     problems.extend(code::check_forbidden_unsafe(&sources));

@@ -15,12 +15,6 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::entropy::Entropy;
 
-/// The longest body, a few packets.
-const BODY_MAX: usize = 30_000;
-
-/// More steps than the longest exchange takes once bytes move freely.
-const STEPS_MAX: usize = 200_000;
-
 /// Plays exchanges on one connection until the bytes are used up or one end closes.
 pub(crate) fn duel(input: &[u8]) {
     let mut entropy = Entropy::new(input);
@@ -456,3 +450,9 @@ fn deliver(from: &mut BytesMut, to: &mut BytesMut, entropy: &mut Entropy<'_>) ->
     to.unsplit(from.split_to(len));
     len > 0
 }
+
+/// The longest body, a few packets.
+const BODY_MAX: usize = 30_000;
+
+/// More steps than the longest exchange takes once bytes move freely.
+const STEPS_MAX: usize = 200_000;

@@ -10,12 +10,6 @@ use crate::code::{self, FieldTable};
 use crate::error::DecodeError;
 use crate::wire::{Reader, Writer};
 
-/// The shortest field: a coded name and a null value.
-const FIELD_BYTES_MIN: usize = 4;
-
-/// The shortest length that cannot be that of a literal name.
-const NAME_BYTES_END: u16 = 0xA000;
-
 /// The fields of one head, read one by one.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
@@ -108,3 +102,9 @@ pub(crate) fn encode_name(name: &HeaderName, table: &FieldTable, writer: &mut Wr
         None => writer.string(name.as_str().as_bytes()),
     }
 }
+
+/// The shortest field: a coded name and a null value.
+const FIELD_BYTES_MIN: usize = 4;
+
+/// The shortest length that cannot be that of a literal name.
+const NAME_BYTES_END: u16 = 0xA000;

@@ -16,9 +16,6 @@ use crate::packet::CLIENT_MAGIC;
 use crate::wire::{Reader, TooLarge, Writer};
 use crate::{BodyLength, IpText, Request, RequestError, field};
 
-/// The longest string of digits read as a key size.
-const KEY_SIZE_DIGITS_MAX: u16 = 15;
-
 /// A request head, borrowed from the payload, up to its fields.
 #[derive(Clone, Debug)]
 pub struct ForwardRequest<'a> {
@@ -291,3 +288,6 @@ fn encode_attribute(attribute: &Attribute<'_>, writer: &mut Writer<'_>) {
 
 /// The longest field name that every container reads: Undertow keeps 255 bytes.
 const FIELD_NAME_BYTES_MAX: usize = 255;
+
+/// The longest string of digits read as a key size.
+const KEY_SIZE_DIGITS_MAX: u16 = 15;

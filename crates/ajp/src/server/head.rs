@@ -16,9 +16,6 @@ use crate::message::fields::Fields;
 use crate::message::forward_request::{ForwardRequest, ReceivedAttribute};
 use crate::{BodyLength, field};
 
-/// What names attributes that redirect a request inside the container; nobody may set them.
-const INCLUDE_PREFIXES: [&[u8]; 2] = [b"javax.servlet.include.", b"jakarta.servlet.include."];
-
 /// The head of a request.
 #[derive(Clone, Debug)]
 pub struct RequestHead {
@@ -277,3 +274,6 @@ fn opaque(
         None => Ok(None),
     }
 }
+
+/// What names attributes that redirect a request inside the container; nobody may set them.
+const INCLUDE_PREFIXES: [&[u8]; 2] = [b"javax.servlet.include.", b"jakarta.servlet.include."];

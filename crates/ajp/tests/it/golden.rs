@@ -24,13 +24,6 @@ fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-const GET: &str = "1234003f 02 02 0008485454502f312e3100 00012f00 00093132372e302e302e3100 ffff
-    00096c6f63616c686f737400 0050 00 0001 a00b 00096c6f63616c686f737400 ff";
-const HEAD_200: &str = "41420010 04 00c8 00024f4b00 0001 a003 00013200";
-const CHUNK_HI: &str = "41420006 03 0002 6869 00";
-const END_REUSE: &str = "41420002 05 01";
-const DATA_HELLO: &str = "12340007 0005 68656c6c6f";
-
 fn plain_get(headers: &HeaderMap) -> Request<'_> {
     Request {
         method: &Method::GET,
@@ -284,33 +277,6 @@ fn assert_has_everything(head: catamaran_ajp::RequestHead) {
     assert_eq!(read.other, [("AJP_REMOTE_PORT".into(), "40000".into())]);
 }
 
-/// Method numbers of the reference, written out again here.
-#[rustfmt::skip]
-const METHODS: [(u8, &str); 27] = [
-    (1, "OPTIONS"), (2, "GET"), (3, "HEAD"), (4, "POST"), (5, "PUT"), (6, "DELETE"), (7, "TRACE"),
-    (8, "PROPFIND"), (9, "PROPPATCH"), (10, "MKCOL"), (11, "COPY"), (12, "MOVE"), (13, "LOCK"),
-    (14, "UNLOCK"), (15, "ACL"), (16, "REPORT"), (17, "VERSION-CONTROL"), (18, "CHECKIN"),
-    (19, "CHECKOUT"), (20, "UNCHECKOUT"), (21, "SEARCH"), (22, "MKWORKSPACE"), (23, "UPDATE"),
-    (24, "LABEL"), (25, "MERGE"), (26, "BASELINE-CONTROL"), (27, "MKACTIVITY"),
-];
-
-/// Request field numbers of the reference.
-#[rustfmt::skip]
-const REQUEST_FIELDS: [(u8, &str); 14] = [
-    (1, "accept"), (2, "accept-charset"), (3, "accept-encoding"), (4, "accept-language"),
-    (5, "authorization"), (6, "connection"), (7, "content-type"), (8, "content-length"),
-    (9, "cookie"), (10, "cookie2"), (11, "host"), (12, "pragma"), (13, "referer"),
-    (14, "user-agent"),
-];
-
-/// Response field numbers of the reference.
-#[rustfmt::skip]
-const RESPONSE_FIELDS: [(u8, &str); 11] = [
-    (1, "content-type"), (2, "content-language"), (3, "content-length"), (4, "date"),
-    (5, "last-modified"), (6, "location"), (7, "set-cookie"), (8, "set-cookie2"),
-    (9, "servlet-engine"), (10, "status"), (11, "www-authenticate"),
-];
-
 fn read(packet: &[u8]) -> Box<catamaran_ajp::RequestHead> {
     let mut server = Server::new(ServerConfig::default());
     match server.receive(&mut BytesMut::from(packet), &mut BytesMut::new()) {
@@ -428,3 +394,37 @@ fn every_response_field_is_known_both_ways() {
         }
     }
 }
+
+const GET: &str = "1234003f 02 02 0008485454502f312e3100 00012f00 00093132372e302e302e3100 ffff
+    00096c6f63616c686f737400 0050 00 0001 a00b 00096c6f63616c686f737400 ff";
+const HEAD_200: &str = "41420010 04 00c8 00024f4b00 0001 a003 00013200";
+const CHUNK_HI: &str = "41420006 03 0002 6869 00";
+const END_REUSE: &str = "41420002 05 01";
+const DATA_HELLO: &str = "12340007 0005 68656c6c6f";
+
+/// Method numbers of the reference, written out again here.
+#[rustfmt::skip]
+const METHODS: [(u8, &str); 27] = [
+    (1, "OPTIONS"), (2, "GET"), (3, "HEAD"), (4, "POST"), (5, "PUT"), (6, "DELETE"), (7, "TRACE"),
+    (8, "PROPFIND"), (9, "PROPPATCH"), (10, "MKCOL"), (11, "COPY"), (12, "MOVE"), (13, "LOCK"),
+    (14, "UNLOCK"), (15, "ACL"), (16, "REPORT"), (17, "VERSION-CONTROL"), (18, "CHECKIN"),
+    (19, "CHECKOUT"), (20, "UNCHECKOUT"), (21, "SEARCH"), (22, "MKWORKSPACE"), (23, "UPDATE"),
+    (24, "LABEL"), (25, "MERGE"), (26, "BASELINE-CONTROL"), (27, "MKACTIVITY"),
+];
+
+/// Request field numbers of the reference.
+#[rustfmt::skip]
+const REQUEST_FIELDS: [(u8, &str); 14] = [
+    (1, "accept"), (2, "accept-charset"), (3, "accept-encoding"), (4, "accept-language"),
+    (5, "authorization"), (6, "connection"), (7, "content-type"), (8, "content-length"),
+    (9, "cookie"), (10, "cookie2"), (11, "host"), (12, "pragma"), (13, "referer"),
+    (14, "user-agent"),
+];
+
+/// Response field numbers of the reference.
+#[rustfmt::skip]
+const RESPONSE_FIELDS: [(u8, &str); 11] = [
+    (1, "content-type"), (2, "content-language"), (3, "content-length"), (4, "date"),
+    (5, "last-modified"), (6, "location"), (7, "set-cookie"), (8, "set-cookie2"),
+    (9, "servlet-engine"), (10, "status"), (11, "www-authenticate"),
+];

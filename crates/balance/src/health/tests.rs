@@ -61,17 +61,6 @@ fn check(name: &str, steps: &[(u64, Step, bool)]) {
     }
 }
 
-/// Probed every five seconds; three failures put out, two answers bring back.
-const WATCH: Watch = Watch {
-    interval: Duration::from_secs(5),
-    up: 2,
-    down: 3,
-};
-
-const WRONG: Outcome = Outcome::Wrong { excused: false };
-
-const SILENT: Outcome = Outcome::Silent { excused: false };
-
 /// The outcomes of scheduled probes, one after the other; what the backend is after each.
 fn watched(outcomes: &[Outcome]) -> Vec<Condition> {
     let mut health = Health::default();
@@ -622,3 +611,14 @@ proptest! {
         prop_assert!(!is_out(&health));
     }
 }
+
+/// Probed every five seconds; three failures put out, two answers bring back.
+const WATCH: Watch = Watch {
+    interval: Duration::from_secs(5),
+    up: 2,
+    down: 3,
+};
+
+const WRONG: Outcome = Outcome::Wrong { excused: false };
+
+const SILENT: Outcome = Outcome::Silent { excused: false };

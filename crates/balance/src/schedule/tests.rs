@@ -44,16 +44,6 @@ impl Members for Now {
     }
 }
 
-const POLICIES: [Policy; 5] = [
-    Policy::RoundRobin,
-    Policy::LeastInFlight,
-    Policy::Sessions,
-    Policy::Traffic,
-    Policy::Hash,
-];
-
-const START: Moment = Duration::ZERO;
-
 /// The heap is one, and each member is in it or out, at the place it believes.
 fn check(schedule: &Schedule) {
     for (place, &member) in schedule.heap.iter().enumerate() {
@@ -533,3 +523,13 @@ proptest! {
         }
     }
 }
+
+const POLICIES: [Policy; 5] = [
+    Policy::RoundRobin,
+    Policy::LeastInFlight,
+    Policy::Sessions,
+    Policy::Traffic,
+    Policy::Hash,
+];
+
+const START: Moment = Duration::ZERO;

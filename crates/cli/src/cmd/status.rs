@@ -131,21 +131,6 @@ fn table(status: &Value, upstreams: &[Value]) -> String {
     text
 }
 
-const HEADINGS: [&str; 12] = [
-    "BACKEND",
-    "STATE",
-    "ACTIVATION",
-    "WEIGHT",
-    "SESSIONS",
-    "IN FLIGHT",
-    "WAITING",
-    "CONNECTIONS",
-    "REQ/S",
-    "P50 MS",
-    "P99 MS",
-    "ERRORS/MIN",
-];
-
 fn row(backend: &Value) -> [String; 12] {
     let connections = &backend["connections"];
     [
@@ -232,6 +217,21 @@ pub(super) fn word(value: &Value) -> String {
 
 /// How often `--watch` prints.
 const PERIOD: Duration = Duration::from_secs(1);
+
+const HEADINGS: [&str; 12] = [
+    "BACKEND",
+    "STATE",
+    "ACTIVATION",
+    "WEIGHT",
+    "SESSIONS",
+    "IN FLIGHT",
+    "WAITING",
+    "CONNECTIONS",
+    "REQ/S",
+    "P50 MS",
+    "P99 MS",
+    "ERRORS/MIN",
+];
 
 #[cfg(test)]
 mod tests {

@@ -5,8 +5,6 @@ use std::process::Stdio;
 
 use super::{catamaran, outcome};
 
-const FAULTY: &str = "[[listen]]\nadress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"tomcat\"\n";
-
 #[test]
 fn a_file_without_faults() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/tomcat.toml");
@@ -83,3 +81,5 @@ fn a_closed_output_is_no_fault() {
         .unwrap();
     assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
 }
+
+const FAULTY: &str = "[[listen]]\nadress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"tomcat\"\n";

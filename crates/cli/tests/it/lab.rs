@@ -4,8 +4,6 @@ use std::process::Command;
 
 use super::outcome;
 
-const PUBLISHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/published");
-
 #[test]
 fn a_published_pair_is_judged() {
     let names = ["004-off", "004-on"].map(|name| format!("{PUBLISHED}/{name}.txt"));
@@ -100,3 +98,5 @@ fn too_few_open_files_are_said_before_anything_is_started() {
     );
     assert!(said.contains(" are needed: "), "{said}");
 }
+
+const PUBLISHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/published");

@@ -3,53 +3,6 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::file::SECTIONS;
 
-/// The directives of mod_jk, of httpd's mod_proxy, mod_proxy_balancer and mod_proxy_hcheck, of nginx's
-/// upstreams, of nginx_ajp_module and of lighttpd's mod_ajp13, as their sources have them.
-const DIRECTIVES: &str = "
-    reference worker.list worker.maintain type mount
-    host port source prefer_ipv6 socket_timeout socket_connect_timeout socket_keepalive socket_buffer
-    ping_mode ping_timeout connect_timeout prepost_timeout connection_ping_interval
-    connection_pool_size connection_pool_minsize connection_pool_timeout connection_acquire_timeout
-    reply_timeout retries retry_interval recovery_options fail_on_status busy_limit max_packet_size
-    secret cachesize cache_timeout recycle_timeout
-    balance_workers balanced_workers sticky_session sticky_session_force session_cookie session_path
-    set_session_cookie session_cookie_path method lock lb_retries recover_time error_escalation_time
-    max_reply_timeouts
-    lbfactor route jvm_route domain distance redirect activation disabled stopped
-    JkUnMount sticky_ignore stateless active use_server_errors
-    JkWorkersFile JkWorkerProperty JkMount JkMountFile JkMountFileReload JkMountCopy JkAutoAlias
-    JkStripSession JkShmFile JkShmSize JkWatchdogInterval JkLogFile JkLogLevel JkLogStampFormat
-    JkRequestLogFormat JkRequestIdIndicator JkEnvVar JkExtractSSL JkHTTPSIndicator JkCERTSIndicator
-    JkCIPHERIndicator JkSESSIONIndicator JkKEYSIZEIndicator JkSSLPROTOCOLIndicator JkCERTCHAINPrefix
-    JkLocalNameIndicator JkLocalAddrIndicator JkLocalPortIndicator JkRemoteHostIndicator
-    JkRemoteAddrIndicator JkRemotePortIndicator JkRemoteUserIndicator JkAuthTypeIndicator
-    JkIgnoreCLIndicator JkWorkerIndicator JK_ROUTE JK_REPLY_TIMEOUT JK_STICKY_IGNORE JK_STATELESS
-    JK_WORKER_NAME no-jk JkOptions ForwardURIProxy ForwardURICompatUnparsed ForwardURICompat
-    ForwardURIEscaped RejectUnsafeURI ForwardDirectories ForwardLocalAddress ForwardPhysicalAddress
-    FlushPackets FlushHeader DisableReuse ForwardKeySize ForwardSSLCertChain CollapseSlashesAll
-    read_only user user_case_insensitive good bad css prefix ns xmlns doctype
-    min smax max ttl acquire connectiontimeout timeout ping retry keepalive disablereuse enablereuse
-    addressttl flushpackets flushwait iobuffersize ProxyIOBufferSize loadfactor lbset status upgrade
-    mapping nocanon interpolate noquery responsefieldsize receivebuffersize multipathtcp
-    lbmethod stickysession stickysessionsep scolonpathdelim nofailover maxattempts failonstatus
-    failontimeout forcerecovery growth nonce BalancerPersist BalancerGrowth BalancerInherit ProxyStatus
-    ProxyErrorOverride ProxyPassReverse ProxyPassReverseCookieDomain ProxyPassReverseCookiePath
-    BALANCER_SESSION_STICKY BALANCER_SESSION_ROUTE BALANCER_NAME BALANCER_WORKER_NAME
-    BALANCER_WORKER_ROUTE BALANCER_ROUTE_CHANGED AJP_REMOTE_PORT AJP_LOCAL_ADDR AJP_SSL_PROTOCOL
-    hcmethod hcinterval hcpasses hcfails hcuri hcexpr ProxyHCExpr hctemplate ProxyHCTemplate ProxyHCTPsize
-    ajp_pass ajp_secret ajp_keep_conn ajp_connect_timeout ajp_send_timeout ajp_read_timeout
-    ajp_header_packet_buffer_size ajp_max_data_packet_size ajp_buffers ajp_buffer_size
-    ajp_busy_buffers_size ajp_temp_path ajp_max_temp_file_size ajp_temp_file_write_size
-    ajp_next_upstream ajp_upstream_max_fails ajp_upstream_fail_timeout ajp_ignore_client_abort
-    ajp_intercept_errors ajp_pass_headers ajp_hide_header ajp_ignore_headers ajp_pass_request_headers
-    ajp_pass_request_body ajp_cache ajp_cache_key ajp_cache_path ajp_cache_valid ajp_cache_min_uses
-    ajp_cache_use_stale ajp_cache_methods ajp_cache_lock ajp_cache_lock_timeout ajp_store
-    ajp_store_access ajp_send_lowat
-    keepalive_requests keepalive_time keepalive_timeout server weight max_conns max_fails fail_timeout
-    backup down drain resolve service sticky learn least_conn least_time hash ip_hash random zone
-    ajp13.server ajp13.balance ajp13.map-extensions ajp13.debug AJP13_SECRET
-";
-
 fn is_key(name: &str) -> bool {
     SECTIONS.iter().any(|section| section.has(name))
 }
@@ -128,3 +81,50 @@ fn names_are_compared_loosely() {
     );
     assert_eq!(answers("no such directive"), Vec::<String>::new());
 }
+
+/// The directives of mod_jk, of httpd's mod_proxy, mod_proxy_balancer and mod_proxy_hcheck, of nginx's
+/// upstreams, of nginx_ajp_module and of lighttpd's mod_ajp13, as their sources have them.
+const DIRECTIVES: &str = "
+    reference worker.list worker.maintain type mount
+    host port source prefer_ipv6 socket_timeout socket_connect_timeout socket_keepalive socket_buffer
+    ping_mode ping_timeout connect_timeout prepost_timeout connection_ping_interval
+    connection_pool_size connection_pool_minsize connection_pool_timeout connection_acquire_timeout
+    reply_timeout retries retry_interval recovery_options fail_on_status busy_limit max_packet_size
+    secret cachesize cache_timeout recycle_timeout
+    balance_workers balanced_workers sticky_session sticky_session_force session_cookie session_path
+    set_session_cookie session_cookie_path method lock lb_retries recover_time error_escalation_time
+    max_reply_timeouts
+    lbfactor route jvm_route domain distance redirect activation disabled stopped
+    JkUnMount sticky_ignore stateless active use_server_errors
+    JkWorkersFile JkWorkerProperty JkMount JkMountFile JkMountFileReload JkMountCopy JkAutoAlias
+    JkStripSession JkShmFile JkShmSize JkWatchdogInterval JkLogFile JkLogLevel JkLogStampFormat
+    JkRequestLogFormat JkRequestIdIndicator JkEnvVar JkExtractSSL JkHTTPSIndicator JkCERTSIndicator
+    JkCIPHERIndicator JkSESSIONIndicator JkKEYSIZEIndicator JkSSLPROTOCOLIndicator JkCERTCHAINPrefix
+    JkLocalNameIndicator JkLocalAddrIndicator JkLocalPortIndicator JkRemoteHostIndicator
+    JkRemoteAddrIndicator JkRemotePortIndicator JkRemoteUserIndicator JkAuthTypeIndicator
+    JkIgnoreCLIndicator JkWorkerIndicator JK_ROUTE JK_REPLY_TIMEOUT JK_STICKY_IGNORE JK_STATELESS
+    JK_WORKER_NAME no-jk JkOptions ForwardURIProxy ForwardURICompatUnparsed ForwardURICompat
+    ForwardURIEscaped RejectUnsafeURI ForwardDirectories ForwardLocalAddress ForwardPhysicalAddress
+    FlushPackets FlushHeader DisableReuse ForwardKeySize ForwardSSLCertChain CollapseSlashesAll
+    read_only user user_case_insensitive good bad css prefix ns xmlns doctype
+    min smax max ttl acquire connectiontimeout timeout ping retry keepalive disablereuse enablereuse
+    addressttl flushpackets flushwait iobuffersize ProxyIOBufferSize loadfactor lbset status upgrade
+    mapping nocanon interpolate noquery responsefieldsize receivebuffersize multipathtcp
+    lbmethod stickysession stickysessionsep scolonpathdelim nofailover maxattempts failonstatus
+    failontimeout forcerecovery growth nonce BalancerPersist BalancerGrowth BalancerInherit ProxyStatus
+    ProxyErrorOverride ProxyPassReverse ProxyPassReverseCookieDomain ProxyPassReverseCookiePath
+    BALANCER_SESSION_STICKY BALANCER_SESSION_ROUTE BALANCER_NAME BALANCER_WORKER_NAME
+    BALANCER_WORKER_ROUTE BALANCER_ROUTE_CHANGED AJP_REMOTE_PORT AJP_LOCAL_ADDR AJP_SSL_PROTOCOL
+    hcmethod hcinterval hcpasses hcfails hcuri hcexpr ProxyHCExpr hctemplate ProxyHCTemplate ProxyHCTPsize
+    ajp_pass ajp_secret ajp_keep_conn ajp_connect_timeout ajp_send_timeout ajp_read_timeout
+    ajp_header_packet_buffer_size ajp_max_data_packet_size ajp_buffers ajp_buffer_size
+    ajp_busy_buffers_size ajp_temp_path ajp_max_temp_file_size ajp_temp_file_write_size
+    ajp_next_upstream ajp_upstream_max_fails ajp_upstream_fail_timeout ajp_ignore_client_abort
+    ajp_intercept_errors ajp_pass_headers ajp_hide_header ajp_ignore_headers ajp_pass_request_headers
+    ajp_pass_request_body ajp_cache ajp_cache_key ajp_cache_path ajp_cache_valid ajp_cache_min_uses
+    ajp_cache_use_stale ajp_cache_methods ajp_cache_lock ajp_cache_lock_timeout ajp_store
+    ajp_store_access ajp_send_lowat
+    keepalive_requests keepalive_time keepalive_timeout server weight max_conns max_fails fail_timeout
+    backup down drain resolve service sticky learn least_conn least_time hash ip_hash random zone
+    ajp13.server ajp13.balance ajp13.map-extensions ajp13.debug AJP13_SECRET
+";

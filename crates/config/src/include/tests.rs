@@ -35,11 +35,6 @@ fn faults(files: &[(&str, &str)]) -> String {
     read(&directory(files)).expect_err("a fault")
 }
 
-const MAIN: &str = "include = [\"conf.d/*.toml\"]\n[server]\nvia = \"front\"\n\
-                    [[listen]]\naddress = \"127.0.0.1:0\"\n";
-
-const APP: &str = "[upstream.app]\n[[upstream.app.backend]]\nurl = \"ajp://127.0.0.1:8009\"\n";
-
 #[test]
 fn lists_go_on_in_included_files() {
     let directory = directory(&[
@@ -279,3 +274,8 @@ fn an_include_at_fault_is_named() {
     let refused = crate::parse("x.toml", "include = \"/**/*.toml\"\n").unwrap_err();
     assert!(refused.to_string().contains("files are not read from here"));
 }
+
+const MAIN: &str = "include = [\"conf.d/*.toml\"]\n[server]\nvia = \"front\"\n\
+                    [[listen]]\naddress = \"127.0.0.1:0\"\n";
+
+const APP: &str = "[upstream.app]\n[[upstream.app.backend]]\nurl = \"ajp://127.0.0.1:8009\"\n";

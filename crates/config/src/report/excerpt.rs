@@ -127,9 +127,6 @@ fn secret_len(text: &str, quote: Option<&str>) -> usize {
     text.len()
 }
 
-/// The quotes of TOML, the longer first.
-const QUOTES: [&str; 4] = ["\"\"\"", "'''", "\"", "'"];
-
 /// The nearest character boundary at or before a byte.
 fn floor_char(text: &str, offset: usize) -> usize {
     (0..=offset.min(text.len()))
@@ -140,3 +137,6 @@ fn floor_char(text: &str, offset: usize) -> usize {
 
 /// Characters shown after the mark's start; half as many before it.
 const WIDTH: usize = 120;
+
+/// The quotes of TOML, the longer first.
+const QUOTES: [&str; 4] = ["\"\"\"", "'''", "\"", "'"];

@@ -244,12 +244,6 @@ pub(crate) fn parse_field_value(text: &str, known: &[Placeholder]) -> Result<Tem
     Ok(Template::parse(text, known)?)
 }
 
-/// Characters of a pattern.
-const PATTERN_MAX: usize = 1024;
-
-/// Bytes of a field's value.
-const FIELD_MAX: usize = 4096;
-
 fn check_characters(text: &str) -> Result<(), PathError> {
     if text.contains('*') {
         return Err(PathError::Wildcard);
@@ -283,6 +277,12 @@ fn stays_escaped(byte: u8) -> bool {
     let unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     !unreserved && !byte.is_ascii_control()
 }
+
+/// Characters of a pattern.
+const PATTERN_MAX: usize = 1024;
+
+/// Bytes of a field's value.
+const FIELD_MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests {

@@ -159,13 +159,6 @@ fn written(out: &mut Output) -> Vec<u8> {
     bytes
 }
 
-const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
-
-const ORDERLY: Close = Close {
-    linger: false,
-    reason: None,
-};
-
 /// The answer to `bytes` is the same however they arrive.
 fn check_splits(protocol: Protocol, bytes: &[u8]) -> Vec<u8> {
     let whole = Play::new(protocol).feed(bytes).sent();
@@ -176,3 +169,10 @@ fn check_splits(protocol: Protocol, bytes: &[u8]) -> Vec<u8> {
     }
     whole
 }
+
+const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+const ORDERLY: Close = Close {
+    linger: false,
+    reason: None,
+};

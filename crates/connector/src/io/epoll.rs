@@ -75,13 +75,6 @@ struct Worker {
     core: Core<Task>,
 }
 
-const WAKE: Token = Token(usize::MAX);
-/// Tokens of listeners count up from here, those of tasks from 0.
-const ACCEPT_FIRST: usize = usize::MAX / 2;
-/// Connections accepted in a row before others get their turn.
-const ACCEPTS_MAX: usize = 64;
-const EVENTS_MAX: usize = 1024;
-
 impl Worker {
     fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
@@ -246,3 +239,10 @@ impl EventLoop for Worker {
         }
     }
 }
+
+const WAKE: Token = Token(usize::MAX);
+/// Tokens of listeners count up from here, those of tasks from 0.
+const ACCEPT_FIRST: usize = usize::MAX / 2;
+/// Connections accepted in a row before others get their turn.
+const ACCEPTS_MAX: usize = 64;
+const EVENTS_MAX: usize = 1024;

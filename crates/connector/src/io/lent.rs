@@ -35,9 +35,6 @@ pub(super) struct Lent {
     out: Output,
 }
 
-/// What a connection may keep of a buffer in which less than that is left.
-const KEPT_BYTES: usize = 4 * 1024;
-
 impl Lent {
     pub(super) fn new(
         shared: Arc<Shared>,
@@ -121,3 +118,6 @@ impl Lent {
         }
     }
 }
+
+/// What a connection may keep of a buffer in which less than that is left.
+const KEPT_BYTES: usize = 4 * 1024;

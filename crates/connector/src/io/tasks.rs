@@ -17,9 +17,6 @@ pub(super) struct Tasks<T> {
     len: usize,
 }
 
-/// Tasks in a chunk, which takes about 40 KB.
-const CHUNK: usize = 64;
-
 impl<T> Default for Tasks<T> {
     fn default() -> Self {
         Self {
@@ -90,6 +87,9 @@ impl<T> Tasks<T> {
         tasks.map(|(_, task)| task)
     }
 }
+
+/// Tasks in a chunk, which takes about 40 KB.
+const CHUNK: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -15,8 +15,6 @@ pub(super) struct Timers {
     places: Vec<usize>,
 }
 
-const NOWHERE: usize = usize::MAX;
-
 impl Timers {
     /// Makes the timer of `key` fire at `at` or, if it is set for earlier, then.
     pub(super) fn set(&mut self, key: usize, at: Instant) {
@@ -104,6 +102,8 @@ impl Timers {
         self.places[self.heap[b].1] = b;
     }
 }
+
+const NOWHERE: usize = usize::MAX;
 
 #[cfg(test)]
 mod tests {

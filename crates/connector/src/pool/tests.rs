@@ -31,8 +31,6 @@ fn gate() -> (SyncSender<()>, Gate) {
     (open, Gate(Arc::new(Mutex::new(opened))))
 }
 
-const LONG: Duration = Duration::from_secs(20);
-
 fn hear(said: &Receiver<usize>) -> usize {
     said.recv_timeout(LONG).unwrap()
 }
@@ -145,3 +143,5 @@ fn a_closed_pool_runs_what_waits_and_takes_nothing_more() {
     let all: Vec<usize> = heard.try_iter().collect();
     assert_eq!(all, [0, 1, 2]);
 }
+
+const LONG: Duration = Duration::from_secs(20);

@@ -28,9 +28,6 @@ struct Row {
     expect: Expect,
 }
 
-/// `chunked`'s usual body: `hello` in one chunk.
-const CK: &str = "5\r\nhello\r\n0\r\n\r\n";
-
 fn line(line: &str) -> Vec<u8> {
     format!("{line}\r\nHost: a\r\n\r\n").into_bytes()
 }
@@ -329,3 +326,6 @@ fn a_request_cut_short_is_never_taken_for_a_whole_one() {
         tier.counted("truncated-body", &before, "a chunked body cut short");
     });
 }
+
+/// `chunked`'s usual body: `hello` in one chunk.
+const CK: &str = "5\r\nhello\r\n0\r\n\r\n";

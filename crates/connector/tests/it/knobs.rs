@@ -24,13 +24,6 @@ fn claim() -> Forward {
         .attribute(attribute(8, "TLS_AES_128_GCM_SHA256"))
 }
 
-const USER: [&str; 2] = ["\"user\": \"mary\"", "\"auth_type\": \"BASIC\""];
-const TLS: [&str; 3] = [
-    "\"scheme\": \"https\"",
-    "\"secure\": true",
-    "\"tls_cipher\": \"TLS_AES_128_GCM_SHA256\"",
-];
-
 /// Which of the claims the application is told.
 fn believed(tier: &Tier, claim: &Forward) -> (bool, bool) {
     let mut wire = tier.packets();
@@ -262,3 +255,10 @@ fn socket_files_have_the_mode_asked_for() {
         assert_eq!(tier.ajp().get("/").status, 200);
     });
 }
+
+const USER: [&str; 2] = ["\"user\": \"mary\"", "\"auth_type\": \"BASIC\""];
+const TLS: [&str; 3] = [
+    "\"scheme\": \"https\"",
+    "\"secure\": true",
+    "\"tls_cipher\": \"TLS_AES_128_GCM_SHA256\"",
+];

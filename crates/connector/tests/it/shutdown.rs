@@ -7,8 +7,6 @@ use catamaran_testkit::Failure;
 use super::*;
 use crate::ajp_client::Exchange;
 
-const AMPLE: Duration = Duration::from_secs(60);
-
 #[test]
 fn idle_connections_are_closed_and_new_ones_refused() {
     on_each_driver(|io| {
@@ -97,3 +95,5 @@ fn the_deadline_ends_what_does_not_end_by_itself() {
         );
     });
 }
+
+const AMPLE: Duration = Duration::from_secs(60);

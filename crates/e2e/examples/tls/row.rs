@@ -117,20 +117,6 @@ pub(crate) const ROWS: &[Row] = &[
     },
 ];
 
-const PAGE: Requests = Requests {
-    options: "-c 100",
-    path: "/",
-    few: 2_000,
-    many: 22_000,
-};
-
-const BULK: Requests = Requests {
-    options: "-c 1",
-    path: "/bytes/33554432",
-    few: 1,
-    many: 11,
-};
-
 impl Row {
     /// The figure of one front.
     pub(crate) fn measure(&self, stand: &Stand, front: usize) -> anyhow::Result<f64> {
@@ -169,3 +155,17 @@ impl Requests {
 }
 
 const MICROS: f64 = 1e6;
+
+const PAGE: Requests = Requests {
+    options: "-c 100",
+    path: "/",
+    few: 2_000,
+    many: 22_000,
+};
+
+const BULK: Requests = Requests {
+    options: "-c 1",
+    path: "/bytes/33554432",
+    few: 1,
+    many: 11,
+};

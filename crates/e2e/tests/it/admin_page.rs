@@ -18,11 +18,6 @@ struct Tier {
     browser: Browser,
 }
 
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-
-/// A name that the configuration allows.
-const HOSTILE: &str = "<svg/onload=window.hacked=1>";
-
 impl Tier {
     fn start() -> Self {
         let (blue, green) = (application(), application());
@@ -138,10 +133,6 @@ fn shows(backend: &str, word: &str) -> String {
 fn button(backend: &str, action: &str) -> String {
     format!("tr[data-backend=\"{backend}\"] [data-action={action}]")
 }
-
-const EFFECT: &str = "document.querySelector('#change-effect').textContent";
-const ERROR: &str = "document.querySelector('#change-error').hidden ? '' : document.querySelector('#change-error').textContent";
-const CLOSED: &str = "!document.querySelector('#change').open";
 
 #[test]
 fn a_backend_is_drained_and_brought_back_by_clicks() {
@@ -428,3 +419,12 @@ fn pages_of_others_can_neither_read_nor_change() {
         tier.front.log()
     );
 }
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// A name that the configuration allows.
+const HOSTILE: &str = "<svg/onload=window.hacked=1>";
+
+const EFFECT: &str = "document.querySelector('#change-effect').textContent";
+const ERROR: &str = "document.querySelector('#change-error').hidden ? '' : document.querySelector('#change-error').textContent";
+const CLOSED: &str = "!document.querySelector('#change').open";

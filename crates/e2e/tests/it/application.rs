@@ -6,8 +6,6 @@ use catamaran_gauge::memory;
 use catamaran_gauge::process::open_files;
 use catamaran_testkit::{Deadline, HttpClient};
 
-const MODELS: [&str; 2] = ["epoll", "uring"];
-
 #[test]
 fn thousands_of_connections_that_come_and_go_leave_nothing_behind() {
     for model in MODELS {
@@ -57,3 +55,5 @@ fn come_and_go(app: &App, count: usize) {
         }
     }
 }
+
+const MODELS: [&str; 2] = ["epoll", "uring"];

@@ -8,28 +8,6 @@ use catamaran_testkit::HttpClient;
 
 use crate::through::{has, value};
 
-/// The proxy that is believed.
-const PROXY: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
-
-const TABLES: &str = r#"
-[server]
-trusted_proxies = ["127.0.0.9"]
-[admin]
-address = "127.0.0.1:0"
-[[route]]
-upstream = "app"
-[upstream.app]
-remote_user = "header:X-Remote-User"
-auth_type = "text:SSO"
-[upstream.app.attributes]
-TENANT = "header:X-Tenant"
-SITE = "text:north & south"
-CLIENT = "client:address"
-ASKED = "client:host"
-VERSION = "tls:version"
-CIPHER = "tls:cipher"
-"#;
-
 fn front(tables: &str, connector: Connector) -> Front {
     let backend = Tomcat::shared().unwrap().backend_table("app", connector);
     Front::with_tables(&format!("{tables}{backend}")).unwrap()
@@ -44,9 +22,6 @@ fn ask(front: &Front, from: IpAddr, fields: &str) -> String {
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.text()
 }
-
-const CLAIMS: &str = "X-Remote-User: root\r\nX-Remote-User: ann\r\nX-Tenant: blue\r\n\
-                      X-Forwarded-For: 203.0.113.7\r\n";
 
 #[test]
 fn a_trusted_proxy_says_who_the_user_is() {
@@ -162,3 +137,28 @@ fn attributes_tell_of_the_tls_of_a_client() {
     );
     assert_eq!(value(&text, "attribute.ASKED"), "www.test");
 }
+
+/// The proxy that is believed.
+const PROXY: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
+
+const TABLES: &str = r#"
+[server]
+trusted_proxies = ["127.0.0.9"]
+[admin]
+address = "127.0.0.1:0"
+[[route]]
+upstream = "app"
+[upstream.app]
+remote_user = "header:X-Remote-User"
+auth_type = "text:SSO"
+[upstream.app.attributes]
+TENANT = "header:X-Tenant"
+SITE = "text:north & south"
+CLIENT = "client:address"
+ASKED = "client:host"
+VERSION = "tls:version"
+CIPHER = "tls:cipher"
+"#;
+
+const CLAIMS: &str = "X-Remote-User: root\r\nX-Remote-User: ann\r\nX-Tenant: blue\r\n\
+                      X-Forwarded-For: 203.0.113.7\r\n";

@@ -22,8 +22,6 @@ struct Outcome {
     files: Vec<Vec<String>>,
 }
 
-const AB: &str = "/usr/bin/ab";
-
 /// Runs a program as `ab` in a directory of its own.
 fn run(program: &Path, arguments: &str) -> Outcome {
     let directory = tempfile::tempdir().unwrap();
@@ -111,33 +109,6 @@ fn with_masked_time(line: &str) -> String {
     }
     line.to_owned()
 }
-
-const MEASURED: [&str; 8] = [
-    "Time taken for tests:",
-    "Requests per second:",
-    "Time per request:",
-    "Transfer rate:",
-    "Connect:",
-    "Processing:",
-    "Waiting:",
-    "Total:",
-];
-
-const MEASURED_HTML: [&str; 6] = [
-    "Time taken for tests",
-    "Requests per second",
-    "Transfer rate",
-    "Connect",
-    "Processing",
-    "Total",
-];
-
-const DOUBTS: [&str; 4] = [
-    "WARNING: The",
-    "ERROR: The",
-    "        These",
-    "       deviation",
-];
 
 /// How many lines contain this.
 fn count(lines: &[String], part: &str) -> usize {
@@ -262,8 +233,6 @@ fn servers_that_fail() {
     assert_eq!(outcome.code, Some(50), "{outcome:?}");
 }
 
-const ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\nServer: peer\r\nContent-Length: 5\r\n\r\nhello";
-
 fn answers(bytes: &'static [u8]) -> Script {
     Script::new().expect_until(b"\r\n\r\n").send(bytes)
 }
@@ -363,3 +332,34 @@ fn command_lines_that_make_no_sense() {
     let outcome = same(&format!("-J http://{}/", nginx.address()));
     assert_eq!(outcome.stderr, ["ab: illegal option -- J"]);
 }
+
+const AB: &str = "/usr/bin/ab";
+
+const MEASURED: [&str; 8] = [
+    "Time taken for tests:",
+    "Requests per second:",
+    "Time per request:",
+    "Transfer rate:",
+    "Connect:",
+    "Processing:",
+    "Waiting:",
+    "Total:",
+];
+
+const MEASURED_HTML: [&str; 6] = [
+    "Time taken for tests",
+    "Requests per second",
+    "Transfer rate",
+    "Connect",
+    "Processing",
+    "Total",
+];
+
+const DOUBTS: [&str; 4] = [
+    "WARNING: The",
+    "ERROR: The",
+    "        These",
+    "       deviation",
+];
+
+const ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\nServer: peer\r\nContent-Length: 5\r\n\r\nhello";

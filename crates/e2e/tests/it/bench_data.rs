@@ -27,11 +27,6 @@ fn bench(files: &[(&str, &str)], words: &str) -> (Option<i32>, String, String) {
     (status.code(), process.stdout(), stderr)
 }
 
-const REQUESTS: &str = concat!(
-    "{\"path\":\"/bytes/{{csv size}}\",\"name\":\"sizes\"}\n",
-    "{\"path\":\"/status/404\",\"name\":\"missing\"}\n",
-);
-
 #[test]
 fn a_mix_of_requests_over_both_protocols() {
     let app = App::start("epoll", &[]).unwrap();
@@ -90,3 +85,8 @@ fn faults_of_files_name_their_lines() {
         assert!(stderr.starts_with(expected), "{words}: {stderr}");
     }
 }
+
+const REQUESTS: &str = concat!(
+    "{\"path\":\"/bytes/{{csv size}}\",\"name\":\"sizes\"}\n",
+    "{\"path\":\"/status/404\",\"name\":\"missing\"}\n",
+);

@@ -14,42 +14,6 @@ fn done(mut process: Process) -> String {
     process.stdout()
 }
 
-/// Puts the page into a frame of `width` pixels and says what is wrong with it: text that overlaps
-/// or is cut, a page wider than its window, axes without units, charts that take less
-/// than 60 % of the width. `IS_PRINT`: with its rules for print.
-const CHECK: &str = r#"<!doctype html><body><iframe style="width:WIDTHpx;height:800px;border:0"></iframe>
-<pre id="found">not loaded</pre><script>
-const frame = document.querySelector('iframe');
-frame.onload = () => {
-  const page = frame.contentDocument, found = [];
-  const root = page.documentElement;
-  if (IS_PRINT)
-    for (const sheet of page.styleSheets)
-      for (const rule of sheet.cssRules)
-        if (rule.media?.mediaText == 'print') rule.media.mediaText = 'all';
-  if (root.scrollWidth > root.clientWidth) found.push(`wide: ${root.scrollWidth}`);
-  for (const table of page.querySelectorAll('.table'))
-    if (table.scrollWidth > table.clientWidth) found.push(`a table is cut: ${table.scrollWidth}`);
-  const charts = [...page.querySelectorAll('svg')].filter(it => it.getBoundingClientRect().width > 0);
-  for (const chart of charts) {
-    const name = chart.querySelector('title').textContent, frame = chart.getBoundingClientRect();
-    if (frame.width < root.clientWidth * 0.6) found.push(`${name} is narrow`);
-    const texts = [...chart.querySelectorAll('text')].map(it => [it.textContent, it.getBoundingClientRect()]);
-    for (const [text, at] of texts)
-      if (at.left < frame.left - 1 || at.right > frame.right + 1 || at.top < frame.top - 1 || at.bottom > frame.bottom + 1)
-        found.push(`${name}: ${text} is cut`);
-    texts.forEach(([one, a], i) => texts.slice(i + 1).forEach(([other, b]) => {
-      if (a.left < b.right && b.left < a.right && a.top < b.bottom - 1 && b.top < a.bottom - 1)
-        found.push(`${name}: ${one} overlaps ${other}`);
-    }));
-    const units = [...chart.querySelectorAll('.unit')].filter(it => /\(.+\)|\/s/.test(it.textContent));
-    if (units.length != 2) found.push(`${name}: an axis has no unit`);
-  }
-  document.getElementById('found').textContent = `${charts.length} charts; ` + found.join('; ');
-};
-frame.srcdoc = PAGE;
-</script></body>"#;
-
 fn looked_at(page: &str, width: u32, is_print: bool, directory: &Path) -> String {
     // A string of JSON is one of JavaScript; an end tag in it would end the script.
     let page = serde_json::to_string(page).unwrap().replace("</", "<\\/");
@@ -153,3 +117,39 @@ fn what_is_no_report_is_told() {
     let mut process = catamaran(&["bench", "report"]).unwrap();
     assert_eq!(process.wait(Deadline::default()).unwrap().code(), Some(2));
 }
+
+/// Puts the page into a frame of `width` pixels and says what is wrong with it: text that overlaps
+/// or is cut, a page wider than its window, axes without units, charts that take less
+/// than 60 % of the width. `IS_PRINT`: with its rules for print.
+const CHECK: &str = r#"<!doctype html><body><iframe style="width:WIDTHpx;height:800px;border:0"></iframe>
+<pre id="found">not loaded</pre><script>
+const frame = document.querySelector('iframe');
+frame.onload = () => {
+  const page = frame.contentDocument, found = [];
+  const root = page.documentElement;
+  if (IS_PRINT)
+    for (const sheet of page.styleSheets)
+      for (const rule of sheet.cssRules)
+        if (rule.media?.mediaText == 'print') rule.media.mediaText = 'all';
+  if (root.scrollWidth > root.clientWidth) found.push(`wide: ${root.scrollWidth}`);
+  for (const table of page.querySelectorAll('.table'))
+    if (table.scrollWidth > table.clientWidth) found.push(`a table is cut: ${table.scrollWidth}`);
+  const charts = [...page.querySelectorAll('svg')].filter(it => it.getBoundingClientRect().width > 0);
+  for (const chart of charts) {
+    const name = chart.querySelector('title').textContent, frame = chart.getBoundingClientRect();
+    if (frame.width < root.clientWidth * 0.6) found.push(`${name} is narrow`);
+    const texts = [...chart.querySelectorAll('text')].map(it => [it.textContent, it.getBoundingClientRect()]);
+    for (const [text, at] of texts)
+      if (at.left < frame.left - 1 || at.right > frame.right + 1 || at.top < frame.top - 1 || at.bottom > frame.bottom + 1)
+        found.push(`${name}: ${text} is cut`);
+    texts.forEach(([one, a], i) => texts.slice(i + 1).forEach(([other, b]) => {
+      if (a.left < b.right && b.left < a.right && a.top < b.bottom - 1 && b.top < a.bottom - 1)
+        found.push(`${name}: ${one} overlaps ${other}`);
+    }));
+    const units = [...chart.querySelectorAll('.unit')].filter(it => /\(.+\)|\/s/.test(it.textContent));
+    if (units.length != 2) found.push(`${name}: an axis has no unit`);
+  }
+  document.getElementById('found').textContent = `${charts.length} charts; ` + found.join('; ');
+};
+frame.srcdoc = PAGE;
+</script></body>"#;

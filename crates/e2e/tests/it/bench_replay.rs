@@ -6,14 +6,6 @@ use catamaran_e2e::{Nginx, catamaran};
 use catamaran_testkit::{Deadline, Process};
 use serde_json::Value;
 
-const LOG: &str = concat!(
-    "10.0.0.1 - - [22/Nov/2026:01:02:03 +0100] \"GET / HTTP/1.1\" 200 5 \"-\" \"-\"\n",
-    "10.0.0.1 - - [22/Nov/2026:01:02:03 +0100] \"GET /missing?a=1 HTTP/1.1\" 404 5 \"-\" \"-\"\n",
-    "10.0.0.1 - - [22/Nov/2026:01:02:03 +0100] \"POST /form HTTP/1.1\" 200 5 \"-\" \"-\"\n",
-    "10.0.0.1 - - [22/Nov/2026:01:02:03 +0100] \"\\x16\\x03\" 400 0 \"-\" \"-\"\n",
-    "{\"time\":\"2026-11-22T01:02:04+01:00\",\"method\":\"HEAD\",\"path\":\"/\",\"status\":200}\n",
-);
-
 fn ended(words: &[&str]) -> (Option<i32>, Process) {
     let mut process = catamaran(words).unwrap();
     let status = process.wait(Deadline::default()).unwrap();
@@ -53,3 +45,11 @@ fn a_log_without_requests_is_refused() {
         process.stderr()
     );
 }
+
+const LOG: &str = concat!(
+    "10.0.0.1 - - [22/Nov/2026:01:02:03 +0100] \"GET / HTTP/1.1\" 200 5 \"-\" \"-\"\n",
+    "10.0.0.1 - - [22/Nov/2026:01:02:03 +0100] \"GET /missing?a=1 HTTP/1.1\" 404 5 \"-\" \"-\"\n",
+    "10.0.0.1 - - [22/Nov/2026:01:02:03 +0100] \"POST /form HTTP/1.1\" 200 5 \"-\" \"-\"\n",
+    "10.0.0.1 - - [22/Nov/2026:01:02:03 +0100] \"\\x16\\x03\" 400 0 \"-\" \"-\"\n",
+    "{\"time\":\"2026-11-22T01:02:04+01:00\",\"method\":\"HEAD\",\"path\":\"/\",\"status\":200}\n",
+);

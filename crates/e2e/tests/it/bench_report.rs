@@ -41,8 +41,6 @@ fn warnings(report: &Value) -> Vec<&str> {
         .collect()
 }
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nServer: peer\r\nContent-Length: 5\r\n\r\nhello";
-
 fn answers(bytes: &'static [u8]) -> Script {
     Script::new().expect_until(b"\r\n\r\n").send(bytes)
 }
@@ -345,3 +343,5 @@ fn a_line_that_makes_no_sense_is_one_line_and_exit_code_2() {
     assert_eq!(code, Some(0));
     assert!(stdout.contains("\n  -n, --requests N"), "{stdout}");
 }
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nServer: peer\r\nContent-Length: 5\r\n\r\nhello";

@@ -6,12 +6,6 @@ use std::net::SocketAddr;
 use catamaran_e2e::{Front, Httpd};
 use catamaran_testkit::{HttpClient, Peer, Script, address, ajp};
 
-/// Nodes `a` and `b` are of one domain, `d` is the redirect of `c`, and `e` has nobody.
-const NODES: [&str; 5] = ["a", "b", "c", "d", "e"];
-
-/// The nodes that are put into a state.
-const CHANGED: [&str; 3] = ["a", "c", "e"];
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Active,
@@ -19,13 +13,6 @@ enum State {
     Stopped,
     Killed,
 }
-
-const STATES: [State; 4] = [
-    State::Active,
-    State::Disabled,
-    State::Stopped,
-    State::Killed,
-];
 
 /// Both fronts before the same nodes, which are scripted containers that say their names.
 struct Pair {
@@ -125,38 +112,6 @@ fn nodes(names: &str) -> BTreeSet<String> {
 /// are free) while `a`, `c` and `e` are in each of [`STATES`].
 type Row = (&'static str, &'static str, [&'static str; 4]);
 
-const ANY: [&str; 4] = ["a b c d e", "b d", "b d", "b d"];
-
-const ROWS: &[Row] = &[
-    // No session.
-    ("/", "", ANY),
-    // By cookie: kept; by the domain; by the redirect; by nobody.
-    ("/", "JSESSIONID=1.a", ["a", "a", "b", "b"]),
-    ("/", "x=y; JSESSIONID=1.c; z=1", ["c", "c", "d", "d"]),
-    ("/", "JSESSIONID=1.e", ["e", "e", "b d", "b d"]),
-    ("/", "JSESSIONID=1.b", ["b", "b", "b", "b"]),
-    // By URL.
-    ("/x;jsessionid=1.a", "", ["a", "a", "b", "b"]),
-    ("/x;jsessionid=1.c?q=1", "", ["c", "c", "d", "d"]),
-    // By both: the URL is read first, if that is said.
-    ("/x;jsessionid=1.a", "JSESSIONID=1.d", ["a", "a", "b", "b"]),
-    // Several.
-    ("/", "JSESSIONID=1.e; JSESSIONID=1.d", ["e", "e", "d", "d"]),
-    (
-        "/",
-        "JSESSIONID=1.nobody; JSESSIONID=1.b",
-        ["b", "b", "b", "b"],
-    ),
-    // Unknown, and unknown of a domain.
-    ("/", "JSESSIONID=1.nobody", ANY),
-    ("/", "JSESSIONID=1.g1.z", ["a b", "b", "b", "b"]),
-    // Without a route.
-    ("/", "JSESSIONID=1", ANY),
-];
-
-/// Requests enough for more than one node to be seen, if there is more than one.
-const TIMES: usize = 6;
-
 #[test]
 fn sessions_go_where_mod_jk_sends_them() {
     for (index, state) in STATES.into_iter().enumerate() {
@@ -205,3 +160,48 @@ fn we_differ_where_we_mean_to() {
     assert_eq!(ours, nodes("b"));
     assert!(theirs.len() > 1, "{theirs:?}");
 }
+
+/// Nodes `a` and `b` are of one domain, `d` is the redirect of `c`, and `e` has nobody.
+const NODES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+/// The nodes that are put into a state.
+const CHANGED: [&str; 3] = ["a", "c", "e"];
+
+const STATES: [State; 4] = [
+    State::Active,
+    State::Disabled,
+    State::Stopped,
+    State::Killed,
+];
+
+const ANY: [&str; 4] = ["a b c d e", "b d", "b d", "b d"];
+
+const ROWS: &[Row] = &[
+    // No session.
+    ("/", "", ANY),
+    // By cookie: kept; by the domain; by the redirect; by nobody.
+    ("/", "JSESSIONID=1.a", ["a", "a", "b", "b"]),
+    ("/", "x=y; JSESSIONID=1.c; z=1", ["c", "c", "d", "d"]),
+    ("/", "JSESSIONID=1.e", ["e", "e", "b d", "b d"]),
+    ("/", "JSESSIONID=1.b", ["b", "b", "b", "b"]),
+    // By URL.
+    ("/x;jsessionid=1.a", "", ["a", "a", "b", "b"]),
+    ("/x;jsessionid=1.c?q=1", "", ["c", "c", "d", "d"]),
+    // By both: the URL is read first, if that is said.
+    ("/x;jsessionid=1.a", "JSESSIONID=1.d", ["a", "a", "b", "b"]),
+    // Several.
+    ("/", "JSESSIONID=1.e; JSESSIONID=1.d", ["e", "e", "d", "d"]),
+    (
+        "/",
+        "JSESSIONID=1.nobody; JSESSIONID=1.b",
+        ["b", "b", "b", "b"],
+    ),
+    // Unknown, and unknown of a domain.
+    ("/", "JSESSIONID=1.nobody", ANY),
+    ("/", "JSESSIONID=1.g1.z", ["a b", "b", "b", "b"]),
+    // Without a route.
+    ("/", "JSESSIONID=1", ANY),
+];
+
+/// Requests enough for more than one node to be seen, if there is more than one.
+const TIMES: usize = 6;

@@ -11,21 +11,6 @@ use catamaran_testkit::{Deadline, HttpClient, Pattern, Peer, Script, Sha256};
 
 use crate::through::{connectors, every_connector, front, value};
 
-const LENGTHS: [u64; 10] = [0, 1, 8183, 8184, 8185, 8186, 8187, 65_526, 65_536, 200_000];
-const GIBIBYTE: u64 = 1 << 30;
-
-/// What a front may grow by while gibibytes pass: some buffers for each connection, nothing that
-/// depends on a body's length.
-const GROWTH_MAX: u64 = 16 << 20;
-
-/// The ways a gibibyte goes; the others differ only in what the small bodies show.
-const LARGE: [Connector; 4] = [
-    Connector::Ajp,
-    Connector::AjpLarge,
-    Connector::AjpUnix,
-    Connector::Http,
-];
-
 #[test]
 fn downloads_of_every_length() {
     every_way(|front, _| {
@@ -293,3 +278,18 @@ fn gibibyte_digest() -> String {
     static DIGEST: OnceLock<String> = OnceLock::new();
     DIGEST.get_or_init(|| Pattern::sha256_hex(GIBIBYTE)).clone()
 }
+
+const LENGTHS: [u64; 10] = [0, 1, 8183, 8184, 8185, 8186, 8187, 65_526, 65_536, 200_000];
+const GIBIBYTE: u64 = 1 << 30;
+
+/// What a front may grow by while gibibytes pass: some buffers for each connection, nothing that
+/// depends on a body's length.
+const GROWTH_MAX: u64 = 16 << 20;
+
+/// The ways a gibibyte goes; the others differ only in what the small bodies show.
+const LARGE: [Connector; 4] = [
+    Connector::Ajp,
+    Connector::AjpLarge,
+    Connector::AjpUnix,
+    Connector::Http,
+];

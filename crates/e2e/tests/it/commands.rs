@@ -45,10 +45,6 @@ fn ends_well(mut process: Process) {
     assert_eq!(status.code(), Some(0), "{}", process.stderr());
 }
 
-const GOOD: &str = "[[listen]]\naddress = \"127.0.0.1:8080\"\n\
-                    [[route]]\nupstream = \"app\"\n\
-                    [[upstream.app.backend]]\nurl = \"ajp://127.0.0.1:8009\"\n";
-
 #[test]
 fn check_passes_a_good_file() {
     let (code, output) = check(GOOD);
@@ -191,3 +187,7 @@ fn the_application_serves_both_protocols() {
     }
     ends_well(process);
 }
+
+const GOOD: &str = "[[listen]]\naddress = \"127.0.0.1:8080\"\n\
+                    [[route]]\nupstream = \"app\"\n\
+                    [[upstream.app.backend]]\nurl = \"ajp://127.0.0.1:8009\"\n";

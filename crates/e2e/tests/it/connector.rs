@@ -133,9 +133,6 @@ fn connections_to(address: SocketAddr) -> usize {
     remote.count() + waiting.count()
 }
 
-/// A state in the system's table of connections.
-const TIME_WAIT: &str = "06";
-
 fn large_downloads_are_exact(model: &str) {
     let expected = Pattern::sha256_hex(LARGE);
     over_every_way(model, |_, server, _| download(server, LARGE, &expected));
@@ -162,9 +159,6 @@ fn download(server: &Server, length: u64, sha256: &str) {
     assert_eq!((answer.status, digest.count()), (200, length));
     assert_eq!(digest.hex(), sha256);
 }
-
-/// Large enough for thousands of packets.
-const LARGE: u64 = 64 << 20;
 
 /// Sent and received at the same time, for nobody on the way keeps more than a few buffers.
 fn large_uploads_are_exact(model: &str) {
@@ -313,3 +307,9 @@ fn get(client: &mut HttpClient, target: &str) -> Vec<u8> {
 fn head(method: &str, target: &str, fields: &str) -> Vec<u8> {
     format!("{method} {target} HTTP/1.1\r\nHost: app.example\r\n{fields}\r\n").into_bytes()
 }
+
+/// A state in the system's table of connections.
+const TIME_WAIT: &str = "06";
+
+/// Large enough for thousands of packets.
+const LARGE: u64 = 64 << 20;

@@ -15,20 +15,6 @@ use tempfile::TempDir;
 use crate::through::value;
 use crate::websocket;
 
-/// Each of them has a test below.
-const EXAMPLES: [&str; 10] = [
-    "behind-a-proxy",
-    "context-at-root",
-    "error-pages",
-    "from-mod_jk",
-    "one-tomcat",
-    "slow-application",
-    "tls",
-    "two-tomcats",
-    "virtual-hosts",
-    "websocket",
-];
-
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples")
 }
@@ -452,3 +438,17 @@ fn from_mod_jk() {
     let (id, _) = visit(&example.front, None);
     assert_eq!(visit(&example.front, Some(&id)), (id, "2".to_owned()));
 }
+
+/// Each of them has a test below.
+const EXAMPLES: [&str; 10] = [
+    "behind-a-proxy",
+    "context-at-root",
+    "error-pages",
+    "from-mod_jk",
+    "one-tomcat",
+    "slow-application",
+    "tls",
+    "two-tomcats",
+    "virtual-hosts",
+    "websocket",
+];

@@ -6,17 +6,9 @@ use std::fmt::Write as _;
 use catamaran_e2e::{Connector, Front, Tomcat};
 use catamaran_testkit::{Address, Failure, Outcome, Peer, Script, address};
 
-/// SEND_HEADERS 200 with Content-Length 2, as in ajp13.md 1.9.
-const AJP_HEAD: &[u8] = b"AB\0\x10\x04\0\xc8\0\x02OK\0\0\x01\xa0\x03\0\x012\0";
-/// SEND_BODY_CHUNK "hi" and END_RESPONSE (reuse).
-const AJP_BODY: &[u8] = b"AB\0\x06\x03\0\x02hi\0";
-const AJP_END: &[u8] = b"AB\0\x02\x05\x01";
-
 fn ajp_answer() -> Vec<u8> {
     [AJP_HEAD, AJP_BODY, AJP_END].concat()
 }
-
-const HTTP_ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 /// Reads one request, whatever the protocol.
 fn request(protocol: &str) -> Script {
@@ -267,3 +259,11 @@ fn requests_of_clients_that_left_the_queue_are_not_begun() {
         assert_eq!(begun.matches("/turn").count(), 1, "{begun}");
     }
 }
+
+/// SEND_HEADERS 200 with Content-Length 2, as in ajp13.md 1.9.
+const AJP_HEAD: &[u8] = b"AB\0\x10\x04\0\xc8\0\x02OK\0\0\x01\xa0\x03\0\x012\0";
+/// SEND_BODY_CHUNK "hi" and END_RESPONSE (reuse).
+const AJP_BODY: &[u8] = b"AB\0\x06\x03\0\x02hi\0";
+const AJP_END: &[u8] = b"AB\0\x02\x05\x01";
+
+const HTTP_ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";

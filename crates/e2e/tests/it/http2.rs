@@ -19,38 +19,6 @@ struct Site {
     _app: App,
 }
 
-const TABLES: &str = r#"
-[[listen]]
-address = "127.0.0.1:0"
-protocols = ["h2", "http/1.1"]
-{keys}
-[[listen]]
-address = "127.0.0.1:0"
-tls = "www"
-{keys}
-[tls.www]
-[[tls.www.certificate]]
-chain = "{files}/chain.pem"
-key = "{files}/key.pem"
-[upstream.ajp]
-[[upstream.ajp.backend]]
-url = "ajp://{ajp}"
-[upstream.http]
-[[upstream.http.backend]]
-url = "http://{http}"
-[[route]]
-host = "ajp.test"
-upstream = "ajp"
-[[route]]
-host = "http.test"
-upstream = "http"
-[log]
-access = "-"
-format = "json"
-[admin]
-address = "127.0.0.1:0"
-"#;
-
 /// Writes `chain.pem` and `key.pem` for the hosts.
 fn certify(files: &Path) {
     let certified = rcgen::generate_simple_self_signed(HOSTS.map(str::to_owned)).unwrap();
@@ -67,9 +35,6 @@ pub(crate) fn tls_address(front: &mut Front) -> String {
     });
     address.unwrap()
 }
-
-/// The hosts of the application.
-const HOSTS: [&str; 2] = ["ajp.test", "http.test"];
 
 impl Site {
     /// `keys` are lines of both listeners.
@@ -234,3 +199,38 @@ fn many_requests_share_connections_and_others_speak_http_1() {
     let (status, _) = site.curl(false, "ajp.test", "/", &["--http1.1"]);
     assert_eq!(status, "200 1.1");
 }
+
+const TABLES: &str = r#"
+[[listen]]
+address = "127.0.0.1:0"
+protocols = ["h2", "http/1.1"]
+{keys}
+[[listen]]
+address = "127.0.0.1:0"
+tls = "www"
+{keys}
+[tls.www]
+[[tls.www.certificate]]
+chain = "{files}/chain.pem"
+key = "{files}/key.pem"
+[upstream.ajp]
+[[upstream.ajp.backend]]
+url = "ajp://{ajp}"
+[upstream.http]
+[[upstream.http.backend]]
+url = "http://{http}"
+[[route]]
+host = "ajp.test"
+upstream = "ajp"
+[[route]]
+host = "http.test"
+upstream = "http"
+[log]
+access = "-"
+format = "json"
+[admin]
+address = "127.0.0.1:0"
+"#;
+
+/// The hosts of the application.
+const HOSTS: [&str; 2] = ["ajp.test", "http.test"];

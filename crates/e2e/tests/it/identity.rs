@@ -7,9 +7,6 @@ use catamaran_testkit::HttpClient;
 
 use crate::through::{every_connector, has, value};
 
-/// A client that is not the front's own address, so that the two cannot be mixed up.
-const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 9));
-
 /// Sends a GET of the snoop page from [`CLIENT`]; returns its text and the client's port.
 fn snoop(front: &Front, fields: &str) -> (String, u16) {
     let mut client = HttpClient::connect_from(CLIENT, front.address()).unwrap();
@@ -157,3 +154,6 @@ fn the_container_gets_the_path_that_was_matched() {
         }
     });
 }
+
+/// A client that is not the front's own address, so that the two cannot be mixed up.
+const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 9));

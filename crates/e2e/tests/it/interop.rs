@@ -9,9 +9,6 @@ use catamaran_testkit::{HttpClient, Pattern, Sha256};
 
 use crate::through::{has, value};
 
-/// Around the most that one packet of AJP holds.
-const LENGTHS: [u64; 6] = [0, 1, 8186, 8187, 16_372, 200_000];
-
 #[test]
 fn tomcat_7() {
     serves_everything(Container::Tomcat7);
@@ -71,12 +68,6 @@ enum Framing {
     Length,
     Chunks(usize),
 }
-
-const FRAMINGS: [Framing; 3] = [
-    Framing::Length,
-    Framing::Chunks(70_000),
-    Framing::Chunks(777),
-];
 
 fn serves_everything(container: Container) {
     let started = container.start().unwrap();
@@ -140,15 +131,6 @@ fn queries(url: &str, taken: usize) {
         }
     }
 }
-
-/// All printable ASCII that RFC 3986 has no place for in a query, but `#`, and what it is escaped.
-const RAW_QUERIES: [(&str, &str); 2] = [
-    (
-        "a=[1]&b=\"<>\\^`{|}",
-        "a=%5B1%5D&b=%22%3C%3E%5C%5E%60%7B%7C%7D",
-    ),
-    ("a=100%&%zz=%20", "a=100%25&%25zz=%20"),
-];
 
 fn forms(front: &Front, client: &mut HttpClient, framing: Framing) {
     let long = format!("a=1&b=2&long={}", "x".repeat(20_000));
@@ -240,3 +222,21 @@ fn digest(bytes: &[u8]) -> String {
     std::io::Write::write_all(&mut digest, bytes).unwrap();
     digest.hex()
 }
+
+/// Around the most that one packet of AJP holds.
+const LENGTHS: [u64; 6] = [0, 1, 8186, 8187, 16_372, 200_000];
+
+const FRAMINGS: [Framing; 3] = [
+    Framing::Length,
+    Framing::Chunks(70_000),
+    Framing::Chunks(777),
+];
+
+/// All printable ASCII that RFC 3986 has no place for in a query, but `#`, and what it is escaped.
+const RAW_QUERIES: [(&str, &str); 2] = [
+    (
+        "a=[1]&b=\"<>\\^`{|}",
+        "a=%5B1%5D&b=%22%3C%3E%5C%5E%60%7B%7C%7D",
+    ),
+    ("a=100%&%zz=%20", "a=100%25&%25zz=%20"),
+];

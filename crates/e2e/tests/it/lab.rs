@@ -8,43 +8,6 @@ use catamaran_e2e::catamaran;
 use catamaran_testkit::{Deadline, Process};
 use serde_json::Value;
 
-/// Two cells whose bytes differ for sure, whatever a busy machine does to times.
-const EXPERIMENT: &str = r#"
-name = "pages"
-question = "Does a longer page take more bytes?"
-control = { bytes = 100 }
-[factor]
-bytes = [100, 3000]
-[[server]]
-name = "nginx"
-target = "nginx"
-set = { page_bytes = "{{ factor.bytes }}" }
-[load]
-url = "{{ server.nginx.http }}/"
-clients = 16
-keep_alive = "on"
-time = "300ms"
-warm = { at_least = "50ms", at_most = "50ms" }
-crowd = { kind = "idle", clients = 3, every = "1s" }
-[expect]
-status = 200
-body_bytes = "{{ factor.bytes }}"
-kept = "on"
-[measure]
-syscalls = ["nginx"]
-bytes = ["nginx.http"]
-memory = ["nginx"]
-[run]
-rounds = 6
-seed = 1
-[[claim]]
-says = "A longer page takes more bytes"
-measure = "bytes.nginx.http"
-level = { bytes = 3000 }
-over = { bytes = 100 }
-expect = "more"
-"#;
-
 #[test]
 fn an_experiment_runs_from_its_file_to_its_report() {
     let directory = tempfile::tempdir().unwrap();
@@ -102,63 +65,6 @@ fn an_experiment_runs_from_its_file_to_its_report() {
     assert!(process.wait(Deadline::default()).unwrap().success());
     assert_eq!(read(&out, "report.html"), page);
 }
-
-/// Two cells that share an application behind a link, with all that may go on beside a load.
-const BUSY: &str = r#"
-name = "busy"
-question = "Does a reload fail requests?"
-control = { event = "none", site = "one" }
-nest = ["site"]
-[factor]
-event = ["none", "reload"]
-site = ["one"]
-[[server]]
-name = "app"
-target = "app"
-[[server]]
-name = "link"
-target = "link"
-set = { round_trip = "2ms", to = "{{ server.app.http }}" }
-[[server]]
-name = "front"
-target = "nginx"
-set = { backend = "{{ server.link.http }}", ready_path = "/" }
-[[action]]
-server = "front"
-do = "{{ factor.event }}"
-every = "50ms"
-[load]
-url = "{{ server.front.http }}/"
-clients = 4
-keep_alive = "on"
-time = "300ms"
-warm = { at_least = "50ms", at_most = "50ms" }
-shares = [0.5]
-crowd = { kind = "drip", clients = 3, every = "5ms" }
-[[beside]]
-url = "{{ server.front.http }}/"
-clients = 2
-keep_alive = "off"
-rate = 50
-[expect]
-status = 200
-body_bytes = 347
-delay = "2ms"
-[gates]
-failed = "off"
-late = "off"
-[measure]
-memory = ["front"]
-[run]
-rounds = 6
-seed = 1
-[[claim]]
-says = "A reload fails no request"
-measure = "failed"
-level = { event = "reload" }
-over = { event = "none" }
-expect = "same"
-"#;
 
 #[test]
 fn what_goes_on_beside_a_load_and_after_an_interruption() {
@@ -227,3 +133,97 @@ fn done(words: &[&str]) -> String {
 fn read(directory: &Path, name: &str) -> String {
     fs::read_to_string(directory.join(name)).unwrap()
 }
+
+/// Two cells whose bytes differ for sure, whatever a busy machine does to times.
+const EXPERIMENT: &str = r#"
+name = "pages"
+question = "Does a longer page take more bytes?"
+control = { bytes = 100 }
+[factor]
+bytes = [100, 3000]
+[[server]]
+name = "nginx"
+target = "nginx"
+set = { page_bytes = "{{ factor.bytes }}" }
+[load]
+url = "{{ server.nginx.http }}/"
+clients = 16
+keep_alive = "on"
+time = "300ms"
+warm = { at_least = "50ms", at_most = "50ms" }
+crowd = { kind = "idle", clients = 3, every = "1s" }
+[expect]
+status = 200
+body_bytes = "{{ factor.bytes }}"
+kept = "on"
+[measure]
+syscalls = ["nginx"]
+bytes = ["nginx.http"]
+memory = ["nginx"]
+[run]
+rounds = 6
+seed = 1
+[[claim]]
+says = "A longer page takes more bytes"
+measure = "bytes.nginx.http"
+level = { bytes = 3000 }
+over = { bytes = 100 }
+expect = "more"
+"#;
+
+/// Two cells that share an application behind a link, with all that may go on beside a load.
+const BUSY: &str = r#"
+name = "busy"
+question = "Does a reload fail requests?"
+control = { event = "none", site = "one" }
+nest = ["site"]
+[factor]
+event = ["none", "reload"]
+site = ["one"]
+[[server]]
+name = "app"
+target = "app"
+[[server]]
+name = "link"
+target = "link"
+set = { round_trip = "2ms", to = "{{ server.app.http }}" }
+[[server]]
+name = "front"
+target = "nginx"
+set = { backend = "{{ server.link.http }}", ready_path = "/" }
+[[action]]
+server = "front"
+do = "{{ factor.event }}"
+every = "50ms"
+[load]
+url = "{{ server.front.http }}/"
+clients = 4
+keep_alive = "on"
+time = "300ms"
+warm = { at_least = "50ms", at_most = "50ms" }
+shares = [0.5]
+crowd = { kind = "drip", clients = 3, every = "5ms" }
+[[beside]]
+url = "{{ server.front.http }}/"
+clients = 2
+keep_alive = "off"
+rate = 50
+[expect]
+status = 200
+body_bytes = 347
+delay = "2ms"
+[gates]
+failed = "off"
+late = "off"
+[measure]
+memory = ["front"]
+[run]
+rounds = 6
+seed = 1
+[[claim]]
+says = "A reload fails no request"
+measure = "failed"
+level = { event = "reload" }
+over = { event = "none" }
+expect = "same"
+"#;

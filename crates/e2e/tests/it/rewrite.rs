@@ -23,8 +23,6 @@ fn session(response: &Response) -> (String, String) {
     (pair, path.expect("a path").to_owned())
 }
 
-const CONNECTORS: [Connector; 2] = [Connector::Ajp, Connector::Http];
-
 /// The classic failure of a rewriting front: the session cookie has a path that the browser is never
 /// at, and each request begins a new session.
 #[test]
@@ -127,3 +125,5 @@ fn no_path_leaves_the_new_prefix() {
         }
     }
 }
+
+const CONNECTORS: [Connector; 2] = [Connector::Ajp, Connector::Http];

@@ -4,21 +4,6 @@
 use catamaran_e2e::{Connector, Front, Tomcat};
 use catamaran_testkit::Response;
 
-/// The paths of the webapp that the fronts of these tests hide.
-const GUARDS: &str = r#"
-[[route]]
-upstream = "app"
-[[route]]
-path = "/adm@in"
-status = 403
-[[route]]
-path = "/manager"
-status = 403
-[[route]]
-suffix = ".d%40o"
-status = 403
-"#;
-
 fn guarded_front(connector: Connector) -> Front {
     let backend = Tomcat::shared().unwrap().backend_table("app", connector);
     Front::with_tables(&format!("{GUARDS}{backend}")).unwrap()
@@ -116,3 +101,18 @@ fn escaped_slashes_that_decide_nothing_are_forwarded_as_received() {
         front.wait_for_log("reason=client:path-ambiguous").unwrap();
     }
 }
+
+/// The paths of the webapp that the fronts of these tests hide.
+const GUARDS: &str = r#"
+[[route]]
+upstream = "app"
+[[route]]
+path = "/adm@in"
+status = 403
+[[route]]
+path = "/manager"
+status = 403
+[[route]]
+suffix = ".d%40o"
+status = 403
+"#;

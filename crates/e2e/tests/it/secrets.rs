@@ -6,22 +6,6 @@ use std::{fs, thread};
 use catamaran_e2e::{Connector, Front, Tomcat, catamaran};
 use catamaran_testkit::{Address, Deadline, HttpClient, Signal};
 
-const TABLES: &str = r#"
-[[listen]]
-address = "127.0.0.1:0"
-[[route]]
-upstream = "app"
-[admin]
-address = "unix:{directory}/admin.sock"
-[log]
-access = "off"
-[upstream.app]
-sticky = "off"
-[upstream.app.probe]
-kind = "request"
-path = "/page.html"
-"#;
-
 /// Two instances of Tomcat behind a front that reads their secrets from files of `directory`.
 fn front(directory: &str, urls: &[String; 2]) -> Front {
     let mut tables = TABLES.to_owned();
@@ -132,3 +116,19 @@ fn a_secret_is_changed_without_a_failed_request() {
     let log = front.log();
     assert!(!log.contains("403 was the answer"), "{log}");
 }
+
+const TABLES: &str = r#"
+[[listen]]
+address = "127.0.0.1:0"
+[[route]]
+upstream = "app"
+[admin]
+address = "unix:{directory}/admin.sock"
+[log]
+access = "off"
+[upstream.app]
+sticky = "off"
+[upstream.app.probe]
+kind = "request"
+path = "/page.html"
+"#;

@@ -31,9 +31,6 @@ struct Shop {
     directory: TempDir,
 }
 
-const ROUTES: [&str; 3] = ["blue", "green", "red"];
-const ALL: [&str; 3] = ["plain", "shared", "app"];
-
 #[test]
 fn a_thousand_clients_keep_their_sessions() {
     let mut shop = Shop::open();
@@ -371,3 +368,6 @@ fn is_dead(process: &Path) -> bool {
     stat.rsplit_once(") ")
         .is_none_or(|(_, rest)| rest.starts_with('Z'))
 }
+
+const ROUTES: [&str; 3] = ["blue", "green", "red"];
+const ALL: [&str; 3] = ["plain", "shared", "app"];

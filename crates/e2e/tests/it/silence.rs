@@ -11,9 +11,6 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     Deadline::default().poll(what, so).unwrap();
 }
 
-/// The admin listener on a free port.
-const ADMIN: &str = "[admin]\naddress = \"127.0.0.1:0\"\n";
-
 #[test]
 fn clients_of_a_stopped_container_are_served_by_the_other() {
     let apps = [(); 2].map(|()| App::start("epoll", &["--workers=1"]).unwrap());
@@ -90,3 +87,6 @@ fn a_tomcat_whose_threads_are_all_busy_is_not_put_out() {
         [0.0]
     );
 }
+
+/// The admin listener on a free port.
+const ADMIN: &str = "[admin]\naddress = \"127.0.0.1:0\"\n";

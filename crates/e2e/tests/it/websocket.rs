@@ -87,11 +87,6 @@ fn frame(client: &HttpClient) -> (u8, Vec<u8>) {
     (head[0] & 0x0f, payload)
 }
 
-const TEXT: u8 = 1;
-const CLOSE: u8 = 8;
-
-const ECHO: &str = "/examples/websocket/echoProgrammatic";
-
 /// Says something to Tomcat's echo, and hears it.
 pub(crate) fn check_echo(front: &Front) {
     let mut client = open(front, ECHO);
@@ -207,9 +202,6 @@ fn an_idle_tunnel_takes_little_memory() {
     drop((first, others));
 }
 
-/// Few enough for a process that may have 1,024 open files.
-const TUNNELS: u64 = 300;
-
 #[test]
 fn a_refused_handshake_is_an_ordinary_response() {
     let front = front(Connector::Ajp, &ways()[2].1);
@@ -313,3 +305,11 @@ fn a_browser_speaks_to_the_echo_example_over_http_2() {
         );
     }
 }
+
+const TEXT: u8 = 1;
+const CLOSE: u8 = 8;
+
+const ECHO: &str = "/examples/websocket/echoProgrammatic";
+
+/// Few enough for a process that may have 1,024 open files.
+const TUNNELS: u64 = 300;

@@ -11,32 +11,6 @@ use http::header::{HeaderName, HeaderValue};
 
 use crate::config::ClientCertFields;
 
-const CLIENT_CERT: HeaderName = HeaderName::from_static("client-cert");
-const CLIENT_CERT_CHAIN: HeaderName = HeaderName::from_static("client-cert-chain");
-const SSL_CLIENT_ESCAPED_CERT: HeaderName = HeaderName::from_static("ssl_client_escaped_cert");
-const SSL_CIPHER: HeaderName = HeaderName::from_static("ssl_cipher");
-const SSL_CIPHER_USEKEYSIZE: HeaderName = HeaderName::from_static("ssl_cipher_usekeysize");
-
-/// RFC 9440, and what Tomcat's SSLValve believes.
-const CLAIMS: [&str; 8] = [
-    "client-cert",
-    "client-cert-chain",
-    "ssl_client_cert",
-    "ssl_client_escaped_cert",
-    "ssl_cipher",
-    "ssl_cipher_usekeysize",
-    "ssl_secure_protocol",
-    "ssl_session_id",
-];
-
-/// Of other fronts.
-const CLAIM_PREFIXES: [&str; 4] = [
-    "x-ssl-",
-    "x-client-cert",
-    "x-forwarded-client-cert",
-    "x-forwarded-tls-client-cert",
-];
-
 /// Whether a field says which certificate the client showed, or what its TLS was.
 pub(crate) fn is_claim(name: &str) -> bool {
     match name.as_bytes() {
@@ -112,6 +86,32 @@ fn escape(text: &str) -> String {
 }
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+const CLIENT_CERT: HeaderName = HeaderName::from_static("client-cert");
+const CLIENT_CERT_CHAIN: HeaderName = HeaderName::from_static("client-cert-chain");
+const SSL_CLIENT_ESCAPED_CERT: HeaderName = HeaderName::from_static("ssl_client_escaped_cert");
+const SSL_CIPHER: HeaderName = HeaderName::from_static("ssl_cipher");
+const SSL_CIPHER_USEKEYSIZE: HeaderName = HeaderName::from_static("ssl_cipher_usekeysize");
+
+/// RFC 9440, and what Tomcat's SSLValve believes.
+const CLAIMS: [&str; 8] = [
+    "client-cert",
+    "client-cert-chain",
+    "ssl_client_cert",
+    "ssl_client_escaped_cert",
+    "ssl_cipher",
+    "ssl_cipher_usekeysize",
+    "ssl_secure_protocol",
+    "ssl_session_id",
+];
+
+/// Of other fronts.
+const CLAIM_PREFIXES: [&str; 4] = [
+    "x-ssl-",
+    "x-client-cert",
+    "x-forwarded-client-cert",
+    "x-forwarded-tls-client-cert",
+];
 
 #[cfg(test)]
 mod tests {

@@ -190,10 +190,6 @@ fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionRefused | NotFound)
 }
 
-/// The status in the log of a request whose client left before a response began, as in nginx. It is
-/// never sent.
-const CLIENT_CLOSED_REQUEST: u16 = 499;
-
 /// An error and what caused it, on one line.
 pub(super) struct Causes<'a>(pub(super) &'a dyn Error);
 
@@ -208,3 +204,7 @@ impl fmt::Display for Causes<'_> {
         Ok(())
     }
 }
+
+/// The status in the log of a request whose client left before a response began, as in nginx. It is
+/// never sent.
+const CLIENT_CLOSED_REQUEST: u16 = 499;

@@ -19,16 +19,6 @@ pub(crate) static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-for
 pub(crate) static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 static X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 
-/// Fields by which proxies and CDNs tell the client's address, besides `X-Forwarded-*`.
-const CLAIMS: [&str; 6] = [
-    "forwarded",
-    "x-forwarded",
-    "x-real-ip",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "true-client-ip",
-];
-
 /// The client as the application should see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
@@ -206,3 +196,13 @@ fn is_claim(name: &HeaderName) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests;
+
+/// Fields by which proxies and CDNs tell the client's address, besides `X-Forwarded-*`.
+const CLAIMS: [&str; 6] = [
+    "forwarded",
+    "x-forwarded",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "true-client-ip",
+];

@@ -318,9 +318,6 @@ fn clean(
     header::join_cookies(headers);
 }
 
-/// The host of a request without one on a Unix socket, which has no address.
-const UNIX_HOST: &str = "localhost";
-
 /// Sets `Host` to what the client asked for, or to the address it connected to if it named no host.
 fn settle_host(head: &mut RequestHead, client: &PeerFacts) -> Option<HeaderValue> {
     // Without a hash: it is one of the first.
@@ -350,3 +347,6 @@ fn says(authority: &Authority, host: &[u8]) -> bool {
         _ => false,
     }
 }
+
+/// The host of a request without one on a Unix socket, which has no address.
+const UNIX_HOST: &str = "localhost";

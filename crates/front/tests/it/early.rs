@@ -8,8 +8,6 @@ use catamaran_testkit::{Deadline, Failure, HttpClient, Peer, Script};
 
 use crate::{ask, config, loopback, stop, tcp, to};
 
-const BODY: usize = 200_000;
-
 /// A backend that has `answer` sent once it knows the head, and leaves without reading on: by a
 /// reset, or by a close that the kernel follows up with one.
 fn answering(answer: &'static [u8], resets: bool) -> Peer {
@@ -62,10 +60,6 @@ fn a_reset_is_not_the_end_of_a_response_without_a_length() {
     }
     stop(running);
 }
-
-const UNAUTHORIZED: &[u8] = b"HTTP/1.1 401 Who\r\nContent-Length: 2\r\n\r\nno";
-
-const MEBIBYTE: usize = 1 << 20;
 
 /// A front to `peer` whose listener is changed by `set`.
 fn front(peer: &Peer, set: impl FnOnce(&mut ListenerConfig)) -> Running {
@@ -171,3 +165,9 @@ fn there_is_an_end_to_it() {
         stop(running);
     }
 }
+
+const BODY: usize = 200_000;
+
+const UNAUTHORIZED: &[u8] = b"HTTP/1.1 401 Who\r\nContent-Length: 2\r\n\r\nno";
+
+const MEBIBYTE: usize = 1 << 20;

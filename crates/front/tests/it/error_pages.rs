@@ -9,8 +9,6 @@ use catamaran_testkit::{Deadline, HttpClient, Peer, Script};
 
 use crate::{REQUEST, ask, config, loopback, stop, tcp, to, wait_for_reason};
 
-const PAGE: &str = "sorry";
-
 fn page(body: Option<&'static str>) -> Arc<Page> {
     Arc::new(Page {
         file: "5xx.txt".into(),
@@ -201,3 +199,5 @@ fn stopped_backends_are_a_maintenance_and_failed_ones_are_not() {
         stop(running);
     }
 }
+
+const PAGE: &str = "sorry";

@@ -13,11 +13,6 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::health::{first, reasons, until};
 use crate::{REQUEST, config, loopback, stop, tcp, unix};
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
-/// Longer than any test waits.
-const NEVER: Duration = Duration::from_secs(3600);
-
 /// A backend whose connections the test plays by hand.
 struct Backend(TcpListener);
 
@@ -475,3 +470,8 @@ fn a_reset_is_a_leave_even_after_a_half_close() {
     abandoned(&running, &mut exchange);
     stop(running);
 }
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// Longer than any test waits.
+const NEVER: Duration = Duration::from_secs(3600);

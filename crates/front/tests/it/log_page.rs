@@ -4,20 +4,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CRATES: [&str; 5] = ["ajp", "front", "http1", "transport", "upstream"];
-
-/// Calls that give a reason its token, as they begin.
-const CALLS: [&str; 8] = [
-    "Reason::new(",
-    "Failure::client(",
-    "Failure::new(",
-    "Decision::Answer(",
-    "answer_request(",
-    "early(",
-    "misdirected(",
-    "nobody(",
-];
-
 #[test]
 fn every_reason_is_on_the_page_and_no_other() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -113,3 +99,17 @@ fn literals(text: &str) -> impl Iterator<Item = String> {
     let parts = text.split('"').skip(1).step_by(2);
     parts.filter(is_token).map(str::to_owned)
 }
+
+const CRATES: [&str; 5] = ["ajp", "front", "http1", "transport", "upstream"];
+
+/// Calls that give a reason its token, as they begin.
+const CALLS: [&str; 8] = [
+    "Reason::new(",
+    "Failure::client(",
+    "Failure::new(",
+    "Decision::Answer(",
+    "answer_request(",
+    "early(",
+    "misdirected(",
+    "nobody(",
+];

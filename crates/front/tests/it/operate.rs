@@ -98,8 +98,6 @@ fn settings(running: &Running, backend: &str) -> (String, u64) {
     )
 }
 
-const BACKENDS: &str = "/api/v1/upstreams/app/backends";
-
 #[test]
 fn a_backend_drains_stops_and_returns_without_losing_its_connections() {
     let directory = tempfile::tempdir().unwrap();
@@ -323,3 +321,5 @@ fn over_tcp_nothing_is_changed_without_a_token() {
     assert_eq!(settings(&running, "a").1, 1);
     stop(running);
 }
+
+const BACKENDS: &str = "/api/v1/upstreams/app/backends";

@@ -27,10 +27,6 @@ fn front(backend: &Peer, change: impl FnOnce(&mut Config)) -> Running {
     catamaran_front::start(config).unwrap()
 }
 
-const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-
-const LINE: &[u8] = b"PROXY TCP4 192.0.2.7 198.51.100.1 12345 443\r\n";
-
 fn binary(command: u8, source: [u8; 4]) -> Vec<u8> {
     let mut header = b"\r\n\r\n\0\r\nQUIT\n".to_vec();
     header.extend([0x20 | command, 0x11, 0, 12]);
@@ -179,3 +175,7 @@ fn a_unix_socket_is_believed_by_its_mode() {
     assert_eq!(told(&backend), "192.0.2.7");
     stop(running);
 }
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+const LINE: &[u8] = b"PROXY TCP4 192.0.2.7 198.51.100.1 12345 443\r\n";

@@ -288,9 +288,6 @@ fn ask_until(stopped: &AtomicBool, address: Address, keep_alive: bool) -> u64 {
     REQUESTS_MAX - 1
 }
 
-/// Within what the backends' connections answer.
-const REQUESTS_MAX: u64 = 1500;
-
 #[test]
 fn a_listener_that_was_removed_can_be_had_again_at_once() {
     let app = backend("app");
@@ -314,3 +311,6 @@ fn a_listener_that_was_removed_can_be_had_again_at_once() {
     }
     stop(running);
 }
+
+/// Within what the backends' connections answer.
+const REQUESTS_MAX: u64 = 1500;

@@ -5,8 +5,6 @@ use catamaran_testkit::{HttpClient, Peer, Script};
 
 use crate::{ask, config, loopback, stop, tcp, to};
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
 /// Its first connection answers one request, takes the next to the end of `last` and closes
 /// without a word; later ones answer.
 fn dying_once(last: &'static [u8]) -> Peer {
@@ -80,3 +78,5 @@ fn nor_is_a_body_too_long_to_keep() {
     let (status, peer) = second(&request, b"last");
     assert_eq!((status, delivered(&peer).len()), (502, 1));
 }
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

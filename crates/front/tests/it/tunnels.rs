@@ -12,12 +12,6 @@ use catamaran_testkit::{Deadline, HttpClient, Outcome, Peer, Script};
 
 use crate::{config, loopback, stop, tcp, to, wait_for_reason};
 
-const ASK: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\n\
-                   Upgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n";
-
-const AGREE: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\
-                       Upgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n";
-
 /// A front whose one route allows `websocket`.
 fn front(backends: Vec<BackendConfig>, change: impl FnOnce(&mut Config)) -> Running {
     let mut config = config(&[loopback()], backends);
@@ -356,3 +350,9 @@ fn a_drain_closes_tunnels_in_order_when_its_time_is_over() {
     );
     running.join();
 }
+
+const ASK: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\n\
+                   Upgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n";
+
+const AGREE: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\
+                       Upgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n";

@@ -8,14 +8,6 @@ use catamaran_testkit::Deadline;
 
 use crate::{Talker, group};
 
-/// Says its port, then answers every 100 bytes with 1,000, one connection after the other.
-const SERVER: &str = r#"$| = 1;
-    my $l = IO::Socket::INET->new(Listen => 5, LocalAddr => "127.0.0.1") or die;
-    print $l->sockport, "\n";
-    while (my $c = $l->accept) {
-        while (read($c, my $asked, 100) == 100) { syswrite $c, "y" x 1000; }
-    }"#;
-
 #[test]
 fn bytes_are_those_of_the_client_and_headers() {
     let Some(group) = group("bytes") else { return };
@@ -58,3 +50,11 @@ fn payload(traffic: Traffic) -> u64 {
 
 const CONNECTIONS: u64 = 3;
 const REQUESTS: u64 = 50;
+
+/// Says its port, then answers every 100 bytes with 1,000, one connection after the other.
+const SERVER: &str = r#"$| = 1;
+    my $l = IO::Socket::INET->new(Listen => 5, LocalAddr => "127.0.0.1") or die;
+    print $l->sockport, "\n";
+    while (my $c = $l->accept) {
+        while (read($c, my $asked, 100) == 100) { syswrite $c, "y" x 1000; }
+    }"#;

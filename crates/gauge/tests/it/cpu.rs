@@ -6,9 +6,6 @@ use catamaran_gauge::cpu;
 
 use crate::{Talker, group, within_a_percent};
 
-/// Computes in a child, waits for it, and prints its own time and that of its children.
-const SCRIPT: &str = "(i=0; while ((i < 600000)); do ((i++)); done); times; read -r _";
-
 #[test]
 fn a_group_has_the_time_of_children_that_have_ended() {
     let Some(group) = group("cpu") else { return };
@@ -48,3 +45,6 @@ fn seconds(line: &str) -> f64 {
     });
     times.sum()
 }
+
+/// Computes in a child, waits for it, and prints its own time and that of its children.
+const SCRIPT: &str = "(i=0; while ((i < 600000)); do ((i++)); done); times; read -r _";

@@ -5,9 +5,6 @@ use catamaran_testkit::Deadline;
 
 use crate::{Talker, group};
 
-/// Starts a process whose parent ends at once, and says its id.
-const ORPHAN: &str = "(setsid sleep 600 & echo $!); read -r _";
-
 #[test]
 fn killing_a_group_leaves_no_orphan() {
     let Some(group) = group("kill") else { return };
@@ -65,3 +62,6 @@ fn a_running_process_can_be_taken() {
     let fault = group.enter(5_000_000).unwrap_err().to_string();
     assert!(fault.contains("cgroup.procs"), "{fault}");
 }
+
+/// Starts a process whose parent ends at once, and says its id.
+const ORPHAN: &str = "(setsid sleep 600 & echo $!); read -r _";

@@ -7,18 +7,6 @@ use catamaran_testkit::Deadline;
 
 use crate::Talker;
 
-/// Holds 48 MiB, says so, and waits.
-const HOLD: &str = r#"
-public class Hold {
-    static byte[][] held = new byte[48][];
-    public static void main(String[] arguments) throws Exception {
-        for (int i = 0; i < held.length; i++) held[i] = new byte[1 << 20];
-        System.gc();
-        System.out.println("ready");
-        System.in.read();
-    }
-}"#;
-
 #[test]
 fn the_heap_is_what_jcmd_says() {
     let directory = tempfile::tempdir().unwrap();
@@ -66,3 +54,15 @@ fn heap_info(id: u32) -> u64 {
     });
     used.sum()
 }
+
+/// Holds 48 MiB, says so, and waits.
+const HOLD: &str = r#"
+public class Hold {
+    static byte[][] held = new byte[48][];
+    public static void main(String[] arguments) throws Exception {
+        for (int i = 0; i < held.length; i++) held[i] = new byte[1 << 20];
+        System.gc();
+        System.out.println("ready");
+        System.in.read();
+    }
+}"#;

@@ -4,10 +4,6 @@ use catamaran_gauge::{Strace, Syscalls};
 
 use crate::{Talker, group, within_a_percent};
 
-/// 20,000 reads and writes, once it is told to begin.
-const SCRIPT: &str =
-    "echo; read -r _; exec dd if=/dev/zero of=/dev/null bs=1 count=20000 status=none";
-
 #[test]
 fn calls_are_those_of_strace() {
     let Some(group) = group("syscalls") else {
@@ -40,3 +36,7 @@ fn calls_are_those_of_strace() {
 fn as_float(count: u64) -> f64 {
     f64::from(u32::try_from(count).unwrap())
 }
+
+/// 20,000 reads and writes, once it is told to begin.
+const SCRIPT: &str =
+    "echo; read -r _; exec dd if=/dev/zero of=/dev/null bs=1 count=20000 status=none";

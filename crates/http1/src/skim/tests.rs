@@ -115,30 +115,6 @@ impl Story {
     }
 }
 
-const STREAMS: &[&str] = &[
-    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nServer: x\r\n\r\nhello",
-    "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
-    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more",
-    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel",
-    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
-    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello",
-    "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
-    "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nab",
-    "HTTP/1.0 200 OK\r\n\r\nuntil the end",
-    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n3\r\nabc\r\n0\r\nT: v\r\n\r\n",
-    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello!\r\n0\r\n\r\n",
-    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
-    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
-    "HTTP/1.1 100 Continue\r\n\r\n",
-    "HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n",
-    "HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
-    "HTTP/1.1 200 OK\r\nServer: half",
-    "HTTP/2.0 200 OK\r\n\r\n",
-    "SSH-2.0-OpenSSH\r\n",
-    "",
-];
-
 #[test]
 fn a_skimmer_sees_what_a_client_sees() {
     for stream in STREAMS {
@@ -229,3 +205,27 @@ proptest! {
         prop_assert_eq!(skim(&stream, &cuts, to_head), read(&stream, to_head));
     }
 }
+
+const STREAMS: &[&str] = &[
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nServer: x\r\n\r\nhello",
+    "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more",
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel",
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello",
+    "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nab",
+    "HTTP/1.0 200 OK\r\n\r\nuntil the end",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n3\r\nabc\r\n0\r\nT: v\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello!\r\n0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
+    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+    "HTTP/1.1 100 Continue\r\n\r\n",
+    "HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n",
+    "HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nServer: half",
+    "HTTP/2.0 200 OK\r\n\r\n",
+    "SSH-2.0-OpenSSH\r\n",
+    "",
+];

@@ -6,45 +6,6 @@ use proptest::sample::select;
 
 use crate::invariants;
 
-/// What requests, responses and chunked bodies are made of, and what spoils them.
-const FRAGMENTS: &[&str] = &[
-    "GET / HTTP/1.1\r\n",
-    "POST /a?b HTTP/1.1\r\n",
-    "OPTIONS * HTTP/1.1\r\n",
-    "GET http://A.b.:81/%41\u{e9} HTTP/1.1\r\n",
-    "HEAD / HTTP/1.0\r\n",
-    "HTTP/1.1 200 OK\r\n",
-    "HTTP/1.1 103 Early Hints\r\n",
-    "HTTP/1.1 204 No Content\n",
-    "HTTP/1.0 404\r\n",
-    "Host: a\r\n",
-    "host: [::1]:8080\r\n",
-    "Content-Length: 5\r\n",
-    "Content-Length: 05\r\n",
-    "Transfer-Encoding: chunked\r\n",
-    "Transfer-Encoding: gzip, chunked\r\n",
-    "Connection: keep-alive\r\n",
-    "Connection: close, X\r\n",
-    "Expect: 100-continue\r\n",
-    "Location: /\r\n",
-    "X: y\r\n",
-    "X: y\n",
-    "X : y\r\n",
-    "X: \t\u{e9} \r\n",
-    "\r\n",
-    "\n",
-    "\r",
-    " ",
-    ":",
-    "\0",
-    "hello",
-    "5\r\nhello\r\n",
-    "5;a=\"b\"\r\nhello\r\n",
-    "0\r\n",
-    "0\r\n\r\n",
-    "f",
-];
-
 fn message() -> impl Strategy<Value = Vec<u8>> {
     vec(select(FRAGMENTS), 0..12).prop_map(|fragments| fragments.concat().into_bytes())
 }
@@ -108,3 +69,42 @@ proptest! {
         invariants::exchange(&data);
     }
 }
+
+/// What requests, responses and chunked bodies are made of, and what spoils them.
+const FRAGMENTS: &[&str] = &[
+    "GET / HTTP/1.1\r\n",
+    "POST /a?b HTTP/1.1\r\n",
+    "OPTIONS * HTTP/1.1\r\n",
+    "GET http://A.b.:81/%41\u{e9} HTTP/1.1\r\n",
+    "HEAD / HTTP/1.0\r\n",
+    "HTTP/1.1 200 OK\r\n",
+    "HTTP/1.1 103 Early Hints\r\n",
+    "HTTP/1.1 204 No Content\n",
+    "HTTP/1.0 404\r\n",
+    "Host: a\r\n",
+    "host: [::1]:8080\r\n",
+    "Content-Length: 5\r\n",
+    "Content-Length: 05\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Transfer-Encoding: gzip, chunked\r\n",
+    "Connection: keep-alive\r\n",
+    "Connection: close, X\r\n",
+    "Expect: 100-continue\r\n",
+    "Location: /\r\n",
+    "X: y\r\n",
+    "X: y\n",
+    "X : y\r\n",
+    "X: \t\u{e9} \r\n",
+    "\r\n",
+    "\n",
+    "\r",
+    " ",
+    ":",
+    "\0",
+    "hello",
+    "5\r\nhello\r\n",
+    "5;a=\"b\"\r\nhello\r\n",
+    "0\r\n",
+    "0\r\n\r\n",
+    "f",
+];

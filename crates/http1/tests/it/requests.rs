@@ -43,8 +43,6 @@ fn host(host: &str) -> Vec<u8> {
     format!("GET / HTTP/1.1\r\nHost:{host}\r\n\r\n").into_bytes()
 }
 
-const CHUNKS: &str = "5\r\nhello\r\n0\r\n\r\n";
-
 #[rustfmt::skip]
 fn line_rows() -> Vec<(u32, Vec<u8>, Expect)> {
     vec![
@@ -606,3 +604,5 @@ fn an_idle_connection_costs_little() {
     // A third of it is the handle of a map that heads take turns in.
     assert!(size_of::<catamaran_http1::Client>() < 300);
 }
+
+const CHUNKS: &str = "5\r\nhello\r\n0\r\n\r\n";

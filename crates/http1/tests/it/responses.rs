@@ -36,9 +36,6 @@ fn field(field: &str) -> Vec<u8> {
     ok(&format!("Content-Length: 0\r\n{field}"), "")
 }
 
-const CHUNKS: &str = "5\r\nhello\r\n0\r\n\r\n";
-const EARLY_HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
-
 #[rustfmt::skip]
 fn body_rows() -> Vec<(u32, Vec<u8>, Expect)> {
     let length = |value: &str| ok(&format!("Content-Length: {value}"), "hello");
@@ -272,3 +269,6 @@ fn interim_responses_come_before_the_final_one() {
     );
     assert_eq!(ending, Ending::Fault(Fault::TruncatedHead));
 }
+
+const CHUNKS: &str = "5\r\nhello\r\n0\r\n\r\n";
+const EARLY_HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";

@@ -46,9 +46,6 @@ fn answer(headers: &HeaderMap) -> Response<'_> {
     }
 }
 
-const GOOD: &str =
-    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX: y\r\n\r\n";
-
 #[test]
 fn bytes_go_both_ways_as_they_are() {
     let (mut client, mut up) = asking();
@@ -183,3 +180,6 @@ fn no_tunnel_is_opened_beside_a_body_or_for_http_10() {
         assert_eq!(sent, Err(ResponseError::OutOfTurn), "{request}");
     }
 }
+
+const GOOD: &str =
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX: y\r\n\r\n";

@@ -1,8 +1,6 @@
 use super::*;
 use crate::gate::MachineFacts;
 
-const FILE: &str = include_str!("../../fixtures/keepalive.toml");
-
 /// Rounds of `keepalive --quick` in which the level `keep=on` takes `ratio(round)` times the CPU and
 /// does as much more work; everything else is alike.
 fn runs(experiment: &Experiment, rounds: usize, ratio: impl Fn(usize) -> f64) -> Vec<Run> {
@@ -252,3 +250,5 @@ fn servers_that_are_never_started_anew_prove_nothing() {
         cpu.sentence
     );
 }
+
+const FILE: &str = include_str!("../../fixtures/keepalive.toml");

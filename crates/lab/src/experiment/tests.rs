@@ -2,8 +2,6 @@ use catamaran_tier::Faults;
 
 use super::*;
 
-const KEEPALIVE: &str = include_str!("../../fixtures/keepalive.toml");
-
 fn keepalive(is_quick: bool) -> Experiment {
     Experiment::read("keepalive.toml", KEEPALIVE, is_quick).unwrap()
 }
@@ -333,3 +331,5 @@ fn a_published_run_has_the_settings_of_its_source() {
         "{faults}"
     );
 }
+
+const KEEPALIVE: &str = include_str!("../../fixtures/keepalive.toml");

@@ -4,8 +4,6 @@ use super::*;
 use crate::render::sample;
 use crate::timeline::TimelineRecorder;
 
-const MS: u64 = 1_000_000;
-
 /// A run of a second, answered evenly, with the latency in milliseconds of each answer.
 pub(crate) fn run(latencies: impl Iterator<Item = u64>) -> Report {
     let mut report = sample::report();
@@ -155,3 +153,5 @@ fn what_was_not_answered_is_slow() {
     assert_ne!(gate.verdict, "passed", "{gate:?}");
     assert_eq!(gate.conditions[0].high, None);
 }
+
+const MS: u64 = 1_000_000;

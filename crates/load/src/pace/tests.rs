@@ -7,8 +7,6 @@ use super::*;
 use crate::plan::{Arrival, Arrivals, Stage};
 use crate::stop::Budget;
 
-const SECOND: u64 = 1_000_000_000;
-
 fn share(requests: Option<u64>) -> Share {
     Arc::new(Budget::new(requests, 1)).share(1)
 }
@@ -252,3 +250,5 @@ fn what_became_due_just_before_the_end_is_sent() {
     feed.collect_due(1030);
     assert_eq!(feed.claim(0, 1030), None, "it had its chance");
 }
+
+const SECOND: u64 = 1_000_000_000;

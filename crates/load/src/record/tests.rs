@@ -14,8 +14,6 @@ fn flight(due: u64, begun: u64) -> Flight {
     }
 }
 
-const MILLI: u64 = 1_000_000;
-
 /// The record as bytes in memory: what it holds itself and what it points to.
 fn footprint(record: &Record) -> usize {
     size_of_val(record)
@@ -107,3 +105,5 @@ fn merged_records_are_the_sum() {
     let completed: Vec<u64> = seconds.iter().map(|second| second.completed).collect();
     assert_eq!(completed, [1, 0, 0, 1]);
 }
+
+const MILLI: u64 = 1_000_000;

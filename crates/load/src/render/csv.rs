@@ -54,6 +54,15 @@ fn quoted(cell: &str) -> String {
 
 type Cell = fn(&Report, &Subject) -> String;
 
+type Times = for<'a> fn(&'a Report) -> Option<Cow<'a, Histogram>>;
+
+type Figure = fn(&Histogram) -> Duration;
+
+fn spread(report: &Report, of: impl Fn(&Spread) -> f64) -> String {
+    let spread = Spread::of(&whole_seconds(report));
+    spread.map_or_else(String::new, |spread| format!("{:.3}", of(&spread)))
+}
+
 const COLUMNS: [(&str, Cell); 24] = [
     ("started_at_s", |report, _| {
         let since = report.started_at.duration_since(UNIX_EPOCH);
@@ -121,8 +130,6 @@ const COLUMNS: [(&str, Cell); 24] = [
     }),
 ];
 
-type Times = for<'a> fn(&'a Report) -> Option<Cow<'a, Histogram>>;
-
 const TIMES: [(&str, Times); 5] = [
     ("connect", |report| {
         Some(Cow::Borrowed(&report.latency.connect))
@@ -140,8 +147,6 @@ const TIMES: [(&str, Times); 5] = [
     }),
 ];
 
-type Figure = fn(&Histogram) -> Duration;
-
 const FIGURES: [(&str, Figure); 8] = [
     ("min", Histogram::min),
     ("mean", Histogram::mean),
@@ -152,11 +157,6 @@ const FIGURES: [(&str, Figure); 8] = [
     ("p99_99", |times| times.percentile(99.99)),
     ("max", Histogram::max),
 ];
-
-fn spread(report: &Report, of: impl Fn(&Spread) -> f64) -> String {
-    let spread = Spread::of(&whole_seconds(report));
-    spread.map_or_else(String::new, |spread| format!("{:.3}", of(&spread)))
-}
 
 #[cfg(test)]
 mod tests {

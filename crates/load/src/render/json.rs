@@ -149,8 +149,6 @@ fn curves(report: &Report) -> Curves {
     }
 }
 
-const SECOND: Duration = Duration::from_secs(1);
-
 fn warnings(report: &Report) -> Vec<WarningText> {
     let warnings = report.warnings.iter();
     warnings
@@ -381,6 +379,12 @@ impl SecondFacts {
     }
 }
 
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
 /// The keys of [`PERCENTILES`].
 const PERCENTILE_KEYS: [&str; 8] = [
     "p50_us",
@@ -392,10 +396,6 @@ const PERCENTILE_KEYS: [&str; 8] = [
     "p99_99_us",
     "p99_999_us",
 ];
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
 
 #[cfg(test)]
 mod tests {

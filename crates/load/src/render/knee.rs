@@ -68,8 +68,6 @@ fn sustained(knee: &Knee) -> String {
     }
 }
 
-const PASSED: &str = "passed";
-
 /// One object, indented, with a line end.
 pub fn json(knee: &Knee) -> String {
     let mut text = serde_json::to_string_pretty(knee).expect("all keys are strings");
@@ -85,6 +83,8 @@ pub fn verdict(knee: &Knee) -> Verdict {
         _ => Verdict::Undecided,
     }
 }
+
+const PASSED: &str = "passed";
 
 #[cfg(test)]
 mod tests {

@@ -2,9 +2,6 @@
 
 use rustix::process::{Resource, getrlimit};
 
-/// Files open besides connections: event queues, timers, what the program has open itself.
-const BESIDES: u64 = 32;
-
 /// The limit as it stands; `None` is none. Raising it is up to the program, whose limit it is.
 pub(super) fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
@@ -14,3 +11,6 @@ pub(super) fn limit() -> Option<u64> {
 pub(super) fn needed(connections: usize) -> u64 {
     connections as u64 + BESIDES
 }
+
+/// Files open besides connections: event queues, timers, what the program has open itself.
+const BESIDES: u64 = 32;

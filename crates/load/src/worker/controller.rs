@@ -25,11 +25,6 @@ pub(super) struct Controller {
     next_second: u64,
 }
 
-const SECOND: u64 = 1_000_000_000;
-
-/// How long after the decision measuring begins, so that all threads hear of it before.
-const NOTICE: u64 = 60_000_000;
-
 impl Controller {
     /// Looks how steady the warm-up is.
     pub(super) fn look(&mut self, board: &Board, now: u64) {
@@ -100,6 +95,11 @@ fn worse(one: Verdict, other: Verdict) -> Verdict {
 
 /// Seconds: no trend of a minute can be carried on for longer.
 const SPAN_MAX: f64 = 60.0;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// How long after the decision measuring begins, so that all threads hear of it before.
+const NOTICE: u64 = 60_000_000;
 
 #[cfg(test)]
 mod tests {

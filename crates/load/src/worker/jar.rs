@@ -23,12 +23,6 @@ struct Cookie {
     expires: Option<u64>,
 }
 
-/// RFC 6265, section 6.1, asks for 50 at least.
-const COOKIES_MAX: usize = 100;
-
-/// The same section asks for 4096 bytes of name, value and attributes at least.
-const COOKIE_BYTES_MAX: usize = 8192;
-
 impl Jar {
     /// Takes note of a Set-Cookie field of the answer to a request for `path`.
     pub(super) fn set(&mut self, field: &[u8], path: &str, now: u64) {
@@ -138,6 +132,12 @@ fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
 fn is_control(byte: &u8) -> bool {
     *byte < b' ' || *byte == 0x7F
 }
+
+/// RFC 6265, section 6.1, asks for 50 at least.
+const COOKIES_MAX: usize = 100;
+
+/// The same section asks for 4096 bytes of name, value and attributes at least.
+const COOKIE_BYTES_MAX: usize = 8192;
 
 #[cfg(test)]
 mod tests {

@@ -69,18 +69,6 @@ pub(super) struct Tally {
     latency_max: u64,
 }
 
-/// How often the latencies of the last second are told, so that a look once a second finds new ones.
-const RECENT: u64 = 500_000_000;
-
-/// Read at once at most.
-const READ_MAX: usize = 64 * 1024;
-
-/// Connections that wait for their peer's close, at most: a tenth of a second of 20,000 connects.
-const LINGERING_MAX: usize = 2000;
-
-/// Of the first head, so much is kept.
-const FIRST_HEAD_MAX: usize = 8192;
-
 impl Lent {
     pub(super) fn new(
         board: Arc<Board>,
@@ -325,3 +313,15 @@ fn is_nobody_there(error: &io::Error) -> bool {
 fn saturating_nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
+
+/// How often the latencies of the last second are told, so that a look once a second finds new ones.
+const RECENT: u64 = 500_000_000;
+
+/// Read at once at most.
+const READ_MAX: usize = 64 * 1024;
+
+/// Connections that wait for their peer's close, at most: a tenth of a second of 20,000 connects.
+const LINGERING_MAX: usize = 2000;
+
+/// Of the first head, so much is kept.
+const FIRST_HEAD_MAX: usize = 8192;

@@ -20,9 +20,6 @@ pub(super) struct Lingering {
     max: usize,
 }
 
-/// How long a peer that announced its close is waited for.
-const LINGER: u64 = 100_000_000;
-
 impl Lingering {
     /// For so many connections at most.
     pub(super) fn new(max: usize) -> Self {
@@ -66,3 +63,6 @@ impl Lingering {
         self.since.is_empty()
     }
 }
+
+/// How long a peer that announced its close is waited for.
+const LINGER: u64 = 100_000_000;

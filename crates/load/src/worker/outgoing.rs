@@ -26,9 +26,6 @@ pub(super) struct Outgoing {
     total: u64,
 }
 
-/// Requests written at once at most, where several are pipelined.
-const SLICES_MAX: usize = 16;
-
 impl Outgoing {
     /// The connection is a new one.
     pub(super) fn reset(&mut self) {
@@ -127,3 +124,6 @@ impl Outgoing {
         counted
     }
 }
+
+/// Requests written at once at most, where several are pipelined.
+const SLICES_MAX: usize = 16;

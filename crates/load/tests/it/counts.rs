@@ -9,9 +9,6 @@ use catamaran_testkit::{Peer, Script};
 use crate::bench::{closed, pipelined, plan, requests, run, transport};
 use crate::server::Server;
 
-const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nServer: Test/1.0 (x)\r\nContent-Length: 5\r\n\r\nhello";
-const CLOSED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
-
 #[test]
 fn kept_connections_send_exactly_what_was_asked() {
     for (count, clients, threads) in [(1, 1, 1), (100, 7, 3), (1000, 16, 2), (5, 5, 9)] {
@@ -242,3 +239,6 @@ fn a_large_request_body_is_sent_whole() {
     assert_eq!(report.bytes.sent_bodies, 6_000_000);
     assert!(report.bytes.sent > 6_000_000);
 }
+
+const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nServer: Test/1.0 (x)\r\nContent-Length: 5\r\n\r\nhello";
+const CLOSED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";

@@ -12,8 +12,6 @@ use catamaran_testkit::{Address, Peer, Script, address};
 use crate::bench::{balanced, closed, plan, requests, run};
 use crate::server::Server;
 
-const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-
 fn stalling() -> Peer {
     Peer::start(Script::new().expect_until(b"\r\n\r\n").stall())
 }
@@ -227,3 +225,5 @@ fn plans_without_sense_are_refused() {
     assert!(header.to_string().contains("line break"), "{header}");
     assert!(good.stop.requests == NonZeroU64::new(1) && good.check().is_ok());
 }
+
+const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";

@@ -27,17 +27,6 @@ fn http2(address: &Address, streams: u32) -> Plan {
     plan
 }
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-
-/// `:status 200`, which is in HPACK's table.
-const OK: &[u8] = &[0x88];
-
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
@@ -333,3 +322,14 @@ fn http2_needs_kept_connections() {
     plan.connections.keep_alive = false;
     assert_eq!(start(plan).unwrap_err(), PlanFault::Http2WithoutKeepAlive);
 }
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// `:status 200`, which is in HPACK's table.
+const OK: &[u8] = &[0x88];

@@ -10,8 +10,6 @@ use catamaran_testkit::{Peer, Script};
 use crate::bench::{open, plan, requests, run};
 use crate::server::Server;
 
-const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-
 #[test]
 fn a_schedule_sends_its_number_on_its_connections() {
     let server = Server::start(KEPT, u64::MAX);
@@ -135,3 +133,5 @@ fn a_replay_sends_each_request_of_its_list() {
     assert!(report.elapsed >= Duration::from_millis(100));
     assert_eq!(peer.requests(), 10);
 }
+
+const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";

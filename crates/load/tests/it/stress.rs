@@ -12,8 +12,6 @@ use catamaran_testkit::{Address, Peer, Script, address};
 
 use crate::bench::{closed, open, plan, requests, run};
 
-const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-
 fn asked() -> Script {
     Script::new().expect_until(b"\r\n\r\n")
 }
@@ -387,3 +385,5 @@ fn a_limit_of_requests_per_connection_refuses_no_keep_alive() {
         report.warnings
     );
 }
+
+const KEPT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";

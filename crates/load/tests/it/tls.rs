@@ -16,10 +16,6 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::bench::{plan, requests, run};
 
-const ROOT: &[u8] = include_bytes!("tls/root.pem");
-const LEAF: &[u8] = include_bytes!("tls/leaf.pem");
-const LEAF_KEY: &[u8] = include_bytes!("tls/leaf-key.pem");
-
 /// Answers every request on every connection, until the test binary ends.
 fn serve() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -182,3 +178,7 @@ fn options_that_cannot_be_are_refused() {
         assert!(message.contains(expected), "{message}");
     }
 }
+
+const ROOT: &[u8] = include_bytes!("tls/root.pem");
+const LEAF: &[u8] = include_bytes!("tls/leaf.pem");
+const LEAF_KEY: &[u8] = include_bytes!("tls/leaf-key.pem");

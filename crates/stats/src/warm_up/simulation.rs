@@ -36,9 +36,6 @@ pub(crate) struct Share {
 /// Runs of each case.
 pub(crate) const RUNS: u64 = 1000;
 
-/// Seconds after which a run gives up waiting.
-const SECONDS_MAX: usize = 60;
-
 impl Share {
     /// Of [`RUNS`] runs.
     pub(crate) fn of(run: impl Fn(u64) -> Ending) -> Self {
@@ -98,3 +95,6 @@ fn normal(random: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()
 }
+
+/// Seconds after which a run gives up waiting.
+const SECONDS_MAX: usize = 60;

@@ -10,10 +10,6 @@ use catamaran_tier::Space;
 
 use crate::{is_root, own_name, start};
 
-/// What the test below has in its environment when it is to be the process that is killed.
-const VICTIM: &str = "CATAMARAN_TIER_VICTIM";
-const TEST: &str = "guarded::nothing_is_left_when_this_process_is_killed";
-
 #[expect(
     clippy::print_stdout,
     reason = "the test that has started this reads it"
@@ -85,3 +81,7 @@ fn nothing_is_left_when_this_process_is_killed() {
         check("isolated");
     }
 }
+
+/// What the test below has in its environment when it is to be the process that is killed.
+const VICTIM: &str = "CATAMARAN_TIER_VICTIM";
+const TEST: &str = "guarded::nothing_is_left_when_this_process_is_killed";

@@ -38,15 +38,6 @@ use Backend::{
     ResetBefore,
 };
 
-const EITHER: &[(Backend, bool)] = &[
-    (ClosedBefore, true),
-    (ReadsAndCloses, false),
-    (ReadsAndResets, false),
-    (ReadsPartAndCloses, false),
-    // It is true that nothing was read, but a reset looks the same when all was.
-    (ReadsNothingAndCloses, false),
-];
-
 #[tokio::test]
 async fn only_a_proof_counts_on_tcp() {
     for &(backend, expected) in EITHER.iter().chain(&[(ResetBefore, true)]) {
@@ -169,8 +160,6 @@ async fn a_close_in_order_ends_it_although_a_reset_follows() {
         "{events:?}"
     );
 }
-
-const CLOSE_DELIMITED: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npartial-";
 
 /// A request whose body is under way, and a backend that has read nothing and sent `answer`. The
 /// event loop does not learn of that: it is not run until the test ends.
@@ -327,3 +316,14 @@ fn reset(peer: Box<dyn Peer>) {
         .set_linger(Some(Duration::ZERO))
         .unwrap();
 }
+
+const EITHER: &[(Backend, bool)] = &[
+    (ClosedBefore, true),
+    (ReadsAndCloses, false),
+    (ReadsAndResets, false),
+    (ReadsPartAndCloses, false),
+    // It is true that nothing was read, but a reset looks the same when all was.
+    (ReadsNothingAndCloses, false),
+];
+
+const CLOSE_DELIMITED: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npartial-";

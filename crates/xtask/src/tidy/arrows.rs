@@ -13,43 +13,6 @@ struct Row {
     may_use: &'static [&'static str],
 }
 
-const LEAVES: [&str; 7] = [
-    "message", "ajp", "http1", "balance", "stats", "chart", "units",
-];
-
-/// Packages that bring sockets, timers or threads.
-const WORLD: [&str; 8] = [
-    "tokio", "mio", "socket2", "polling", "rustix", "nix", "libc", "h2",
-];
-
-/// Crates that only tests may be built with.
-const TESTS_ONLY: [&str; 1] = ["testkit"];
-
-#[rustfmt::skip]
-const ARROWS: &[Row] = &[
-    Row { folder: "message", may_use: &[] },
-    Row { folder: "ajp", may_use: &["message"] },
-    Row { folder: "http1", may_use: &["message"] },
-    Row { folder: "balance", may_use: &[] },
-    Row { folder: "stats", may_use: &[] },
-    Row { folder: "chart", may_use: &[] },
-    Row { folder: "units", may_use: &[] },
-    Row { folder: "tls", may_use: &[] },
-    Row { folder: "transport", may_use: &["tls"] },
-    Row { folder: "upstream", may_use: &["ajp", "http1", "balance", "message", "stats", "tls", "transport"] },
-    Row { folder: "front", may_use: &["gauge", "upstream", "http1", "balance", "message", "tls", "transport", "units"] },
-    Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
-    Row { folder: "load", may_use: &["ajp", "http1", "stats", "chart", "units"] },
-    Row { folder: "gauge", may_use: &[] },
-    Row { folder: "tier", may_use: &["gauge", "units"] },
-    Row { folder: "lab", may_use: &["chart", "gauge", "load", "stats", "tier", "units"] },
-    Row { folder: "config", may_use: &["front", "connector", "units"] },
-    Row { folder: "cli", may_use: &["config", "front", "connector", "load", "lab", "units"] },
-    Row { folder: "testkit", may_use: &[] },
-    Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },
-    Row { folder: "xtask", may_use: &["gauge", "tier"] },
-];
-
 pub(super) fn check(graph: &Graph) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (folder, id, package) in graph.members() {
@@ -98,6 +61,43 @@ fn check_leaf(graph: &Graph, folder: &str, id: &str) -> Vec<Problem> {
         })
         .collect()
 }
+
+const LEAVES: [&str; 7] = [
+    "message", "ajp", "http1", "balance", "stats", "chart", "units",
+];
+
+/// Packages that bring sockets, timers or threads.
+const WORLD: [&str; 8] = [
+    "tokio", "mio", "socket2", "polling", "rustix", "nix", "libc", "h2",
+];
+
+/// Crates that only tests may be built with.
+const TESTS_ONLY: [&str; 1] = ["testkit"];
+
+#[rustfmt::skip]
+const ARROWS: &[Row] = &[
+    Row { folder: "message", may_use: &[] },
+    Row { folder: "ajp", may_use: &["message"] },
+    Row { folder: "http1", may_use: &["message"] },
+    Row { folder: "balance", may_use: &[] },
+    Row { folder: "stats", may_use: &[] },
+    Row { folder: "chart", may_use: &[] },
+    Row { folder: "units", may_use: &[] },
+    Row { folder: "tls", may_use: &[] },
+    Row { folder: "transport", may_use: &["tls"] },
+    Row { folder: "upstream", may_use: &["ajp", "http1", "balance", "message", "stats", "tls", "transport"] },
+    Row { folder: "front", may_use: &["gauge", "upstream", "http1", "balance", "message", "tls", "transport", "units"] },
+    Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
+    Row { folder: "load", may_use: &["ajp", "http1", "stats", "chart", "units"] },
+    Row { folder: "gauge", may_use: &[] },
+    Row { folder: "tier", may_use: &["gauge", "units"] },
+    Row { folder: "lab", may_use: &["chart", "gauge", "load", "stats", "tier", "units"] },
+    Row { folder: "config", may_use: &["front", "connector", "units"] },
+    Row { folder: "cli", may_use: &["config", "front", "connector", "load", "lab", "units"] },
+    Row { folder: "testkit", may_use: &[] },
+    Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },
+    Row { folder: "xtask", may_use: &["gauge", "tier"] },
+];
 
 #[cfg(test)]
 mod tests {

@@ -4,32 +4,6 @@
 use super::Problem;
 use super::source::Source;
 
-/// Files that may contain `unsafe`, or folders ending in `/`. Each is named in ARCHITECTURE.md
-/// with the measurement that justifies it.
-const MAY_BE_UNSAFE: &[&str] = &[
-    "crates/connector/src/io/uring.rs",
-    "crates/connector/src/io/uring/",
-    "crates/gauge/src/bpf.rs",
-];
-
-/// Crates whose root must forbid `unsafe`.
-const FORBIDS_UNSAFE: &[&str] = &[
-    "message", "ajp", "http1", "balance", "stats", "chart", "units",
-];
-
-/// Crates that may look at the environment, the command line and files: of configuration, of the
-/// kernel about processes, or, in `tier`, of targets and of the servers that it runs.
-const READS_THE_WORLD: &[&str] = &[
-    "config", "cli", "xtask", "testkit", "e2e", "gauge", "tier", "lab", "fuzz",
-];
-
-/// Files of other crates that read what the program itself wrote, or certificates, which are renewed
-/// while the front serves.
-const READS_ITS_OWN: &[&str] = &[
-    "crates/front/src/control/state_file.rs",
-    "crates/front/src/tls.rs",
-];
-
 pub(super) fn check(source: &Source) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut report = |lines: Vec<usize>, what: &str| {
@@ -119,6 +93,32 @@ fn world_lines(source: &Source) -> Vec<usize> {
         .flat_map(|pattern| source.find(pattern).collect::<Vec<_>>());
     found.filter(|line| !source.is_test_line(*line)).collect()
 }
+
+/// Files that may contain `unsafe`, or folders ending in `/`. Each is named in ARCHITECTURE.md
+/// with the measurement that justifies it.
+const MAY_BE_UNSAFE: &[&str] = &[
+    "crates/connector/src/io/uring.rs",
+    "crates/connector/src/io/uring/",
+    "crates/gauge/src/bpf.rs",
+];
+
+/// Crates whose root must forbid `unsafe`.
+const FORBIDS_UNSAFE: &[&str] = &[
+    "message", "ajp", "http1", "balance", "stats", "chart", "units",
+];
+
+/// Crates that may look at the environment, the command line and files: of configuration, of the
+/// kernel about processes, or, in `tier`, of targets and of the servers that it runs.
+const READS_THE_WORLD: &[&str] = &[
+    "config", "cli", "xtask", "testkit", "e2e", "gauge", "tier", "lab", "fuzz",
+];
+
+/// Files of other crates that read what the program itself wrote, or certificates, which are renewed
+/// while the front serves.
+const READS_ITS_OWN: &[&str] = &[
+    "crates/front/src/control/state_file.rs",
+    "crates/front/src/tls.rs",
+];
 
 #[cfg(test)]
 mod tests {

@@ -11,10 +11,6 @@ use anyhow::Context;
 use super::Problem;
 use crate::graph::Graph;
 
-const FILE: &str = "ARCHITECTURE.md";
-const HEADING: &str = "## Crates and who may know whom";
-const ARROW: &str = "─►";
-
 pub(super) fn check(root: &Path, graph: &Graph) -> anyhow::Result<Vec<Problem>> {
     let text = std::fs::read_to_string(root.join(FILE)).context(FILE)?;
     Ok(compare(&drawn(&text), &declared(graph)))
@@ -55,6 +51,10 @@ fn compare(drawn: &Arrows<'_>, declared: &Arrows<'_>) -> Vec<Problem> {
         .chain(missing.map(|arrow| problem(arrow, "the map lacks an arrow of the manifests")))
         .collect()
 }
+
+const FILE: &str = "ARCHITECTURE.md";
+const HEADING: &str = "## Crates and who may know whom";
+const ARROW: &str = "─►";
 
 #[cfg(test)]
 mod tests {

@@ -3,29 +3,6 @@
 use super::Problem;
 use super::source::Source;
 
-/// Most lines of a file without its tests.
-const LINES_MAX: usize = 800;
-
-/// Files that may be longer, with the length they had when listed. The list may only shrink: a
-/// file that got shorter must be listed with its new length, or not at all.
-const LONGER: &[(&str, usize)] = &[];
-
-/// Names under which nobody finds anything, because anything fits.
-const NOBODYS_NAMES: [&str; 12] = [
-    "util",
-    "utils",
-    "helper",
-    "helpers",
-    "common",
-    "manager",
-    "misc",
-    "types",
-    "globals",
-    "constants",
-    "shared",
-    "prelude",
-];
-
 pub(super) fn check(source: &Source) -> Vec<Problem> {
     let mut problems = check_length(source, LONGER);
     problems.extend(check_header(source));
@@ -92,6 +69,29 @@ fn check_name(source: &Source) -> Option<Problem> {
     let what = format!("nobody owns `{bad}`: name it for what it holds");
     Some(Problem::new(&source.path, what))
 }
+
+/// Most lines of a file without its tests.
+const LINES_MAX: usize = 800;
+
+/// Files that may be longer, with the length they had when listed. The list may only shrink: a
+/// file that got shorter must be listed with its new length, or not at all.
+const LONGER: &[(&str, usize)] = &[];
+
+/// Names under which nobody finds anything, because anything fits.
+const NOBODYS_NAMES: [&str; 12] = [
+    "util",
+    "utils",
+    "helper",
+    "helpers",
+    "common",
+    "manager",
+    "misc",
+    "types",
+    "globals",
+    "constants",
+    "shared",
+    "prelude",
+];
 
 #[cfg(test)]
 mod tests {

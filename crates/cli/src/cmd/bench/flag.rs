@@ -153,17 +153,6 @@ impl Flag {
     }
 }
 
-/// What users of other tools type.
-const ALIASES: [(&str, &str); 7] = [
-    ("connections", "concurrency"),
-    ("stages", "stage"),
-    ("warm-up", "warmup"),
-    ("http1.0", "http1-0"),
-    ("h2", "http2"),
-    ("body", "post"),
-    ("keepalive", "keep-alive"),
-];
-
 const fn flag(
     id: Id,
     short: Option<char>,
@@ -350,6 +339,17 @@ pub(super) static FLAGS: [Flag; 72] = [
         (Output, "Print the version")),
     flag(Id::Help, Some('h'), "help", No,
         (Output, "Print this")),
+];
+
+/// What users of other tools type.
+const ALIASES: [(&str, &str); 7] = [
+    ("connections", "concurrency"),
+    ("stages", "stage"),
+    ("warm-up", "warmup"),
+    ("http1.0", "http1-0"),
+    ("h2", "http2"),
+    ("body", "post"),
+    ("keepalive", "keep-alive"),
 ];
 
 #[cfg(test)]

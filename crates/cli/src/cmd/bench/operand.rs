@@ -19,9 +19,6 @@ pub(super) struct Operand {
     pub(super) behind: Option<Id>,
 }
 
-/// First words that are not hosts: they are kept for commands of their own.
-const RESERVED: [&str; 3] = ["report", "merge", "knee"];
-
 /// Looks at all operands of a line.
 ///
 /// # Errors
@@ -88,6 +85,9 @@ pub(super) fn check_bare(text: &str) -> Result<(), Refusal> {
 fn has_scheme(text: &str) -> bool {
     text.contains("://") || text.starts_with("http+unix:") || text.starts_with("ajp+unix:")
 }
+
+/// First words that are not hosts: they are kept for commands of their own.
+const RESERVED: [&str; 3] = ["report", "merge", "knee"];
 
 #[cfg(test)]
 mod tests {

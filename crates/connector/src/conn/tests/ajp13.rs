@@ -27,17 +27,6 @@ fn plain<'a>(method: &'a Method, path: &'a str, headers: &'a HeaderMap) -> ajp::
     }
 }
 
-const FACTS: ajp::Facts<'_> = ajp::Facts {
-    protocol: "HTTP/1.1",
-    remote_addr: b"192.0.2.7",
-    remote_host: None,
-    server_name: b"a.example",
-    server_port: 443,
-    is_ssl: true,
-    announce_chunked: false,
-    attributes: &[],
-};
-
 pub(super) fn request(
     method: &Method,
     path: &str,
@@ -120,16 +109,6 @@ fn text(bytes: &[u8]) -> String {
 }
 
 pub(super) const NO_BODY: BodyLength = BodyLength::Known(0);
-const CHUNK: u8 = 3;
-const HEAD: u8 = 4;
-const END: u8 = 5;
-const ASK: u8 = 6;
-const PING: [u8; 5] = [0x12, 0x34, 0, 1, 10];
-const PONG: [u8; 5] = [b'A', b'B', 0, 1, 9];
-const END_KEEP: [u8; 6] = [b'A', b'B', 0, 2, END, 1];
-const END_CLOSE: [u8; 6] = [b'A', b'B', 0, 2, END, 0];
-/// An address of documentation, so nobody's loopback.
-const FAR_PEER: &str = "192.0.2.1:40000";
 
 fn far_peer() -> Peer {
     let remote: SocketAddr = FAR_PEER.parse().unwrap();
@@ -592,3 +571,25 @@ fn an_early_answer_waits_for_all_that_was_asked_ahead() {
     assert_eq!(play.sent(), END_KEEP);
     assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
 }
+
+const FACTS: ajp::Facts<'_> = ajp::Facts {
+    protocol: "HTTP/1.1",
+    remote_addr: b"192.0.2.7",
+    remote_host: None,
+    server_name: b"a.example",
+    server_port: 443,
+    is_ssl: true,
+    announce_chunked: false,
+    attributes: &[],
+};
+
+const CHUNK: u8 = 3;
+const HEAD: u8 = 4;
+const END: u8 = 5;
+const ASK: u8 = 6;
+const PING: [u8; 5] = [0x12, 0x34, 0, 1, 10];
+const PONG: [u8; 5] = [b'A', b'B', 0, 1, 9];
+const END_KEEP: [u8; 6] = [b'A', b'B', 0, 2, END, 1];
+const END_CLOSE: [u8; 6] = [b'A', b'B', 0, 2, END, 0];
+/// An address of documentation, so nobody's loopback.
+const FAR_PEER: &str = "192.0.2.1:40000";

@@ -127,9 +127,6 @@ fn a_chunked_echo_is_chunked_anew() {
     assert_eq!(play.awaiting(), Some(Awaiting::NextRequest));
 }
 
-/// One piece and its framing may be written when the mark has not quite been reached.
-const PIECE: usize = crate::source::PIECE_MAX + 1024;
-
 #[test]
 fn a_large_response_is_produced_only_as_it_is_sent() {
     let mut conn = Conn::new(Protocol::Http, Peer::Unix, Arc::new(Config::default()));
@@ -360,3 +357,6 @@ fn delays_and_streams_are_timers() {
     assert_eq!(play.waits, [ms(60_000), ms(7), ms(7)]);
     assert_eq!(play.text().matches("one more line").count(), 3);
 }
+
+/// One piece and its framing may be written when the mark has not quite been reached.
+const PIECE: usize = crate::source::PIECE_MAX + 1024;

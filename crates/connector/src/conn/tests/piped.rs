@@ -25,8 +25,6 @@ impl std::task::Wake for Woken {
     }
 }
 
-const KEY: usize = 7;
-
 /// The application of one exchange.
 pub(super) struct Script {
     request: Request,
@@ -656,3 +654,5 @@ fn draining_lets_the_exchange_end() {
         assert!(play.closed().is_some_and(|close| close.reason.is_none()));
     });
 }
+
+const KEY: usize = 7;

@@ -45,9 +45,6 @@ pub(super) enum Fate {
     Closed(Reason),
 }
 
-/// Steps of one turn: with 64 KiB each, about a megabyte before others are served.
-const STEPS_MAX: usize = 32;
-
 impl Task {
     /// A connection just accepted.
     pub(super) fn new(stream: Stream, agent: Agent) -> Self {
@@ -279,3 +276,6 @@ impl Drop for Task {
 
 // An idle connection is a task and nothing else; this is what ten thousand of them cost.
 const _: () = assert!(size_of::<Task>() <= 608);
+
+/// Steps of one turn: with 64 KiB each, about a megabyte before others are served.
+const STEPS_MAX: usize = 32;

@@ -136,16 +136,6 @@ struct Message {
     slices: [libc::iovec; SLICES_MAX],
 }
 
-/// Operations that can be queued for one system call; more take another one.
-const QUEUE_LEN: u32 = 1024;
-/// Completions that fit before the kernel has to keep them elsewhere.
-const COMPLETIONS_LEN: u32 = 4096;
-/// `user_data` of cancellations, of whose own completion nobody needs to hear.
-const IGNORED: u64 = u64::MAX;
-/// How often a ring that is dropped waits for its operations, and how long each time.
-const LAST_WAITS: usize = 100;
-const LAST_WAIT: Duration = Duration::from_millis(50);
-
 impl Ring {
     /// A ring for the thread that calls this.
     pub(super) fn new() -> io::Result<Self> {
@@ -527,6 +517,16 @@ fn build(entries: u32) -> io::Result<IoUring> {
 fn fd(socket: &Rc<OwnedFd>) -> Fd {
     Fd(socket.as_raw_fd())
 }
+
+/// Operations that can be queued for one system call; more take another one.
+const QUEUE_LEN: u32 = 1024;
+/// Completions that fit before the kernel has to keep them elsewhere.
+const COMPLETIONS_LEN: u32 = 4096;
+/// `user_data` of cancellations, of whose own completion nobody needs to hear.
+const IGNORED: u64 = u64::MAX;
+/// How often a ring that is dropped waits for its operations, and how long each time.
+const LAST_WAITS: usize = 100;
+const LAST_WAIT: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests;

@@ -51,9 +51,6 @@ pub(super) enum Fate {
     Closed(Reason),
 }
 
-/// Bytes that may arrive unasked before receiving ends; what is on its way by then comes on top.
-const INBOX_MAX: usize = 64 * 1024;
-
 impl Task {
     /// A connection just accepted.
     pub(super) fn new(socket: OwnedFd, agent: Agent) -> Self {
@@ -327,3 +324,6 @@ impl Drop for Task {
 
 // An idle connection is a task and its operation and nothing else; this is what ten thousand cost.
 const _: () = assert!(size_of::<Task>() <= 672);
+
+/// Bytes that may arrive unasked before receiving ends; what is on its way by then comes on top.
+const INBOX_MAX: usize = 64 * 1024;

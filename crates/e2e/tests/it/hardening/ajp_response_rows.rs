@@ -165,9 +165,6 @@ response_rows! { Ajp;
     ];
 }
 
-/// A body packet that says: that was all.
-const EMPTY: &[u8] = b"\x12\x34\0\x02\0\0";
-
 fn packet(payload: impl AsRef<[u8]>) -> Vec<u8> {
     let payload = payload.as_ref();
     let length = u16::try_from(payload.len()).expect("a row's payload is short");
@@ -211,3 +208,6 @@ pub(crate) fn end(reuse: u8) -> Vec<u8> {
 pub(crate) fn hi() -> Vec<u8> {
     [head(200, &[]), chunk("hi"), end(1)].concat()
 }
+
+/// A body packet that says: that was all.
+const EMPTY: &[u8] = b"\x12\x34\0\x02\0\0";

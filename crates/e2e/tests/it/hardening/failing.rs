@@ -10,17 +10,6 @@ use super::ajp_response_rows::{chunk, end, head, hi};
 use super::backend::{Answer, Backend, Id, Protocol, Then};
 use super::responses::front;
 
-/// Methods, and whether a request may be sent again.
-const METHODS: [(&str, bool); 5] = [
-    ("GET", true),
-    ("PUT", true),
-    ("DELETE", true),
-    ("POST", false),
-    ("FOO", false),
-];
-
-const ENDS: [Then; 2] = [Then::Close, Then::Reset];
-
 #[test]
 fn row_001_and_035_end_without_an_answer_on_a_fresh_connection() {
     for protocol in Protocol::ALL {
@@ -327,3 +316,14 @@ fn response(protocol: Protocol, status: u16) -> Vec<u8> {
         (Protocol::Ajp, _) => [head(status, &[]), chunk("hi"), end(1)].concat(),
     }
 }
+
+/// Methods, and whether a request may be sent again.
+const METHODS: [(&str, bool); 5] = [
+    ("GET", true),
+    ("PUT", true),
+    ("DELETE", true),
+    ("POST", false),
+    ("FOO", false),
+];
+
+const ENDS: [Then; 2] = [Then::Close, Then::Reset];

@@ -112,9 +112,6 @@ response_rows! { Http;
     ];
 }
 
-/// What the client sees of a field of 12 KB.
-const LONG: &str = "LONG";
-
 /// Names for texts that are too long for the table.
 pub(crate) fn spelled_out(text: &str) -> String {
     match text {
@@ -122,11 +119,6 @@ pub(crate) fn spelled_out(text: &str) -> String {
         _ => text.to_owned(),
     }
 }
-
-const CK: &str = "5\r\nhello\r\n0\r\n\r\n";
-const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-const HINTS: &str =
-    "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Secret\r\nX-Secret: 1\r\n\r\n";
 
 fn ok(fields: impl AsRef<[u8]>, body: impl AsRef<[u8]>) -> Vec<u8> {
     let (start, end) = (b"HTTP/1.1 200 OK\r\n", b"\r\n\r\n");
@@ -136,3 +128,11 @@ fn ok(fields: impl AsRef<[u8]>, body: impl AsRef<[u8]>) -> Vec<u8> {
 fn chunked(body: impl AsRef<[u8]>) -> Vec<u8> {
     ok("Transfer-Encoding: chunked", body)
 }
+
+/// What the client sees of a field of 12 KB.
+const LONG: &str = "LONG";
+
+const CK: &str = "5\r\nhello\r\n0\r\n\r\n";
+const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+const HINTS: &str =
+    "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Secret\r\nX-Secret: 1\r\n\r\n";

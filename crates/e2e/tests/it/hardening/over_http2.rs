@@ -9,9 +9,6 @@ use catamaran_testkit::http2::{
 
 use super::backend::{Backend, Id, Protocol};
 
-const PADDED: u8 = 8;
-const PROTOCOL_ERROR: u32 = 1;
-
 /// A front for HTTP/2 in clear, and its backend.
 struct Site {
     protocol: Protocol,
@@ -94,9 +91,6 @@ impl Site {
         }
     }
 }
-
-/// Whole, and cut where it hurts.
-const CUTS: [usize; 3] = [usize::MAX, 7, 1];
 
 fn each(test: impl Fn(&Site)) {
     for protocol in Protocol::ALL {
@@ -221,3 +215,9 @@ fn row_h2_13_trailers() {
         site.resets("with a field of the connection", of_connection);
     });
 }
+
+const PADDED: u8 = 8;
+const PROTOCOL_ERROR: u32 = 1;
+
+/// Whole, and cut where it hurts.
+const CUTS: [usize; 3] = [usize::MAX, 7, 1];

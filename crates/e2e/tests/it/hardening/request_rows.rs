@@ -20,9 +20,6 @@ macro_rules! rows {
     };
 }
 
-/// The catalogue's `CK`: `hello` in one chunk.
-const CK: &str = "5\r\nhello\r\n0\r\n\r\n";
-
 rows! {
     // The request line.
     row_001_bare_lf: [
@@ -410,12 +407,6 @@ rows! {
     ];
 }
 
-/// What the backend sees of 95 lines `X: 1`.
-const MANY: &str = "MANY";
-
-/// What the backend sees of 1300 ranges.
-const RANGES: &str = "RANGES";
-
 /// Names for texts that are too long for the table.
 pub(crate) fn spelled_out(text: &str) -> String {
     match text {
@@ -438,3 +429,12 @@ fn lines(count: usize, first: &str, line: &str) -> String {
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("only used for text")
 }
+
+/// The catalogue's `CK`: `hello` in one chunk.
+const CK: &str = "5\r\nhello\r\n0\r\n\r\n";
+
+/// What the backend sees of 95 lines `X: 1`.
+const MANY: &str = "MANY";
+
+/// What the backend sees of 1300 ranges.
+const RANGES: &str = "RANGES";

@@ -23,12 +23,6 @@ enum Cut {
     Halves(usize),
 }
 
-/// How many ways of cutting in two are tried, spread over the bytes.
-const HALVES: usize = 6;
-
-/// Longer requests are not sent byte by byte: a system call for each would take minutes.
-const SINGLE_BYTES_MAX: usize = 2048;
-
 /// One way to send a case.
 struct Run<'a> {
     row: &'static str,
@@ -265,3 +259,9 @@ impl Logged {
 fn client_reason(reason: &str) -> String {
     format!(" reason=client:{reason} ")
 }
+
+/// How many ways of cutting in two are tried, spread over the bytes.
+const HALVES: usize = 6;
+
+/// Longer requests are not sent byte by byte: a system call for each would take minutes.
+const SINGLE_BYTES_MAX: usize = 2048;

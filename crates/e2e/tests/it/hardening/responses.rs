@@ -13,12 +13,6 @@ use super::backend::{Backend, Connection, Id, Protocol};
 use super::http_response_rows::spelled_out;
 use super::response_row::{Outcome, Request, ResponseCase, ResponseRow, seen};
 
-/// How many ways of cutting in two are tried, spread over the bytes.
-const HALVES: usize = 5;
-
-/// Longer answers are not sent byte by byte.
-const SINGLE_BYTES_MAX: usize = 2048;
-
 /// One way to send a case.
 struct Run<'a> {
     row: &'static str,
@@ -170,3 +164,9 @@ impl Run<'_> {
         format!("{row} in pieces {pieces:?} to {:?}: {bytes}", case.request)
     }
 }
+
+/// How many ways of cutting in two are tried, spread over the bytes.
+const HALVES: usize = 5;
+
+/// Longer answers are not sent byte by byte.
+const SINGLE_BYTES_MAX: usize = 2048;

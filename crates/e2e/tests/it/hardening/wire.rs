@@ -12,8 +12,6 @@ use http::{HeaderMap, StatusCode};
 
 use super::backend::{Conn, Front};
 
-const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-
 /// A request, as far as it has arrived.
 pub(crate) struct Request {
     line: String,
@@ -339,3 +337,5 @@ fn take_packet(conn: &mut Conn) -> Option<Vec<u8>> {
 fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect()
 }
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

@@ -69,9 +69,6 @@ impl Site {
     }
 }
 
-/// With the length that curl knows, and without.
-const FRAMINGS: [&[&str]; 2] = [&[], &["-H", "content-length:"]];
-
 #[test]
 fn forms_and_uploads_reach_tomcat() {
     let started = Container::Tomcat10.start().unwrap();
@@ -128,3 +125,6 @@ fn unread(site: &Site, framing: &[&str]) {
         assert_eq!(value(&text, "parameter.a"), "1", "{text}");
     }
 }
+
+/// With the length that curl knows, and without.
+const FRAMINGS: [&[&str]; 2] = [&[], &["-H", "content-length:"]];

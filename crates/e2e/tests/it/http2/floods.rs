@@ -10,10 +10,6 @@ use catamaran_testkit::http2::{
 };
 use catamaran_testkit::{Deadline, Signal};
 
-const ENHANCE_YOUR_CALM: u32 = 11;
-const INTERNAL_ERROR: u32 = 2;
-const NO_ERROR: u32 = 0;
-
 /// A front with `keys` of its listener, to an application over both protocols.
 fn site(keys: &str) -> (Front, App) {
     let app = App::start("epoll", &[]).unwrap();
@@ -439,3 +435,7 @@ fn a_drain_lets_requests_finish() {
     }
     assert!(front.process().wait(Deadline::default()).unwrap().success());
 }
+
+const ENHANCE_YOUR_CALM: u32 = 11;
+const INTERNAL_ERROR: u32 = 2;
+const NO_ERROR: u32 = 0;

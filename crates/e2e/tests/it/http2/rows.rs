@@ -22,11 +22,6 @@ enum Reaction {
     GoAway(u32),
 }
 
-const METHOD: Field = (b":method", b"GET");
-const SCHEME: Field = (b":scheme", b"http");
-const HOST: Field = (b":authority", b"HOST");
-const PATH: Field = (b":path", b"/x");
-
 /// A front whose backends are never connected to.
 struct Site {
     front: Front,
@@ -365,3 +360,8 @@ impl Site {
         }
     }
 }
+
+const METHOD: Field = (b":method", b"GET");
+const SCHEME: Field = (b":scheme", b"http");
+const HOST: Field = (b":authority", b"HOST");
+const PATH: Field = (b":path", b"/x");

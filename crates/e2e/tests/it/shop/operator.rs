@@ -15,8 +15,6 @@ pub(super) struct Operator {
     documented: BTreeSet<String>,
 }
 
-const DOCUMENT: &str = include_str!("../../../../../docs/sessions.md");
-
 impl Operator {
     /// For the front whose admin socket is here.
     pub(super) fn at(socket: &Path) -> Self {
@@ -96,3 +94,5 @@ fn documented() -> BTreeSet<String> {
     let commands = pieces.filter(|piece| piece.starts_with("catamaran "));
     commands.map(str::to_owned).collect()
 }
+
+const DOCUMENT: &str = include_str!("../../../../../docs/sessions.md");

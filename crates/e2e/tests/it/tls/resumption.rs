@@ -10,8 +10,6 @@ use super::{Site, site, site_before, site_with};
 use crate::reload::{application, nth_line};
 use crate::upgrade::upgrade;
 
-const VERSIONS: [&str; 2] = ["-tls1_2", "-tls1_3"];
-
 /// Has OpenSSL begin a session of each version and keep it.
 fn begin(site: &Site) {
     for version in VERSIONS {
@@ -132,3 +130,5 @@ fn the_secrets_of_sessions_are_written_if_so_asked() {
     let mode = fs::metadata(&ours).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
+
+const VERSIONS: [&str; 2] = ["-tls1_2", "-tls1_3"];

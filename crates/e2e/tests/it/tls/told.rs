@@ -5,8 +5,6 @@ use serde_json::Value;
 use super::{site, site_before};
 use crate::reload::application;
 
-const CLIENTS: &str = "client_certificate = \"optional\"\nclient_ca = \"{files}/ca.pem\"";
-
 #[test]
 fn the_access_log_has_what_was_agreed_on() {
     let (_application, url) = application();
@@ -65,3 +63,5 @@ fn the_admin_listener_shows_every_certificate() {
         assert!(certificate["not_after"].as_str().unwrap().ends_with('Z'));
     }
 }
+
+const CLIENTS: &str = "client_certificate = \"optional\"\nclient_ca = \"{files}/ca.pem\"";

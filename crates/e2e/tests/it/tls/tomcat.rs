@@ -7,24 +7,6 @@ use catamaran_e2e::{Connector, Tomcat};
 use super::{Site, site_before};
 use crate::through::{has, value};
 
-const OPTIONAL: &str = "client_certificate = \"optional\"\nclient_ca = \"{files}/ca.pem\"\nclient_certificate_chain = true";
-
-/// What a client would like to be taken for.
-const FORGED: [&str; 12] = [
-    "Client-Cert: :Zm9yZ2Vk:",
-    "Client-Cert-Chain: :Zm9yZ2Vk:",
-    "ssl_client_cert: forged",
-    "ssl_client_escaped_cert: forged",
-    "ssl_cipher: forged",
-    "ssl_cipher_usekeysize: 7",
-    "ssl_session_id: forged",
-    "X-SSL-Client-Cert: forged",
-    "X-Client-Cert: forged",
-    "X-Forwarded-Client-Cert: forged",
-    "X-Forwarded-Tls-Client-Cert: forged",
-    "X-ARR-ClientCert: forged",
-];
-
 /// A site before one connector, whose backend has these further `keys`; `tables` follow.
 fn site(connector: Connector, keys: &str, tables: &str) -> Site {
     let backend = Tomcat::shared().unwrap().backend_table("app", connector);
@@ -157,3 +139,21 @@ fn a_revoked_certificate_and_another_host_are_refused() {
         .unwrap();
     page(&site, "/tls.jsp", false);
 }
+
+const OPTIONAL: &str = "client_certificate = \"optional\"\nclient_ca = \"{files}/ca.pem\"\nclient_certificate_chain = true";
+
+/// What a client would like to be taken for.
+const FORGED: [&str; 12] = [
+    "Client-Cert: :Zm9yZ2Vk:",
+    "Client-Cert-Chain: :Zm9yZ2Vk:",
+    "ssl_client_cert: forged",
+    "ssl_client_escaped_cert: forged",
+    "ssl_cipher: forged",
+    "ssl_cipher_usekeysize: 7",
+    "ssl_session_id: forged",
+    "X-SSL-Client-Cert: forged",
+    "X-Client-Cert: forged",
+    "X-Forwarded-Client-Cert: forged",
+    "X-Forwarded-Tls-Client-Cert: forged",
+    "X-ARR-ClientCert: forged",
+];

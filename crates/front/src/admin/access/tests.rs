@@ -8,8 +8,6 @@ use catamaran_http1::{Limits, Server, ServerEvent};
 use super::*;
 use crate::config::Secret;
 
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-
 fn head(text: &str) -> Box<RequestHead> {
     let mut input = BytesMut::from(text.as_bytes());
     match Server::new(Limits::request()).receive(&mut input) {
@@ -204,3 +202,5 @@ fn the_files_of_the_page_need_no_token_and_hold_nothing() {
     }
     assert_eq!(file("GET", "/page.html", "10.0.0.1"), "token");
 }
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";

@@ -14,13 +14,6 @@ use catamaran_testkit::{Outcome, Peer, Script};
 use super::{AGREE, front, wait_for_no_tunnel};
 use crate::{stop, tcp, to, wait_for_reason};
 
-const ENABLE_CONNECT_PROTOCOL: u16 = 8;
-const PROTOCOL_ERROR: u32 = 1;
-const CANCEL: u32 = 8;
-
-/// A protocol without a handshake of its own, so that a script can agree to it.
-const OTHER: &str = "other";
-
 /// A front whose one route allows `websocket` and [`OTHER`].
 fn h2_front(backends: Vec<BackendConfig>, change: impl FnOnce(&mut Config)) -> Running {
     front(backends, |config| {
@@ -363,3 +356,10 @@ fn a_drain_ends_tunnels_when_its_time_is_over() {
     wait_for_reason(&running, "front:drained");
     running.join();
 }
+
+const ENABLE_CONNECT_PROTOCOL: u16 = 8;
+const PROTOCOL_ERROR: u32 = 1;
+const CANCEL: u32 = 8;
+
+/// A protocol without a handshake of its own, so that a script can agree to it.
+const OTHER: &str = "other";

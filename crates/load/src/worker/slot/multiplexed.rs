@@ -80,9 +80,6 @@ impl Vacancy {
     }
 }
 
-/// How often a connection is served in a row, if its server answers at once.
-const ROUNDS_MAX: u32 = 8;
-
 impl Multiplexed {
     pub(super) fn new(key: usize, client_number: usize, lent: &Lent) -> Self {
         Self {
@@ -429,6 +426,9 @@ impl Multiplexed {
         }
     }
 }
+
+/// How often a connection is served in a row, if its server answers at once.
+const ROUNDS_MAX: u32 = 8;
 
 #[cfg(test)]
 mod tests {

@@ -37,10 +37,6 @@ pub(super) struct Place {
     is_resting: bool,
 }
 
-const PAUSE_MIN: u64 = 1_000_000;
-const PAUSE_MAX: u64 = 100_000_000;
-
-const KEY_BITS: u32 = 32;
 /// The part of a token that is the slot's number.
 pub(super) const KEY_MASK: usize = (1 << KEY_BITS) - 1;
 
@@ -172,3 +168,8 @@ impl Place {
         lent.pause(lent.now + self.pause, self.key);
     }
 }
+
+const PAUSE_MIN: u64 = 1_000_000;
+const PAUSE_MAX: u64 = 100_000_000;
+
+const KEY_BITS: u32 = 32;

@@ -93,8 +93,6 @@ async fn records_that_the_socket_refused_wait_to_be_written() {
     assert!(head < 1000, "{received}");
 }
 
-const ANSWER: &str = "HTTP/1.1 204 No Content\r\n\r\n";
-
 /// Reads a head and answers.
 async fn exchange(peer: &mut Stream, answer: Option<&str>) {
     let mut head = BytesMut::new();
@@ -171,3 +169,5 @@ fn profile(chain: String, key: &KeyPair) -> Profile {
     let built = Profile::build(&settings, &files, &keys, None, SystemTime::now());
     built.unwrap().profile
 }
+
+const ANSWER: &str = "HTTP/1.1 204 No Content\r\n\r\n";

@@ -49,8 +49,6 @@ pub(super) const COUNT: u16 = 512;
 /// Room in one buffer: a request's head fits, and the two megabytes of a worker remain in the
 /// caches of most processors.
 pub(super) const SIZE: usize = 4096;
-const ENTRIES: Layout = layout(COUNT as usize * size_of::<BufRingEntry>());
-const STORAGE: Layout = layout(COUNT as usize * SIZE);
 
 const fn layout(size: usize) -> Layout {
     match Layout::from_size_align(size, 4096) {
@@ -174,3 +172,6 @@ fn allocate(layout: Layout) -> NonNull<u8> {
     unsafe { memory.write_bytes(0, layout.size()) };
     memory
 }
+
+const ENTRIES: Layout = layout(COUNT as usize * size_of::<BufRingEntry>());
+const STORAGE: Layout = layout(COUNT as usize * SIZE);

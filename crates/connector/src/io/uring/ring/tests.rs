@@ -7,8 +7,6 @@ use bytes::Bytes;
 
 use super::*;
 
-const OWNER: usize = 7;
-
 fn pair() -> (Rc<OwnedFd>, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     (Rc::new(ours.into()), theirs)
@@ -285,3 +283,5 @@ fn chunks_given_back_out_of_order_are_used_again_in_order() {
     }
     assert!(bytes[..] == sent[..]);
 }
+
+const OWNER: usize = 7;
