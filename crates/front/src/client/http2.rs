@@ -211,7 +211,8 @@ impl Driver {
         }
         self.idle_since = None;
         let session = Arc::clone(&self.session);
-        self.streams.spawn(run(session, request, respond));
+        // Boxed, since tokio moves a task's future several times until it runs, and when it ends.
+        self.streams.spawn(Box::pin(run(session, request, respond)));
     }
 
     /// Tells the connection to end, if there is a reason. `true` if it was told.
