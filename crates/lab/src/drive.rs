@@ -411,15 +411,13 @@ fn take_share(run: &mut Run, part: Run, share: f64) {
     let mut is_loop = true;
     for fired in check_run(&part.facts) {
         let is_of_loop = ["late", "failed", "status", "generator"].contains(&fired.gate.as_str());
-        if !is_of_loop {
+        if !is_of_loop || fired.effect == Effect::Note {
             continue;
         }
-        is_loop &= fired.effect == Effect::Note;
-        if !run.gates.iter().any(|it| it.gate == fired.gate) {
-            let (share, words) = (share * 100.0, fired.words);
-            let words = format!("Nothing is measured at {share:.0} % of the capacity: {words}");
-            run.gates.push(Fired::new(&fired.gate, Effect::Note, words));
-        }
+        is_loop = false;
+        let (share, words) = (share * 100.0, fired.words);
+        let words = format!("Nothing is measured at {share:.0} % of the capacity: {words}");
+        run.gates.push(Fired::new(&fired.gate, Effect::Note, words));
     }
     for (name, value) in part.measures.into_iter().filter(|_| is_loop) {
         let base = name.split('.').next().unwrap_or_default();
@@ -492,9 +490,12 @@ mod tests {
             BTreeMap::from([("p99@0.5".to_owned(), 2.0)]),
             "no more than has a meaning there"
         );
+        // What the same gate says of the run itself does not hide it.
+        run.gates
+            .push(Fired::new("late", Effect::Note, "late, too".to_owned()));
         take_share(&mut run, part(Some("generator-late")), 0.9);
         assert!(!run.measures.contains_key("p99@0.9"));
-        let [fired] = &run.gates[..] else {
+        let [_, fired] = &run.gates[..] else {
             panic!("{:?}", run.gates)
         };
         assert_eq!((fired.gate.as_str(), fired.effect), ("late", Effect::Note));

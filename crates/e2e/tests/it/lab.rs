@@ -81,14 +81,13 @@ fn what_goes_on_beside_a_load_and_after_an_interruption() {
         let measures = &run["measures"];
         // The application is 2 ms away; a time below would have another cause than a fast machine.
         assert!(measures["p50"].as_f64().unwrap() >= 2.0, "{line}");
-        for name in [
-            "failed",
-            "held.front",
-            "cpu.front",
-            "p50@0.5",
-            "cpu.front@0.5",
-        ] {
+        for name in ["failed", "held.front", "cpu.front"] {
             assert!(measures[name].is_number(), "{name} {line}");
+        }
+        // On a machine that is too busy for the rate, a gate says that nothing is known of it.
+        let refused = line.contains("Nothing is measured at 50 % of the capacity");
+        for name in ["p50@0.5", "cpu.front@0.5"] {
+            assert_ne!(measures[name].is_number(), refused, "{name} {line}");
         }
         let acted = measures["acted"].as_f64().unwrap_or(0.0);
         assert_eq!(acted >= 1.0, run["levels"]["event"] == "reload", "{line}");
