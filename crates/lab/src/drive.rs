@@ -197,7 +197,7 @@ impl Driver {
             };
             let part = scene.measure(stage, &open)?;
             let other = scene.record(stage, &open, &part)?;
-            take_share(&mut run, other, *share);
+            take_share(&mut run, other, *share, &experiment.gates_off);
         }
         run.gates.extend(check_run(&run.facts));
         run.gates
@@ -405,13 +405,13 @@ fn go_on(
     Ok(())
 }
 
-/// Adds what an open loop at a share of the capacity has shown, unless a gate says that the loop was
-/// none: then the run is without these measures.
-fn take_share(run: &mut Run, part: Run, share: f64) {
+/// Adds what an open loop at a share of the capacity has shown, unless a gate that is not `off` says
+/// that the loop was none: then the run is without these measures.
+fn take_share(run: &mut Run, part: Run, share: f64, off: &[String]) {
     let mut is_loop = true;
     for fired in check_run(&part.facts) {
         let is_of_loop = ["late", "failed", "status", "generator"].contains(&fired.gate.as_str());
-        if !is_of_loop || fired.effect == Effect::Note {
+        if !is_of_loop || fired.effect == Effect::Note || off.contains(&fired.gate) {
             continue;
         }
         is_loop = false;
@@ -484,7 +484,7 @@ mod tests {
             part
         };
         let mut run = Run::default();
-        take_share(&mut run, part(None), 0.5);
+        take_share(&mut run, part(None), 0.5, &[]);
         assert_eq!(
             run.measures,
             BTreeMap::from([("p99@0.5".to_owned(), 2.0)]),
@@ -493,7 +493,7 @@ mod tests {
         // What the same gate says of the run itself does not hide it.
         run.gates
             .push(Fired::new("late", Effect::Note, "late, too".to_owned()));
-        take_share(&mut run, part(Some("generator-late")), 0.9);
+        take_share(&mut run, part(Some("generator-late")), 0.9, &[]);
         assert!(!run.measures.contains_key("p99@0.9"));
         let [_, fired] = &run.gates[..] else {
             panic!("{:?}", run.gates)
@@ -501,5 +501,8 @@ mod tests {
         assert_eq!((fired.gate.as_str(), fired.effect), ("late", Effect::Note));
         assert!(fired.words.starts_with("Nothing is measured at 90 %"));
         assert!(run.is_valid());
+        let off = ["late".to_owned()];
+        take_share(&mut run, part(Some("generator-late")), 0.9, &off);
+        assert!(run.measures.contains_key("p99@0.9"), "the gate is off");
     }
 }
