@@ -1,7 +1,7 @@
 //! The real things the end-to-end tests are made of, each a child process on ports of its own.
 //!
 //! [`Tomcat`] is Debian's Tomcat 10 with a small webapp, [`Cluster`] several of them; [`Front`] and [`App`] are the two sides of
-//! the built `catamaran` binary, [`Container`] lists other containers, [`Httpd`] and [`Nginx`] are the web servers people know, [`Browser`] is a Chromium.
+//! the built `catamaran` binary, [`Container`] lists other containers, [`Httpd`] and [`Nginx`] are the web servers people know, [`Browser`] is a Chromium, [`curl()`] a curl.
 //! The tests themselves are in `tests/it`. Nothing of the other crates is linked here:
 //! what these tests see is what a user sees, bytes and exit codes.
 
@@ -11,6 +11,7 @@ mod binary;
 mod browser;
 mod cluster;
 mod container;
+mod curl;
 mod front;
 mod httpd;
 mod nginx;
@@ -23,6 +24,7 @@ pub use binary::{binary, catamaran};
 pub use browser::Browser;
 pub use cluster::{Cluster, Node};
 pub use container::{Container, Embedded};
+pub use curl::curl;
 pub use front::Front;
 pub use httpd::{Httpd, Module};
 pub use nginx::Nginx;

@@ -1,9 +1,8 @@
 //! Who the user is and which attributes a request has, as an application in Tomcat reads them.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::process::Command;
 
-use catamaran_e2e::{Connector, Front, Tomcat};
+use catamaran_e2e::{Connector, Front, Tomcat, curl};
 use catamaran_testkit::HttpClient;
 
 use crate::through::{has, value};
@@ -116,15 +115,8 @@ fn attributes_tell_of_the_tls_of_a_client() {
     ))
     .unwrap();
     let port = front.address().port();
-    let output = Command::new("curl")
-        .args([
-            "--silent",
-            "--show-error",
-            "--max-time",
-            "60",
-            "--insecure",
-            "--tlsv1.3",
-        ])
+    let output = curl()
+        .args(["--insecure", "--tlsv1.3"])
         .args(["--resolve", &format!("www.test:{port}:127.0.0.1")])
         .arg(format!("https://www.test:{port}/attributes.jsp"))
         .output()

@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use catamaran_e2e::{Connector, Front, Tomcat};
+use catamaran_e2e::{Connector, Front, Tomcat, curl};
 use catamaran_testkit::{Deadline, Signal};
 use tempfile::TempDir;
 
@@ -130,14 +129,8 @@ fn a_stream_of_http2_gets_pages_too() {
             "<p>back at noon</p> 503 2 text/html; charset=utf-8",
         ),
     ] {
-        let output = Command::new("curl")
-            .args([
-                "--silent",
-                "--show-error",
-                "--max-time",
-                "60",
-                "--http2-prior-knowledge",
-            ])
+        let output = curl()
+            .arg("--http2-prior-knowledge")
             .args([
                 "--write-out",
                 " %{http_code} %{http_version} %{content_type}",

@@ -257,9 +257,8 @@ fn tls() {
     assert_eq!(challenge, (200, "proof".to_owned()));
     let files = example.files.path();
     let curl = |options: &[&str]| {
-        let output = Command::new("curl")
-            .args(["--silent", "--show-error", "--include", "--max-time", "60"])
-            .args(["--http2", "--cacert", "clients-ca.pem"])
+        let output = catamaran_e2e::curl()
+            .args(["--include", "--http2", "--cacert", "clients-ca.pem"])
             .args([
                 "--resolve",
                 &format!("site.test:{}:127.0.0.1", https.port()),

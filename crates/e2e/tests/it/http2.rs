@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use catamaran_e2e::{App, Front};
+use catamaran_e2e::{App, Front, curl};
 use serde_json::Value;
 
 /// A front for HTTP/2 in clear and over TLS, and its application: `ajp.test` and `http.test` are the
@@ -64,8 +64,8 @@ impl Site {
             true => ("https", self.tls, "--http2"),
             false => ("http", clear, "--http2-prior-knowledge"),
         };
-        let output = Command::new("curl")
-            .args(["--silent", "--show-error", "--max-time", "60", "--insecure"])
+        let output = curl()
+            .arg("--insecure")
             .args(["--resolve", &format!("{host}:{port}:127.0.0.1"), version])
             .args(["--write-out", "%{stderr}%{http_code} %{http_version}"])
             .args(options)

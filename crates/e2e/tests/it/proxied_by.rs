@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use catamaran_e2e::{Authority, Front};
+use catamaran_e2e::{Authority, Front, curl};
 use catamaran_testkit::{Address, Deadline, Failure, HttpClient, Process, address};
 use tempfile::TempDir;
 
@@ -148,8 +148,7 @@ fn the_header_comes_before_tls() {
     let (_application, url) = application();
     let (front, files) = front_with_tls(&url, "", "");
     let port = front.address().port();
-    let output = Command::new("curl")
-        .args(["--silent", "--show-error", "--max-time", "60"])
+    let output = curl()
         .args(["--haproxy-protocol", "--interface", "127.0.0.31"])
         .arg("--cacert")
         .arg(files.path().join("ca.pem"))

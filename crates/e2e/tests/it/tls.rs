@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use catamaran_e2e::{Authority, Front};
+use catamaran_e2e::{Authority, Front, curl};
 use catamaran_testkit::Process;
 use serde_json::Value;
 
@@ -94,8 +94,8 @@ impl Site {
             panic!("an address of IPv4");
         };
         let port = address.port();
-        let output = Command::new("curl")
-            .args(["--silent", "--show-error", "--max-time", "60", "--cacert"])
+        let output = curl()
+            .arg("--cacert")
             .arg(self.files.path().join("ca.pem"))
             .args(["--resolve", &format!("{name}:{port}:127.0.0.1")])
             .args(["--write-out", "%{stderr}%{http_code}"])

@@ -2,9 +2,8 @@
 //! `interop`, over each connector.
 
 use std::fs;
-use std::process::Command;
 
-use catamaran_e2e::{Container, Front};
+use catamaran_e2e::{Container, Front, curl};
 use catamaran_testkit::{Pattern, Sha256};
 
 use crate::http2::{certify, tls_address};
@@ -42,9 +41,8 @@ impl Site {
         let urls = targets
             .iter()
             .map(|target| format!("https://{}{target}", self.address));
-        let output = Command::new("curl")
-            .args(["--silent", "--show-error", "--fail", "--max-time", "60"])
-            .args(["--insecure", "--http2"])
+        let output = curl()
+            .args(["--fail", "--insecure", "--http2"])
             .args(options)
             .args(urls)
             .output()
