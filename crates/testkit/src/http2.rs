@@ -190,6 +190,17 @@ impl Http2Client {
         }
     }
 
+    /// All that the peer says in what one read yields.
+    ///
+    /// # Errors
+    /// As [`Self::next_said`].
+    pub fn read_once(&mut self) -> io::Result<Vec<Said>> {
+        let is_open = self.read()?;
+        while self.take_frame() {}
+        let closed = (!is_open).then_some(Said::Closed);
+        Ok(self.said.drain(..).chain(closed).collect())
+    }
+
     /// Reads once; `false` at the end.
     fn read(&mut self) -> io::Result<bool> {
         let left = self.deadline.remaining().unwrap_or(Duration::from_nanos(1));

@@ -50,17 +50,17 @@ pub(crate) fn begins(input: &[u8]) -> Option<bool> {
 
 /// Serves a client that speaks HTTP/2 until its connection is closed.
 pub(crate) async fn serve(worker: Arc<Worker>, client: ClientConnection, deadline: Deadline) {
-    let session = Arc::new(Session::new(Arc::clone(&worker), &client));
-    let wire = Wire::new(client, Arc::clone(&session));
+    let session = Arc::new(Session::new(Arc::clone(&worker), client));
     // Boxed, since an idle connection keeps this future, and its parts would lie in it twice.
-    let begun = Box::pin(begin(session, wire, &deadline)).await;
+    let begun = Box::pin(begin(session, &deadline)).await;
     let Some(mut driver) = begun else {
         return;
     };
     let end = poll_fn(|cx| driver.poll(cx, &deadline)).await;
     // The streams notice; those that left a backend behind wait for it.
     driver.connection = None;
-    if let Some(mut client) = driver.session.take_client()
+    let client = driver.session.line().take_client();
+    if let Some(mut client) = client
         && end == End::Told
     {
         Box::pin(linger::close(&worker, &mut client, &deadline)).await;
@@ -80,18 +80,23 @@ enum End {
 }
 
 /// Exchanges the first frames. `None` if the connection is to be closed.
-async fn begin(session: Arc<Session>, wire: Wire, deadline: &Deadline) -> Option<Box<Driver>> {
+async fn begin(session: Arc<Session>, deadline: &Deadline) -> Option<Box<Driver>> {
     let mut builder = builder(&session.listener);
     if session.worker.site().routes.has_tunnels() {
         builder.enable_connect_protocol();
     }
-    let mut handshake = pin!(builder.handshake(wire));
+    let mut handshake = pin!(builder.handshake(Wire::new(Arc::clone(&session))));
     let end = deadline.now() + session.listener.head_timeout;
     deadline.set(end);
-    let begun = poll_fn(|cx| match handshake.as_mut().poll(cx) {
-        Poll::Pending if deadline.now() >= end => Poll::Ready(None),
-        Poll::Pending => Poll::Pending,
-        Poll::Ready(begun) => Poll::Ready(Some(begun)),
+    let begun = poll_fn(|cx| {
+        let begun = handshake.as_mut().poll(cx);
+        // The settings, as far as the socket takes them; a failure shows in the next write.
+        let _ = session.poll_flush(cx);
+        match begun {
+            Poll::Pending if deadline.now() >= end => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(begun) => Poll::Ready(Some(begun)),
+        }
     });
     match begun.await {
         Some(Ok(connection)) => Some(Box::new(Driver {
@@ -180,6 +185,10 @@ impl Driver {
                 break;
             }
         }
+        // All that the crate had to write since the task was woken leaves together.
+        if let Poll::Ready(Err(_)) = self.session.poll_flush(cx) {
+            return Poll::Ready(End::Cut);
+        }
         match self.next_deadline(deadline.now()) {
             Some(next) => {
                 deadline.set(next);
@@ -217,7 +226,8 @@ impl Driver {
 
     /// Tells the connection to end, if there is a reason. `true` if it was told.
     fn decide(&mut self, now: Tick) -> bool {
-        if self.streams.is_empty() {
+        // The task of a response ends before its last bytes are written.
+        if self.streams.is_empty() && self.session.is_written() {
             self.idle_since.get_or_insert(now);
         }
         if self.closing.is_some() {

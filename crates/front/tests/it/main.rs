@@ -13,6 +13,7 @@ mod error_pages;
 mod figures;
 mod handover;
 mod health;
+mod http2;
 mod leaving;
 mod limits;
 mod log_page;

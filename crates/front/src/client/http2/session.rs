@@ -2,12 +2,15 @@
 //!
 //! All of them run on the worker's thread. The numbers are atomic only because tasks must be `Send`.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
 use crate::client::ClientConnection;
 use crate::client::http2::flood::Flood;
 use crate::client::http2::frames::{Frame, Kind};
+use crate::client::http2::wire::Line;
 use crate::config::ListenerConfig;
 use crate::exchange::scene::PeerFacts;
 use crate::listener::Listener;
@@ -40,12 +43,11 @@ pub(super) struct Session {
     /// The front closes the connection of its own accord.
     is_closing: AtomicBool,
     flood: Mutex<Flood>,
-    /// The client's socket, once nobody speaks HTTP/2 on it any more.
-    client: Mutex<Option<ClientConnection>>,
+    line: Mutex<Line>,
 }
 
 impl Session {
-    pub(super) fn new(worker: Arc<Worker>, client: &ClientConnection) -> Self {
+    pub(super) fn new(worker: Arc<Worker>, client: ClientConnection) -> Self {
         let now = worker.deadlines().now();
         worker.counters().h2_connections().increment();
         Self {
@@ -62,7 +64,7 @@ impl Session {
             own_resets: AtomicUsize::new(0),
             is_closing: AtomicBool::new(false),
             flood: Mutex::new(Flood::new(now)),
-            client: Mutex::new(None),
+            line: Mutex::new(Line::new(client)),
         }
     }
 
@@ -83,6 +85,11 @@ impl Session {
         self.queued.fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// Whether all that was taken of responses is written.
+    pub(super) fn is_written(&self) -> bool {
+        self.queued.load(Ordering::Relaxed) == 0
+    }
+
     /// How much of one response may be queued.
     pub(super) fn room(&self) -> usize {
         match self.queued.load(Ordering::Relaxed) > QUEUED_MAX {
@@ -91,22 +98,42 @@ impl Session {
         }
     }
 
-    /// The socket took bytes.
-    pub(super) fn note_written(&self, bytes: usize) {
-        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.written_at.store(self.now().into(), Ordering::Relaxed);
-        self.is_blocked.store(false, Ordering::Relaxed);
+    /// Writes to the client's socket with `write`, which adds what the socket took to the number it is
+    /// given.
+    pub(super) fn write<T>(
+        &self,
+        write: impl FnOnce(&mut Line, &mut usize) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let mut written = 0;
+        let wrote = write(&mut self.line(), &mut written);
+        if written > 0 {
+            self.written.fetch_add(written as u64, Ordering::Relaxed);
+            self.written_at.store(self.now().into(), Ordering::Relaxed);
+        }
+        if written > 0 || wrote.is_pending() {
+            self.is_blocked.store(wrote.is_pending(), Ordering::Relaxed);
+        }
+        wrote
     }
 
-    /// The socket took none.
-    pub(super) fn note_blocked(&self) {
-        self.is_blocked.store(true, Ordering::Relaxed);
+    /// Writes what the crate has written and is held.
+    pub(super) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.write(|line, written| line.poll_flush(cx, written))
+    }
+
+    pub(super) fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the socket last refused bytes.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_blocked.load(Ordering::Relaxed)
     }
 
     /// Since when the socket has taken nothing, if it refuses bytes.
     pub(super) fn blocked_since(&self) -> Option<Tick> {
-        let is_blocked = self.is_blocked.load(Ordering::Relaxed);
-        is_blocked.then(|| Tick::from(self.written_at.load(Ordering::Relaxed)))
+        self.is_blocked()
+            .then(|| Tick::from(self.written_at.load(Ordering::Relaxed)))
     }
 
     /// How many bytes the connection has received and written in all.
@@ -118,8 +145,7 @@ impl Session {
     /// When the socket last took bytes, if it is the socket or the window of the connection that holds
     /// responses up, not that of one stream.
     pub(super) fn limited_since(&self) -> Option<Tick> {
-        let is_limited =
-            self.is_blocked.load(Ordering::Relaxed) || self.window.load(Ordering::Relaxed) <= 0;
+        let is_limited = self.is_blocked() || self.window.load(Ordering::Relaxed) <= 0;
         is_limited.then(|| Tick::from(self.written_at.load(Ordering::Relaxed)))
     }
 
@@ -168,19 +194,8 @@ impl Session {
         self.own_resets.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes the client back from the protocol.
-    pub(super) fn give_back(&self, client: ClientConnection) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
-    }
-
-    /// The client, if the protocol has given it back.
-    pub(super) fn take_client(&self) -> Option<ClientConnection> {
-        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-        client.take()
-    }
-
     /// The floods this client may be trying.
-    pub(super) fn flood(&self) -> std::sync::MutexGuard<'_, Flood> {
+    pub(super) fn flood(&self) -> MutexGuard<'_, Flood> {
         // Nothing panics under the lock, so poison carries no news.
         self.flood.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -302,10 +302,16 @@ impl H2Stream {
         self.unwritten() >= self.session.room()
     }
 
-    /// Bytes of the response not yet written. A head alone counts as one.
+    /// Bytes of the response not yet written. A head alone counts as one. A short end that was handed
+    /// to the connection counts as written unless the socket refuses bytes: the exchange is over, and
+    /// its task need not be woken once more.
     pub(crate) fn unwritten(&self) -> usize {
         let head = matches!(self.response, State::Head(_) | State::Ended(_));
-        self.queue.len() + self.outflow.unwritten() + usize::from(head)
+        let handed = match self.outflow.unwritten() {
+            ..=END_MAX if matches!(self.response, State::Sent) && !self.session.is_blocked() => 0,
+            handed => handed,
+        };
+        self.queue.len() + handed + usize::from(head)
     }
 
     /// Hands the response to the connection, as far as the client's windows take it; ready when all of
@@ -452,3 +458,6 @@ fn body_error(error: &h2::Error) -> ClientError {
 
 /// The largest piece handed over: with its head it fills one record of TLS.
 const PIECE_MAX: usize = 16 * 1024 - 9;
+
+/// The end of a response that is left to the connection: a piece.
+const END_MAX: usize = PIECE_MAX;

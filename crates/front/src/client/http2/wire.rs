@@ -9,56 +9,114 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
+use catamaran_transport::{Output, buffers};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::client::ClientConnection;
 use crate::client::http2::frames::Frames;
 use crate::client::http2::session::Session;
 
+/// What the crate reads and writes. The socket belongs to the [`Session`], since the connection's task
+/// writes to it as well.
 #[derive(Debug)]
 pub(super) struct Wire {
-    /// Given back when this is dropped.
-    client: Option<ClientConnection>,
     session: Arc<Session>,
-    /// Received and decrypted, and not read yet.
-    rest: BytesMut,
     inbound: Frames,
     outbound: Frames,
 }
 
+/// The client's socket, and its bytes on both ways.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// `None` once nobody speaks HTTP/2 on it any more.
+    client: Option<ClientConnection>,
+    /// Received and decrypted, and not read yet.
+    rest: BytesMut,
+    /// Small writes of the crate, which leave together: [`Session::poll_flush`].
+    held: Output,
+}
+
 impl Wire {
-    /// The connection of a client. What was received of it already is read first.
-    pub(super) fn new(mut client: ClientConnection, session: Arc<Session>) -> Self {
-        let rest = client.take_input();
+    pub(super) fn new(session: Arc<Session>) -> Self {
         Self {
-            client: Some(client),
             session,
-            rest,
             inbound: Frames::after(PREFACE.len()),
             outbound: Frames::after(0),
         }
     }
+}
 
-    fn wrote(
-        &mut self,
-        written: Poll<io::Result<usize>>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match &written {
-            Poll::Ready(Ok(written)) => {
-                self.session.note_written(*written);
-                let mut left = *written;
-                for slice in slices {
-                    let bytes = &slice[..slice.len().min(left)];
-                    left -= bytes.len();
-                    self.outbound
-                        .follow(bytes, |frame| self.session.sent(frame));
-                }
-            }
-            Poll::Pending => self.session.note_blocked(),
-            Poll::Ready(Err(_)) => {}
+impl Line {
+    /// The connection of a client. What was received of it already is read first.
+    pub(super) fn new(mut client: ClientConnection) -> Self {
+        let rest = client.take_input();
+        Self {
+            client: Some(client),
+            rest,
+            held: Output::default(),
         }
-        written
+    }
+
+    /// Takes the client. What is held is not written.
+    pub(super) fn take_client(&mut self) -> Option<ClientConnection> {
+        self.client.take()
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match &mut self.client {
+            Some(client) => client.stream.poll_read_bounded(cx, buf, &mut self.rest),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Takes a few bytes at once, and many once the socket has taken what is held. `written` counts
+    /// what the socket takes.
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+        written: &mut usize,
+    ) -> Poll<io::Result<usize>> {
+        let len = slices.iter().map(|slice| slice.len()).sum::<usize>();
+        let is_small = len <= HELD_MAX;
+        if !is_small || self.held.len() + len > buffers::SIZE {
+            ready!(self.poll_flush(cx, written))?;
+        }
+        let Some(client) = &mut self.client else {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        };
+        if is_small {
+            let staging = self.held.staging();
+            for slice in slices {
+                staging.extend_from_slice(slice);
+            }
+            return Poll::Ready(Ok(len));
+        }
+        let taken = ready!(Pin::new(&mut client.stream).poll_write_vectored(cx, slices))?;
+        *written += taken;
+        Poll::Ready(Ok(taken))
+    }
+
+    /// Writes what is held. `written` counts what the socket takes.
+    pub(super) fn poll_flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: &mut usize,
+    ) -> Poll<io::Result<()>> {
+        let Some(client) = &mut self.client else {
+            return Poll::Ready(Ok(()));
+        };
+        let before = self.held.len();
+        let flushed = self.held.poll_write(cx, &mut client.stream);
+        *written += before - self.held.len();
+        flushed.map_ok(|_| ())
+    }
+
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.client {
+            Some(client) => Pin::new(&mut client.stream).poll_shutdown(cx),
+            None => Poll::Ready(Ok(())),
+        }
     }
 }
 
@@ -69,16 +127,13 @@ impl AsyncRead for Wire {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let wire = self.get_mut();
-        if wire.session.flood().verdict().is_some() {
+        let session = &wire.session;
+        if session.flood().verdict().is_some() {
             // The driver, whose task this is, closes the connection.
             return Poll::Pending;
         }
         let before = buf.filled().len();
-        let Some(client) = &mut wire.client else {
-            return Poll::Ready(Ok(()));
-        };
-        ready!(client.stream.poll_read_bounded(cx, buf, &mut wire.rest))?;
-        let session = &wire.session;
+        ready!(session.line().poll_read(cx, buf))?;
         let received = &buf.filled()[before..];
         wire.inbound
             .follow(received, |frame| session.received(frame));
@@ -101,46 +156,40 @@ impl AsyncWrite for Wire {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let wire = self.get_mut();
-        let Some(client) = &mut wire.client else {
-            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        let session = &wire.session;
+        let taken = session.write(|line, written| line.poll_write(cx, slices, written));
+        let mut left = match &taken {
+            Poll::Ready(Ok(taken)) => *taken,
+            Poll::Ready(Err(_)) | Poll::Pending => 0,
         };
-        let written = Pin::new(&mut client.stream).poll_write_vectored(cx, slices);
-        wire.wrote(written, slices)
+        for slice in slices {
+            let bytes = &slice[..slice.len().min(left)];
+            left -= bytes.len();
+            wire.outbound.follow(bytes, |frame| session.sent(frame));
+        }
+        taken
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let wire = self.get_mut();
-        let Some(client) = &mut wire.client else {
-            return Poll::Ready(Ok(()));
-        };
-        let flushed = Pin::new(&mut client.stream).poll_flush(cx);
-        if flushed.is_pending() {
-            wire.session.note_blocked();
-        }
-        flushed
+    /// The crate asks for this after most frames. The connection's task writes once the crate has
+    /// nothing more to write.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let wire = self.get_mut();
-        match &mut wire.client {
-            Some(client) => Pin::new(&mut client.stream).poll_shutdown(cx),
-            None => Poll::Ready(Ok(())),
-        }
-    }
-}
-
-/// The client is not closed with the state of the protocol: it may still have to read why.
-impl Drop for Wire {
-    fn drop(&mut self) {
-        if let Some(client) = self.client.take() {
-            self.session.give_back(client);
-        }
+        let session = &self.session;
+        ready!(session.poll_flush(cx))?;
+        session.line().poll_shutdown(cx)
     }
 }
 
 /// What every client begins with (RFC 9113, section 3.4).
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The longest write that is held: most responses to requests of small things, whose heads and bodies
+/// would otherwise leave one by one.
+const HELD_MAX: usize = 4 * 1024;
