@@ -13,6 +13,7 @@ use crate::experiment::{Case, Claim, Contrast, Expectation, Experiment, Levels, 
 use crate::gate::{self, Effect, Facts, Fired};
 use crate::measure::{Kind, Measure};
 use crate::run::Run;
+use crate::screen;
 
 /// What became of a claim in one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,15 +73,13 @@ pub enum Verdict {
 /// What became of all claims.
 #[must_use]
 pub fn evaluate(experiment: &Experiment, runs: &[Run]) -> Vec<Outcome> {
-    let runs: BTreeMap<(usize, usize), &Run> = runs
-        .iter()
-        .filter(|run| run.is_valid())
-        .map(|run| ((run.cell, run.round), run))
-        .collect();
+    let passes = Passes::of(experiment, runs);
     let mut outcomes = Vec::new();
     for claim in &experiment.claims {
         for case in &claim.cases {
-            let drawn = Drawn::of(claim, case, &runs);
+            let (runs, screened) = passes.of_case(case);
+            let mut drawn = Drawn::of(claim, case, runs);
+            drawn.gates.extend(screened);
             outcomes.push((claim, drawn));
         }
     }
@@ -101,9 +100,11 @@ pub fn evaluate(experiment: &Experiment, runs: &[Run]) -> Vec<Outcome> {
 pub fn half_width(experiment: &Experiment, runs: &[Run]) -> Option<f64> {
     let measure = &experiment.claims.first()?.measure;
     let outcomes = evaluate(experiment, runs);
+    // More rounds do not come to those of the screen.
+    let is_screened = |outcome: &Outcome| outcome.gates.iter().any(|it| it.gate == SCREENED);
     let of_measure = outcomes
         .iter()
-        .filter(|outcome| outcome.measure == *measure);
+        .filter(|outcome| outcome.measure == *measure && !is_screened(outcome));
     let widths = of_measure.map(|outcome| Some(((outcome.high?) / outcome.low?).ln() / 2.0));
     widths
         .collect::<Option<Vec<f64>>>()?
@@ -205,6 +206,46 @@ impl<'a> Drawn<'a> {
             (true, false) => Verdict::Suggests,
             (false, false) => Verdict::NotShown,
         }
+    }
+}
+
+/// Valid runs by cell and round: those of a screen, and those after it. Levels go on after a screen because
+/// they did well in it, so what is said of them rests on the rounds after it alone.
+struct Passes<'a> {
+    screen: Runs<'a>,
+    after: Runs<'a>,
+    /// Cells that were gone on with.
+    then: Vec<usize>,
+    /// Rounds of the screen.
+    rounds: usize,
+}
+
+impl<'a> Passes<'a> {
+    fn of(experiment: &Experiment, runs: &'a [Run]) -> Self {
+        let rounds = experiment.screened();
+        let valid = runs.iter().filter(|run| run.is_valid());
+        let all = valid.map(|run| ((run.cell, run.round), run));
+        let (screen, after) = all.partition(|((_, round), _)| *round < rounds);
+        Self {
+            screen,
+            after,
+            then: screen::cells(experiment, rounds, runs),
+            rounds,
+        }
+    }
+
+    /// The runs that a case rests on, and a note if those are the screen's.
+    fn of_case(&self, case: &Case) -> (&Runs<'a>, Option<Fired>) {
+        let sides = case.contrasts.iter();
+        let mut cells = sides.flat_map(|it| it.above.iter().chain(&it.below));
+        if cells.all(|cell| self.then.contains(cell)) {
+            return (&self.after, None);
+        }
+        let words = format!("It rests on the {} rounds of the screen.", self.rounds);
+        (
+            &self.screen,
+            Some(Fired::new(SCREENED, Effect::Note, words)),
+        )
     }
 }
 
@@ -427,6 +468,9 @@ pub(crate) fn number(ratio: f64) -> String {
         format!("{ratio:.1}")
     }
 }
+
+/// The mark of a claim on cells that a screen alone has looked at.
+const SCREENED: &str = "screened";
 
 /// The measure that is a count, mostly 0.
 const FAILED: &str = "failed";

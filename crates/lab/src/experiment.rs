@@ -12,6 +12,7 @@ mod lines;
 mod load;
 mod published;
 mod read;
+mod screen;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,6 +22,7 @@ use catamaran_load::document::Document;
 pub use claims::{Case, Claim, Contrast};
 pub use file::{Expectation, How};
 pub use load::{Act, Crowd, CrowdKind, Load};
+pub use screen::{Keep, Screen};
 use serde::{Deserialize, Serialize};
 
 use crate::drive::{BINARY, OLD};
@@ -108,8 +110,10 @@ pub struct Experiment {
     expect: file::ExpectKeys,
     /// What is counted beside time and CPU time.
     pub measure: Counted,
-    /// Rounds to begin with.
+    /// Rounds to begin with, after those of a screen.
     pub rounds: usize,
+    /// A first pass over many cells.
+    pub screen: Option<Screen>,
     /// A wider interval than this on the first claim's measure lets rounds go on to
     /// [`ROUNDS_MAX`]; half of the interval's logarithm.
     pub half_width: Option<f64>,
@@ -314,6 +318,12 @@ impl Experiment {
             levels: levels.to_vec(),
         });
         self.control += count;
+        if let Some(screen) = &mut self.screen {
+            for cells in [&mut screen.cells, &mut screen.then] {
+                let others: Vec<usize> = cells.iter().map(|cell| cell + count).collect();
+                cells.extend(others);
+            }
+        }
         let contrast = |cell: usize| Contrast {
             above: vec![cell],
             below: vec![cell + count],

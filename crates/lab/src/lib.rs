@@ -1,7 +1,9 @@
 //! Experiments on whole web tiers, and what their figures allow to conclude.
 //!
 //! - [`experiment`]: what varies, what is started and claimed, as data; [`builtin`]: those of ours;
-//! - [`drive`] makes a run, [`rounds`] makes all of them in mirrored random orders; [`store`] keeps them;
+//! - [`drive`] makes a run, [`rounds`] makes all of them in mirrored random orders, those of a [`screen`]
+//!   first; [`store`] keeps them;
+//! - [`plan`](plan::plan()): how long an experiment takes;
 //! - [`claim`]: ratios within rounds, their intervals, and words; [`result`] and [`report`];
 //! - [`compare`](compare::compare()): what has changed between two results; [`nmon`](nmon::nmon());
 //! - [`extra`]: small programs that take part in runs;
@@ -31,10 +33,12 @@ pub mod host;
 pub mod judge;
 pub mod measure;
 pub mod nmon;
+pub mod plan;
 pub mod published;
 pub mod report;
 pub mod result;
 pub mod rounds;
 pub mod run;
+pub mod screen;
 pub mod store;
 pub mod template;

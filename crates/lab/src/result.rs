@@ -75,6 +75,9 @@ pub struct CellResult {
     pub levels: Levels,
     /// The levels that differ between cells, in words.
     pub label: String,
+    /// Whether it was looked at in the screen alone.
+    #[serde(default)]
+    pub screened: bool,
     /// Valid runs.
     pub runs: usize,
     /// Void ones.
@@ -235,9 +238,16 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
     let latencies = valid
         .iter()
         .filter_map(|run| Some(run.facts.latency_ms?.max));
+    let screened = of_cell().all(|run| run.round < experiment.screened()) && !valid.is_empty();
+    let label = experiment.label(cell);
     CellResult {
         levels: experiment.cells[cell].clone(),
-        label: experiment.label(cell),
+        label: if screened {
+            label + " (screened)"
+        } else {
+            label
+        },
+        screened,
         runs: valid.len(),
         void: of_cell().count() - valid.len(),
         measures: names.into_iter().filter_map(measure).collect(),

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use catamaran_stats::blocks;
 
-use crate::claim;
 use crate::drive::{self, At, DriveFault, Driver, Left, Stages};
 use crate::experiment::{AsPublished, Experiment, ROUNDS_MAX};
 use crate::gate::Fired;
 use crate::run::Run;
+use crate::{claim, screen};
 
 /// What somebody who waits is told.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +22,13 @@ pub enum Event<'a> {
         rounds: usize,
         /// The run's place in it, counted from 1.
         place: usize,
+        /// Of so many.
+        cells: usize,
         /// The cell.
         cell: usize,
     },
+    /// The screen is over: these cells go on.
+    Screened(&'a [usize]),
     /// A published run begins, as it was.
     Publishes(&'a AsPublished),
     /// A run begins that finds out what a cell can do.
@@ -112,7 +116,8 @@ pub trait Keeper {
 pub fn run(asked: Asked<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, RoundsFault> {
     let experiment = asked.experiment;
     let orders = orders(experiment);
-    let mut rounds = experiment.rounds;
+    let screened = experiment.screened();
+    let mut rounds = experiment.rounds_in_all();
     let mut round = asked
         .done
         .iter()
@@ -130,10 +135,20 @@ pub fn run(asked: Asked<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, RoundsFa
     };
     let mut is_complete = making.publish(asked.published)? && making.calibrate()?;
     while is_complete && round < rounds {
-        is_complete = making.round(round, rounds, &orders[round])?;
+        let cells = screen::cells(experiment, round, &making.made);
+        if round == screened && screened > 0 {
+            making.keeper.tell(Event::Screened(&cells));
+        }
+        let order: Vec<usize> = orders[round]
+            .iter()
+            .copied()
+            .filter(|cell| cells.contains(cell))
+            .collect();
+        is_complete = making.round(round, rounds, &order)?;
         round += 1;
-        if round == rounds && rounds < ROUNDS_MAX && is_wide(experiment, &making.made) {
-            rounds = ROUNDS_MAX;
+        let is_last = round == rounds && rounds < screened + ROUNDS_MAX;
+        if is_complete && is_last && is_wide(experiment, &making.made) {
+            rounds = screened + ROUNDS_MAX;
             making.keeper.tell(Event::Extended(rounds));
         }
     }
@@ -143,9 +158,10 @@ pub fn run(asked: Asked<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, RoundsFa
     })
 }
 
-/// The order of cells in each round; with `nest`, cells that share servers stand together.
+/// The order of all cells in each round, of which a round has a part if there is a screen; with `nest`, cells that share servers stand together.
 fn orders(experiment: &Experiment) -> Vec<Vec<usize>> {
-    let mut orders = blocks::mirrored(experiment.cells.len(), ROUNDS_MAX, experiment.seed);
+    let rounds = experiment.screened() + ROUNDS_MAX;
+    let mut orders = blocks::mirrored(experiment.cells.len(), rounds, experiment.seed);
     let group = |cell: usize| -> Vec<String> {
         let names = experiment.nest.iter();
         names
@@ -228,6 +244,7 @@ impl Making<'_> {
                 round: round + 1,
                 rounds,
                 place: place + 1,
+                cells: order.len(),
                 cell,
             });
             if !self.cell(At { cell, round }, place)? {

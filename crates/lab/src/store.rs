@@ -15,6 +15,7 @@ use crate::drive::{Left, ServerRecord};
 use crate::experiment::{AsPublished, Experiment, Form};
 use crate::host::Host;
 use crate::run::Run;
+use crate::screen::whole_rounds;
 
 /// A result's directory.
 #[derive(Debug)]
@@ -179,8 +180,7 @@ impl Store {
     /// # Errors
     /// It cannot be written.
     pub fn keep_whole_rounds(&mut self, stored: &mut Stored) -> Result<(), StoreFault> {
-        let cells = stored.experiment.cells.len();
-        let whole = whole_rounds(&stored.runs, cells);
+        let whole = whole_rounds(&stored.experiment, &stored.runs);
         stored.runs.retain(|run| run.round < whole);
         let path = self.directory.join(RUNS);
         let mut text = String::new();
@@ -279,20 +279,6 @@ impl Store {
         };
         Ok((store, stored))
     }
-}
-
-/// How many rounds have a run of each cell that was valid or tried often enough, from the first on.
-fn whole_rounds(runs: &[Run], cells: usize) -> usize {
-    let is_whole = |round: &usize| {
-        (0..cells).all(|cell| {
-            let mut of_cell = runs
-                .iter()
-                .filter(|run| run.round == *round && run.cell == cell);
-            let tried = of_cell.clone().count();
-            of_cell.any(Run::is_valid) || tried >= crate::rounds::ATTEMPTS
-        })
-    };
-    (0..).take_while(is_whole).count()
 }
 
 /// A last line that is cut short, as by a kill, is no run.

@@ -51,6 +51,9 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) measure: Option<Spanned<MeasureKeys>>,
     pub(super) run: Spanned<RunKeys>,
+    /// A first pass over many cells.
+    #[serde(default)]
+    pub(super) screen: Option<Spanned<ScreenKeys>>,
     #[serde(default)]
     pub(super) quick: Option<Spanned<QuickKeys>>,
     #[serde(default)]
@@ -253,6 +256,36 @@ pub(super) struct RunKeys {
     pub(super) rounds: usize,
     pub(super) half_width: Option<f64>,
     pub(super) seed: u64,
+}
+
+/// A first pass: its rounds and levels, and what the rounds after it have.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ScreenKeys {
+    pub(super) rounds: usize,
+    /// The levels of its cells; all of factors that are not named.
+    #[serde(default)]
+    pub(super) factor: BTreeMap<String, Vec<Level>>,
+    #[serde(default)]
+    pub(super) then: ThenKeys,
+}
+
+/// The rounds after a first pass.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ThenKeys {
+    /// How many levels of `of` stay, the control's among them.
+    pub(super) keep: Option<usize>,
+    pub(super) of: Option<String>,
+    /// Levels of `of` that stay as the control's does.
+    #[serde(default)]
+    pub(super) always: Vec<Level>,
+    /// The measure by which they are chosen; the first claim's unless it is given.
+    pub(super) by: Option<String>,
+    #[serde(default)]
+    pub(super) factor: BTreeMap<String, Vec<Level>>,
+    #[serde(default)]
+    pub(super) run: QuickRunKeys,
 }
 
 /// What replaces keys under `--quick`.

@@ -53,12 +53,19 @@ impl Reading<'_> {
         self.check_levels(&file, &all);
         if is_quick {
             self.quicken(&mut file);
+        } else if let Some(rounds) = file
+            .screen
+            .as_ref()
+            .and_then(|it| it.get_ref().then.run.rounds)
+        {
+            file.run.get_mut().rounds = rounds;
         }
         let is_whole = self.leave_out(&mut file, &modules) && !is_quick;
         let factors = factors(&file.factor);
         let exceptions = file.except.iter();
         let exceptions: Vec<Levels> = exceptions.flat_map(|it| it.get_ref().all()).collect();
         let cells = cells::combine(&factors, &exceptions);
+        let (cells, screen) = self.screen(&file, cells, is_quick);
         let control = cells.iter().position(|cell| cell == file.control.get_ref());
         if control.is_none() && !is_quick {
             let what = "`control` is no cell: it names a level of each factor, and no exception";
@@ -93,6 +100,7 @@ impl Reading<'_> {
             expect: file.expect,
             measure,
             rounds: file.run.get_ref().rounds,
+            screen,
             half_width: file.run.get_ref().half_width.filter(|_| !is_quick),
             seed: file.run.get_ref().seed,
             claims,
@@ -105,11 +113,7 @@ impl Reading<'_> {
             cells,
         };
         self.check_templates(&experiment, &file.server, &file.load);
-        for (run, at) in experiment.as_published.iter().zip(&file.as_published) {
-            let own = experiment.of_published(run);
-            let servers: Vec<_> = file.server.iter().map(|_| at).collect();
-            self.check_servers(&own, &servers);
-        }
+        self.check_as_published(&experiment, &file.as_published);
         for (number, what) in lines::check(&experiment) {
             self.fault(&file.server[number], format!("gate lines: {what}"));
         }
@@ -203,6 +207,7 @@ impl Reading<'_> {
         for run in &file.as_published {
             self.check_named(run, factors, &[&run.get_ref().cell]);
         }
+        self.check_screen(file, factors);
         if let Some(quick) = &file.quick {
             for (name, levels) in &quick.get_ref().factor {
                 for level in levels {
@@ -385,6 +390,14 @@ impl Reading<'_> {
                 let what = format!("no gate `{name}`; there are {}", RUN_GATES.join(", "));
                 self.fault(&file.control, what);
             }
+        }
+    }
+
+    /// That the servers of published runs can be made.
+    fn check_as_published<S>(&mut self, experiment: &Experiment, runs: &[Spanned<S>]) {
+        for (run, at) in experiment.as_published.iter().zip(runs) {
+            let own = experiment.of_published(run);
+            self.check_servers(&own, &vec![at; experiment.servers()]);
         }
     }
 

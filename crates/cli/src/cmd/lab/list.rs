@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use catamaran_lab::builtin;
+use catamaran_lab::plan::plan;
 
 use crate::failure::Failure;
 
@@ -33,20 +34,16 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Ok(experiment) if args.check => {
                 writeln!(out, "{name}: fine ({} cells)", experiment.cells.len())?;
             }
-            Ok(experiment) => writeln!(
-                out,
-                "{:<14} {}\n{:<14} {} cells, {} rounds, {} claims",
-                experiment.name,
-                experiment.question,
-                "",
-                experiment.cells.len(),
-                experiment.rounds,
-                experiment
-                    .claims
-                    .iter()
-                    .map(|claim| claim.cases.len())
-                    .sum::<usize>()
-            )?,
+            Ok(experiment) => {
+                let claims = experiment.claims.iter().map(|claim| claim.cases.len());
+                let claims: usize = claims.sum();
+                writeln!(out, "{:<14} {}", experiment.name, experiment.question)?;
+                let whole = plan(&experiment, 0);
+                writeln!(out, "{:<14} {claims} claims, {whole}", "")?;
+                if let Ok(quick) = builtin::experiment(name, true) {
+                    writeln!(out, "{:<14} --quick: {}", "", plan(&quick, 0))?;
+                }
+            }
             Err(faults) => {
                 is_fine = false;
                 writeln!(io::stderr(), "{faults}")?;

@@ -4,9 +4,9 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use catamaran_lab::report;
 use catamaran_lab::result::ResultDocument;
 use catamaran_lab::store::Store;
+use catamaran_lab::{report, screen};
 
 use crate::failure::Failure;
 
@@ -29,17 +29,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         let directory = args.directory.display();
         return Err(Failure::Fault(format!("{directory}: no run has ended yet")));
     }
-    let cells = stored.experiment.cells.len();
-    let last = stored.runs.iter().map(|run| run.round).max().unwrap_or(0);
-    let mut of_last: Vec<usize> = stored
-        .runs
-        .iter()
-        .filter(|run| run.round == last)
-        .map(|run| run.cell)
-        .collect();
-    of_last.sort_unstable();
-    of_last.dedup();
-    let is_complete = of_last.len() == cells && last + 1 >= stored.experiment.rounds;
+    let is_complete = screen::is_complete(&stored.experiment, &stored.runs);
     let document = ResultDocument::of(&stored, is_complete);
     write(&store, &document)?;
     if let Some(name) = &args.picture {

@@ -12,6 +12,7 @@ use catamaran_lab::doctor::Programs;
 use catamaran_lab::drive::{Driver, Left, ServerRecord};
 use catamaran_lab::experiment::{AsPublished, Experiment, Form, round_up};
 use catamaran_lab::host::Host;
+use catamaran_lab::plan::plan;
 use catamaran_lab::result::ResultDocument;
 use catamaran_lab::rounds::{self, Asked, Event, Keeper, Rounds, RoundsFault};
 use catamaran_lab::run::Run;
@@ -62,6 +63,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some(directory) => resume(directory, args)?,
         None => begin(args)?,
     };
+    let from = resumed.runs.iter().map(|run| run.round + 1).max();
+    let planned = plan(&experiment, from.unwrap_or(0));
+    writeln!(io::stderr(), "{}: {planned}", experiment.name)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -149,6 +153,12 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed),
         )));
     }
     let mut experiment = stored.experiment;
+    if experiment.is_against && args.against.is_none() {
+        let directory = directory.display();
+        return Err(Failure::Fault(format!(
+            "{directory} sets two binaries beside each other: give the older one with --against again"
+        )));
+    }
     if let Some(rounds) = args.rounds {
         experiment.rounds = round_up(rounds);
     }
@@ -257,13 +267,14 @@ fn tell(experiment: &Experiment, event: Event<'_>) {
             round,
             rounds,
             place,
+            cells,
             cell,
         } => write!(
             stderr,
-            "round {round}/{rounds}, {place}/{}: {} ",
-            experiment.cells.len(),
+            "round {round}/{rounds}, {place}/{cells}: {} ",
             experiment.label(cell)
         ),
+        Event::Screened(cells) => writeln!(stderr, "screened: {} cells go on", cells.len()),
         Event::Publishes(run) => writeln!(stderr, "as published: {}", run.name),
         Event::Calibrates { cell, cells } => write!(
             stderr,

@@ -1,0 +1,160 @@
+//! `[screen]`: a first pass over many cells, after which the rounds go on with a part of them.
+
+use super::cells::matches;
+use super::file::{File, ScreenKeys, ThenKeys};
+use super::read::Reading;
+use super::{Experiment, Factor, Level, Levels, ROUNDS};
+use crate::measure::Measure;
+
+/// A first pass over many cells, before the rounds of those that are looked at more closely.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Screen {
+    /// Its rounds, which come before the experiment's.
+    pub rounds: usize,
+    /// Its cells.
+    pub cells: Vec<usize>,
+    /// The cells of the rounds after it, before any level is left out.
+    pub then: Vec<usize>,
+    /// Which levels of a factor survive it; `None`: all.
+    pub keep: Option<Keep>,
+}
+
+/// How many levels of a factor survive a screen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keep {
+    /// So many, the control's and those of `always` among them.
+    pub count: usize,
+    /// The factor.
+    pub of: String,
+    /// Levels that stay, whatever comes out.
+    pub always: Vec<Level>,
+    /// The best by this measure stay: the highest throughput, or the least of anything else.
+    pub by: Measure,
+}
+
+impl Experiment {
+    /// The rounds of the screen; 0 without one.
+    #[must_use]
+    pub fn screened(&self) -> usize {
+        self.screen.as_ref().map_or(0, |screen| screen.rounds)
+    }
+
+    /// All rounds to begin with, those of the screen included.
+    #[must_use]
+    pub fn rounds_in_all(&self) -> usize {
+        self.screened() + self.rounds
+    }
+}
+
+impl Reading<'_> {
+    /// The cells that either pass has, out of all combinations, and the screen that tells them apart.
+    pub(super) fn screen(
+        &mut self,
+        file: &File,
+        all: Vec<Levels>,
+        is_quick: bool,
+    ) -> (Vec<Levels>, Option<Screen>) {
+        let Some(at) = file.screen.as_ref().filter(|_| !is_quick) else {
+            return (all, None);
+        };
+        let ScreenKeys {
+            rounds,
+            factor,
+            then,
+        } = at.get_ref();
+        if !ROUNDS.contains(rounds) {
+            let known = ROUNDS.map(|rounds| rounds.to_string()).join(", ");
+            self.fault(
+                at,
+                format!("screen.rounds = {rounds}: it is one of {known}"),
+            );
+        }
+        let is_of = |cell: &Levels, levels: &std::collections::BTreeMap<String, Vec<Level>>| {
+            let mut named = levels.iter();
+            named.all(|(name, levels)| cell.get(name).is_some_and(|level| levels.contains(level)))
+        };
+        let mut cells = all;
+        cells.retain(|cell| is_of(cell, factor) || is_of(cell, &then.factor));
+        let places = |levels| {
+            let found = cells.iter().enumerate();
+            found
+                .filter(|(_, cell)| is_of(cell, levels))
+                .map(|(place, _)| place)
+                .collect()
+        };
+        let screen = Screen {
+            rounds: *rounds,
+            cells: places(factor),
+            then: places(&then.factor),
+            keep: self.keep(file, at, then),
+        };
+        let control = file.control.get_ref();
+        let is_in = |part: &[usize]| part.iter().any(|cell| matches(&cells[*cell], control));
+        if !is_in(&screen.cells) || !is_in(&screen.then) {
+            let what = "`control` is in the screen and in what comes after it: all others are set beside it";
+            self.fault(at, what.to_owned());
+        }
+        (cells, Some(screen))
+    }
+
+    fn keep(
+        &mut self,
+        file: &File,
+        at: &toml::Spanned<ScreenKeys>,
+        then: &ThenKeys,
+    ) -> Option<Keep> {
+        let (count, of) = match (then.keep, &then.of) {
+            (None, None) => return None,
+            (Some(count), Some(of)) if count >= 2 && file.factor.contains_key(of) => (count, of),
+            _ => {
+                let what = "`then.keep` is a number of levels from 2, and `then.of` the factor that has them";
+                self.fault(at, what.to_owned());
+                return None;
+            }
+        };
+        let first = file.claim.first().map(|claim| &claim.get_ref().measure);
+        let Some(name) = then.by.as_ref().or(first) else {
+            self.fault(
+                at,
+                "`then.by` is the measure by which levels stay".to_owned(),
+            );
+            return None;
+        };
+        match Measure::parse(name) {
+            Ok(by) => Some(Keep {
+                count,
+                of: of.clone(),
+                always: then.always.clone(),
+                by,
+            }),
+            Err(what) => {
+                self.fault(at, what);
+                None
+            }
+        }
+    }
+
+    /// That the levels of both passes are their factors'.
+    pub(super) fn check_screen(&mut self, file: &File, factors: &[Factor]) {
+        let Some(at) = &file.screen else {
+            return;
+        };
+        let ScreenKeys { factor, then, .. } = at.get_ref();
+        for (name, level) in factor
+            .iter()
+            .chain(&then.factor)
+            .flat_map(|(name, levels)| levels.iter().map(move |level| (name, level)))
+        {
+            let one = Levels::from([(name.clone(), level.clone())]);
+            self.check_named(at, factors, &[&one]);
+        }
+        for (of, level) in then
+            .of
+            .iter()
+            .flat_map(|of| then.always.iter().map(move |it| (of, it)))
+        {
+            let one = Levels::from([(of.clone(), level.clone())]);
+            self.check_named(at, factors, &[&one]);
+        }
+    }
+}

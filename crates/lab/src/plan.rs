@@ -1,0 +1,149 @@
+//! How long an experiment takes.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::experiment::{Experiment, Level};
+use crate::screen;
+use crate::template::Addresses;
+
+/// What is planned, if no run is void and intervals get narrow enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Cells.
+    pub cells: usize,
+    /// Runs in all rounds.
+    pub runs: usize,
+    /// With the shortest warm-ups.
+    pub least: Duration,
+    /// With the longest ones.
+    pub most: Duration,
+}
+
+/// What the rounds of an experiment from `from` on take, counted from 0.
+#[must_use]
+pub fn plan(experiment: &Experiment, from: usize) -> Plan {
+    let mut plan = Plan {
+        cells: experiment.cells.len(),
+        runs: 0,
+        least: Duration::ZERO,
+        most: Duration::ZERO,
+    };
+    if from == 0 {
+        let published = experiment.as_published.len() as u32 * PUBLISHED;
+        plan.least += published;
+        plan.most += published;
+        if !experiment.shares().is_empty() {
+            plan.add(experiment, &screen::cells(experiment, 0, &[]), &[]);
+        }
+    }
+    for round in from..experiment.rounds_in_all() {
+        let cells = screen::cells(experiment, round, &[]);
+        plan.runs += cells.len();
+        plan.add(experiment, &cells, experiment.shares());
+    }
+    plan
+}
+
+impl Plan {
+    /// Adds a round of `cells`.
+    fn add(&mut self, experiment: &Experiment, cells: &[usize], shares: &[f64]) {
+        let mut groups: Vec<Vec<&Level>> = Vec::new();
+        for &cell in cells {
+            let levels = &experiment.cells[cell];
+            let mut addresses = Addresses::new();
+            let mut virtual_machines = 0;
+            for number in 0..experiment.servers() {
+                // The file was checked: what does not render now is no server.
+                let checked = crate::check::server(experiment, levels, number, &mut addresses);
+                let server = checked.and_then(|()| experiment.server(levels, number, &addresses));
+                let target = server.ok().flatten().map(|server| server.target);
+                virtual_machines += u32::from(target.is_some_and(|name| is_java(&name)));
+            }
+            let Ok(load) = experiment.load(levels, &addresses) else {
+                continue;
+            };
+            let group: Vec<&Level> = experiment.nest.iter().map(|name| &levels[name]).collect();
+            let is_fresh = group.is_empty() || !groups.contains(&group);
+            groups.push(group);
+            let (at_least, at_most) = load.warm;
+            let (start, first) = if is_fresh && virtual_machines > 0 {
+                (JAVA * virtual_machines, load.first_warm)
+            } else {
+                (Duration::ZERO, Duration::ZERO)
+            };
+            let crowd = load.crowd.map_or(Duration::ZERO, |_| at_least);
+            let span = load.time * (1 + shares.len() as u32);
+            let fixed = RUN + start + crowd + span;
+            self.least += fixed + at_least.max(first);
+            self.most += fixed + at_most.max(first);
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cells, runs, .. } = self;
+        write!(f, "{cells} cells, {runs} runs, about {}", words(self.least))?;
+        if self.most > self.least + self.least / 10 {
+            write!(
+                f,
+                ", or {} if the longest warm-ups are needed",
+                words(self.most)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn is_java(target: &str) -> bool {
+    catamaran_tier::builtin(target).is_some_and(|target| target.jvm())
+}
+
+fn words(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ ..=120 => format!("{seconds} s"),
+        seconds => format!("{} minutes", seconds.div_ceil(60)),
+    }
+}
+
+/// Servers of a run start and end beside the load in so much time, on a machine with nothing else to do.
+const RUN: Duration = Duration::from_millis(400);
+/// A virtual machine's start.
+const JAVA: Duration = Duration::from_millis(1500);
+/// A published run.
+const PUBLISHED: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = include_str!("../fixtures/keepalive.toml");
+
+    #[test]
+    fn spans_warm_ups_and_starts_are_counted() {
+        let quick = Experiment::read("k.toml", FILE, true).unwrap();
+        let planned = plan(&quick, 0);
+        // Two of five cells warm up twice, since clients come beside the load.
+        assert_eq!(planned.to_string(), "5 cells, 30 runs, about 99 s");
+        assert_eq!(plan(&quick, 4).runs, 10);
+        let whole = plan(&Experiment::read("k.toml", FILE, false).unwrap(), 0);
+        assert_eq!(whole.runs, 180);
+        assert!(
+            whole
+                .to_string()
+                .ends_with(" if the longest warm-ups are needed")
+        );
+    }
+
+    #[test]
+    fn a_screen_has_its_own_cells() {
+        let text = format!(
+            "{FILE}\n[screen]\nrounds = 6\nfactor.idle = [0]\n\
+             then = {{ keep = 2, of = \"mpm\", factor.limit = [100], run.rounds = 9 }}\n"
+        );
+        let experiment = Experiment::read("k.toml", &text, false).unwrap();
+        assert_eq!(plan(&experiment, 0).runs, 9 * 6 + 6 * 9);
+        assert_eq!(plan(&experiment, 6).runs, 6 * 9);
+    }
+}

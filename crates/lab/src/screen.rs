@@ -1,0 +1,319 @@
+//! The cells of each round: all, or with a `[screen]` those of the first pass, and then those that have
+//! survived it.
+
+use std::collections::BTreeSet;
+
+use catamaran_stats::Spread;
+
+use crate::experiment::{Experiment, Keep, Level, Levels};
+use crate::run::Run;
+
+/// The cells of a round. Which levels have survived follows from the valid runs of the screen.
+#[must_use]
+pub fn cells(experiment: &Experiment, round: usize, runs: &[Run]) -> Vec<usize> {
+    let Some(screen) = &experiment.screen else {
+        return (0..experiment.cells.len()).collect();
+    };
+    if round < screen.rounds {
+        return screen.cells.clone();
+    }
+    let Some(keep) = &screen.keep else {
+        return screen.then.clone();
+    };
+    let stay = survivors(experiment, keep, &screen.cells, runs);
+    let then = screen.then.iter().copied();
+    then.filter(|cell| stay.contains(&experiment.cells[*cell][&keep.of]))
+        .collect()
+}
+
+/// How many rounds have a run of each of their cells that was valid or tried often enough, from the first
+/// on.
+#[must_use]
+pub fn whole_rounds(experiment: &Experiment, runs: &[Run]) -> usize {
+    let is_whole = |round: &usize| {
+        let made = || runs.iter().filter(|run| run.round == *round);
+        made().next().is_some()
+            && cells(experiment, *round, runs).iter().all(|cell| {
+                let mut of_cell = made().filter(|run| run.cell == *cell);
+                let tried = of_cell.clone().count();
+                of_cell.any(Run::is_valid) || tried >= crate::rounds::ATTEMPTS
+            })
+    };
+    (0..).take_while(is_whole).count()
+}
+
+/// Whether no round that was planned is missing.
+#[must_use]
+pub fn is_complete(experiment: &Experiment, runs: &[Run]) -> bool {
+    let begun = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
+    let whole = whole_rounds(experiment, runs);
+    whole == begun && whole >= experiment.rounds_in_all()
+}
+
+/// The levels that go on: the control's and the best beside it.
+fn survivors(
+    experiment: &Experiment,
+    keep: &Keep,
+    screened: &[usize],
+    runs: &[Run],
+) -> BTreeSet<Level> {
+    let control = &experiment.cells[experiment.control][&keep.of];
+    let of_factor = experiment
+        .factors
+        .iter()
+        .find(|factor| factor.name == keep.of);
+    let levels = of_factor.map_or(&[][..], |factor| &factor.levels);
+    let others = shared(experiment, &keep.of, levels, screened);
+    let mut stay: BTreeSet<Level> = keep.always.iter().cloned().collect();
+    stay.insert(control.clone());
+    let mut ranked: Vec<(f64, &Level)> = levels
+        .iter()
+        .filter(|level| !stay.contains(level))
+        .map(|level| {
+            let cells = screened.iter().filter(|cell| {
+                let (own, rest) = parted(&experiment.cells[**cell], &keep.of);
+                own == Some(level) && others.contains(&rest)
+            });
+            (cost(keep, cells, runs), level)
+        })
+        .collect();
+    // Stable: levels without a figure stay in the file's order, behind the others.
+    ranked.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let best = ranked
+        .into_iter()
+        .take(keep.count.saturating_sub(stay.len()));
+    stay.extend(best.map(|(_, level)| level.clone()));
+    stay
+}
+
+/// The combinations of other factors' levels which every level of the factor was measured with: what levels
+/// can be ranked by.
+fn shared(
+    experiment: &Experiment,
+    of: &str,
+    levels: &[Level],
+    screened: &[usize],
+) -> BTreeSet<Levels> {
+    let with = |level: &Level| -> BTreeSet<Levels> {
+        let cells = screened
+            .iter()
+            .map(|cell| parted(&experiment.cells[*cell], of));
+        cells
+            .filter(|(own, _)| *own == Some(level))
+            .map(|(_, rest)| rest)
+            .collect()
+    };
+    let mut sets = levels.iter().map(with);
+    let first = sets.next().unwrap_or_default();
+    sets.fold(first, |known, set| {
+        known.intersection(&set).cloned().collect()
+    })
+}
+
+/// A cell's level of a factor, and its others.
+fn parted<'a>(cell: &'a Levels, of: &str) -> (Option<&'a Level>, Levels) {
+    let mut rest = cell.clone();
+    rest.remove(of);
+    (cell.get(of), rest)
+}
+
+/// The mean logarithm of the cells' medians, the less the better; infinite if a cell has none.
+fn cost<'a>(keep: &Keep, cells: impl Iterator<Item = &'a usize>, runs: &[Run]) -> f64 {
+    let logs: Vec<f64> = cells
+        .map(|cell| {
+            let valid = runs
+                .iter()
+                .filter(|run| run.cell == *cell && run.is_valid());
+            let values: Vec<f64> = valid
+                .filter_map(|run| run.measures.get(keep.by.name()).copied())
+                .filter(|value| *value > 0.0)
+                .collect();
+            Spread::of(&values).map_or(f64::INFINITY, |spread| spread.median.ln())
+        })
+        .collect();
+    let sign = if keep.by.base() == "throughput" {
+        -1.0
+    } else {
+        1.0
+    };
+    match logs.iter().sum::<f64>() / logs.len() as f64 {
+        mean if mean.is_finite() => sign * mean,
+        _ => f64::INFINITY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = include_str!("../fixtures/keepalive.toml");
+
+    /// Screened over MPMs without idle clients; then two of them, with and without keep-alive.
+    fn experiment(screen: &str) -> Experiment {
+        let text = format!("{FILE}\n[screen]\nrounds = 6\n{screen}");
+        Experiment::read("k.toml", &text, false).unwrap()
+    }
+
+    const KEEP: &str = "factor.idle = [0]\n\
+        then = { keep = 2, of = \"mpm\", by = \"cpu\", factor.limit = [100] }\n";
+
+    fn run(cell: usize, round: usize, cpu: f64) -> Run {
+        Run {
+            cell,
+            round,
+            measures: [("cpu".to_owned(), cpu)].into(),
+            ..Run::default()
+        }
+    }
+
+    fn screened(experiment: &Experiment, cost: impl Fn(&str) -> f64) -> Vec<Run> {
+        let mut runs = Vec::new();
+        for round in 0..6 {
+            for cell in cells(experiment, round, &runs) {
+                let mpm = experiment.cells[cell]["mpm"].to_string();
+                runs.push(run(cell, round, cost(&mpm)));
+            }
+        }
+        runs
+    }
+
+    fn mpms(experiment: &Experiment, cells: &[usize]) -> BTreeSet<String> {
+        let levels = cells.iter().map(|cell| &experiment.cells[*cell]["mpm"]);
+        levels.map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn the_control_and_the_best_go_on() {
+        let experiment = experiment(KEEP);
+        let first = cells(&experiment, 5, &[]);
+        let is_idle = |cell: &usize| experiment.cells[*cell]["idle"] == Level::Count(0);
+        assert_eq!(first.len(), 9);
+        assert!(first.iter().all(is_idle));
+        for (best, other) in [("worker", "event"), ("event", "worker")] {
+            let cost = |mpm: &str| if mpm == other { 9.0 } else { 5.0 };
+            let runs = screened(&experiment, cost);
+            let then = cells(&experiment, 6, &runs);
+            let stay = BTreeSet::from(["prefork".to_owned(), best.to_owned()]);
+            assert_eq!(mpms(&experiment, &then), stay);
+            assert_eq!(then.len(), 6, "closing, kept, kept beside idle clients");
+        }
+        let throughput = KEEP.replace("\"cpu\"", "\"throughput\"");
+        let by_rate = self::experiment(&throughput);
+        let mut runs = screened(&by_rate, |mpm| if mpm == "event" { 9.0 } else { 5.0 });
+        for run in &mut runs {
+            let rate = run.measures["cpu"];
+            run.measures.insert("throughput".to_owned(), rate);
+        }
+        let then = cells(&by_rate, 6, &runs);
+        assert!(mpms(&by_rate, &then).contains("event"), "more is better");
+    }
+
+    #[test]
+    fn a_level_stays_that_is_told_to() {
+        let experiment = experiment(&KEEP.replace("keep = 2", "keep = 2, always = [\"event\"]"));
+        let runs = screened(&experiment, |mpm| if mpm == "event" { 9.0 } else { 5.0 });
+        let then = cells(&experiment, 6, &runs);
+        let stay = BTreeSet::from(["event".to_owned(), "prefork".to_owned()]);
+        assert_eq!(mpms(&experiment, &then), stay);
+    }
+
+    #[test]
+    fn a_level_without_a_valid_run_goes_out() {
+        let experiment = experiment(KEEP);
+        let mut runs = screened(&experiment, |mpm| if mpm == "worker" { 1.0 } else { 5.0 });
+        for run in &mut runs {
+            if experiment.cells[run.cell]["mpm"].to_string() == "worker" {
+                run.measures.clear();
+            }
+        }
+        let then = cells(&experiment, 6, &runs);
+        assert!(!mpms(&experiment, &then).contains("worker"));
+    }
+
+    #[test]
+    fn rounds_are_whole_with_the_cells_of_their_pass() {
+        let experiment = experiment(KEEP);
+        assert_eq!(experiment.rounds_in_all(), 18);
+        let mut runs = screened(&experiment, |_| 5.0);
+        assert_eq!(whole_rounds(&experiment, &runs), 6);
+        for round in 6..18 {
+            for cell in cells(&experiment, round, &runs) {
+                runs.push(run(cell, round, 5.0));
+            }
+        }
+        assert_eq!(whole_rounds(&experiment, &runs), 18);
+        assert!(is_complete(&experiment, &runs));
+        let last = runs.pop();
+        assert_eq!(whole_rounds(&experiment, &runs), 17);
+        assert!(last.is_some() && !is_complete(&experiment, &runs));
+    }
+
+    #[test]
+    fn claims_rest_on_the_rounds_after_the_screen_where_there_are_any() {
+        let experiment = experiment(KEEP);
+        // The screen says that kept connections cost more, the rounds after it that they cost less.
+        let cost = |cell: usize, round: usize| {
+            let is_kept = experiment.cells[cell]["keep"].to_string() == "on";
+            match (is_kept, round < 6) {
+                (false, _) => 5.0,
+                (true, true) => 7.0,
+                (true, false) => 3.0,
+            }
+        };
+        let mut runs = Vec::new();
+        for round in 0..18 {
+            for cell in cells(&experiment, round, &runs) {
+                runs.push(run(cell, round, cost(cell, round)));
+            }
+        }
+        let outcomes = crate::claim::evaluate(&experiment, &runs);
+        let of_cpu = |mpm: &str| {
+            let mut found = outcomes.iter().filter(|it| it.measure.name() == "cpu");
+            let level = Level::Text(mpm.to_owned());
+            found.find(|it| it.each.get("mpm") == Some(&level)).unwrap()
+        };
+        let (gone_on, out) = (of_cpu("prefork"), of_cpu("event"));
+        assert_eq!((gone_on.ratios.len(), out.ratios.len()), (12, 6));
+        assert!(gone_on.ratio.unwrap() < 1.0 && out.ratio.unwrap() > 1.0);
+        assert!(gone_on.gates.is_empty());
+        assert_eq!(out.gates[0].gate, "screened");
+        assert_eq!(
+            out.gates[0].words,
+            "It rests on the 6 rounds of the screen."
+        );
+    }
+
+    #[test]
+    fn the_quick_form_has_no_screen() {
+        let text = format!("{FILE}\n[screen]\nrounds = 6\n{KEEP}");
+        let quick = Experiment::read("k.toml", &text, true).unwrap();
+        assert_eq!((quick.screened(), quick.rounds), (0, 6));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_screen_is_said() {
+        for (screen, said) in [
+            ("rounds = 7\n", "screen.rounds = 7: it is one of 6,"),
+            (
+                "rounds = 6\nfactor.mpm = [\"best\"]\n",
+                "mpm has no level best",
+            ),
+            (
+                "rounds = 6\nfactor.keep = [\"on\"]\n",
+                "`control` is in the screen and in",
+            ),
+            (
+                "rounds = 6\nthen = { keep = 2 }\n",
+                "`then.of` the factor that has them",
+            ),
+            (
+                "rounds = 6\nthen = { keep = 2, of = \"mpm\", by = \"joy\" }\n",
+                "joy",
+            ),
+        ] {
+            let text = format!("{FILE}\n[screen]\n{screen}");
+            let fault = Experiment::read("k.toml", &text, false).unwrap_err();
+            assert!(fault.to_string().contains(said), "{fault}");
+        }
+    }
+}
