@@ -2,7 +2,7 @@
 //!
 //! A chart has a fixed size in pixels, because the text of a scaled picture is either too small or
 //! too large. Colours are variables of [`STYLE`], for light and dark. The caller decides what is
-//! drawn and how a page arranges charts.
+//! drawn and how a page arranges charts. [`panels`] are small charts that share their axes.
 //!
 //! ```
 //! use catamaran_chart::{Axis, Chart, Series};
@@ -18,11 +18,13 @@
 #![forbid(unsafe_code)]
 
 mod axis;
+mod panels;
 
 use std::fmt::Write as _;
 
 use axis::Scale;
 pub use axis::{Axis, round_step};
+pub use panels::{Drawn, PANEL_HEIGHT, PANEL_WIDTH, Panel, Steps, panels};
 
 /// A chart.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,19 +50,23 @@ pub struct Series {
 }
 
 /// Lines with a colour of their own.
-pub const SERIES_MAX: usize = 4;
+pub const SERIES_MAX: usize = 6;
 
 /// What a page has to have once for all charts.
 pub const STYLE: &str = "\
 svg.chart { font: 12px system-ui, sans-serif; max-width: 100%; display: block }
-svg.chart text { fill: light-dark(#444, #bbb) }
-svg.chart .grid { stroke: light-dark(#e4e4e4, #383838) }
-svg.chart .axis { stroke: light-dark(#999, #777) }
+svg.chart text, symbol.chart text { fill: light-dark(#444, #bbb) }
+svg.chart .grid, symbol.chart .grid { stroke: light-dark(#e4e4e4, #383838) }
+svg.chart .axis, symbol.chart .axis { stroke: light-dark(#999, #777) }
 svg.chart .line { fill: none; stroke-width: 1.75; stroke-linejoin: round }
 svg.chart .s0 { stroke: light-dark(#1f6fb4, #6cb4ee) }
 svg.chart .s1 { stroke: light-dark(#c2570c, #f0a060) }
 svg.chart .s2 { stroke: light-dark(#7a7a7a, #9a9a9a) }
 svg.chart .s3 { stroke: light-dark(#2e7d32, #7fc983) }
+svg.chart .s4 { stroke: light-dark(#8e3b9e, #cf93dc) }
+svg.chart .s5 { stroke: light-dark(#8a6d00, #d9bf55) }
+svg.chart .hang { fill: light-dark(#b3261e, #f2a09a) }
+svg.axes { position: absolute }
 ";
 
 impl Series {

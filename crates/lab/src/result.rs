@@ -1,5 +1,6 @@
 //! What an experiment has come to, as a JSON document: everything that a report shows.
 
+mod over_time;
 mod published;
 
 use std::collections::BTreeMap;
@@ -7,13 +8,14 @@ use std::collections::BTreeMap;
 use catamaran_stats::Spread;
 use serde::{Deserialize, Serialize};
 
+pub use self::over_time::{OverTime, Values};
 use crate::claim::{Outcome, Verdict, evaluate};
 use crate::drive::ServerRecord;
 use crate::experiment::{Experiment, Factor, How, Levels};
 use crate::gate::{self, Effect, Fired, RUN_GATES};
 use crate::host::Host;
 use crate::measure::Measure;
-use crate::run::{Run, Second};
+use crate::run::Run;
 use crate::store::{Printed, Stored};
 
 /// The version of the keys' meanings.
@@ -88,8 +90,9 @@ pub struct CellResult {
     pub calls: BTreeMap<String, BTreeMap<String, f64>>,
     /// The longest request of all valid runs, in milliseconds; no claim is made on it.
     pub max_ms: Option<f64>,
-    /// The seconds of the first valid run.
-    pub seconds: Vec<Second>,
+    /// A run of it second by second; `None` where the runs' samples were not at hand.
+    #[serde(default)]
+    pub over_time: Option<OverTime>,
     /// The 5th and the 95th percentile of the answers in a second, of all valid runs.
     #[serde(default)]
     pub by_second: Option<[f64; 2]>,
@@ -253,9 +256,7 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
         measures: names.into_iter().filter_map(measure).collect(),
         calls: calls(&valid),
         max_ms: latencies.reduce(f64::max),
-        seconds: valid
-            .first()
-            .map_or_else(Vec::new, |run| run.seconds.clone()),
+        over_time: None,
         by_second: by_second(&valid),
     }
 }

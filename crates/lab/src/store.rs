@@ -139,10 +139,7 @@ impl Store {
         self.runs += 1;
         let directory = self.directory.join("runs").join(self.runs.to_string());
         fs::create_dir_all(&directory).map_err(|source| io_fault(&directory, source))?;
-        for (name, text) in [
-            ("bench.json", &left.bench),
-            ("samples.jsonl", &left.samples),
-        ] {
+        for (name, text) in [("bench.json", &left.bench), (SAMPLES, &left.samples)] {
             let path = directory.join(name);
             fs::write(&path, text).map_err(|source| io_fault(&path, source))?;
         }
@@ -152,6 +149,14 @@ impl Store {
         let opened = OpenOptions::new().append(true).open(&path);
         let written = opened.and_then(|mut file: File| file.write_all(line.as_bytes()));
         written.map_err(|source| io_fault(&path, source))
+    }
+
+    /// What was sampled in the run with this number, counted from 0, a JSON text a line; `None` if that
+    /// is not kept, as in a result that was committed.
+    #[must_use]
+    pub fn samples(&self, run: usize) -> Option<String> {
+        let folder = self.directory.join("runs").join((run + 1).to_string());
+        fs::read_to_string(folder.join(SAMPLES)).ok()
     }
 
     /// Adds what a published run has printed here.
@@ -305,6 +310,8 @@ fn content(path: &Path, what: impl std::fmt::Display) -> StoreFault {
 }
 
 const RUNS: &str = "runs.jsonl";
+/// Of one run.
+const SAMPLES: &str = "samples.jsonl";
 const FORM: &str = "form";
 const CAPACITY: &str = "capacity.json";
 const PUBLISHED: &str = "as_published.json";

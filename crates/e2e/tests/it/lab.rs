@@ -49,6 +49,9 @@ fn an_experiment_runs_from_its_file_to_its_report() {
                 "{name} {cell}"
             );
         }
+        for name in ["cpu.user", "memory.slab", "server.nginx"] {
+            assert!(cell["over_time"]["rows"][name].is_string(), "{name} {cell}");
+        }
     }
     let page = read(&out, "report.html");
     assert!(page.contains("A longer page takes more bytes") && page.ends_with("</html>\n"));
@@ -56,6 +59,7 @@ fn an_experiment_runs_from_its_file_to_its_report() {
         page.contains("listen 127.0.0.1:"),
         "the configuration of nginx"
     );
+    assert!(page.contains("<h3>CPU of each server <small>"), "over time");
     assert!(read(&out, "report.md").starts_with("# Does a longer page take more bytes?"));
     assert!(read(&out, "runs.jsonl").lines().count() >= 12);
 

@@ -3,6 +3,7 @@
 //! Pictures are there twice, wide and narrow, because the text of a picture that is scaled cannot be
 //! read; the page's style shows the one that fits. Colours follow the reader's choice of light or dark.
 
+mod over_time;
 mod page;
 
 use catamaran_chart::escaped;
@@ -37,6 +38,7 @@ pub fn html(result: &ResultDocument) -> String {
     claims(&mut page, result);
     cells(&mut page, result);
     pictures(&mut page, result);
+    over_time::section(&mut page, result);
     calls(&mut page, result);
     gates(&mut page, result);
     details(&mut page, result);

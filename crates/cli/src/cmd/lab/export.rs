@@ -27,9 +27,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut written = 0;
     for (number, run) in stored.runs.iter().enumerate() {
         let folder = format!("runs/{}", number + 1);
-        let path = args.directory.join(&folder).join("samples.jsonl");
         // A committed result has no samples.
-        let Ok(lines) = std::fs::read_to_string(path) else {
+        let Some(lines) = store.samples(number) else {
             continue;
         };
         let name = format!("{}-{}", stored.experiment.name, number + 1);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use catamaran_lab::result::ResultDocument;
-use catamaran_lab::store::Store;
+use catamaran_lab::store::{Store, Stored};
 use catamaran_lab::{report, screen};
 
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Err(Failure::Fault(format!("{directory}: no run has ended yet")));
     }
     let is_complete = screen::is_complete(&stored.experiment, &stored.runs);
-    let document = ResultDocument::of(&stored, is_complete);
+    let document = document(&store, &stored, is_complete);
     write(&store, &document)?;
     if let Some(name) = &args.picture {
         let none = || Failure::Fault(format!("no cell has the measure {name}"));
@@ -40,6 +40,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     write!(io::stdout(), "{}", report::terminal(&document))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the runs of a directory come to, second by second where their samples are there.
+pub(super) fn document(store: &Store, stored: &Stored, is_complete: bool) -> ResultDocument {
+    let mut document = ResultDocument::of(stored, is_complete);
+    document.add_over_time(&stored.runs, |run| store.samples(run));
+    document
 }
 
 /// Writes `result.json`, `report.html` and `report.md`.

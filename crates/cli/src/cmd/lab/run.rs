@@ -13,7 +13,6 @@ use catamaran_lab::drive::{Driver, Left, ServerRecord};
 use catamaran_lab::experiment::{AsPublished, Experiment, Form, round_up};
 use catamaran_lab::host::Host;
 use catamaran_lab::plan::plan;
-use catamaran_lab::result::ResultDocument;
 use catamaran_lab::rounds::{self, Asked, Event, Keeper, Rounds, RoundsFault};
 use catamaran_lab::run::Run;
 use catamaran_lab::store::Store;
@@ -246,7 +245,7 @@ fn finish(store: &Store, ended: Result<Rounds, RoundsFault>) -> Result<ExitCode,
     if stored.runs.is_empty() {
         return Ok(code);
     }
-    let document = ResultDocument::of(&stored, is_complete);
+    let document = super::report::document(&store, &stored, is_complete);
     super::report::write(&store, &document)?;
     write!(io::stdout(), "{}", report::terminal(&document))?;
     writeln!(io::stderr(), "\nThe report: {directory}/report.html")?;

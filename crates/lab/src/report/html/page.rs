@@ -17,8 +17,9 @@ impl Page {
         page.put(format_args!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
              name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{title}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
-            svg::STYLE
+             <title>{title}</title>\n<style>\n{STYLE}{}{}</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
+            svg::STYLE,
+            catamaran_chart::STYLE
         ));
         page
     }
@@ -79,6 +80,11 @@ td ul { margin: 0; padding-left: 16px; min-width: 260px }
 td b.differs { color: light-dark(#2e7d32, #7fc983) }
 td b.no-claim, td b.too-few { color: light-dark(#b3261e, #f2a09a) }
 pre { overflow-x: auto; font-size: 12px; background: light-dark(#f5f5f5, #202020); padding: 8px }
+.panels { display: flex; flex-wrap: wrap; gap: 4px 8px }
+.panels div { width: 172px; overflow-wrap: anywhere; line-height: 1.2 }
+.keys { margin: 4px 0 }
+.keys span { white-space: nowrap; margin-right: 12px; font-size: 13px }
+.keys svg.chart { display: inline; margin-right: 4px }
 .narrow { display: none }
 @media (max-width: 959px) { .wide { display: none } .narrow { display: block } }
 @media (max-width: 599px) {

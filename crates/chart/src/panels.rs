@@ -1,0 +1,284 @@
+//! Small charts beside each other on one pair of axes, so that they can be compared by eye.
+
+use std::fmt::Write as _;
+
+use crate::axis::{Axis, Scale};
+use crate::{SERIES_MAX, escaped};
+
+/// One of several small charts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Panel {
+    /// What it shows; read by screen readers.
+    pub title: String,
+    /// The lines, at most [`SERIES_MAX`] with a colour of their own.
+    pub lines: Vec<Steps>,
+    /// What hangs below the horizontal axis as bars, if anything.
+    pub bars: Option<Steps>,
+}
+
+/// Values that each hold from one place to the next.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Steps {
+    /// The places, from left to right: one more than there are values. What has no places is not drawn.
+    pub edges: Vec<f64>,
+    /// The values. Those that are not finite leave a gap.
+    pub values: Vec<f64>,
+}
+
+/// Several panels as SVG.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// The axes of all panels, which the page has to have once before them.
+    pub axes: String,
+    /// An `svg` element for each panel, of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`] pixels or less.
+    pub panels: Vec<String>,
+}
+
+/// Draws panels on one pair of axes. `id` names the axes in the page: letters, digits and hyphens.
+#[must_use]
+pub fn panels(id: &str, x: &Axis, y: &Axis, panels: &[Panel]) -> Drawn {
+    let lines = || panels.iter().flat_map(|panel| &panel.lines);
+    let bars = || panels.iter().filter_map(|panel| panel.bars.as_ref());
+    let edges = lines().chain(bars()).flat_map(|steps| &steps.edges);
+    let has_bars = bars().next().is_some();
+    let height = if has_bars {
+        PANEL_HEIGHT
+    } else {
+        PANEL_HEIGHT - BARS
+    };
+    let sheet = Sheet {
+        x: x.scale(edges.copied(), LEFT, f64::from(PANEL_WIDTH) - RIGHT),
+        y: y.scale(lines().flat_map(|steps| &steps.values).copied(), BASE, TOP),
+        bars: y.scale(
+            bars().flat_map(|steps| &steps.values).copied(),
+            0.0,
+            BARS_ROOM,
+        ),
+        height,
+    };
+    Drawn {
+        axes: sheet.axes(id),
+        panels: panels.iter().map(|panel| sheet.panel(id, panel)).collect(),
+    }
+}
+
+/// What all panels share.
+struct Sheet<'a> {
+    x: Scale<'a>,
+    y: Scale<'a>,
+    bars: Scale<'a>,
+    height: u32,
+}
+
+impl Sheet<'_> {
+    fn axes(&self, id: &str) -> String {
+        let mut svg = format!(
+            "<svg class=\"axes\" width=\"0\" height=\"0\" aria-hidden=\"true\"><symbol id=\"{id}\" class=\"chart\">"
+        );
+        let right = f64::from(PANEL_WIDTH) - RIGHT;
+        for (at, label) in self.y.ticks(TICKS_Y) {
+            put(
+                &mut svg,
+                format_args!(
+                    "<path class=\"grid\" d=\"M{LEFT} {at:.0}H{right}\"/>\
+                     <text x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"end\">{label}</text>",
+                    LEFT - 4.0,
+                    at + 4.0
+                ),
+            );
+        }
+        put(
+            &mut svg,
+            format_args!("<path class=\"axis\" d=\"M{LEFT} {BASE}H{right}\"/>"),
+        );
+        let base = f64::from(self.height) - 3.0;
+        for (at, label) in self.x.ticks(TICKS_X) {
+            put(
+                &mut svg,
+                format_args!(
+                    "<text x=\"{at:.0}\" y=\"{base}\" text-anchor=\"middle\">{label}</text>"
+                ),
+            );
+        }
+        svg + "</symbol></svg>"
+    }
+
+    fn panel(&self, id: &str, panel: &Panel) -> String {
+        let mut svg = format!(
+            "<svg class=\"chart\" role=\"img\" width=\"{PANEL_WIDTH}\" height=\"{}\">\
+             <title>{}</title><use href=\"#{id}\"/>",
+            self.height,
+            escaped(&panel.title)
+        );
+        if let Some(bars) = &panel.bars {
+            self.hang(&mut svg, bars);
+        }
+        for (number, steps) in panel.lines.iter().enumerate() {
+            let path = self.path(steps);
+            if !path.is_empty() {
+                let class = number % SERIES_MAX;
+                put(
+                    &mut svg,
+                    format_args!("<path class=\"line s{class}\" d=\"{path}\"/>"),
+                );
+            }
+        }
+        svg + "</svg>"
+    }
+
+    /// Steps of the same height are one.
+    fn path(&self, steps: &Steps) -> String {
+        let mut path = String::new();
+        let mut level: Option<String> = None;
+        let mut end = String::new();
+        for (span, value) in steps.spans() {
+            let (Some(from), Some(to)) = (self.x.at(span[0]), self.x.at(span[1])) else {
+                continue;
+            };
+            let height = self.y.at(value).map(|y| format!("{y:.0}"));
+            if height != level {
+                path += &std::mem::take(&mut end);
+                match (&level, &height) {
+                    (Some(_), Some(y)) => put(&mut path, format_args!("V{y}")),
+                    (None, Some(y)) => put(&mut path, format_args!("M{from:.0} {y}")),
+                    _ => {}
+                }
+            }
+            end = height
+                .as_ref()
+                .map_or_else(String::new, |_| format!("H{to:.0}"));
+            level = height;
+        }
+        path + &end
+    }
+
+    fn hang(&self, svg: &mut String, bars: &Steps) {
+        let mut path = String::new();
+        for (span, value) in bars.spans().filter(|(_, value)| *value > 0.0) {
+            let places = (self.x.at(span[0]), self.x.at(span[1]), self.bars.at(value));
+            if let (Some(from), Some(to), Some(deep)) = places {
+                let (from, width) = (from + 0.5, (to - from - 1.0).max(1.0));
+                let top = BASE + 2.0;
+                put(
+                    &mut path,
+                    format_args!("M{from:.1} {top}h{width:.1}v{deep:.1}h-{width:.1}z"),
+                );
+            }
+        }
+        if !path.is_empty() {
+            put(svg, format_args!("<path class=\"hang\" d=\"{path}\"/>"));
+        }
+    }
+}
+
+impl Steps {
+    fn spans(&self) -> impl Iterator<Item = (&[f64], f64)> {
+        self.edges.windows(2).zip(self.values.iter().copied())
+    }
+}
+
+fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("a string takes all");
+}
+
+/// The width of a panel.
+pub const PANEL_WIDTH: u32 = 172;
+/// The height of a panel that has bars; others are lower.
+pub const PANEL_HEIGHT: u32 = 136;
+
+const LEFT: f64 = 36.0;
+const RIGHT: f64 = 10.0;
+const TOP: f64 = 8.0;
+/// Where the horizontal axis is.
+const BASE: f64 = 92.0;
+/// Room for bars below it.
+const BARS: u32 = 24;
+/// How deep the largest bar hangs.
+const BARS_ROOM: f64 = 20.0;
+const TICKS_Y: usize = 3;
+const TICKS_X: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(edges: &[f64], values: &[f64]) -> Steps {
+        Steps {
+            edges: edges.to_vec(),
+            values: values.to_vec(),
+        }
+    }
+
+    fn panel(values: &[f64]) -> Panel {
+        Panel {
+            title: "a < b".to_owned(),
+            lines: vec![steps(&[0.0, 1.0, 2.0, 3.0], values)],
+            bars: None,
+        }
+    }
+
+    #[test]
+    fn the_same_value_stands_at_the_same_height_in_each_panel() {
+        let (x, y) = (Axis::linear("s"), Axis::linear("MiB"));
+        let drawn = panels(
+            "m",
+            &x,
+            &y,
+            &[panel(&[10.0, 5.0, 10.0]), panel(&[1.0, 5.0, 1.0])],
+        );
+        assert_eq!(
+            drawn
+                .axes
+                .matches("<symbol id=\"m\" class=\"chart\">")
+                .count(),
+            1
+        );
+        // From 92 (zero) to 8 (ten): five is at 50, in both.
+        assert!(
+            drawn.panels[0].contains("d=\"M36 8H78V50H120V8H162\""),
+            "{:?}",
+            drawn.panels
+        );
+        assert!(drawn.panels[1].contains("V50H120"), "{:?}", drawn.panels);
+        for panel in &drawn.panels {
+            assert!(panel.contains("<use href=\"#m\"/>"), "{panel}");
+            assert!(panel.contains("<title>a &lt; b</title>"), "{panel}");
+        }
+    }
+
+    #[test]
+    fn bars_hang_below_and_make_room() {
+        let (x, y) = (Axis::linear("s"), Axis::linear("1/s"));
+        let mut with = panel(&[1.0, 2.0, 3.0]);
+        with.bars = Some(steps(&[0.0, 1.5, 3.0], &[0.0, 40.0]));
+        let drawn = panels("m", &x, &y, &[with, panel(&[1.0])]);
+        assert_eq!(
+            drawn.panels[0].matches('z').count(),
+            1,
+            "{:?}",
+            drawn.panels
+        );
+        assert!(drawn.panels[0].contains("v20.0"), "{:?}", drawn.panels);
+        assert!(drawn.panels.iter().all(|it| it.contains("height=\"136\"")));
+        let without = panels("m", &x, &y, &[panel(&[1.0])]);
+        assert!(without.panels[0].contains("height=\"112\""));
+    }
+
+    #[test]
+    fn what_is_not_finite_leaves_a_gap() {
+        let (x, y) = (Axis::linear("s"), Axis::linear("ms"));
+        let drawn = panels("m", &x, &y, &[panel(&[4.0, f64::NAN, 4.0]), panel(&[])]);
+        assert_eq!(
+            drawn.panels[0].matches('M').count(),
+            2,
+            "{:?}",
+            drawn.panels
+        );
+        assert!(!drawn.panels[1].contains("<path"), "{:?}", drawn.panels);
+        let none = panels("m", &x, &y, &[]);
+        assert!(
+            none.panels.is_empty() && !none.axes.contains("NaN"),
+            "{none:?}"
+        );
+    }
+}

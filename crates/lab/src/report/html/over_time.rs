@@ -1,0 +1,431 @@
+//! Plots over time: for each measure a panel of each cell, all on one pair of axes.
+
+use catamaran_chart::{Axis, Panel, SERIES_MAX, Steps, escaped, panels};
+
+use super::page::Page;
+use crate::report::table::digits;
+use crate::result::{CellResult, OverTime, ResultDocument};
+
+/// What one set of panels shows.
+struct Measure {
+    title: &'static str,
+    unit: &'static str,
+    /// Rows of [`OverTime`] and their names in the legend. A row that ends in a dot stands for one of
+    /// each server.
+    rows: &'static [(&'static str, &'static str)],
+    /// A row of each server whose sum hangs below as bars.
+    bars: Option<&'static str>,
+}
+
+/// A cell with its values.
+struct Shown<'a> {
+    cell: &'a CellResult,
+    over: &'a OverTime,
+    /// What tells it from its neighbours.
+    label: String,
+}
+
+/// The section; a sentence where nothing was sampled.
+pub(super) fn section(page: &mut Page, result: &ResultDocument) {
+    page.put(format_args!("<h2>Over time</h2>\n"));
+    let (first, others) = shown(result);
+    if first.is_empty() && others.is_empty() {
+        page.put(format_args!(
+            "<p>The samples of the runs are not at hand: they stand in <code>runs/</code> beside the \
+             result, where it was made.</p>\n"
+        ));
+        return;
+    }
+    page.put(format_args!(
+        "<p>The median run of each cell; seconds since its load began. All panels of a measure have \
+         the same axes. Steps: means of a second, or of some; memory and heap as they stood at its \
+         end.</p>\n"
+    ));
+    let mut still = Vec::new();
+    for (number, measure) in MEASURES.iter().enumerate() {
+        let all = measure.lines(result);
+        let moves = |(row, _): &(String, String)| {
+            let shown = first.iter().chain(&others);
+            let mut rows = shown.filter_map(|shown| shown.over.rows.get(row));
+            rows.any(|row| row.0.iter().any(|value| *value > STILL))
+        };
+        let (names, zero): (Vec<_>, Vec<_>) = all.into_iter().partition(moves);
+        if !names.is_empty() {
+            draw(page, (number, measure), &names, [&first, &others]);
+        }
+        let name = |name: &str| match names.is_empty() {
+            true => measure.title.to_owned(),
+            false => format!("{}: {name}", measure.title),
+        };
+        still.extend(zero.iter().map(|(_, line)| name(line)));
+    }
+    still.dedup();
+    if !still.is_empty() {
+        let still = escaped(&still.join("; "));
+        page.put(format_args!("<p>Zero in all cells: {still}.</p>\n"));
+    }
+}
+
+/// The cells that differ from the control in the first factor at most, and the others.
+fn shown(result: &ResultDocument) -> (Vec<Shown<'_>>, Vec<Shown<'_>>) {
+    let control = result.cells.get(result.control);
+    let varied = result.factors.iter().find(|it| it.levels.len() > 1);
+    let (mut first, mut others) = (Vec::new(), Vec::new());
+    for cell in &result.cells {
+        let Some(over) = &cell.over_time else {
+            continue;
+        };
+        let name = varied.map_or("", |factor| factor.name.as_str());
+        let is_first = control.is_none_or(|control| {
+            let differs = |(factor, level)| control.levels.get(factor) != Some(level);
+            !cell.levels.iter().any(|it| it.0 != name && differs(it))
+        });
+        let level = cell.levels.get(name).filter(|_| is_first);
+        let label = level.map_or_else(|| cell.label.clone(), |level| format!("{name}={level}"));
+        let shown = Shown { cell, over, label };
+        if is_first {
+            first.push(shown);
+        } else {
+            others.push(shown);
+        }
+    }
+    (first, others)
+}
+
+fn draw(
+    page: &mut Page,
+    (number, measure): (usize, &Measure),
+    names: &[(String, String)],
+    [first, others]: [&[Shown<'_>]; 2],
+) {
+    let all: Vec<Panel> = first
+        .iter()
+        .chain(others)
+        .map(|shown| measure.panel(names, shown))
+        .collect();
+    let id = format!("over-time-{number}");
+    let (x, y) = (Axis::linear("s"), Axis::linear(measure.unit));
+    let drawn = panels(&id, &x, &y, &all);
+    page.put(format_args!(
+        "<h3>{} <small>({})</small></h3>\n{}",
+        escaped(measure.title),
+        measure.unit,
+        drawn.axes
+    ));
+    let is_plain = matches!(measure.rows, [(row, _)] if !row.ends_with('.'));
+    let bars = all.iter().filter_map(|panel| panel.bars.as_ref());
+    let deepest = bars.flat_map(|bars| bars.values.iter().copied());
+    legend(page, (names, is_plain), deepest.reduce(f64::max));
+    let (of_first, of_others) = drawn.panels.split_at(first.len());
+    row(page, first, of_first);
+    if !others.is_empty() {
+        page.put(format_args!(
+            "<details><summary>{} other cells</summary>\n",
+            others.len()
+        ));
+        row(page, others, of_others);
+        page.put(format_args!("</details>\n"));
+    }
+}
+
+/// Names of the lines, but of one that is what the title says.
+fn legend(page: &mut Page, (names, is_plain): (&[(String, String)], bool), deepest: Option<f64>) {
+    if is_plain && deepest.is_none() {
+        return;
+    }
+    page.put(format_args!("<p class=\"keys\">"));
+    for (number, (_, name)) in names.iter().enumerate() {
+        let class = number % SERIES_MAX;
+        page.put(format_args!(
+            "<span><svg class=\"chart\" width=\"16\" height=\"8\"><path class=\"line s{class}\" \
+             d=\"M0 4H16\"/></svg>{}</span> ",
+            escaped(name)
+        ));
+    }
+    if let Some(deepest) = deepest {
+        let deepest = digits(deepest);
+        page.put(format_args!(
+            "<span><svg class=\"chart\" width=\"16\" height=\"8\"><path class=\"hang\" \
+             d=\"M0 0H16V8H0z\"/></svg>time in garbage collection (deepest: {deepest} ms/s)</span>"
+        ));
+    }
+    page.put(format_args!("</p>\n"));
+}
+
+fn row(page: &mut Page, shown: &[Shown<'_>], panels: &[String]) {
+    page.put(format_args!("<div class=\"panels\">\n"));
+    for (shown, panel) in shown.iter().zip(panels) {
+        let label = escaped(&shown.label);
+        page.put(format_args!("<div><small>{label}</small>{panel}</div>\n"));
+    }
+    page.put(format_args!("</div>\n"));
+}
+
+impl Measure {
+    /// The rows that any cell has, with their names.
+    fn lines(&self, result: &ResultDocument) -> Vec<(String, String)> {
+        let all = || {
+            let over = result
+                .cells
+                .iter()
+                .filter_map(|cell| cell.over_time.as_ref());
+            over.flat_map(|over| over.rows.keys())
+        };
+        let mut lines = Vec::new();
+        for (row, name) in self.rows {
+            if row.ends_with('.') {
+                let servers = all().filter_map(|key| Some((key, key.strip_prefix(row)?)));
+                lines.extend(servers.map(|(key, server)| (key.clone(), server.to_owned())));
+            } else if all().any(|key| key == row) {
+                lines.push(((*row).to_owned(), (*name).to_owned()));
+            }
+        }
+        if self.rows.iter().any(|(row, _)| row.ends_with('.')) {
+            lines.sort();
+            lines.dedup();
+        }
+        lines
+    }
+
+    fn panel(&self, names: &[(String, String)], shown: &Shown<'_>) -> Panel {
+        let steps = |row: &String| Steps {
+            edges: shown.over.edges(row),
+            values: shown
+                .over
+                .rows
+                .get(row)
+                .map_or_else(Vec::new, |row| row.0.clone()),
+        };
+        Panel {
+            title: shown.cell.label.clone(),
+            lines: names.iter().map(|(row, _)| steps(row)).collect(),
+            bars: self.bars.and_then(|base| bars(base, shown.over)),
+        }
+    }
+}
+
+/// The sum of all rows that begin with `base`; `None` if there is none, or nothing in them.
+fn bars(base: &str, over: &OverTime) -> Option<Steps> {
+    let of_base = over.rows.iter().filter(|(name, _)| name.starts_with(base));
+    let mut sum: Vec<f64> = Vec::new();
+    for (_, row) in of_base {
+        sum.resize(row.0.len(), 0.0);
+        for (sum, value) in sum.iter_mut().zip(&row.0) {
+            *sum += value;
+        }
+    }
+    sum.iter().any(|value| *value > 0.0).then(|| Steps {
+        edges: over.edges_s.0.clone(),
+        values: sum,
+    })
+}
+
+const MEASURES: [Measure; 13] = [
+    Measure {
+        title: "Answers",
+        unit: "1/s",
+        rows: &[("answers", "answers")],
+        bars: Some("collecting."),
+    },
+    Measure {
+        title: "99th percentile of each second's latencies",
+        unit: "ms",
+        rows: &[("p99", "p99")],
+        bars: None,
+    },
+    Measure {
+        title: "CPU of the machine",
+        unit: "% of all cores",
+        rows: &[
+            ("cpu.user", "user"),
+            ("cpu.system", "system"),
+            ("cpu.wait", "wait"),
+            ("cpu.steal", "steal"),
+        ],
+        bars: None,
+    },
+    Measure {
+        title: "CPU of each server",
+        unit: "% of a core",
+        rows: &[("server.", "")],
+        bars: None,
+    },
+    Measure {
+        title: "Network",
+        unit: "MiB/s sent",
+        rows: &[("network.sent", "sent")],
+        bars: None,
+    },
+    Measure {
+        title: "Packets",
+        unit: "1/s sent",
+        rows: &[("network.packets", "sent")],
+        bars: None,
+    },
+    Measure {
+        title: "Disks",
+        unit: "MiB/s",
+        rows: &[("disk.read", "read"), ("disk.written", "written")],
+        bars: None,
+    },
+    Measure {
+        title: "Disk transfers",
+        unit: "1/s",
+        rows: &[("disk.transfers", "reads and writes")],
+        bars: None,
+    },
+    Measure {
+        title: "Free memory",
+        unit: "MiB",
+        rows: &[("memory.free", "free")],
+        bars: None,
+    },
+    Measure {
+        title: "Slab",
+        unit: "MiB",
+        rows: &[("memory.slab", "slab")],
+        bars: None,
+    },
+    Measure {
+        title: "TCP buffers of the machine",
+        unit: "MiB",
+        rows: &[("memory.tcp", "TCP")],
+        bars: None,
+    },
+    Measure {
+        title: "Heap in use",
+        unit: "MiB",
+        rows: &[("heap.", "")],
+        bars: None,
+    },
+    Measure {
+        title: "Garbage collection",
+        unit: "ms/s",
+        rows: &[("collecting.", "")],
+        bars: None,
+    },
+];
+
+/// What is not above this is nothing.
+const STILL: f64 = 0.0005;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::{CoreSample, JvmSample, Sample};
+    use crate::experiment::Experiment;
+    use crate::run::{Run, Second};
+    use crate::store::Stored;
+
+    fn result() -> (ResultDocument, Vec<Run>) {
+        let text = include_str!("../../../fixtures/keepalive.toml");
+        let experiment = Experiment::read("k.toml", text, true).unwrap();
+        let run = |cell: usize| Run {
+            cell,
+            measures: [("throughput".to_owned(), 100.0)].into(),
+            seconds: vec![
+                Second {
+                    completed: 100,
+                    p99_ms: None
+                };
+                3
+            ],
+            ..Run::default()
+        };
+        let runs: Vec<Run> = (0..experiment.cells.len()).map(run).collect();
+        let result = ResultDocument::of(&Stored::of(experiment, runs.clone()), true);
+        (result, runs)
+    }
+
+    fn samples(busy: f64) -> String {
+        let sample = |second: u32| {
+            let time = f64::from(second);
+            let core = CoreSample {
+                user: time * busy,
+                total: time,
+                ..CoreSample::default()
+            };
+            let jvm = JvmSample {
+                heap: 32 << 20,
+                collecting_s: time * 0.01,
+                ..JvmSample::default()
+            };
+            Sample {
+                time_s: time,
+                cores: vec![core],
+                servers: [("httpd<".to_owned(), time * busy)].into(),
+                jvms: [("java".to_owned(), jvm)].into(),
+                ..Sample::default()
+            }
+        };
+        let line = |second| serde_json::to_string(&sample(second)).unwrap() + "\n";
+        (0..4).map(line).collect()
+    }
+
+    fn page(result: &ResultDocument) -> String {
+        let mut page = Page::begin("");
+        section(&mut page, result);
+        page.end()
+    }
+
+    #[test]
+    fn each_measure_has_a_panel_of_each_cell_on_one_pair_of_axes() {
+        let (mut result, runs) = result();
+        // The run in cell 1 is the only one whose samples are lost.
+        result.add_over_time(&runs, |run| (run != 1).then(|| samples(0.1 * run as f64)));
+        let cells = result.cells.len();
+        assert!(cells > 3 && result.cells[1].over_time.is_none());
+        let page = page(&result);
+        let cpu = page
+            .split("<h3>")
+            .find(|it| it.starts_with("CPU of the machine"))
+            .unwrap();
+        assert_eq!(cpu.matches("<symbol").count(), 1, "{cpu}");
+        assert_eq!(cpu.matches("<use ").count(), cells - 1, "{cpu}");
+        assert!(cpu.contains("</svg>user</span>"), "{cpu}");
+        assert!(
+            page.contains("</svg>time in garbage collection (deepest: 10.0 ms/s)"),
+            "{page}"
+        );
+        assert!(
+            page.contains("<h3>Garbage collection <small>(ms/s)"),
+            "{page}"
+        );
+        for title in ["Network", "Disks", "Slab"] {
+            assert!(
+                !page.contains(&format!("<h3>{title} <small>")),
+                "{title}: {page}"
+            );
+        }
+        assert!(
+            page.contains(
+                "<p>Zero in all cells: CPU of the machine: system; CPU of the machine: \
+                 wait; CPU of the machine: steal; TCP buffers of the machine.</p>"
+            ),
+            "{page}"
+        );
+        assert!(
+            page.contains("httpd&lt;") || !page.contains("httpd<"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn a_result_without_samples_says_so() {
+        let (mut result, runs) = result();
+        result.add_over_time(&runs, |_| None);
+        let page = page(&result);
+        assert!(
+            page.contains("The samples of the runs are not at hand"),
+            "{page}"
+        );
+        assert!(!page.contains("<h3>"), "{page}");
+        // Such as one that was committed before there were plots.
+        let mut json = serde_json::to_value(&result).unwrap();
+        for cell in json["cells"].as_array_mut().unwrap() {
+            cell.as_object_mut().unwrap().remove("over_time");
+        }
+        let read: ResultDocument = serde_json::from_value(json).unwrap();
+        assert_eq!(read, result);
+    }
+}

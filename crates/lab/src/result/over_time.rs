@@ -1,0 +1,396 @@
+//! A run second by second, for plots: what its samples and its load have shown, thinned.
+
+use std::collections::BTreeMap;
+
+use catamaran_stats::Spread;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::ResultDocument;
+use crate::drive::{CoreSample, DiskSample, InterfaceSample, Sample};
+use crate::run::Run;
+
+/// One run of a cell over time: the one whose throughput is the median of the cell's valid runs (the
+/// lower one of two).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OverTime {
+    /// The run's round, counted from 0.
+    pub round: usize,
+    /// Where its sampled values begin and end, in seconds since the load began: one more than values.
+    pub edges_s: Values,
+    /// Values by name. Of the load: `answers` (1/s) and `p99` (ms), of seconds from 0 on. Of samples,
+    /// with their places in `edges_s`: `cpu.user`, `.system`, `.wait`, `.steal` (% of all cores),
+    /// `server.NAME` (% of a core), `network.sent` (MiB/s), `network.packets` (1/s, sent), `disk.read`,
+    /// `.written` (MiB/s), `.transfers` (1/s), `memory.free`, `.slab`, `.tcp` (MiB), `heap.NAME` (MiB),
+    /// `collecting.NAME` (ms/s).
+    pub rows: BTreeMap<String, Values>,
+    /// How many seconds `answers` and `p99` hold for, if they were thinned.
+    #[serde(default = "one")]
+    pub answers_every: usize,
+}
+
+/// Numbers with three digits; in JSON one text with spaces between them, which takes a fifth of the room.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Values(pub Vec<f64>);
+
+impl ResultDocument {
+    /// Adds to each cell its median run over time. `samples` gives the lines of `samples.jsonl` of the
+    /// run with a number, counted from 0; runs without samples are left out.
+    pub fn add_over_time(&mut self, runs: &[Run], samples: impl Fn(usize) -> Option<String>) {
+        for (cell, result) in self.cells.iter_mut().enumerate() {
+            let of_cell = runs.iter().enumerate();
+            let valid = of_cell.filter(|(_, run)| run.cell == cell && run.is_valid());
+            let valid: Vec<(usize, &Run)> = valid.collect();
+            result.over_time = median(&valid).and_then(|(number, run)| {
+                let lines = samples(number)?;
+                let samples = lines
+                    .lines()
+                    .map_while(|line| serde_json::from_str(line).ok());
+                OverTime::of(run, &samples.collect::<Vec<Sample>>())
+            });
+        }
+    }
+}
+
+/// The run in the middle by throughput.
+fn median<'a>(runs: &[(usize, &'a Run)]) -> Option<(usize, &'a Run)> {
+    let rate = |run: &Run| run.measures.get("throughput").copied().unwrap_or(0.0);
+    let mut runs = runs.to_vec();
+    runs.sort_by(|(_, one), (_, other)| rate(one).total_cmp(&rate(other)));
+    runs.get(runs.len().checked_sub(1)? / 2).copied()
+}
+
+impl OverTime {
+    /// Of a run with its samples; `None` of fewer than two.
+    fn of(run: &Run, samples: &[Sample]) -> Option<Self> {
+        let mut samples: Vec<&Sample> = samples.iter().collect();
+        // The last one is taken when the load ends: a short rest belongs to the second before it.
+        if let [.., before, rest, end] = &samples[..] {
+            let is_short = end.time_s - rest.time_s < (rest.time_s - before.time_s) / 2.0;
+            if is_short {
+                samples.remove(samples.len() - 2);
+            }
+        }
+        let (first, _) = samples.first().zip(samples.get(1))?;
+        let begun = if run.started_at_s > 0.0 {
+            run.started_at_s
+        } else {
+            first.time_s
+        };
+        let every = (samples.len() - 1).div_ceil(VALUES_MAX);
+        let last = samples.len() - 1;
+        let kept: Vec<&Sample> = (0..last)
+            .step_by(every)
+            .chain([last])
+            .map(|it| samples[it])
+            .collect();
+        let mut rows = BTreeMap::new();
+        for pair in kept.windows(2) {
+            for (name, value) in values(pair[0], pair[1]) {
+                let row: &mut Values = rows.entry(name).or_default();
+                row.0.push(value);
+            }
+        }
+        let answers_every = run.seconds.len().div_ceil(VALUES_MAX).max(1);
+        rows.extend(of_load(run, answers_every));
+        let spans = kept.len() - 1;
+        let is_whole = |name: &str, row: &Values| is_of_load(name) || row.0.len() == spans;
+        rows.retain(|name, row| !row.0.is_empty() && is_whole(name, row));
+        Some(Self {
+            round: run.round,
+            edges_s: Values(kept.iter().map(|it| (it.time_s - begun).max(0.0)).collect()),
+            rows,
+            answers_every,
+        })
+    }
+
+    /// Where the values of the row `name` begin and end, in seconds since the load began.
+    #[must_use]
+    pub fn edges(&self, name: &str) -> Vec<f64> {
+        if !is_of_load(name) {
+            return self.edges_s.0.clone();
+        }
+        let count = self.rows.get(name).map_or(0, |row| row.0.len());
+        (0..=count)
+            .map(|place| (place * self.answers_every) as f64)
+            .collect()
+    }
+}
+
+fn is_of_load(name: &str) -> bool {
+    ["answers", "p99"].contains(&name)
+}
+
+/// Answers and percentiles by second, or the mean of several seconds.
+fn of_load(run: &Run, every: usize) -> [(String, Values); 2] {
+    let means = |values: Vec<f64>| {
+        let means = values
+            .chunks_exact(every)
+            .filter_map(|some| Some(Spread::of(some)?.mean));
+        Values(means.collect())
+    };
+    let answers = run
+        .seconds
+        .iter()
+        .map(|second| second.completed as f64)
+        .collect();
+    // A second without an answer has no percentile; then there is no row.
+    let p99: Option<Vec<f64>> = run.seconds.iter().map(|second| second.p99_ms).collect();
+    [
+        ("answers".to_owned(), means(answers)),
+        ("p99".to_owned(), means(p99.unwrap_or_default())),
+    ]
+}
+
+/// What happened between two samples, by name; what is a level is that of the later one.
+fn values(before: &Sample, after: &Sample) -> Vec<(String, f64)> {
+    let span = (after.time_s - before.time_s).max(1e-9);
+    let mut values = Vec::new();
+    let mut put = |name: &str, value: f64| values.push((name.to_owned(), value));
+    let cores = |of: fn(&CoreSample) -> f64| {
+        let sum = |sample: &Sample| sample.cores.iter().map(of).sum::<f64>();
+        (sum(after) - sum(before)).max(0.0)
+    };
+    let all = cores(|core| core.total);
+    if all > 0.0 {
+        put("cpu.user", cores(|core| core.user) / all * 100.0);
+        put("cpu.system", cores(|core| core.system) / all * 100.0);
+        put("cpu.wait", cores(|core| core.wait) / all * 100.0);
+        put("cpu.steal", cores(|core| core.steal) / all * 100.0);
+    }
+    // Of a loopback interface as much is received as is sent.
+    let sent = |of: fn(&InterfaceSample) -> u64| {
+        increase(&before.interfaces, &after.interfaces, of) / span
+    };
+    if !after.interfaces.is_empty() {
+        put("network.sent", sent(|it| it.sent_bytes) / MIB);
+        put("network.packets", sent(|it| it.sent_packets));
+    }
+    let disks = |of: fn(&DiskSample) -> u64| increase(&before.disks, &after.disks, of) / span;
+    if !after.disks.is_empty() {
+        put("disk.read", disks(|it| it.read_bytes) / MIB);
+        put("disk.written", disks(|it| it.written_bytes) / MIB);
+        put("disk.transfers", disks(|it| it.reads + it.writes));
+    }
+    if after.memory.total > 0 {
+        put("memory.free", after.memory.free as f64 / MIB);
+        put("memory.slab", after.memory.slab as f64 / MIB);
+    }
+    put("memory.tcp", after.tcp_bytes as f64 / MIB);
+    for (name, cpu) in &after.servers {
+        let used = before.servers.get(name).map_or(0.0, |before| cpu - before);
+        put(&format!("server.{name}"), used / span * 100.0);
+    }
+    for (name, jvm) in &after.jvms {
+        put(&format!("heap.{name}"), jvm.heap as f64 / MIB);
+        let before = before.jvms.get(name).unwrap_or(jvm);
+        let took = (jvm.collecting_s - before.collecting_s).max(0.0);
+        put(&format!("collecting.{name}"), took / span * 1000.0);
+    }
+    values
+}
+
+/// What was added to a counter of all that are in both.
+fn increase<T>(
+    before: &BTreeMap<String, T>,
+    after: &BTreeMap<String, T>,
+    of: fn(&T) -> u64,
+) -> f64 {
+    let each = after.iter().filter_map(|(name, after)| {
+        let before = before.get(name)?;
+        Some(of(after).saturating_sub(of(before)))
+    });
+    each.sum::<u64>() as f64
+}
+
+impl Serialize for Values {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let words: Vec<String> = self.0.iter().map(|value| three_digits(*value)).collect();
+        serializer.serialize_str(&words.join(" "))
+    }
+}
+
+impl<'de> Deserialize<'de> for Values {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let values: Result<Vec<f64>, _> = text.split_whitespace().map(str::parse).collect();
+        values.map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Without digits that a plot cannot show.
+fn three_digits(value: f64) -> String {
+    let places = match value.abs() {
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        size if size >= 0.9995 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.places$}");
+    if text.contains('.') {
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    text
+}
+
+fn one() -> usize {
+    1
+}
+
+const MIB: f64 = 1_048_576.0;
+
+/// More values than this are thinned: a panel has some 130 pixels.
+const VALUES_MAX: usize = 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::{JvmSample, MemorySample};
+    use crate::run::Second;
+
+    /// A machine that is half busy, with one server and its collections of 30 ms a second.
+    fn sample(time_s: f64) -> Sample {
+        let core = CoreSample {
+            user: time_s * 0.25,
+            system: time_s * 0.125,
+            wait: time_s * 0.0625,
+            steal: 0.0,
+            total: time_s,
+        };
+        let counted = (time_s * 8.0) as u64;
+        let lo = InterfaceSample {
+            sent_bytes: counted << 20,
+            sent_packets: counted * 100,
+            ..InterfaceSample::default()
+        };
+        let disk = DiskSample {
+            reads: counted,
+            writes: counted,
+            written_bytes: counted << 19,
+            ..DiskSample::default()
+        };
+        let jvm = JvmSample {
+            heap: 64 << 20,
+            collecting_s: time_s * 0.03,
+            ..JvmSample::default()
+        };
+        Sample {
+            time_s: 1000.0 + time_s,
+            cores: vec![core, core],
+            memory: MemorySample {
+                total: 4 << 30,
+                free: 2 << 30,
+                slab: 80 << 20,
+                ..MemorySample::default()
+            },
+            tcp_bytes: 3 << 20,
+            interfaces: [("lo".to_owned(), lo)].into(),
+            disks: [("vda".to_owned(), disk)].into(),
+            servers: [("web".to_owned(), time_s * 0.9)].into(),
+            jvms: [("web".to_owned(), jvm)].into(),
+        }
+    }
+
+    fn run(rate: f64, seconds: usize) -> Run {
+        Run {
+            started_at_s: 1000.25,
+            measures: [("throughput".to_owned(), rate)].into(),
+            seconds: vec![
+                Second {
+                    completed: rate as u64,
+                    p99_ms: Some(4.0)
+                };
+                seconds
+            ],
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn counters_become_rates_and_levels_stay() {
+        let samples = [sample(0.0), sample(1.0), sample(2.0)];
+        let over = OverTime::of(&run(500.0, 2), &samples).unwrap();
+        assert_eq!(over.edges_s.0, [0.0, 0.75, 1.75]);
+        for (name, expected) in [
+            ("answers", 500.0),
+            ("p99", 4.0),
+            ("cpu.user", 25.0),
+            ("cpu.system", 12.5),
+            ("cpu.wait", 6.25),
+            ("cpu.steal", 0.0),
+            ("server.web", 90.0),
+            ("network.sent", 8.0),
+            ("network.packets", 800.0),
+            ("disk.read", 0.0),
+            ("disk.written", 4.0),
+            ("disk.transfers", 16.0),
+            ("memory.free", 2048.0),
+            ("memory.slab", 80.0),
+            ("memory.tcp", 3.0),
+            ("heap.web", 64.0),
+            ("collecting.web", 30.0),
+        ] {
+            let row = &over.rows[name].0;
+            assert_eq!(row.len(), 2, "{name}");
+            assert!(
+                row.iter().all(|it| (it - expected).abs() < 1e-6),
+                "{name} {row:?}"
+            );
+        }
+        assert_eq!(over.rows.len(), 17);
+        assert_eq!(over.edges("answers"), [0.0, 1.0, 2.0]);
+        assert_eq!(over.edges("heap.web"), over.edges_s.0);
+    }
+
+    #[test]
+    fn a_short_rest_belongs_to_the_second_before() {
+        let samples = [sample(0.0), sample(1.0), sample(2.0), sample(2.125)];
+        let over = OverTime::of(&run(1.0, 2), &samples).unwrap();
+        assert_eq!(over.edges_s.0, [0.0, 0.75, 1.875]);
+        let halves = [sample(0.0), sample(1.0), sample(1.75)];
+        assert_eq!(
+            OverTime::of(&run(1.0, 1), &halves).unwrap().edges_s.0.len(),
+            3
+        );
+        let short = [sample(0.0), sample(0.25)];
+        assert_eq!(
+            OverTime::of(&run(1.0, 0), &short).unwrap().edges_s.0.len(),
+            2
+        );
+        assert_eq!(OverTime::of(&run(1.0, 0), &samples[..1]), None);
+    }
+
+    #[test]
+    fn a_long_run_is_thinned_and_keeps_its_ends() {
+        let samples: Vec<Sample> = (0..=100).map(|second| sample(f64::from(second))).collect();
+        let over = OverTime::of(&run(500.0, 100), &samples).unwrap();
+        assert_eq!(over.answers_every, 4);
+        assert_eq!(over.edges("answers").last(), Some(&100.0));
+        assert_eq!(over.edges_s.0.last(), Some(&99.75));
+        assert!(over.edges_s.0.len() <= VALUES_MAX + 1);
+        assert!(over.rows.values().all(|row| row.0.len() <= VALUES_MAX));
+        assert!((over.rows["network.sent"].0[7] - 8.0).abs() < 1e-9);
+        let text = serde_json::to_string_pretty(&over).unwrap();
+        assert!(text.len() < 3_500, "{} bytes: {text}", text.len());
+    }
+
+    #[test]
+    fn values_are_one_text_and_read_again() {
+        let values = Values(vec![0.0, 0.0624, 3.2751, 25.0, 123_456.7, -0.25]);
+        let text = serde_json::to_string(&values).unwrap();
+        assert_eq!(text, "\"0 0.062 3.28 25 123457 -0.25\"");
+        let read: Values = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.0, [0.0, 0.062, 3.28, 25.0, 123_457.0, -0.25]);
+        assert!(serde_json::from_str::<Values>("\"1 x\"").is_err());
+        let empty: Values = serde_json::from_str("\"\"").unwrap();
+        assert_eq!(empty, Values::default());
+    }
+
+    #[test]
+    fn the_median_run_is_shown_if_it_has_samples() {
+        let runs = [run(9.0, 1), run(5.0, 1), run(7.0, 1), run(1.0, 1)];
+        let numbered: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
+        assert_eq!(median(&numbered).unwrap().0, 1);
+        assert_eq!(median(&numbered[..3]).unwrap().0, 2);
+        assert!(median(&[]).is_none());
+    }
+}
