@@ -1,11 +1,10 @@
-//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | fuzz | compare`.
+//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | fuzz`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
-//! neither rustc nor clippy can see, [`deny`] what may be linked, [`fuzz`] the fuzz targets; [`mod@compare`]
-//! measures our front beside those that people use.
+//! neither rustc nor clippy can see, [`deny`] what may be linked, [`fuzz`] the fuzz targets. It measures nothing:
+//! `catamaran lab` does.
 
-mod compare;
 mod deny;
 mod fuzz;
 mod graph;
@@ -19,7 +18,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-use crate::compare::bare::{self, Job};
 use crate::step::{Steps, cargo};
 
 #[expect(clippy::print_stderr, reason = "a command-line tool reports on stderr")]
@@ -37,9 +35,6 @@ fn main() -> ExitCode {
             Ok(seconds) => run(|steps, root| fuzz::all(steps, root, seconds)),
             Err(_) => usage(),
         },
-        [bare::RELAY, listen, backend] => bare::run(listen, Job::Relay { backend }),
-        [bare::ANSWER, listen] => bare::run(listen, Job::Answer),
-        ["compare", options @ ..] => run(|steps, root| compare::run(steps, root, options)),
         _ => usage(),
     };
     match result {
@@ -94,7 +89,7 @@ fn run(work: impl FnOnce(&mut Steps, &Path) -> anyhow::Result<()>) -> anyhow::Re
 }
 
 fn usage() -> anyhow::Result<()> {
-    bail!("unknown command\n{USAGE}{}", compare::options::USAGE)
+    bail!("unknown command\n{USAGE}")
 }
 
 const USAGE: &str = "usage: cargo xtask COMMAND

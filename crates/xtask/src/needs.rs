@@ -1,4 +1,4 @@
-//! What the end-to-end tests and comparisons run against: what `tier`'s targets need, and tools beside
+//! What the end-to-end tests run against: what `tier`'s targets need, and tools beside
 //! them, installed when they are missing.
 //!
 //! Nothing is skipped when a server is missing: it is installed, or the command fails and says what to
@@ -46,26 +46,9 @@ pub(crate) fn of_tests() -> Vec<Need> {
         // Counts system calls, for `gauge` to be held against.
         package("strace", "/usr/bin/strace"),
     ];
-    with_targets(tools)
-}
-
-/// For `compare`.
-pub(crate) fn of_comparisons() -> Vec<Need> {
-    with_targets([
-        package("wrk", "/usr/bin/wrk"),
-        // Drives HTTP/2.
-        package("nghttp2-client", "/usr/bin/h2load"),
-    ])
-}
-
-fn with_targets<const N: usize>(tools: [Need; N]) -> Vec<Need> {
     let mut all = needs::of_targets();
-    all.extend(
-        tools
-            .into_iter()
-            .filter(|tool| !all.contains(tool))
-            .collect::<Vec<_>>(),
-    );
+    let others: Vec<Need> = tools.into_iter().filter(|it| !all.contains(it)).collect();
+    all.extend(others);
     all
 }
 
@@ -103,13 +86,12 @@ mod tests {
 
     #[test]
     fn nothing_is_installed_twice() {
-        for all in [of_tests(), of_comparisons()] {
-            let mut names: Vec<_> = all.iter().filter_map(|need| need.package.clone()).collect();
-            let before = names.len();
-            assert!(before > 5, "{names:?}");
-            names.sort();
-            names.dedup();
-            assert_eq!(names.len(), before, "{names:?}");
-        }
+        let all = of_tests();
+        let mut names: Vec<_> = all.iter().filter_map(|need| need.package.clone()).collect();
+        let before = names.len();
+        assert!(before > 5, "{names:?}");
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), before, "{names:?}");
     }
 }

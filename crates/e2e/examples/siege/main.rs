@@ -9,7 +9,6 @@
 //! |---|---|---|
 //! | `soak` | 2,000 connections: honest, slow, vanishing and hostile clients, a failing backend | N minutes, 60 unless told |
 //! | `drops` | a backend that drops idle connections at random, over HTTP/1.1 and over AJP13 (F1) | twice N minutes, 2 unless told |
-//! | `slowloris` | 10,000 connections that send a head a byte at a time, against rounds without, and nginx (F7) | about 1.5 N minutes, N is 8 unless told |
 //! | `handshakes` | full TLS handshakes as fast as OpenSSL asks for them, and 10,000 connections on which none begins | N minutes, 2 unless told |
 //! | `reloads` | 200 reloads and 20 upgrades under load (F18, F21) | half a minute |
 //! | `h2` | HTTP/2 in clear and over TLS, with a reload and an upgrade every five seconds | N minutes, 10 unless told |
@@ -18,9 +17,9 @@
 //! | `fd` | no further file may be opened (F13) | half a minute |
 //!
 //! The binary is that of `CATAMARAN_BIN`, else the newest in the target directory. `failover` needs
-//! Tomcat, `slowloris` and `handshakes` need nginx, which `cargo xtask test` installs. Everything runs on
-//! this machine, at rates that leave most of two cores free; only `drops`, `h2`, `handshakes`, `overload`
-//! and `slowloris` send more than 400 requests a second. Latencies are those of a shared machine: they are
+//! Tomcat, `handshakes` needs nginx, which `cargo xtask test` installs. Everything runs on
+//! this machine, at rates that leave most of two cores free; only `drops`, `h2`, `handshakes` and
+//! `overload` send more than 400 requests a second. Latencies are those of a shared machine: they are
 //! compared within one run, never alone.
 
 #![expect(clippy::print_stdout, reason = "its output is the report")]
@@ -45,7 +44,6 @@ mod request_rows;
 #[path = "../../tests/it/hardening/row.rs"]
 mod row;
 mod rude;
-mod slowloris;
 mod soak;
 mod tally;
 mod tier;
@@ -81,7 +79,6 @@ fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Verdict> {
         "overload" => overload::run(),
         "fd" => exhausted::run(),
         "failover" => failover::run(),
-        "slowloris" => slowloris::run(minutes.unwrap_or(8)),
         "handshakes" => handshakes::run(minutes.unwrap_or(2)),
         "drops" => drops::run(minutes.unwrap_or(2)),
         _ => bail!(USAGE),
@@ -89,4 +86,4 @@ fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Verdict> {
 }
 
 const USAGE: &str =
-    "usage: siege soak|drops|slowloris|handshakes|reloads|h2|failover|overload|fd [--minutes N]";
+    "usage: siege soak|drops|handshakes|reloads|h2|failover|overload|fd [--minutes N]";
