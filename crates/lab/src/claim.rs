@@ -216,6 +216,8 @@ struct Passes<'a> {
     after: Runs<'a>,
     /// Cells that were gone on with.
     then: Vec<usize>,
+    /// Cells of the screen.
+    screened: Vec<usize>,
     /// Rounds of the screen.
     rounds: usize,
 }
@@ -230,18 +232,30 @@ impl<'a> Passes<'a> {
             screen,
             after,
             then: screen::cells(experiment, rounds, runs),
+            screened: screen::cells(experiment, 0, runs),
             rounds,
         }
     }
 
     /// The runs that a case rests on, and a note if those are the screen's.
     fn of_case(&self, case: &Case) -> (&Runs<'a>, Option<Fired>) {
-        let sides = case.contrasts.iter();
-        let mut cells = sides.flat_map(|it| it.above.iter().chain(&it.below));
-        if cells.all(|cell| self.then.contains(cell)) {
+        let all_in = |part: &[usize]| {
+            let mut sides = case.contrasts.iter();
+            sides.all(|it| {
+                it.above
+                    .iter()
+                    .chain(&it.below)
+                    .all(|cell| part.contains(cell))
+            })
+        };
+        if all_in(&self.then) {
             return (&self.after, None);
         }
-        let words = format!("It rests on the {} rounds of the screen.", self.rounds);
+        let words = if all_in(&self.screened) {
+            format!("It rests on the {} rounds of the screen.", self.rounds)
+        } else {
+            "One of its levels did not go on after the screen.".to_owned()
+        };
         (
             &self.screen,
             Some(Fired::new(SCREENED, Effect::Note, words)),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use catamaran_stats::Spread;
 
-use crate::experiment::{Experiment, Keep, Level, Levels};
+use crate::experiment::{Experiment, Keep, Level, Levels, Screen};
 use crate::run::Run;
 
 /// The cells of a round. Which levels have survived follows from the valid runs of the screen.
@@ -20,7 +20,7 @@ pub fn cells(experiment: &Experiment, round: usize, runs: &[Run]) -> Vec<usize> 
     let Some(keep) = &screen.keep else {
         return screen.then.clone();
     };
-    let stay = survivors(experiment, keep, &screen.cells, runs);
+    let stay = survivors(experiment, keep, screen, runs);
     let then = screen.then.iter().copied();
     then.filter(|cell| stay.contains(&experiment.cells[*cell][&keep.of]))
         .collect()
@@ -54,7 +54,7 @@ pub fn is_complete(experiment: &Experiment, runs: &[Run]) -> bool {
 fn survivors(
     experiment: &Experiment,
     keep: &Keep,
-    screened: &[usize],
+    screen: &Screen,
     runs: &[Run],
 ) -> BTreeSet<Level> {
     let control = &experiment.cells[experiment.control][&keep.of];
@@ -63,18 +63,18 @@ fn survivors(
         .iter()
         .find(|factor| factor.name == keep.of);
     let levels = of_factor.map_or(&[][..], |factor| &factor.levels);
-    let others = shared(experiment, &keep.of, levels, screened);
+    let others = shared(experiment, &keep.of, levels, &screen.cells);
     let mut stay: BTreeSet<Level> = keep.always.iter().cloned().collect();
     stay.insert(control.clone());
     let mut ranked: Vec<(f64, &Level)> = levels
         .iter()
         .filter(|level| !stay.contains(level))
         .map(|level| {
-            let cells = screened.iter().filter(|cell| {
+            let cells = screen.cells.iter().filter(|cell| {
                 let (own, rest) = parted(&experiment.cells[**cell], &keep.of);
                 own == Some(level) && others.contains(&rest)
             });
-            (cost(keep, cells, runs), level)
+            (cost(keep, cells, runs, screen.rounds), level)
         })
         .collect();
     // Stable: levels without a figure stay in the file's order, behind the others.
@@ -117,13 +117,19 @@ fn parted<'a>(cell: &'a Levels, of: &str) -> (Option<&'a Level>, Levels) {
     (cell.get(of), rest)
 }
 
-/// The mean logarithm of the cells' medians, the less the better; infinite if a cell has none.
-fn cost<'a>(keep: &Keep, cells: impl Iterator<Item = &'a usize>, runs: &[Run]) -> f64 {
+/// The mean logarithm of the cells' medians in the first `rounds`, the less the better; infinite if a cell has
+/// none. What comes later must not change what goes on.
+fn cost<'a>(
+    keep: &Keep,
+    cells: impl Iterator<Item = &'a usize>,
+    runs: &[Run],
+    rounds: usize,
+) -> f64 {
     let logs: Vec<f64> = cells
         .map(|cell| {
             let valid = runs
                 .iter()
-                .filter(|run| run.cell == *cell && run.is_valid());
+                .filter(|run| run.cell == *cell && run.round < rounds && run.is_valid());
             let values: Vec<f64> = valid
                 .filter_map(|run| run.measures.get(keep.by.name()).copied())
                 .filter(|value| *value > 0.0)
@@ -197,6 +203,13 @@ mod tests {
             assert_eq!(mpms(&experiment, &then), stay);
             assert_eq!(then.len(), 6, "closing, kept, kept beside idle clients");
         }
+        // What comes after the screen changes nothing.
+        let mut runs = screened(&experiment, |mpm| if mpm == "event" { 9.0 } else { 5.0 });
+        let then = cells(&experiment, 6, &runs);
+        for round in 6..18 {
+            runs.extend(then.iter().map(|cell| run(*cell, round, 99.0)));
+        }
+        assert_eq!(cells(&experiment, 17, &runs), then);
         let throughput = KEEP.replace("\"cpu\"", "\"throughput\"");
         let by_rate = self::experiment(&throughput);
         let mut runs = screened(&by_rate, |mpm| if mpm == "event" { 9.0 } else { 5.0 });
