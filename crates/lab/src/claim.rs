@@ -86,7 +86,7 @@ pub fn evaluate(experiment: &Experiment, runs: &[Run]) -> Vec<Outcome> {
     let probabilities: Vec<f64> = outcomes.iter().map(|(_, drawn)| drawn.p).collect();
     let holds = order::holm(&probabilities, LEVEL);
     let beside = Beside {
-        others: outcomes.len().saturating_sub(1),
+        claims: outcomes.len(),
         is_never_restarted: experiment.is_never_restarted(),
     };
     let finish =
@@ -115,8 +115,8 @@ pub fn half_width(experiment: &Experiment, runs: &[Run]) -> Option<f64> {
 /// What else bears on a claim.
 #[derive(Clone, Copy)]
 struct Beside {
-    /// Claims beside it.
-    others: usize,
+    /// All claims.
+    claims: usize,
     /// Whether servers live through all rounds: what their one start brought is in each of them.
     is_never_restarted: bool,
 }
@@ -417,9 +417,13 @@ impl Words<'_> {
                 "Suggests: {sides} {figures}, {rounds} rounds; the servers were never started anew, \
                  so that one start may have brought it."
             ),
+            // The report says once why.
+            Verdict::Suggests if can_only_suggest(rounds, self.beside.claims) => {
+                format!("Suggests: {sides} {figures}.")
+            }
             Verdict::Suggests => format!(
                 "Suggests: {sides} {figures}; beside {} other claims {rounds} rounds are not enough.",
-                self.beside.others
+                self.beside.claims.saturating_sub(1)
             ),
             Verdict::Same => format!("No difference beyond {margin:.0} %: {sides} {figures}."),
             _ => {
@@ -469,6 +473,12 @@ impl Words<'_> {
         let (level, over) = (label(&self.claim.level), label(&self.claim.over));
         format!("{what} with {level} over {over}{each} is")
     }
+}
+
+/// Whether so few rounds cannot show a difference beside other claims, even if all of them agree.
+pub(crate) fn can_only_suggest(rounds: usize, claims: usize) -> bool {
+    let agree = vec![2.0; rounds];
+    !order::holm(&vec![order::sign_test(&agree); claims], LEVEL).contains(&true)
 }
 
 /// A ratio with the digits that tell it from 1.

@@ -163,6 +163,8 @@ pub struct PublishedRun {
     pub figures: Figures,
     /// What else it cannot carry.
     pub note: Option<String>,
+    /// Of a table of system calls: how many requests its process answered.
+    pub requests: Option<u64>,
 }
 
 /// What was published of a run, or of two.

@@ -130,6 +130,9 @@ pub struct LatencyFacts {
     pub mean: f64,
     /// How far the mean may be off for having been rounded.
     pub rounding: f64,
+    /// The standard deviation.
+    #[serde(default)]
+    pub stddev: Option<f64>,
     /// The median.
     pub median: Option<f64>,
     /// The longest.
@@ -281,6 +284,7 @@ impl Facts {
             latency_ms: (total.count > 0).then(|| LatencyFacts {
                 mean: ms(total.mean_us),
                 rounding: 0.001,
+                stddev: Some(ms(total.stddev_us)),
                 median: Some(ms(total.p50_us)),
                 max: ms(total.max_us),
             }),
@@ -337,6 +341,7 @@ impl Facts {
                 mean: times.mean,
                 // ab 2.0 cuts to whole milliseconds.
                 rounding: 1.0,
+                stddev: None,
                 median: times.median,
                 max: times.max,
             }),

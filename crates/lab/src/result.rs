@@ -1,5 +1,6 @@
 //! What an experiment has come to, as a JSON document: everything that a report shows.
 
+mod answer;
 mod over_time;
 mod published;
 
@@ -8,7 +9,9 @@ use std::collections::BTreeMap;
 use catamaran_stats::Spread;
 use serde::{Deserialize, Serialize};
 
+pub use self::answer::answer;
 pub use self::over_time::{OverTime, Values};
+pub(crate) use self::published::CALLS_MIN;
 use crate::claim::{Outcome, Verdict, evaluate};
 use crate::drive::ServerRecord;
 use crate::experiment::{Experiment, Factor, How, Levels};
@@ -16,7 +19,7 @@ use crate::gate::{self, Effect, Fired, RUN_GATES};
 use crate::host::Host;
 use crate::measure::Measure;
 use crate::run::Run;
-use crate::store::{Printed, Stored};
+use crate::store::Stored;
 
 /// The version of the keys' meanings.
 pub const SCHEMA: &str = "catamaran-lab/1";
@@ -32,6 +35,9 @@ pub struct ResultDocument {
     pub question: String,
     /// What it repeats.
     pub source: String,
+    /// What is to be known of these runs, by whoever made them.
+    #[serde(default)]
+    pub note: String,
     /// The answer in one sentence.
     pub answer: String,
     /// Whether it was the short form, of which all claims are exploratory.
@@ -93,6 +99,9 @@ pub struct CellResult {
     /// A run of it second by second; `None` where the runs' samples were not at hand.
     #[serde(default)]
     pub over_time: Option<OverTime>,
+    /// The standard deviation of all their requests' latencies, in milliseconds; nor on that.
+    #[serde(default)]
+    pub stddev_ms: Option<f64>,
     /// The 5th and the 95th percentile of the answers in a second, of all valid runs.
     #[serde(default)]
     pub by_second: Option<[f64; 2]>,
@@ -148,6 +157,22 @@ pub struct PublishedResult {
     pub found: Vec<Fired>,
     /// Our figures for the cell.
     pub ours: Option<String>,
+    /// Of a table of system calls: each call, for one request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallResult>,
+}
+
+/// A system call for one request, there and here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// Its name.
+    pub name: String,
+    /// Of the published table.
+    pub theirs: f64,
+    /// Those of them that failed.
+    pub failed: f64,
+    /// Of our cell, the mean of valid runs.
+    pub ours: f64,
 }
 
 /// A published run beside the same run here. No claim is on it.
@@ -161,6 +186,9 @@ pub struct AsPublishedResult {
     pub ours: String,
     /// Where it was not as it was.
     pub deviations: Vec<String>,
+    /// What the rounds say of the same cell; `None` if they do not have it.
+    #[serde(default)]
+    pub rounds: Option<String>,
 }
 
 impl ResultDocument {
@@ -189,6 +217,7 @@ impl ResultDocument {
             name: experiment.name.clone(),
             question: experiment.question.clone(),
             source: experiment.source.clone(),
+            note: stored.note.clone(),
             answer: answer(&claims),
             is_quick: experiment.is_quick,
             is_complete,
@@ -199,7 +228,7 @@ impl ResultDocument {
             factors: experiment.factors.clone(),
             passed: passed.map(|name| (*name).to_owned()).collect(),
             published: published::results(experiment, &cells, &claims),
-            as_published: as_published(stored),
+            as_published: published::again(stored, &cells),
             servers: servers.clone(),
             orders: orders(runs),
             own_cost: runs
@@ -257,8 +286,24 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
         calls: calls(&valid),
         max_ms: latencies.reduce(f64::max),
         over_time: None,
+        stddev_ms: deviation(&valid),
         by_second: by_second(&valid),
     }
+}
+
+/// The standard deviation of all requests of all runs. `None` if a run has none.
+fn deviation(runs: &[&Run]) -> Option<f64> {
+    let of_run = |run: &&Run| {
+        let latency = run.facts.latency_ms?;
+        Some((run.facts.completed as f64, latency.mean, latency.stddev?))
+    };
+    let all = runs.iter().map(of_run).collect::<Option<Vec<_>>>()?;
+    let sum = |part: &dyn Fn(&(f64, f64, f64)) -> f64| all.iter().map(part).sum::<f64>();
+    let count = sum(&|(count, ..)| *count);
+    let mean = sum(&|(count, mean, _)| count * mean) / count;
+    let within = sum(&|(count, _, deviation)| count * deviation.powi(2));
+    let between = sum(&|(count, of_run, _)| count * (of_run - mean).powi(2));
+    (count > 0.0).then(|| ((within + between) / count).sqrt())
 }
 
 /// How far apart the seconds of runs are: the 5th and the 95th percentile of their answers.
@@ -318,50 +363,6 @@ fn orders(runs: &[Run]) -> Vec<Vec<usize>> {
         orders[run.round].push(run.cell);
     }
     orders
-}
-
-/// The first claim's sentence, and how many came as expected.
-fn answer(claims: &[Outcome]) -> String {
-    let Some(first) = claims.first() else {
-        return "Nothing was claimed.".to_owned();
-    };
-    let count = |wanted| {
-        claims
-            .iter()
-            .filter(|claim| claim.as_expected == Some(wanted))
-            .count()
-    };
-    let (held, failed) = (count(true), count(false));
-    let open = claims.len() - held - failed;
-    let mut sentence = first.sentence.clone();
-    if let Some(letter) = sentence.get(..1).map(str::to_uppercase) {
-        sentence.replace_range(..1, &letter);
-    }
-    format!(
-        "{sentence} Of {} claims {held} came as expected, {failed} did not, {open} are open.",
-        claims.len()
-    )
-}
-
-fn as_published(stored: &Stored) -> Vec<AsPublishedResult> {
-    let result = |printed: &Printed| {
-        let mut runs = stored.experiment.as_published.iter();
-        let run = runs.find(|run| run.name == printed.name)?;
-        Some(AsPublishedResult {
-            name: run.name.clone(),
-            theirs: block(&run.text),
-            ours: block(&printed.text),
-            deviations: printed.deviations.clone(),
-        })
-    };
-    stored.as_published.iter().filter_map(result).collect()
-}
-
-/// The part of ab's text from the server's name on.
-fn block(text: &str) -> String {
-    let from = ["Server Software:", "Document Length:", "Concurrency Level:"];
-    let start = from.iter().filter_map(|head| text.find(head)).min();
-    text[start.unwrap_or(0)..].trim_end().to_owned()
 }
 
 impl Verdict {

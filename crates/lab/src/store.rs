@@ -1,7 +1,8 @@
 //! The directory of a result: the experiment as it was run, the host, each run, what follows.
 //!
 //! `experiment.toml`, `host.json`, `servers.json`, `runs.jsonl` (a line for each run, written when it
-//! has ended), `runs/N/bench.json`, `result.json`, `report.html`, `report.md`.
+//! has ended), `runs/N/bench.json`, `result.json`, `report.html`, `report.md`. A person may add `note.md`,
+//! which reports show; a committed result has neither runs nor what they were made of.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -14,6 +15,7 @@ use thiserror::Error;
 use crate::drive::{Left, ServerRecord};
 use crate::experiment::{AsPublished, Experiment, Form};
 use crate::host::Host;
+use crate::result::{ResultDocument, SCHEMA, answer};
 use crate::run::Run;
 use crate::screen::whole_rounds;
 
@@ -75,6 +77,8 @@ pub struct Stored {
     pub runs: Vec<Run>,
     /// Published runs that were made as they were.
     pub as_published: Vec<Printed>,
+    /// What is to be known of these runs, by whoever made them.
+    pub note: String,
     /// What the slowest cell with so many clients does in a second; empty if nobody asked.
     pub capacity: BTreeMap<u64, f64>,
 }
@@ -89,6 +93,7 @@ impl Stored {
             servers: Vec::new(),
             runs,
             as_published: Vec::new(),
+            note: String::new(),
             capacity: BTreeMap::new(),
         }
     }
@@ -276,6 +281,7 @@ impl Store {
         };
         let stored = Stored {
             as_published,
+            note: note(directory),
             capacity,
             experiment,
             host,
@@ -284,6 +290,42 @@ impl Store {
         };
         Ok((store, stored))
     }
+}
+
+/// A result without its runs, as it is committed, and its directory. Of what follows from the claims the
+/// answer is made anew.
+///
+/// # Errors
+/// There is no `result.json`, or it is of another version.
+pub fn open_result(directory: &Path) -> Result<(Store, ResultDocument), StoreFault> {
+    let path = directory.join(RESULT);
+    let text = fs::read_to_string(&path).map_err(|source| io_fault(&path, source))?;
+    let mut result: ResultDocument =
+        serde_json::from_str(&text).map_err(|error| content(&path, error))?;
+    if result.schema != SCHEMA {
+        let what = format!("its schema is {}, this is {SCHEMA}", result.schema);
+        return Err(content(&path, what));
+    }
+    result.answer = answer(&result.claims);
+    result.note = note(directory);
+    let store = Store {
+        directory: directory.to_owned(),
+        runs: 0,
+        as_published: Vec::new(),
+    };
+    Ok((store, result))
+}
+
+/// Whether a directory has a result but not the runs that it follows from.
+#[must_use]
+pub fn is_without_runs(directory: &Path) -> bool {
+    !directory.join(RUNS).exists() && directory.join(RESULT).exists()
+}
+
+/// What stands in `note.md`.
+fn note(directory: &Path) -> String {
+    let text = fs::read_to_string(directory.join(NOTE)).unwrap_or_default();
+    text.trim().to_owned()
 }
 
 /// A last line that is cut short, as by a kill, is no run.
@@ -315,6 +357,8 @@ const SAMPLES: &str = "samples.jsonl";
 const FORM: &str = "form";
 const CAPACITY: &str = "capacity.json";
 const PUBLISHED: &str = "as_published.json";
+const RESULT: &str = "result.json";
+const NOTE: &str = "note.md";
 const QUICK: &str = "quick";
 const AGAINST: &str = "against";
 /// Before the name of a module.
@@ -429,6 +473,31 @@ mod tests {
         Store::create(directory.path(), &experiment(), &Host::default()).unwrap();
         let again = Store::create(directory.path(), &experiment(), &Host::default());
         assert!(again.unwrap_err().to_string().contains("--out"));
+    }
+
+    #[test]
+    fn a_result_is_read_without_its_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!is_without_runs(directory.path()));
+        let stored = Stored::of(experiment(), Vec::new());
+        let mut result = ResultDocument::of(&stored, false);
+        result.answer = "of an older version".to_owned();
+        let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        write(RESULT, &serde_json::to_string(&result).unwrap());
+        write(NOTE, "Beside other work.\n");
+        assert!(is_without_runs(directory.path()));
+        let (_, read) = open_result(directory.path()).unwrap();
+        assert_eq!(read.answer, ResultDocument::of(&stored, false).answer);
+        assert_eq!(read.note, "Beside other work.");
+        result.schema = "catamaran-lab/9".to_owned();
+        write(RESULT, &serde_json::to_string(&result).unwrap());
+        let fault = open_result(directory.path()).unwrap_err().to_string();
+        assert!(
+            fault.contains("result.json: its schema is catamaran-lab/9"),
+            "{fault}"
+        );
+        write(RUNS, "");
+        assert!(!is_without_runs(directory.path()));
     }
 
     #[test]

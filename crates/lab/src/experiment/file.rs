@@ -389,6 +389,8 @@ pub(super) struct PublishedKeys {
     pub(super) how: How,
     /// A text of those that are built in.
     pub(super) text: Option<String>,
+    /// Of a text of `strace -c`: how many requests its process answered.
+    pub(super) requests: Option<u64>,
     #[serde(default)]
     pub(super) table: Vec<RowKeys>,
     /// By factor: levels of the source, and ours that stand for them.

@@ -33,6 +33,7 @@ impl Reading<'_> {
                 name: name.clone(),
                 figures: Figures::Text(text),
                 note: None,
+                requests: keys.requests,
             })
         });
         let rows = keys.table.iter();
@@ -95,6 +96,7 @@ impl Reading<'_> {
             name: keys.says.clone(),
             figures,
             note: row.note.clone(),
+            requests: None,
         })
     }
 

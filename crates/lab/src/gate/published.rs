@@ -69,6 +69,7 @@ mod tests {
                 interval: Some([low, high]),
             },
             note: None,
+            requests: None,
         }
     }
 

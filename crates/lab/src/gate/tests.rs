@@ -24,6 +24,7 @@ fn quiet() -> Facts {
             rounding: 0.001,
             median: Some(9.5),
             max: 40.0,
+            stddev: None,
         }),
         generator_busy: Some(0.6),
         generator_starved: Some(0.01),

@@ -2,103 +2,210 @@
 
 use std::fmt::Write as _;
 
-use super::{setting, table};
-use crate::claim::{Outcome, number};
-use crate::result::ResultDocument;
+use catamaran_chart::escaped;
+
+use super::{claims, runs, setting, table};
+use crate::claim::Outcome;
+use crate::result::{CALLS_MIN, CellResult, PublishedResult, ResultDocument};
 
 /// The result as Markdown.
 #[must_use]
 pub fn markdown(result: &ResultDocument) -> String {
-    let mut text = String::new();
-    let mut line = |words: &str| {
-        let _ = writeln!(text, "{words}");
-    };
-    line(&format!("# {}\n\n{}\n", result.question, result.answer));
+    let mut parts = vec![
+        format!("# {}", result.question),
+        format!("**{}**", result.answer),
+    ];
     if !result.source.is_empty() {
-        line(&format!("Repeats: {}.\n", result.source));
+        parts.push(format!("Repeats: {}.", result.source));
     }
-    line(&format!("{}\n", setting(result)));
-    line(&as_published(result));
-    line("## Claims\n\n| claim | verdict | ratio | published | sentence |\n|---|---|---|---|---|");
-    for claim in &result.claims {
-        line(&format!(
-            "| {} | {} | {} | {} | {} |",
-            claim.says,
-            claim.verdict.word(),
-            ratio(claim),
-            claim.published.map_or_else(String::new, number),
-            claim.sentence
-        ));
-    }
-    line("\n## Cells\n\nMedians of valid runs, and lowest..highest.\n");
-    let names = table::measures(result);
-    let heads: Vec<String> = names.iter().map(|name| table::head(name)).collect();
-    let rule = "---|".repeat(names.len());
-    line(&format!(
-        "| cell | runs | {} |\n|---|---|{rule}",
-        heads.join(" | ")
-    ));
-    for cell in &result.cells {
-        let figure = |name: &String| match table::figure(cell, name) {
-            Some((median, spread)) => format!("{median} ({spread})"),
-            None => String::new(),
-        };
-        let figures: Vec<String> = names.iter().map(figure).collect();
-        line(&format!(
-            "| {} | {} | {} |",
-            cell.label,
-            cell.runs,
-            figures.join(" | ")
-        ));
-    }
-    if !result.published.is_empty() {
-        line("\n## Published\n");
-    }
-    for run in &result.published {
-        line(&format!("- {}", run.says));
-        if let Some(ours) = &run.ours {
-            line(&format!("  - ours: {ours}"));
-        }
-        for fired in &run.found {
-            line(&format!("  - {}: {}", fired.gate, fired.words));
-        }
-    }
-    line("\n## Gates\n");
-    for gate in &result.gates {
-        line(&format!(
-            "- {} on {} runs: {} ({})",
-            gate.gate, gate.runs, gate.words, gate.cell
-        ));
-    }
-    line(&format!("- did not fire: {}", result.passed.join(", ")));
-    text
+    parts.push(setting(result));
+    parts.push(result.note.clone());
+    parts.push(again(result));
+    parts.push(published(result));
+    parts.push(outcomes(result));
+    parts.push(cells(result));
+    parts.push(gates(result));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n\n") + "\n"
 }
 
 /// Both of ab's blocks of each published run that was made again.
-fn as_published(result: &ResultDocument) -> String {
-    let mut text = String::new();
+fn again(result: &ResultDocument) -> String {
+    if result.as_published.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        "## The published runs, made again once\n\nWith the source's own values, outside the \
+                    rounds. No claim is on it."
+            .to_owned();
     for run in &result.as_published {
-        let _ = writeln!(
+        let [theirs, ours] = [&run.theirs, &run.ours].map(|block| escaped(block));
+        let _ = write!(
             text,
-            "## As published, made again once: {}\n\nPublished:\n\n```\n{}\n```\n\nHere:\n\n```\n{}\n```\n",
-            run.name, run.theirs, run.ours
+            "\n\n### {}\n\n<table>\n<tr><th>published</th><th>here</th></tr>\n<tr><td><pre>\n{theirs}\n\
+             </pre></td><td><pre>\n{ours}\n</pre></td></tr>\n</table>",
+            run.name
         );
+        if let Some(rounds) = &run.rounds {
+            let _ = write!(text, "\n\nThe rounds say: {rounds}.");
+        }
         if !run.deviations.is_empty() {
-            let _ = writeln!(
-                text,
-                "Otherwise than there: {}.\n",
-                run.deviations.join("; ")
-            );
+            let deviations = run.deviations.join("; ");
+            let _ = write!(text, "\n\nOtherwise than there: {deviations}.");
         }
     }
     text
 }
 
-fn ratio(claim: &Outcome) -> String {
-    match (claim.ratio, claim.low, claim.high) {
-        (Some(ratio), Some(low), Some(high)) => {
-            format!("{} [{}..{}]", number(ratio), number(low), number(high))
-        }
-        _ => String::new(),
+/// Their figure, ours, and what theirs cannot carry.
+fn published(result: &ResultDocument) -> String {
+    if result.published.is_empty() {
+        return String::new();
     }
+    let mut text = "## As published, and here".to_owned();
+    let with_ratio = result.claims.iter().filter(|it| it.published.is_some());
+    let ratios: Vec<Vec<String>> = with_ratio
+        .map(|claim| {
+            vec![
+                claims::named(claim),
+                format!("×{}", claims::published(claim)),
+                claims::ratio(claim),
+                claim.verdict.word().to_owned(),
+            ]
+        })
+        .collect();
+    if !ratios.is_empty() {
+        let heads = [
+            "what was claimed",
+            "published",
+            "here, interval of 95 %",
+            "verdict",
+        ];
+        text += "\n\n";
+        text += &rows(&heads.map(str::to_owned), &ratios);
+    }
+    let run = |run: &PublishedResult| {
+        let found = run.found.iter();
+        let found = found.map(|fired| format!("**{}**: {}", fired.gate, fired.words));
+        vec![
+            run.says.clone(),
+            run.ours
+                .clone()
+                .unwrap_or_else(|| "not run in this form".to_owned()),
+            found.collect::<Vec<_>>().join("<br>"),
+        ]
+    };
+    let heads = [
+        "published",
+        "here: median [lowest..highest]",
+        "what theirs cannot carry",
+    ];
+    text += "\n\n";
+    text += &rows(
+        &heads.map(str::to_owned),
+        &result.published.iter().map(run).collect::<Vec<_>>(),
+    );
+    for run in result.published.iter().filter(|run| !run.calls.is_empty()) {
+        text += "\n\n";
+        text += &calls(run);
+    }
+    text
+}
+
+/// A published table of system calls beside ours.
+fn calls(run: &PublishedResult) -> String {
+    let figure = |value: f64| match value {
+        CALLS_MIN.. => format!("{value:.2}"),
+        _ => String::new(),
+    };
+    let calls = run.calls.iter().map(|call| {
+        vec![
+            call.name.clone(),
+            figure(call.theirs),
+            figure(call.failed),
+            figure(call.ours),
+        ]
+    });
+    let heads = ["call", "published", "of them failed", "here"];
+    format!(
+        "### System calls of a request: {}\n\nPublished: of one process, under strace; here: of all, counted \
+         in the kernel. Some calls have other names today.\n\n{}",
+        run.name,
+        rows(&heads.map(str::to_owned), &calls.collect::<Vec<_>>())
+    )
+}
+
+fn outcomes(result: &ResultDocument) -> String {
+    if result.claims.is_empty() {
+        return String::new();
+    }
+    let row = |claim: &Outcome| {
+        vec![
+            claims::named(claim),
+            claim.verdict.word().to_owned(),
+            claims::ratio(claim),
+            claim.sentence.clone(),
+        ]
+    };
+    let heads = ["claim", "verdict", "ratio", "sentence"].map(str::to_owned);
+    let table = rows(&heads, &result.claims.iter().map(row).collect::<Vec<_>>());
+    let remark = match claims::remark(result) {
+        none if none.is_empty() => none,
+        remark => format!("\n\n{remark}"),
+    };
+    format!("## Claims\n\n{table}{remark}")
+}
+
+fn cells(result: &ResultDocument) -> String {
+    let mut text = format!("## Cells\n\n{}", table::legend(result));
+    for group in table::groups(result) {
+        let mut heads = vec!["cell".to_owned(), "runs".to_owned()];
+        heads.extend(group.names.iter().map(|name| table::head(name)));
+        let extras = table::extras(result, &group);
+        heads.extend(extras.iter().map(|(head, _)| (*head).to_owned()));
+        let row = |cell: &CellResult| {
+            let figure = |name: &String| {
+                table::figure(cell, name).map_or_else(String::new, |shown| shown.line())
+            };
+            let count = match cell.void {
+                0 => cell.runs.to_string(),
+                void => format!("{}, {void} void", cell.runs),
+            };
+            let mut row = vec![cell.label.clone(), count];
+            row.extend(group.names.iter().map(figure));
+            row.extend(table::of_extras(cell, &extras));
+            row
+        };
+        let cells: Vec<Vec<String>> = result.cells.iter().map(row).collect();
+        let _ = write!(text, "\n\n### {}\n\n{}", group.title, rows(&heads, &cells));
+    }
+    text
+}
+
+fn gates(result: &ResultDocument) -> String {
+    let mut text = "## Gates\n".to_owned();
+    for gate in &result.gates {
+        let on = runs(gate.runs);
+        let _ = write!(
+            text,
+            "\n- **{}** on {on}: {} ({})",
+            gate.gate, gate.words, gate.cell
+        );
+    }
+    if !result.passed.is_empty() {
+        let _ = write!(text, "\n- did not fire: {}", result.passed.join(", "));
+    }
+    text
+}
+
+/// A table; a bar in a text would end its cell.
+fn rows(heads: &[String], rows: &[Vec<String>]) -> String {
+    let line = |cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+        format!("| {} |", cells.join(" | "))
+    };
+    let rule = format!("|{}", "---|".repeat(heads.len()));
+    let lines = [line(heads), rule].into_iter();
+    let lines = lines.chain(rows.iter().map(|row| line(row)));
+    lines.collect::<Vec<_>>().join("\n")
 }

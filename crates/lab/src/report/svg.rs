@@ -15,42 +15,89 @@ svg.strip text { fill: light-dark(#444, #bbb) }
 svg.strip .grid { stroke: light-dark(#e4e4e4, #383838) }
 svg.strip .one { stroke: light-dark(#999, #777); stroke-dasharray: 3 3 }
 svg.strip .bar { stroke: light-dark(#8db8de, #3f6d93); stroke-width: 6; stroke-linecap: round }
-svg.strip .dot { fill: light-dark(#1f6fb4, #6cb4ee) }
+svg.strip .mark { fill: light-dark(#1f6fb4, #6cb4ee) }
+svg.strip .dots { stroke: light-dark(#1f6fb499, #6cb4eeb0); stroke-width: 6; stroke-linecap: round; fill: none }
 svg.strip .mid { stroke: light-dark(#1a1a1a, #eee); stroke-width: 2 }
 svg.strip .said { fill: none; stroke: light-dark(#c2570c, #f0a060); stroke-width: 2 }
 ";
 
-/// A ratio with its interval on a logarithmic scale around 1; a ring is what was published.
-pub(super) fn interval(low: f64, ratio: f64, high: f64, published: Option<f64>) -> String {
-    let (width, height) = (150.0, 24.0);
-    let values = [low, high, ratio, published.unwrap_or(1.0), SCALE_MIN];
-    let values = values
-        .into_iter()
-        .filter(|value| value.is_finite() && *value > 0.0);
-    let reach = values.map(|value| value.ln().abs()).fold(0.0, f64::max);
-    let half = width / 2.0;
-    let at = |value: f64| {
-        let share = value.clamp(1e-9, 1e9).ln() / reach;
-        half + share.clamp(-1.0, 1.0) * (half - 8.0)
-    };
-    let middle = height / 2.0;
-    let mut svg = open("ratio and interval", width, height);
-    let (from, to, dot, bottom) = (at(low), at(high), at(ratio), height - 2.0);
-    put(
-        &mut svg,
-        format_args!(
-            "<line class=\"one\" x1=\"{half}\" x2=\"{half}\" y1=\"2\" y2=\"{bottom}\"/>\
-             <line class=\"bar\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{middle}\" y2=\"{middle}\"/>\
-             <circle class=\"dot\" cx=\"{dot:.1}\" cy=\"{middle}\" r=\"4\"/>"
-        ),
-    );
-    if let Some(published) = published {
-        let ring = at(published);
-        let circle =
-            format_args!("<circle class=\"said\" cx=\"{ring:.1}\" cy=\"{middle}\" r=\"5\"/>");
-        put(&mut svg, circle);
+/// Ratios with their intervals on one logarithmic scale around 1, so that bars can be compared.
+pub(super) struct Ratios {
+    /// The logarithm at either end.
+    reach: f64,
+}
+
+impl Ratios {
+    /// A scale on which all these values have their place; what is farther off than [`REACH_MAX`] stands
+    /// at the end.
+    pub(super) fn of(values: impl Iterator<Item = f64>) -> Self {
+        let values = values.filter(|value| value.is_finite() && *value > 0.0);
+        let reach = values.map(|value| value.ln().abs()).fold(0.0, f64::max);
+        let reach = reach.clamp(SCALE_MIN.ln(), REACH_MAX.ln()) * 1.05;
+        Self { reach }
     }
-    svg + "</svg>"
+
+    fn at(&self, value: f64) -> f64 {
+        let share = value.clamp(1e-9, 1e9).ln() / self.reach;
+        RATIO_WIDTH / 2.0 + share.clamp(-1.0, 1.0) * (RATIO_WIDTH / 2.0 - RATIO_EDGE)
+    }
+
+    /// The scale's ticks.
+    fn ticks(&self) -> Vec<f64> {
+        let fits = |ticks: &&&[f64]| ticks.iter().all(|tick| tick.ln() <= self.reach);
+        let above = TICKS.iter().find(fits).copied().unwrap_or_default();
+        let below = above.iter().rev().map(|tick| 1.0 / tick);
+        below.chain([1.0]).chain(above.iter().copied()).collect()
+    }
+
+    /// The scale with its figures, to stand above the bars.
+    pub(super) fn axis(&self) -> String {
+        let mut svg = open("scale of the ratios", RATIO_WIDTH, 18.0);
+        for tick in self.ticks() {
+            let x = self.at(tick);
+            let label = digits_of_tick(tick);
+            put(
+                &mut svg,
+                format_args!("<text x=\"{x:.1}\" y=\"13\" text-anchor=\"middle\">{label}</text>"),
+            );
+        }
+        svg + "</svg>"
+    }
+
+    /// A ratio with its interval; a ring is what was published.
+    pub(super) fn bar(&self, low: f64, ratio: f64, high: f64, published: Option<f64>) -> String {
+        let (height, middle) = (24.0, 12.0);
+        let mut svg = open("ratio and interval", RATIO_WIDTH, height);
+        for tick in self.ticks() {
+            let class = if tick == 1.0 { "one" } else { "grid" };
+            let x = self.at(tick);
+            let line = format_args!("<path class=\"{class}\" d=\"M{x:.1} 1V{height}\"/>");
+            put(&mut svg, line);
+        }
+        let (from, to, dot) = (self.at(low), self.at(high), self.at(ratio));
+        put(
+            &mut svg,
+            format_args!(
+                "<path class=\"bar\" d=\"M{from:.1} {middle}H{to:.1}\"/>\
+                 <circle class=\"mark\" cx=\"{dot:.1}\" cy=\"{middle}\" r=\"4\"/>"
+            ),
+        );
+        if let Some(published) = published {
+            let ring = self.at(published);
+            let circle =
+                format_args!("<circle class=\"said\" cx=\"{ring:.1}\" cy=\"{middle}\" r=\"5\"/>");
+            put(&mut svg, circle);
+        }
+        svg + "</svg>"
+    }
+}
+
+fn digits_of_tick(tick: f64) -> String {
+    if tick >= 1.0 {
+        format!("{tick}")
+    } else {
+        format!("{tick:.2}").trim_end_matches('0').to_owned()
+    }
 }
 
 /// A cell of a strip.
@@ -84,14 +131,15 @@ pub(super) fn strip(title: &str, rows: &[Row<'_>], width: f64) -> String {
     let end = (top / step).ceil().max(1.0) * step;
     let at = |value: f64| frame.left + value / end * (frame.right - frame.left);
     let mut svg = open(title, width, frame.height);
+    let (bottom, base) = (frame.height - 28.0, frame.height - 12.0);
     for number in 0..=(end / step).round() as u32 {
         let value = f64::from(number) * step;
-        let (x, bottom, base) = (at(value), frame.height - 28.0, frame.height - 12.0);
+        let x = at(value);
         let label = round_digits(value, step);
         put(
             &mut svg,
             format_args!(
-                "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"4\" y2=\"{bottom:.1}\"/>\
+                "<path class=\"grid\" d=\"M{x:.1} 4V{bottom:.1}\"/>\
                  <text x=\"{x:.1}\" y=\"{base:.1}\" text-anchor=\"middle\">{label}</text>"
             ),
         );
@@ -143,20 +191,18 @@ fn dots(svg: &mut String, frame: &Frame, place: usize, row: &Row<'_>, at: &dyn F
         svg,
         format_args!("<text x=\"{x:.1}\" y=\"{text:.1}\" text-anchor=\"{anchor}\">{label}</text>"),
     );
+    let mut path = String::new();
     for value in row.values {
-        let x = at(*value);
-        let circle = format_args!(
-            "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"3\" fill-opacity=\".5\"/>"
-        );
-        put(svg, circle);
+        // A line of no length with round ends: a dot in few bytes.
+        put(&mut path, format_args!("M{:.1} {middle}h0", at(*value)));
     }
     let (x, from, to) = (at(row.median), middle - 8.0, middle + 8.0);
     let said = digits(row.median);
     put(
         svg,
         format_args!(
-            "<line class=\"mid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{from:.1}\" y2=\"{to:.1}\">\
-             <title>median {said}</title></line>"
+            "<path class=\"dots\" d=\"{path}\"/>\
+             <path class=\"mid\" d=\"M{x:.1} {from}V{to}\"><title>median {said}</title></path>"
         ),
     );
 }
@@ -185,6 +231,16 @@ fn put(svg: &mut String, arguments: std::fmt::Arguments<'_>) {
 
 /// A scale shows at least this factor, so that small differences look small.
 const SCALE_MIN: f64 = 1.25;
+
+/// And at most this one.
+const REACH_MAX: f64 = 20.0;
+
+/// The width of a scale of ratios in pixels, and what is kept free at either end.
+const RATIO_WIDTH: f64 = 190.0;
+const RATIO_EDGE: f64 = 14.0;
+
+/// Ticks above 1; the first ones that fit are taken.
+const TICKS: [&[f64]; 5] = [&[10.0], &[2.0, 5.0], &[2.0], &[1.5], &[1.2]];
 
 /// The width of a letter, at most on average.
 const LETTER: f64 = 6.8;
@@ -218,7 +274,7 @@ mod tests {
         };
         for width in [920.0, 350.0] {
             let svg = strip("CPU", std::slice::from_ref(&row), width);
-            assert_eq!(svg.matches("<circle").count(), 3);
+            assert_eq!(svg.matches("h0").count(), 3);
             assert!(
                 svg.contains("a&lt;b") && svg.contains("median 2.00"),
                 "{svg}"
@@ -228,15 +284,26 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_lies_around_one() {
-        let svg = interval(0.5, 0.6, 0.7, Some(2.0));
+    fn ratios_lie_on_one_scale_around_one() {
+        let scale = Ratios::of([0.5, 2.0, f64::INFINITY, 0.0].into_iter());
+        assert_eq!(scale.ticks(), [0.5, 1.0, 2.0]);
+        assert!(
+            (scale.at(0.5) + scale.at(2.0) - RATIO_WIDTH).abs() < 1e-9,
+            "around the middle"
+        );
+        let svg = scale.bar(0.5, 0.6, 0.7, Some(2.0));
         assert_eq!(svg.matches("<circle").count(), 2);
         for svg in [
             svg,
-            interval(1.0, 1.0, f64::INFINITY, None),
-            interval(0.0, 1.0, 2.0, None),
+            scale.axis(),
+            scale.bar(1.0, 1.0, f64::INFINITY, None),
+            scale.bar(0.0, 1.0, 2.0, None),
         ] {
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        }
+        for (value, ticks) in [(1.0, 3), (1.6, 3), (30.0, 3), (6.0, 5)] {
+            let scale = Ratios::of([value].into_iter());
+            assert_eq!(scale.ticks().len(), ticks, "{value}");
         }
     }
 }

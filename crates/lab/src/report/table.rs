@@ -3,19 +3,55 @@
 use crate::measure::Measure;
 use crate::result::{CellResult, ResultDocument};
 
-/// The names of measures that any cell has, in the usual order.
+/// Measures that stand in one table.
+pub(super) struct Group {
+    /// What they are about.
+    pub(super) title: &'static str,
+    /// Their names.
+    pub(super) names: Vec<String>,
+    /// Whether they are times: then the deviations and the longest request stand beside them.
+    pub(super) is_times: bool,
+}
+
+/// The tables of cells: times, costs, and what moves between servers.
+pub(super) fn groups(result: &ResultDocument) -> Vec<Group> {
+    let names = measures(result);
+    let mut groups = [
+        (TIMES, "Throughput and latency"),
+        (COSTS, "CPU, system calls, memory"),
+        (HOPS, "Between the servers"),
+    ]
+    .map(|(of, title)| Group {
+        title,
+        names: Vec::new(),
+        is_times: of == TIMES,
+    });
+    for name in names {
+        let base = base(&name);
+        let place = if TIMES.contains(&base.as_str()) {
+            0
+        } else if HOPS.contains(&base.as_str()) {
+            2
+        } else {
+            1
+        };
+        groups[place].names.push(name);
+    }
+    groups
+        .into_iter()
+        .filter(|group| !group.names.is_empty())
+        .collect()
+}
+
+/// The names of measures that any cell has and that say something, in the usual order.
 pub(super) fn measures(result: &ResultDocument) -> Vec<String> {
-    let mut names: Vec<&String> = result
-        .cells
-        .iter()
-        .flat_map(|cell| cell.measures.keys())
-        .collect();
+    let cells = result.cells.iter();
+    let mut names: Vec<&String> = cells.flat_map(|cell| cell.measures.keys()).collect();
+    let all: Vec<&str> = [TIMES, COSTS, HOPS].concat();
     let rank = |name: &str| {
-        let base = name.split('.').next().unwrap_or_default();
-        ORDER
-            .iter()
-            .position(|known| *known == base)
-            .unwrap_or(ORDER.len())
+        let base = base(name);
+        let known = all.iter().position(|known| *known == base);
+        known.unwrap_or(all.len())
     };
     names.sort_by_key(|name| (rank(name), name.as_str()));
     names.dedup();
@@ -23,15 +59,60 @@ pub(super) fn measures(result: &ResultDocument) -> Vec<String> {
     names.into_iter().cloned().collect()
 }
 
-/// Whether a measure of one server is that of all servers, in each cell.
+/// Measures of which each round is drawn at once; the others stand folded away.
+pub(super) fn is_drawn_first(result: &ResultDocument, name: &str) -> bool {
+    let is_claimed = result
+        .claims
+        .iter()
+        .any(|claim| claim.measure.name() == name);
+    is_claimed || DRAWN.contains(&name)
+}
+
+fn base(name: &str) -> String {
+    let measure = Measure::parse(name);
+    measure.map_or_else(|_| name.to_owned(), |measure| measure.base().to_owned())
+}
+
+/// Whether a measure of one server is that of all servers in each cell, that of one port all that goes to
+/// the application, or a count of failures that there were not.
 fn says_nothing_new(result: &ResultDocument, name: &str) -> bool {
+    if name == "failed" {
+        return is_zero(result, name);
+    }
     let Some((base, _)) = name.split_once('.') else {
         return false;
     };
+    if base == "bytes" && name != UPSTREAM {
+        return is_part_of_upstream(result, name);
+    }
     result.cells.iter().all(|cell| {
         let all = cell.measures.get(base);
         let one = cell.measures.get(name);
         all.is_some() && (one.is_none() || one.map(|it| &it.values) == all.map(|it| &it.values))
+    })
+}
+
+fn is_zero(result: &ResultDocument, name: &str) -> bool {
+    let values = |cell: &CellResult| {
+        cell.measures
+            .get(name)
+            .map(|it| it.min == 0.0 && it.max == 0.0)
+    };
+    result
+        .cells
+        .iter()
+        .filter_map(values)
+        .all(|is_zero| is_zero)
+}
+
+/// Whether each cell has either nothing at this port, or nothing else on the way to the application.
+fn is_part_of_upstream(result: &ResultDocument, name: &str) -> bool {
+    result.cells.iter().all(|cell| {
+        let Some(one) = cell.measures.get(name) else {
+            return true;
+        };
+        let all = cell.measures.get(UPSTREAM);
+        all.is_some_and(|all| one.max == 0.0 || one.values == all.values)
     })
 }
 
@@ -45,11 +126,79 @@ pub(super) fn head(name: &str) -> String {
     }
 }
 
-/// The median of a cell's measure, and the lowest and highest of its runs.
-pub(super) fn figure(cell: &CellResult, name: &str) -> Option<(String, String)> {
+/// The figure of a cell.
+pub(super) struct Shown {
+    /// The median of its valid runs.
+    pub(super) median: String,
+    /// The lowest and the highest, if these are not the same.
+    pub(super) spread: Option<String>,
+    /// How many runs have it, if not all.
+    pub(super) runs: Option<String>,
+}
+
+impl Shown {
+    /// The figure in one line.
+    pub(super) fn line(&self) -> String {
+        let beside: Vec<&str> = self.beside().collect();
+        match beside[..] {
+            [] => self.median.clone(),
+            _ => format!("{} ({})", self.median, beside.join(", ")),
+        }
+    }
+
+    /// What stands beside the median.
+    pub(super) fn beside(&self) -> impl Iterator<Item = &str> {
+        let parts = [self.spread.as_deref(), self.runs.as_deref()];
+        parts.into_iter().flatten()
+    }
+}
+
+/// The median of a cell's measure, and what stands beside it.
+pub(super) fn figure(cell: &CellResult, name: &str) -> Option<Shown> {
     let measure = cell.measures.get(name)?;
-    let spread = format!("{}..{}", digits(measure.min), digits(measure.max));
-    Some((digits(measure.median), spread))
+    let (min, max) = (digits(measure.min), digits(measure.max));
+    let count = measure.values.len();
+    Some(Shown {
+        median: digits(measure.median),
+        spread: (min != max).then(|| format!("{min}..{max}")),
+        runs: (count < cell.runs).then(|| format!("{count} of {} runs", cell.runs)),
+    })
+}
+
+/// A column of no measure: its head, and the figure of a cell.
+type Extra = (&'static str, fn(&CellResult) -> Option<f64>);
+
+/// Deviations and the longest request, as far as any cell has them. No claim is on them.
+pub(super) fn extras(result: &ResultDocument, group: &Group) -> Vec<Extra> {
+    let mut extras: Vec<Extra> = vec![
+        ("sd (req/s)", |cell| cell.measures.get("throughput")?.stddev),
+        ("sd (ms)", |cell| cell.stddev_ms),
+        ("max (ms)", |cell| cell.max_ms),
+    ];
+    extras.retain(|(_, of)| group.is_times && result.cells.iter().any(|cell| of(cell).is_some()));
+    extras
+}
+
+/// The figures of [`extras`] of a cell.
+pub(super) fn of_extras(cell: &CellResult, extras: &[Extra]) -> Vec<String> {
+    let figure = |(_, of): &Extra| of(cell).map_or_else(String::new, digits);
+    extras.iter().map(figure).collect()
+}
+
+/// What is to be known of all tables of cells.
+pub(super) fn legend(result: &ResultDocument) -> String {
+    let has = |cell: &CellResult| cell.measures.contains_key("failed");
+    let is_without_failures = result.cells.iter().any(has) && is_zero(result, "failed");
+    let failures = if is_without_failures {
+        " No request failed."
+    } else {
+        ""
+    };
+    format!(
+        "Medians of valid runs, with the lowest and the highest. sd: standard deviation, of the runs' \
+         throughput, and of the latencies of all requests; max: the longest request. No claim is on \
+         these.{failures}"
+    )
 }
 
 /// A figure with three digits or more.
@@ -63,7 +212,9 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-const ORDER: [&str; 17] = [
+const UPSTREAM: &str = "bytes.upstream";
+
+const TIMES: &[&str] = &[
     "throughput",
     "p50",
     "p90",
@@ -72,13 +223,85 @@ const ORDER: [&str; 17] = [
     "failed",
     "acted",
     "first",
-    "cpu",
-    "syscalls",
-    "bytes",
-    "sockets",
-    "time_wait",
-    "memory",
-    "held",
-    "heap",
-    "collecting",
 ];
+
+const COSTS: &[&str] = &["cpu", "syscalls", "memory", "held", "heap", "collecting"];
+
+const HOPS: &[&str] = &["bytes", "sockets", "time_wait"];
+
+const DRAWN: [&str; 4] = ["throughput", "p50", "p99", "cpu"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+    use crate::run::Run;
+    use crate::store::Stored;
+
+    fn result(measures: impl Fn(usize) -> Vec<(&'static str, f64)>) -> ResultDocument {
+        let text = include_str!("../../fixtures/keepalive.toml");
+        let experiment = Experiment::read("k.toml", text, true).unwrap();
+        let run = |cell: usize, round: usize| Run {
+            cell,
+            round,
+            measures: measures(cell)
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            ..Run::default()
+        };
+        let cells = experiment.cells.len();
+        let runs = (0..2).flat_map(|round| (0..cells).map(move |cell| run(cell, round)));
+        let runs = runs.collect();
+        ResultDocument::of(&Stored::of(experiment, runs), true)
+    }
+
+    #[test]
+    fn tables_are_of_times_of_costs_and_of_hops() {
+        let result = result(|cell| {
+            vec![
+                ("time_wait", 0.5),
+                ("cpu", 50.0),
+                ("cpu.httpd", 50.0),
+                ("cpu@0.5", 60.0),
+                ("p99@0.5", 7.0),
+                ("throughput", 9.0),
+                ("failed", 0.0),
+                ("bytes.app.http", if cell == 0 { 0.0 } else { 7.0 }),
+                ("bytes.app.ajp", if cell == 0 { 8.0 } else { 0.0 }),
+                ("bytes.upstream", if cell == 0 { 8.0 } else { 7.0 }),
+            ]
+        });
+        let groups: Vec<Vec<String>> = groups(&result).into_iter().map(|it| it.names).collect();
+        assert_eq!(
+            groups,
+            [
+                vec!["throughput", "p99@0.5"],
+                vec!["cpu", "cpu@0.5"],
+                vec!["bytes.upstream", "time_wait"],
+            ]
+        );
+        assert!(legend(&result).ends_with("No request failed."));
+        assert!(is_drawn_first(&result, "memory") && !is_drawn_first(&result, "time_wait"));
+    }
+
+    #[test]
+    fn a_figure_says_what_it_is_of() {
+        let mut result = result(|_| vec![("p99", 7.0)]);
+        let cell = &mut result.cells[0];
+        assert_eq!(figure(cell, "p99").unwrap().line(), "7.00");
+        let p99 = cell.measures.get_mut("p99").unwrap();
+        (p99.max, p99.values) = (9.0, vec![7.0]);
+        assert_eq!(
+            figure(cell, "p99").unwrap().line(),
+            "7.00 (7.00..9.00, 1 of 2 runs)"
+        );
+        assert!(figure(cell, "cpu").is_none());
+        cell.stddev_ms = Some(1.25);
+        let groups = groups(&result);
+        let extras = extras(&result, &groups[0]);
+        assert_eq!(extras.len(), 1, "no cell has the others");
+        assert_eq!(of_extras(&result.cells[0], &extras), ["1.25"]);
+        assert_eq!(of_extras(&result.cells[1], &extras), [""]);
+    }
+}

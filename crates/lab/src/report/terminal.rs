@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{setting, table};
+use super::table::Group;
+use super::{claims, setting, table};
 use crate::result::ResultDocument;
 
 /// The result as text.
@@ -19,9 +20,13 @@ pub fn terminal(result: &ResultDocument) -> String {
         line(&format!(
             "  {:<10} {}: {}",
             claim.verdict.word(),
-            claim.says,
+            claims::named(claim),
             claim.sentence
         ));
+    }
+    let remark = claims::remark(result);
+    if !remark.is_empty() {
+        line(&format!("  {remark}"));
     }
     if !result.gates.is_empty() {
         line("\nGates that fired:");
@@ -32,21 +37,24 @@ pub fn terminal(result: &ResultDocument) -> String {
             gate.gate, gate.runs, gate.words, gate.cell
         ));
     }
-    line("\nCells (medians of valid runs):");
-    for row in rows(result) {
-        line(&format!("  {row}"));
+    for group in table::groups(result) {
+        line(&format!("\n{} (medians of valid runs):", group.title));
+        for row in rows(result, &group) {
+            line(&format!("  {row}"));
+        }
     }
     text
 }
 
 /// A table whose columns are aligned.
-fn rows(result: &ResultDocument) -> Vec<String> {
-    let names = table::measures(result);
+fn rows(result: &ResultDocument, group: &Group) -> Vec<String> {
+    let names = &group.names;
     let mut head = vec!["cell".to_owned()];
     head.extend(names.iter().map(|name| table::head(name)));
     let mut rows = vec![head];
     for cell in &result.cells {
-        let figure = |name: &String| table::figure(cell, name).map_or_else(String::new, |it| it.0);
+        let figure =
+            |name: &String| table::figure(cell, name).map_or_else(String::new, |it| it.median);
         let mut row = vec![cell.label.clone()];
         row.extend(names.iter().map(figure));
         rows.push(row);

@@ -1,10 +1,14 @@
 //! Published figures beside ours, and what theirs cannot carry.
 
-use super::{CellResult, PublishedResult};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{AsPublishedResult, CallResult, CellResult, PublishedResult};
 use crate::claim::{Outcome, number};
 use crate::experiment::{Experiment, Figures, How, PublishedRun};
 use crate::gate::{self, Effect, Fired};
 use crate::judge;
+use crate::published::{self, Published};
+use crate::store::{Printed, Stored};
 
 pub(super) fn results(
     experiment: &Experiment,
@@ -25,6 +29,7 @@ pub(super) fn results(
             } => of_ratio(*sides, claim.as_deref(), cells, claims),
         };
         Some(PublishedResult {
+            calls: cell.map_or_else(Vec::new, |cell| calls(run, cell)),
             name: run.name.clone(),
             cell: run.cell.clone(),
             how: run.how,
@@ -69,6 +74,62 @@ fn text_of(run: &PublishedRun, text: &str) -> Option<(String, Vec<Fired>)> {
         found.push(Fired::new("published", Effect::Note, words));
     }
     Some((judgement.title, found))
+}
+
+/// Each call of a published table for one request, there and here, the most frequent first.
+fn calls(run: &PublishedRun, cell: &CellResult) -> Vec<CallResult> {
+    let (Figures::Text(text), Some(requests)) = (&run.figures, run.requests) else {
+        return Vec::new();
+    };
+    let Ok(Published::Calls(theirs)) = published::parse(text) else {
+        return Vec::new();
+    };
+    let each = |count: Option<&u64>| count.map_or(0.0, |count| *count as f64 / requests as f64);
+    let of_cell = |name: &str| {
+        cell.calls
+            .values()
+            .filter_map(|of| of.get(name))
+            .sum::<f64>()
+    };
+    let names = cell.calls.values().flat_map(BTreeMap::keys);
+    let names: BTreeSet<&String> = theirs.counts.keys().chain(names).collect();
+    let call = |name: &String| CallResult {
+        theirs: each(theirs.counts.get(name)),
+        failed: each(theirs.errors.get(name)),
+        ours: of_cell(name),
+        name: name.clone(),
+    };
+    let mut calls: Vec<CallResult> = names.into_iter().map(call).collect();
+    calls.retain(|call| call.theirs.max(call.ours) >= CALLS_MIN);
+    calls.sort_by(|one, other| {
+        let most = |call: &CallResult| call.theirs.max(call.ours);
+        most(other).total_cmp(&most(one))
+    });
+    calls
+}
+
+/// Published runs that were made again: theirs, ours, and what the rounds say of the same cell.
+pub(super) fn again(stored: &Stored, cells: &[CellResult]) -> Vec<AsPublishedResult> {
+    let result = |printed: &Printed| {
+        let mut runs = stored.experiment.as_published.iter();
+        let run = runs.find(|run| run.name == printed.name)?;
+        let cell = cells.iter().find(|cell| cell.levels == run.cell);
+        Some(AsPublishedResult {
+            name: run.name.clone(),
+            theirs: block(&run.text),
+            ours: block(&printed.text),
+            deviations: printed.deviations.clone(),
+            rounds: cell.and_then(|cell| of_text(cell, false)),
+        })
+    };
+    stored.as_published.iter().filter_map(result).collect()
+}
+
+/// The part of ab's text from the server's name on.
+fn block(text: &str) -> String {
+    let from = ["Server Software:", "Document Length:", "Concurrency Level:"];
+    let start = from.iter().filter_map(|head| text.find(head)).min();
+    text[start.unwrap_or(0)..].trim_end().to_owned()
 }
 
 /// Our figures for what a text says.
@@ -119,3 +180,6 @@ fn of_ratio(
     let all: Vec<String> = ratio.into_iter().chain(sentences).collect();
     (!all.is_empty()).then(|| all.join(" "))
 }
+
+/// Calls that are rarer than this for each request are left out.
+pub(crate) const CALLS_MIN: f64 = 0.005;

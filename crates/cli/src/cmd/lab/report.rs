@@ -1,16 +1,16 @@
 //! `lab report`: what follows from the runs of a directory, written anew.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use catamaran_lab::result::ResultDocument;
-use catamaran_lab::store::{Store, Stored};
+use catamaran_lab::store::{self, Store, StoreFault, Stored};
 use catamaran_lab::{report, screen};
 
 use crate::failure::Failure;
 
-/// Write the report of a result's directory anew, from its runs
+/// Write the report of a result's directory anew, from its runs or, without these, from its result.json
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// What `lab run` has written
@@ -23,20 +23,19 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let opened = Store::open(&args.directory);
-    let (store, stored) = opened.map_err(|fault| Failure::Fault(fault.to_string()))?;
-    if stored.runs.is_empty() {
-        let directory = args.directory.display();
-        return Err(Failure::Fault(format!("{directory}: no run has ended yet")));
-    }
-    let is_complete = screen::is_complete(&stored.experiment, &stored.runs);
-    let document = document(&store, &stored, is_complete);
-    write(&store, &document)?;
+    let (store, document) = if store::is_without_runs(&args.directory) {
+        store::open_result(&args.directory).map_err(fault)?
+    } else {
+        let (store, document) = opened(&args.directory)?;
+        write_result(&store, &document)?;
+        (store, document)
+    };
+    write_reports(&store, &document)?;
     if let Some(name) = &args.picture {
         let none = || Failure::Fault(format!("no cell has the measure {name}"));
         let svg = report::picture(&document, name).ok_or_else(none)?;
         let written = store.write(&format!("{name}.svg"), svg.as_bytes());
-        written.map_err(|fault| Failure::Fault(fault.to_string()))?;
+        written.map_err(fault)?;
     }
     write!(io::stdout(), "{}", report::terminal(&document))?;
     Ok(ExitCode::SUCCESS)
@@ -49,17 +48,42 @@ pub(super) fn document(store: &Store, stored: &Stored, is_complete: bool) -> Res
     document
 }
 
+/// What follows from the runs of a directory.
+fn opened(directory: &Path) -> Result<(Store, ResultDocument), Failure> {
+    let (store, stored) = Store::open(directory).map_err(fault)?;
+    if stored.runs.is_empty() {
+        let directory = directory.display();
+        return Err(Failure::Fault(format!("{directory}: no run has ended yet")));
+    }
+    let is_complete = screen::is_complete(&stored.experiment, &stored.runs);
+    let document = document(&store, &stored, is_complete);
+    Ok((store, document))
+}
+
 /// Writes `result.json`, `report.html` and `report.md`.
 pub(super) fn write(store: &Store, document: &ResultDocument) -> Result<(), Failure> {
+    write_result(store, document)?;
+    write_reports(store, document)
+}
+
+fn write_result(store: &Store, document: &ResultDocument) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(document)
         .map_err(|error| Failure::Fault(format!("cannot write the result: {error}")))?;
+    let written = store.write("result.json", (json + "\n").as_bytes());
+    written.map_err(fault)
+}
+
+fn write_reports(store: &Store, document: &ResultDocument) -> Result<(), Failure> {
     for (name, text) in [
-        ("result.json", json + "\n"),
         ("report.html", report::html(document)),
         ("report.md", report::markdown(document)),
     ] {
-        let written = store.write(name, text.as_bytes());
-        written.map_err(|fault| Failure::Fault(fault.to_string()))?;
+        store.write(name, text.as_bytes()).map_err(fault)?;
     }
     Ok(())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn fault(fault: StoreFault) -> Failure {
+    Failure::Fault(fault.to_string())
 }

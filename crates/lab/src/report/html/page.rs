@@ -30,18 +30,21 @@ impl Page {
 
     /// A table that scrolls by itself; `rows` are of finished `td` elements.
     pub(super) fn table(&mut self, heads: &[&str], rows: &[Vec<String>]) {
-        self.rows("", heads, rows);
+        // The unit has a line of its own.
+        let head = |head: &&str| escaped(head).replacen(" (", "<br>(", 1);
+        let heads: Vec<String> = heads.iter().map(head).collect();
+        self.rows(" class=\"figures\"", &heads, rows);
     }
 
-    /// A table of texts: on a narrow page a row's parts stand below each other.
-    pub(super) fn cards(&mut self, heads: &[&str], rows: &[Vec<String>]) {
+    /// A table of texts, its heads markup: on a narrow page a row's parts stand below each other.
+    pub(super) fn cards(&mut self, heads: &[String], rows: &[Vec<String>]) {
         self.rows(" class=\"cards\"", heads, rows);
     }
 
-    fn rows(&mut self, class: &str, heads: &[&str], rows: &[Vec<String>]) {
+    fn rows(&mut self, class: &str, heads: &[String], rows: &[Vec<String>]) {
         self.put(format_args!("<div class=\"scroll\"><table{class}>\n<tr>"));
         for head in heads {
-            self.put(format_args!("<th>{}</th>", escaped(head)));
+            self.put(format_args!("<th>{head}</th>"));
         }
         self.0.push_str("</tr>\n");
         for row in rows {
@@ -58,28 +61,41 @@ impl Page {
 }
 
 const STYLE: &str = "\
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30em), 1fr)); gap: 1em }
-.pair pre { overflow-x: auto; min-width: 0 }
-:root { color-scheme: light dark }
+:root { color-scheme: light dark; --back: light-dark(#fff, #161616); --line: light-dark(#e4e4e4, #333);
+  --faint: light-dark(#5f5f5f, #a6a6a6); --pale: light-dark(#f5f5f5, #202020) }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 960px; margin: 0 auto; padding: 16px;
-  color: light-dark(#1a1a1a, #e6e6e6); background: light-dark(#fff, #161616) }
-h1 { font-size: 22px; line-height: 1.25 }
-h2 { font-size: 17px; margin-top: 32px }
-h3 { font-size: 14px }
-.answer { font-size: 17px }
-.setting, small { color: light-dark(#666, #a0a0a0) }
+  color: light-dark(#1a1a1a, #e6e6e6); background: var(--back); overflow-wrap: break-word }
+h1 { font-size: 24px; line-height: 1.25; margin: 8px 0 16px }
+h2 { font-size: 18px; margin: 40px 0 8px; padding-top: 12px; border-top: 1px solid var(--line) }
+h3 { font-size: 14px; margin: 24px 0 6px }
+p { margin: 8px 0; max-width: 46em }
+.answer { font-size: 17px; padding: 10px 14px; background: var(--pale);
+  border-left: 4px solid light-dark(#1f6fb4, #6cb4ee); max-width: none }
+.setting, .case, small, figcaption { color: var(--faint) }
+.note { font-style: italic }
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; font-size: 13px }
-th, td { text-align: left; vertical-align: top; padding: 5px 12px 5px 0;
-  border-bottom: 1px solid light-dark(#e4e4e4, #333) }
-th { font-weight: 600; white-space: nowrap }
+th, td { text-align: left; vertical-align: top; padding: 6px 14px 6px 0; border-bottom: 1px solid var(--line) }
+th { font-weight: 600; vertical-align: bottom; color: var(--faint) }
+td small { font-size: 11px }
 .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
+table.figures th { text-align: right; white-space: nowrap }
+table.figures th:first-child { text-align: left }
+table.figures td:first-child, table.figures th:first-child { position: sticky; left: 0; background: var(--back) }
 .says { min-width: 130px }
-.sentence { min-width: 260px }
+.sentence { min-width: 300px }
+.verdict { white-space: nowrap }
+td.bar div { font-variant-numeric: tabular-nums; text-align: center; width: 190px }
+.scale.below { display: none }
 td ul { margin: 0; padding-left: 16px; min-width: 260px }
-td b.differs { color: light-dark(#2e7d32, #7fc983) }
+td b.differs, td b.same { color: light-dark(#2e7d32, #7fc983) }
+td b.suggests { color: light-dark(#9a5b00, #e8b04c) }
 td b.no-claim, td b.too-few { color: light-dark(#b3261e, #f2a09a) }
-pre { overflow-x: auto; font-size: 12px; background: light-dark(#f5f5f5, #202020); padding: 8px }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 28em), 1fr)); gap: 16px }
+figure { margin: 0; min-width: 0 }
+figcaption { font-size: 13px }
+pre { overflow-x: auto; font-size: 12px; background: var(--pale); padding: 8px; margin: 4px 0 }
+summary { cursor: pointer; margin-top: 24px }
 .panels { display: flex; flex-wrap: wrap; gap: 4px 8px }
 .panels div { width: 172px; overflow-wrap: anywhere; line-height: 1.2 }
 .keys { margin: 4px 0 }
@@ -88,11 +104,20 @@ pre { overflow-x: auto; font-size: 12px; background: light-dark(#f5f5f5, #202020
 .narrow { display: none }
 @media (max-width: 959px) { .wide { display: none } .narrow { display: block } }
 @media (max-width: 599px) {
+  pre { font-size: 10px }
+  .says { min-width: 96px; max-width: 120px }
+  .scale.below { display: block }
+  table.cards, table.cards tbody { display: block }
   table.cards tr:first-child { display: none }
-  table.cards tr { display: block; padding: 8px 0; border-bottom: 1px solid light-dark(#e4e4e4, #333) }
-  table.cards td { display: block; border: 0; padding: 2px 0; text-align: left; white-space: normal }
-  table.cards td[data-name]:not(:empty)::before { content: attr(data-name) \": \"; color: light-dark(#666, #a0a0a0) } }
-@media print { :root { color-scheme: light } body { max-width: none } .scroll { overflow: visible }
-  .wide { display: block } .narrow { display: none }
+  table.cards tr { display: block; padding: 10px 0; border-bottom: 1px solid var(--line) }
+  table.cards td { display: block; border: 0; padding: 2px 0; min-width: 0; text-align: left; white-space: normal }
+  table.cards td:empty { display: none }
+  table.cards td ul { min-width: 0 }
+  table.cards td.verdict br { display: none }
+  table.cards td[data-name]:not(:empty)::before { content: attr(data-name) \": \"; color: var(--faint) } }
+@page { size: A4 landscape; margin: 12mm }
+@media print { :root { color-scheme: light } body { max-width: none; padding: 0 } .scroll { overflow: visible }
+  .wide { display: block } .narrow { display: none } table { font-size: 11px } th, td { padding-right: 8px }
+  tr, svg, figure { break-inside: avoid } h2, h3 { break-after: avoid } pre { white-space: pre-wrap }
   details::details-content { content-visibility: visible; display: block } }
 ";

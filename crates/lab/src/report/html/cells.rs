@@ -1,0 +1,131 @@
+//! The cells of a page: tables of figures, a strip for each measure, system calls.
+
+use std::collections::BTreeSet;
+
+use catamaran_chart::escaped;
+
+use super::page::Page;
+use crate::report::svg::{self, Row};
+use crate::report::table::{self, Group};
+use crate::result::{CALLS_MIN, CellResult, ResultDocument};
+
+/// Tables of times, of costs, and of what moves between servers.
+pub(super) fn tables(page: &mut Page, result: &ResultDocument) {
+    let legend = table::legend(result);
+    page.put(format_args!("<h2>Cells</h2>\n<p>{legend}</p>\n"));
+    for group in table::groups(result) {
+        page.put(format_args!("<h3>{}</h3>\n", group.title));
+        let measured: Vec<String> = group.names.iter().map(|name| table::head(name)).collect();
+        let mut heads = vec!["cell", "runs"];
+        heads.extend(measured.iter().map(String::as_str));
+        let extras = table::extras(result, &group);
+        heads.extend(extras.iter().map(|(head, _)| *head));
+        let row = |cell: &CellResult| {
+            let mut row = row(cell, &group);
+            row.extend(
+                table::of_extras(cell, &extras)
+                    .iter()
+                    .map(|figure| number(figure)),
+            );
+            row
+        };
+        let rows = result.cells.iter().map(row);
+        page.table(&heads, &rows.collect::<Vec<_>>());
+    }
+}
+
+fn row(cell: &CellResult, group: &Group) -> Vec<String> {
+    let runs = match cell.void {
+        0 => cell.runs.to_string(),
+        void => format!("{}<br><small>{void} void</small>", cell.runs),
+    };
+    let mut row = vec![name(&cell.label), number(&runs)];
+    row.extend(group.names.iter().map(|name| {
+        let Some(shown) = table::figure(cell, name) else {
+            return "<td></td>".to_owned();
+        };
+        let beside = shown
+            .beside()
+            .map(|words| format!("<br><small>{words}</small>"));
+        number(&format!("{}{}", shown.median, beside.collect::<String>()))
+    }));
+    row
+}
+
+/// A strip of each measure; those that few ask for are folded away.
+pub(super) fn pictures(page: &mut Page, result: &ResultDocument) {
+    let (first, others): (Vec<String>, Vec<String>) = table::measures(result)
+        .into_iter()
+        .partition(|name| table::is_drawn_first(result, name));
+    page.put(format_args!(
+        "<h2>Each round</h2>\n<p>A dot is a run, a stroke the median.</p>\n"
+    ));
+    for name in &first {
+        strip(page, result, name);
+    }
+    if others.is_empty() {
+        return;
+    }
+    page.put(format_args!(
+        "<details><summary>Other measures: {}</summary>\n",
+        escaped(&others.join(", "))
+    ));
+    for name in &others {
+        strip(page, result, name);
+    }
+    page.put(format_args!("</details>\n"));
+}
+
+fn strip(page: &mut Page, result: &ResultDocument, name: &str) {
+    let row = |cell: &'_ CellResult| Some((cell.label.clone(), cell.measures.get(name)?.clone()));
+    let rows: Vec<_> = result.cells.iter().filter_map(row).collect();
+    let rows: Vec<Row<'_>> = rows
+        .iter()
+        .map(|(label, measure)| Row {
+            label,
+            values: &measure.values,
+            median: measure.median,
+        })
+        .collect();
+    let title = table::head(name);
+    let [wide, narrow] = [920.0, 350.0].map(|width| svg::strip(&title, &rows, width));
+    page.put(format_args!(
+        "<h3>{}</h3>\n<div class=\"wide\">{wide}</div><div class=\"narrow\">{narrow}</div>\n",
+        escaped(&title)
+    ));
+}
+
+/// System calls by name, a table for each server.
+pub(super) fn calls(page: &mut Page, result: &ResultDocument) {
+    let cells = || result.cells.iter();
+    let servers: BTreeSet<&String> = cells().flat_map(|cell| cell.calls.keys()).collect();
+    for server in servers {
+        let counts = cells().filter_map(|cell| cell.calls.get(server));
+        let frequent = counts.flatten().filter(|(_, count)| **count >= CALLS_MIN);
+        let names: BTreeSet<&String> = frequent.map(|(name, _)| name).collect();
+        let mut heads = vec!["cell"];
+        heads.extend(names.iter().map(|name| name.as_str()));
+        let row = |cell: &CellResult| {
+            let counts = cell.calls.get(server)?;
+            let figure = |call: &&String| match counts.get(*call) {
+                Some(count) if *count >= CALLS_MIN => number(&format!("{count:.2}")),
+                _ => "<td></td>".to_owned(),
+            };
+            let figures = names.iter().map(figure);
+            Some([name(&cell.label)].into_iter().chain(figures).collect())
+        };
+        page.put(format_args!(
+            "<h2>System calls of {} for one request</h2>\n",
+            escaped(server)
+        ));
+        page.table(&heads, &cells().filter_map(row).collect::<Vec<_>>());
+    }
+}
+
+fn name(label: &str) -> String {
+    format!("<td class=\"says\">{}</td>", escaped(label))
+}
+
+fn number(figure: &str) -> String {
+    format!("<td class=\"n\">{figure}</td>")
+}

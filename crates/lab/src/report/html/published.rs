@@ -1,0 +1,125 @@
+//! What was published, on a page: the same runs made again, and their figures beside ours.
+
+use catamaran_chart::escaped;
+
+use super::page::Page;
+use crate::report::claims;
+use crate::result::{CALLS_MIN, CallResult, PublishedResult, ResultDocument};
+
+/// What was printed then, and what the same command prints here.
+pub(super) fn again(page: &mut Page, result: &ResultDocument) {
+    if result.as_published.is_empty() {
+        return;
+    }
+    page.put(format_args!(
+        "<h2>The published runs, made again once</h2>\n<p>With the source's own values, outside the \
+         rounds. No claim is on it.</p>\n"
+    ));
+    for run in &result.as_published {
+        page.put(format_args!(
+            "<h3>{}</h3>\n<div class=\"pair\"><figure><figcaption>published</figcaption><pre>{}</pre>\
+             </figure><figure><figcaption>here</figcaption><pre>{}</pre></figure></div>\n",
+            escaped(&run.name),
+            escaped(&run.theirs),
+            escaped(&run.ours)
+        ));
+        if let Some(rounds) = &run.rounds {
+            let rounds = escaped(rounds);
+            page.put(format_args!("<p>The rounds say: {rounds}.</p>\n"));
+        }
+        if !run.deviations.is_empty() {
+            let deviations = escaped(&run.deviations.join("; "));
+            page.put(format_args!("<p>Otherwise than there: {deviations}.</p>\n"));
+        }
+    }
+}
+
+/// Their figure, ours, and what theirs cannot carry.
+pub(super) fn beside(page: &mut Page, result: &ResultDocument) {
+    if result.published.is_empty() {
+        return;
+    }
+    page.put(format_args!("<h2>As published, and here</h2>\n"));
+    ratios(page, result);
+    let rows: Vec<Vec<String>> = result.published.iter().map(row).collect();
+    let heads = [
+        "published",
+        "here: median of the rounds [lowest..highest]",
+        "what theirs cannot carry",
+    ];
+    page.cards(&heads.map(str::to_owned), &rows);
+    for run in result.published.iter().filter(|run| !run.calls.is_empty()) {
+        calls(page, run);
+    }
+}
+
+/// Claims that the source has a ratio of.
+fn ratios(page: &mut Page, result: &ResultDocument) {
+    let claims = result.claims.iter().filter(|it| it.published.is_some());
+    let row = |claim| {
+        let figure = match claims::ratio(claim) {
+            none if none.is_empty() => "none".to_owned(),
+            figure => format!("×{figure}"),
+        };
+        vec![
+            format!(
+                "<td>{} <span class=\"case\">{}</span></td>",
+                escaped(&claim.says),
+                escaped(&claims::case(claim))
+            ),
+            format!(
+                "<td class=\"n\" data-name=\"published\">×{}</td>",
+                claims::published(claim)
+            ),
+            format!("<td class=\"n\" data-name=\"here\">{figure}</td>"),
+            format!("<td data-name=\"verdict\">{}</td>", claim.verdict.word()),
+        ]
+    };
+    let rows: Vec<Vec<String>> = claims.map(row).collect();
+    if !rows.is_empty() {
+        let heads = [
+            "what was claimed",
+            "published",
+            "here, interval of 95 %",
+            "verdict",
+        ];
+        page.cards(&heads.map(str::to_owned), &rows);
+    }
+}
+
+fn row(run: &PublishedResult) -> Vec<String> {
+    let found = run.found.iter().map(|fired| {
+        let (gate, words) = (escaped(&fired.gate), escaped(&fired.words));
+        format!("<li><b>{gate}</b> {words}</li>")
+    });
+    let ours = run.ours.as_deref().unwrap_or("not run in this form");
+    vec![
+        format!("<td>{}</td>", escaped(&run.says)),
+        format!("<td data-name=\"here\">{}</td>", escaped(ours)),
+        format!("<td><ul>{}</ul></td>", found.collect::<String>()),
+    ]
+}
+
+/// A published table of system calls beside ours.
+fn calls(page: &mut Page, run: &PublishedResult) {
+    page.put(format_args!(
+        "<h3>System calls of a request: {}</h3>\n<p>Left one process of theirs, under strace; right all \
+         of ours, counted in the kernel. Some calls have other names today.</p>\n",
+        escaped(&run.name)
+    ));
+    let figure = |value: f64| match value {
+        CALLS_MIN.. => format!("<td class=\"n\">{value:.2}</td>"),
+        _ => "<td></td>".to_owned(),
+    };
+    let row = |call: &CallResult| {
+        let name = format!("<td>{}</td>", escaped(&call.name));
+        vec![
+            name,
+            figure(call.theirs),
+            figure(call.failed),
+            figure(call.ours),
+        ]
+    };
+    let heads = ["call", "published", "of them failed", "here"];
+    page.table(&heads, &run.calls.iter().map(row).collect::<Vec<_>>());
+}

@@ -1,0 +1,241 @@
+//! The answer to an experiment's question: what its claims came to, the surest and largest first.
+
+use std::cmp::Ordering;
+
+use crate::claim::{Outcome, Verdict, can_only_suggest, number};
+use crate::experiment::{Expectation, label};
+
+/// A few sentences: what is shown, what is suggested, else why nothing is, and how many are open.
+#[must_use]
+pub fn answer(claims: &[Outcome]) -> String {
+    if claims.is_empty() {
+        return "Nothing was claimed.".to_owned();
+    }
+    let shown = Told::of(claims, |verdict| {
+        matches!(verdict, Verdict::Differs | Verdict::DiffersLittle)
+    });
+    let suggested = Told::of(claims, |verdict| verdict == Verdict::Suggests);
+    let mut sentences = Vec::new();
+    if !shown.is_empty() {
+        sentences.push(list("Shown", &shown));
+    }
+    if !suggested.is_empty() && shown.len() < TOLD_MAX {
+        let rounds = suggested.iter().map(|told| told.cases[0].ratios.len());
+        let rounds = rounds.max().unwrap_or(0);
+        let head = if can_only_suggest(rounds, claims.len()) {
+            format!(
+                "Suggested, since {rounds} rounds cannot show one of {} claims",
+                claims.len()
+            )
+        } else {
+            "Suggested".to_owned()
+        };
+        sentences.push(list(&head, &suggested));
+    }
+    if sentences.is_empty() {
+        sentences.push(nothing(claims));
+    }
+    sentences.push(count(claims));
+    sentences.join(" ")
+}
+
+/// A claim of which something may be told: its cases, the one farthest from 1 first.
+struct Told<'a> {
+    cases: Vec<&'a Outcome>,
+}
+
+impl<'a> Told<'a> {
+    /// All claims with a case of such a verdict, the one farthest from 1 first.
+    fn of(claims: &'a [Outcome], is_wanted: impl Fn(Verdict) -> bool) -> Vec<Self> {
+        let mut told: Vec<Self> = Vec::new();
+        for case in claims.iter().filter(|claim| is_wanted(claim.verdict)) {
+            match told.iter_mut().find(|told| told.is_of(case)) {
+                Some(told) => told.cases.push(case),
+                None => told.push(Self { cases: vec![case] }),
+            }
+        }
+        for told in &mut told {
+            told.cases.sort_by(|one, other| farther(one, other));
+        }
+        told.sort_by(|one, other| farther(one.cases[0], other.cases[0]));
+        told
+    }
+
+    /// The same claim, with the same side of 1.
+    fn is_of(&self, case: &Outcome) -> bool {
+        let first = self.cases[0];
+        first.says == case.says && is_above(first) == is_above(case)
+    }
+
+    fn words(&self) -> String {
+        let first = self.cases[0];
+        let figures = self.cases.iter().take(CASES_MAX).map(|case| {
+            let at = match &case.each {
+                each if each.is_empty() => String::new(),
+                each => format!(" at {}", label(each)),
+            };
+            format!("{}{at}", figure(case))
+        });
+        let mut figures = figures.collect::<Vec<_>>().join(", ");
+        if let more @ 1.. = self.cases.len().saturating_sub(CASES_MAX) {
+            figures += &format!(" and {more} more");
+        }
+        let what = first.measure.words();
+        if is_against(first) {
+            format!("against “{}”, {what} {figures}", first.says)
+        } else {
+            format!("{}, {what} {figures}", first.says)
+        }
+    }
+}
+
+/// By the end of the interval that is nearer to 1, so that a wide one does not come first.
+fn farther(one: &Outcome, other: &Outcome) -> Ordering {
+    let distance = |claim: &Outcome| match (claim.low, claim.high) {
+        (Some(low), Some(high)) => low.ln().abs().min(high.ln().abs()),
+        _ => 0.0,
+    };
+    distance(other).total_cmp(&distance(one))
+}
+
+fn is_above(claim: &Outcome) -> bool {
+    claim.ratio.is_some_and(|ratio| ratio > 1.0)
+}
+
+/// Whether the ratio lies on the other side than was expected.
+fn is_against(claim: &Outcome) -> bool {
+    match claim.expect {
+        Expectation::More => !is_above(claim),
+        Expectation::Less => is_above(claim),
+        Expectation::Same => claim.verdict == Verdict::Differs,
+    }
+}
+
+fn figure(claim: &Outcome) -> String {
+    match (claim.ratio, claim.low, claim.high) {
+        (Some(ratio), Some(low), Some(high)) => {
+            format!("×{} [{}..{}]", number(ratio), number(low), number(high))
+        }
+        _ => String::new(),
+    }
+}
+
+fn list(head: &str, told: &[Told<'_>]) -> String {
+    let words: Vec<String> = told.iter().take(TOLD_MAX).map(Told::words).collect();
+    let more = match told.len().saturating_sub(TOLD_MAX) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!("{head}: {}{more}.", words.join("; "))
+}
+
+/// Why nothing is shown: the sentence of the first claim that a gate forbids, else of the first one.
+fn nothing(claims: &[Outcome]) -> String {
+    let forbidden = |claim: &&Outcome| claim.verdict == Verdict::NoClaim;
+    let first = claims.iter().find(forbidden).unwrap_or(&claims[0]);
+    first.sentence.clone()
+}
+
+fn count(claims: &[Outcome]) -> String {
+    let of = |wanted| {
+        let of_kind = claims.iter().filter(|claim| claim.as_expected == wanted);
+        of_kind.count()
+    };
+    let (held, failed, open) = (of(Some(true)), of(Some(false)), of(None));
+    let all = claims.len();
+    if open == all {
+        return format!("All {all} claims are open.");
+    }
+    format!("Of {all} claims {held} came as expected, {failed} did not, {open} are open.")
+}
+
+/// Claims that an answer tells, at most, of each kind.
+const TOLD_MAX: usize = 3;
+
+/// Cases of a claim, at most.
+const CASES_MAX: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Measure;
+
+    fn claim(says: &str, verdict: Verdict, ratio: f64, expect: Expectation) -> Outcome {
+        Outcome {
+            says: says.to_owned(),
+            measure: Measure::parse("cpu").unwrap(),
+            each: [].into(),
+            ratio: Some(ratio),
+            low: Some(ratio * 0.95),
+            high: Some(ratio * 1.05),
+            ratios: vec![ratio; 6],
+            p: 0.03,
+            holm: false,
+            verdict,
+            sentence: format!("No difference shown: {says}."),
+            expect,
+            as_expected: None,
+            published: None,
+            gates: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_surest_and_largest_comes_first() {
+        let mut claims = vec![
+            claim("A is faster", Verdict::NotShown, 1.0, Expectation::More),
+            claim("B is faster", Verdict::Suggests, 1.2, Expectation::More),
+            claim("C is slower", Verdict::Suggests, 0.25, Expectation::Less),
+        ];
+        assert_eq!(
+            answer(&claims),
+            "Suggested, since 6 rounds cannot show one of 3 claims: C is slower, CPU time per request \
+             ×0.25 [0.24..0.26]; B is faster, CPU time per request ×1.20 [1.14..1.26]. All 3 claims are \
+             open."
+        );
+        claims[0].verdict = Verdict::Differs;
+        claims[0].ratio = Some(0.5);
+        claims[0].as_expected = Some(false);
+        let told = answer(&claims);
+        assert!(
+            told.starts_with("Shown: against “A is faster”, CPU time per request ×0.50"),
+            "{told}"
+        );
+        assert!(
+            told.ends_with("0 came as expected, 1 did not, 2 are open."),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn cases_of_a_claim_stand_together() {
+        let at = |server: &str, ratio| Outcome {
+            each: serde_json::from_value(serde_json::json!({ "server": server })).unwrap(),
+            ..claim("Saves CPU", Verdict::Suggests, ratio, Expectation::Less)
+        };
+        let told = answer(&[at("httpd", 0.8), at("nginx", 0.3), at("front", 2.0)]);
+        assert!(
+            told.contains(
+                "Saves CPU, CPU time per request ×0.30 [0.28..0.32] at server=nginx, ×0.80 \
+                 [0.76..0.84] at server=httpd; against “Saves CPU”, CPU time per request ×2.00"
+            ),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn if_nothing_is_shown_it_says_why() {
+        let mut claims = vec![
+            claim("A", Verdict::NotShown, 1.0, Expectation::More),
+            claim("B", Verdict::NoClaim, 1.0, Expectation::More),
+        ];
+        claims[1].sentence = "No claim: others took 31 %.".to_owned();
+        assert_eq!(
+            answer(&claims),
+            "No claim: others took 31 %. All 2 claims are open."
+        );
+        claims.pop();
+        assert!(answer(&claims).starts_with("No difference shown: A."));
+        assert_eq!(answer(&[]), "Nothing was claimed.");
+    }
+}
