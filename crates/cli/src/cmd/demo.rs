@@ -7,8 +7,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
 use catamaran_config::{parse_listen_address, parse_upstream_url};
-use catamaran_connector::{self as connector, App, Listener, Secret};
-use catamaran_front::config::{self, BackendConfig, ListenAddress, Protocols};
+use catamaran_connector::{self as connector, App, Listener, Secret, StatusView};
+use catamaran_front::BoundAddress;
+use catamaran_front::config::{self, AdminConfig, BackendConfig, ListenAddress, Protocols};
 use certificate::Certificate;
 
 use super::app::DRAIN_TIMEOUT;
@@ -46,6 +47,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let listen = args.listen.unwrap_or_else(|| usual_or_free(usual));
     let certificate = args.tls.then(|| Certificate::make(&listen)).transpose()?;
     let mut front = without_file(vec![listen], vec![backend])?;
+    let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    front.admin = Some(AdminConfig::new(vec![ListenAddress::Tcp(admin)]));
     if let Some(certificate) = &certificate {
         front.tls.push(certificate.profile());
         for listener in &mut front.listeners {
@@ -55,8 +58,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
     let front = catamaran_front::start(front).map_err(|error| Failure::of(&error))?;
     let trusted = certificate.as_ref().map(Certificate::chain);
+    let admin = front.admin_addresses();
     for url in front.urls() {
-        explain(&url, &at, trusted.as_deref())?;
+        explain(&url, &at, trusted.as_deref(), &admin)?;
     }
     signals.wait_for_stop();
     front.drain();
@@ -75,6 +79,7 @@ fn start_application(secret: &str) -> Result<connector::Running, Failure> {
             address,
         }],
         secret: Secret::new(secret.to_owned()),
+        status: Some(StatusView::default()),
         ..connector::Config::default()
     };
     connector::start(config, App::new()).map_err(|error| Failure::of(&error))
@@ -98,8 +103,14 @@ fn usual_or_free(usual: u16) -> ListenAddress {
     })
 }
 
-/// Says how to try it. `trusted` is the certificate that clients are to trust, if there is TLS.
-fn explain(front: &str, application: &str, trusted: Option<&Path>) -> io::Result<()> {
+/// Says how to try it. `trusted` is the certificate that clients are to trust, if there is TLS; `admin`
+/// is where the front shows what it does.
+fn explain(
+    front: &str,
+    application: &str,
+    trusted: Option<&Path>,
+    admin: &[BoundAddress],
+) -> io::Result<()> {
     // A client of a Unix socket needs the path apart.
     let (mut option, url) = match front.split_once("+unix:") {
         Some((scheme, path)) => (
@@ -123,6 +134,14 @@ fn explain(front: &str, application: &str, trusted: Option<&Path>) -> io::Result
     writeln!(stdout, "Open {url}/ in a browser, or try")?;
     writeln!(stdout, "    curl {option}{url}/snoop")?;
     writeln!(stdout, "    curl {option}--data 'some text' {url}/echo")?;
+    writeln!(stdout, "\nWhat the front does is at")?;
+    for address in admin {
+        writeln!(stdout, "    {address}/")?;
+    }
+    writeln!(
+        stdout,
+        "and what the application's connector does, at\n    {url}/_status"
+    )?;
     if trusted.is_some() {
         writeln!(
             stdout,

@@ -235,5 +235,20 @@ fn demo_says_what_to_open_and_that_works() {
         text.contains("127.0.0.1") && !text.contains("hunter2"),
         "{text}"
     );
+    let status = demo.wait_for_line("the connector's status", |line| {
+        let (_, path) = line.trim().strip_prefix("http://")?.split_once('/')?;
+        (path == "_status").then_some(())
+    });
+    status.unwrap();
+    let status = get(http, "/_status");
+    assert_eq!(status.status, 200);
+    assert!(status.text().contains("127.0.0.1:"), "{}", status.text());
+    let admin = demo.wait_for_line("the front's page", |line| {
+        let address = line.trim().strip_prefix("http://")?.strip_suffix('/')?;
+        address.parse::<SocketAddr>().ok()
+    });
+    let page = get(admin.unwrap(), "/");
+    assert_eq!(page.status, 200);
+    assert!(page.text().contains("<title>"), "{}", page.text());
     stop(demo, Signal::Interrupt);
 }
