@@ -16,6 +16,26 @@ use thiserror::Error;
 /// The version of the keys' meanings.
 pub const SCHEMA: &str = "catamaran-bench/1";
 
+/// How far a run is: a line of `bench --ticks`. Counts are from its beginning, or from the end of its
+/// warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tick {
+    /// Since the run began; once measuring has begun, since then.
+    pub elapsed_s: f64,
+    /// Whether it is still warming up.
+    pub is_warm_up: bool,
+    /// Requests begun.
+    pub started: u64,
+    /// Answered in full.
+    pub completed: u64,
+    /// Failed.
+    pub failed: u64,
+    /// The median latency of about the last second; `None` without answers, and while warming up.
+    pub p50_ms: Option<f64>,
+    /// The 99th percentile of the same.
+    pub p99_ms: Option<f64>,
+}
+
 /// A run as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Document {

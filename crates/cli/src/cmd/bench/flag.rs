@@ -120,6 +120,7 @@ pub(super) enum Id {
     PercentilesFile,
     NoBanner,
     Watchdog,
+    Ticks,
     Json,
     Csv,
     Hdr,
@@ -174,7 +175,7 @@ use Group::{Checks, Connection, Load, Output, Request, Tls};
 use Value::{Attached, Needed, No};
 
 #[rustfmt::skip]
-pub(super) static FLAGS: [Flag; 72] = [
+pub(super) static FLAGS: [Flag; 73] = [
     flag(Id::Requests, Some('n'), "requests", Needed("N"),
         (Load, "Requests in all, such as 1000 or 100k [default: as many as 10 s take]")),
     flag(Id::Concurrency, Some('c'), "concurrency", Needed("N"),
@@ -327,6 +328,8 @@ pub(super) static FLAGS: [Flag; 72] = [
         (Output, "As ab: leave the first lines out (we have none)")),
     flag(Id::Watchdog, Some('D'), "watchdog", No,
         (Output, "A line of counters on standard error every 5 s")),
+    flag(Id::Ticks, None, "ticks", Needed("TIME"),
+        (Output, "How far it is as a line of JSON on standard error, so often")),
     flag(Id::Json, None, "json", Attached("FILE"),
         (Output, "The report as JSON: to the file, or instead of the text")),
     flag(Id::Csv, None, "csv", Attached("FILE"),

@@ -7,6 +7,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
+use catamaran_load::document::Tick;
 use catamaran_load::plan::{Pace, Plan};
 use catamaran_load::render::verdict::{self, Facts};
 use catamaran_load::{Bound, Progress};
@@ -24,6 +25,8 @@ pub(super) struct Display {
     said: u64,
     /// When the next line of counters is due.
     watchdog: Option<Duration>,
+    /// When the next line of JSON is due.
+    ticks: Option<Ticks>,
 }
 
 impl Display {
@@ -39,6 +42,7 @@ impl Display {
             },
             said: 0,
             watchdog: typed.output.watchdog.then_some(WATCHDOG_INTERVAL),
+            ticks: typed.output.ticks.map(Ticks::every),
         }
     }
 
@@ -58,6 +62,12 @@ impl Display {
         {
             self.watchdog = Some(due + WATCHDOG_INTERVAL);
             say(&counters(progress));
+        }
+        if let Some(ticks) = &mut self.ticks
+            && ticks.is_due(progress.elapsed)
+            && let Ok(line) = serde_json::to_string(&tick(progress))
+        {
+            say(&line);
         }
     }
 
@@ -80,6 +90,32 @@ impl Display {
             self.said += self.heartbeat;
             say(&format!("Completed {} requests", self.said));
         }
+    }
+}
+
+/// When lines of `--ticks` are written.
+#[derive(Debug)]
+struct Ticks {
+    every: Duration,
+    next: Duration,
+}
+
+impl Ticks {
+    fn every(every: Duration) -> Self {
+        Self { every, next: every }
+    }
+
+    /// Whether a line is due. One that was missed is left out.
+    fn is_due(&mut self, elapsed: Duration) -> bool {
+        // Measuring begins anew after a warm-up.
+        self.next = self.next.min(elapsed.saturating_add(self.every));
+        let is_due = elapsed >= self.next;
+        if is_due {
+            let passed = elapsed.as_nanos() / self.every.as_nanos().max(1);
+            let passed = u32::try_from(passed).unwrap_or(u32::MAX - 1);
+            self.next = self.every.saturating_mul(passed + 1);
+        }
+        is_due
     }
 }
 
@@ -107,6 +143,19 @@ fn counters(progress: &Progress) -> String {
         progress.in_flight,
         progress.received
     )
+}
+
+fn tick(progress: &Progress) -> Tick {
+    let [p50, p99] = [0, 1].map(|number| Some(progress.recent?[number].as_secs_f64() * 1000.0));
+    Tick {
+        elapsed_s: progress.elapsed.as_secs_f64(),
+        is_warm_up: progress.is_warm_up,
+        started: progress.started,
+        completed: progress.completed,
+        failed: progress.failed,
+        p50_ms: p50,
+        p99_ms: p99,
+    }
 }
 
 /// Five lines that are written anew once a second, as the report begins.
@@ -210,6 +259,30 @@ mod tests {
         for (requests, expected) in [(150, 0), (151, 100), (1000, 100), (50_000, 5000)] {
             assert_eq!(heartbeat(requests), expected, "{requests}");
         }
+    }
+
+    #[test]
+    fn ticks_keep_to_their_times_and_begin_anew_after_a_warm_up() {
+        let mut ticks = Ticks::every(Duration::from_secs(1));
+        let due = [900, 1050, 1990, 2010, 4500, 4900, 5000, 100, 999, 1100]
+            .map(|millis| ticks.is_due(Duration::from_millis(millis)));
+        let expected = [
+            false, true, false, true, true, false, true, false, false, true,
+        ];
+        assert_eq!(due, expected);
+    }
+
+    #[test]
+    fn a_tick_has_the_last_seconds_latency() {
+        let progress = Progress {
+            elapsed: Duration::from_millis(1500),
+            completed: 20,
+            recent: Some([2, 9].map(Duration::from_millis)),
+            ..Progress::default()
+        };
+        let line = serde_json::to_string(&tick(&progress)).unwrap();
+        let expected = r#"{"elapsed_s":1.5,"is_warm_up":false,"started":0,"completed":20,"failed":0,"p50_ms":2.0,"p99_ms":9.0}"#;
+        assert_eq!(line, expected);
     }
 
     #[test]

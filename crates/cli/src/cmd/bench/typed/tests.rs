@@ -149,13 +149,14 @@ fn tls_as_asked_for() {
 
 #[test]
 fn what_is_said() {
-    let output = ours("-v 2 -q -d -S -Q -D -g G -e E --hdr H --json --csv=C U").output;
+    let output = ours("-v 2 -q -d -S -Q -D -g G -e E --hdr H --json --csv=C --ticks 1s U").output;
     assert_eq!(output.verbosity, 2);
     assert!(output.quiet && output.no_percentiles && output.no_confidence);
     assert!(output.no_banner && output.watchdog && !output.html);
     assert_eq!(output.gnuplot.as_deref(), Some("G"));
     assert_eq!(output.percentiles.as_deref(), Some("E"));
     assert_eq!(output.hdr.as_deref(), Some("H"));
+    assert_eq!(output.ticks, Some(Duration::from_secs(1)));
     assert_eq!(output.json, Some(Sink::Stdout));
     assert_eq!(output.csv, Some(Sink::File("C".to_owned())));
     for line in ["-w U", "-x border=1 U", "-y a U", "-z b U"] {
