@@ -7,6 +7,7 @@ mod client;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod lab;
+pub(crate) mod look;
 pub(crate) mod operate;
 pub(crate) mod serve;
 pub(crate) mod status;

@@ -99,7 +99,7 @@ fn main() -> ExitCode {
         Command::Reload(args) => cmd::operate::reload(&args),
         Command::Explain(args) => cmd::explain::run(&args),
         Command::App(args) => cmd::app::run(*args),
-        Command::Demo(args) => cmd::demo::run(args),
+        Command::Demo(args) => return cmd::demo::run(args),
         Command::Bench(args) => return cmd::bench::run(args),
         Command::Lab(args) => return cmd::lab::run(args),
     };

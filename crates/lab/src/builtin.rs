@@ -37,6 +37,17 @@ pub fn experiment(name: &str, form: impl Into<Form>) -> Result<Experiment, Fault
     Experiment::read(name, &text, form)
 }
 
+/// A front of ours before two applications of ours, with a small load: what `catamaran demo --tier` shows.
+/// It is no experiment to run, since nothing varies.
+///
+/// # Panics
+/// Never: a test reads it.
+#[must_use]
+pub fn demo() -> Experiment {
+    let text = include_str!("../experiments/demo.toml");
+    Experiment::read("demo.toml", text, false).expect("it is without fault")
+}
+
 /// Names and files.
 const BUILTIN: [(&str, &str); 15] = [
     ("keepalive", include_str!("../experiments/keepalive.toml")),
@@ -82,6 +93,13 @@ mod tests {
                 assert!(!experiment.claims.is_empty(), "{name}");
             }
         }
+    }
+
+    #[test]
+    fn the_demo_has_one_cell() {
+        let demo = demo();
+        assert_eq!(demo.cells.len(), 1);
+        assert_eq!(demo.servers(), 3);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! [`Experiment::load`]). That they render in every cell is checked when the file is read.
 
 mod cells;
+mod choice;
 mod claims;
 mod file;
 mod lines;
@@ -19,6 +20,7 @@ use std::fmt;
 use std::time::Duration;
 
 use catamaran_load::document::Document;
+pub use choice::ChoiceFault;
 pub use claims::{Case, Claim, Contrast};
 pub use file::{Expectation, How};
 pub use load::{Act, Crowd, CrowdKind, Load};

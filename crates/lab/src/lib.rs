@@ -7,6 +7,7 @@
 //! - [`claim`]: ratios within rounds, their intervals, and words; [`result`] and [`report`];
 //! - [`compare`](compare::compare()): what has changed between two results; [`nmon`](nmon::nmon());
 //! - [`extra`]: small programs that take part in runs;
+//! - [`up`]: one cell, up to be looked at;
 //! - [`doctor`]: what a machine lacks for an experiment;
 //! - [`judge`](judge::judge()): what a text of ab or wrk, or a report of `bench --json`, cannot carry;
 //! - [`gate`]: the checks behind it, on one run and on two that are compared;
@@ -42,3 +43,4 @@ pub mod run;
 pub mod screen;
 pub mod store;
 pub mod template;
+pub mod up;

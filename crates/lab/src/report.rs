@@ -12,6 +12,7 @@ mod terminal;
 pub use html::html;
 pub use markdown::markdown;
 pub use picture::picture;
+pub(crate) use table::digits;
 pub use terminal::terminal;
 
 use crate::result::ResultDocument;

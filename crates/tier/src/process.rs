@@ -251,6 +251,12 @@ impl Process {
         found.expect("a port of the target").1
     }
 
+    /// Each of its ports with its address; several of one name for a target with copies.
+    #[must_use]
+    pub fn addresses(&self) -> &[(String, SocketAddr)] {
+        &self.addresses
+    }
+
     /// The URL of the first port `port`, which is its scheme: `http://127.0.0.1:8001`.
     ///
     /// # Panics
@@ -436,7 +442,8 @@ impl Process {
     }
 
     /// The end of its log, for messages.
-    fn last_words(&self) -> String {
+    #[must_use]
+    pub fn last_words(&self) -> String {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
         let last = &lines[lines.len().saturating_sub(LAST_LINES)..];

@@ -118,6 +118,12 @@ impl Space {
         self.0.directory.path()
     }
 
+    /// The name of its network namespace, as `ip netns exec` takes it; `None` in a shared space.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.0.namespace.as_ref().map(Namespace::name)
+    }
+
     /// The group of all its processes; this process is not in it. `None` in a shared space.
     #[must_use]
     pub fn group(&self) -> Option<&Group> {

@@ -5,14 +5,18 @@ mod certificate;
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
+use std::process::ExitCode;
 
 use catamaran_config::{parse_listen_address, parse_upstream_url};
 use catamaran_connector::{self as connector, App, Listener, Secret, StatusView};
 use catamaran_front::BoundAddress;
 use catamaran_front::config::{self, AdminConfig, BackendConfig, ListenAddress, Protocols};
+use catamaran_lab::{builtin, doctor};
 use certificate::Certificate;
 
 use super::app::DRAIN_TIMEOUT;
+use super::lab::own_path;
+use super::look::{Look, Shown};
 use super::serve::without_file;
 use crate::failure::Failure;
 use crate::signals::Signals;
@@ -28,10 +32,41 @@ pub(crate) struct Args {
     /// Serve over TLS, with a certificate made on the spot
     #[arg(long)]
     tls: bool,
+
+    /// Run a front and two applications as processes of their own, under a small load, and show on a page
+    /// what they do
+    #[arg(long, conflicts_with_all = ["listen", "tls"])]
+    tier: bool,
+
+    #[command(flatten, next_help_heading = "With --tier")]
+    look: Look,
 }
 
 /// Runs until a signal.
-pub(crate) fn run(args: Args) -> Result<(), Failure> {
+pub(crate) fn run(args: Args) -> ExitCode {
+    let outcome = if args.tier {
+        show_tier(&args.look)
+    } else if args.look.is_given() {
+        let what = "--for, --save and --page are about the page of --tier; add it";
+        Err(Failure::Usage(what.to_owned()))
+    } else {
+        run_front(args).map(|()| ExitCode::SUCCESS)
+    };
+    outcome.unwrap_or_else(Failure::exit)
+}
+
+/// The same front and two applications as `lab up` would show them, without its need of root.
+fn show_tier(look: &Look) -> Result<ExitCode, Failure> {
+    let experiment = builtin::demo();
+    look.seat()?.show(Shown {
+        experiment: &experiment,
+        programs: doctor::programs(&own_path()?, &[]),
+        is_shared: true,
+        is_driven: true,
+    })
+}
+
+fn run_front(args: Args) -> Result<(), Failure> {
     let signals = Signals::catch()?;
     let secret = random_secret()?;
     let application = start_application(&secret)?;

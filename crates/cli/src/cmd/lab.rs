@@ -6,8 +6,10 @@ mod export;
 mod extra;
 mod judge;
 mod list;
+mod prepare;
 mod report;
 mod run;
+mod up;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,6 +29,7 @@ pub(crate) struct Args {
 enum Command {
     List(list::Args),
     Run(run::Args),
+    Up(up::Args),
     Report(report::Args),
     Judge(judge::Args),
     Compare(compare::Args),
@@ -41,6 +44,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
     let outcome = match args.command {
         Command::List(args) => list::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Up(args) => up::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Judge(args) => judge::run(&args),
         Command::Compare(args) => compare::run(&args),
@@ -52,7 +56,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
 }
 
 /// The path of this binary, which is what is started as load and servers.
-fn own_path() -> Result<PathBuf, Failure> {
+pub(crate) fn own_path() -> Result<PathBuf, Failure> {
     let path = std::env::current_exe();
     path.map_err(|error| Failure::Fault(format!("cannot find the path of this program: {error}")))
 }

@@ -58,5 +58,6 @@ mod targets;
 mod through;
 mod tls;
 mod tomcat;
+mod up;
 mod upgrade;
 mod websocket;

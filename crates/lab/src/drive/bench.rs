@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -46,23 +47,9 @@ pub(super) fn run(
     call: Call<'_>,
     stop: &AtomicBool,
 ) -> Result<Report, DriveFault> {
-    let Call { name, load, span } = call;
-    let report = stage.space.directory().join(format!("{name}.json"));
-    let json = format!("--json={}", report.display());
-    let mut words = vec![driver.catamaran.display().to_string()];
-    if echo::Asked::site(&load.url).is_some() {
-        words.extend(["lab", "extra", "echo"].map(str::to_owned));
-        words.push(json);
-        words.extend(echo_options(load, span));
-    } else {
-        words.extend(["bench", "--quiet"].map(str::to_owned));
-        words.push(json);
-        words.extend(options(load, span));
-        if load.post_bytes > 0 {
-            words.extend(["-p".to_owned(), body(stage, load.post_bytes)?]);
-        }
-    }
-    words.push(load.url.clone());
+    let Call { name, load, .. } = call;
+    let report = report_file(stage, name);
+    let words = words(driver, stage, call)?;
     // Exit code 1 tells of failed requests, which gates judge.
     let Ended {
         code, how, said, ..
@@ -77,6 +64,35 @@ pub(super) fn run(
         }
         _ => Err(DriveFault::Load { how, said }),
     }
+}
+
+fn report_file(stage: &Stage, name: &str) -> PathBuf {
+    stage.space.directory().join(format!("{name}.json"))
+}
+
+/// The command line of a load generator.
+pub(super) fn words(
+    driver: &Driver,
+    stage: &Stage,
+    call: Call<'_>,
+) -> Result<Vec<String>, DriveFault> {
+    let Call { name, load, span } = call;
+    let json = format!("--json={}", report_file(stage, name).display());
+    let mut words = vec![driver.catamaran.display().to_string()];
+    if echo::Asked::site(&load.url).is_some() {
+        words.extend(["lab", "extra", "echo"].map(str::to_owned));
+        words.push(json);
+        words.extend(echo_options(load, span));
+    } else {
+        words.extend(["bench", "--quiet"].map(str::to_owned));
+        words.push(json);
+        words.extend(options(load, span));
+        if load.post_bytes > 0 {
+            words.extend(["-p".to_owned(), body(stage, load.post_bytes)?]);
+        }
+    }
+    words.push(load.url.clone());
+    Ok(words)
 }
 
 /// Makes a published run as ab made it, and gives what ab prints.

@@ -121,7 +121,7 @@ pub(super) fn watch(stage: &Stage, end: &Receiver<()>) -> Vec<Sample> {
 
 impl Sample {
     /// What cannot be read is left out.
-    fn read(stage: &Stage) -> Self {
+    pub(crate) fn read(stage: &Stage) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let mut sample = Self {
             time_s: now.unwrap_or_default().as_secs_f64(),

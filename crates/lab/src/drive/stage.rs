@@ -18,34 +18,44 @@ use crate::template::Addresses;
 pub struct Stages {
     alive: Vec<Stage>,
     made: usize,
+    is_shared: bool,
 }
 
 /// The servers of some cells and where they are.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(crate) struct Stage {
     // Dropped first: they end before what they are in.
-    pub(super) servers: Vec<Running>,
-    pub(super) space: Space,
-    pub(super) addresses: Addresses,
+    pub(crate) servers: Vec<Running>,
+    pub(crate) space: Space,
+    pub(crate) addresses: Addresses,
     group: Levels,
     round: usize,
     /// Whether a Java virtual machine was started for this run.
-    pub(super) is_fresh: bool,
+    pub(crate) is_fresh: bool,
 }
 
 /// A server that runs, and what it was made of.
 #[derive(Debug)]
-pub(super) struct Running {
-    pub(super) process: Process,
-    pub(super) record: ServerRecord,
-    pub(super) core: Option<usize>,
+pub(crate) struct Running {
+    pub(crate) process: Process,
+    pub(crate) record: ServerRecord,
+    pub(crate) core: Option<usize>,
     of: ServerOf,
     round: usize,
 }
 
 impl Stages {
+    /// Stages in the machine's own network and without cgroups, which needs no root. What is measured there
+    /// is the machine's as far as it is not of single processes.
+    pub(crate) fn shared() -> Self {
+        Self {
+            is_shared: true,
+            ..Self::default()
+        }
+    }
+
     /// The servers of a cell, started unless they run already.
-    pub(super) fn prepare(
+    pub(crate) fn prepare(
         &mut self,
         driver: &Driver,
         experiment: &Experiment,
@@ -63,7 +73,12 @@ impl Stages {
             None => {
                 self.made += 1;
                 let name = format!("{}.{}", driver.space, self.made);
-                self.alive.push(Stage::new(&name, experiment, group)?);
+                let space = if self.is_shared {
+                    Space::shared()?
+                } else {
+                    Space::isolated(&name)?
+                };
+                self.alive.push(Stage::new(space, experiment, group)?);
                 self.alive.len() - 1
             }
         };
@@ -84,8 +99,7 @@ impl Stages {
 }
 
 impl Stage {
-    fn new(name: &str, experiment: &Experiment, group: Levels) -> Result<Self, DriveFault> {
-        let space = Space::isolated(name)?;
+    fn new(space: Space, experiment: &Experiment, group: Levels) -> Result<Self, DriveFault> {
         for (name, value) in &experiment.sysctl {
             space.set_sysctl(name, value)?;
         }

@@ -202,7 +202,7 @@ pub(super) fn legend(result: &ResultDocument) -> String {
 }
 
 /// A figure with three digits or more.
-pub(super) fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         size if size >= 100.0 => format!("{value:.0}"),

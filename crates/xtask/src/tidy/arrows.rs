@@ -91,7 +91,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "load", may_use: &["ajp", "http1", "stats", "chart", "units"] },
     Row { folder: "gauge", may_use: &[] },
     Row { folder: "tier", may_use: &["gauge", "units"] },
-    Row { folder: "lab", may_use: &["chart", "gauge", "load", "stats", "tier", "units"] },
+    Row { folder: "lab", may_use: &["chart", "gauge", "http1", "load", "stats", "tier", "units"] },
     Row { folder: "config", may_use: &["front", "connector", "units"] },
     Row { folder: "cli", may_use: &["config", "front", "connector", "load", "lab", "units"] },
     Row { folder: "testkit", may_use: &[] },

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use catamaran_lab::doctor::Programs;
 use catamaran_lab::drive::{Driver, Left, ServerRecord};
 use catamaran_lab::experiment::{AsPublished, Experiment, Form, round_up};
 use catamaran_lab::host::Host;
@@ -16,9 +15,9 @@ use catamaran_lab::plan::plan;
 use catamaran_lab::rounds::{self, Asked, Event, Keeper, Rounds, RoundsFault};
 use catamaran_lab::run::Run;
 use catamaran_lab::store::Store;
-use catamaran_lab::{builtin, doctor, report};
+use catamaran_lab::{builtin, report};
 
-use crate::descriptors::raise_limit;
+use super::prepare;
 use crate::failure::Failure;
 
 /// Run an experiment and write its result
@@ -45,7 +44,7 @@ pub(super) struct Args {
     against: Option<PathBuf>,
 
     /// A module of a server that is in no package, such as nginx_ajp=FILE.so: its levels are run, too
-    #[arg(long, value_name = "NAME=FILE", value_parser = module)]
+    #[arg(long, value_name = "NAME=FILE", value_parser = prepare::module)]
     module: Vec<(String, PathBuf)>,
 
     /// Install missing packages, and fetch containers with Maven
@@ -72,7 +71,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let driver = Driver {
         catamaran: super::own_path()?,
         against: args.against.clone(),
-        programs: programs(args)?,
+        programs: prepare::programs(&args.module)?,
         space: format!("catamaran-lab.{}", std::process::id()),
     };
     let asked = Asked {
@@ -90,18 +89,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let ended = rounds::run(asked, &mut keeper);
     finish(&store, ended)
-}
-
-/// What servers are started from that no package has.
-fn programs(args: &Args) -> Result<Programs, Failure> {
-    Ok(doctor::programs(&super::own_path()?, &args.module))
-}
-
-fn module(text: &str) -> Result<(String, PathBuf), String> {
-    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, file) = parts.ok_or("it is NAME=FILE")?;
-    let file = std::fs::canonicalize(file).map_err(|error| format!("{file}: {error}"))?;
-    Ok((name.to_owned(), file))
 }
 
 /// What a result that is resumed has already.
@@ -129,7 +116,7 @@ fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
     if let Some(rounds) = args.rounds {
         experiment.rounds = round_up(rounds);
     }
-    prepare(&experiment, args)?;
+    prepare::check(&experiment, &args.module, args.install)?;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
@@ -161,7 +148,7 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed),
     if let Some(rounds) = args.rounds {
         experiment.rounds = round_up(rounds);
     }
-    prepare(&experiment, args)?;
+    prepare::check(&experiment, &args.module, args.install)?;
     let resumed = Resumed {
         runs: stored.runs,
         capacity: stored.capacity,
@@ -169,27 +156,6 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed),
         published: stored.as_published.len(),
     };
     Ok((store, experiment, resumed))
-}
-
-/// What must be there before anything is started: limits, packages, and containers from Maven's
-/// repository.
-fn prepare(experiment: &Experiment, args: &Args) -> Result<(), Failure> {
-    // The servers and the load inherit it.
-    raise_limit();
-    let refusal = doctor::refusal(experiment);
-    if let Some(refusal) = refusal.map_err(|faults| Failure::Fault(faults.to_string()))? {
-        let words = format!("gate {}: {}", refusal.gate, refusal.words);
-        return Err(Failure::Fault(words));
-    }
-    let lacks = doctor::lacks(experiment, &programs(args)?);
-    let lacks = lacks.map_err(|faults| Failure::Fault(faults.to_string()))?;
-    if args.install {
-        let installed = lacks.install();
-        return installed.map_err(|error| Failure::Fault(error.to_string()));
-    }
-    lacks.message().map_or(Ok(()), |what| {
-        Err(Failure::Fault(format!("{what}\n`--install` does both")))
-    })
 }
 
 /// Runs go to the store, and a line for each to whoever waits.

@@ -1,0 +1,47 @@
+//! What an experiment needs before anything is started.
+
+use std::path::PathBuf;
+
+use catamaran_lab::doctor::{self, Programs};
+use catamaran_lab::experiment::Experiment;
+
+use crate::descriptors::raise_limit;
+use crate::failure::Failure;
+
+/// What servers are started from that no package has.
+pub(super) fn programs(modules: &[(String, PathBuf)]) -> Result<Programs, Failure> {
+    Ok(doctor::programs(&super::own_path()?, modules))
+}
+
+/// The value of `--module`.
+pub(super) fn module(text: &str) -> Result<(String, PathBuf), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, file) = parts.ok_or("it is NAME=FILE")?;
+    let file = std::fs::canonicalize(file).map_err(|error| format!("{file}: {error}"))?;
+    Ok((name.to_owned(), file))
+}
+
+/// What must be there before anything is started: limits, packages, and containers from Maven's
+/// repository.
+pub(super) fn check(
+    experiment: &Experiment,
+    modules: &[(String, PathBuf)],
+    is_to_install: bool,
+) -> Result<(), Failure> {
+    // The servers and the load inherit it.
+    raise_limit();
+    let refusal = doctor::refusal(experiment);
+    if let Some(refusal) = refusal.map_err(|faults| Failure::Fault(faults.to_string()))? {
+        let words = format!("gate {}: {}", refusal.gate, refusal.words);
+        return Err(Failure::Fault(words));
+    }
+    let lacks = doctor::lacks(experiment, &programs(modules)?);
+    let lacks = lacks.map_err(|faults| Failure::Fault(faults.to_string()))?;
+    if is_to_install {
+        let installed = lacks.install();
+        return installed.map_err(|error| Failure::Fault(error.to_string()));
+    }
+    lacks.message().map_or(Ok(()), |what| {
+        Err(Failure::Fault(format!("{what}\n`--install` does both")))
+    })
+}

@@ -1,0 +1,65 @@
+//! `lab up`: one cell of an experiment, up to be looked at.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use catamaran_lab::builtin;
+use catamaran_lab::experiment::Form;
+
+use super::prepare;
+use crate::cmd::look::{self, Look};
+use crate::failure::Failure;
+
+/// Start the servers of one cell, draw them, and show on a page what they do, until ctrl-C
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// An experiment of `lab list`, or a file
+    #[arg(value_name = "NAME|FILE")]
+    experiment: String,
+
+    /// Its levels, such as front=mod_jk,clients=100; factors that are not named have the control's
+    #[arg(
+        long,
+        value_name = "FACTOR=LEVEL,…",
+        default_value = "",
+        hide_default_value = true
+    )]
+    cell: String,
+
+    /// Drive the experiment's load
+    #[arg(long)]
+    load: bool,
+
+    /// A module of a server that is in no package, such as nginx_ajp=FILE.so: there are its levels, too
+    #[arg(long, value_name = "NAME=FILE", value_parser = prepare::module)]
+    module: Vec<(String, PathBuf)>,
+
+    /// Install missing packages, and fetch containers with Maven
+    #[arg(long)]
+    install: bool,
+
+    #[command(flatten)]
+    look: Look,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let form = Form {
+        is_quick: false,
+        modules: args.module.iter().map(|(name, _)| name.clone()).collect(),
+    };
+    let experiment = builtin::experiment(&args.experiment, form)
+        .map_err(|faults| Failure::Fault(faults.to_string()))?;
+    let cell = experiment.choose(&args.cell);
+    let cell = cell.map_err(|fault| Failure::Usage(format!("--cell: {fault}")))?;
+    let experiment = experiment.only(cell);
+    // A page that cannot be had is said before anything is installed.
+    let seat = args.look.seat()?;
+    prepare::check(&experiment, &args.module, args.install)?;
+    let shown = look::Shown {
+        experiment: &experiment,
+        programs: prepare::programs(&args.module)?,
+        is_shared: false,
+        is_driven: args.load,
+    };
+    seat.show(shown)
+}

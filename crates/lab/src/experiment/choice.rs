@@ -1,0 +1,159 @@
+//! One cell, chosen by some of its levels.
+
+use super::{Experiment, Levels};
+
+/// Why a choice is no cell; each says what there is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChoiceFault {
+    /// It is not `FACTOR=LEVEL`.
+    #[error("`{0}` is not FACTOR=LEVEL, such as {1}")]
+    Form(String, String),
+    /// No such factor.
+    #[error("there is no factor `{0}`; there are {1}")]
+    Factor(String, String),
+    /// A factor has two levels.
+    #[error("`{0}` is there twice; a cell has one level of each factor")]
+    Twice(String),
+    /// No such level.
+    #[error("{0} has no level `{1}`; there are {2}")]
+    Level(String, String, String),
+    /// The experiment leaves that cell out.
+    #[error("the experiment has no cell {0}; nearest to it are\n{1}")]
+    Cell(String, String),
+}
+
+impl Experiment {
+    /// The cell that has the levels of `given`, such as `front=nginx,clients=100`, and else those of the
+    /// control.
+    ///
+    /// # Errors
+    /// [`ChoiceFault`].
+    pub fn choose(&self, given: &str) -> Result<usize, ChoiceFault> {
+        let control = &self.cells[self.control];
+        let mut wanted = Levels::new();
+        for part in given.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+            let form = || ChoiceFault::Form(part.to_owned(), super::label(control));
+            let (name, level) = part.split_once('=').ok_or_else(form)?;
+            let factor = self.factors.iter().find(|factor| factor.name == name);
+            let factor = factor.ok_or_else(|| {
+                let names = self.factors.iter().map(|factor| factor.name.as_str());
+                let names = names.collect::<Vec<_>>().join(", ");
+                ChoiceFault::Factor(name.to_owned(), names)
+            })?;
+            let known = factor.levels.iter().find(|it| it.to_string() == level);
+            let known = known.ok_or_else(|| {
+                let levels: Vec<String> = factor.levels.iter().map(ToString::to_string).collect();
+                ChoiceFault::Level(name.to_owned(), level.to_owned(), levels.join(", "))
+            })?;
+            if wanted.insert(name.to_owned(), known.clone()).is_some() {
+                return Err(ChoiceFault::Twice(name.to_owned()));
+            }
+        }
+        for (name, level) in control {
+            wanted.entry(name.clone()).or_insert_with(|| level.clone());
+        }
+        let found = self.cells.iter().position(|cell| *cell == wanted);
+        found.ok_or_else(|| ChoiceFault::Cell(super::label(&wanted), self.nearest(&wanted)))
+    }
+
+    /// A few cells that have the most of these levels, a line each.
+    fn nearest(&self, wanted: &Levels) -> String {
+        let shared = |cell: &Levels| {
+            let same = cell
+                .iter()
+                .filter(|(name, level)| wanted.get(*name) == Some(level));
+            same.count()
+        };
+        let mut cells: Vec<&Levels> = self.cells.iter().collect();
+        cells.sort_by_key(|cell| std::cmp::Reverse(shared(cell)));
+        let lines = cells
+            .iter()
+            .take(NEAREST)
+            .map(|cell| format!("  {}", super::label(cell)));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The experiment with this cell alone, and nothing that is claimed or published of it.
+    #[must_use]
+    pub fn only(&self, cell: usize) -> Self {
+        let mut own = self.clone();
+        own.cells = vec![self.cells[cell].clone()];
+        own.control = 0;
+        own.nest.clear();
+        own.claims.clear();
+        own.published.clear();
+        own.as_published.clear();
+        own
+    }
+}
+
+/// How many cells are named in the place of one that is not there.
+const NEAREST: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use crate::builtin;
+
+    fn check(given: &str, expected: Result<&str, &str>) {
+        let keepalive = builtin::experiment("keepalive", false).unwrap();
+        match (keepalive.choose(given), expected) {
+            (Ok(cell), Ok(expected)) => {
+                assert_eq!(
+                    super::super::label(&keepalive.cells[cell]),
+                    expected,
+                    "{given}"
+                );
+            }
+            (Err(fault), Err(part)) => {
+                let fault = fault.to_string();
+                assert!(fault.contains(part), "{given}: {fault}");
+            }
+            other => panic!("{given}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_in_the_control() {
+        let keepalive = builtin::experiment("keepalive", false).unwrap();
+        let control = super::super::label(&keepalive.cells[keepalive.control]);
+        check("", Ok(&control));
+        let other = control.replace("server=prefork", "server=nginx");
+        assert_ne!(other, control, "the control is of httpd");
+        check("server=nginx", Ok(&other));
+        check(" server=nginx, ", Ok(&other));
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_with_what_is() {
+        check("nginx", Err("`nginx` is not FACTOR=LEVEL, such as "));
+        check("sever=nginx", Err("no factor `sever`; there are "));
+        check(
+            "server=iis",
+            Err("server has no level `iis`; there are prefork, "),
+        );
+        check("server=nginx,server=nginx", Err("`server` is there twice"));
+    }
+
+    #[test]
+    fn a_cell_that_is_left_out_names_its_neighbours() {
+        let keepalive = builtin::experiment("keepalive", false).unwrap();
+        let fault = keepalive
+            .choose("keep=off,idle=200")
+            .unwrap_err()
+            .to_string();
+        assert!(fault.starts_with("the experiment has no cell "), "{fault}");
+        assert!(
+            fault.lines().count() > 2 && fault.contains("\n  "),
+            "{fault}"
+        );
+    }
+
+    #[test]
+    fn one_cell_alone_has_no_claims() {
+        let keepalive = builtin::experiment("keepalive", false).unwrap();
+        let cell = keepalive.choose("").unwrap();
+        let own = keepalive.only(cell);
+        assert_eq!(own.cells, [keepalive.cells[cell].clone()]);
+        assert!(own.claims.is_empty() && own.control == 0);
+    }
+}

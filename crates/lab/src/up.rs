@@ -1,0 +1,370 @@
+//! One cell of an experiment, up to be looked at: its servers are started by the code that runs start them
+//! by, its load is driven if that is asked for, and a page shows what goes on until somebody ends it.
+//!
+//! Nothing is concluded from it: there are no rounds and no gates.
+
+mod drawing;
+mod moment;
+mod page;
+mod serve;
+mod topology;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::{Duration, Instant};
+
+use catamaran_gauge::{Group, Syscalls};
+
+use self::moment::{Moment, Point};
+use self::page::{History, Setting};
+use self::serve::Site;
+use self::topology::{Node, Topology};
+use crate::drive::{At, Board, DriveFault, Driver, Running, Stage, Stages, live};
+use crate::experiment::{Experiment, Levels, Load, label};
+use crate::extra::{echo, now};
+use crate::template::Addresses;
+
+/// What is to be up.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// What starts servers and loads.
+    pub driver: &'a Driver,
+    /// Its only cell is the one that is shown: [`Experiment::only`].
+    pub experiment: &'a Experiment,
+    /// Whether it is in the machine's own network and without cgroups, which needs no root.
+    pub is_shared: bool,
+    /// Whether the load is driven.
+    pub is_driven: bool,
+    /// How long; `None`: until `stop`.
+    pub time: Option<Duration>,
+    /// Where the page is served.
+    pub page: TcpListener,
+    /// Becomes true when a signal asks for the end.
+    pub stop: &'a AtomicBool,
+}
+
+/// What is up, for those who are told once it serves.
+#[derive(Clone, Debug)]
+pub struct Standing<'a> {
+    /// The servers as text, with the lines of who asks whom.
+    pub drawing: String,
+    /// The network namespace; `None` in the machine's own.
+    pub namespace: Option<&'a str>,
+    /// What the load asks for, driven or not.
+    pub url: &'a str,
+    /// Where the page is.
+    pub page: SocketAddr,
+    /// Where the servers' files are.
+    pub directory: &'a Path,
+}
+
+/// What it came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Over {
+    /// The page as it was last, which stands still.
+    pub page: String,
+    /// How long it was up.
+    pub time: Duration,
+    /// Answers of all loads.
+    pub completed: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Whether a signal has ended it.
+    pub is_stopped: bool,
+}
+
+/// Why it is not up, or no more.
+#[derive(Debug, thiserror::Error)]
+pub enum UpFault {
+    /// Servers or loads do not start, or do not go on.
+    #[error(transparent)]
+    Drive(#[from] DriveFault),
+    /// A server has ended by itself.
+    #[error("{name} ended with {how}\n{log}")]
+    Died {
+        /// The server.
+        name: String,
+        /// Exit status or signal.
+        how: String,
+        /// The end of what it said.
+        log: String,
+    },
+    /// The page cannot be served.
+    #[error("the page: {0}")]
+    Page(#[from] io::Error),
+}
+
+/// Starts it, tells `say` once, and shows it until its time is over or a signal comes. Then nothing of it
+/// is left.
+///
+/// # Errors
+/// [`UpFault`]; nothing is left then, either.
+///
+/// # Panics
+/// If the experiment has no cell.
+pub fn run(
+    asked: Asked<'_>,
+    say: impl FnOnce(&Standing<'_>) -> io::Result<()>,
+) -> Result<Over, UpFault> {
+    let Asked {
+        driver, experiment, ..
+    } = asked;
+    let levels = &experiment.cells[0];
+    let mut stages = if asked.is_shared {
+        Stages::shared()
+    } else {
+        Stages::default()
+    };
+    let stage: &Stage = stages.prepare(driver, experiment, At { cell: 0, round: 0 })?;
+    if asked.stop.load(Ordering::Relaxed) {
+        return Err(DriveFault::Interrupted.into());
+    }
+    let load = experiment
+        .load(levels, &stage.addresses)
+        .map_err(DriveFault::from)?;
+    let topology = topology(experiment, stage, &load, asked.is_driven)?;
+    let (syscalls, notes) = count(stage);
+    let mut place = vec![label(levels)];
+    place.retain(|text| !text.is_empty());
+    place.push(match stage.space.namespace() {
+        Some(name) => format!("network namespace {name}"),
+        None => "in the network of this machine".to_owned(),
+    });
+    let setting = Setting {
+        title: experiment.name.clone(),
+        question: experiment.question.clone(),
+        place: place.join(" · "),
+        notes,
+    };
+    let address = asked.page.local_addr()?;
+    let board = Board::default();
+    let mut watch = Watch {
+        stage,
+        topology: &topology,
+        setting: &setting,
+        syscalls: syscalls.as_ref(),
+        board: &board,
+        history: History::default(),
+        time: asked.time,
+        stop: asked.stop,
+    };
+    let site = Site::start(asked.page, watch.page("it has just begun", true))?;
+    say(&Standing {
+        drawing: drawing::draw(&topology),
+        namespace: stage.space.namespace(),
+        url: &load.url,
+        page: address,
+        directory: stage.space.directory(),
+    })?;
+    if asked.is_driven {
+        let cell = (experiment, levels);
+        return live(driver, stage, cell, &board, |faults| {
+            watch.look(&site, faults)
+        })?;
+    }
+    // Nobody sends.
+    let (_sender, faults) = sync_channel(0);
+    watch.look(&site, &faults)
+}
+
+/// Counts system calls where that can be done, and says what is not shown.
+fn count(stage: &Stage) -> (Option<Syscalls>, Vec<String>) {
+    let groups = stage.servers.iter().filter_map(|it| it.process.group());
+    let groups: Vec<&Group> = groups.collect();
+    if groups.is_empty() {
+        let notes = [
+            "System calls: the kernel counts them for root alone; `catamaran lab up` shows them.",
+            "CPU, network, disks and memory above are the whole machine's; connections opened are not counted.",
+        ];
+        return (None, notes.map(str::to_owned).to_vec());
+    }
+    match Syscalls::count(&groups) {
+        Ok(syscalls) => (Some(syscalls), Vec::new()),
+        Err(fault) => (None, vec![format!("System calls: {fault}")]),
+    }
+}
+
+fn topology(
+    experiment: &Experiment,
+    stage: &Stage,
+    load: &Load,
+    is_driven: bool,
+) -> Result<Topology, DriveFault> {
+    let levels = &experiment.cells[0];
+    let mut nodes = vec![load_node(
+        experiment,
+        levels,
+        &stage.addresses,
+        (load, is_driven),
+    )?];
+    nodes.extend(stage.servers.iter().map(server_node));
+    Ok(Topology::of(nodes))
+}
+
+fn load_node(
+    experiment: &Experiment,
+    levels: &Levels,
+    addresses: &Addresses,
+    (load, is_driven): (&Load, bool),
+) -> Result<Node, DriveFault> {
+    let said = |load: &Load| {
+        let rate = load.rate.map(|rate| format!(", {rate} requests/s"));
+        let kept = if load.keep_alive { "kept" } else { "closed" };
+        format!(
+            "{} clients, {kept}{}",
+            load.clients,
+            rate.unwrap_or_default()
+        )
+    };
+    let mut lines = vec![said(load)];
+    let mut texts = vec![load.url.clone()];
+    for other in experiment.beside(levels, addresses)? {
+        lines.push(said(&other));
+        texts.push(other.url);
+    }
+    if let Some(crowd) = &load.crowd {
+        lines.push(format!(
+            "{} clients that {}",
+            crowd.clients,
+            crowd.kind.name()
+        ));
+        texts.extend(crowd.url.clone());
+    }
+    if !is_driven {
+        lines.push("not driven (--load)".to_owned());
+    }
+    let is_echo = echo::Asked::site(&load.url).is_some();
+    Ok(Node {
+        name: "load".to_owned(),
+        kind: if is_echo { "echo" } else { "catamaran bench" }.to_owned(),
+        lines,
+        core: load.core,
+        texts,
+        ..Node::default()
+    })
+}
+
+fn server_node(server: &Running) -> Node {
+    let ports = server.process.addresses();
+    let mut by_scheme: Vec<(String, Vec<SocketAddr>)> = Vec::new();
+    for (scheme, address) in ports {
+        match by_scheme.iter_mut().find(|(known, _)| known == scheme) {
+            Some((_, addresses)) => addresses.push(*address),
+            None => by_scheme.push((scheme.clone(), vec![*address])),
+        }
+    }
+    Node {
+        name: server.record.name.clone(),
+        kind: server.record.target.clone(),
+        lines: Vec::new(),
+        ports: by_scheme,
+        pid: Some(server.process.id()),
+        core: server.core,
+        texts: server.record.settings.values().cloned().collect(),
+    }
+}
+
+/// Looks at what is up, once a second.
+struct Watch<'a> {
+    stage: &'a Stage,
+    topology: &'a Topology,
+    setting: &'a Setting,
+    syscalls: Option<&'a Syscalls>,
+    board: &'a Board,
+    history: History,
+    time: Option<Duration>,
+    stop: &'a AtomicBool,
+}
+
+impl Watch<'_> {
+    fn look(&mut self, site: &Site, faults: &Receiver<DriveFault>) -> Result<Over, UpFault> {
+        let start = now();
+        let mut before = self.moment();
+        loop {
+            let is_over = self.wait(start, before.1, faults)?;
+            let after = self.moment();
+            self.history.push(Point::between(&before.0, &after.0));
+            before = after;
+            let up = now().duration_since(start);
+            let traffic = before.0.traffic;
+            if is_over {
+                let state = format!(
+                    "ended after {:.1} s: {} answers, {} failed",
+                    up.as_secs_f64(),
+                    traffic.completed,
+                    traffic.failed
+                );
+                return Ok(Over {
+                    page: self.page(&state, false),
+                    time: up,
+                    completed: traffic.completed,
+                    failed: traffic.failed,
+                    is_stopped: self.stop.load(Ordering::Relaxed),
+                });
+            }
+            let state = format!(
+                "up for {} s, {} answers; lines are the last minute, and this page is loaded anew each second",
+                up.as_secs(),
+                traffic.completed
+            );
+            site.show(self.page(&state, true));
+        }
+    }
+
+    fn moment(&self) -> (Moment, Instant) {
+        let traffic = self.board.traffic();
+        let moment = Moment::read(self.stage, &self.topology.hops, self.syscalls, traffic);
+        (moment, now())
+    }
+
+    /// Waits for a second, or until it is over, which it says.
+    fn wait(
+        &self,
+        start: Instant,
+        last: Instant,
+        faults: &Receiver<DriveFault>,
+    ) -> Result<bool, UpFault> {
+        loop {
+            let left = SECOND.saturating_sub(now().duration_since(last));
+            let up = now().duration_since(start);
+            let rest = self.time.map(|time| time.saturating_sub(up));
+            if rest.is_some_and(|rest| rest.is_zero()) || self.stop.load(Ordering::Relaxed) {
+                return Ok(true);
+            }
+            if left.is_zero() {
+                self.check_servers()?;
+                return Ok(false);
+            }
+            let wait = left.min(LOOK).min(rest.unwrap_or(LOOK));
+            if let Ok(fault) = faults.recv_timeout(wait) {
+                // A server that has ended is why the load has failed.
+                self.check_servers()?;
+                return Err(fault.into());
+            }
+        }
+    }
+
+    fn check_servers(&self) -> Result<(), UpFault> {
+        for server in &self.stage.servers {
+            if let Some(how) = server.process.ended() {
+                return Err(UpFault::Died {
+                    name: server.record.name.clone(),
+                    how,
+                    log: server.process.last_words(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn page(&self, state: &str, is_live: bool) -> String {
+        page::page(self.setting, self.topology, &self.history, (state, is_live))
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+/// How often a signal is looked for.
+const LOOK: Duration = Duration::from_millis(100);

@@ -1,0 +1,246 @@
+//! The page by HTTP/1.1, on a loopback address and to browsers of this machine only.
+//!
+//! A page of somebody else's could have a browser ask here by a name that leads to this machine (DNS
+//! rebinding); so whoever asks must name a loopback address, or `localhost`.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use catamaran_http1::{BodyLength, Limits, Response, Server, ServerEvent};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+/// Serves a page until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Site {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    // A std mutex: held to replace or to copy a text.
+    page: Mutex<Arc<str>>,
+    is_over: AtomicBool,
+    connections: AtomicUsize,
+}
+
+impl Site {
+    pub(crate) fn start(listener: TcpListener, page: String) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared::default());
+        let accepting = Arc::clone(&shared);
+        let mut site = Self {
+            address,
+            shared,
+            thread: None,
+        };
+        site.show(page);
+        let thread = thread::Builder::new().name("page".to_owned());
+        site.thread = Some(thread.spawn(move || accept(&listener, &accepting))?);
+        Ok(site)
+    }
+
+    /// What is served from now on.
+    pub(crate) fn show(&self, page: String) {
+        let mut shown = self
+            .shared
+            .page
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *shown = page.into();
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        // It looks when somebody comes. If nobody can, it ends with the process.
+        if TcpStream::connect_timeout(&self.address, PATIENCE).is_ok() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for client in listener.incoming() {
+        if shared.is_over.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(client) = client else {
+            // Such as too many open files: it may pass.
+            thread::park_timeout(PAUSE);
+            continue;
+        };
+        // Beyond that a client is turned away: a browser has six connections.
+        if shared.connections.fetch_add(1, Ordering::SeqCst) >= CONNECTIONS_MAX {
+            shared.connections.fetch_sub(1, Ordering::SeqCst);
+            continue;
+        }
+        let of_client = Arc::clone(shared);
+        let spawned = thread::Builder::new().spawn(move || {
+            // A client that breaks off has nobody to be told.
+            let _ = serve(client, &of_client);
+            of_client.connections.fetch_sub(1, Ordering::SeqCst);
+        });
+        if spawned.is_err() {
+            shared.connections.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// One request, and the connection is closed: the next one is a second away.
+fn serve(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut server = Server::new(Limits::request());
+    let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
+    let mut buffer = [0; 4096];
+    let reply = loop {
+        match server.receive(&mut input) {
+            Ok(Some(ServerEvent::Head(head))) => {
+                let host = head.authority.as_ref().map(|it| &it.host[..]);
+                break reply(&head.method, host.unwrap_or_default(), &head.target.path);
+            }
+            Ok(_) => {}
+            Err(fault) => break Err(fault.status()),
+        }
+        match client.read(&mut buffer)? {
+            0 => return Ok(()),
+            read => input.extend_from_slice(&buffer[..read]),
+        }
+    };
+    let page = Arc::clone(&shared.page.lock().unwrap_or_else(PoisonError::into_inner));
+    let (status, kind, text) = match reply {
+        Ok(()) => (StatusCode::OK, "text/html; charset=utf-8", &*page),
+        Err(status) => {
+            let reason = status.canonical_reason().unwrap_or_default();
+            (status, "text/plain; charset=utf-8", reason)
+        }
+    };
+    server.close_after();
+    let mut headers = HeaderMap::new();
+    for (name, value) in [
+        (CONTENT_TYPE, kind),
+        (CACHE_CONTROL, "no-store"),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (REFERRER_POLICY, "no-referrer"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let head = Response {
+        status,
+        reason: None,
+        headers: &headers,
+        extra: &[],
+        body: BodyLength::Known(text.len() as u64),
+    };
+    let sent = server.send_head(&head, &mut output);
+    sent.map_err(io::Error::other)?;
+    server.send_data(text.as_bytes(), &mut output);
+    server.send_end(&mut output).map_err(io::Error::other)?;
+    client.write_all(&output)
+}
+
+/// Whether a request gets the page, or the status that it gets instead.
+fn reply(method: &Method, host: &[u8], path: &[u8]) -> Result<(), StatusCode> {
+    let host = std::str::from_utf8(host).unwrap_or_default();
+    let literal = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let is_own = match literal.unwrap_or(host).parse::<IpAddr>() {
+        Ok(ip) => ip.is_loopback(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    };
+    match (is_own, method, path) {
+        (false, ..) => Err(StatusCode::MISDIRECTED_REQUEST),
+        (true, &Method::GET | &Method::HEAD, b"/") => Ok(()),
+        (true, &Method::GET | &Method::HEAD, _) => Err(StatusCode::NOT_FOUND),
+        (true, ..) => Err(StatusCode::METHOD_NOT_ALLOWED),
+    }
+}
+
+/// The page has a style of its own and loads nothing.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+/// How long a client may take for its request, or to take the page.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(100);
+const CONNECTIONS_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(address: SocketAddr, request: &str) -> String {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn only_those_who_name_this_machine_get_the_page() {
+        for (host, path, expected) in [
+            ("127.0.0.1", "/", Ok(())),
+            ("127.8.0.1", "/", Ok(())),
+            ("[::1]", "/", Ok(())),
+            ("LocalHost", "/", Ok(())),
+            ("example.org", "/", Err(StatusCode::MISDIRECTED_REQUEST)),
+            ("192.0.2.1", "/", Err(StatusCode::MISDIRECTED_REQUEST)),
+            ("", "/", Err(StatusCode::MISDIRECTED_REQUEST)),
+            (
+                "localhost.example.org",
+                "/",
+                Err(StatusCode::MISDIRECTED_REQUEST),
+            ),
+            ("localhost", "/favicon.ico", Err(StatusCode::NOT_FOUND)),
+        ] {
+            let got = reply(&Method::GET, host.as_bytes(), path.as_bytes());
+            assert_eq!(got, expected, "{host} {path}");
+        }
+        let got = reply(&Method::POST, b"localhost", b"/");
+        assert_eq!(got, Err(StatusCode::METHOD_NOT_ALLOWED));
+    }
+
+    #[test]
+    fn the_latest_page_is_served_and_hostile_bytes_are_not() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let site = Site::start(listener, "<p>one".to_owned()).unwrap();
+        let get = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let text = ask(address, &get);
+        assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+        assert!(
+            text.contains("default-src 'none'") && text.ends_with("<p>one"),
+            "{text}"
+        );
+        site.show("<p>two".to_owned());
+        assert!(ask(address, &get).ends_with("<p>two"));
+        let head = ask(address, &get.replace("GET", "HEAD"));
+        assert!(head.contains("200") && head.ends_with("\r\n\r\n"), "{head}");
+        let other = ask(address, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+        assert!(other.starts_with("HTTP/1.1 421 "), "{other}");
+        let bad = ask(
+            address,
+            "GET / HTTP/1.1\r\nHost: localhost\r\nA : b\r\n\r\n",
+        );
+        assert!(bad.starts_with("HTTP/1.1 400 "), "{bad}");
+        drop(site);
+        assert!(
+            TcpListener::bind(address).is_ok(),
+            "nobody listens there any more"
+        );
+    }
+}
