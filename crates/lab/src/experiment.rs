@@ -10,6 +10,7 @@ mod choice;
 mod claims;
 mod file;
 mod lines;
+mod link;
 mod load;
 mod published;
 mod read;

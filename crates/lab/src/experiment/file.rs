@@ -115,6 +115,22 @@ pub(super) struct ServerKeys {
     /// When it is started anew.
     #[serde(default)]
     pub(super) restart: Restart,
+    /// What is between it and servers before it.
+    pub(super) link: Option<LinkKeys>,
+    /// Of the server that is a link: where it leads to. It is no key of a file.
+    #[serde(skip)]
+    pub(super) leads_to: Vec<String>,
+}
+
+/// A network with a delay before a server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LinkKeys {
+    /// The servers on its other side.
+    pub(super) to: Names,
+    /// The time there and back; a template.
+    pub(super) rtt: String,
+    pub(super) core: Option<usize>,
 }
 
 /// When a server is started anew.

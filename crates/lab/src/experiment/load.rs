@@ -5,7 +5,7 @@ use std::time::Duration;
 use catamaran_tier::{Fault, Faults};
 
 use super::file::{CrowdKeys, Restart, ServerKeys};
-use super::{Expect, Experiment, Level, Levels, ServerOf};
+use super::{Expect, Experiment, Level, Levels, ServerOf, link};
 use crate::template::{Addresses, Names, render};
 
 /// The load of a cell.
@@ -114,7 +114,8 @@ impl Experiment {
         if is_left_out || !matches(cell, &keys.only) {
             return Ok(None);
         }
-        let mut text = Texts::new(cell, addresses);
+        let seen = link::seen(keys, addresses);
+        let mut text = Texts::new(cell, &seen);
         let ServerKeys {
             name,
             target,
@@ -127,6 +128,7 @@ impl Experiment {
         let set = set.iter();
         let set = set
             .map(|(key, value)| (key.clone(), text.level(value)))
+            .chain(link::ends(keys, addresses))
             .collect();
         text.or(Some(ServerOf {
             name: name.clone(),

@@ -18,7 +18,7 @@ impl Experiment {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn read(place: &str, text: &str, form: impl Into<Form>) -> Result<Self, Faults> {
-        let file: File = toml::from_str(text).map_err(|error| {
+        let mut file: File = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             let place = format!("{place}:{}", line(text, at));
             let what = error.message().to_owned();
@@ -29,6 +29,7 @@ impl Experiment {
             text,
             faults: Vec::new(),
         };
+        reading.add_links(&mut file);
         let experiment = reading.experiment(file, form.into());
         if reading.faults.is_empty() {
             Ok(experiment)

@@ -1,0 +1,142 @@
+//! `link` of a server: a network with a delay between it and servers before it. It is a server of its own,
+//! through whose addresses the other one sees those behind.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+
+use super::Level;
+use super::file::{File, LinkKeys, Restart, ServerKeys};
+use super::read::Reading;
+use crate::template::Addresses;
+
+impl Reading<'_> {
+    /// Puts the server that is a link before each that has one.
+    pub(super) fn add_links(&mut self, file: &mut File) {
+        let mut servers: Vec<Spanned<ServerKeys>> = Vec::new();
+        for server in std::mem::take(&mut file.server) {
+            if let Some(link) = &server.get_ref().link {
+                let is_before = |name: &String| servers.iter().any(|it| it.get_ref().name == *name);
+                if let Some(name) = link.to.all().iter().find(|name| !is_before(name)) {
+                    let what =
+                        format!("`link` leads to {name}, which is no server before this one");
+                    self.fault(&server, what);
+                }
+                let keys = of(server.get_ref(), link);
+                servers.push(Spanned::new(server.span(), keys));
+            }
+            servers.push(server);
+        }
+        file.server = servers;
+    }
+}
+
+/// The server that is a link.
+fn of(server: &ServerKeys, link: &LinkKeys) -> ServerKeys {
+    ServerKeys {
+        name: name(server),
+        target: "link".to_owned(),
+        core: link.core,
+        set: BTreeMap::from([("round_trip".to_owned(), Level::Text(link.rtt.clone()))]),
+        unless: server.unless.clone(),
+        only: server.only.clone(),
+        restart: Restart::Round,
+        link: None,
+        leads_to: link.to.all().to_vec(),
+    }
+}
+
+fn name(server: &ServerKeys) -> String {
+    format!("{}_link", server.name)
+}
+
+/// What a link is told of the servers behind it: all their addresses.
+pub(super) fn ends(server: &ServerKeys, addresses: &Addresses) -> Option<(String, String)> {
+    let behind = server
+        .leads_to
+        .iter()
+        .filter_map(|name| addresses.get(name));
+    let urls: Vec<&str> = behind
+        .flat_map(BTreeMap::values)
+        .map(String::as_str)
+        .collect();
+    (!server.leads_to.is_empty()).then(|| ("to".to_owned(), urls.join(" ")))
+}
+
+/// The addresses that a server sees: of those behind its link, the link's.
+pub(super) fn seen<'a>(server: &ServerKeys, addresses: &'a Addresses) -> Cow<'a, Addresses> {
+    let Some(link) = &server.link else {
+        return Cow::Borrowed(addresses);
+    };
+    let of_link = addresses.get(&name(server));
+    let ends = of_link.and_then(|ports| ports.values().next());
+    let mut ends = ends.into_iter().flat_map(|urls| urls.split(' '));
+    let mut seen = addresses.clone();
+    for name in link.to.all() {
+        for urls in seen
+            .get_mut(name)
+            .into_iter()
+            .flat_map(BTreeMap::values_mut)
+        {
+            let through = urls.split(' ').map(|url| through(url, ends.next()));
+            *urls = through.collect::<Vec<_>>().join(" ");
+        }
+    }
+    Cow::Owned(seen)
+}
+
+/// The same URL at an end of the link. None is there while a file is only checked.
+fn through(url: &str, end: Option<&str>) -> String {
+    let parts = (
+        url.split_once("://"),
+        end.and_then(|end| end.split_once("://")),
+    );
+    match parts {
+        (Some((scheme, _)), Some((_, address))) => format!("{scheme}://{address}"),
+        _ => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Experiment, Levels};
+    use super::*;
+
+    const FILE: &str = include_str!("../../fixtures/keepalive.toml");
+
+    fn read(to: &str) -> Result<Experiment, catamaran_tier::Faults> {
+        let front = format!(
+            "[[server]]\nname = \"front\"\ntarget = \"nginx\"\n\
+             link = {{ to = {to}, rtt = \"{{{{ factor.limit }}}}ms\", core = 1 }}\n\
+             set = {{ backend = \"{{{{ server.httpd.http }}}}\" }}\n\n[load]\n"
+        );
+        Experiment::read("k.toml", &FILE.replacen("[load]\n", &front, 1), false)
+    }
+
+    #[test]
+    fn a_server_sees_those_behind_its_link_through_it() {
+        let experiment = read("\"httpd\"").unwrap();
+        let cell: &Levels = &experiment.cells[experiment.control];
+        let urls = |name: &str, urls: &str| {
+            let ports = BTreeMap::from([("http".to_owned(), urls.to_owned())]);
+            (name.to_owned(), ports)
+        };
+        let mut addresses = Addresses::from([urls("httpd", "http://a:1 ajp://a:2")]);
+        let link = experiment.server(cell, 1, &addresses).unwrap().unwrap();
+        assert_eq!((link.name.as_str(), link.core), ("front_link", Some(1)));
+        let set: BTreeMap<String, String> = link.set.into_iter().collect();
+        assert_eq!(set["round_trip"], "100ms");
+        assert_eq!(set["to"], "http://a:1 ajp://a:2");
+        addresses.extend([urls("front_link", "http://b:3 http://b:4")]);
+        let front = experiment.server(cell, 2, &addresses).unwrap().unwrap();
+        let set: BTreeMap<String, String> = front.set.into_iter().collect();
+        assert_eq!(set["backend"], "http://b:3 ajp://b:4");
+    }
+
+    #[test]
+    fn a_link_leads_to_a_server_before() {
+        let fault = read("[\"httpd\", \"nobody\"]").unwrap_err().to_string();
+        assert!(fault.contains("`link` leads to nobody"), "{fault}");
+    }
+}
