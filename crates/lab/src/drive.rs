@@ -201,9 +201,7 @@ impl Driver {
             let other = scene.record(stage, &open, &part)?;
             take_share(&mut run, other, *share, &experiment.gates_off);
         }
-        run.gates.extend(check_run(&run.facts));
-        run.gates
-            .retain(|fired| !experiment.gates_off.contains(&fired.gate));
+        run.gates.extend(judged(check_run(&run.facts), experiment));
         run.cell = at.cell;
         run.round = at.round;
         let left = Left {
@@ -407,6 +405,18 @@ fn go_on(
     Ok(())
 }
 
+/// The gates of a run, but those that are off; those that concern times alone void nothing.
+fn judged(mut gates: Vec<Fired>, experiment: &Experiment) -> Vec<Fired> {
+    gates.retain(|fired| !experiment.gates_off.contains(&fired.gate));
+    let of_times = |fired: &&mut Fired| {
+        fired.effect == Effect::Void && experiment.gates_of_times.contains(&fired.gate)
+    };
+    for fired in gates.iter_mut().filter(of_times) {
+        fired.effect = Effect::Time;
+    }
+    gates
+}
+
 /// Adds what an open loop at a share of the capacity has shown, unless a gate that is not `off` says
 /// that the loop was none: then the run is without these measures.
 fn take_share(run: &mut Run, part: Run, share: f64, off: &[String]) {
@@ -472,6 +482,21 @@ pub const OLD: &str = "old";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_gate_of_times_alone_voids_nothing() {
+        let text = include_str!("../experiments/front-idle.toml");
+        let experiment = Experiment::read("front-idle.toml", text, true).unwrap();
+        let late = Fired::new("late", Effect::Void, "late".to_owned());
+        let status = Fired::new("status", Effect::Void, "404".to_owned());
+        let gates = judged(vec![late, status.clone()], &experiment);
+        assert_eq!((gates[0].effect, &gates[1]), (Effect::Time, &status));
+        let run = Run {
+            gates: gates[..1].to_vec(),
+            ..Run::default()
+        };
+        assert!(run.is_valid());
+    }
 
     #[test]
     fn a_loop_that_was_late_is_left_out_and_the_run_stays() {

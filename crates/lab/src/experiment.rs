@@ -110,6 +110,8 @@ pub struct Experiment {
     pub sysctl: BTreeMap<String, String>,
     /// Gates that are off.
     pub gates_off: Vec<String>,
+    /// Gates that void no run of it, and forbid claims on times alone.
+    pub gates_of_times: Vec<String>,
     expect: file::ExpectKeys,
     /// What is counted beside time and CPU time.
     pub measure: Counted,

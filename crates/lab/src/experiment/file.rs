@@ -43,7 +43,7 @@ pub(super) struct File {
     /// What is done to servers meanwhile.
     #[serde(default)]
     pub(super) action: Vec<Spanned<ActionKeys>>,
-    /// Gates that are off, since what they look at is the measure.
+    /// Gates that are off, since what they look at is the measure, and such as concern times alone.
     #[serde(default)]
     pub(super) gates: BTreeMap<String, Switch>,
     #[serde(default)]
@@ -167,7 +167,10 @@ impl TryFrom<toml::Value> for Restart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Switch {
+    /// It is not looked at.
     Off,
+    /// It voids no run, and forbids claims on times alone.
+    Times,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -6,7 +6,7 @@ use catamaran_tier::{Fault, Faults};
 use toml::Spanned;
 
 use super::claims::{self, Claim};
-use super::file::{ClaimKeys, File, MeasureKeys, QuickKeys, ServerKeys};
+use super::file::{ClaimKeys, File, MeasureKeys, QuickKeys, ServerKeys, Switch};
 use super::{Counted, Experiment, Factor, Form, Levels, MARGIN, ROUNDS, cells, lines};
 use crate::gate::RUN_GATES;
 use crate::measure::Measure;
@@ -79,10 +79,9 @@ impl Reading<'_> {
             .iter()
             .flat_map(|it| self.published(it, &all, &cells))
             .collect();
-        let as_published = file.as_published.iter();
-        let as_published = as_published
-            .filter_map(|it| self.as_published(it, is_quick))
-            .collect();
+        let runs = file.as_published.iter();
+        let as_published = runs.filter_map(|it| self.as_published(it, is_quick));
+        let as_published = as_published.collect();
         self.check_rounds(&file);
         self.check_names(&file, &factors);
         let experiment = Experiment {
@@ -97,7 +96,8 @@ impl Reading<'_> {
             action: file.action.iter().map(|it| it.get_ref().clone()).collect(),
             nest: file.nest,
             sysctl: file.sysctl,
-            gates_off: file.gates.into_keys().collect(),
+            gates_off: switched(&file.gates, Switch::Off),
+            gates_of_times: switched(&file.gates, Switch::Times),
             expect: file.expect,
             measure,
             rounds: file.run.get_ref().rounds,
@@ -490,6 +490,12 @@ impl Reading<'_> {
     fn line<T>(&self, at: &Spanned<T>) -> usize {
         line(self.text, at.span().start)
     }
+}
+
+/// The gates that a file sets to `switch`.
+fn switched(gates: &BTreeMap<String, Switch>, switch: Switch) -> Vec<String> {
+    let of_switch = gates.iter().filter(|(_, it)| **it == switch);
+    of_switch.map(|(name, _)| name.clone()).collect()
 }
 
 /// The number of the line that holds byte `at`.
