@@ -17,7 +17,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -93,6 +93,8 @@ struct Places {
     entries: Slab<Arc<Entry>>,
     /// The entries by time: a moment in units of [`PERIOD`], and the key of an entry.
     due: BTreeSet<(u32, u32)>,
+    /// Entries that nobody has, for those who come next. They may still be listed.
+    spare: Vec<Arc<Entry>>,
 }
 
 #[derive(Debug)]
@@ -103,18 +105,22 @@ struct Entry {
     /// Its place in the list.
     key: u32,
     /// Known once the task runs.
-    waker: OnceLock<Waker>,
+    waker: Mutex<Option<Waker>>,
 }
 
 impl Entry {
     fn wake(&self) {
-        if let Some(waker) = self.waker.get() {
+        if let Some(waker) = &*self.waker() {
             waker.wake_by_ref();
         }
     }
+
+    fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// One connection's place in the list; dropping it leaves.
+/// One task's place in the list; dropping it leaves.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     deadlines: Arc<Deadlines>,
@@ -134,18 +140,10 @@ impl Deadlines {
     /// Takes a place, for a task that says who it is by [`Deadline::attach`].
     pub(crate) fn join(self: &Arc<Self>) -> Deadline {
         let mut places = self.lock();
-        let place = places.entries.vacant_entry();
-        let key = u32::try_from(place.key()).expect("fewer connections than file descriptors");
-        let entry = Arc::new(Entry {
-            deadline: AtomicU64::new(u64::MAX),
-            listed: AtomicU32::new(UNLISTED),
-            key,
-            waker: OnceLock::new(),
-        });
-        place.insert(Arc::clone(&entry));
+        let spare = places.spare.pop();
         Deadline {
             deadlines: Arc::clone(self),
-            entry,
+            entry: spare.unwrap_or_else(|| places.enter()),
         }
     }
 
@@ -217,6 +215,20 @@ impl Deadlines {
 }
 
 impl Places {
+    /// A new entry, which is not listed.
+    fn enter(&mut self) -> Arc<Entry> {
+        let place = self.entries.vacant_entry();
+        let key = u32::try_from(place.key()).expect("fewer connections than file descriptors");
+        let entry = Arc::new(Entry {
+            deadline: AtomicU64::new(Tick::NEVER.0),
+            listed: AtomicU32::new(UNLISTED),
+            key,
+            waker: Mutex::new(None),
+        });
+        place.insert(Arc::clone(&entry));
+        entry
+    }
+
     /// Takes the next entry that is to be looked at off the list.
     fn next_due(&mut self, now: Tick) -> Option<u32> {
         let (period, key) = *self.due.first()?;
@@ -245,7 +257,7 @@ impl Deadline {
     pub(crate) async fn attach(&self) {
         std::future::poll_fn(|cx| {
             // Attaching again changes nothing: a task's waker is always the same.
-            self.entry.waker.set(cx.waker().clone()).ok();
+            self.entry.waker().get_or_insert_with(|| cx.waker().clone());
             Poll::Ready(())
         })
         .await;
@@ -274,7 +286,14 @@ impl Deadline {
 
 impl Drop for Deadline {
     fn drop(&mut self) {
+        // Before the lock: the task's memory may end with its waker.
+        let _waker = self.entry.waker().take();
+        self.entry.deadline.store(Tick::NEVER.0, Ordering::Relaxed);
         let mut places = self.deadlines.lock();
+        if places.spare.len() < SPARE_MAX {
+            // Not taken off the list: whoever comes next would be listed again.
+            return places.spare.push(Arc::clone(&self.entry));
+        }
         places.unlist(&self.entry);
         places.entries.try_remove(self.entry.key as usize);
     }
@@ -285,6 +304,9 @@ const PERIOD: Duration = Duration::from_millis(20);
 
 /// The period of an entry without a deadline, and of one later than this clock counts (2.7 years).
 const UNLISTED: u32 = u32::MAX;
+
+/// Entries kept for those who come next: the requests that one worker has at the same time, mostly.
+const SPARE_MAX: usize = 256;
 
 /// Into how many portions the work of one period is divided.
 const PORTIONS: usize = 8;
@@ -310,11 +332,7 @@ mod tests {
 
     fn joined(deadlines: &Arc<Deadlines>, count: Arc<Count>) -> Deadline {
         let deadline = deadlines.join();
-        deadline
-            .entry
-            .waker
-            .set(count.into())
-            .expect("a fresh place");
+        *deadline.entry.waker() = Some(count.into());
         deadline
     }
 
@@ -403,5 +421,36 @@ mod tests {
         drop(deadline);
         tick(&deadlines, 1000);
         assert_eq!(count.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_place_that_was_left_is_taken_again_without_its_past() {
+        let deadlines = Deadlines::new(Instant::now());
+        let [first, second]: [Arc<Count>; 2] = Default::default();
+        let left = joined(&deadlines, Arc::clone(&first));
+        left.set(Tick(100));
+        drop(left);
+        let next = joined(&deadlines, Arc::clone(&second));
+        assert_eq!(deadlines.lock().entries.len(), 1);
+        tick(&deadlines, 100);
+        next.set(Tick(300));
+        next.set(Tick(200));
+        tick(&deadlines, 199);
+        assert_eq!(second.0.load(Ordering::Relaxed), 0);
+        tick(&deadlines, 200);
+        assert_eq!(second.0.load(Ordering::Relaxed), 1);
+        assert_eq!(first.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn places_that_many_have_left_are_not_all_kept() {
+        let deadlines = Deadlines::new(Instant::now());
+        let many: Vec<_> = (0..2 * SPARE_MAX).map(|_| deadlines.join()).collect();
+        many.iter().for_each(|deadline| deadline.set(Tick(100)));
+        drop(many);
+        tick(&deadlines, 100);
+        let places = deadlines.lock();
+        let kept = (places.entries.len(), places.spare.len(), places.due.len());
+        assert_eq!(kept, (SPARE_MAX, SPARE_MAX, 0));
     }
 }
