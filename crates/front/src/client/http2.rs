@@ -200,11 +200,10 @@ impl Driver {
 
     /// Moves bytes; ready with the next request, or when the connection is over.
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Accepted, h2::Error>>> {
-        let Some(connection) = &mut self.connection else {
-            return Poll::Ready(None);
-        };
-        // Nothing is lost with the future, which is made anew each time.
-        pin!(connection.accept()).poll(cx)
+        match &mut self.connection {
+            Some(connection) => connection.poll_accept(cx),
+            None => Poll::Ready(None),
+        }
     }
 
     /// Begins the task of a request.

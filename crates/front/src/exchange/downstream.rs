@@ -8,14 +8,18 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use catamaran_message::{RequestHead, Response};
+use catamaran_message::{BodyLength, RequestHead, Response, ResponseHead};
 use catamaran_upstream::LeftBehind;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::client::http2::stream::H2Stream;
 use crate::client::pace::Pace;
 use crate::client::{BodyPart, ClientConnection, ClientError, ResponseError};
 use crate::worker::deadlines::{Deadline, Tick};
+
+/// Fields that are sent after those of a map.
+pub(crate) type Fields<'f> = &'f [(&'f HeaderName, &'f HeaderValue)];
 
 /// The client of one exchange.
 #[derive(Debug)]
@@ -99,14 +103,22 @@ impl Downstream<'_> {
         }
     }
 
-    /// Begins the response.
+    /// Begins the response with `head` and the fields of `extra` after its own. HTTP/2 takes the fields out
+    /// of the head.
     ///
     /// # Errors
     /// The head cannot be put into the client's protocol; nothing was sent.
-    pub(crate) fn send_head(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
+    pub(crate) fn send_head(
+        &mut self,
+        head: &mut ResponseHead,
+        extra: Fields<'_>,
+    ) -> Result<(), ResponseError> {
         match self {
-            Self::Http1(client) => client.send_head(head),
-            Self::Http2(stream) => stream.send_head(head),
+            Self::Http1(client) => client.send_head(&response(head, extra)),
+            Self::Http2(stream) => {
+                let headers = std::mem::take(&mut head.headers);
+                stream.send_head(head.status, headers, extra, length(head))
+            }
         }
     }
 
@@ -135,11 +147,15 @@ impl Downstream<'_> {
     /// The head cannot be put into the client's protocol; nothing was sent.
     pub(crate) fn send_upgrade(
         &mut self,
-        head: &Response<'_>,
+        head: &mut ResponseHead,
+        extra: Fields<'_>,
     ) -> Result<StatusCode, ResponseError> {
         match self {
-            Self::Http1(client) => client.send_upgrade(head).map(|()| head.status),
-            Self::Http2(stream) => stream.send_upgrade(head),
+            Self::Http1(client) => {
+                let sent = client.send_upgrade(&response(head, extra));
+                sent.map(|()| head.status)
+            }
+            Self::Http2(stream) => stream.send_upgrade(std::mem::take(&mut head.headers), extra),
         }
     }
 
@@ -290,4 +306,20 @@ impl Downstream<'_> {
             Self::Http2(_) => {}
         }
     }
+}
+
+/// A backend's head as it is sent to a client, with `extra` fields.
+fn response<'h>(head: &'h ResponseHead, extra: Fields<'h>) -> Response<'h> {
+    Response {
+        status: head.status,
+        reason: head.reason.as_deref(),
+        headers: &head.headers,
+        extra,
+        body: length(head),
+    }
+}
+
+fn length(head: &ResponseHead) -> BodyLength {
+    head.content_length
+        .map_or(BodyLength::Unknown, BodyLength::Known)
 }

@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use catamaran_message::{BodyLength, Response, ResponseHead};
+use catamaran_message::{BodyLength, ResponseHead};
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Error as UpstreamError, Event};
 use http::header::{DATE, SET_COOKIE, STRICT_TRANSPORT_SECURITY};
@@ -504,19 +504,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             [(date, Some(now)), (cookie, Some(value))] => &[(date, now), (cookie, value)],
             [(_, None), (_, None)] => &[],
         };
-        let head = Response {
-            status: head.status,
-            reason: head.reason.as_deref(),
-            headers: &head.headers,
-            extra,
-            body: match head.content_length {
-                Some(length) => BodyLength::Known(length),
-                None => BodyLength::Unknown,
-            },
-        };
         let sent = match head.status {
-            StatusCode::SWITCHING_PROTOCOLS => self.down.send_upgrade(&head),
-            status => self.down.send_head(&head).map(|()| status),
+            StatusCode::SWITCHING_PROTOCOLS => self.down.send_upgrade(head, extra),
+            status => self.down.send_head(head, extra).map(|()| status),
         };
         self.progress.status = Some(sent.map_err(RelayError::Response)?);
         self.download = Download::Body;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_http1::ResponseError;
-use catamaran_message::{BodyLength, RequestHead, Response};
+use catamaran_message::{BodyLength, RequestHead};
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::LeftBehind;
 use h2::server::SendResponse;
@@ -24,6 +24,7 @@ use crate::client::http2::session::Session;
 use crate::client::http2::websocket::{self, Handshake};
 use crate::client::pace::Pace;
 use crate::client::{BodyPart, ClientError};
+use crate::exchange::downstream::Fields;
 use crate::worker::deadlines::{Deadline, Tick};
 
 /// The client's side of one exchange.
@@ -128,22 +129,16 @@ impl H2Stream {
         }
     }
 
-    /// Begins a tunnel with the head of a 101, which a client of HTTP/2 is told as 200.
+    /// Begins a tunnel with the fields of a 101, which a client of HTTP/2 is told as 200.
     pub(crate) fn send_upgrade(
         &mut self,
-        head: &Response<'_>,
+        mut headers: HeaderMap,
+        extra: Fields<'_>,
     ) -> Result<StatusCode, ResponseError> {
-        let head = Response {
-            status: StatusCode::OK,
-            body: BodyLength::Unknown,
-            ..*head
-        };
-        self.send_head(&head)?;
-        if let State::Head(response) = &mut self.response {
-            websocket::clean_answer(response.headers_mut());
-        }
+        websocket::clean_answer(&mut headers);
+        self.send_head(StatusCode::OK, headers, extra, BodyLength::Unknown)?;
         self.tunnel = Tunnel::Open;
-        Ok(head.status)
+        Ok(StatusCode::OK)
     }
 
     /// Ends the tunnel's way to the client; ready when the end was handed to the connection.
@@ -239,29 +234,35 @@ impl H2Stream {
         self.respond.send_informational(response).ok();
     }
 
-    /// Takes the head of the response.
-    pub(crate) fn send_head(&mut self, head: &Response<'_>) -> Result<(), ResponseError> {
+    /// Takes the head of the response: its own fields, and those that follow them.
+    pub(crate) fn send_head(
+        &mut self,
+        status: StatusCode,
+        headers: HeaderMap,
+        extra: Fields<'_>,
+        body: BodyLength,
+    ) -> Result<(), ResponseError> {
         if !matches!(self.response, State::Awaited) {
             return Err(ResponseError::OutOfTurn);
         }
-        if head.status.is_informational() {
+        if status.is_informational() {
             return Err(ResponseError::InterimStatus);
         }
         let mut response = http::Response::new(());
-        *response.status_mut() = head.status;
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
         let headers = response.headers_mut();
-        headers.clone_from(head.headers);
-        for (name, value) in head.extra {
+        for (name, value) in extra {
             headers.append(*name, HeaderValue::clone(value));
         }
-        let has_none = head.status == StatusCode::NO_CONTENT;
-        if let BodyLength::Known(length) = head.body
+        let has_none = status == StatusCode::NO_CONTENT;
+        if let BodyLength::Known(length) = body
             && !has_none
         {
             headers.insert(CONTENT_LENGTH, length.into());
         }
-        self.is_bodiless = has_none || self.is_head || head.status == StatusCode::NOT_MODIFIED;
-        self.left = match head.body {
+        self.is_bodiless = has_none || self.is_head || status == StatusCode::NOT_MODIFIED;
+        self.left = match body {
             _ if self.is_bodiless => Some(0),
             BodyLength::Known(length) => Some(length),
             BodyLength::Unknown => None,
