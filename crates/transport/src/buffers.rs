@@ -1,9 +1,11 @@
 //! Read and write buffers, lent to connections while they move bytes.
 //!
 //! An idle connection holds no buffer. A busy one takes a buffer from its thread's [`FreeList`] and
-//! returns it when the bytes were moved. A buffer that is still referred to is not returned.
+//! returns it when the bytes were moved. A buffer that is still referred to is lent again only when
+//! it is not any more.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 
 use bytes::BytesMut;
 
@@ -11,13 +13,26 @@ use crate::free_list::FreeList;
 
 thread_local! {
     static FREE: RefCell<FreeList<BytesMut>> = const { RefCell::new(FreeList::new()) };
+
+    /// Buffers that were still referred to when they came back, the oldest first: a response over
+    /// HTTP/2 is written after the backend's connection is at rest.
+    static SHARED: RefCell<VecDeque<BytesMut>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// An empty buffer with room for at least [`SIZE`] bytes.
 #[must_use]
 pub fn take() -> BytesMut {
     let used = FREE.with_borrow_mut(FreeList::take);
-    used.unwrap_or_else(|| BytesMut::with_capacity(SIZE))
+    used.or_else(take_shared)
+        .unwrap_or_else(|| BytesMut::with_capacity(SIZE))
+}
+
+/// The buffer that came back first while it was referred to, if it is not any more.
+fn take_shared() -> Option<BytesMut> {
+    SHARED.with_borrow_mut(|shared| {
+        let is_free = renew(shared.front_mut()?);
+        is_free.then(|| shared.pop_front()).flatten()
+    })
 }
 
 /// Makes room in `buffer` for a read of `size` bytes or not much less: few large reads cost less than
@@ -37,7 +52,15 @@ pub fn make_room(buffer: &mut BytesMut, size: usize) {
 /// Takes a buffer back and discards its content. A buffer of an uncommon size is freed instead.
 pub fn give(mut buffer: BytesMut) {
     if renew(&mut buffer) {
-        FREE.with_borrow_mut(|list| list.give(buffer));
+        return FREE.with_borrow_mut(|list| list.give(buffer));
+    }
+    if buffer.capacity() < SIZE {
+        SHARED.with_borrow_mut(|shared| {
+            if shared.len() == SHARED_MAX {
+                shared.pop_front();
+            }
+            shared.push_back(buffer);
+        });
     }
 }
 
@@ -51,10 +74,14 @@ pub fn renew(buffer: &mut BytesMut) -> bool {
 /// Frees the buffers of this thread that were not needed since the last call.
 pub fn trim() {
     FREE.with_borrow_mut(FreeList::trim);
+    SHARED.with_borrow_mut(VecDeque::clear);
 }
 
 /// The common size: room for a head, or for a whole small response.
 pub const SIZE: usize = 8 * 1024;
+
+/// Buffers kept that are still referred to: the responses that are written in one turn.
+const SHARED_MAX: usize = 128;
 
 #[cfg(test)]
 mod tests {
@@ -93,5 +120,23 @@ mod tests {
         let other = take();
         assert_ne!(other.as_ptr(), kept.as_ptr());
         assert_eq!(&kept[..], b"secret");
+    }
+
+    #[test]
+    fn a_shared_buffer_is_lent_again_once_it_is_not_shared() {
+        let mut buffer = take();
+        buffer.extend_from_slice(b"secret");
+        let kept = buffer.split_to(6).freeze();
+        let start = kept.as_ptr();
+        give(buffer);
+        assert_ne!(take().as_ptr(), start);
+        drop(kept);
+        let again = take();
+        assert_eq!(again.as_ptr(), start);
+        assert!(again.is_empty() && again.capacity() >= SIZE);
+        give(take());
+        trim();
+        trim();
+        assert!(SHARED.with_borrow(VecDeque::is_empty));
     }
 }

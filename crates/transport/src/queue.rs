@@ -40,6 +40,11 @@ impl ByteQueue {
     /// `max` is 0 or there are none.
     pub fn pop(&mut self, max: usize) -> Option<Bytes> {
         if self.slices.is_empty() {
+            let len = self.tail.len();
+            // Most of its memory goes along: another slice of it would cost more than it saves.
+            if 0 < len && len <= max && self.tail.capacity() < 2 * len {
+                return Some(std::mem::take(&mut self.tail).freeze());
+            }
             self.close_tail();
         }
         let front = self.slices.front_mut().filter(|_| max > 0)?;
