@@ -13,6 +13,7 @@ mod stage;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::{io, thread};
@@ -46,6 +47,8 @@ pub struct Driver {
     pub programs: Programs,
     /// Distinguishes the spaces of this process.
     pub space: String,
+    /// Becomes true when a signal asks for the end: a server that is starting is given up then.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// A run's cell and its round, both counted from 0.
@@ -139,7 +142,10 @@ pub enum DriveFault {
 
 impl From<StartFault> for DriveFault {
     fn from(fault: StartFault) -> Self {
-        Self::Start(Box::new(fault))
+        match fault {
+            StartFault::Interrupted { .. } => Self::Interrupted,
+            fault => Self::Start(Box::new(fault)),
+        }
     }
 }
 

@@ -42,8 +42,6 @@ pub struct Asked<'a> {
     pub time: Option<Duration>,
     /// Where the page is served.
     pub page: TcpListener,
-    /// Becomes true when a signal asks for the end.
-    pub stop: &'a AtomicBool,
 }
 
 /// What is up, for those who are told once it serves.
@@ -119,7 +117,7 @@ pub fn run(
         Stages::default()
     };
     let stage: &Stage = stages.prepare(driver, experiment, At { cell: 0, round: 0 })?;
-    if asked.stop.load(Ordering::Relaxed) {
+    if driver.stop.load(Ordering::Relaxed) {
         return Err(DriveFault::Interrupted.into());
     }
     let load = experiment
@@ -149,7 +147,7 @@ pub fn run(
         board: &board,
         history: History::default(),
         time: asked.time,
-        stop: asked.stop,
+        stop: &driver.stop,
     };
     let site = Site::start(asked.page, watch.page("it has just begun", true))?;
     say(&Standing {
@@ -284,12 +282,12 @@ impl Watch<'_> {
         let start = now();
         let mut before = self.moment();
         loop {
-            let is_over = self.wait(start, before.1, faults)?;
+            let is_over = self.wait(start, faults)?;
             let after = self.moment();
-            self.history.push(Point::between(&before.0, &after.0));
+            self.history.push(Point::between(&before, &after));
             before = after;
             let up = now().duration_since(start);
-            let traffic = before.0.traffic;
+            let traffic = before.traffic;
             if is_over {
                 let state = format!(
                     "ended after {:.1} s: {} answers, {} failed",
@@ -314,22 +312,17 @@ impl Watch<'_> {
         }
     }
 
-    fn moment(&self) -> (Moment, Instant) {
+    fn moment(&self) -> Moment {
         let traffic = self.board.traffic();
-        let moment = Moment::read(self.stage, &self.topology.hops, self.syscalls, traffic);
-        (moment, now())
+        Moment::read(self.stage, &self.topology.hops, self.syscalls, traffic)
     }
 
-    /// Waits for a second, or until it is over, which it says.
-    fn wait(
-        &self,
-        start: Instant,
-        last: Instant,
-        faults: &Receiver<DriveFault>,
-    ) -> Result<bool, UpFault> {
+    /// Waits for the next whole second, or until it is over, which it says.
+    fn wait(&self, start: Instant, faults: &Receiver<DriveFault>) -> Result<bool, UpFault> {
+        let next = Duration::from_secs(now().duration_since(start).as_secs() + 1);
         loop {
-            let left = SECOND.saturating_sub(now().duration_since(last));
             let up = now().duration_since(start);
+            let left = next.saturating_sub(up);
             let rest = self.time.map(|time| time.saturating_sub(up));
             if rest.is_some_and(|rest| rest.is_zero()) || self.stop.load(Ordering::Relaxed) {
                 return Ok(true);
@@ -365,6 +358,5 @@ impl Watch<'_> {
     }
 }
 
-const SECOND: Duration = Duration::from_secs(1);
 /// How often a signal is looked for.
 const LOOK: Duration = Duration::from_millis(100);

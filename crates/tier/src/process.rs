@@ -92,6 +92,12 @@ pub enum StartFault {
         /// The end of what it said.
         log: String,
     },
+    /// It was given up while it was waited for: [`Space::interrupt_by`].
+    #[error("interrupted while {name} was starting")]
+    Interrupted {
+        /// The server.
+        name: String,
+    },
     /// It did not serve in time.
     #[error("{name} does not serve after {within:?}: {last}\n{log}")]
     NotReady {
@@ -185,19 +191,21 @@ impl Process {
         let address = self.address(&ready.port);
         let mut last = String::new();
         let mut one_try = || match (ready::ask(address, ready), self.task.ended()) {
-            (Ok(()), _) => Some(None),
+            (Ok(()), _) => Some(Waited::Ready),
+            (Err(_), Some(how)) => Some(Waited::Ended(how)),
+            (Err(_), None) if self.task.space().is_interrupted() => Some(Waited::Interrupted),
             (Err(what), None) => {
                 last = what;
                 None
             }
-            (Err(_), ended) => Some(ended),
         };
         let patience = Patience::of(ready.within);
         let found = self.task.space().inside(|| patience.wait(&mut one_try))?;
         let name = self.name.clone();
         match found {
-            Some(None) => Ok(()),
-            Some(Some(how)) => Err(StartFault::Ended {
+            Some(Waited::Ready) => Ok(()),
+            Some(Waited::Interrupted) => Err(StartFault::Interrupted { name }),
+            Some(Waited::Ended(how)) => Err(StartFault::Ended {
                 name,
                 how,
                 log: self.last_words(),
@@ -463,6 +471,14 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// What ends the waiting for a server.
+enum Waited {
+    Ready,
+    /// Exit status or signal.
+    Ended(String),
+    Interrupted,
 }
 
 fn write(directory: &Path, files: &[ServerFile]) -> io::Result<()> {

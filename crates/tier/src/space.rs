@@ -12,7 +12,8 @@ mod ports;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{fs, io};
 
 use catamaran_gauge::{Group, GroupFault};
@@ -39,6 +40,8 @@ struct Inner {
     directory: TempDir,
     // A std mutex: held to give addresses, never while waiting.
     ports: Mutex<Ports>,
+    /// Ends waiting for servers.
+    stop: OnceLock<Arc<AtomicBool>>,
 }
 
 /// Why there is no space, or it does not obey.
@@ -108,6 +111,7 @@ impl Space {
             group,
             directory,
             ports,
+            stop: OnceLock::new(),
         })))
     }
 
@@ -212,6 +216,18 @@ impl Space {
     /// It cannot be started, or its group cannot be made.
     pub fn run(&self, job: &Job<'_>) -> Result<Task, StartFault> {
         Task::piped(self, job)
+    }
+
+    /// Has a server that is being waited for given up once `stop` is true: starting it fails with
+    /// [`StartFault::Interrupted`] then. Only the first call counts.
+    pub fn interrupt_by(&self, stop: Arc<AtomicBool>) {
+        // A second one changes nothing.
+        let _ = self.0.stop.set(stop);
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        let stop = self.0.stop.get();
+        stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     pub(crate) fn guard(&self) -> &Guard {

@@ -93,7 +93,7 @@ impl Seat<'_> {
     pub(crate) fn show(self, shown: Shown<'_>) -> Result<ExitCode, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            // A second one does not wait for servers that are slow to start or to end.
+            // A second one does not wait for servers that are slow to end.
             flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
             flag::register(signal, Arc::clone(&stop))?;
         }
@@ -102,6 +102,7 @@ impl Seat<'_> {
             against: None,
             programs: shown.programs,
             space: format!("catamaran-lab.{}", std::process::id()),
+            stop: Arc::clone(&stop),
         };
         writeln!(io::stderr(), "starting {}", shown.experiment.name)?;
         let asked = Asked {
@@ -111,7 +112,6 @@ impl Seat<'_> {
             is_driven: shown.is_driven,
             time: self.look.time,
             page: self.listener,
-            stop: &stop,
         };
         match up::run(asked, |standing| explain(standing, shown.is_driven)) {
             Ok(over) => self.look.end(&over, shown.is_driven),
@@ -157,9 +157,9 @@ fn explain(standing: &Standing<'_>, is_driven: bool) -> io::Result<()> {
             .map(|name| format!("ip netns exec {name} "));
         writeln!(
             out,
-            "Ask it yourself by  {}curl -i {}",
+            "Ask it yourself by  {}curl -i '{}'",
             inside.unwrap_or_default(),
-            standing.url
+            standing.url.replace('\'', "'\\''")
         )?;
     }
     writeln!(out, "Its files are in    {}", standing.directory.display())?;

@@ -20,7 +20,7 @@ fn a_cell_is_drawn_and_its_page_is_kept() {
     for part in ["│ front ", "▼ http", "▼ ajp", "│ app ", " failed\n"] {
         assert!(said.contains(part), "{part} in {said}");
     }
-    let inside = format!("ip netns exec {namespace} curl -i http://127.0.0.1:");
+    let inside = format!("ip netns exec {namespace} curl -i 'http://127.0.0.1:");
     assert!(said.contains(&inside), "{said}");
     check_page(
         &file,
@@ -115,6 +115,27 @@ fn nothing_is_left_after_an_interrupt_or_a_kill() {
             .poll("servers, namespace and cgroup to be gone", gone)
             .unwrap();
     }
+}
+
+#[test]
+fn an_interrupt_does_not_wait_for_a_server_that_is_starting() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("never.toml");
+    fs::write(&file, NEVER_READY).unwrap();
+    let mut process =
+        catamaran(&["lab", "up", file.to_str().unwrap(), "--page", "127.0.0.1:0"]).unwrap();
+    let namespace = namespace(&process);
+    let is_made = || {
+        Path::new("/run/netns")
+            .join(&namespace)
+            .exists()
+            .then_some(())
+    };
+    Deadline::default().poll("the namespace", is_made).unwrap();
+    process.signal(Signal::Interrupt).unwrap();
+    let status = process.wait(Deadline::default()).unwrap();
+    assert_eq!(status.code(), Some(130), "{}", process.stderr());
+    assert_gone(&namespace);
 }
 
 #[test]
@@ -244,3 +265,27 @@ fn check_page(file: &Path, parts: &[&str], cards: usize) {
         "{page}"
     );
 }
+
+/// Its page has another status than what is waited for, for as long as a server is waited for.
+const NEVER_READY: &str = r#"
+name = "never"
+question = "Does it end?"
+control = {}
+[factor]
+[[server]]
+name = "app"
+target = "app"
+[[server]]
+name = "front"
+target = "front"
+set = { backend = "{{ server.app.ajp }}", ready_path = "/status/503" }
+[load]
+url = "{{ server.front.http }}/"
+clients = 1
+keep_alive = "on"
+time = "1s"
+warm = { at_least = "1s", at_most = "1s" }
+[run]
+rounds = 6
+seed = 1
+"#;

@@ -5,6 +5,7 @@
 //! started anew at their old addresses.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use catamaran_tier::{Launch, Process, Space};
 
@@ -78,6 +79,7 @@ impl Stages {
                 } else {
                     Space::isolated(&name)?
                 };
+                space.interrupt_by(Arc::clone(&driver.stop));
                 self.alive.push(Stage::new(space, experiment, group)?);
                 self.alive.len() - 1
             }

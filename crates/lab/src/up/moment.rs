@@ -116,11 +116,18 @@ pub(crate) struct ServerPoint {
     /// Bytes.
     pub(crate) memory: Option<f64>,
     pub(crate) heap: Option<f64>,
-    /// System calls of a request.
+    /// System calls a second, where they are counted.
     pub(crate) calls: Option<f64>,
 }
 
 impl Point {
+    /// A count a second, for each request; `None` without a load or answers.
+    pub(crate) fn per_request(&self, count: f64) -> Option<f64> {
+        self.rate
+            .filter(|rate| *rate > 0.0)
+            .map(|rate| count / rate)
+    }
+
     pub(crate) fn between(before: &Moment, after: &Moment) -> Self {
         let (one, other) = (&before.sample, &after.sample);
         let wall = (other.time_s - one.time_s).max(1e-3);
@@ -140,9 +147,7 @@ impl Point {
                 system: (now.system - was.system).max(0.0) / wall,
                 memory: now.memory.map(|bytes| bytes as f64),
                 heap: other.jvms.get(name).map(|jvm| jvm.heap as f64),
-                calls: calls
-                    .zip(traffic.rate.filter(|rate| *rate > 0.0))
-                    .map(|(all, rate)| all / rate),
+                calls,
             };
             (name.clone(), point)
         };
@@ -210,7 +215,8 @@ mod tests {
         );
         let front = point.servers["front"];
         assert!((front.user - 0.25).abs() < 1e-9);
-        assert_eq!((front.calls, front.memory), (Some(4.0), Some(5.0)));
+        assert_eq!((front.calls, front.memory), (Some(400.0), Some(5.0)));
+        assert_eq!(point.per_request(400.0), Some(4.0));
         // A server that was started anew counts from zero again.
         let point = Point::between(&moment(2.0, 850, 11), &moment(3.0, 3, 11));
         assert_eq!(point.servers["front"].calls, Some(0.0));
@@ -220,5 +226,11 @@ mod tests {
     fn without_a_load_there_is_no_rate() {
         let point = Point::between(&Moment::default(), &Moment::default());
         assert_eq!((point.rate, point.p50_ms, point.opened), (None, None, None));
+        assert_eq!(point.per_request(1.0), None);
+        let idle = Point {
+            rate: Some(0.0),
+            ..point
+        };
+        assert_eq!(idle.per_request(1.0), None);
     }
 }

@@ -118,7 +118,7 @@ fn tiles(page: &mut String, history: &History) {
     page.push_str("<section class=\"tiles\">\n");
     let plain = |value: f64, unit| (digits(value), unit);
     let failed = history.last(|point| point.rate.map(|_| point.failed));
-    let opened = history.last(|point| Some(point.opened? / point.rate.filter(|rate| *rate > 0.0)?));
+    let opened = history.last(|point| point.per_request(point.opened?));
     let read = history.last(|point| Some(point.read));
     let written = history.last(|point| Some(point.written));
     let [read_text, written_text] = [read, written].map(|bytes| rate(bytes.unwrap_or(0.0)));
@@ -211,7 +211,14 @@ fn tier(page: &mut String, topology: &Topology, history: &History) {
 
 fn said_of_hop(topology: &Topology, hop: &Hop, open: Option<u64>) -> String {
     let [from, to] = [hop.from, hop.to].map(|node| escaped(&topology.nodes[node].name));
-    let open = open.map_or_else(String::new, |open| format!(" <b>{open}</b> connections"));
+    let open = open.map_or_else(String::new, |open| {
+        let word = if open == 1 {
+            "connection"
+        } else {
+            "connections"
+        };
+        format!(" <b>{open}</b> {word}")
+    });
     format!(
         "<li>{from} → {to} <em>{}</em>{open}</li>",
         escaped(&said(hop))
@@ -281,8 +288,16 @@ fn figures(page: &mut String, name: &str, now: ServerPoint, history: &History) {
         ),
         (
             "system calls",
-            now.calls.map(|it| format!("{} per request", digits(it))),
-            spark("system calls per request", |it| it.calls),
+            now.calls.map(|each_second| {
+                let each = history.last(|point| point.per_request(each_second));
+                each.map_or_else(
+                    || format!("{} /s", digits(each_second)),
+                    |each| format!("{} per request", digits(each)),
+                )
+            }),
+            history.spark("system calls per request", |point| {
+                point.per_request(point.servers.get(name)?.calls?)
+            }),
         ),
     ];
     page.push_str("<dl>\n");
@@ -364,7 +379,7 @@ mod tests {
                 system: 0.25,
                 memory: Some(3.0 * 1024.0 * 1024.0),
                 heap: None,
-                calls: Some(4.5),
+                calls: Some(4509.0),
             };
             history.push(Point {
                 rate: Some(1000.0 + number as f64),
@@ -374,7 +389,7 @@ mod tests {
                 network: 2048.0,
                 opened: Some(0.0),
                 servers: BTreeMap::from([("front".to_owned(), server)]),
-                hops: vec![10, 4, 5],
+                hops: vec![10, 1, 5],
                 ..Point::default()
             });
         }
@@ -410,6 +425,7 @@ mod tests {
             "3.00 MiB",
             "4.50 per request",
             "load → front <em>http</em> <b>10</b> connections",
+            "front → app1 <em>ajp</em> <b>1</b> connection<",
             "front → app2 <em>ajp</em> <b>5</b> connections",
             "<span>ajp 127.0.0.1:8001</span>",
             "system calls: no root",
@@ -435,6 +451,17 @@ mod tests {
             "{page}"
         );
         assert!(!page.contains("NaN"), "{page}");
+    }
+
+    #[test]
+    fn without_a_load_calls_are_by_the_second() {
+        let mut history = history(1);
+        history.0[0].rate = None;
+        let page = page(&setting(), &two_applications(), &history, ("", true));
+        assert!(
+            page.contains("4509 /s") && page.contains("no load"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use catamaran_testkit::Deadline;
 use catamaran_tier::{Launch, Process, Programs, Space, StartFault, Target, java};
@@ -302,6 +304,20 @@ fn a_server_that_never_serves_is_told_with_what_it_said() {
         "{told}"
     );
     assert!(told.contains("Connection refused"), "{told}");
+}
+
+#[test]
+fn a_server_that_is_waited_for_is_given_up_on_request() {
+    let space = space("given-up");
+    let stop = Arc::new(AtomicBool::new(true));
+    space.interrupt_by(Arc::clone(&stop));
+    // Nobody listens behind it: it would be waited for until its time is over.
+    let set = [("backend", "http://127.0.0.1:1"), ("ready_path", "/")];
+    let fault = start(&space, "nginx", &set).unwrap_err();
+    assert!(matches!(fault, StartFault::Interrupted { .. }), "{fault}");
+    assert_eq!(fault.to_string(), "interrupted while nginx was starting");
+    stop.store(false, Ordering::Relaxed);
+    start(&space, "nginx", &[]).unwrap();
 }
 
 #[test]

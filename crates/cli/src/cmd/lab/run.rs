@@ -73,6 +73,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         against: args.against.clone(),
         programs: prepare::programs(&args.module)?,
         space: format!("catamaran-lab.{}", std::process::id()),
+        stop: Arc::clone(&stop),
     };
     let asked = Asked {
         experiment: &experiment,
