@@ -34,18 +34,13 @@ impl Authority {
     /// # Errors
     /// [`InvalidHost`].
     pub fn decode(text: &[u8], head: &Bytes) -> Result<Self, InvalidHost> {
-        let host_end = match text.first() {
-            Some(b'[') => memchr(b']', text).map(|at| at + 1),
-            _ => Some(memchr(b':', text).unwrap_or(text.len())),
+        let split = match text {
+            [b'[', ..] => ipv6(text),
+            _ => name(text),
         };
-        let (host, port_text) = text.split_at(host_end.ok_or(InvalidHost)?);
+        let (host, port_text) = split.ok_or(InvalidHost)?;
         let port = port(port_text).ok_or(InvalidHost)?;
-        let host = if host.starts_with(b"[") {
-            ipv6(host)
-        } else {
-            name(host)
-        };
-        let host = match host.ok_or(InvalidHost)? {
+        let host = match host {
             Host::Lower(host) => head.slice_ref(host),
             Host::Mixed(host) => host.to_ascii_lowercase().into(),
         };
@@ -88,39 +83,50 @@ pub fn is_sendable_host(text: &[u8]) -> bool {
 fn port(text: &[u8]) -> Option<Option<u16>> {
     match text {
         [] | [b':'] => Some(None),
-        [b':', digits @ ..] if digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit) => {
-            let value = digits
-                .iter()
-                .fold(0, |value, &digit| value * 10 + u32::from(digit - b'0'));
+        [b':', digits @ ..] if digits.len() <= 5 => {
+            let mut value = 0;
+            for &digit in digits {
+                if !digit.is_ascii_digit() {
+                    return None;
+                }
+                value = value * 10 + u32::from(digit - b'0');
+            }
             u16::try_from(value).ok().filter(|&port| port > 0).map(Some)
         }
         _ => None,
     }
 }
 
-fn ipv6(host: &[u8]) -> Option<Host<'_>> {
+/// The address in brackets at the start, and what follows it.
+fn ipv6(text: &[u8]) -> Option<(Host<'_>, &[u8])> {
+    let (host, rest) = text.split_at(memchr(b']', text)? + 1);
     let address = std::str::from_utf8(&host[1..host.len() - 1]).ok()?;
     address.parse::<Ipv6Addr>().ok()?;
-    Some(Host::Mixed(host))
+    Some((Host::Mixed(host), rest))
 }
 
-fn name(host: &[u8]) -> Option<Host<'_>> {
+/// The name at the start, up to the first byte that no name has, and what follows it: one pass finds
+/// the end, upper case and empty labels.
+fn name(text: &[u8]) -> Option<(Host<'_>, &[u8])> {
+    let (mut len, mut classes, mut before) = (0, 0, DOT);
+    for &byte in text {
+        let class = NAME_CLASSES[usize::from(byte)];
+        if class == FOREIGN {
+            break;
+        }
+        // Two dots, or one at the beginning.
+        if class & before == DOT {
+            return None;
+        }
+        classes |= class;
+        before = class;
+        len += 1;
+    }
+    let (host, rest) = text.split_at(len);
     let host = host.strip_suffix(b".").unwrap_or(host);
-    if host.len() > NAME_BYTES_MAX {
-        return None;
-    }
-    let mut classes = 0;
-    let mut has_empty_label = false;
-    let mut before = b'.';
-    for &byte in host {
-        classes |= NAME_CLASSES[usize::from(byte)];
-        has_empty_label |= (byte == b'.') & (before == b'.');
-        before = byte;
-    }
-    match classes {
-        _ if has_empty_label || before == b'.' => None,
-        0 => Some(Host::Lower(host)),
-        UPPER => Some(Host::Mixed(host)),
+    match host.len() {
+        1..=NAME_BYTES_MAX if classes & UPPER == 0 => Some((Host::Lower(host), rest)),
+        1..=NAME_BYTES_MAX => Some((Host::Mixed(host), rest)),
         _ => None,
     }
 }
@@ -134,13 +140,17 @@ const UPPER: u8 = 1;
 /// Class of the bytes that no name has.
 const FOREIGN: u8 = 2;
 
-/// The classes of bytes; lower case, digits and marks, the dot too, have none.
+/// Class of the byte between labels.
+const DOT: u8 = 4;
+
+/// The classes of bytes; lower case, digits and marks but the dot have none.
 static NAME_CLASSES: [u8; 256] = {
     let mut classes = [FOREIGN; 256];
     let mut byte = 0;
     while byte < 128 {
         classes[byte] = match byte as u8 {
-            b'0'..=b'9' | b'a'..=b'z' | b'-' | b'_' | b'~' | b'.' => 0,
+            b'0'..=b'9' | b'a'..=b'z' | b'-' | b'_' | b'~' => 0,
+            b'.' => DOT,
             b'A'..=b'Z' => UPPER,
             _ => FOREIGN,
         };
