@@ -138,9 +138,9 @@ pub fn method_code(method: &Method) -> u8 {
         .unwrap_or(STORED_METHOD)
 }
 
-/// The code's low byte of field `name` in `table`, if it has one.
-pub fn field_code(table: &FieldTable, name: &HeaderName) -> Option<u8> {
-    (table.code)(name.as_str())
+/// The code's low byte of the field `name`, in lower case, in `table`, if it has one.
+pub fn field_code(table: &FieldTable, name: &str) -> Option<u8> {
+    (table.code)(name)
 }
 
 /// The field of `table` whose code has this low byte.
@@ -221,7 +221,7 @@ mod tests {
         for table in [&REQUEST_FIELDS, &RESPONSE_FIELDS] {
             for (index, name) in table.names.iter().enumerate() {
                 let code = u8::try_from(index + 1).unwrap();
-                assert_eq!(field_code(table, name), Some(code), "{name}");
+                assert_eq!(field_code(table, name.as_str()), Some(code), "{name}");
                 assert_eq!(field_name(table, code), Some(name));
             }
             for code in [0, u8::try_from(table.names.len() + 1).unwrap(), 255] {
@@ -256,20 +256,29 @@ mod tests {
         assert_eq!(method(13).unwrap().as_str(), "LOCK");
         assert_eq!(method(27).unwrap().as_str(), "MKACTIVITY");
         assert_eq!(
-            field_code(&REQUEST_FIELDS, &header::CONTENT_LENGTH),
+            field_code(&REQUEST_FIELDS, header::CONTENT_LENGTH.as_str()),
             Some(8)
         );
         assert_eq!(CONTENT_LENGTH_OF_REQUEST, [0xA0, 8]);
-        assert_eq!(field_code(&REQUEST_FIELDS, &header::HOST), Some(0x0B));
-        assert_eq!(field_code(&REQUEST_FIELDS, &header::USER_AGENT), Some(0x0E));
-        assert_eq!(field_code(&REQUEST_FIELDS, &header::LOCATION), None);
         assert_eq!(
-            field_code(&RESPONSE_FIELDS, &header::CONTENT_LENGTH),
+            field_code(&REQUEST_FIELDS, header::HOST.as_str()),
+            Some(0x0B)
+        );
+        assert_eq!(
+            field_code(&REQUEST_FIELDS, header::USER_AGENT.as_str()),
+            Some(0x0E)
+        );
+        assert_eq!(field_code(&REQUEST_FIELDS, header::LOCATION.as_str()), None);
+        assert_eq!(
+            field_code(&RESPONSE_FIELDS, header::CONTENT_LENGTH.as_str()),
             Some(3)
         );
-        assert_eq!(field_code(&RESPONSE_FIELDS, &header::SET_COOKIE), Some(7));
         assert_eq!(
-            field_code(&RESPONSE_FIELDS, &header::WWW_AUTHENTICATE),
+            field_code(&RESPONSE_FIELDS, header::SET_COOKIE.as_str()),
+            Some(7)
+        );
+        assert_eq!(
+            field_code(&RESPONSE_FIELDS, header::WWW_AUTHENTICATE.as_str()),
             Some(0x0B)
         );
         assert_eq!(

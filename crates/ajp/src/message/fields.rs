@@ -95,11 +95,12 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Appends the name of a field, as a code where `table` has one.
-pub(crate) fn encode_name(name: &HeaderName, table: &FieldTable, writer: &mut Writer<'_>) {
+/// Appends the name of a field, which is in lower case, as a code where `table` has one.
+#[inline]
+pub(crate) fn encode_name(name: &str, table: &FieldTable, writer: &mut Writer<'_>) {
     match code::field_code(table, name) {
-        Some(number) => writer.u16(u16::from_be_bytes([code::FIELD_CODE, number])),
-        None => writer.string(name.as_str().as_bytes()),
+        Some(number) => writer.array([code::FIELD_CODE, number]),
+        None => writer.string(name.as_bytes()),
     }
 }
 

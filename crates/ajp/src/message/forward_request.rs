@@ -252,7 +252,8 @@ fn encode_fields(
 }
 
 fn encode_name(name: &HeaderName, writer: &mut Writer<'_>) -> Result<(), RequestError> {
-    let (bytes, max) = (name.as_str().len(), FIELD_NAME_BYTES_MAX);
+    let name = name.as_str();
+    let (bytes, max) = (name.len(), FIELD_NAME_BYTES_MAX);
     if bytes > max {
         return Err(RequestError::FieldNameTooLong { bytes, max });
     }

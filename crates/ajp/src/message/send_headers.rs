@@ -65,12 +65,12 @@ pub fn encode(head: &Response<'_>, size: PacketSize, out: &mut BytesMut) -> Resu
         .iter()
         .filter(|(name, _)| **name != header::CONTENT_LENGTH && !field::is_hop_by_hop(name));
     for (name, value) in own.chain(head.extra.iter().copied()) {
-        fields::encode_name(name, table, &mut writer);
+        fields::encode_name(name.as_str(), table, &mut writer);
         writer.string(value.as_bytes());
         count = count.saturating_add(1);
     }
     if let BodyLength::Known(length) = head.body {
-        fields::encode_name(&header::CONTENT_LENGTH, table, &mut writer);
+        fields::encode_name(header::CONTENT_LENGTH.as_str(), table, &mut writer);
         writer.decimal(length);
         count = count.saturating_add(1);
     }
