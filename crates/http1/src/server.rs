@@ -285,14 +285,10 @@ impl Server {
 
     /// The head, and whether another request may follow it.
     fn decode_head(&mut self, raw: &RawHead) -> Result<(Box<RequestHead>, bool), Fault> {
-        let Some(mut place) = self.spare.take() else {
-            let decoded = request::decode(raw, self.conn.limits(), HeaderMap::new())?;
-            return Ok((Box::new(decoded.0), decoded.1));
-        };
-        let headers = std::mem::take(&mut place.headers);
-        let (head, keep_alive) = request::decode(raw, self.conn.limits(), headers)?;
-        *place = head;
-        Ok((place, keep_alive))
+        let spare = self.spare.take();
+        let mut head = spare.unwrap_or_else(|| Box::new(RequestHead::empty()));
+        let keep_alive = request::decode(raw, self.conn.limits(), &mut head)?;
+        Ok((head, keep_alive))
     }
 
     fn begin_exchange(&mut self, head: &RequestHead) {

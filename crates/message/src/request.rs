@@ -28,6 +28,23 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
+    /// A head without anything, for a decoder to fill.
+    pub fn empty() -> Self {
+        Self {
+            method: Method::GET,
+            target: Target {
+                path: Bytes::new(),
+                query: None,
+                scheme: None,
+            },
+            version: Version::HTTP_11,
+            headers: HeaderMap::new(),
+            authority: None,
+            body: BodyLength::Known(0),
+            expect_continue: false,
+        }
+    }
+
     /// Becomes empty; what is left is memory for the next head.
     pub fn clear(&mut self) {
         self.method = Method::GET;

@@ -1,8 +1,8 @@
 //! Decodes a request head and validates it as a whole.
 
 use catamaran_message::{Authority, BodyLength, RequestHead, decode_target};
+use http::Version;
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
-use http::{HeaderMap, Version};
 
 use crate::body::FramingFields;
 use crate::error::Fault;
@@ -12,20 +12,20 @@ use crate::head::scan::RawHead;
 use crate::limits::Limits;
 use crate::syntax::list;
 
-/// Reads a complete request head; the flag says whether version and Connection field allow another
-/// request after this one. `headers` is an empty map, for its memory.
+/// Reads a complete request head into `head`, which is empty. Whether version and Connection field
+/// allow another request after this one.
 pub(crate) fn decode(
     raw: &RawHead,
     limits: &Limits,
-    mut headers: HeaderMap,
-) -> Result<(RequestHead, bool), Fault> {
+    head: &mut RequestHead,
+) -> Result<bool, Fault> {
     let line = request_line::decode(&raw.bytes[..raw.start_line])?;
     if line.target.len() > limits.target_bytes {
         return Err(Fault::TargetTooLong);
     }
     let (target, target_authority) = decode_target(&raw.bytes, line.target, &line.method)?;
     let mut found = Found::default();
-    fields::decode(raw, &mut headers, |name, value| {
+    fields::decode(raw, &mut head.headers, |name, value| {
         if *name == HOST {
             let authority = Authority::decode(value.as_bytes(), &raw.bytes)?;
             if found.host.replace(authority).is_some() {
@@ -49,18 +49,14 @@ pub(crate) fn decode(
         return Err(Fault::HostMissing);
     }
     let body = found.framing.request_length(version)?;
-    let keep_alive = found.persistence.allows_next(version);
-    let head = RequestHead {
-        method: line.method,
-        target,
-        version,
-        headers,
-        // An absolute target overrides Host (RFC 9112 section 3.2.2).
-        authority: target_authority.or(found.host),
-        body,
-        expect_continue: found.expectations.judge(version, body)?,
-    };
-    Ok((head, keep_alive))
+    head.expect_continue = found.expectations.judge(version, body)?;
+    head.method = line.method;
+    head.target = target;
+    head.version = version;
+    // An absolute target overrides Host (RFC 9112 section 3.2.2).
+    head.authority = target_authority.or(found.host);
+    head.body = body;
+    Ok(found.persistence.allows_next(version))
 }
 
 #[derive(Default)]
