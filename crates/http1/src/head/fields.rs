@@ -2,7 +2,6 @@
 
 use http::Version;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use memchr::memchr;
 
 use crate::error::Fault;
 use crate::head::name;
@@ -25,10 +24,13 @@ pub(crate) fn decode(
 ) -> Result<(), Fault> {
     let room = headers.try_reserve(raw.fields + SPARE);
     room.map_err(|_| Fault::TooManyFields)?;
-    let mut rest = &raw.bytes[raw.fields_at..];
-    for _ in 0..raw.fields {
-        let (line, next) = split_line(rest).ok_or(Fault::FieldName)?;
-        rest = next;
+    let mut at = raw.fields_at;
+    for index in 0..raw.fields {
+        let lf = raw.field_end(index, at).ok_or(Fault::FieldName)?;
+        // The scan has judged how the line ends.
+        let line = raw.bytes.get(at..lf).ok_or(Fault::FieldName)?;
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        at = lf + 1;
         // A name is short: looking at each byte costs less than the call of a vectorised search.
         let colon = line.iter().position(|&byte| byte == b':');
         let colon = colon.ok_or(Fault::FieldName)?;
@@ -42,13 +44,6 @@ pub(crate) fn decode(
         }
     }
     Ok(())
-}
-
-/// The first line without its ending, which the scan has judged, and what follows it.
-fn split_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let lf = memchr(b'\n', text)?;
-    let line = &text[..lf];
-    Some((line.strip_suffix(b"\r").unwrap_or(line), &text[lf + 1..]))
 }
 
 /// What the Connection fields of a head say about the connection.

@@ -24,6 +24,19 @@ pub(crate) struct RawHead {
     pub(crate) fields_at: usize,
     /// Number of field lines.
     pub(crate) fields: usize,
+    /// Offsets of the LFs of the first field lines, as far as they were found when the head was
+    /// completed; 0 is not known.
+    field_ends: [u32; ENDS_KEPT],
+}
+
+impl RawHead {
+    /// The offset of the LF that ends the field line of this index, which begins at `at`.
+    pub(crate) fn field_end(&self, index: usize, at: usize) -> Option<usize> {
+        match self.field_ends.get(index) {
+            Some(&end @ 1..) => usize::try_from(end).ok(),
+            _ => memchr(b'\n', self.bytes.get(at..)?).map(|offset| at + offset),
+        }
+    }
 }
 
 /// How far the search for the end of a head has come. Offsets are from the head's first byte,
@@ -66,6 +79,7 @@ impl Scan {
             .min(limits.line_bytes)
             .min(limits.target_bytes);
         let may_pass_limits = input.len() > limit_min;
+        let mut field_ends = [0; ENDS_KEPT];
         loop {
             let lf = memchr(b'\n', &input[self.scanned..]).map(|offset| self.scanned + offset);
             if may_pass_limits {
@@ -90,11 +104,18 @@ impl Scan {
                     start_line,
                     fields_at,
                     fields,
+                    field_ends,
                 }));
             }
             if self.lines == 0 && role == Role::Server && !has_version(&input[..line_end]) {
                 // Whoever speaks HTTP/0.9 waits for an answer to this line, not for more lines.
                 request_line::decode(&input[..line_end])?;
+            }
+            if let Some(field) = self.lines.checked_sub(1)
+                && let Some(end) = field_ends.get_mut(field)
+            {
+                // Zero in a head of four gigabytes, which no limit allows.
+                *end = u32::try_from(lf).unwrap_or(0);
             }
             self.end_line(line_end, lf + 1);
             if self.lines - 1 > limits.fields {
@@ -180,3 +201,6 @@ fn has_version(line: &[u8]) -> bool {
     let version = line.last_chunk::<9>();
     version.is_some_and(|version| version.starts_with(b" HTTP/1."))
 }
+
+/// How many field lines' ends are kept: most heads have no more fields.
+const ENDS_KEPT: usize = 16;
