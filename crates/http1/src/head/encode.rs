@@ -6,7 +6,7 @@
 use bytes::BytesMut;
 use catamaran_message::Request;
 use catamaran_message::field::is_hop_by_hop;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, EXPECT, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::head::status_line;
@@ -63,7 +63,10 @@ pub(crate) fn begin_request(request: &Request<'_>, out: &mut BytesMut) {
     out.extend_from_slice(request.host);
     out.extend_from_slice(b"\r\n");
     let is_ours = |name: &HeaderName| {
-        is_connection_field(name) || matches!(name.as_str(), "host" | "expect" | "http2-settings")
+        *name == HOST
+            || *name == EXPECT
+            || is_connection_field(name)
+            || name.as_str() == "http2-settings"
     };
     let others = request.headers.iter().filter(|(name, _)| !is_ours(name));
     write_fields(others, out);
