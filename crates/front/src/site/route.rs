@@ -32,6 +32,8 @@ pub(crate) struct RouteTable {
     domain_labels: Vec<usize>,
     /// For any host, and for none.
     any: Tree,
+    /// Whether there is one route, and it takes every request.
+    takes_all: bool,
     /// Whether any route asks for a scheme.
     has_schemes: bool,
     /// Whether any route allows a tunnel.
@@ -106,6 +108,7 @@ impl RouteTable {
         table.domain_labels = table.domains.keys().map(|it| labels(it)).collect();
         table.domain_labels.sort_unstable_by(|a, b| b.cmp(a));
         table.domain_labels.dedup();
+        table.takes_all = matches!(configs, [only] if takes_every_request(only));
         let rules = configs.iter().filter_map(|config| config.rules.as_ref());
         table.has_tunnels = rules.into_iter().any(|rules| !rules.upgrade.is_empty());
         table.has_schemes = configs.iter().any(|config| config.scheme.is_some());
@@ -180,7 +183,10 @@ impl RouteTable {
 
     /// The route for one reading of a path.
     fn find(&self, wanted: Wanted<'_>, path: &[u8]) -> Option<usize> {
-        self.find_but(wanted, path, &[])
+        match self.takes_all {
+            true => Some(0),
+            false => self.find_but(wanted, path, &[]),
+        }
     }
 
     /// The same without these routes.
@@ -212,6 +218,14 @@ impl RouteTable {
             domains.find_map(|domain| self.domains.get(domain).and_then(&find))
         })
     }
+}
+
+/// Whether a route matches whatever is asked.
+fn takes_every_request(route: &RouteConfig) -> bool {
+    let is_root = !route.exact && route.path == "/";
+    let is_bare = route.suffix.is_none() && route.pattern.is_none();
+    let any_client = route.hosts.is_empty() && route.scheme.is_none();
+    is_root && is_bare && any_client && route.exclude.is_empty()
 }
 
 /// The last so many labels of a name, with the dot before them; `None` if nothing stands there.

@@ -63,6 +63,44 @@ fn the_root_matches_everything() {
 }
 
 #[test]
+fn only_a_route_without_conditions_takes_everything() {
+    let all = || route(&[], "/", "1");
+    let is_taken = |routes: &[RouteConfig]| {
+        let table = table(routes);
+        let taken = find(&table, "h", "/a.jsp").is_some();
+        assert!(taken || !table.takes_all, "{routes:?}");
+        (table.takes_all, taken)
+    };
+    assert_eq!(is_taken(&[all()]), (true, true));
+    assert_eq!(is_taken(&[all(), route(&[], "/a", "2")]), (false, true));
+    let exact = RouteConfig {
+        exact: true,
+        ..all()
+    };
+    let suffix = RouteConfig {
+        suffix: Some(".do".into()),
+        ..all()
+    };
+    let pattern = RouteConfig {
+        pattern: Some("/b*".into()),
+        ..all()
+    };
+    let scheme = RouteConfig {
+        scheme: Some(RouteScheme::Https),
+        ..all()
+    };
+    let exclude = RouteConfig {
+        exclude: vec![Exclusion::Pattern("*.jsp".into())],
+        ..all()
+    };
+    let other_host = route(&["other"], "/", "1");
+    let deeper = route(&[], "/b", "1");
+    for route in [exact, suffix, pattern, scheme, exclude, other_host, deeper] {
+        assert_eq!(is_taken(&[route]), (false, false));
+    }
+}
+
+#[test]
 fn the_most_specific_wins_whatever_the_order() {
     let exact = RouteConfig {
         exact: true,
