@@ -19,7 +19,8 @@ pub(crate) fn are_usual(headers: &HeaderMap) -> bool {
 /// Defines [`is_usual`] from names.
 macro_rules! usual_names {
     ($($name:literal)*) => {
-        fn is_usual(name: &HeaderName) -> bool {
+        /// Whether it is a name that most requests have, and that no rule removes.
+        pub(crate) fn is_usual(name: &HeaderName) -> bool {
             matches!(name.as_str(), $($name)|*)
         }
 

@@ -66,7 +66,7 @@ impl<'s> Outgoing<'s> {
             .and_then(|sticky| sticky.take_own(headers));
         let secure = client.tls.is_some();
         let peer = Peer::new(client.remote, secure, &site.server.trusted_proxies);
-        clean(headers, &site.server.underscore_fields, peer, count);
+        let are_usual = clean(headers, &site.server.underscore_fields, peer, count);
         let identity = forwarded::identify(peer, &site.server.trusted_proxies, headers);
         let profile = client
             .tls
@@ -108,7 +108,8 @@ impl<'s> Outgoing<'s> {
             own_fields.add_via(headers, via, head.version);
         }
         let name = site.server.request_id.as_ref();
-        let given_id = name.and_then(|name| id::take_given(headers, name, peer.trusted));
+        let sought = name.filter(|name| !are_usual || header::is_usual(name));
+        let given_id = sought.and_then(|name| id::take_given(headers, name, peer.trusted));
         if given_id.is_none() {
             own_fields.tell_id(name, id);
         }
@@ -299,14 +300,15 @@ impl<'s> Outgoing<'s> {
 }
 
 /// Removes what concerns the client's connection alone, what a backend could misread, and what a peer
-/// that is not trusted says of the client.
+/// that is not trusted says of the client. Whether all fields are usual ones ([`header::are_usual`]).
 fn clean(
     headers: &mut HeaderMap,
     underscored_names: &[String],
     peer: Peer,
     count: impl FnOnce(Reason),
-) {
-    if !header::are_usual(headers) {
+) -> bool {
+    let are_usual = header::are_usual(headers);
+    if !are_usual {
         let underscored = header::clean_request(headers, underscored_names);
         if underscored > 0 {
             count(Reason::new(Culprit::Client, "underscore-field-dropped"));
@@ -316,6 +318,7 @@ fn clean(
         }
     }
     header::join_cookies(headers);
+    are_usual
 }
 
 /// Sets `Host` to what the client asked for, or to the address it connected to if it named no host.
