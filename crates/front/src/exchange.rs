@@ -499,7 +499,7 @@ impl<'a> Exchange<'a> {
             backend, settings, ..
         } = member;
         let now = self.scene.measured();
-        self.note_end(member, now.saturating_duration_since(began));
+        self.note_end(member, began, now);
         let status = self.progress.status;
         if status == Some(StatusCode::FORBIDDEN) && !lease.is_reused() && !lease.is_reusable() {
             backend.note_refusal();

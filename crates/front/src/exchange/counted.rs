@@ -1,7 +1,5 @@
 //! What an exchange counts for the backend that served it, for metrics and administrators.
 
-use std::time::Duration;
-
 use tokio::time::Instant;
 
 use super::Exchange;
@@ -31,9 +29,10 @@ impl Exchange<'_> {
     }
 
     /// Counts how long a complete response took.
-    pub(super) fn note_end(&self, member: &Member, after: Duration) {
+    pub(super) fn note_end(&self, member: &Member, began: Instant, ended: Instant) {
         let worker = self.scene.worker;
         if worker.keeps_times() {
+            let after = ended.saturating_duration_since(began);
             member.backend.figures().completed(worker.index(), after);
         }
     }

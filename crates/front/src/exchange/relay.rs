@@ -476,7 +476,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if gives_up_early {
             self.down.abandon_upload();
         }
-        self.source.note_sessions(&head.headers, self.scene.clock());
+        self.source
+            .note_sessions(&head.headers, || self.scene.clock());
         if let Source::Backend(Leased {
             passage: Some(passage),
             config,

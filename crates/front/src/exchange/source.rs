@@ -145,12 +145,12 @@ impl<'a> Source<'a, '_> {
     }
 
     /// Takes note of the sessions that a response begins.
-    pub(crate) fn note_sessions(&self, headers: &HeaderMap, now: Instant) {
+    pub(crate) fn note_sessions(&self, headers: &HeaderMap, now: impl Fn() -> Instant) {
         if let Self::Backend(leased) = self
             && let Some(sticky) = &leased.elsewhere.upstream.sticky
         {
             for id in sticky.begun(headers) {
-                leased.lease.backend().note_session(id, now);
+                leased.lease.backend().note_session(id, now());
             }
         }
     }
