@@ -146,6 +146,28 @@ enum Download {
     Ended,
 }
 
+/// What may take too long. An error has memory of its own, so it is made when one has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timeout {
+    Exchange,
+    FirstByte,
+    IdleBody,
+    Body,
+    Write,
+}
+
+impl From<Timeout> for RelayError {
+    fn from(timeout: Timeout) -> Self {
+        match timeout {
+            Timeout::Exchange => Self::ExchangeTimeout,
+            Timeout::FirstByte => Self::FirstByteTimeout,
+            Timeout::IdleBody => Self::IdleBodyTimeout,
+            Timeout::Body => Self::BodyTimeout,
+            Timeout::Write => Self::WriteTimeout,
+        }
+    }
+}
+
 /// Limits of what is discarded; beyond them the connection is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rest {
@@ -547,9 +569,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
 
     /// Waits, because nothing moves, for the earliest timeout or the next check of the client.
     fn poll_deadlines(&mut self, look_again: Option<Tick>) -> Poll<Result<(), RelayError>> {
-        let (deadline, error) = self.first_deadline();
+        let (deadline, timeout) = self.first_deadline();
         if self.now() >= deadline {
-            return Poll::Ready(Err(error));
+            return Poll::Ready(Err(timeout.into()));
         }
         let deadline = deadline.min(self.check_silence()?);
         let sooner = |next: Tick, other: Option<Tick>| other.map_or(next, |at| at.min(next));
@@ -612,7 +634,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             && self.source.body_credit() > 0
     }
 
-    fn first_deadline(&mut self) -> (Tick, RelayError) {
+    /// The earliest of the timeouts that run.
+    fn first_deadline(&mut self) -> (Tick, Timeout) {
         let now = self.now();
         let client_blocks = self.down.unwritten() > 0;
         let wants_body = self.wants_body();
@@ -622,34 +645,41 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             idle: listener.write_timeout,
             rate_min: listener.write_rate_min,
         };
-        let write = deadline(&mut self.writing, client_blocks, now, write)
-            .map(|at| (at, RelayError::WriteTimeout));
+        let write = deadline(&mut self.writing, client_blocks, now, write);
         let body = Demand {
             idle: listener.body_timeout,
             rate_min: listener.body_rate_min,
         };
-        let body = deadline(&mut self.reading, wants_body, now, body)
-            .map(|at| (at, RelayError::BodyTimeout));
+        let body = deadline(&mut self.reading, wants_body, now, body);
         let silence = match (&self.source, self.download) {
             (Source::Backend(leased), Download::Head) => {
-                Some((leased.first_byte_timeout(), RelayError::FirstByteTimeout))
+                Some((leased.first_byte_timeout(), Timeout::FirstByte))
             }
             (Source::Backend(leased), Download::Body) => {
-                Some((leased.idle_body_timeout(), RelayError::IdleBodyTimeout))
+                Some((leased.idle_body_timeout(), Timeout::IdleBody))
             }
             (Source::Backend(_), Download::Discard(_) | Download::Ended)
             | (Source::Answer(_), _) => None,
         };
-        let silence = silence
-            .filter(|_| !self.down.is_full() && !wants_body)
-            .map(|(limit, error)| (self.backend_moved + limit, error));
-        let whole = (self.terms.deadline, RelayError::ExchangeTimeout);
-        let sooner =
-            |first: (Tick, _), next: (Tick, _)| if next.0 < first.0 { next } else { first };
-        [write, body, silence]
-            .into_iter()
-            .flatten()
-            .fold(whole, sooner)
+        let mut first = (self.terms.deadline, Timeout::Exchange);
+        let mut runs = |at: Tick, timeout| {
+            if at < first.0 {
+                first = (at, timeout);
+            }
+        };
+        if let Some(at) = write {
+            runs(at, Timeout::Write);
+        }
+        if let Some(at) = body {
+            runs(at, Timeout::Body);
+        }
+        if let Some((limit, timeout)) = silence
+            && !self.down.is_full()
+            && !wants_body
+        {
+            runs(self.backend_moved + limit, timeout);
+        }
+        first
     }
 }
 
