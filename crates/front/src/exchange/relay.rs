@@ -349,11 +349,20 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         max.unwrap_or(u64::MAX)
     }
 
+    #[inline]
     fn poll_backend_write(&mut self, cx: &mut Context<'_>) -> Result<bool, RelayError> {
-        let waiting = self.source.unwritten();
-        if waiting == 0 {
-            return Ok(false);
+        match self.source.unwritten() {
+            0 => Ok(false),
+            waiting => self.write_to_backend(cx, waiting),
         }
+    }
+
+    /// Writes to the backend, for which so many bytes are waiting. `true` if there is room again.
+    fn write_to_backend(
+        &mut self,
+        cx: &mut Context<'_>,
+        waiting: usize,
+    ) -> Result<bool, RelayError> {
         match self.source.poll_write(cx) {
             Poll::Ready(Ok(_)) => {
                 self.backend_moved = self.now();
