@@ -108,8 +108,6 @@ struct Exchange<'a> {
     /// The id that a trusted proxy gave the request. Most have none.
     given_id: Option<Box<HeaderValue>>,
     attempts: u32,
-    leased: Option<Instant>,
-    ended: Option<Instant>,
     reason: Option<Reason>,
     /// The status in the log if the client left and no status was sent.
     unsent: Option<StatusCode>,
@@ -173,8 +171,6 @@ impl<'a> Exchange<'a> {
             session_route: None,
             given_id: None,
             attempts: 0,
-            leased: None,
-            ended: None,
             reason: None,
             unsent: None,
         }
@@ -265,12 +261,9 @@ impl<'a> Exchange<'a> {
         let rules = self.passage.as_ref().map(|passage| passage.rules);
         let retries = rules.and_then(Rules::retries).unwrap_or(upstream.retries);
         let mut tried = rules.map_or_else(Vec::new, |rules| rules.stopped().to_vec());
-        let (mut fresh, mut refusals) = (None, 0);
+        let mut choice = self.choose((upstream, rules), &tried, outgoing)?;
+        let (mut fresh, mut refusals) = (false, 0);
         loop {
-            let choice = match fresh {
-                Some(choice) => choice,
-                None => self.choose((upstream, rules), &tried, outgoing)?,
-            };
             let index = choice.member;
             let held = choice.decision.is_some_and(|decision| decision.held);
             let member = &upstream.members[index];
@@ -287,7 +280,7 @@ impl<'a> Exchange<'a> {
                 held,
             };
             let failed = match self
-                .attempt((&choice, elsewhere), fresh.is_some(), down, outgoing)
+                .attempt((&choice, elsewhere), fresh, down, outgoing)
                 .await
             {
                 Ok(()) => return Ok(()),
@@ -311,17 +304,19 @@ impl<'a> Exchange<'a> {
                 others: !held && upstream.has_others(&tried),
                 blameless: failed.failure.reason.is_client(),
             });
-            fresh = match decision {
-                Retry::No => return Err(failed.failure),
-                Retry::Fresh => Some(choice),
-                Retry::Other => None,
-            };
+            if decision == Retry::No {
+                return Err(failed.failure);
+            }
             if !upstream.retry_budget.retry() {
                 let reason = Reason::new(Culprit::Front, "retry-budget");
                 self.scene.worker.counters().reason(reason);
                 return Err(failed.failure);
             }
             self.account_retry(&failed, decision);
+            fresh = decision == Retry::Fresh;
+            if !fresh {
+                choice = self.choose((upstream, rules), &tried, outgoing)?;
+            }
         }
     }
 
@@ -431,7 +426,9 @@ impl<'a> Exchange<'a> {
         };
         let unleased = |error| self.reported(member, Failed::from_lease(&error), &error);
         let mut lease = leased.map_err(left)?.map_err(unleased)?;
-        self.leased = self.scene.worker.access_log().is_on().then(Instant::now);
+        if let Some(logged) = &mut self.logged {
+            logged.leased = Some(Instant::now());
+        }
         if let Err(error) = outgoing.send(&mut lease, settings, upstream.tell(choice)) {
             lease.finish(now);
             let failed = Failed::unsent(Failure::from_request(&error));
@@ -508,7 +505,9 @@ impl<'a> Exchange<'a> {
         if status.is_some_and(|status| settings.retries_status(status)) {
             backend.verify();
         }
-        self.ended = Some(now);
+        if let Some(logged) = &mut self.logged {
+            logged.ended = Some(now);
+        }
         if self.progress.replaced {
             let reason = Reason::new(Culprit::Backend, "error-replaced");
             self.scene.worker.count(reason);
@@ -727,12 +726,14 @@ impl<'a> Exchange<'a> {
             return;
         }
         let since = |at: Instant| at.saturating_duration_since(self.began);
+        let request = self.logged.as_deref();
+        let ended = request.and_then(|it| it.ended);
         let record = Record {
             ended: SystemTime::now(),
             id: self.id,
             given_id: self.given_id.as_deref(),
             client: self.client_ip,
-            request: self.logged.as_deref().map(LoggedRequest::line),
+            request: request.map(LoggedRequest::line),
             status: self.logged_status().map(|status| status.as_u16()),
             received: self.progress.received,
             sent: if self.progress.status.is_some() {
@@ -748,10 +749,10 @@ impl<'a> Exchange<'a> {
                 first_backend: self.first_member.map(Member::name),
             }),
             attempts: self.attempts,
-            lease: self.leased.map(since),
+            lease: request.and_then(|it| it.leased).map(since),
             upload: self.progress.uploaded_at.map(since),
             first_byte: self.progress.head_at.map(since),
-            total: since(self.ended.unwrap_or_else(Instant::now)),
+            total: since(ended.unwrap_or_else(Instant::now)),
             reason: self.reason,
             protocol: down.protocol(),
             stream: down.stream(),

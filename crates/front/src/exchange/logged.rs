@@ -4,6 +4,7 @@ use bytes::Bytes;
 use catamaran_message::RequestHead;
 use http::header::{REFERER, USER_AGENT};
 use http::{HeaderValue, Method, Version};
+use tokio::time::Instant;
 
 use crate::access_log::RequestLine;
 
@@ -16,6 +17,10 @@ pub(super) struct LoggedRequest {
     host: Option<Bytes>,
     referer: Option<HeaderValue>,
     user_agent: Option<HeaderValue>,
+    /// When the last attempt had its connection.
+    pub(super) leased: Option<Instant>,
+    /// When the response was complete.
+    pub(super) ended: Option<Instant>,
 }
 
 impl LoggedRequest {
@@ -31,6 +36,8 @@ impl LoggedRequest {
                 .map(|authority| authority.host.clone()),
             referer: head.headers.get(REFERER).cloned(),
             user_agent: head.headers.get(USER_AGENT).cloned(),
+            leased: None,
+            ended: None,
         }
     }
 

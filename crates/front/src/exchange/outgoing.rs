@@ -2,11 +2,8 @@
 //! attempt.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
-use std::sync::Arc;
 
 use catamaran_message::{Authority, BodyLength, Request, RequestHead};
-use catamaran_tls::Session;
 use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview, preview_upgrade};
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
@@ -32,8 +29,7 @@ pub(crate) struct Outgoing<'s> {
     path: NormalPath,
     /// The value of `Host`, as the fields have it.
     host: HeaderValue,
-    local: SocketAddr,
-    tls: Option<Arc<Session>>,
+    client: &'s PeerFacts,
     /// Whether fields about the client's certificate are ours to write. If not, a trusted proxy wrote
     /// them.
     certificate_is_ours: bool,
@@ -55,7 +51,7 @@ impl<'s> Outgoing<'s> {
     pub(crate) fn new(
         count: impl FnOnce(Reason),
         (site, upstream, id): (&'s Site, &Upstream, RequestId),
-        client: &PeerFacts,
+        client: &'s PeerFacts,
         (mut head, path): (Box<RequestHead>, NormalPath),
         upgrade: Option<&str>,
     ) -> Result<(Self, Option<HeaderValue>), Failure> {
@@ -120,10 +116,9 @@ impl<'s> Outgoing<'s> {
             head,
             path,
             host,
-            local: client.local,
+            client,
             certificate_is_ours: verifies || !peer.trusted,
             certificate_chain: profile.is_some_and(|profile| profile.tells_chain()),
-            tls: client.tls.clone(),
             upgrade: upgrade.map(Into::into),
             identity,
             own: own_cookie,
@@ -250,13 +245,13 @@ impl<'s> Outgoing<'s> {
             },
             remote_ip: self.identity.ip,
             remote_port: self.identity.port,
-            local_ip: self.local.ip(),
+            local_ip: self.client.local.ip(),
             server_name: &self.server_name(),
             server_port: self.server_port(),
             secure: self.identity.secure,
             jvm_route: told.route,
             activation: told.activation,
-            tls: self.tls.as_deref().map(|session| &session.facts),
+            tls: self.client.tls.as_deref().map(|session| &session.facts),
             certificate_chain: self.certificate_chain,
             attributes: attributes.as_deref().unwrap_or_default(),
         };
@@ -273,7 +268,7 @@ impl<'s> Outgoing<'s> {
         {
             return None;
         }
-        let facts = &self.tls.as_ref()?.facts;
+        let facts = &self.client.tls.as_ref()?.facts;
         let mut headers = self.head.headers.clone();
         certificate::announce(form, facts, self.certificate_chain, &mut headers);
         Some(headers)
@@ -283,8 +278,8 @@ impl<'s> Outgoing<'s> {
     fn server_name(&self) -> Cow<'_, [u8]> {
         match &self.head.authority {
             Some(authority) => Cow::Borrowed(&authority.host),
-            None if self.local.port() == 0 => Cow::Borrowed(UNIX_HOST.as_bytes()),
-            None => Cow::Owned(self.local.ip().to_string().into()),
+            None if self.client.local.port() == 0 => Cow::Borrowed(UNIX_HOST.as_bytes()),
+            None => Cow::Owned(self.client.local.ip().to_string().into()),
         }
     }
 
@@ -293,8 +288,8 @@ impl<'s> Outgoing<'s> {
         let default = if self.identity.secure { 443 } else { 80 };
         match &self.head.authority {
             Some(authority) => authority.port.unwrap_or(default),
-            None if self.local.port() == 0 => default,
-            None => self.local.port(),
+            None if self.client.local.port() == 0 => default,
+            None => self.client.local.port(),
         }
     }
 }

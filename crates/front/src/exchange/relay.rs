@@ -111,8 +111,9 @@ pub(crate) struct Relay<'a, 'b, 'c> {
     progress: &'a mut Progress,
     upload: Upload,
     download: Download,
-    /// Received from the client, but beyond what the backend wants now.
-    held: ByteQueue,
+    /// Received from the client, but beyond what the backend wants now. In a box, since most requests
+    /// have no body.
+    held: Option<Box<ByteQueue>>,
     /// Bytes of the request's body that this attempt has taken, from an earlier attempt or from the
     /// client.
     taken: usize,
@@ -194,7 +195,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 _ => Upload::Expected,
             },
             download: Download::Head,
-            held: ByteQueue::default(),
+            held: None,
             taken: 0,
             head_held: None,
             backend_moved: now,
@@ -251,13 +252,14 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             // All that has arrived first: a packet of AJP13 with little in it costs a round trip
             // like a full one.
             while self.poll_client_body(cx)? {}
-            if self.held.is_empty() && self.upload == Upload::Received {
+            if self.held_len() == 0 && self.upload == Upload::Received {
                 return self.finish_upload();
             }
-            if self.held.is_empty() || !self.takes_body() {
+            let takes_body = self.takes_body();
+            let Some(held) = self.held.as_mut().filter(|it| takes_body && !it.is_empty()) else {
                 break;
-            }
-            self.source.send_body(&mut self.held);
+            };
+            self.source.send_body(held);
             self.backend_moved = self.now();
         }
         Ok(())
@@ -266,6 +268,15 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     /// Whether the backend takes more of the request's body now.
     fn takes_body(&self) -> bool {
         self.upload != Upload::Done && self.source.body_credit() > 0
+    }
+
+    /// Bytes held.
+    fn held_len(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.len())
+    }
+
+    fn hold(&mut self, piece: Bytes) {
+        self.held.get_or_insert_default().push(piece);
     }
 
     fn finish_upload(&mut self) -> Result<(), RelayError> {
@@ -291,12 +302,12 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         // Nothing is read that the backend does not want yet: that is the back-pressure. The end
         // of a body whose last byte is here needs no reading.
         let at_end = self.terms.body == BodyLength::Known(self.progress.received);
-        if self.held.len() >= self.source.body_credit() && !at_end {
+        if self.held_len() >= self.source.body_credit() && !at_end {
             return Ok(false);
         }
         if let Some(piece) = self.progress.replay.at(self.taken) {
             self.taken += piece.len();
-            self.held.push(piece);
+            self.hold(piece);
             return Ok(true);
         }
         if self.progress.body_complete {
@@ -335,7 +346,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
         self.progress.replay.keep(&data);
         self.taken += data.len();
-        self.held.push(data);
+        self.hold(data);
         Ok(())
     }
 
@@ -639,7 +650,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     /// Whether the front waits for the client's next bytes.
     fn wants_body(&self) -> bool {
         matches!(self.upload, Upload::Streaming)
-            && self.held.is_empty()
+            && self.held_len() == 0
             && self.source.body_credit() > 0
     }
 

@@ -9,7 +9,8 @@ use catamaran_transport::ByteQueue;
 
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
-    body: ByteQueue,
+    /// In a box, since most requests have no body.
+    body: Option<Box<ByteQueue>>,
     /// Some of the body was received and is not kept.
     incomplete: bool,
 }
@@ -20,22 +21,24 @@ impl Replay {
         if self.incomplete {
             return;
         }
-        if self.body.len() + piece.len() > BYTES_MAX {
+        let body = self.body.get_or_insert_default();
+        if body.len() + piece.len() > BYTES_MAX {
             self.incomplete = true;
-            self.body = ByteQueue::default();
+            self.body = None;
             return;
         }
-        self.body.push(piece.clone());
+        body.push(piece.clone());
     }
 
     /// Some of the body from this offset on; `None` if no more is kept.
     pub(crate) fn at(&mut self, offset: usize) -> Option<Bytes> {
-        self.body.at(offset)
+        self.body.as_mut()?.at(offset)
     }
 
     /// Whether everything received so far can be sent again.
     pub(crate) fn has_all(&self, received: u64) -> bool {
-        received == 0 || (!self.incomplete && self.body.len() as u64 == received)
+        let kept = self.body.as_ref().map_or(0, |body| body.len() as u64);
+        received == 0 || (!self.incomplete && kept == received)
     }
 }
 
