@@ -49,6 +49,8 @@ pub(crate) struct Map {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapKind {
     Hash,
+    /// When it is full, what was not used for the longest time makes room.
+    HashOfRecent,
     /// Each core has values of its own, so that programs need no atomic operations.
     HashPerCore,
 }
@@ -85,6 +87,7 @@ impl Map {
     ) -> Result<Self, BpfFault> {
         let (kind, buffer) = match kind {
             MapKind::Hash => (1, value_bytes),
+            MapKind::HashOfRecent => (9, value_bytes),
             MapKind::HashPerCore => (5, value_bytes.next_multiple_of(8) * cores_max()?),
         };
         let mut attributes = Create {
@@ -123,6 +126,29 @@ impl Map {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(refused("reading a map", source)),
+        }
+    }
+
+    /// All keys. One that a program puts in meanwhile may be missing.
+    pub(crate) fn keys(&self) -> Result<Vec<Vec<u8>>, BpfFault> {
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        loop {
+            let mut next = vec![0; self.key_bytes];
+            let last = keys.last().map_or(std::ptr::null(), Vec::as_ptr);
+            let mut attributes = Access {
+                map: self.file.as_raw_fd().cast_unsigned(),
+                _unused: 0,
+                key: address(last),
+                value: address(next.as_mut_ptr()),
+                flags: 0,
+            };
+            // SAFETY: the kernel reads `key_bytes` at `key` unless that is null, and writes as many at
+            // `value`: `next` and the key that it gave before have this length and outlive the call.
+            match unsafe { bpf(MAP_NEXT_KEY, &mut attributes) } {
+                Ok(_) => keys.push(next),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(keys),
+                Err(source) => return Err(refused("reading a map's keys", source)),
+            }
         }
     }
 
@@ -332,6 +358,7 @@ struct CreateLink {
 const MAP_CREATE: c_long = 0;
 const MAP_LOOKUP: c_long = 1;
 const MAP_UPDATE: c_long = 2;
+const MAP_NEXT_KEY: c_long = 4;
 const PROG_LOAD: c_long = 5;
 const RAW_TRACEPOINT_OPEN: c_long = 17;
 const LINK_CREATE: c_long = 28;

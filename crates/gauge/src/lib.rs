@@ -46,5 +46,5 @@ pub use bytes::{Bytes, Hop, Traffic};
 pub use cost::{Cost, Spent};
 pub use group::{Group, GroupFault, PATIENCE};
 pub use strace::Strace;
-pub use syscalls::{Counts, Syscalls};
+pub use syscalls::{Call, Counts, Syscalls};
 pub use withheld::{Withheld, withheld};

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::NamedTempFile;
 
-use crate::syscalls::Counts;
+use crate::syscalls::{Call, Counts};
 
 /// strace at work on processes; dropping it lets them go on alone.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Strace {
         let table = NamedTempFile::new()?;
         let mut command = Command::new("strace");
         command
-            .args(["-f", "-c", "-U", "calls,name", "-o"])
+            .args(["-f", "-c", "-U", "name,calls,errors", "-o"])
             .arg(table.path());
         for id in ids {
             command.args(["-p", &id.to_string()]);
@@ -91,11 +91,17 @@ fn read(path: &Path) -> io::Result<Counts> {
     Ok(parse(&std::fs::read_to_string(path)?))
 }
 
-/// The table of `strace -c -U calls,name`: a count and a name a line, between two rules of hyphens.
+/// The table of `strace -c -U name,calls,errors`: a name, a count, and errors if there were any, a line.
 fn parse(table: &str) -> Counts {
     let rows = table.lines().filter_map(|line| {
-        let (count, name) = line.trim().split_once(' ')?;
-        Some((name.trim().to_owned(), count.parse().ok()?))
+        let mut words = line.split_whitespace();
+        let (name, calls) = (words.next()?, words.next()?.parse().ok()?);
+        let call = Call {
+            calls,
+            errors: words.next().and_then(|word| word.parse().ok()).unwrap_or(0),
+            ..Call::default()
+        };
+        Some((name.to_owned(), call))
     });
     Counts::new(rows.filter(|(name, _)| name != "total"))
 }
@@ -106,12 +112,17 @@ mod tests {
 
     #[test]
     fn a_table_is_read_by_rows() {
-        let table = "    calls syscall\n--------- ----------------\n       12 read\n        3 \
-                     write\n--------- ----------------\n       15 total\n";
+        let table = "syscall              calls    errors\n---------------- --------- ---------\n\
+                     read                    12         2\nwrite                    3          \n\
+                     ---------------- --------- ---------\ntotal                   15         2\n";
         let counts = parse(table);
         assert_eq!(
             (counts.of("read"), counts.of("write"), counts.total()),
             (12, 3, 15)
+        );
+        assert_eq!(
+            (counts.call("read").errors, counts.call("write").errors),
+            (2, 0)
         );
         assert_eq!(parse("").total(), 0);
     }

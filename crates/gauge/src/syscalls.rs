@@ -1,52 +1,78 @@
 //! System calls, counted by the kernel for each group and number.
 //!
-//! A program of 15 instructions runs at the tracepoint `sys_enter` (root needed). It counts calls of
-//! processes that are in a counted group itself, not in one below it. Calls by processes of another
-//! architecture (i386 on x86-64) have other numbers and are counted under them.
+//! A program of 15 instructions runs at the tracepoint `sys_enter`, and one at `sys_exit`, which leaves
+//! after three instructions unless the call has failed (root needed). They count calls of processes
+//! that are in a counted group itself, not in one below it. Calls by processes of another architecture
+//! (i386 on x86-64) have other numbers and are counted under them. In detail, there are times and
+//! counts of each process, too: three more look-ups in maps for each call.
 //! Without root, [`crate::strace`] counts, which slows down what it counts.
+
+mod program;
 
 use std::collections::BTreeMap;
 use std::ops::Sub;
 use std::os::fd::AsFd as _;
+use std::time::Duration;
 
-use crate::bpf::instruction::{
-    Function, R0, R1, R7, R10, Size, add, call, exit, load, look_up, set, skip_if_zero, store,
-};
 use crate::bpf::{Attached, BpfFault, Instruction, Map, MapKind, Program, ProgramKind};
 use crate::group::Group;
 
 /// Counts while it lives.
 #[derive(Debug)]
 pub struct Syscalls {
-    map: Map,
-    _attached: Attached,
+    groups: Map,
+    /// By process, if it counts in detail.
+    processes: Option<Map>,
+    /// What programs need and nobody reads.
+    _begun: Option<Map>,
+    _attached: Vec<Attached>,
 }
 
-/// How often each call was made.
+/// What was called, by the name of the call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts(BTreeMap<String, u64>);
+pub struct Counts(BTreeMap<String, Call>);
+
+/// What one system call came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// How often it was made.
+    pub calls: u64,
+    /// How often it failed. 0 where that is not counted: in plain counts, on other processors than
+    /// x86-64.
+    pub errors: u64,
+    /// The time between entries and exits, waiting included, as of `strace -c -w`; zero unless counted
+    /// in detail.
+    pub time: Duration,
+}
 
 impl Counts {
     /// Counts by name, as strace has them.
-    pub fn new(counts: impl IntoIterator<Item = (String, u64)>) -> Self {
-        Self(counts.into_iter().filter(|(_, count)| *count > 0).collect())
+    pub fn new(counts: impl IntoIterator<Item = (String, Call)>) -> Self {
+        let made = counts.into_iter().filter(|(_, call)| call.calls > 0);
+        Self(made.collect())
     }
 
     /// All calls.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.0.values().sum()
+        self.0.values().map(|call| call.calls).sum()
     }
 
     /// Of the call `name`.
     #[must_use]
     pub fn of(&self, name: &str) -> u64 {
-        self.0.get(name).copied().unwrap_or(0)
+        self.call(name).calls
     }
 
-    /// Names and counts, by name; calls that were never made are left out.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.0.iter().map(|(name, count)| (name.as_str(), *count))
+    /// What the call `name` came to.
+    #[must_use]
+    pub fn call(&self, name: &str) -> Call {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+
+    /// Names and what they came to, by name; calls that were never made are left out.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Call)> {
+        self.0.iter().map(|(name, call)| (name.as_str(), *call))
     }
 }
 
@@ -55,30 +81,62 @@ impl Sub<&Self> for Counts {
     type Output = Self;
 
     fn sub(self, earlier: &Self) -> Self {
-        let since = |(name, count): (String, u64)| {
-            let count = count.saturating_sub(earlier.of(&name));
-            (name, count)
+        let since = |(name, call): (String, Call)| {
+            let before = earlier.call(&name);
+            let call = Call {
+                calls: call.calls.saturating_sub(before.calls),
+                errors: call.errors.saturating_sub(before.errors),
+                time: call.time.saturating_sub(before.time),
+            };
+            (name, call)
         };
         Self::new(self.0.into_iter().map(since))
     }
 }
 
 impl Syscalls {
-    /// Begins to count what processes of these groups call.
+    /// Begins to count what processes of these groups call, and what of that fails.
     ///
     /// # Errors
     /// No permission, or a kernel without BPF.
     pub fn count(groups: &[&Group]) -> Result<Self, BpfFault> {
-        let entries = groups.len().max(1) * NUMBERS as usize;
-        let map = Map::create(MapKind::HashPerCore, KEY_BYTES, 8, entries)?;
-        for group in groups {
-            for number in 0..NUMBERS {
-                map.insert_zero(&key(group.id(), number))?;
-            }
+        let map = by_group(groups)?;
+        let mut attached = vec![attach(&program::entry(map.as_fd()), c"sys_enter")?];
+        if let Some(number) = NUMBER_IN_REGISTERS {
+            let program = program::exit_with_error(map.as_fd(), number);
+            attached.push(attach(&program, c"sys_exit")?);
         }
-        let program = Program::load(ProgramKind::RawTracepoint, &program(&map))?;
-        let _attached = program.attach_to_tracepoint(c"sys_enter")?;
-        Ok(Self { map, _attached })
+        Ok(Self {
+            groups: map,
+            processes: None,
+            _begun: None,
+            _attached: attached,
+        })
+    }
+
+    /// As [`Syscalls::count`], with the time of calls, and each process by itself.
+    ///
+    /// # Errors
+    /// No permission, or a kernel without BPF.
+    pub fn count_in_detail(groups: &[&Group]) -> Result<Self, BpfFault> {
+        let map = by_group(groups)?;
+        let processes = Map::create(MapKind::HashPerCore, KEY_BYTES, VALUE_BYTES, PROCESS_CALLS)?;
+        let begun = Map::create(MapKind::HashOfRecent, 8, 16, THREADS)?;
+        let maps = program::Maps {
+            groups: map.as_fd(),
+            processes: processes.as_fd(),
+            begun: begun.as_fd(),
+        };
+        let attached = vec![
+            attach(&program::exit_in_detail(maps), c"sys_exit")?,
+            attach(&program::entry_in_detail(maps), c"sys_enter")?,
+        ];
+        Ok(Self {
+            groups: map,
+            processes: Some(processes),
+            _begun: Some(begun),
+            _attached: attached,
+        })
     }
 
     /// What the processes of a group have called so far; nothing for a group that is not counted.
@@ -88,38 +146,69 @@ impl Syscalls {
     pub fn of(&self, group: &Group) -> Result<Counts, BpfFault> {
         let mut counts = Vec::new();
         for number in 0..NUMBERS {
-            let cores = self.map.read(&key(group.id(), number))?.unwrap_or_default();
-            counts.push((name(number), cores.iter().sum()));
+            let call = self.groups.read(&key(group.id(), number.into()))?;
+            counts.push((name(number), sum(&call.unwrap_or_default())));
         }
         Ok(Counts::new(counts))
     }
+
+    /// What each process of a group has called so far, those that have ended included; nothing unless
+    /// counted in detail.
+    ///
+    /// # Errors
+    /// The kernel does not let the map be read.
+    pub fn of_processes(&self, group: &Group) -> Result<BTreeMap<u32, Counts>, BpfFault> {
+        let mut found: BTreeMap<u32, Vec<(String, Call)>> = BTreeMap::new();
+        let Some(map) = &self.processes else {
+            return Ok(BTreeMap::new());
+        };
+        for key in map.keys()? {
+            let (of_group, call) = key.split_at(8);
+            if of_group != group.id().to_ne_bytes() {
+                continue;
+            }
+            let word = u64::from_ne_bytes(call.try_into().unwrap_or_default());
+            let (process, number) = ((word >> 32) as u32, word as u32);
+            let call = sum(&map.read(&key)?.unwrap_or_default());
+            found.entry(process).or_default().push((name(number), call));
+        }
+        let counts = found.into_iter();
+        Ok(counts.map(|(id, calls)| (id, Counts::new(calls))).collect())
+    }
 }
 
-/// The arguments of the tracepoint are the registers of the process and the number of the call.
-/// Entries of all counted groups are there already, so no other group can fill the map.
-fn program(map: &Map) -> Vec<Instruction> {
-    let group_and_number = [
-        load(Size::Eight, R7, R1, 8),
-        call(Function::CurrentCgroup),
-        store(Size::Eight, R10, -16, R0),
-        store(Size::Eight, R10, -8, R7),
-    ];
-    let count = [
-        skip_if_zero(R0, 3),
-        load(Size::Eight, R1, R0, 0),
-        add(R1, 1),
-        store(Size::Eight, R0, 0, R1),
-        set(R0, 0),
-        exit(),
-    ];
-    let look_up = look_up(map.as_fd(), -16);
-    [&group_and_number[..], &look_up, &count].concat()
+/// A map with an entry for each number of each group.
+fn by_group(groups: &[&Group]) -> Result<Map, BpfFault> {
+    let entries = groups.len().max(1) * NUMBERS as usize;
+    let map = Map::create(MapKind::HashPerCore, KEY_BYTES, VALUE_BYTES, entries)?;
+    for group in groups {
+        for number in 0..NUMBERS {
+            map.insert_zero(&key(group.id(), number.into()))?;
+        }
+    }
+    Ok(map)
 }
 
-fn key(group: u64, number: u32) -> [u8; KEY_BYTES] {
+fn attach(program: &[Instruction], tracepoint: &std::ffi::CStr) -> Result<Attached, BpfFault> {
+    let program = Program::load(ProgramKind::RawTracepoint, program)?;
+    program.attach_to_tracepoint(tracepoint)
+}
+
+/// The values of all cores together.
+fn sum(words: &[u64]) -> Call {
+    let mut call = Call::default();
+    for value in words.chunks_exact(VALUE_BYTES / 8) {
+        call.calls += value[0];
+        call.errors += value[1];
+        call.time += Duration::from_nanos(value[2]);
+    }
+    call
+}
+
+fn key(group: u64, number: u64) -> [u8; KEY_BYTES] {
     let mut key = [0; KEY_BYTES];
     key[..8].copy_from_slice(&group.to_ne_bytes());
-    key[8..].copy_from_slice(&u64::from(number).to_ne_bytes());
+    key[8..].copy_from_slice(&number.to_ne_bytes());
     key
 }
 
@@ -134,3 +223,15 @@ fn name(number: u32) -> String {
 /// Linux has less than 480 calls.
 const NUMBERS: u32 = 512;
 const KEY_BYTES: usize = 16;
+/// Calls, errors, nanoseconds.
+const VALUE_BYTES: usize = 24;
+/// Different calls of all processes together: 400 processes with 40 each.
+const PROCESS_CALLS: usize = 16_384;
+/// Threads that can be in a call at the same time.
+const THREADS: usize = 32_768;
+/// Where `struct pt_regs` has the number of the call (`orig_ax`).
+const NUMBER_IN_REGISTERS: Option<i32> = if cfg!(target_arch = "x86_64") {
+    Some(120)
+} else {
+    None
+};

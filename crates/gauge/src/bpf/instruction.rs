@@ -23,8 +23,12 @@ pub(crate) struct Register(u8);
 pub(crate) const R0: Register = Register(0);
 pub(crate) const R1: Register = Register(1);
 pub(crate) const R2: Register = Register(2);
+pub(crate) const R3: Register = Register(3);
+pub(crate) const R4: Register = Register(4);
 pub(crate) const R6: Register = Register(6);
 pub(crate) const R7: Register = Register(7);
+pub(crate) const R8: Register = Register(8);
+pub(crate) const R9: Register = Register(9);
 pub(crate) const R10: Register = Register(10);
 
 /// How much a load or store moves.
@@ -39,8 +43,16 @@ pub(crate) enum Size {
 pub(crate) enum Function {
     /// r0 = address of the value in the map r1 for the key at r2, 0 if there is none.
     MapLookup = 1,
+    /// Puts the value at r3 into the map r1 for the key at r2, whatever stands there (r4 = 0).
+    MapUpdate = 2,
+    /// r0 = nanoseconds since the machine's start.
+    Time = 5,
+    /// r0 = number of the process in the high half, of the thread in the low one.
+    CurrentThread = 14,
     /// r0 = number of the cgroup that the process is in.
     CurrentCgroup = 80,
+    /// Copies r2 bytes from the kernel's address r3 to r1; zeros if it cannot be read.
+    ReadKernel = 113,
 }
 
 /// target = source
@@ -56,6 +68,26 @@ pub(crate) fn set(target: Register, number: i32) -> Instruction {
 /// target += number
 pub(crate) fn add(target: Register, number: i32) -> Instruction {
     instruction(0x07, (target, R0), 0, number)
+}
+
+/// target += source
+pub(crate) fn add_register(target: Register, source: Register) -> Instruction {
+    instruction(0x0f, (target, source), 0, 0)
+}
+
+/// target -= source
+pub(crate) fn subtract(target: Register, source: Register) -> Instruction {
+    instruction(0x1f, (target, source), 0, 0)
+}
+
+/// target <<= number
+pub(crate) fn shift_left(target: Register, number: i32) -> Instruction {
+    instruction(0x67, (target, R0), 0, number)
+}
+
+/// target >>= number, with zeros from the left
+pub(crate) fn shift_right(target: Register, number: i32) -> Instruction {
+    instruction(0x77, (target, R0), 0, number)
 }
 
 /// The low 32 bits of target from the machine's order of bytes to big-endian.
@@ -95,6 +127,22 @@ pub(crate) fn look_up(map: BorrowedFd<'_>, key: i32) -> [Instruction; 5] {
     [map_low, map_high, copy(R2, R10), add(R2, key), lookup]
 }
 
+/// Puts the value at `value` from r10 into `map` for the key at `key` from r10. Eight instructions, which
+/// overwrite r0 to r5.
+pub(crate) fn update(map: BorrowedFd<'_>, key: i32, value: i32) -> [Instruction; 8] {
+    let [map_low, map_high] = load_map(R1, map);
+    [
+        map_low,
+        map_high,
+        copy(R2, R10),
+        add(R2, key),
+        copy(R3, R10),
+        add(R3, value),
+        set(R4, 0),
+        call(Function::MapUpdate),
+    ]
+}
+
 /// r0 = function(r1, r2, …)
 pub(crate) fn call(function: Function) -> Instruction {
     instruction(0x85, (R0, R0), 0, function as i32)
@@ -108,6 +156,21 @@ pub(crate) fn skip_if_zero(register: Register, count: i16) -> Instruction {
 /// Skips `count` instructions unless the register is 0.
 pub(crate) fn skip_unless_zero(register: Register, count: i16) -> Instruction {
     instruction(0x55, (register, R0), count, 0)
+}
+
+/// Skips `count` instructions if the register, as a signed number, is `number` or more.
+pub(crate) fn skip_if_at_least(register: Register, number: i32, count: i16) -> Instruction {
+    instruction(0x75, (register, R0), count, number)
+}
+
+/// Skips `count` instructions if the register, as a signed number, is below `number`.
+pub(crate) fn skip_if_below(register: Register, number: i32, count: i16) -> Instruction {
+    instruction(0xc5, (register, R0), count, number)
+}
+
+/// Skips `count` instructions.
+pub(crate) fn skip(count: i16) -> Instruction {
+    instruction(0x05, (R0, R0), count, 0)
 }
 
 /// Ends the program with r0 as its result.

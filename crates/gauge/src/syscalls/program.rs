@@ -1,0 +1,224 @@
+//! The programs at the tracepoints of system calls.
+//!
+//! Values are three words: calls, calls that failed, nanoseconds between entry and exit.
+
+use std::os::fd::BorrowedFd;
+
+use crate::bpf::Instruction;
+use crate::bpf::instruction::{
+    Function, R0, R1, R2, R3, R6, R7, R8, R9, R10, Register, Size, add, add_register, call, copy,
+    exit, load, look_up, set, shift_left, shift_right, skip, skip_if_at_least, skip_if_below,
+    skip_if_zero, store, subtract, update,
+};
+
+/// At an entry: counts the call of a group. Entries of all counted groups are in the map already, so
+/// that no other group can fill it. The arguments are the process' registers and the call's number.
+pub(super) fn entry(groups: BorrowedFd<'_>) -> Vec<Instruction> {
+    let key = [
+        load(Size::Eight, R7, R1, 8),
+        call(Function::CurrentCgroup),
+        store(Size::Eight, R10, GROUP, R0),
+        store(Size::Eight, R10, NUMBER, R7),
+    ];
+    let found = increase(CALLS, Step::One);
+    [
+        &key[..],
+        &look_up(groups, GROUP.into()),
+        &[skip_if_zero(R0, length(&found))],
+        &found,
+        &end(),
+    ]
+    .concat()
+}
+
+/// At an exit: counts a failed call of a group. Others leave after three instructions. The arguments are
+/// the process' registers, in which the call's number still stands, and the result.
+pub(super) fn exit_with_error(groups: BorrowedFd<'_>, number_at: i32) -> Vec<Instruction> {
+    let found = increase(ERRORS, Step::One);
+    let of_errors = [
+        &[
+            copy(R3, R6),
+            add(R3, number_at),
+            copy(R1, R10),
+            add(R1, NUMBER.into()),
+            set(R2, 8),
+            call(Function::ReadKernel),
+            call(Function::CurrentCgroup),
+            store(Size::Eight, R10, GROUP, R0),
+        ][..],
+        &look_up(groups, GROUP.into()),
+        &[skip_if_zero(R0, length(&found))],
+        &found,
+    ]
+    .concat();
+    let is_error = [
+        load(Size::Eight, R6, R1, 0),
+        load(Size::Eight, R7, R1, 8),
+        skip_if_at_least(R7, 0, length(&of_errors) + 1),
+        skip_if_below(R7, LOWEST_ERROR, length(&of_errors)),
+    ];
+    [&is_error[..], &of_errors, &end()].concat()
+}
+
+/// The maps of counting in detail.
+#[derive(Clone, Copy)]
+pub(super) struct Maps<'a> {
+    /// By group and number.
+    pub(super) groups: BorrowedFd<'a>,
+    /// By group, and number beside the process in the high half.
+    pub(super) processes: BorrowedFd<'a>,
+    /// By thread: when its last call began, and its number.
+    pub(super) begun: BorrowedFd<'a>,
+}
+
+/// As [`entry`]; also counts the call of the process, and keeps when it began.
+pub(super) fn entry_in_detail(maps: Maps<'_>) -> Vec<Instruction> {
+    let key = [
+        load(Size::Eight, R7, R1, 8),
+        call(Function::CurrentCgroup),
+        store(Size::Eight, R10, GROUP, R0),
+        store(Size::Eight, R10, NUMBER, R7),
+    ];
+    let begin = [
+        call(Function::CurrentThread),
+        copy(R6, R0),
+        store(Size::Eight, R10, THREAD, R6),
+        call(Function::Time),
+        store(Size::Eight, R10, BEGUN, R0),
+        store(Size::Eight, R10, BEGUN + 8, R7),
+    ];
+    let known = increase(CALLS, Step::One);
+    let fresh = [
+        &[
+            set(R1, 1),
+            store(Size::Eight, R10, FRESH, R1),
+            set(R1, 0),
+            store(Size::Eight, R10, FRESH + 8, R1),
+            store(Size::Eight, R10, FRESH + 16, R1),
+        ][..],
+        &update(maps.processes, GROUP.into(), FRESH.into()),
+    ]
+    .concat();
+    let counted = [
+        &increase(CALLS, Step::One)[..],
+        &begin,
+        &update(maps.begun, THREAD.into(), BEGUN.into()),
+        &of_process(R6, R7),
+        &look_up(maps.processes, GROUP.into()),
+        &[skip_if_zero(R0, length(&known) + 1)],
+        &known,
+        &[skip(length(&fresh))],
+        &fresh,
+    ]
+    .concat();
+    [
+        &key[..],
+        &look_up(maps.groups, GROUP.into()),
+        &[skip_if_zero(R0, length(&counted))],
+        &counted,
+        &end(),
+    ]
+    .concat()
+}
+
+/// Counts failed calls and the time of all, for the group and for the process.
+pub(super) fn exit_in_detail(maps: Maps<'_>) -> Vec<Instruction> {
+    let count = [
+        &increase(ERRORS, Step::By(R6))[..],
+        &increase(NANOS, Step::By(R8)),
+    ]
+    .concat();
+    let begun = [
+        &[
+            load(Size::Eight, R8, R0, 0),
+            load(Size::Eight, R9, R0, 8),
+            call(Function::Time),
+            subtract(R0, R8),
+            copy(R8, R0),
+            // r6 = 1 if it failed.
+            set(R6, 0),
+            skip_if_at_least(R7, 0, 2),
+            skip_if_below(R7, LOWEST_ERROR, 1),
+            set(R6, 1),
+            call(Function::CurrentCgroup),
+            store(Size::Eight, R10, GROUP, R0),
+            store(Size::Eight, R10, NUMBER, R9),
+        ][..],
+        &look_up(maps.groups, GROUP.into()),
+        &[skip_if_zero(R0, length(&count))],
+        &count,
+        &[load(Size::Eight, R7, R10, THREAD)],
+        &of_process(R7, R9),
+        &look_up(maps.processes, GROUP.into()),
+        &[skip_if_zero(R0, length(&count))],
+        &count,
+    ]
+    .concat();
+    let thread = [
+        load(Size::Eight, R7, R1, 8),
+        call(Function::CurrentThread),
+        store(Size::Eight, R10, THREAD, R0),
+    ];
+    [
+        &thread[..],
+        &look_up(maps.begun, THREAD.into()),
+        &[skip_if_zero(R0, length(&begun))],
+        &begun,
+        &end(),
+    ]
+    .concat()
+}
+
+/// The key's second word for a process: its number in the high half, the call's in the low one.
+fn of_process(thread: Register, number: Register) -> [Instruction; 5] {
+    [
+        copy(R1, thread),
+        shift_right(R1, 32),
+        shift_left(R1, 32),
+        add_register(R1, number),
+        store(Size::Eight, R10, NUMBER, R1),
+    ]
+}
+
+/// How much a counter grows.
+#[derive(Clone, Copy)]
+enum Step {
+    One,
+    By(Register),
+}
+
+/// Adds to a word of the value that r0 points at. Each core has a value of its own.
+fn increase(word: i16, step: Step) -> [Instruction; 3] {
+    let more = match step {
+        Step::One => add(R1, 1),
+        Step::By(register) => add_register(R1, register),
+    };
+    [
+        load(Size::Eight, R1, R0, word),
+        more,
+        store(Size::Eight, R0, word, R1),
+    ]
+}
+
+fn end() -> [Instruction; 2] {
+    [set(R0, 0), exit()]
+}
+
+fn length(program: &[Instruction]) -> i16 {
+    i16::try_from(program.len()).expect("programs here are short")
+}
+
+/// Words of a value.
+const CALLS: i16 = 0;
+const ERRORS: i16 = 8;
+const NANOS: i16 = 16;
+/// The lowest result that is an error: the kernel gives its negative number.
+const LOWEST_ERROR: i32 = -4095;
+
+/// Places on the stack: the key's two words, the thread, when its call began with its number, and the
+/// first value of a process.
+const GROUP: i16 = -16;
+const NUMBER: i16 = -8;
+const THREAD: i16 = -24;
+const BEGUN: i16 = -40;
+const FRESH: i16 = -64;
