@@ -26,6 +26,13 @@ pub fn threads(ids: &[u32]) -> usize {
     usize::try_from(ids.iter().map(of).sum::<u64>()).unwrap_or(usize::MAX)
 }
 
+/// What the kernel calls the process `id`: its program's name, 15 letters at most; `None` if it is gone.
+#[must_use]
+pub fn name(id: u32) -> Option<String> {
+    let name = std::fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
+}
+
 /// How many file descriptors the process `id` has open.
 ///
 /// # Errors
@@ -132,6 +139,7 @@ mod tests {
         let own = std::process::id();
         let tree = tree(own).unwrap();
         assert!(tree.contains(&own));
+        assert!(name(own).unwrap().starts_with("catamaran"));
         assert!(threads(&tree) >= 1);
         assert!(open_files(own).unwrap() >= 3);
     }
@@ -140,6 +148,7 @@ mod tests {
     fn a_process_that_never_was_is_not_found() {
         // Above the largest that Linux gives (2^22).
         let none = 5_000_000;
+        assert_eq!(name(none), None);
         assert_eq!(
             open_files(none).unwrap_err().kind(),
             io::ErrorKind::NotFound

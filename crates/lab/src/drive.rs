@@ -35,6 +35,7 @@ use crate::extra::crowd::Tally;
 use crate::gate::{Effect, Facts, Fired, MachineFacts, check_run};
 use crate::measure::SHARED;
 use crate::run::Run;
+use crate::strace::Traces;
 
 /// What drives runs.
 #[derive(Clone, Debug)]
@@ -77,6 +78,8 @@ pub struct Left {
     pub bench: String,
     /// What was sampled in each second, a JSON text a line.
     pub samples: String,
+    /// What the servers have called, as JSON.
+    pub traces: String,
     /// What the servers were made of.
     pub servers: Vec<ServerRecord>,
 }
@@ -156,6 +159,7 @@ struct Measured {
     beside: Vec<Report>,
     spent: Reading,
     samples: Vec<Sample>,
+    traces: Traces,
     /// Actions that were done.
     acted: u64,
 }
@@ -213,6 +217,7 @@ impl Driver {
         let left = Left {
             bench: main.report.text,
             samples: sample::lines(&main.samples),
+            traces: serde_json::to_string(&main.traces).unwrap_or_default(),
             servers: stage.servers.iter().map(|it| it.record.clone()).collect(),
         };
         Ok((run, left))
@@ -324,7 +329,9 @@ impl Scene<'_> {
             Ok::<_, DriveFault>((report?, beside?, samples))
         })?;
         let spent = counters.read()?.since(&before);
+        let traces = counters.traces(&spent)?;
         Ok(Measured {
+            traces,
             report,
             beside,
             spent,

@@ -136,6 +136,8 @@ pub struct Experiment {
     pub modules: Vec<String>,
     /// Whether two binaries of ours are a factor.
     pub is_against: bool,
+    /// Whether the time of system calls is taken, and each process counted by itself.
+    pub is_traced: bool,
     /// The file as it was read.
     pub text: String,
 }

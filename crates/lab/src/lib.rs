@@ -5,7 +5,8 @@
 //!   first; [`store`] keeps them;
 //! - [`plan`](plan::plan()): how long an experiment takes;
 //! - [`claim`]: ratios within rounds, their intervals, and words; [`result`] and [`report`];
-//! - [`compare`](compare::compare()): what has changed between two results; [`nmon`](nmon::nmon());
+//! - [`compare`](compare::compare()): what has changed between two results; [`nmon`](nmon::nmon()) and
+//!   [`strace`]: what was sampled and counted, in the forms of these tools;
 //! - [`extra`]: small programs that take part in runs;
 //! - [`up`]: one cell, up to be looked at;
 //! - [`doctor`]: what a machine lacks for an experiment;
@@ -42,5 +43,6 @@ pub mod rounds;
 pub mod run;
 pub mod screen;
 pub mod store;
+pub mod strace;
 pub mod template;
 pub mod up;

@@ -10,6 +10,7 @@ use catamaran_stats::Spread;
 use serde::{Deserialize, Serialize};
 
 pub use self::answer::answer;
+pub(crate) use self::over_time::median_run;
 pub use self::over_time::{OverTime, Values};
 pub(crate) use self::published::CALLS_MIN;
 use crate::claim::{Outcome, Verdict, evaluate};

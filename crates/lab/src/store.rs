@@ -18,6 +18,7 @@ use crate::host::Host;
 use crate::result::{ResultDocument, SCHEMA, answer};
 use crate::run::Run;
 use crate::screen::whole_rounds;
+use crate::strace::Traces;
 
 /// A result's directory.
 #[derive(Debug)]
@@ -122,6 +123,7 @@ impl Store {
         let form = if experiment.is_quick { QUICK } else { "whole" };
         let mut words = vec![form.to_owned()];
         words.extend(experiment.is_against.then(|| AGAINST.to_owned()));
+        words.extend(experiment.is_traced.then(|| STRACE.to_owned()));
         let modules = experiment.modules.iter();
         words.extend(modules.map(|name| format!("{MODULE}{name}")));
         store.write(FORM, words.join(" ").as_bytes())?;
@@ -144,7 +146,11 @@ impl Store {
         self.runs += 1;
         let directory = self.directory.join("runs").join(self.runs.to_string());
         fs::create_dir_all(&directory).map_err(|source| io_fault(&directory, source))?;
-        for (name, text) in [("bench.json", &left.bench), (SAMPLES, &left.samples)] {
+        for (name, text) in [
+            ("bench.json", &left.bench),
+            (SAMPLES, &left.samples),
+            (TRACES, &left.traces),
+        ] {
             let path = directory.join(name);
             fs::write(&path, text).map_err(|source| io_fault(&path, source))?;
         }
@@ -162,6 +168,14 @@ impl Store {
     pub fn samples(&self, run: usize) -> Option<String> {
         let folder = self.directory.join("runs").join((run + 1).to_string());
         fs::read_to_string(folder.join(SAMPLES)).ok()
+    }
+
+    /// What servers have called in the run with this number, counted from 0; `None` if that is not kept.
+    #[must_use]
+    pub fn traces(&self, run: usize) -> Option<Traces> {
+        let folder = self.directory.join("runs").join((run + 1).to_string());
+        let text = fs::read_to_string(folder.join(TRACES)).ok()?;
+        serde_json::from_str(&text).ok()
     }
 
     /// Adds what a published run has printed here.
@@ -250,11 +264,12 @@ impl Store {
             },
         )
         .map_err(|faults| content(&path, faults))?;
-        let experiment = if has(AGAINST) {
+        let mut experiment = if has(AGAINST) {
             experiment.against()
         } else {
             experiment
         };
+        experiment.is_traced = has(STRACE);
         let host = serde_json::from_str(&text("host.json")?);
         let host = host.map_err(|error| content(&directory.join("host.json"), error))?;
         let servers = match text("servers.json") {
@@ -354,6 +369,8 @@ fn content(path: &Path, what: impl std::fmt::Display) -> StoreFault {
 const RUNS: &str = "runs.jsonl";
 /// Of one run.
 const SAMPLES: &str = "samples.jsonl";
+/// Of one run, too.
+const TRACES: &str = "strace.json";
 const FORM: &str = "form";
 const CAPACITY: &str = "capacity.json";
 const PUBLISHED: &str = "as_published.json";
@@ -361,6 +378,7 @@ const RESULT: &str = "result.json";
 const NOTE: &str = "note.md";
 const QUICK: &str = "quick";
 const AGAINST: &str = "against";
+const STRACE: &str = "strace";
 /// Before the name of a module.
 const MODULE: &str = "module=";
 
@@ -376,7 +394,8 @@ mod tests {
     #[test]
     fn runs_are_read_as_they_were_written() {
         let directory = tempfile::tempdir().unwrap();
-        let experiment = experiment();
+        let mut experiment = experiment();
+        experiment.is_traced = true;
         let mut store = Store::create(directory.path(), &experiment, &Host::default()).unwrap();
         let run = Run {
             cell: 3,
@@ -385,13 +404,22 @@ mod tests {
             measures: [("cpu".to_owned(), 7.5)].into(),
             ..Run::default()
         };
-        store.add(&run, &Left::default()).unwrap();
+        let left = Left {
+            samples: "{}\n".to_owned(),
+            traces: "{\"web\": {\"all\": {}}}".to_owned(),
+            ..Left::default()
+        };
+        store.add(&run, &left).unwrap();
         // A run that was being written when the lab was killed.
         let path = directory.path().join(RUNS);
         let text = fs::read_to_string(&path).unwrap() + "{\"cell\": 1, \"lev";
         fs::write(&path, text).unwrap();
-        let (_, stored) = Store::open(directory.path()).unwrap();
+        let (store, stored) = Store::open(directory.path()).unwrap();
         assert_eq!(stored.runs, [run]);
+        assert!(stored.experiment.is_traced);
+        assert_eq!(store.samples(0).unwrap(), left.samples);
+        assert!(store.traces(0).unwrap().contains_key("web"));
+        assert!(store.samples(1).is_none() && store.traces(1).is_none());
         assert!(stored.experiment.is_quick);
         assert_eq!(stored.experiment.cells.len(), 5);
     }
@@ -464,6 +492,7 @@ mod tests {
         Store::create(directory.path(), &experiment, &Host::default()).unwrap();
         let (_, stored) = Store::open(directory.path()).unwrap();
         assert!(stored.experiment.is_against && stored.experiment.is_quick);
+        assert!(!stored.experiment.is_traced);
         assert_eq!(stored.experiment.cells, experiment.cells);
     }
 

@@ -18,6 +18,7 @@ fn an_experiment_runs_from_its_file_to_its_report() {
         "lab",
         "run",
         file.to_str().unwrap(),
+        "--strace",
         "--out",
         out.to_str().unwrap(),
     ];
@@ -68,6 +69,19 @@ fn an_experiment_runs_from_its_file_to_its_report() {
     let mut process: Process = catamaran(&words).unwrap();
     assert!(process.wait(Deadline::default()).unwrap().success());
     assert_eq!(read(&out, "report.html"), page);
+
+    // A table of each cell's server, with times. The master of nginx sleeps.
+    let said = done(&["lab", "report", out.to_str().unwrap(), "--strace"]);
+    let head = "% time     seconds  usecs/call     calls    errors syscall";
+    assert!(said.matches(head).count() >= 2, "{said}");
+    assert!(
+        said.contains("\nnginx, the one process that called anything:"),
+        "{said}"
+    );
+    let row = said.lines().find(|line| line.ends_with(" accept4"));
+    let words: Vec<&str> = row.unwrap().split_whitespace().collect();
+    assert!(words[1].parse::<f64>().is_ok(), "seconds: {words:?}");
+    assert!(words[3].parse::<u64>().unwrap() > 0, "calls: {words:?}");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use catamaran_gauge::{
-    Bytes, Counts, Group, Syscalls, Withheld, cpu, memory, network, system, withheld,
+    BpfFault, Bytes, Call, Counts, Group, Syscalls, Withheld, cpu, memory, network, process,
+    system, withheld,
 };
 use catamaran_tier::{Process, Space};
 
@@ -13,6 +14,7 @@ use super::stage::Running;
 use crate::experiment::{Experiment, Load};
 use crate::gate::MachineFacts;
 use crate::measure::UPSTREAM;
+use crate::strace::{ProcessTrace, Trace, Traces, table_of};
 
 /// Counters of a run, which may be read again and again.
 pub(super) struct Counters<'a> {
@@ -24,6 +26,8 @@ pub(super) struct Counters<'a> {
     /// Server, port, and the port's numbers.
     hops: Vec<(String, String, Vec<u16>)>,
     counted: Vec<String>,
+    /// Whether each process is counted, and times are taken.
+    is_traced: bool,
 }
 
 /// What they stand at.
@@ -65,13 +69,12 @@ impl<'a> Counters<'a> {
             .filter(|server| counted.syscalls.contains(&server.record.name))
             .filter_map(|server| server.process.group())
             .collect();
-        let syscalls = (!groups.is_empty())
-            .then(|| Syscalls::count(&groups))
-            .transpose();
-        let syscalls = syscalls.map_err(|fault| DriveFault::Count {
-            what: "system calls",
-            why: fault.to_string(),
-        })?;
+        let count = match experiment.is_traced {
+            true => Syscalls::count_in_detail,
+            false => Syscalls::count,
+        };
+        let syscalls = (!groups.is_empty()).then(|| count(&groups)).transpose();
+        let syscalls = syscalls.map_err(calls_fault)?;
         let mut hops = Vec::new();
         for (name, port) in &counted.bytes {
             let server = servers.iter().find(|server| server.record.name == *name);
@@ -96,6 +99,7 @@ impl<'a> Counters<'a> {
             bytes,
             hops,
             counted: counted.syscalls.clone(),
+            is_traced: experiment.is_traced,
         })
     }
 
@@ -142,10 +146,7 @@ impl<'a> Counters<'a> {
                 .as_ref()
                 .filter(|_| self.counted.contains(name))
             {
-                let counts = syscalls.of(of_server).map_err(|fault| DriveFault::Count {
-                    what: "system calls",
-                    why: fault.to_string(),
-                })?;
+                let counts = syscalls.of(of_server).map_err(calls_fault)?;
                 reading.calls.insert(name.clone(), counts);
             }
         }
@@ -162,6 +163,31 @@ impl<'a> Counters<'a> {
             reading.bytes.insert((name.clone(), port.clone()), sum);
         }
         Ok(reading)
+    }
+
+    /// What servers have called in the time of a reading; each process since counting began, which is
+    /// right before.
+    pub(super) fn traces(&self, spent: &Reading) -> Result<Traces, DriveFault> {
+        let mut traces = Traces::new();
+        for (name, counts) in &spent.calls {
+            let mut trace = Trace {
+                all: table_of(counts, self.is_traced),
+                ..Trace::default()
+            };
+            let server = self.servers.iter().find(|it| it.record.name == *name);
+            let group = server.and_then(|server| server.process.group());
+            if let Some((syscalls, group)) = self.syscalls.as_ref().zip(group) {
+                let processes = syscalls.of_processes(group).map_err(calls_fault)?;
+                let process = |(id, counts): (u32, Counts)| ProcessTrace {
+                    id,
+                    name: process::name(id).unwrap_or_default(),
+                    calls: table_of(&counts, true),
+                };
+                trace.processes = processes.into_iter().map(process).collect();
+            }
+            traces.insert(name.clone(), trace);
+        }
+        Ok(traces)
     }
 }
 
@@ -295,8 +321,8 @@ impl Reading {
     pub(super) fn calls(&self, requests: u64) -> BTreeMap<String, BTreeMap<String, f64>> {
         let each = |counts: &Counts| {
             let calls = counts.iter();
-            let share = |(name, count): (&str, u64)| {
-                (name.to_owned(), count as f64 / requests.max(1) as f64)
+            let share = |(name, call): (&str, Call)| {
+                (name.to_owned(), call.calls as f64 / requests.max(1) as f64)
             };
             calls.map(share).collect()
         };
@@ -346,6 +372,14 @@ fn ports(process: &Process, port: &str) -> Vec<u16> {
         .iter()
         .filter_map(|url| url.rsplit_once(':')?.1.parse().ok());
     numbers.collect()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn calls_fault(fault: BpfFault) -> DriveFault {
+    DriveFault::Count {
+        what: "system calls",
+        why: fault.to_string(),
+    }
 }
 
 fn bytes_fault(fault: impl std::fmt::Display) -> DriveFault {

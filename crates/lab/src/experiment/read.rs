@@ -74,9 +74,8 @@ impl Reading<'_> {
         }
         let claims = self.claims(&file, &factors, &cells, is_whole);
         let measure = self.counted(&file);
-        let published = file
-            .published
-            .iter()
+        let published = file.published.iter();
+        let published = published
             .flat_map(|it| self.published(it, &all, &cells))
             .collect();
         let runs = file.as_published.iter();
@@ -110,6 +109,7 @@ impl Reading<'_> {
             is_quick,
             modules,
             is_against: false,
+            is_traced: false,
             text: self.text.to_owned(),
             cells,
         };

@@ -37,10 +37,7 @@ impl ResultDocument {
     /// run with a number, counted from 0; runs without samples are left out.
     pub fn add_over_time(&mut self, runs: &[Run], samples: impl Fn(usize) -> Option<String>) {
         for (cell, result) in self.cells.iter_mut().enumerate() {
-            let of_cell = runs.iter().enumerate();
-            let valid = of_cell.filter(|(_, run)| run.cell == cell && run.is_valid());
-            let valid: Vec<(usize, &Run)> = valid.collect();
-            result.over_time = median(&valid).and_then(|(number, run)| {
+            result.over_time = median_run(runs, cell).and_then(|(number, run)| {
                 let lines = samples(number)?;
                 let samples = lines
                     .lines()
@@ -51,10 +48,13 @@ impl ResultDocument {
     }
 }
 
-/// The run in the middle by throughput.
-fn median<'a>(runs: &[(usize, &'a Run)]) -> Option<(usize, &'a Run)> {
+/// The valid run of a cell in the middle by throughput, the lower one of two, and its number, counted
+/// from 0.
+pub(crate) fn median_run(runs: &[Run], cell: usize) -> Option<(usize, &Run)> {
     let rate = |run: &Run| run.measures.get("throughput").copied().unwrap_or(0.0);
-    let mut runs = runs.to_vec();
+    let of_cell = runs.iter().enumerate();
+    let valid = of_cell.filter(|(_, run)| run.cell == cell && run.is_valid());
+    let mut runs: Vec<(usize, &Run)> = valid.collect();
     runs.sort_by(|(_, one), (_, other)| rate(one).total_cmp(&rate(other)));
     runs.get(runs.len().checked_sub(1)? / 2).copied()
 }
@@ -388,9 +388,8 @@ mod tests {
     #[test]
     fn the_median_run_is_shown_if_it_has_samples() {
         let runs = [run(9.0, 1), run(5.0, 1), run(7.0, 1), run(1.0, 1)];
-        let numbered: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
-        assert_eq!(median(&numbered).unwrap().0, 1);
-        assert_eq!(median(&numbered[..3]).unwrap().0, 2);
-        assert!(median(&[]).is_none());
+        assert_eq!(median_run(&runs, 0).unwrap().0, 1);
+        assert_eq!(median_run(&runs[..3], 0).unwrap().0, 2);
+        assert!(median_run(&runs, 1).is_none());
     }
 }

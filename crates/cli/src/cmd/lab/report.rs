@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use catamaran_lab::result::ResultDocument;
 use catamaran_lab::store::{self, Store, StoreFault, Stored};
-use catamaran_lab::{report, screen};
+use catamaran_lab::{report, screen, strace};
 
 use crate::failure::Failure;
 
@@ -20,9 +20,16 @@ pub(super) struct Args {
     /// Also write this measure of all cells as MEASURE.svg
     #[arg(long, value_name = "MEASURE")]
     picture: Option<String>,
+
+    /// Print the system calls of each cell's median run as `strace -c` does, instead of the report
+    #[arg(long, conflicts_with = "picture")]
+    strace: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if args.strace {
+        return traces(&args.directory);
+    }
     let (store, document) = if store::is_without_runs(&args.directory) {
         store::open_result(&args.directory).map_err(fault)?
     } else {
@@ -38,6 +45,24 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         written.map_err(fault)?;
     }
     write!(io::stdout(), "{}", report::terminal(&document))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what servers have called.
+fn traces(directory: &Path) -> Result<ExitCode, Failure> {
+    let (store, stored) = Store::open(directory).map_err(fault)?;
+    let Stored {
+        experiment, runs, ..
+    } = &stored;
+    let text = strace::text(experiment, runs, |run| store.traces(run));
+    if text.is_empty() {
+        let directory = directory.display();
+        return Err(Failure::Fault(format!(
+            "{directory} has no run with counts of system calls in runs/N/strace.json"
+        )));
+    }
+    writeln!(io::stdout(), "{}", strace::preface(experiment))?;
+    write!(io::stdout(), "{text}")?;
     Ok(ExitCode::SUCCESS)
 }
 

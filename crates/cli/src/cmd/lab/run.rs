@@ -43,6 +43,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "BINARY")]
     against: Option<PathBuf>,
 
+    /// Take the time of system calls, too, and count each process, for `lab report --strace`; this costs
+    /// CPU time
+    #[arg(long, conflicts_with = "resume")]
+    strace: bool,
+
     /// A module of a server that is in no package, such as nginx_ajp=FILE.so: its levels are run, too
     #[arg(long, value_name = "NAME=FILE", value_parser = prepare::module)]
     module: Vec<(String, PathBuf)>,
@@ -114,6 +119,7 @@ fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
     if args.against.is_some() {
         experiment = experiment.against();
     }
+    experiment.is_traced = args.strace;
     if let Some(rounds) = args.rounds {
         experiment.rounds = round_up(rounds);
     }

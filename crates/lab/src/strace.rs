@@ -1,0 +1,304 @@
+//! System calls of a run in the form of `strace -c`: of each server, and of each of its processes.
+//!
+//! Calls and errors are the kernel's own counts. Times are taken by `lab run --strace` alone, and are
+//! those from entry to exit, waiting included, as of `strace -c -w`: without `-w` strace prints the CPU
+//! time in the kernel instead.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use catamaran_gauge::{Call, Counts};
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{Experiment, Figures, Levels};
+use crate::published::{self, Published};
+use crate::result::median_run;
+use crate::run::Run;
+
+/// What the servers of a run have called, by server: `runs/N/strace.json`.
+pub type Traces = BTreeMap<String, Trace>;
+
+/// What one server has called.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// All its processes together.
+    pub all: Table,
+    /// Each process, if that was counted.
+    #[serde(default)]
+    pub processes: Vec<ProcessTrace>,
+}
+
+/// What one process has called.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessTrace {
+    /// Its number.
+    pub id: u32,
+    /// Its name; empty if it had ended.
+    pub name: String,
+    /// Its calls.
+    pub calls: Table,
+}
+
+/// Calls by name.
+pub type Table = BTreeMap<String, Row>;
+
+/// What one call came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// How often it was made.
+    pub calls: u64,
+    /// How often it failed.
+    pub errors: u64,
+    /// Seconds between entries and exits; `None` if times were not taken.
+    pub seconds: Option<f64>,
+}
+
+/// A table of what was counted; `has_times` says whether times were.
+#[must_use]
+pub fn table_of(counts: &Counts, has_times: bool) -> Table {
+    let row = |(name, call): (&str, Call)| {
+        let row = Row {
+            calls: call.calls,
+            errors: call.errors,
+            seconds: has_times.then_some(call.time.as_secs_f64()),
+        };
+        (name.to_owned(), row)
+    };
+    counts.iter().map(row).collect()
+}
+
+/// What the tables are, and how they were made.
+#[must_use]
+pub fn preface(experiment: &Experiment) -> String {
+    let times = if experiment.is_traced {
+        "Times are those from entry to exit, waiting included, as of `strace -c -w`; strace's own without \
+         -w, as published, are CPU time in the kernel, and each call stopped the process twice."
+    } else {
+        "Times and single processes were not counted; `lab run --strace` counts them, which costs CPU time."
+    };
+    format!(
+        "The median run of each cell, counted in the kernel while the load was measured. {times}\n"
+    )
+}
+
+/// For each cell the tables of its median run, the published ones beside those of the front. `traces`
+/// gives what a run, counted from 0, has called, if that was kept.
+#[must_use]
+pub fn text(
+    experiment: &Experiment,
+    runs: &[Run],
+    traces: impl Fn(usize) -> Option<Traces>,
+) -> String {
+    let mut text = String::new();
+    for cell in 0..experiment.cells.len() {
+        let median = median_run(runs, cell);
+        let Some((run, traces)) = median.and_then(|(number, run)| Some((run, traces(number)?)))
+        else {
+            continue;
+        };
+        let label = experiment.label(cell);
+        let _ = writeln!(text, "{label}, round {}", run.round + 1);
+        let theirs = published_of(experiment, &experiment.cells[cell]);
+        for (server, trace) in &traces {
+            of_server(&mut text, server, trace);
+        }
+        for (name, theirs) in theirs.iter().filter(|_| !traces.is_empty()) {
+            let _ = writeln!(
+                text,
+                "\nPublished, one process ({name}):\n{}",
+                theirs.trim_end()
+            );
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A server's table, that of its busiest process, and a line for each of the others.
+fn of_server(text: &mut String, server: &str, trace: &Trace) {
+    let count = trace.processes.len();
+    let of = match count {
+        0 => "all processes".to_owned(),
+        1 => "the one process that called anything".to_owned(),
+        count => format!("all {count} processes that called anything"),
+    };
+    let _ = writeln!(text, "\n{server}, {of}:\n{}", table(&trace.all));
+    if count < 2 {
+        return;
+    }
+    let calls = |process: &&ProcessTrace| total(&process.calls).calls;
+    let mut processes: Vec<&ProcessTrace> = trace.processes.iter().collect();
+    processes.sort_by_key(|process| std::cmp::Reverse(calls(process)));
+    let named = |process: &ProcessTrace| format!("{} {}", process.id, process.name);
+    let _ = writeln!(
+        text,
+        "{server}, its busiest process ({}):\n{}",
+        named(processes[0]).trim_end(),
+        table(&processes[0].calls)
+    );
+    let (listed, others) = processes[1..].split_at(count.min(LISTED) - 1);
+    for process in listed {
+        let all = total(&process.calls);
+        let name = named(process);
+        let _ = writeln!(text, "{name}: {} calls, {} errors", all.calls, all.errors);
+    }
+    if !others.is_empty() {
+        let calls: u64 = others.iter().map(calls).sum();
+        let _ = writeln!(text, "{} more processes: {calls} calls", others.len());
+    }
+}
+
+/// The published tables of system calls whose levels a cell has.
+fn published_of<'a>(experiment: &'a Experiment, cell: &Levels) -> Vec<(&'a str, &'a str)> {
+    let runs = experiment.published.iter().filter(|run| {
+        let mut levels = run.cell.iter();
+        levels.all(|(name, level)| cell.get(name) == Some(level))
+    });
+    let tables = runs.filter_map(|run| match &run.figures {
+        Figures::Text(text) if matches!(published::parse(text), Ok(Published::Calls(_))) => {
+            Some((run.name.as_str(), *text))
+        }
+        _ => None,
+    });
+    tables.collect()
+}
+
+/// As `strace -c` prints it: what took longest first, without times what was called most often.
+#[must_use]
+pub fn table(rows: &Table) -> String {
+    let all = total(rows);
+    let mut names: Vec<(&String, &Row)> = rows.iter().collect();
+    names.sort_by(|(_, one), (_, other)| {
+        let by_time = other
+            .seconds
+            .unwrap_or(0.0)
+            .total_cmp(&one.seconds.unwrap_or(0.0));
+        by_time.then(other.calls.cmp(&one.calls))
+    });
+    let mut text = format!("{HEAD}\n{RULE}\n");
+    for (name, row) in names {
+        let _ = writeln!(text, "{}", line(row, name, all.seconds));
+    }
+    let _ = writeln!(text, "{RULE}\n{}", line(&all, "total", all.seconds));
+    text
+}
+
+fn line(row: &Row, name: &str, all: Option<f64>) -> String {
+    let (mut share, mut seconds, mut each) = ["-"; 3].map(str::to_owned).into();
+    if let (Some(taken), Some(all)) = (row.seconds, all) {
+        share = format!("{:.2}", if all > 0.0 { taken / all * 100.0 } else { 0.0 });
+        seconds = format!("{taken:.6}");
+        each = format!("{:.0}", (taken * 1e6 / row.calls.max(1) as f64).floor());
+    }
+    let errors = match row.errors {
+        0 => String::new(),
+        errors => errors.to_string(),
+    };
+    let calls = row.calls;
+    format!("{share:>6} {seconds:>11} {each:>11} {calls:>9} {errors:>9} {name}")
+}
+
+fn total(rows: &Table) -> Row {
+    let seconds: Vec<f64> = rows.values().filter_map(|row| row.seconds).collect();
+    Row {
+        calls: rows.values().map(|row| row.calls).sum(),
+        errors: rows.values().map(|row| row.errors).sum(),
+        seconds: (!seconds.is_empty()).then(|| seconds.iter().sum()),
+    }
+}
+
+const HEAD: &str = "% time     seconds  usecs/call     calls    errors syscall";
+const RULE: &str = "------ ----------- ----------- --------- --------- ----------------";
+/// Processes that are shown by themselves.
+const LISTED: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(calls: u64, errors: u64, seconds: Option<f64>) -> Row {
+        Row {
+            calls,
+            errors,
+            seconds,
+        }
+    }
+
+    #[test]
+    fn a_table_is_that_of_strace() {
+        let rows = Table::from([
+            ("read".to_owned(), row(67_716, 17_737, Some(0.010_976))),
+            ("accept".to_owned(), row(9997, 0, Some(0.187_941))),
+        ]);
+        let expected = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 94.48    0.187941          18      9997           accept
+  5.52    0.010976           0     67716     17737 read
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.198917           2     77713     17737 total
+";
+        assert_eq!(table(&rows), expected);
+        // Our own reader of strace's tables reads it.
+        let Ok(Published::Calls(read)) = published::parse(expected) else {
+            panic!("a table of calls")
+        };
+        assert_eq!((read.counts["read"], read.errors["read"]), (67_716, 17_737));
+    }
+
+    #[test]
+    fn without_times_the_most_frequent_call_is_first() {
+        let rows = Table::from([
+            ("a".to_owned(), row(1, 0, None)),
+            ("b".to_owned(), row(2, 1, None)),
+        ]);
+        let text = table(&rows);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[2].ends_with("2         1 b"), "{text}");
+        assert!(
+            lines[2].starts_with("     -           -           -"),
+            "{text}"
+        );
+        assert!(lines[5].ends_with("3         1 total"), "{text}");
+        assert!(table(&Table::new()).contains("0           total"));
+    }
+
+    #[test]
+    fn each_cell_has_its_tables_beside_the_published() {
+        let text_of = include_str!("../fixtures/keepalive.toml");
+        let experiment = Experiment::read("k.toml", text_of, true).unwrap();
+        let run = |cell: usize| Run {
+            cell,
+            ..Run::default()
+        };
+        let runs: Vec<Run> = (0..experiment.cells.len()).map(run).collect();
+        let process = |id: u32, calls: u64| ProcessTrace {
+            id,
+            name: "apache2".to_owned(),
+            calls: Table::from([("read".to_owned(), row(calls, 0, Some(0.5)))]),
+        };
+        let trace = Trace {
+            all: Table::from([("read".to_owned(), row(78, 0, Some(6.0)))]),
+            processes: (1..13).map(|id| process(id, u64::from(id))).collect(),
+        };
+        let traces = Traces::from([("httpd".to_owned(), trace)]);
+        let text = text(&experiment, &runs, |run| (run == 0).then(|| traces.clone()));
+        assert_eq!(text.matches(", round 1\n").count(), 1, "{text}");
+        assert!(
+            text.contains("httpd, all 12 processes that called anything:"),
+            "{text}"
+        );
+        assert!(
+            text.contains("httpd, its busiest process (12 apache2):"),
+            "{text}"
+        );
+        assert!(text.contains("11 apache2: 11 calls, 0 errors\n"), "{text}");
+        assert!(text.contains("2 more processes: 3 calls\n"), "{text}");
+        assert!(
+            text.contains("Published, one process (004-off.strace):"),
+            "{text}"
+        );
+        assert!(text.contains("375310     37725 total"), "{text}");
+        assert!(!text.contains("004-on.strace"), "{text}");
+    }
+}
