@@ -418,6 +418,6 @@ mod tests {
         let task = size_of_future(serve);
         assert!(task <= 768, "{task} bytes");
         let driver = size_of::<Driver>();
-        assert!(driver <= 1664, "{driver} bytes");
+        assert!(driver <= 1472, "{driver} bytes");
     }
 }
