@@ -29,52 +29,80 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
         least: Duration::ZERO,
         most: Duration::ZERO,
     };
+    let each: Vec<Option<Span>> = (0..plan.cells)
+        .map(|cell| Span::of(experiment, cell))
+        .collect();
     if from == 0 {
         let published = experiment.as_published.len() as u32 * PUBLISHED;
         plan.least += published;
         plan.most += published;
         if !experiment.shares().is_empty() {
-            plan.add(experiment, &screen::cells(experiment, 0, &[]), &[]);
+            plan.add(experiment, &screen::cells(experiment, 0, &[]), &each, 0);
         }
     }
+    let shares = experiment.shares().len() as u32;
     for round in from..experiment.rounds_in_all() {
         let cells = screen::cells(experiment, round, &[]);
         plan.runs += cells.len();
-        plan.add(experiment, &cells, experiment.shares());
+        plan.add(experiment, &cells, &each, shares);
     }
     plan
 }
 
+/// What a run of a cell takes.
+#[derive(Clone, Copy)]
+struct Span {
+    time: Duration,
+    /// The shortest warm-up and the longest.
+    warm: (Duration, Duration),
+    /// That of clients beside the load.
+    crowd: Duration,
+    /// More if its virtual machines have just been started: their start, and the shortest warm-up then.
+    fresh: Option<(Duration, Duration)>,
+}
+
+impl Span {
+    /// `None` of what does not render; the file was checked.
+    fn of(experiment: &Experiment, cell: usize) -> Option<Self> {
+        let levels = &experiment.cells[cell];
+        let mut addresses = Addresses::new();
+        let mut virtual_machines = 0;
+        for number in 0..experiment.servers() {
+            crate::check::server(experiment, levels, number, &mut addresses).ok()?;
+            let server = experiment.server(levels, number, &addresses).ok()?;
+            virtual_machines += u32::from(server.is_some_and(|it| is_java(&it.target)));
+        }
+        let load = experiment.load(levels, &addresses).ok()?;
+        Some(Self {
+            time: load.time,
+            warm: load.warm,
+            crowd: load.crowd.map_or(Duration::ZERO, |_| load.warm.0),
+            fresh: (virtual_machines > 0).then_some((JAVA * virtual_machines, load.first_warm)),
+        })
+    }
+}
+
 impl Plan {
     /// Adds a round of `cells`.
-    fn add(&mut self, experiment: &Experiment, cells: &[usize], shares: &[f64]) {
+    fn add(
+        &mut self,
+        experiment: &Experiment,
+        cells: &[usize],
+        each: &[Option<Span>],
+        shares: u32,
+    ) {
         let mut groups: Vec<Vec<&Level>> = Vec::new();
         for &cell in cells {
-            let levels = &experiment.cells[cell];
-            let mut addresses = Addresses::new();
-            let mut virtual_machines = 0;
-            for number in 0..experiment.servers() {
-                // The file was checked: what does not render now is no server.
-                let checked = crate::check::server(experiment, levels, number, &mut addresses);
-                let server = checked.and_then(|()| experiment.server(levels, number, &addresses));
-                let target = server.ok().flatten().map(|server| server.target);
-                virtual_machines += u32::from(target.is_some_and(|name| is_java(&name)));
-            }
-            let Ok(load) = experiment.load(levels, &addresses) else {
+            let Some(span) = each[cell] else {
                 continue;
             };
+            let levels = &experiment.cells[cell];
             let group: Vec<&Level> = experiment.nest.iter().map(|name| &levels[name]).collect();
             let is_fresh = group.is_empty() || !groups.contains(&group);
             groups.push(group);
-            let (at_least, at_most) = load.warm;
-            let (start, first) = if is_fresh && virtual_machines > 0 {
-                (JAVA * virtual_machines, load.first_warm)
-            } else {
-                (Duration::ZERO, Duration::ZERO)
-            };
-            let crowd = load.crowd.map_or(Duration::ZERO, |_| at_least);
-            let span = load.time * (1 + shares.len() as u32);
-            let fixed = RUN + start + crowd + span;
+            let (start, first) = span.fresh.filter(|_| is_fresh).unwrap_or_default();
+            let fixed = RUN + start + span.crowd + span.time * (1 + shares);
+            let (at_least, at_most) = span.warm;
             self.least += fixed + at_least.max(first);
             self.most += fixed + at_most.max(first);
         }

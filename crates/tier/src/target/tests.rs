@@ -312,13 +312,27 @@ fn httpd_has_the_workers_that_are_asked_for() {
     );
     assert!(conf(&prefork).contains("MaxRequestWorkers 410\n"));
     for mpm in ["worker", "event"] {
-        let threads = httpd(&set(mpm)).unwrap();
-        assert!(
-            conf(&threads).contains("StartServers 13\n"),
-            "{}",
-            conf(&threads)
-        );
-        assert!(conf(&threads).contains("MaxRequestWorkers 425\n"));
-        assert!(conf(&threads).contains("ServerLimit 17\n"));
+        let mut all = set(mpm).to_vec();
+        let few = httpd(&all).unwrap();
+        all.push(("threads_per_child", "25"));
+        let many = httpd(&all).unwrap();
+        for (made, lines) in [
+            (
+                few,
+                ["StartServers 2", "MaxRequestWorkers 410", "ServerLimit 2"],
+            ),
+            (
+                many,
+                ["StartServers 13", "MaxRequestWorkers 425", "ServerLimit 17"],
+            ),
+        ] {
+            for line in lines {
+                assert!(
+                    conf(&made).contains(&format!("{line}\n")),
+                    "{}",
+                    conf(&made)
+                );
+            }
+        }
     }
 }
