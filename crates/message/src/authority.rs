@@ -4,7 +4,7 @@
 //! `~`, an IPv4 address, or an IPv6 address in brackets. Sub-delimiters and escapes, which no
 //! resolvable name has, are refused, since every reader understands them differently.
 
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use bytes::Bytes;
 use memchr::memchr;
@@ -45,6 +45,13 @@ impl Authority {
             Host::Mixed(host) => host.to_ascii_lowercase().into(),
         };
         Ok(Self { host, port })
+    }
+
+    /// The address that `host` is, with or without brackets; `None` if it is a name.
+    pub fn ip(&self) -> Option<IpAddr> {
+        let host = std::str::from_utf8(&self.host).ok()?;
+        let literal = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        literal.unwrap_or(host).parse().ok()
     }
 
     /// `host` or `host:port`, as a Host field has it.
@@ -158,3 +165,21 @@ static NAME_CLASSES: [u8; 256] = {
     }
     classes
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_one_with_and_without_brackets() {
+        for (text, expected) in [
+            ("127.0.0.1:80", Some(IpAddr::from([127, 0, 0, 1]))),
+            ("[::1]:80", Some(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]))),
+            ("localhost", None),
+            ("127.0.0.1.example.org", None),
+        ] {
+            let authority = Authority::parse(&Bytes::from_static(text.as_bytes())).unwrap();
+            assert_eq!(authority.ip(), expected, "{text}");
+        }
+    }
+}

@@ -8,7 +8,7 @@
 
 use std::net::IpAddr;
 
-use catamaran_message::RequestHead;
+use catamaran_message::{Authority, RequestHead};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use http::{HeaderMap, Method, StatusCode};
 use subtle::ConstantTimeEq as _;
@@ -54,14 +54,13 @@ fn check_host(
     bound: Option<IpAddr>,
     head: &RequestHead,
 ) -> Result<(), Reply> {
-    let host = head.authority.as_ref().map(|it| &it.host[..]);
-    let host = std::str::from_utf8(host.unwrap_or_default()).unwrap_or_default();
-    let literal = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
-    let known = match literal.unwrap_or(host).parse::<IpAddr>() {
-        Ok(ip) => {
+    let authority = head.authority.as_ref();
+    let host = authority.map_or(&b""[..], |it| &it.host);
+    let known = match authority.and_then(Authority::ip) {
+        Some(ip) => {
             ip.is_loopback() || bound.is_some_and(|bound| ip == bound || bound.is_unspecified())
         }
-        Err(_) => host == "localhost" || config.hosts.iter().any(|it| it == host),
+        None => host == b"localhost" || config.hosts.iter().any(|it| it.as_bytes() == host),
     };
     if known {
         return Ok(());
