@@ -37,6 +37,11 @@ fn demo() {
 }
 
 #[test]
+fn lab_up() {
+    check(&["lab", "up", "--help"], include_str!("../help/lab-up.txt"));
+}
+
+#[test]
 fn the_commands_for_a_front_that_runs() {
     for (command, expected) in [
         ("status", include_str!("../help/status.txt")),

@@ -118,6 +118,20 @@ fn nothing_is_left_after_an_interrupt_or_a_kill() {
 }
 
 #[test]
+fn nothing_is_left_of_a_demo_that_was_killed() {
+    let mut process = catamaran(&["demo", "--tier", "--page", "127.0.0.1:0"]).unwrap();
+    page(&process);
+    let pids = pids(&process.stdout());
+    assert_eq!(pids.len(), 3);
+    process.signal(Signal::Kill).unwrap();
+    process.wait(Deadline::default()).unwrap();
+    let gone = || (!pids.iter().any(|pid| is_alive(*pid))).then_some(());
+    Deadline::default()
+        .poll("the servers to be gone", gone)
+        .unwrap();
+}
+
+#[test]
 fn an_interrupt_does_not_wait_for_a_server_that_is_starting() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("never.toml");
