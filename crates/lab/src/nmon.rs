@@ -333,6 +333,54 @@ mod tests {
         assert!(text.contains("TOP,1,T0001,90.0,"), "{text}");
     }
 
+    /// pyNmonAnalyzer, which `cargo xtask needs` fetches: tables by section, columns with their head first.
+    #[test]
+    fn a_public_parser_reads_it() {
+        let lines: Vec<String> = (1..=4)
+            .map(|second| serde_json::to_string(&sample(second)).unwrap())
+            .collect();
+        let text = nmon(&lines.join("\n"), &Host::default(), "run1 keep=on").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("run.nmon");
+        std::fs::write(&file, text).unwrap();
+        let script = "import json, os, sys\n\
+                      sys.path.insert(0, os.path.expanduser('~/.cache/catamaran/python'))\n\
+                      from pynmonanalyzer.pyNmonParser import pyNmonParser\n\
+                      print(json.dumps(pyNmonParser(sys.argv[1]).parse()))";
+        let output = std::process::Command::new("python3")
+            .args(["-c", script])
+            .arg(&file)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "`cargo xtask needs` fetches the parser: {said}"
+        );
+        let tables: BTreeMap<String, Vec<Vec<String>>> =
+            serde_json::from_slice(&output.stdout).unwrap();
+        for (section, column, expected) in [
+            ("CPU_ALL", "User%", "50.0"),
+            ("CPU_ALL", "Wait%", "0.0"),
+            ("MEM", "memfree", "512.0"),
+            ("PROC", "Runnable", "-1.0"),
+            ("NET", "lo-write-KB/s", "1.0"),
+            ("NETPACKET", "lo-read/s", "7.0"),
+            ("DISKREAD", "vda", "4.0"),
+            ("DISKWRITE", "vda", "8.0"),
+            ("DISKXFER", "vda", "3.0"),
+            ("TOP", "%CPU", "90.0"),
+            ("TOP", "Command", "web"),
+        ] {
+            let table = &tables[section];
+            let found = table.iter().find(|it| it[0] == column).unwrap();
+            assert_eq!(found[1..], [expected; 3], "{section} {column}");
+            let times = ["22-NOV-2026 14:00:02", "22-NOV-2026 14:00:03"];
+            assert_eq!(table[0][1..3], times, "{section}");
+        }
+        assert_eq!(tables.len(), 9, "{:?}", tables.keys());
+    }
+
     #[test]
     fn one_sample_is_no_interval() {
         let line = serde_json::to_string(&sample(1)).unwrap();

@@ -4,10 +4,11 @@
 //! Nothing is skipped when a server is missing: it is installed, or the command fails and says what to
 //! install.
 
-use std::env;
 use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use catamaran_tier::needs::{self, package};
 use catamaran_tier::{Need, java};
 
@@ -35,6 +36,8 @@ pub(crate) fn of_tests() -> Vec<Need> {
             "libnginx-mod-stream",
             "/usr/lib/nginx/modules/ngx_stream_module.so",
         ),
+        // Fetches a parser of nmon's files.
+        package("python3-pip", "/usr/bin/pip3"),
         // Checks metrics, rules and queries. The server that comes with it is not started.
         package("prometheus", "/usr/bin/promtool"),
         // Reads the unit file of `docs/examples`.
@@ -79,6 +82,52 @@ pub(crate) fn fetch_containers() -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+/// Fetches the Python packages that tests use, unless they are there: where jars are, so that all checkouts
+/// share them.
+pub(crate) fn fetch_parsers() -> anyhow::Result<()> {
+    let home = env::var_os("HOME").context("HOME is not set")?;
+    let folder = Path::new(&home).join(".cache/catamaran/python");
+    let stamp = folder.join("requirements.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|fetched| fetched == PARSERS) {
+        return Ok(());
+    }
+    say(&format!("fetching {} with pip", folder.display()));
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    let list = folder.join("wanted.txt");
+    fs::write(&list, PARSERS)?;
+    let mut pip = Command::new("python3");
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--require-hashes",
+    ])
+    .args(["--disable-pip-version-check", "--target"])
+    .arg(&folder)
+    .arg("--requirement")
+    .arg(&list);
+    let output = pip.output().context("cannot run python3 -m pip")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "pip could not fetch {}: {said}",
+        PARSERS.trim_end()
+    );
+    // The last step: whoever finds it finds all packages.
+    Ok(fs::rename(list, stamp)?)
+}
+
+/// Packages of Python's index by version and sum, as pip reads them. GPL-3.0: a program that tests run,
+/// no part of ours.
+const PARSERS: &str = "\
+pynmonanalyzer==1.0.9 --hash=sha256:bd418a25d82be04c676701573b1aebbbbed969d90e8cc8fcf063e1ff6e4eeda8
+";
 
 #[cfg(test)]
 mod tests {

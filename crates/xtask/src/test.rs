@@ -16,7 +16,8 @@ use crate::step::{Steps, cargo, say};
 pub(crate) fn install(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("install what the tests need", || {
         needs::install(&needs::of_tests())?;
-        needs::fetch_containers()
+        needs::fetch_containers()?;
+        needs::fetch_parsers()
     })
 }
 
