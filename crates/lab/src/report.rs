@@ -8,6 +8,8 @@ mod picture;
 mod svg;
 mod table;
 mod terminal;
+#[cfg(test)]
+mod whole_forms;
 
 pub use html::html;
 pub use markdown::markdown;
@@ -122,7 +124,7 @@ mod tests {
             "The rounds say: 9100/s.",
             "Otherwise than there: another machine.",
             "System calls of a request: 004-on.strace",
-            "<td class=\"n\" data-name=\"published\">×0.78</td>",
+            "<td class=\"n brief\" data-name=\"published\">×0.78</td>",
         ] {
             assert!(page.contains(words), "{words}");
         }

@@ -1,57 +1,17 @@
 //! The page of `bench report`, looked at in headless Chromium.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 use catamaran_e2e::{App, catamaran};
 use catamaran_testkit::{Deadline, Process};
+
+use crate::look::{Frame, looked_at};
 
 /// Runs a command to its end, which has to be a good one.
 fn done(mut process: Process) -> String {
     let status = process.wait(Deadline::default()).unwrap();
     assert!(status.success(), "{}{}", process.stdout(), process.stderr());
     process.stdout()
-}
-
-fn looked_at(page: &str, width: u32, is_print: bool, directory: &Path) -> String {
-    // A string of JSON is one of JavaScript; an end tag in it would end the script.
-    let page = serde_json::to_string(page).unwrap().replace("</", "<\\/");
-    let check = CHECK
-        .replace("WIDTH", &width.to_string())
-        .replace("IS_PRINT", &is_print.to_string())
-        .replace("PAGE", &page);
-    let file = directory.join(format!("check-{width}.html"));
-    fs::write(&file, check).unwrap();
-    let mut chromium = Command::new("chromium");
-    chromium
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-        ])
-        .args([
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-        ])
-        .arg(format!(
-            "--user-data-dir={}",
-            directory.join("profile").display()
-        ))
-        .args([
-            "--window-size=1400,1000",
-            "--virtual-time-budget=5000",
-            "--dump-dom",
-        ])
-        .arg(format!("file://{}", file.display()));
-    let dom = done(Process::spawn(&mut chromium).unwrap());
-    let (_, found) = dom
-        .split_once("<pre id=\"found\">")
-        .unwrap_or_else(|| panic!("{dom}"));
-    found.split("</pre>").next().unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -89,15 +49,23 @@ fn nothing_overlaps_or_is_cut_at_any_width() {
     done(catamaran(&["bench", "report", &run]).unwrap());
     let page = fs::read_to_string(page).unwrap();
     // A4 without its margins is 688 pixels wide.
-    for (width, is_print) in [(1280, false), (360, false), (688, true)] {
-        assert_eq!(
-            looked_at(&page, width, is_print, directory.path()),
-            "4 charts; ",
-            "{width} {is_print}"
-        );
-    }
+    let frame = |width, is_print| Frame {
+        page: &page,
+        width,
+        is_print,
+        is_plot: true,
+    };
+    let frames = [frame(1280, false), frame(360, false), frame(688, true)];
+    assert_eq!(looked_at(&frames, directory.path()), ["4 pictures"; 3]);
     let wide = page.replacen("<h1>", "<h1 style=\"white-space:nowrap\">", 1);
-    assert!(looked_at(&wide, 360, false, directory.path()).starts_with("4 charts; wide: "));
+    let frame = Frame {
+        page: &wide,
+        width: 360,
+        is_print: false,
+        is_plot: true,
+    };
+    let found = looked_at(&[frame], directory.path()).remove(0);
+    assert!(found.starts_with("4 pictures; wide: "), "{found}");
 }
 
 #[test]
@@ -117,39 +85,3 @@ fn what_is_no_report_is_told() {
     let mut process = catamaran(&["bench", "report"]).unwrap();
     assert_eq!(process.wait(Deadline::default()).unwrap().code(), Some(2));
 }
-
-/// Puts the page into a frame of `width` pixels and says what is wrong with it: text that overlaps
-/// or is cut, a page wider than its window, axes without units, charts that take less
-/// than 60 % of the width. `IS_PRINT`: with its rules for print.
-const CHECK: &str = r#"<!doctype html><body><iframe style="width:WIDTHpx;height:800px;border:0"></iframe>
-<pre id="found">not loaded</pre><script>
-const frame = document.querySelector('iframe');
-frame.onload = () => {
-  const page = frame.contentDocument, found = [];
-  const root = page.documentElement;
-  if (IS_PRINT)
-    for (const sheet of page.styleSheets)
-      for (const rule of sheet.cssRules)
-        if (rule.media?.mediaText == 'print') rule.media.mediaText = 'all';
-  if (root.scrollWidth > root.clientWidth) found.push(`wide: ${root.scrollWidth}`);
-  for (const table of page.querySelectorAll('.table'))
-    if (table.scrollWidth > table.clientWidth) found.push(`a table is cut: ${table.scrollWidth}`);
-  const charts = [...page.querySelectorAll('svg')].filter(it => it.getBoundingClientRect().width > 0);
-  for (const chart of charts) {
-    const name = chart.querySelector('title').textContent, frame = chart.getBoundingClientRect();
-    if (frame.width < root.clientWidth * 0.6) found.push(`${name} is narrow`);
-    const texts = [...chart.querySelectorAll('text')].map(it => [it.textContent, it.getBoundingClientRect()]);
-    for (const [text, at] of texts)
-      if (at.left < frame.left - 1 || at.right > frame.right + 1 || at.top < frame.top - 1 || at.bottom > frame.bottom + 1)
-        found.push(`${name}: ${text} is cut`);
-    texts.forEach(([one, a], i) => texts.slice(i + 1).forEach(([other, b]) => {
-      if (a.left < b.right && b.left < a.right && a.top < b.bottom - 1 && b.top < a.bottom - 1)
-        found.push(`${name}: ${one} overlaps ${other}`);
-    }));
-    const units = [...chart.querySelectorAll('.unit')].filter(it => /\(.+\)|\/s/.test(it.textContent));
-    if (units.length != 2) found.push(`${name}: an axis has no unit`);
-  }
-  document.getElementById('found').textContent = `${charts.length} charts; ` + found.join('; ');
-};
-frame.srcdoc = PAGE;
-</script></body>"#;

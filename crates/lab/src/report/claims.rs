@@ -1,4 +1,4 @@
-//! What reports of any form say of claims.
+//! What reports of any form say of claims, and of what was published.
 
 use crate::claim::{Outcome, Verdict, can_only_suggest, number};
 use crate::experiment::label;
@@ -54,4 +54,16 @@ pub(super) fn remark(result: &ResultDocument) -> String {
         ),
         _ => String::new(),
     }
+}
+
+/// What none of the published figures can carry, if there are several.
+pub(super) fn shared(result: &ResultDocument) -> Vec<&Fired> {
+    let [first, others @ ..] = &result.published[..] else {
+        return Vec::new();
+    };
+    if others.is_empty() {
+        return Vec::new();
+    }
+    let is_shared = |fired: &&Fired| others.iter().all(|run| run.found.contains(fired));
+    first.found.iter().filter(is_shared).collect()
 }

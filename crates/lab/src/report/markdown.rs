@@ -6,6 +6,7 @@ use catamaran_chart::escaped;
 
 use super::{claims, runs, setting, table};
 use crate::claim::Outcome;
+use crate::gate::Fired;
 use crate::result::{CALLS_MIN, CellResult, PublishedResult, ResultDocument};
 
 /// The result as Markdown.
@@ -84,9 +85,11 @@ fn published(result: &ResultDocument) -> String {
         text += "\n\n";
         text += &rows(&heads.map(str::to_owned), &ratios);
     }
+    let shared = claims::shared(result);
+    let words = |fired: &Fired| format!("**{}**: {}", fired.gate, fired.words);
     let run = |run: &PublishedResult| {
-        let found = run.found.iter();
-        let found = found.map(|fired| format!("**{}**: {}", fired.gate, fired.words));
+        let found = run.found.iter().filter(|fired| !shared.contains(fired));
+        let found = found.map(words);
         vec![
             run.says.clone(),
             run.ours
@@ -105,6 +108,14 @@ fn published(result: &ResultDocument) -> String {
         &heads.map(str::to_owned),
         &result.published.iter().map(run).collect::<Vec<_>>(),
     );
+    if !shared.is_empty() {
+        let shared: Vec<String> = shared.iter().map(|fired| words(fired)).collect();
+        let _ = write!(
+            text,
+            "\n\nWhat none of them can carry: {}",
+            shared.join(" ")
+        );
+    }
     for run in result.published.iter().filter(|run| !run.calls.is_empty()) {
         text += "\n\n";
         text += &calls(run);

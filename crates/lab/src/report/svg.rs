@@ -1,6 +1,7 @@
 //! Pictures of a report: an interval around 1, and a value of each round beside a cell.
 //!
-//! A picture has a fixed size in pixels; pages have a wide and a narrow one and show what fits.
+//! A picture has a fixed size in pixels; pages have a wide and a narrow one and show what fits. Both use the
+//! same dots, and all pictures of a page the same labels, which keeps a page of many cells small.
 
 use std::fmt::Write as _;
 
@@ -16,6 +17,7 @@ svg.strip .grid { stroke: light-dark(#e4e4e4, #383838) }
 svg.strip .one { stroke: light-dark(#999, #777); stroke-dasharray: 3 3 }
 svg.strip .bar { stroke: light-dark(#8db8de, #3f6d93); stroke-width: 6; stroke-linecap: round }
 svg.strip .mark { fill: light-dark(#1f6fb4, #6cb4ee) }
+svg.strip .dots, svg.strip .mid { vector-effect: non-scaling-stroke }
 svg.strip .dots { stroke: light-dark(#1f6fb499, #6cb4eeb0); stroke-width: 6; stroke-linecap: round; fill: none }
 svg.strip .mid { stroke: light-dark(#1a1a1a, #eee); stroke-width: 2 }
 svg.strip .said { fill: none; stroke: light-dark(#c2570c, #f0a060); stroke-width: 2 }
@@ -119,32 +121,127 @@ struct Frame {
     height: f64,
 }
 
-/// A row for each cell with a dot for each value and a stroke at the median, from zero on.
-pub(super) fn strip(title: &str, rows: &[Row<'_>], width: f64) -> String {
-    let frame = Frame::of(rows, width);
-    let top = rows
-        .iter()
-        .flat_map(|row| row.values)
-        .copied()
-        .fold(0.0, f64::max);
-    let step = step(top, ((frame.right - frame.left) / TICK_ROOM).max(2.0));
-    let end = (top / step).ceil().max(1.0) * step;
-    let at = |value: f64| frame.left + value / end * (frame.right - frame.left);
-    let mut svg = open(title, width, frame.height);
-    let (bottom, base) = (frame.height - 28.0, frame.height - 12.0);
-    for number in 0..=(end / step).round() as u32 {
-        let value = f64::from(number) * step;
-        let x = at(value);
-        let label = round_digits(value, step);
+/// The scale of a strip, from zero on.
+struct Scale {
+    step: f64,
+    end: f64,
+}
+
+impl Scale {
+    fn of(rows: &[Row<'_>], frame: &Frame) -> Self {
+        let values = rows.iter().flat_map(|row| row.values);
+        let top = values.copied().fold(0.0, f64::max);
+        let step = step(top, ((frame.right - frame.left) / TICK_ROOM).max(2.0));
+        let end = (top / step).ceil().max(1.0) * step;
+        Self { step, end }
+    }
+
+    /// Grid and figures.
+    fn put(&self, svg: &mut String, frame: &Frame) {
+        let (bottom, base) = (frame.height - 28.0, frame.height - 12.0);
+        for number in 0..=(self.end / self.step).round() as u32 {
+            let value = f64::from(number) * self.step;
+            let x = frame.left + value / self.end * (frame.right - frame.left);
+            let label = round_digits(value, self.step);
+            put(
+                svg,
+                format_args!(
+                    "<path class=\"grid\" d=\"M{x:.1} 4V{bottom:.1}\"/>\
+                     <text x=\"{x:.1}\" y=\"{base:.1}\" text-anchor=\"middle\">{label}</text>"
+                ),
+            );
+        }
+    }
+}
+
+/// Strips of one page.
+#[derive(Default)]
+pub(super) struct Strips {
+    count: usize,
+    /// Labels that were drawn, wide and narrow.
+    labels: Vec<(Vec<String>, bool)>,
+}
+
+impl Strips {
+    /// A row for each cell with a dot for each value and a stroke at the median, in both widths.
+    pub(super) fn strip(&mut self, title: &str, rows: &[Row<'_>]) -> String {
+        self.count += 1;
+        let [wide, narrow] = PAGE_WIDTHS.map(|width| self.picture(title, rows, width));
+        format!("<div class=\"wide\">{wide}</div><div class=\"narrow\">{narrow}</div>\n")
+    }
+
+    fn picture(&mut self, title: &str, rows: &[Row<'_>], width: f64) -> String {
+        let frame = Frame::of(rows, width);
+        // The wide one comes first; dots have to lie alike in both.
+        let scale = Scale::of(rows, &Frame::of(rows, PAGE_WIDTHS[1]));
+        let number = self.count;
+        let mut svg = open(title, width, frame.height);
+        scale.put(&mut svg, &frame);
+        self.labels(&mut svg, rows, &frame);
+        if !frame.is_narrow {
+            let (dots, strokes) = places(rows, scale.end);
+            put(
+                &mut svg,
+                format_args!(
+                    "<defs><g id=\"strip-{number}\"><path class=\"dots\" d=\"{dots}\"/>\
+                     <path class=\"mid\" d=\"{strokes}\"/></g></defs>"
+                ),
+            );
+        }
+        let (left, down) = (frame.left, frame.row / 2.0);
+        let (across, top) = ((frame.right - left) / ACROSS, frame.middle(0) - down);
         put(
             &mut svg,
             format_args!(
-                "<path class=\"grid\" d=\"M{x:.1} 4V{bottom:.1}\"/>\
-                 <text x=\"{x:.1}\" y=\"{base:.1}\" text-anchor=\"middle\">{label}</text>"
+                "<use href=\"#strip-{number}\" \
+                 transform=\"translate({left:.1} {top}) scale({across:.5} {down})\"/>"
             ),
         );
+        svg + "</svg>"
     }
+
+    /// The labels of the rows, which strips of the same cells share.
+    fn labels(&mut self, svg: &mut String, rows: &[Row<'_>], frame: &Frame) {
+        let names: Vec<String> = rows.iter().map(|row| row.label.to_owned()).collect();
+        let key = (names, frame.is_narrow);
+        if let Some(number) = self.labels.iter().position(|known| *known == key) {
+            return put(svg, format_args!("<use href=\"#labels-{number}\"/>"));
+        }
+        let number = self.labels.len();
+        put(svg, format_args!("<g id=\"labels-{number}\">"));
+        for (place, row) in rows.iter().enumerate() {
+            label(svg, frame, place, row);
+        }
+        svg.push_str("</g>");
+        self.labels.push(key);
+    }
+}
+
+/// Dots and strokes of all rows: [`ACROSS`] units to the end of the scale, two units for each row.
+fn places(rows: &[Row<'_>], end: f64) -> (String, String) {
+    let (mut dots, mut strokes) = (String::new(), String::new());
+    let at = |value: f64| value / end * ACROSS;
     for (place, row) in rows.iter().enumerate() {
+        let middle = place * 2 + 1;
+        for value in row.values {
+            // A line of no length with round ends: a dot in few bytes.
+            put(&mut dots, format_args!("M{:.0} {middle}h0", at(*value)));
+        }
+        let (x, from) = (at(row.median), middle as f64 - 0.5);
+        put(&mut strokes, format_args!("M{x:.1} {from}v1"));
+    }
+    (dots, strokes)
+}
+
+/// A row for each cell with a dot for each value and a stroke at the median, as a picture by itself.
+pub(super) fn strip(title: &str, rows: &[Row<'_>], width: f64) -> String {
+    let frame = Frame::of(rows, width);
+    let scale = Scale::of(rows, &frame);
+    let at = |value: f64| frame.left + value / scale.end * (frame.right - frame.left);
+    let mut svg = open(title, width, frame.height);
+    scale.put(&mut svg, &frame);
+    for (place, row) in rows.iter().enumerate() {
+        label(&mut svg, &frame, place, row);
         dots(&mut svg, &frame, place, row, &at);
     }
     svg + "</svg>"
@@ -153,12 +250,15 @@ pub(super) fn strip(title: &str, rows: &[Row<'_>], width: f64) -> String {
 impl Frame {
     fn of(rows: &[Row<'_>], width: f64) -> Self {
         let is_narrow = width < 500.0;
-        let longest = rows
-            .iter()
-            .map(|row| row.label.chars().count())
-            .max()
-            .unwrap_or(0);
-        let row = if is_narrow { 38.0 } else { 24.0 };
+        let lines: Vec<Vec<String>> = rows.iter().map(|row| wrapped(row.label)).collect();
+        let letters = lines.iter().flatten().map(|line| line.chars().count());
+        let longest = letters.max().unwrap_or(0);
+        let high = lines.iter().map(Vec::len).max().unwrap_or(1) as f64 * LINE;
+        let row = if is_narrow {
+            high + 23.0
+        } else {
+            (high + 6.0).max(24.0)
+        };
         Self {
             is_narrow,
             row,
@@ -171,26 +271,57 @@ impl Frame {
             height: rows.len() as f64 * row + 36.0,
         }
     }
+
+    /// Where a row's dots are.
+    fn middle(&self, place: usize) -> f64 {
+        let above = if self.is_narrow {
+            self.row - 12.0
+        } else {
+            self.row / 2.0
+        };
+        place as f64 * self.row + 4.0 + above
+    }
 }
 
-/// A cell's label, dots and median. On narrow pages the label stands above the dots.
+/// A label in lines that fit.
+fn wrapped(label: &str) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in label.split(' ') {
+        let last = lines.last_mut().expect("there is one from the start");
+        if !last.is_empty() && last.len() + word.len() >= LABEL_MAX {
+            lines.push(word.to_owned());
+        } else {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    lines
+}
+
+/// A cell's label. On narrow pages it stands above the dots.
+fn label(svg: &mut String, frame: &Frame, place: usize, row: &Row<'_>) {
+    let lines = wrapped(row.label);
+    let middle = frame.middle(place);
+    let (x, first, anchor) = if frame.is_narrow {
+        (frame.left, place as f64 * frame.row + 16.0, "start")
+    } else {
+        let half = (lines.len() - 1) as f64 * LINE / 2.0;
+        (frame.left - 10.0, middle + 4.0 - half, "end")
+    };
+    for (number, line) in lines.iter().enumerate() {
+        let (y, line) = (first + number as f64 * LINE, escaped(line));
+        put(
+            svg,
+            format_args!("<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"{anchor}\">{line}</text>"),
+        );
+    }
+}
+
+/// A cell's dots and median.
 fn dots(svg: &mut String, frame: &Frame, place: usize, row: &Row<'_>, at: &dyn Fn(f64) -> f64) {
-    let base = place as f64 * frame.row + 4.0;
-    let (text, middle) = if frame.is_narrow {
-        (base + 12.0, base + 26.0)
-    } else {
-        (base + 16.0, base + 12.0)
-    };
-    let (x, anchor) = if frame.is_narrow {
-        (frame.left, "start")
-    } else {
-        (frame.left - 10.0, "end")
-    };
-    let label = escaped(row.label);
-    put(
-        svg,
-        format_args!("<text x=\"{x:.1}\" y=\"{text:.1}\" text-anchor=\"{anchor}\">{label}</text>"),
-    );
+    let middle = frame.middle(place);
     let mut path = String::new();
     for value in row.values {
         // A line of no length with round ends: a dot in few bytes.
@@ -245,6 +376,16 @@ const TICKS: [&[f64]; 5] = [&[10.0], &[2.0, 5.0], &[2.0], &[1.5], &[1.2]];
 /// The width of a letter, at most on average.
 const LETTER: f64 = 6.8;
 
+/// The widths of strips on pages: one that fits a screen, one that fits a telephone.
+const PAGE_WIDTHS: [f64; 2] = [920.0, 350.0];
+
+/// Units of a strip from zero to the end of its scale.
+const ACROSS: f64 = 1000.0;
+
+/// The distance of a label's lines in pixels, and what fits one of them.
+const LINE: f64 = 15.0;
+const LABEL_MAX: usize = 44;
+
 /// The distance of ticks, at least.
 const TICK_ROOM: f64 = 90.0;
 
@@ -281,6 +422,44 @@ mod tests {
             );
         }
         assert!(strip("nothing", &[], 350.0).ends_with("</svg>"));
+    }
+
+    #[test]
+    fn long_labels_are_wrapped() {
+        let label = "connector=apr client=spymemcached front=proxy_http_close delay=110ms";
+        let lines = wrapped(label);
+        assert_eq!(lines, [&label[..33], &label[34..]]);
+        assert_eq!(wrapped(""), [""]);
+        let row = Row {
+            label,
+            values: &[1.0],
+            median: 1.0,
+        };
+        for width in PAGE_WIDTHS {
+            let svg = strip("CPU", std::slice::from_ref(&row), width);
+            assert!(svg.contains(&format!(">{}</text>", lines[0])), "{svg}");
+        }
+    }
+
+    #[test]
+    fn strips_of_a_page_share_dots_and_labels() {
+        let row = |values| Row {
+            label: "front=a<b",
+            values,
+            median: 2.0,
+        };
+        let mut strips = Strips::default();
+        let (one, other) = ([row(&[1.0, 2.0, 3.0])], [row(&[2.0, 4.0])]);
+        let first = strips.strip("CPU", &one);
+        assert_eq!(first.matches("h0").count(), 3, "{first}");
+        assert_eq!(first.matches("href=\"#strip-1\"").count(), 2, "{first}");
+        assert_eq!(first.matches("front=a&lt;b</text>").count(), 2, "{first}");
+        let second = strips.strip("p99", &other);
+        assert!(second.contains("href=\"#strip-2\""), "{second}");
+        assert!(!second.contains("front=a"), "{second}");
+        for labels in ["href=\"#labels-0\"", "href=\"#labels-1\""] {
+            assert!(second.contains(labels), "{second}");
+        }
     }
 
     #[test]

@@ -80,11 +80,10 @@ impl<'a> Told<'a> {
         if let more @ 1.. = self.cases.len().saturating_sub(CASES_MAX) {
             figures += &format!(" and {more} more");
         }
-        let what = first.measure.words();
         if is_against(first) {
-            format!("against “{}”, {what} {figures}", first.says)
+            format!("against “{}” {figures}", first.says)
         } else {
-            format!("{}, {what} {figures}", first.says)
+            format!("{} {figures}", first.says)
         }
     }
 }
@@ -107,7 +106,7 @@ fn is_against(claim: &Outcome) -> bool {
     match claim.expect {
         Expectation::More => !is_above(claim),
         Expectation::Less => is_above(claim),
-        Expectation::Same => claim.verdict == Verdict::Differs,
+        Expectation::Same => matches!(claim.verdict, Verdict::Differs | Verdict::Suggests),
     }
 }
 
@@ -189,16 +188,15 @@ mod tests {
         ];
         assert_eq!(
             answer(&claims),
-            "Suggested, since 6 rounds cannot show one of 3 claims: C is slower, CPU time per request \
-             ×0.25 [0.24..0.26]; B is faster, CPU time per request ×1.20 [1.14..1.26]. All 3 claims are \
-             open."
+            "Suggested, since 6 rounds cannot show one of 3 claims: C is slower ×0.25 [0.24..0.26]; B is \
+             faster ×1.20 [1.14..1.26]. All 3 claims are open."
         );
         claims[0].verdict = Verdict::Differs;
         claims[0].ratio = Some(0.5);
         claims[0].as_expected = Some(false);
         let told = answer(&claims);
         assert!(
-            told.starts_with("Shown: against “A is faster”, CPU time per request ×0.50"),
+            told.starts_with("Shown: against “A is faster” ×0.50"),
             "{told}"
         );
         assert!(
@@ -216,11 +214,22 @@ mod tests {
         let told = answer(&[at("httpd", 0.8), at("nginx", 0.3), at("front", 2.0)]);
         assert!(
             told.contains(
-                "Saves CPU, CPU time per request ×0.30 [0.28..0.32] at server=nginx, ×0.80 \
-                 [0.76..0.84] at server=httpd; against “Saves CPU”, CPU time per request ×2.00"
+                "Saves CPU ×0.30 [0.28..0.32] at server=nginx, ×0.80 [0.76..0.84] at server=httpd; against \
+                 “Saves CPU” ×2.00"
             ),
             "{told}"
         );
+    }
+
+    #[test]
+    fn a_difference_speaks_against_none() {
+        let same = claim("Costs nothing", Verdict::Suggests, 3.0, Expectation::Same);
+        assert!(answer(std::slice::from_ref(&same)).contains("against “Costs nothing” ×3.00"));
+        let little = Outcome {
+            verdict: Verdict::DiffersLittle,
+            ..same
+        };
+        assert!(answer(&[little]).starts_with("Shown: Costs nothing ×3.00"));
     }
 
     #[test]

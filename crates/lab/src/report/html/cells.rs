@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use catamaran_chart::escaped;
 
 use super::page::Page;
-use crate::report::svg::{self, Row};
+use crate::report::svg::{Row, Strips};
 use crate::report::table::{self, Group};
 use crate::result::{CALLS_MIN, CellResult, ResultDocument};
 
@@ -60,23 +60,29 @@ pub(super) fn pictures(page: &mut Page, result: &ResultDocument) {
     page.put(format_args!(
         "<h2>Each round</h2>\n<p>A dot is a run, a stroke the median.</p>\n"
     ));
+    let mut strips = Strips::default();
     for name in &first {
-        strip(page, result, name);
+        strip(page, &mut strips, result, name);
     }
     if others.is_empty() {
         return;
     }
+    let names = escaped(&others.join(", "));
+    if result.cells.len() > DRAWN_CELLS_MAX {
+        return page.put(format_args!(
+            "<p>In the tables alone, of so many cells: {names}.</p>\n"
+        ));
+    }
     page.put(format_args!(
-        "<details><summary>Other measures: {}</summary>\n",
-        escaped(&others.join(", "))
+        "<details><summary>Other measures: {names}</summary>\n"
     ));
     for name in &others {
-        strip(page, result, name);
+        strip(page, &mut strips, result, name);
     }
     page.put(format_args!("</details>\n"));
 }
 
-fn strip(page: &mut Page, result: &ResultDocument, name: &str) {
+fn strip(page: &mut Page, strips: &mut Strips, result: &ResultDocument, name: &str) {
     let row = |cell: &'_ CellResult| Some((cell.label.clone(), cell.measures.get(name)?.clone()));
     let rows: Vec<_> = result.cells.iter().filter_map(row).collect();
     let rows: Vec<Row<'_>> = rows
@@ -88,11 +94,8 @@ fn strip(page: &mut Page, result: &ResultDocument, name: &str) {
         })
         .collect();
     let title = table::head(name);
-    let [wide, narrow] = [920.0, 350.0].map(|width| svg::strip(&title, &rows, width));
-    page.put(format_args!(
-        "<h3>{}</h3>\n<div class=\"wide\">{wide}</div><div class=\"narrow\">{narrow}</div>\n",
-        escaped(&title)
-    ));
+    let drawn = strips.strip(&title, &rows);
+    page.put(format_args!("<h3>{}</h3>\n{drawn}", escaped(&title)));
 }
 
 /// System calls by name, a table for each server.
@@ -129,3 +132,6 @@ fn name(label: &str) -> String {
 fn number(figure: &str) -> String {
     format!("<td class=\"n\">{figure}</td>")
 }
+
+/// With more cells than these a page has strips of the first measures alone, or it would be too large.
+const DRAWN_CELLS_MAX: usize = 48;

@@ -3,7 +3,7 @@
 use catamaran_chart::escaped;
 
 use super::page::Page;
-use crate::claim::Outcome;
+use crate::claim::{Outcome, Verdict};
 use crate::report::claims;
 use crate::report::svg::Ratios;
 use crate::result::ResultDocument;
@@ -52,6 +52,11 @@ fn row(claim: &Outcome, scale: &Ratios) -> Vec<String> {
         case if case.is_empty() => case,
         case => format!(" <span class=\"case\">{}</span>", escaped(&case)),
     };
+    let off = if claim.verdict == Verdict::NoClaim {
+        " off"
+    } else {
+        ""
+    };
     let published = match claims::published(claim) {
         none if none.is_empty() => none,
         published => format!("<br><small>published {published}</small>"),
@@ -67,7 +72,7 @@ fn row(claim: &Outcome, scale: &Ratios) -> Vec<String> {
             "<td class=\"verdict\"><b class=\"{class}\">{word}</b> <br><small>{fate}</small></td>"
         ),
         format!(
-            "<td class=\"bar\">{bar}<div>{}{published}</div></td>",
+            "<td class=\"bar{off}\">{bar}<div>{}{published}</div></td>",
             claims::ratio(claim)
         ),
     ]

@@ -74,7 +74,7 @@ p { margin: 8px 0; max-width: 46em }
 .setting, .case, small, figcaption { color: var(--faint) }
 .note { font-style: italic }
 .scroll { overflow-x: auto }
-table { border-collapse: collapse; font-size: 13px }
+table { border-collapse: separate; border-spacing: 0; font-size: 13px }
 th, td { text-align: left; vertical-align: top; padding: 6px 14px 6px 0; border-bottom: 1px solid var(--line) }
 th { font-weight: 600; vertical-align: bottom; color: var(--faint) }
 td small { font-size: 11px }
@@ -86,6 +86,7 @@ table.figures td:first-child, table.figures th:first-child { position: sticky; l
 .sentence { min-width: 300px }
 .verdict { white-space: nowrap }
 td.bar div { font-variant-numeric: tabular-nums; text-align: center; width: 190px }
+td.bar.off { opacity: .5 }
 .scale.below { display: none }
 td ul { margin: 0; padding-left: 16px; min-width: 260px }
 td b.differs, td b.same { color: light-dark(#2e7d32, #7fc983) }
@@ -112,12 +113,15 @@ summary { cursor: pointer; margin-top: 24px }
   table.cards tr { display: block; padding: 10px 0; border-bottom: 1px solid var(--line) }
   table.cards td { display: block; border: 0; padding: 2px 0; min-width: 0; text-align: left; white-space: normal }
   table.cards td:empty { display: none }
+  table.cards td.brief { display: inline-block; padding-right: 14px }
   table.cards td ul { min-width: 0 }
   table.cards td.verdict br { display: none }
   table.cards td[data-name]:not(:empty)::before { content: attr(data-name) \": \"; color: var(--faint) } }
 @page { size: A4 landscape; margin: 12mm }
 @media print { :root { color-scheme: light } body { max-width: none; padding: 0 } .scroll { overflow: visible }
   .wide { display: block } .narrow { display: none } table { font-size: 11px } th, td { padding-right: 8px }
+  table.figures { font-size: 9px } table.figures :is(th, td) { padding-right: 5px } td small { font-size: 8px }
   tr, svg, figure { break-inside: avoid } h2, h3 { break-after: avoid } pre { white-space: pre-wrap }
+  table.figures td:first-child, table.figures th:first-child { position: static }
   details::details-content { content-visibility: visible; display: block } }
 ";

@@ -3,6 +3,7 @@
 use catamaran_chart::escaped;
 
 use super::page::Page;
+use crate::gate::Fired;
 use crate::report::claims;
 use crate::result::{CALLS_MIN, CallResult, PublishedResult, ResultDocument};
 
@@ -41,16 +42,27 @@ pub(super) fn beside(page: &mut Page, result: &ResultDocument) {
     }
     page.put(format_args!("<h2>As published, and here</h2>\n"));
     ratios(page, result);
-    let rows: Vec<Vec<String>> = result.published.iter().map(row).collect();
+    let shared = claims::shared(result);
+    let rows = result.published.iter().map(|run| row(run, &shared));
+    let rows: Vec<Vec<String>> = rows.collect();
     let heads = [
         "published",
         "here: median of the rounds [lowest..highest]",
         "what theirs cannot carry",
     ];
     page.cards(&heads.map(str::to_owned), &rows);
+    if !shared.is_empty() {
+        let shared = shared.into_iter().map(words);
+        let shared = shared.collect::<Vec<_>>().join(" ");
+        page.put(format_args!(
+            "<p>What none of them can carry: {shared}</p>\n"
+        ));
+    }
+    page.put(format_args!("<div class=\"pair\">\n"));
     for run in result.published.iter().filter(|run| !run.calls.is_empty()) {
         calls(page, run);
     }
+    page.put(format_args!("</div>\n"));
 }
 
 /// Claims that the source has a ratio of.
@@ -68,11 +80,14 @@ fn ratios(page: &mut Page, result: &ResultDocument) {
                 escaped(&claims::case(claim))
             ),
             format!(
-                "<td class=\"n\" data-name=\"published\">×{}</td>",
+                "<td class=\"n brief\" data-name=\"published\">×{}</td>",
                 claims::published(claim)
             ),
-            format!("<td class=\"n\" data-name=\"here\">{figure}</td>"),
-            format!("<td data-name=\"verdict\">{}</td>", claim.verdict.word()),
+            format!("<td class=\"n brief\" data-name=\"here\">{figure}</td>"),
+            format!(
+                "<td class=\"brief\" data-name=\"verdict\">{}</td>",
+                claim.verdict.word()
+            ),
         ]
     };
     let rows: Vec<Vec<String>> = claims.map(row).collect();
@@ -87,11 +102,10 @@ fn ratios(page: &mut Page, result: &ResultDocument) {
     }
 }
 
-fn row(run: &PublishedResult) -> Vec<String> {
-    let found = run.found.iter().map(|fired| {
-        let (gate, words) = (escaped(&fired.gate), escaped(&fired.words));
-        format!("<li><b>{gate}</b> {words}</li>")
-    });
+/// `shared` is said of all at once.
+fn row(run: &PublishedResult, shared: &[&Fired]) -> Vec<String> {
+    let own = run.found.iter().filter(|fired| !shared.contains(fired));
+    let found = own.map(|fired| format!("<li>{}</li>", words(fired)));
     let ours = run.ours.as_deref().unwrap_or("not run in this form");
     vec![
         format!("<td>{}</td>", escaped(&run.says)),
@@ -100,10 +114,14 @@ fn row(run: &PublishedResult) -> Vec<String> {
     ]
 }
 
+fn words(fired: &Fired) -> String {
+    format!("<b>{}</b> {}", escaped(&fired.gate), escaped(&fired.words))
+}
+
 /// A published table of system calls beside ours.
 fn calls(page: &mut Page, run: &PublishedResult) {
     page.put(format_args!(
-        "<h3>System calls of a request: {}</h3>\n<p>Left one process of theirs, under strace; right all \
+        "<div><h3>System calls of a request: {}</h3>\n<p>Left one process of theirs, under strace; right all \
          of ours, counted in the kernel. Some calls have other names today.</p>\n",
         escaped(&run.name)
     ));
@@ -122,4 +140,5 @@ fn calls(page: &mut Page, run: &PublishedResult) {
     };
     let heads = ["call", "published", "of them failed", "here"];
     page.table(&heads, &run.calls.iter().map(row).collect::<Vec<_>>());
+    page.put(format_args!("</div>\n"));
 }
