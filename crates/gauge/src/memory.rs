@@ -28,7 +28,9 @@ pub struct Shares {
     pub proportional: u64,
     /// `Private_Dirty`: written pages that no other process has.
     pub private_dirty: u64,
-    /// `Anonymous`: pages of no file, those shared since a fork included in each process.
+    /// `Pss_Anon` and `Pss_Shmem`: pages of no file; a page that n processes have counts as 1/n. Unlike
+    /// `proportional` it stays when another process begins to run the same program, whose pages are
+    /// then divided among more. The figure for what clients add to a server.
     pub anonymous: u64,
 }
 
@@ -81,7 +83,7 @@ fn shares_of(id: u32) -> io::Result<Shares> {
     Ok(Shares {
         proportional: bytes("Pss")?,
         private_dirty: bytes("Private_Dirty")?,
-        anonymous: bytes("Anonymous")?,
+        anonymous: bytes("Pss_Anon")? + bytes("Pss_Shmem")?,
     })
 }
 
@@ -98,6 +100,7 @@ mod tests {
         let shares = shares(&[own, NONE]).unwrap();
         assert!(shares.private_dirty > 0 && shares.anonymous > 0);
         assert!(shares.proportional >= shares.private_dirty);
+        assert!(shares.proportional >= shares.anonymous);
     }
 
     #[test]

@@ -280,13 +280,12 @@ impl Scene<'_> {
         let Some(wanted) = &load.crowd else {
             return Ok((None, BTreeMap::new()));
         };
-        let before = counters::memory(self.experiment, &stage.servers);
+        let before = counters::held(self.experiment, &stage.servers);
         let crowd = Crowd::start(&self.driver.catamaran, &stage.space, load, wanted)?;
         self.bench(stage, load, Span::For(load.warm.0))?;
-        let after = counters::memory(self.experiment, &stage.servers);
+        let after = counters::held(self.experiment, &stage.servers);
         let held = after.into_iter().filter_map(|(name, after)| {
-            let bytes = (after - before.get(&name)?) * f64::from(1 << 20);
-            let name = name.replacen("memory", "held", 1);
+            let bytes = after - before.get(&name)?;
             Some((name, (bytes / crowd.clients as f64).max(0.0)))
         });
         let held = held.collect();

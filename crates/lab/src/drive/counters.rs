@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use catamaran_gauge::memory::Shares;
 use catamaran_gauge::{
     BpfFault, Bytes, Call, Counts, Group, Syscalls, Withheld, cpu, memory, network, process,
     system, withheld,
@@ -333,8 +334,30 @@ impl Reading {
     }
 }
 
-/// Memory of the servers that are to be looked at, in MiB.
+/// Memory of the servers that are to be looked at, in MiB, by a measure's name: `memory` of all, and
+/// `memory.SERVER` where there are several.
 pub(super) fn memory(experiment: &Experiment, servers: &[Running]) -> BTreeMap<String, f64> {
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    by_server(experiment, servers, "memory", |shares| {
+        mib(shares.proportional)
+    })
+}
+
+/// What those servers have allocated, in bytes, as `held` and `held.SERVER`. Pages of programs are
+/// left out: load and crowd run the same program as our servers, so it would be divided among more
+/// processes once they begin.
+pub(super) fn held(experiment: &Experiment, servers: &[Running]) -> BTreeMap<String, f64> {
+    by_server(experiment, servers, "held", |shares| {
+        shares.anonymous as f64
+    })
+}
+
+fn by_server(
+    experiment: &Experiment,
+    servers: &[Running],
+    name: &str,
+    of: impl Fn(Shares) -> f64,
+) -> BTreeMap<String, f64> {
     let mut measures = BTreeMap::new();
     let mut all = 0.0;
     for server in servers
@@ -344,14 +367,14 @@ pub(super) fn memory(experiment: &Experiment, servers: &[Running]) -> BTreeMap<S
         let Ok(shares) = memory::shares(&server.process.processes()) else {
             continue;
         };
-        let mib = shares.proportional as f64 / f64::from(1 << 20);
-        all += mib;
+        let value = of(shares);
+        all += value;
         if experiment.servers() > 1 {
-            measures.insert(format!("memory.{}", server.record.name), mib);
+            measures.insert(format!("{name}.{}", server.record.name), value);
         }
     }
     if !experiment.measure.memory.is_empty() {
-        measures.insert("memory".to_owned(), all);
+        measures.insert(name.to_owned(), all);
     }
     measures
 }
