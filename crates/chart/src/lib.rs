@@ -2,7 +2,7 @@
 //!
 //! A chart has a fixed size in pixels, because the text of a scaled picture is either too small or
 //! too large. Colours are variables of [`STYLE`], for light and dark. The caller decides what is
-//! drawn and how a page arranges charts. [`panels`] are small charts that share their axes.
+//! drawn and how a page arranges charts. [`panels()`] are small charts that share their axes.
 //!
 //! ```
 //! use catamaran_chart::{Axis, Chart, Series};
