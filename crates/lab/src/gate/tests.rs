@@ -296,6 +296,13 @@ fn servers_that_were_not_fit() {
     check(moving, "unsteady", Effect::Note, "moved up by 12 %");
     let unclear = disturb(|machine| machine.moving = Some(f64::INFINITY));
     check(unclear, "unsteady", Effect::Note, "too short or too noisy");
+    let mut warm = quiet();
+    warm.machine.as_mut().unwrap().compiling = Some(0.02);
+    assert_eq!(check_run(&warm), []);
+    let tepid = disturb(|machine| machine.compiling = Some(0.05));
+    check(tepid, "unsteady", Effect::Note, "0.05 threads compiling");
+    let cold = disturb(|machine| machine.compiling = Some(2.84));
+    check(cold, "unsteady", Effect::Machine, "2.84 threads compiling");
     let ports = disturb(|machine| machine.ports_used = Some(0.9));
     check(ports, "ports", Effect::Void, "90 % of the local ports");
     let backlog = disturb(|machine| machine.listen_overflows = 14);

@@ -6,10 +6,14 @@ pub(super) fn check(facts: &Facts) -> Option<Fired> {
     let machine = facts.machine.as_ref()?;
     if let Some(compiling) = machine.compiling.filter(|share| *share > COMPILING_MAX) {
         let words = format!(
-            "A Java virtual machine compiled for {:.0} % of the time: it was not warm.",
-            compiling * 100.0
+            "A Java virtual machine had {compiling:.2} threads compiling at a time, on average: it was \
+             not warm."
         );
-        return Some(Fired::new("unsteady", Effect::Note, words));
+        let effect = match compiling > COMPILING_COUNTS {
+            true => Effect::Machine,
+            false => Effect::Note,
+        };
+        return Some(Fired::new("unsteady", effect, words));
     }
     let moving = machine.moving?;
     (moving.abs() > MOVEMENT_MAX).then(|| {
@@ -27,8 +31,11 @@ pub(super) fn check(facts: &Facts) -> Option<Fired> {
     })
 }
 
-/// The share of the time for which a warm virtual machine may compile.
+/// The time that all compiling threads of a warm virtual machine may take, as a share of the span.
 const COMPILING_MAX: f64 = 0.02;
+
+/// From this share on compiling may be more of a request's CPU time than the usual margin of a claim.
+const COMPILING_COUNTS: f64 = 0.05;
 
 /// What throughput and CPU per request may move within a run.
 const MOVEMENT_MAX: f64 = catamaran_stats::MOVEMENT_MAX;
