@@ -106,22 +106,24 @@ pub(super) fn calls(page: &mut Page, result: &ResultDocument) {
         let counts = cells().filter_map(|cell| cell.calls.get(server));
         let frequent = counts.flatten().filter(|(_, count)| **count >= CALLS_MIN);
         let names: BTreeSet<&String> = frequent.map(|(name, _)| name).collect();
-        let mut heads = vec!["cell"];
-        heads.extend(names.iter().map(|name| name.as_str()));
-        let row = |cell: &CellResult| {
-            let counts = cell.calls.get(server)?;
-            let figure = |call: &&String| match counts.get(*call) {
-                Some(count) if *count >= CALLS_MIN => number(&format!("{count:.2}")),
-                _ => "<td></td>".to_owned(),
-            };
-            let figures = names.iter().map(figure);
-            Some([name(&cell.label)].into_iter().chain(figures).collect())
-        };
         page.put(format_args!(
             "<h2>System calls of {} for one request</h2>\n",
             escaped(server)
         ));
-        page.table(&heads, &cells().filter_map(row).collect::<Vec<_>>());
+        let names: Vec<&str> = names.into_iter().map(String::as_str).collect();
+        for names in names.chunks(CALLS_IN_TABLE) {
+            let row = |cell: &CellResult| {
+                let counts = cell.calls.get(server)?;
+                let figure = |call: &&str| match counts.get(*call) {
+                    Some(count) if *count >= CALLS_MIN => number(&format!("{count:.2}")),
+                    _ => "<td></td>".to_owned(),
+                };
+                let figures = names.iter().map(figure);
+                Some([name(&cell.label)].into_iter().chain(figures).collect())
+            };
+            let heads = [&["cell"], names].concat();
+            page.table(&heads, &cells().filter_map(row).collect::<Vec<_>>());
+        }
     }
 }
 
@@ -132,6 +134,9 @@ fn name(label: &str) -> String {
 fn number(figure: &str) -> String {
     format!("<td class=\"n\">{figure}</td>")
 }
+
+/// Calls side by side: a table of more would be cut on paper.
+const CALLS_IN_TABLE: usize = 12;
 
 /// With more cells than these a page has strips of the first measures alone, or it would be too large.
 const DRAWN_CELLS_MAX: usize = 48;
