@@ -120,6 +120,12 @@ pub(super) fn watch(stage: &Stage, end: &Receiver<()>) -> Vec<Sample> {
 }
 
 impl Sample {
+    /// The seconds of all cores since `before`, of one kind.
+    pub(crate) fn cores_since(&self, before: &Self, of: fn(&CoreSample) -> f64) -> f64 {
+        let sum = |sample: &Self| sample.cores.iter().map(of).sum::<f64>();
+        (sum(self) - sum(before)).max(0.0)
+    }
+
     /// What cannot be read is left out.
     pub(crate) fn read(stage: &Stage) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -6,7 +6,7 @@ use catamaran_stats::Spread;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ResultDocument;
-use crate::drive::{CoreSample, DiskSample, InterfaceSample, Sample};
+use crate::drive::{DiskSample, InterfaceSample, Sample};
 use crate::run::Run;
 
 /// One run of a cell over time: the one whose throughput is the median of the cell's valid runs (the
@@ -146,10 +146,7 @@ fn values(before: &Sample, after: &Sample) -> Vec<(String, f64)> {
     let span = (after.time_s - before.time_s).max(1e-9);
     let mut values = Vec::new();
     let mut put = |name: &str, value: f64| values.push((name.to_owned(), value));
-    let cores = |of: fn(&CoreSample) -> f64| {
-        let sum = |sample: &Sample| sample.cores.iter().map(of).sum::<f64>();
-        (sum(after) - sum(before)).max(0.0)
-    };
+    let cores = |of| after.cores_since(before, of);
     let all = cores(|core| core.total);
     if all > 0.0 {
         put("cpu.user", cores(|core| core.user) / all * 100.0);
@@ -244,7 +241,7 @@ const VALUES_MAX: usize = 30;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{JvmSample, MemorySample};
+    use crate::drive::{CoreSample, JvmSample, MemorySample};
     use crate::run::Second;
 
     /// A machine that is half busy, with one server and its collections of 30 ms a second.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use catamaran_gauge::{Syscalls, cpu, memory, network};
 
 use super::topology::Hop;
-use crate::drive::{CoreSample, Running, Sample, Stage, Traffic};
+use crate::drive::{Running, Sample, Stage, Traffic};
 
 /// Counters and levels at one moment.
 #[derive(Clone, Debug, Default)]
@@ -131,13 +131,9 @@ impl Point {
     pub(crate) fn between(before: &Moment, after: &Moment) -> Self {
         let (one, other) = (&before.sample, &after.sample);
         let wall = (other.time_s - one.time_s).max(1e-3);
-        let cores = |of: fn(&CoreSample) -> f64| {
-            let sum = |sample: &Sample| sample.cores.iter().map(of).sum::<f64>();
-            (sum(other) - sum(one)).max(0.0) / wall
-        };
+        let cores = |of| other.cores_since(one, of) / wall;
         let each = |one: u64, other: u64| other.saturating_sub(one) as f64 / wall;
-        let sum = |sample: &Sample, of: fn(&Sample) -> u64| of(sample);
-        let both = |of: fn(&Sample) -> u64| each(sum(one, of), sum(other, of));
+        let both = |of: fn(&Sample) -> u64| each(of(one), of(other));
         let traffic = &after.traffic;
         let server = |(name, now): (&String, &ServerMoment)| {
             let was = before.servers.get(name).copied().unwrap_or_default();
@@ -176,6 +172,7 @@ impl Point {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drive::CoreSample;
 
     #[test]
     fn differences_are_by_the_second_and_levels_are_the_last() {
