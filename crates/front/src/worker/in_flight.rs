@@ -289,8 +289,8 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use bytes::Bytes;
-    use catamaran_message::{BodyLength, Target};
-    use http::{HeaderMap, Method, Version};
+    use catamaran_message::Target;
+    use http::Method;
 
     use super::*;
 
@@ -302,11 +302,7 @@ mod tests {
                 query: None,
                 scheme: None,
             },
-            version: Version::HTTP_11,
-            headers: HeaderMap::new(),
-            authority: None,
-            body: BodyLength::Known(0),
-            expect_continue: false,
+            ..RequestHead::empty()
         }
     }
 
