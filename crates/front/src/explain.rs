@@ -8,6 +8,7 @@ mod choice;
 pub(crate) mod question;
 mod routes;
 mod sent;
+mod tunnel;
 
 use catamaran_message::RequestHead;
 pub use choice::{AffinityShown, MemberShown, StepShown};
@@ -16,6 +17,7 @@ use question::Supposed;
 pub use routes::{RouteShown, Runner};
 pub use sent::Sent;
 use serde::Serialize;
+use tunnel::Passed;
 
 use crate::config::Config;
 use crate::exchange::failure::Failure;
@@ -258,20 +260,39 @@ impl Explanation {
             }
             drop(outgoing.pass(rules, id));
         }
-        let tried = rules.map_or(&[][..], Rules::stopped);
-        let foresight = upstream.foresee(outgoing.facts(rules), tried);
         self.outcome = "forward";
-        self.affinity = choice::affinity(upstream, &ids, &foresight);
-        self.members = choice::members(upstream, rules, &foresight);
+        self.pick((upstream, rules), &ids, (&outgoing, token));
+    }
+
+    /// Foresees the backend, for a tunnel as many as the exchange would ask.
+    fn pick(
+        &mut self,
+        (upstream, rules): (&Upstream, Option<&Rules>),
+        ids: &[choice::Id],
+        (outgoing, tunnel): (&Outgoing<'_>, Option<&str>),
+    ) {
+        let tried = rules.map_or(&[][..], Rules::stopped);
+        let facts = outgoing.facts(rules);
+        let mut foresight = upstream.foresee(facts, tried);
+        self.affinity = choice::affinity(upstream, ids, &foresight);
+        let mut passed = Passed::default();
+        if tunnel.is_some() {
+            let retries = rules.and_then(Rules::retries).unwrap_or(upstream.retries);
+            (foresight, passed) = tunnel::foresee(upstream, (facts, tried), foresight, retries);
+        }
+        self.members = choice::members(upstream, rules, &foresight, &passed);
         self.by = Some(choice::by(upstream, &foresight));
+        let had_members = !foresight.members.is_empty();
+        foresight.members.retain(|(it, _)| !passed.refuse(*it));
+        if had_members && foresight.members.is_empty() {
+            return self.refuse(501, "no-upgrade-url", tunnel::WHY_REFUSED);
+        }
         self.choose((upstream, rules), &foresight);
         if let Some(choice) = foresight.choice() {
-            if token.is_some() && !upstream.members[choice.member].settings.takes_tunnels() {
-                let why =
-                    "a tunnel is asked for, and the backend speaks AJP and has no `upgrade_url`";
-                return self.refuse(501, "no-upgrade-url", why);
+            if passed.may_end {
+                self.summary += tunnel::MAY_END;
             }
-            self.sent = Some(Sent::new(upstream, rules, &choice, &outgoing, token));
+            self.sent = Some(Sent::new(upstream, rules, &choice, outgoing, tunnel));
         }
     }
 

@@ -5,6 +5,7 @@ use catamaran_message::RequestHead;
 use serde::Serialize;
 
 use super::text;
+use super::tunnel::Passed;
 use crate::config::{Activation, Policy};
 use crate::site::foresight::Foresight;
 use crate::site::rules::Rules;
@@ -152,20 +153,22 @@ pub(super) fn members(
     upstream: &Upstream,
     rules: Option<&Rules>,
     foresight: &Foresight<'_>,
+    passed: &Passed,
 ) -> Vec<MemberShown> {
     let total: u64 = foresight.members.iter().map(|(_, weight)| weight).sum();
     let members = upstream.members.iter().enumerate();
     let shown = |(index, member): (usize, &Member)| {
         let mut chosen = foresight.members.iter();
         let weight = chosen
-            .find(|(it, _)| *it == index)
+            .find(|(it, _)| *it == index && !passed.refuse(index))
             .map(|(_, weight)| *weight);
+        let other = || why_not(upstream, rules, index, foresight);
         MemberShown {
             backend: member.name().to_owned(),
             share: percent(weight.unwrap_or(0), total),
             why_not: match weight {
                 Some(_) => None,
-                None => Some(why_not(upstream, rules, index, foresight)),
+                None => Some(passed.why(index).map_or_else(other, str::to_owned)),
             },
         }
     };

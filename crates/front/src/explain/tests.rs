@@ -312,6 +312,78 @@ fn a_tunnel_goes_to_the_upgrade_url() {
     assert_eq!((other.protocol, other.tunnel), ("ajp", None));
 }
 
+/// Of three backends the second alone has an `upgrade_url`, and a session leads to the first.
+#[test]
+fn a_tunnel_is_foreseen_as_far_as_the_exchange_would_try() {
+    let mut config = config();
+    let mut shop = UpstreamConfig::new("shop", ["a", "b", "c"].map(backend).into());
+    shop.sticky = Some(StickyConfig::default());
+    shop.backends[1].upgrade = Some(End {
+        address: Address::Unix("b.http".into()),
+        tls: None,
+    });
+    config.upstreams[0] = shop;
+    let route = &mut config.routes[1];
+    route.target = to("shop");
+    route.rules = Some(Arc::new(RouteRules {
+        upgrade: vec!["websocket".to_owned()],
+        ..RouteRules::default()
+    }));
+    let url = "http://shop.example.org/chat";
+    let asked = |config: &Config, cookie: &str| {
+        let cookie = format!("Cookie: JSESSIONID={cookie}");
+        let headers = ["Connection: Upgrade", "Upgrade: WebSocket", &cookie[..]];
+        ask(config, url, &headers)
+    };
+    let member = |it: &Explanation, index: usize| {
+        let member = &it.members[index];
+        (member.share, member.why_not.clone().unwrap_or_default())
+    };
+    let (elsewhere, last) = (
+        "no `upgrade_url`: the tunnel is tried elsewhere",
+        "no `upgrade_url`: 501",
+    );
+
+    // Two retries pass both of the others, whichever comes first.
+    for cookie in ["1.a", "1.c", "1"] {
+        let it = asked(&config, cookie);
+        assert_eq!(it.outcome, "forward", "{cookie}: {}", it.summary);
+        assert_eq!(it.backend.as_deref(), Some("b"), "{cookie}");
+        assert_eq!(member(&it, 1), (100.0, String::new()), "{cookie}");
+        for refusing in [0, 2] {
+            let expected = (0.0, elsewhere.to_owned());
+            assert_eq!(member(&it, refusing), expected, "{cookie}");
+        }
+        assert!(!it.summary.contains("501"), "{}", it.summary);
+        let sent = it.sent.expect("it is sent");
+        assert_eq!(sent.address, "b.http");
+    }
+    assert_eq!(asked(&config, "1.b").by, Some("session"));
+
+    // One retry may be used up by the other that refuses.
+    config.upstreams[0].retries = 1;
+    let it = asked(&config, "1");
+    assert_eq!(it.backend.as_deref(), Some("b"));
+    assert!(it.summary.contains("or 501"), "{}", it.summary);
+
+    // Without a retry the session's backend has the last word, and each turn counts.
+    config.upstreams[0].retries = 0;
+    let it = asked(&config, "1.a");
+    let answer = it.answer.as_ref().expect("it is refused");
+    assert_eq!((answer.status, &answer.reason[..]), (501, "no-upgrade-url"));
+    assert_eq!(member(&it, 0), (0.0, last.to_owned()));
+    let it = asked(&config, "1");
+    assert_eq!(member(&it, 1), (33.3, String::new()));
+    assert_eq!(member(&it, 2), (0.0, last.to_owned()));
+    assert!(it.summary.contains("or 501"), "{}", it.summary);
+    assert_eq!(it.sent.expect("it is sent").backend, "b");
+
+    // `force` keeps the session there: no other is tried.
+    config.upstreams[0].retries = 2;
+    config.upstreams[0].sticky.as_mut().expect("set").force = true;
+    assert_eq!(asked(&config, "1.a").outcome, "refused");
+}
+
 fn sites() -> impl Strategy<Value = Config> {
     let activation = prop::sample::select(&Activation::ALL[..]);
     let member = (activation, 1_u32..5, 0_u32..2, any::<bool>());

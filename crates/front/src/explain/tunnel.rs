@@ -1,0 +1,74 @@
+//! Which backend a request for a tunnel would end at, as the exchange tries one after the other.
+
+use crate::site::foresight::Foresight;
+use crate::site::{Facts, Upstream};
+
+/// Backends that may be picked for a tunnel and refuse it, because they have no `upgrade_url`.
+#[derive(Debug, Default)]
+pub(super) struct Passed {
+    /// Members after which the exchange tries another.
+    elsewhere: Vec<usize>,
+    /// Members after which it tries no other, so that the client gets 501.
+    last: Vec<usize>,
+    /// Whether the client may get 501 although some backend takes tunnels.
+    pub(super) may_end: bool,
+}
+
+impl Passed {
+    /// Whether the member refuses the tunnel.
+    pub(super) fn refuse(&self, member: usize) -> bool {
+        self.elsewhere.contains(&member) || self.last.contains(&member)
+    }
+
+    /// Why the member does not get the tunnel, if it refuses it.
+    pub(super) fn why(&self, member: usize) -> Option<&'static str> {
+        if self.last.contains(&member) {
+            return Some("no `upgrade_url`: 501");
+        }
+        let is_passed = self.elsewhere.contains(&member);
+        is_passed.then_some("no `upgrade_url`: the tunnel is tried elsewhere")
+    }
+}
+
+/// Where a tunnel would go, if `first` is where the request would go first. As in the exchange, a
+/// backend without `upgrade_url` takes one of the attempts that `retries` allows.
+pub(super) fn foresee<'r>(
+    upstream: &'r Upstream,
+    (facts, stopped): (Facts<'r>, &[usize]),
+    first: Foresight<'r>,
+    retries: u32,
+) -> (Foresight<'r>, Passed) {
+    let mut foresight = first;
+    let mut passed = Passed::default();
+    let mut tried = stopped.to_vec();
+    let mut attempts_left = retries;
+    loop {
+        let members = foresight.members.iter().map(|(member, _)| *member);
+        let refusing: Vec<usize> = members
+            .filter(|member| !upstream.members[*member].settings.takes_tunnels())
+            .collect();
+        let is_held = matches!(&foresight.decision, Some(Ok(decision)) if decision.held);
+        let all = [&tried[..], &refusing].concat();
+        let others = !is_held && upstream.has_others(&all);
+        if refusing.is_empty() || attempts_left == 0 || !others {
+            passed.may_end |= !refusing.is_empty();
+            passed.last = refusing;
+            return (foresight, passed);
+        }
+        // Each of them may be picked before one that takes it.
+        let count = u32::try_from(refusing.len()).unwrap_or(u32::MAX);
+        passed.may_end |= count > attempts_left;
+        attempts_left = attempts_left.saturating_sub(count);
+        passed.elsewhere.extend(refusing);
+        tried = all;
+        foresight = upstream.foresee(facts, &tried);
+    }
+}
+
+/// Of a request that no backend takes.
+pub(super) const WHY_REFUSED: &str =
+    "a tunnel is asked for, and the backend speaks AJP and has no `upgrade_url`";
+
+/// Of a request that some of the backends would take.
+pub(super) const MAY_END: &str =
+    "; or 501, because others have no `upgrade_url` and use up the `retries`";
