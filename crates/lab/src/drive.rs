@@ -8,6 +8,7 @@ mod child;
 mod counters;
 mod crowd;
 mod live;
+mod record;
 mod sample;
 mod stage;
 
@@ -27,6 +28,7 @@ use self::counters::{Counters, Reading};
 use self::crowd::Crowd;
 pub use self::crowd::READY;
 pub(crate) use self::live::{Board, Traffic, live};
+use self::record::OWN;
 pub use self::sample::{CoreSample, DiskSample, InterfaceSample, JvmSample, MemorySample, Sample};
 pub use self::stage::Stages;
 pub(crate) use self::stage::{Running, Stage};
@@ -93,7 +95,7 @@ pub struct ServerRecord {
     pub target: String,
     /// What its program says of its version.
     pub version: String,
-    /// Its command.
+    /// Its command; here and below `RUN` is the directory of the run, and our own program `catamaran`.
     pub command: Vec<String>,
     /// All its parameters.
     pub settings: BTreeMap<String, String>,
@@ -250,7 +252,7 @@ impl Driver {
             Some(against) if is_old => against,
             _ => &self.catamaran,
         };
-        programs.insert("catamaran".to_owned(), own.clone());
+        programs.insert(OWN.to_owned(), own.clone());
         programs
     }
 }
@@ -460,7 +462,12 @@ fn alarms(servers: &mut [Running]) -> Vec<String> {
             alarms.push(format!("{name} ended with {how}"));
         }
         let lines = server.process.alarms();
-        alarms.extend(lines.iter().map(|line| format!("{name} says: {line}")));
+        let stable = &server.stable;
+        alarms.extend(
+            lines
+                .iter()
+                .map(|line| format!("{name} says: {}", stable.text(line))),
+        );
     }
     alarms
 }
@@ -469,8 +476,9 @@ fn alarms(servers: &mut [Running]) -> Vec<String> {
 fn capped(servers: &mut [Running]) -> Vec<String> {
     let lines = |server: &mut Running| {
         let name = server.process.name().to_owned();
-        let lines = server.process.capped().into_iter();
-        lines.map(move |line| format!("{name}: {line}"))
+        let lines = server.process.capped();
+        let line = |line: String| format!("{name}: {}", server.stable.text(&line));
+        lines.into_iter().map(line).collect::<Vec<_>>()
     };
     servers.iter_mut().flat_map(lines).collect()
 }

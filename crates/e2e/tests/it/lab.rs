@@ -31,8 +31,10 @@ fn an_experiment_runs_from_its_file_to_its_report() {
     assert_eq!(status.code(), Some(0), "{said}");
     assert!(said.contains("round 6/6, 2/2"), "{said}");
 
-    let result: Value = serde_json::from_str(&read(&out, "result.json")).unwrap();
+    let text = read(&out, "result.json");
+    let result: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(result["schema"], "catamaran-lab/1");
+    has_no_path_of_the_machine(&text, &result);
     assert_eq!(result["is_complete"], true);
     assert_eq!(result["orders"].as_array().unwrap().len(), 6);
     let cells = result["cells"].as_array().unwrap();
@@ -110,6 +112,8 @@ fn what_goes_on_beside_a_load_and_after_an_interruption() {
         let acted = measures["acted"].as_f64().unwrap_or(0.0);
         assert_eq!(acted >= 1.0, run["levels"]["event"] == "reload", "{line}");
     }
+    let servers: Value = serde_json::from_str(&read(&out, "servers.json")).unwrap();
+    assert_eq!(servers[0]["command"][0], "catamaran", "{servers}");
 
     // As if it had been killed in the middle of its third round.
     let lines: Vec<&str> = runs.lines().take(5).collect();
@@ -134,6 +138,13 @@ fn what_goes_on_beside_a_load_and_after_an_interruption() {
         "nothing is worse than itself: {status}"
     );
     assert!(process.stdout().contains("\"A reload fails no request\""));
+}
+
+fn has_no_path_of_the_machine(text: &str, result: &Value) {
+    let conf = result["servers"][0]["files"]["nginx.conf"].as_str();
+    let pid = "\npid RUN/nginx/nginx.pid;";
+    assert!(conf.unwrap().contains(pid), "{text}");
+    assert!(!text.contains("/tmp/"), "{text}");
 }
 
 /// Runs it to its good end; what it says.

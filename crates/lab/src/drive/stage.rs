@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use catamaran_tier::{Launch, Process, Space};
 
+use super::record::Stable;
 use super::{At, DriveFault, Driver, ServerRecord};
 use crate::check;
 use crate::experiment::{Experiment, Levels, ServerOf};
@@ -40,6 +41,8 @@ pub(crate) struct Stage {
 pub(crate) struct Running {
     pub(crate) process: Process,
     pub(crate) record: ServerRecord,
+    /// What stands for paths of this machine in what is recorded of it.
+    pub(super) stable: Stable,
     pub(crate) core: Option<usize>,
     of: ServerOf,
     round: usize,
@@ -185,24 +188,12 @@ fn start(
         programs: &programs,
         core: server.core,
     })?;
-    let files = process.files().iter();
-    let record = ServerRecord {
-        name: server.name.clone(),
-        target: server.target.clone(),
-        version: process.version(),
-        command: process.command().to_vec(),
-        settings: settings
-            .iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect(),
-        files: files
-            .filter(|file| file.text.len() <= FILE_SHOWN_MAX)
-            .map(|file| (file.path.display().to_string(), file.text.clone()))
-            .collect(),
-    };
+    let stable = Stable::of(space, &programs);
+    let record = stable.record(&server, &process, &settings);
     Ok(Running {
         process,
         record,
+        stable,
         core: server.core,
         of: server,
         round,
@@ -218,6 +209,3 @@ fn urls(process: &Process, server: &ServerOf) -> Result<BTreeMap<String, String>
     };
     Ok(target.ports(&settings)?.into_iter().map(url).collect())
 }
-
-/// Longer files are pages that are served.
-const FILE_SHOWN_MAX: usize = 16 << 10;
