@@ -297,12 +297,6 @@ impl Affinity {
         Ok(seen)
     }
 
-    /// The route of a member.
-    #[must_use]
-    pub fn home(&self, member: usize) -> Option<&Home> {
-        self.homes.get(member)
-    }
-
     fn kept<'a>(&self, member: usize, route: Option<&'a [u8]>) -> Decision<'a> {
         Decision {
             member: Some(member),

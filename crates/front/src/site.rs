@@ -41,7 +41,8 @@ use crate::site::path::NormalPath;
 use crate::site::retry_budget::SharedRetryBudget;
 use crate::site::route::RouteTable;
 use crate::site::rules::Rules;
-use crate::site::sticky::{Own, Sticky};
+use crate::site::sticky::Sticky;
+use crate::site::sticky::own_cookie::Own;
 use crate::site::turns::Turns;
 
 #[derive(Debug)]
@@ -370,17 +371,20 @@ impl Upstream {
 
     /// What an AJP backend is told of the choice, if sessions are kept.
     pub(crate) fn tell(&self, choice: &Choice<'_>) -> Told<'_> {
-        let (Some(sticky), Some(decision)) = (&self.sticky, choice.decision) else {
+        let Some(decision) = choice.decision else {
             return Told::default();
         };
         // Tomcat's LoadBalancerDrainingValve sends a request of an invalid session away, to come back
         // without one. One that is here for another reason would come back for ever.
         let by_session = decision.outcome == Outcome::Kept && decision.route.is_some();
-        let activation = self.members[choice.member].controls.activation;
+        let Member {
+            settings, controls, ..
+        } = &self.members[choice.member];
+        let domain = settings.domain.as_ref().filter(|_| decision.by_domain);
         Told {
-            route: sticky.told_route(choice.member, decision.by_domain),
+            route: Some(domain.unwrap_or(&settings.jvm_route)),
             activation: Some(match by_session {
-                true => activation,
+                true => controls.activation,
                 false => Activation::Active,
             }),
         }
@@ -390,7 +394,7 @@ impl Upstream {
     pub(crate) fn cookie(&self, choice: &Choice<'_>, secure: bool) -> Option<&HeaderValue> {
         let kept = choice.decision?.outcome == Outcome::Kept;
         let sticky = self.sticky.as_ref().filter(|_| !kept)?;
-        sticky.cookie(choice.member, secure)
+        sticky.response_cookies.own(choice.member, secure)
     }
 
     /// What leads to a backend under the policy `hash`.

@@ -19,7 +19,7 @@ use crate::exchange::scene::PeerFacts;
 use crate::exchange::{certificate, header};
 use crate::site::path::NormalPath;
 use crate::site::rules::Rules;
-use crate::site::sticky::Own;
+use crate::site::sticky::own_cookie::Own;
 use crate::site::{Facts, Site, Told, Upstream};
 use crate::worker::counters::{Culprit, Reason};
 
@@ -59,7 +59,7 @@ impl<'s> Outgoing<'s> {
         let own_cookie = upstream
             .sticky
             .as_ref()
-            .and_then(|sticky| sticky.take_own(headers));
+            .and_then(|sticky| sticky.own_cookie.as_ref()?.take(headers));
         let secure = client.tls.is_some();
         let peer = Peer::new(client.remote, secure, &site.server.trusted_proxies);
         let are_usual = clean(headers, &site.server.underscore_fields, peer, count);

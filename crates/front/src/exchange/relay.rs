@@ -27,7 +27,7 @@ use crate::exchange::downstream::Downstream;
 use crate::exchange::replay::Replay;
 use crate::exchange::scene::Scene;
 use crate::exchange::source::{Leased, Source};
-use crate::site::sticky::may_carry_cookie;
+use crate::site::sticky::response_cookies::may_carry_cookie;
 use crate::worker::deadlines::Tick;
 use crate::worker::in_flight::Phase;
 

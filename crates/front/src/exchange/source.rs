@@ -149,7 +149,7 @@ impl<'a> Source<'a, '_> {
         if let Self::Backend(leased) = self
             && let Some(sticky) = &leased.elsewhere.upstream.sticky
         {
-            for id in sticky.begun(headers) {
+            for id in sticky.response_cookies.begun(headers) {
                 leased.lease.backend().note_session(id, now());
             }
         }

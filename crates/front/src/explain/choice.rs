@@ -66,12 +66,12 @@ pub(super) fn affinity(
     for &step in &foresight.steps {
         let is_own = matches!(step, Step::OwnKept(_) | Step::OwnLost(_) | Step::OwnUnknown);
         let id = ids_read.next().filter(|_| !is_own);
-        let own = || upstream.sticky.as_ref()?.own_name();
+        let own = || upstream.sticky.as_ref()?.own_cookie.as_ref();
         let (to, text) = words(upstream, step);
         steps.push(StepShown {
             source: match id {
                 Some((source, _)) => source.clone(),
-                None => format!("cookie {}", own().unwrap_or_default()),
+                None => format!("cookie {}", own().map_or("", |own| &own.name)),
             },
             value: id.map(|(_, value)| value.clone()),
             backend: to.map(|to| upstream.members[to].name().to_owned()),

@@ -1,0 +1,101 @@
+//! The front's own cookie in a request: the member that it names. Its values are made once, when the
+//! site is built.
+
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use catamaran_balance::affinity::values;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::header::COOKIE;
+use http::{HeaderMap, HeaderValue};
+use sha2::Sha256;
+
+use crate::config::{StickyCookie, UpstreamConfig};
+
+/// The front's own cookie.
+#[derive(Debug)]
+pub(crate) struct OwnCookie {
+    pub(crate) name: String,
+    /// The member of each value.
+    members: HashMap<Box<[u8]>, usize>,
+}
+
+/// What the front's own cookie of a request says: a member, or `Some(None)` if it names nobody.
+pub(crate) type Own = Option<Option<usize>>;
+
+impl OwnCookie {
+    pub(super) fn new(config: &StickyCookie, upstream: &UpstreamConfig) -> Self {
+        Self {
+            name: config.name.clone(),
+            members: values_of(config, upstream)
+                .map(|value| value.into_bytes().into())
+                .zip(0..)
+                .collect(),
+        }
+    }
+
+    /// Reads the cookie and removes it from the fields.
+    pub(crate) fn take(&self, headers: &mut HeaderMap) -> Own {
+        let name = std::slice::from_ref(&self.name);
+        let fields = headers.get_all(COOKIE);
+        let mut found = fields
+            .iter()
+            .flat_map(|field| values::cookies(field.as_bytes(), name));
+        let member = self.members.get(found.next()?).copied();
+        drop(found);
+        let without = |field: &HeaderValue| match values::without(field.as_bytes(), &self.name) {
+            Some(rest) => HeaderValue::from_bytes(&rest)
+                .ok()
+                .filter(|it| !it.is_empty()),
+            None => Some(field.clone()),
+        };
+        let kept: Vec<_> = fields.iter().filter_map(without).collect();
+        headers.remove(COOKIE);
+        for field in kept {
+            headers.append(COOKIE, field);
+        }
+        Some(member)
+    }
+}
+
+/// The cookie's value for each member, in their order.
+pub(super) fn values_of(
+    config: &StickyCookie,
+    upstream: &UpstreamConfig,
+) -> impl Iterator<Item = String> {
+    let key = config.key.as_ref().map_or(FIXED_KEY, |key| key.as_bytes());
+    let names = upstream.backends.iter().map(|it| it.name.as_str());
+    names.map(|backend| value(key, &upstream.name, backend))
+}
+
+/// The value that stands for a backend: nobody reads its name from it.
+fn value(key: &[u8], upstream: &str, backend: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.update(upstream.as_bytes());
+    mac.update(&[0]);
+    mac.update(backend.as_bytes());
+    let mut value = URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes());
+    value.truncate(VALUE_LEN);
+    value
+}
+
+/// The key of values that only have to be opaque: all fronts agree on them.
+const FIXED_KEY: &[u8] = b"catamaran sticky cookie";
+
+/// Characters of a value: 72 bits.
+pub(super) const VALUE_LEN: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_depends_on_the_key_alone() {
+        // Fronts, restarts and versions agree on values made with the fixed key.
+        assert_eq!(value(FIXED_KEY, "app", "a"), value(FIXED_KEY, "app", "a"));
+        let own = |key: &[u8]| value(key, "app", "a");
+        assert_ne!(own(FIXED_KEY), own(b"another"));
+        assert_ne!(value(FIXED_KEY, "ap", "pa"), value(FIXED_KEY, "app", "a"));
+    }
+}

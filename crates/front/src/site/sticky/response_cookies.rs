@@ -1,0 +1,108 @@
+//! Cookies of a response: the ids of the sessions that it begins, and the front's own.
+
+use catamaran_balance::affinity::values;
+use http::header::{CACHE_CONTROL, SET_COOKIE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use super::own_cookie::values_of;
+use crate::config::{SameSite, StickyConfig, StickyCookie, UpstreamConfig};
+
+/// What is known of the cookies of an upstream's responses.
+#[derive(Debug)]
+pub(crate) struct ResponseCookies {
+    /// Names of the cookies that hold session ids.
+    sessions: Vec<String>,
+    /// Each member's `Set-Cookie` of the front's own, for connections without TLS and with it. Empty
+    /// if the front has none.
+    own: Box<[[HeaderValue; 2]]>,
+}
+
+impl ResponseCookies {
+    pub(super) fn new(config: &StickyConfig, upstream: &UpstreamConfig) -> Self {
+        let of_cookie = |cookie| {
+            let values = values_of(cookie, upstream);
+            let fields =
+                values.map(|value| [false, true].map(|secure| field(cookie, &value, secure)));
+            fields.collect()
+        };
+        Self {
+            sessions: config.cookies.clone(),
+            own: config
+                .set_cookie
+                .as_ref()
+                .map_or_else(Box::default, of_cookie),
+        }
+    }
+
+    /// The ids of sessions that a response begins.
+    pub(crate) fn begun<'r>(&'r self, headers: &'r HeaderMap) -> impl Iterator<Item = &'r [u8]> {
+        // Without a hash: there are few.
+        let fields = headers.iter().filter(|(name, _)| **name == SET_COOKIE);
+        fields.flat_map(|(_, field)| {
+            let pair = field.as_bytes().split(|&byte| byte == b';').next();
+            values::cookies(pair.unwrap_or_default(), &self.sessions)
+        })
+    }
+
+    /// The `Set-Cookie` that leads to a member, if there is one.
+    pub(crate) fn own(&self, member: usize, secure: bool) -> Option<&HeaderValue> {
+        Some(&self.own.get(member)?[usize::from(secure)])
+    }
+}
+
+fn field(config: &StickyCookie, value: &str, secure: bool) -> HeaderValue {
+    let StickyCookie {
+        name,
+        path,
+        same_site,
+        ..
+    } = config;
+    let same_site = match same_site {
+        SameSite::Lax => "Lax",
+        SameSite::Strict => "Strict",
+        SameSite::None => "None",
+    };
+    let secure = if secure { "; Secure" } else { "" };
+    let field = format!("{name}={value}; Path={path}; HttpOnly; SameSite={same_site}{secure}");
+    HeaderValue::from_str(&field).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// Whether a response may carry a cookie of one client: not if a cache would hand it to others.
+pub(crate) fn may_carry_cookie(status: StatusCode, headers: &HeaderMap) -> bool {
+    let shared = |field: &HeaderValue| {
+        field
+            .as_bytes()
+            .split(|&byte| byte == b',')
+            .any(|directive| {
+                let mut parts = directive.split(|&byte| byte == b'=');
+                let name = parts.next().unwrap_or_default().trim_ascii();
+                name.eq_ignore_ascii_case(b"public") || name.eq_ignore_ascii_case(b"s-maxage")
+            })
+    };
+    status != StatusCode::NOT_MODIFIED && !headers.get_all(CACHE_CONTROL).iter().any(shared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn responses_for_shared_caches_get_no_cookie() {
+        for (control, may) in [
+            ("", true),
+            ("private, max-age=5", true),
+            ("no-store", true),
+            ("max-age=5, public", false),
+            ("Public", false),
+            ("S-MaxAge = 5", false),
+            ("max-age=5,s-maxage=7", false),
+            ("x=public-key", true),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.append(CACHE_CONTROL, HeaderValue::from_static("max-age=1"));
+            headers.append(CACHE_CONTROL, HeaderValue::from_static(control));
+            assert_eq!(may_carry_cookie(StatusCode::OK, &headers), may, "{control}");
+            assert!(!may_carry_cookie(StatusCode::NOT_MODIFIED, &headers));
+        }
+    }
+}
