@@ -99,6 +99,13 @@ pub trait Keeper {
     /// They cannot be kept.
     fn keep_capacity(&mut self, capacity: &BTreeMap<u64, f64>) -> Result<(), RoundsFault>;
 
+    /// Keeps how many rounds there are to be now, after those of a screen, so that they are made even if this
+    /// is interrupted.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    fn keep_rounds(&mut self, rounds: usize) -> Result<(), RoundsFault>;
+
     /// Keeps what a published run has printed here.
     ///
     /// # Errors
@@ -149,6 +156,7 @@ pub fn run(asked: Asked<'_>, keeper: &mut dyn Keeper) -> Result<Rounds, RoundsFa
         let is_last = round == rounds && rounds < screened + ROUNDS_MAX;
         if is_complete && is_last && is_wide(experiment, &making.made) {
             rounds = screened + ROUNDS_MAX;
+            making.keeper.keep_rounds(ROUNDS_MAX)?;
             making.keeper.tell(Event::Extended(rounds));
         }
     }

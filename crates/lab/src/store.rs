@@ -120,16 +120,25 @@ impl Store {
         };
         fs::create_dir_all(directory).map_err(|source| io_fault(directory, source))?;
         store.write("experiment.toml", experiment.text.as_bytes())?;
+        store.keep_form(experiment, experiment.rounds)?;
+        store.write_json("host.json", host)?;
+        store.write(RUNS, b"")?;
+        Ok(store)
+    }
+
+    /// Writes what was asked for beside the file: its short form, rounds, modules; `rounds` are those after
+    /// a screen.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep_form(&self, experiment: &Experiment, rounds: usize) -> Result<(), StoreFault> {
         let form = if experiment.is_quick { QUICK } else { "whole" };
-        let mut words = vec![form.to_owned()];
+        let mut words = vec![form.to_owned(), format!("{ROUNDS}{rounds}")];
         words.extend(experiment.is_against.then(|| AGAINST.to_owned()));
         words.extend(experiment.is_traced.then(|| STRACE.to_owned()));
         let modules = experiment.modules.iter();
         words.extend(modules.map(|name| format!("{MODULE}{name}")));
-        store.write(FORM, words.join(" ").as_bytes())?;
-        store.write_json("host.json", host)?;
-        store.write(RUNS, b"")?;
-        Ok(store)
+        self.write(FORM, words.join(" ").as_bytes())
     }
 
     /// Where it is.
@@ -251,16 +260,16 @@ impl Store {
         let path = directory.join("experiment.toml");
         let form = text(FORM)?;
         let has = |word: &str| form.split_whitespace().any(|it| it == word);
+        let rest = |start: &'static str| {
+            let words = form.split_whitespace();
+            words.filter_map(move |word| word.strip_prefix(start))
+        };
         let experiment = Experiment::read(
             &path.display().to_string(),
             &text("experiment.toml")?,
             Form {
                 is_quick: has(QUICK),
-                modules: form
-                    .split_whitespace()
-                    .filter_map(|word| word.strip_prefix(MODULE))
-                    .map(str::to_owned)
-                    .collect(),
+                modules: rest(MODULE).map(str::to_owned).collect(),
             },
         )
         .map_err(|faults| content(&path, faults))?;
@@ -270,6 +279,10 @@ impl Store {
             experiment
         };
         experiment.is_traced = has(STRACE);
+        // Older results have the file's number.
+        if let Some(rounds) = rest(ROUNDS).next().and_then(|number| number.parse().ok()) {
+            experiment.rounds = rounds;
+        }
         let host = serde_json::from_str(&text("host.json")?);
         let host = host.map_err(|error| content(&directory.join("host.json"), error))?;
         let servers = match text("servers.json") {
@@ -379,6 +392,8 @@ const NOTE: &str = "note.md";
 const QUICK: &str = "quick";
 const AGAINST: &str = "against";
 const STRACE: &str = "strace";
+/// Before the number of rounds.
+const ROUNDS: &str = "rounds=";
 /// Before the name of a module.
 const MODULE: &str = "module=";
 
@@ -445,6 +460,23 @@ mod tests {
         assert!(stored.runs.iter().all(|run| run.round == 0));
         let (_, again) = Store::open(directory.path()).unwrap();
         assert_eq!(again.runs.len(), cells);
+    }
+
+    #[test]
+    fn rounds_that_were_asked_for_are_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut experiment = experiment();
+        let of_file = experiment.rounds;
+        experiment.rounds = 9;
+        assert_ne!(of_file, 9);
+        let rounds = || Store::open(directory.path()).unwrap().1.experiment.rounds;
+        let store = Store::create(directory.path(), &experiment, &Host::default()).unwrap();
+        assert_eq!(rounds(), 9);
+        store.keep_form(&experiment, 20).unwrap();
+        assert_eq!(rounds(), 20);
+        // As an older version wrote it.
+        store.write(FORM, b"quick").unwrap();
+        assert_eq!(rounds(), of_file);
     }
 
     #[test]

@@ -31,11 +31,12 @@ pub(super) struct Args {
     #[arg(long)]
     quick: bool,
 
-    /// Rounds to begin with, of 6, 9, 12, 15, 17 and 20; others are rounded up
+    /// Rounds to begin with, of 6, 9, 12, 15, 17 and 20; others are rounded up [default: the file's; with
+    /// --resume those asked for before]
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
 
-    /// Go on with the rounds of a result that was interrupted
+    /// Go on with the rounds of a result that was interrupted, up to as many as were asked for
     #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out"])]
     resume: Option<PathBuf>,
 
@@ -154,6 +155,9 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed),
     }
     if let Some(rounds) = args.rounds {
         experiment.rounds = round_up(rounds);
+        store
+            .keep_form(&experiment, experiment.rounds)
+            .map_err(fault)?;
     }
     prepare::check(&experiment, &args.module, args.install)?;
     let resumed = Resumed {
@@ -190,6 +194,10 @@ impl Keeper for Kept<'_> {
 
     fn keep_capacity(&mut self, capacity: &BTreeMap<u64, f64>) -> Result<(), RoundsFault> {
         Ok(self.store.capacity(capacity)?)
+    }
+
+    fn keep_rounds(&mut self, rounds: usize) -> Result<(), RoundsFault> {
+        Ok(self.store.keep_form(self.experiment, rounds)?)
     }
 
     fn keep_published(&mut self, run: &AsPublished, printed: &str) -> Result<(), RoundsFault> {
