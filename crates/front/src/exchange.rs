@@ -54,6 +54,7 @@ use tokio::time::Instant;
 use verdict::Decision;
 
 use crate::access_log::{Record, SessionLine};
+use crate::boxed::boxed;
 use crate::client::ClientError;
 use crate::config::{BackendConfig, ErrorPages, QueryForm};
 use crate::control::events::Kind;
@@ -211,7 +212,7 @@ impl<'a> Exchange<'a> {
         }
         // Boxed by itself: a box of at most a kilobyte comes from a free list of the allocator's. Both
         // boxes, this one and that around it, are kept below (tests of their sizes).
-        let served = Box::pin(self.try_backends(upstream, down, &outgoing)).await;
+        let served = boxed(|| self.try_backends(upstream, down, &outgoing)).await;
         if let Some(wanted) = self.tunnel.take()
             && let Some(backend) = wanted.opened
         {

@@ -37,6 +37,7 @@
 
 mod access_log;
 mod admin;
+mod boxed;
 mod client;
 pub mod config;
 mod control;

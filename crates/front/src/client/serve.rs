@@ -16,6 +16,7 @@ use catamaran_message::RequestHead;
 use catamaran_upstream::Culprit;
 use http::StatusCode;
 
+use crate::boxed::boxed;
 use crate::client::{ClientConnection, handshake, http2, linger};
 use crate::config::{ListenerConfig, Protocols};
 use crate::exchange::downstream::Downstream;
@@ -84,8 +85,8 @@ pub(crate) fn serve(
             if u64::from(served) >= listener.keep_alive_requests {
                 client.close_after();
             }
-            let exchange = exchange_on(&worker, &listener, &mut client, &deadline, head);
-            let after = Box::pin(exchange).await;
+            let exchange = || exchange_on(&worker, &listener, &mut client, &deadline, head);
+            let after = boxed(exchange).await;
             match after {
                 After::Cut => return Box::pin(cut(worker, client)).await,
                 After::Late => {
