@@ -4,6 +4,7 @@
 //! buffer: what it sends is appended to an [`Output`], what it receives is taken off the front of a
 //! buffer. `connection` moves the bytes and decides what a broken connection means.
 
+use arrayvec::ArrayVec;
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_balance::Activation;
@@ -251,32 +252,28 @@ pub(crate) fn send_ajp(
     out: &mut BytesMut,
 ) -> Result<(), ajp::RequestError> {
     let remote_addr = ajp::IpText::new(facts.remote_ip);
-    let mut attributes = [ajp::Attribute::LocalAddr(facts.local_ip); ATTRIBUTES_MAX];
-    let mut count = 1;
-    let mut add = |attribute| {
-        attributes[count] = attribute;
-        count += 1;
-    };
+    let mut attributes = ArrayVec::<_, ATTRIBUTES_MAX>::new();
+    attributes.push(ajp::Attribute::LocalAddr(facts.local_ip));
     if let Some(port) = facts.remote_port {
-        add(ajp::Attribute::RemotePort(port));
+        attributes.push(ajp::Attribute::RemotePort(port));
     }
     if let Some(route) = facts.jvm_route {
-        add(ajp::Attribute::JvmRoute(route.as_bytes()));
+        attributes.push(ajp::Attribute::JvmRoute(route.as_bytes()));
     }
     if let Some(activation) = facts.activation {
-        add(activation_attribute(activation));
+        attributes.push(activation_attribute(activation));
     }
     if let Some(secret) = &config.ajp.secret {
-        add(ajp::Attribute::Secret(secret.as_bytes()));
+        attributes.push(ajp::Attribute::Secret(secret.as_bytes()));
     }
     if let Some(tls) = facts.tls {
-        tls_attributes(tls, facts.certificate_chain).for_each(add);
+        attributes.extend(tls_attributes(tls, facts.certificate_chain));
     }
     let all;
     let attributes = match facts.attributes {
-        [] => &attributes[..count],
+        [] => &attributes[..],
         others => {
-            all = [&attributes[..count], others].concat();
+            all = [&attributes[..], others].concat();
             &all
         }
     };

@@ -39,8 +39,16 @@ impl RequestId {
 
     /// Its digits, for the log, which is quicker without a formatter.
     pub(crate) fn digits(self) -> [u8; Self::DIGITS] {
-        let digit = |place: usize| b"0123456789abcdef"[(self.0 >> (60 - 4 * place)) as usize & 15];
-        std::array::from_fn(digit)
+        let mut digits = [0; Self::DIGITS];
+        for (pair, byte) in digits
+            .as_chunks_mut()
+            .0
+            .iter_mut()
+            .zip(self.0.to_be_bytes())
+        {
+            *pair = PAIRS[usize::from(byte)];
+        }
+        digits
     }
 }
 
@@ -77,6 +85,18 @@ fn is_id(text: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'\\<>,;".contains(byte);
     (1..=ID_MAX).contains(&text.len()) && text.iter().all(plain)
 }
+
+/// The two hexadecimal digits of each byte.
+static PAIRS: [[u8; 2]; 256] = {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < pairs.len() {
+        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
 
 /// Bytes of an id that somebody else gave.
 const ID_MAX: usize = 128;

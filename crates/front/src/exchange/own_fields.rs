@@ -6,6 +6,7 @@
 
 use std::net::IpAddr;
 
+use arrayvec::ArrayVec;
 use bytes::Bytes;
 use catamaran_upstream::IpText;
 use http::header::{Entry, FORWARDED, HeaderName, HeaderValue, VIA};
@@ -32,26 +33,9 @@ pub(crate) struct OwnFields<'s> {
 }
 
 /// Fields as [`catamaran_message::Request::extra`] takes them.
-#[derive(Debug)]
-pub(crate) struct FieldList<'o> {
-    fields: [(&'o HeaderName, &'o [u8]); OwnFields::COUNT_MAX],
-    count: usize,
-}
-
-impl<'o> FieldList<'o> {
-    pub(crate) fn as_slice(&self) -> &[(&'o HeaderName, &'o [u8])] {
-        &self.fields[..self.count]
-    }
-
-    fn push(&mut self, name: &'o HeaderName, value: &'o [u8]) {
-        self.fields[self.count] = (name, value);
-        self.count += 1;
-    }
-}
+pub(crate) type FieldList<'o> = ArrayVec<(&'o HeaderName, &'o [u8]), COUNT_MAX>;
 
 impl<'s> OwnFields<'s> {
-    const COUNT_MAX: usize = 5;
-
     /// Tells a backend that speaks HTTP/1.1 who the client is: `X-Forwarded-*`, and an element of
     /// `Forwarded` if a trusted proxy wrote this field. These fields of anybody else were removed by
     /// [`crate::exchange::forwarded::remove_claims`].
@@ -100,24 +84,21 @@ impl<'s> OwnFields<'s> {
 
     /// All of them. `host` is the request's `Host`.
     pub(crate) fn list<'o>(&'o self, client: Option<&'o IpText>, host: &'o [u8]) -> FieldList<'o> {
-        let mut list = FieldList {
-            fields: [(&VIA_NAME, &[][..]); OwnFields::COUNT_MAX],
-            count: 0,
-        };
+        let mut list = FieldList::new();
         if let Some(client) = client {
-            list.push(&X_FORWARDED_FOR, client.as_bytes());
+            list.push((&X_FORWARDED_FOR, client.as_bytes()));
         }
         if let Some(scheme) = self.scheme {
-            list.push(&X_FORWARDED_PROTO, scheme);
+            list.push((&X_FORWARDED_PROTO, scheme));
         }
         if self.tells_host {
-            list.push(&X_FORWARDED_HOST, host);
+            list.push((&X_FORWARDED_HOST, host));
         }
         if let Some(element) = self.via {
-            list.push(&VIA_NAME, element.as_bytes());
+            list.push((&VIA_NAME, element.as_bytes()));
         }
         if let Some((name, digits)) = &self.id {
-            list.push(name, digits);
+            list.push((name, digits));
         }
         list
     }
@@ -127,7 +108,7 @@ impl<'s> OwnFields<'s> {
         let own = std::mem::take(self);
         let client = own.client();
         let list = own.list(client.as_ref(), host.as_bytes());
-        for &(name, value) in list.as_slice() {
+        for (name, value) in list {
             // Texts are values, and a map that is full is one that no codec would have made.
             if let Ok(value) = HeaderValue::from_bytes(value) {
                 headers.try_insert(name, value).ok();
@@ -185,6 +166,9 @@ fn extend_list(headers: &mut HeaderMap, name: &HeaderName, element: &[u8]) -> bo
     }
     true
 }
+
+/// The most fields of the front's own.
+const COUNT_MAX: usize = 5;
 
 #[cfg(test)]
 mod tests;

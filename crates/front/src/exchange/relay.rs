@@ -404,16 +404,13 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             let Poll::Ready(event) = self.source.poll_event(cx) else {
                 break;
             };
-            moved = true;
-            self.backend_moved = self.now();
+            if !moved {
+                moved = true;
+                self.note_moved(event.is_ok());
+            }
             if let Download::Discard(rest) = self.download {
                 self.download = rest.after(&event);
                 continue;
-            }
-            if event.is_ok()
-                && let Source::Backend(leased) = &mut self.source
-            {
-                leased.lease.note_heard(self.backend_moved.into());
             }
             // Asks for the request's body are collected: their answers leave in one write.
             let flush = matches!(event, Ok(Event::Flush));
@@ -423,6 +420,15 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             }
         }
         Ok(moved)
+    }
+
+    /// Notes that the backend sent something, or failed. Once for all events that are received at one
+    /// time.
+    fn note_moved(&mut self, sent: bool) {
+        self.backend_moved = self.now();
+        if sent && let Source::Backend(leased) = &mut self.source {
+            leased.lease.note_heard(self.backend_moved.into());
+        }
     }
 
     /// Whether the next event of the response can be handled now.

@@ -27,11 +27,12 @@ fn announced(
     let client = own.client();
     let lossy = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     let list = own.list(client.as_ref(), host.as_bytes());
-    let beside = list.as_slice().iter();
+    let beside = list.iter();
     let beside = beside.map(|(name, value)| (name.to_string(), lossy(value)));
     let beside = beside.collect();
+    drop(list);
     own.move_into(&mut fields, &host);
-    assert!(own.list(None, b"").as_slice().is_empty(), "they are moved");
+    assert!(own.list(None, b"").is_empty(), "they are moved");
     (fields, beside)
 }
 
