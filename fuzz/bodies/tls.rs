@@ -3,16 +3,10 @@
 //! Plain functions that panic on a finding: the fuzz targets call them, and so does the replay of the
 //! committed corpora in the crate's own tests.
 
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::sync::OnceLock;
 
-use bytes::BytesMut;
-use catamaran_tls::{
-    CertificateFiles, ClientCertificate, Connection, PemFile, Profile, ProfileFiles,
-    ProfileSettings, Protocols, Roots, TicketKeys, TlsError, Trust, TrustSettings, Version,
-};
-use rcgen::{CertificateParams, KeyPair};
+use catamaran_testkit::tls::{End, Pair, files, profile, settings};
+use catamaran_tls::{Connection, Profile, Protocols, Roots, Trust, TrustSettings};
 
 /// What both ends are made of.
 struct Ends {
@@ -23,34 +17,9 @@ struct Ends {
 fn ends() -> &'static Ends {
     static ENDS: OnceLock<Ends> = OnceLock::new();
     ENDS.get_or_init(|| {
-        let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
-        let certificate = params.self_signed(&key).expect("a certificate");
-        let file = |text: String| PemFile {
-            path: PathBuf::from("a"),
-            bytes: text.into(),
-            is_public: false,
-        };
-        let files = ProfileFiles {
-            certificates: vec![CertificateFiles {
-                chain: file(certificate.pem()),
-                key: file(key.serialize_pem()),
-                default: true,
-            }],
-            ..ProfileFiles::default()
-        };
-        let settings = ProfileSettings {
-            strict_sni: false,
-            version_min: Version::Tls12,
-            client_certificate: ClientCertificate::Off,
-            client_certificate_chain: false,
-            tickets: true,
-            ticket_rotation: Duration::from_secs(3600),
-        };
-        let keys: Arc<TicketKeys> = TicketKeys::generate().expect("random bytes");
-        let built = Profile::build(&settings, &files, &keys, None, SystemTime::now());
+        let files = files(&[Pair::self_signed(&["a.test"])]);
         Ends {
-            profile: built.expect("a profile").profile,
+            profile: profile(&settings(), &files),
             trust: Trust::new(TrustSettings {
                 server_name: "a.test".to_owned(),
                 verify: false,
@@ -62,51 +31,6 @@ fn ends() -> &'static Ends {
     })
 }
 
-/// One end: its connection, and what it received and did not use up.
-struct End {
-    connection: Connection,
-    rest: Vec<u8>,
-    plain: BytesMut,
-    out: Vec<u8>,
-    is_open: bool,
-    failed: bool,
-}
-
-impl End {
-    fn new(connection: Connection) -> Self {
-        Self {
-            connection,
-            rest: Vec::new(),
-            plain: BytesMut::new(),
-            out: Vec::new(),
-            is_open: false,
-            failed: false,
-        }
-    }
-
-    fn receive(&mut self, bytes: &[u8]) {
-        self.rest.extend_from_slice(bytes);
-        let before = self.rest.len();
-        let received: Result<_, TlsError> =
-            self.connection
-                .receive(&mut self.rest, &mut self.plain, &mut self.out);
-        match received {
-            Ok(received) => {
-                assert!(!self.failed, "nothing is received after a failure");
-                assert!(received.consumed <= before);
-                assert!(!self.is_open || received.is_open, "what is open stays so");
-                self.is_open = received.is_open;
-                self.rest.drain(..received.consumed);
-            }
-            Err(error) => {
-                self.failed = true;
-                assert!(error.client_token().starts_with("tls-"));
-                assert!(error.server_token().starts_with("tls-"));
-            }
-        }
-    }
-}
-
 /// Any bytes at a server, in pieces of any length: it never takes them for a handshake that is over.
 pub(crate) fn raw(input: &[u8]) {
     let Some((&step, bytes)) = input.split_first() else {
@@ -115,7 +39,7 @@ pub(crate) fn raw(input: &[u8]) {
     let server = Connection::server(&ends().profile, Protocols::Http1).expect("a connection");
     let mut server = End::new(server);
     for piece in bytes.chunks(usize::from(step) + 1) {
-        server.receive(piece);
+        server.receive(piece).ok();
     }
     assert!(!server.is_open);
     assert!(server.plain.is_empty());
@@ -140,13 +64,12 @@ pub(crate) fn dialogue(input: &[u8]) {
     let mut client = End::new(Connection::client(&ends.trust).expect("a connection"));
     let mut server =
         End::new(Connection::server(&ends.profile, Protocols::Http1).expect("a connection"));
-    client.receive(&[]);
+    client.receive(&[]).expect("a greeting");
     wire.pump(&mut client, &mut server);
     let (up, down) = (vec![b'u'; 40_000], vec![b'd'; 20_000]);
     for (end, bytes) in [(&mut client, &up), (&mut server, &down)] {
         if end.is_open && !end.failed {
-            let sealed = end.connection.seal(bytes, &mut end.rest, &mut end.out);
-            sealed.expect("an open connection");
+            end.seal(bytes);
         }
     }
     wire.pump(&mut client, &mut server);
@@ -205,7 +128,7 @@ impl Wire<'_> {
                 usize::from(cut) + 1
             };
             let (piece, rest) = left.split_at(length.min(left.len()));
-            to.receive(piece);
+            to.receive(piece).ok();
             left = rest;
         }
         moved

@@ -6,7 +6,6 @@
 //! what these tests see is what a user sees, bytes and exit codes.
 
 mod app;
-mod authority;
 mod binary;
 mod browser;
 mod cluster;
@@ -19,7 +18,6 @@ mod server;
 mod tomcat;
 
 pub use app::App;
-pub use authority::Authority;
 pub use binary::{binary, catamaran};
 pub use browser::Browser;
 pub use cluster::{Cluster, Node};

@@ -12,9 +12,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use anyhow::{Context, ensure};
+use catamaran_testkit::tls::Authority;
 use catamaran_testkit::{HttpClient, Process, Response};
-
-use crate::authority::Authority;
 
 /// A running Tomcat.
 #[derive(Debug)]

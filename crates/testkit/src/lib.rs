@@ -11,7 +11,8 @@
 //! - [`Pattern`] and [`Sha256`]: bodies of any length without holding them;
 //! - [`replay_corpus`]: the corpora of the fuzz targets, in a test;
 //! - [`ajp`]: AJP13 packets byte by byte, and the table of what a container does with bad ones;
-//! - [`address`]: addresses nobody else uses.
+//! - [`address`]: addresses nobody else uses;
+//! - `tls`, with the feature of that name: certificates, and an end of TLS without a socket.
 //!
 //! ```
 //! use catamaran_testkit::{HttpClient, Peer, Script};
@@ -36,6 +37,8 @@ mod http;
 pub mod http2;
 mod peer;
 mod process;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 pub use address::Address;
 pub use body::{Pattern, Sha256, sha256_hex};

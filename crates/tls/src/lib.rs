@@ -40,6 +40,3 @@ fn provider() -> Arc<CryptoProvider> {
         ..aws_lc_rs::default_provider()
     })
 }
-
-#[cfg(test)]
-mod tests;

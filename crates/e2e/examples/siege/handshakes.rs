@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use catamaran_e2e::Authority;
+use catamaran_testkit::tls::Authority;
 use catamaran_tier::{Launch, Process, Programs, Space, builtin};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;

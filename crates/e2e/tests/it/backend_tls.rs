@@ -7,7 +7,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-use catamaran_e2e::{Authority, Front};
+use catamaran_e2e::Front;
+use catamaran_testkit::tls::Authority;
 use catamaran_testkit::{Address, Deadline, HttpClient, Process, address};
 use tempfile::TempDir;
 

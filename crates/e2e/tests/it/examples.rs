@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{fs, thread};
 
-use catamaran_e2e::{Authority, Browser, Connector, Front, Tomcat, binary};
+use catamaran_e2e::{Browser, Connector, Front, Tomcat, binary};
 use catamaran_testkit::HttpClient;
+use catamaran_testkit::tls::Authority;
 use tempfile::TempDir;
 
 use crate::through::value;

@@ -7,7 +7,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use catamaran_e2e::{Authority, Front};
+use catamaran_e2e::Front;
+use catamaran_testkit::tls::Authority;
 use catamaran_testkit::{Process, address};
 use serde_json::Value;
 

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use catamaran_e2e::{Authority, Front, curl};
+use catamaran_e2e::{Front, curl};
+use catamaran_testkit::tls::Authority;
 use catamaran_testkit::{Address, Deadline, Failure, HttpClient, Process, address};
 use tempfile::TempDir;
 

@@ -15,8 +15,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use catamaran_e2e::{Authority, Front, curl};
+use catamaran_e2e::{Front, curl};
 use catamaran_testkit::Process;
+use catamaran_testkit::tls::Authority;
 use serde_json::Value;
 
 use crate::reload::application;

@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use catamaran_e2e::{Authority, binary};
+use catamaran_e2e::binary;
+use catamaran_testkit::tls::Authority;
 use rcgen::{CertificateParams, CustomExtension, date_time_ymd};
 
 /// What is broken, and what is said of it.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use catamaran_e2e::Authority;
+use catamaran_testkit::tls::Authority;
 use catamaran_testkit::{Deadline, Signal, signal_process};
 
 use super::{Site, site, site_before, site_with};

@@ -1,13 +1,8 @@
 //! What is known of a request over TLS when its connection breaks.
 
-use std::time::SystemTime;
-
-use catamaran_tls::{
-    CertificateFiles, ClientCertificate, PemFile, Profile, ProfileFiles, ProfileSettings,
-    Protocols, Roots, TicketKeys, Trust, TrustSettings, Version,
-};
+use catamaran_testkit::tls::{Pair, files, profile, settings, trust};
+use catamaran_tls::Protocols;
 use catamaran_transport::TlsStream;
-use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 
 use super::*;
 
@@ -114,20 +109,13 @@ fn nobody() -> Stream {
 
 /// Both ends of a connection over TLS on TCP.
 async fn connected() -> (Connection, Stream) {
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(["a.test".to_owned()]).unwrap();
-    let trust = Trust::new(TrustSettings {
-        server_name: "a.test".to_owned(),
-        verify: true,
-        roots: Roots::from_pem(cert.pem().as_bytes()).unwrap(),
-        identity: None,
-    })
-    .unwrap();
+    let pair = Pair::self_signed(&["a.test"]);
+    let trust = trust(&pair.chain, "a.test", None);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await;
     let mut ours = TlsStream::client(Stream::Tcp(stream.unwrap()), &trust).unwrap();
     let (peer, _) = listener.accept().await.unwrap();
-    let profile = profile(cert.pem(), &signing_key);
+    let profile = profile(&settings(), &files(&[pair]));
     let mut peer = TlsStream::server(Stream::Tcp(peer), profile.into(), Protocols::Http1).unwrap();
     let (mut none, mut nothing) = (BytesMut::new(), BytesMut::new());
     let (one, other) = tokio::join!(
@@ -140,34 +128,6 @@ async fn connected() -> (Connection, Stream) {
         conn(Stream::Tls(Box::new(ours))),
         Stream::Tls(Box::new(peer)),
     )
-}
-
-fn profile(chain: String, key: &KeyPair) -> Profile {
-    let file = |text: String| PemFile {
-        path: "x.pem".into(),
-        bytes: text.into_bytes(),
-        is_public: false,
-    };
-    let files = ProfileFiles {
-        certificates: vec![CertificateFiles {
-            chain: file(chain),
-            key: file(key.serialize_pem()),
-            default: false,
-        }],
-        client_ca: None,
-        client_crl: None,
-    };
-    let settings = ProfileSettings {
-        strict_sni: false,
-        version_min: Version::Tls12,
-        client_certificate: ClientCertificate::Off,
-        client_certificate_chain: false,
-        tickets: true,
-        ticket_rotation: Duration::from_secs(3600),
-    };
-    let keys = TicketKeys::generate().unwrap();
-    let built = Profile::build(&settings, &files, &keys, None, SystemTime::now());
-    built.unwrap().profile
 }
 
 const ANSWER: &str = "HTTP/1.1 204 No Content\r\n\r\n";

@@ -1,4 +1,4 @@
-//! Certificates made on the spot.
+//! Who issues certificates, to files or as texts.
 
 use std::fs;
 use std::path::Path;
@@ -8,6 +8,8 @@ use rcgen::{
     IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevocationReason, RevokedCertParams, SerialNumber,
     date_time_ymd,
 };
+
+use super::Pair;
 
 /// Who issues certificates.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -34,15 +36,41 @@ impl Authority {
         self.0.pem()
     }
 
+    /// The same as DER.
+    #[must_use]
+    pub fn der(&self) -> &[u8] {
+        self.0.der()
+    }
+
+    /// A certificate for these names and addresses, with something changed.
+    ///
+    /// # Errors
+    /// A name is none.
+    pub fn sign(
+        &self,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> anyhow::Result<Pair> {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names)?;
+        change(&mut params);
+        let key = KeyPair::generate()?;
+        let leaf = params.signed_by(&key, &self.0)?;
+        Ok(Pair {
+            chain: leaf.pem() + &self.0.pem(),
+            key: key.serialize_pem(),
+        })
+    }
+
     /// Writes `NAME.pem` and `NAME.key` for these names and addresses. The serial number is the first
     /// one's text.
     ///
     /// # Errors
     /// A name is none, or the files cannot be written.
     pub fn issue(&self, directory: &Path, file: &str, names: &[&str]) -> anyhow::Result<()> {
-        let mut params = CertificateParams::new(owned(names))?;
-        params.serial_number = names.first().map(serial);
-        self.write(directory, file, params)
+        self.issue_with(directory, file, names, |params| {
+            params.serial_number = names.first().map(serial);
+        })
     }
 
     /// As [`Authority::issue`], but the certificate expired years ago.
@@ -71,9 +99,10 @@ impl Authority {
         names: &[&str],
         change: impl FnOnce(&mut CertificateParams),
     ) -> anyhow::Result<()> {
-        let mut params = CertificateParams::new(owned(names))?;
-        change(&mut params);
-        self.write(directory, file, params)
+        let Pair { chain, key } = self.sign(names, change)?;
+        fs::write(directory.join(format!("{file}.key")), key)?;
+        fs::write(directory.join(format!("{file}.pem")), chain)?;
+        Ok(())
     }
 
     /// A list, as PEM, that says that the certificates of these first names are revoked.
@@ -106,21 +135,8 @@ impl Authority {
         };
         Ok(list.signed_by(&self.0)?.pem()?)
     }
-
-    fn write(&self, directory: &Path, file: &str, params: CertificateParams) -> anyhow::Result<()> {
-        let key = KeyPair::generate()?;
-        let leaf = params.signed_by(&key, &self.0)?;
-        let chain = leaf.pem() + &self.0.pem();
-        fs::write(directory.join(format!("{file}.key")), key.serialize_pem())?;
-        fs::write(directory.join(format!("{file}.pem")), chain)?;
-        Ok(())
-    }
 }
 
 fn serial(name: &&str) -> SerialNumber {
     SerialNumber::from_slice(name.as_bytes())
-}
-
-fn owned(names: &[&str]) -> Vec<String> {
-    names.iter().map(ToString::to_string).collect()
 }

@@ -1,0 +1,118 @@
+//! TLS in tests: certificates made on the spot, what both ends are built from, and one end of a
+//! dialogue without sockets.
+
+mod authority;
+mod end;
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+pub use authority::Authority;
+use catamaran_tls::{
+    Built, CertificateFiles, ClientCertificate, ClientIdentity, Fault, PemFile, Profile,
+    ProfileFiles, ProfileSettings, Roots, TicketKeys, Trust, TrustSettings, Version,
+};
+pub use end::End;
+
+/// A certificate's chain and key as PEM.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The certificate first, then who issued it.
+    pub chain: String,
+    /// The private key.
+    pub key: String,
+}
+
+impl Pair {
+    /// A certificate for these names and addresses that nobody else issued.
+    ///
+    /// # Panics
+    /// A name is none.
+    #[must_use]
+    pub fn self_signed(names: &[&str]) -> Self {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let certified = rcgen::generate_simple_self_signed(names).expect("names and a key");
+        Self {
+            chain: certified.cert.pem(),
+            key: certified.signing_key.serialize_pem(),
+        }
+    }
+}
+
+/// A file that only its owner may read.
+#[must_use]
+pub fn file(name: &str, text: impl Into<Vec<u8>>) -> PemFile {
+    PemFile {
+        path: PathBuf::from(name),
+        bytes: text.into(),
+        is_public: false,
+    }
+}
+
+/// The certificates of a profile, none of them the default. The files are called `chain.pem` and
+/// `key.pem`.
+#[must_use]
+pub fn files(pairs: &[Pair]) -> ProfileFiles {
+    let of = |pair: &Pair| CertificateFiles {
+        chain: file("chain.pem", pair.chain.clone()),
+        key: file("key.pem", pair.key.clone()),
+        default: false,
+    };
+    ProfileFiles {
+        certificates: pairs.iter().map(of).collect(),
+        ..ProfileFiles::default()
+    }
+}
+
+/// TLS 1.2 and 1.3 with tickets, any name, without certificates of clients.
+#[must_use]
+pub fn settings() -> ProfileSettings {
+    ProfileSettings {
+        strict_sni: false,
+        version_min: Version::Tls12,
+        client_certificate: ClientCertificate::Off,
+        client_certificate_chain: false,
+        tickets: true,
+        ticket_rotation: Duration::from_secs(3600),
+    }
+}
+
+/// Builds a profile as of now, with ticket keys of its own.
+///
+/// # Errors
+/// All that is wrong with the files.
+///
+/// # Panics
+/// The system has no random bytes.
+pub fn build(settings: &ProfileSettings, files: &ProfileFiles) -> Result<Built, Vec<Fault>> {
+    let keys = TicketKeys::generate().expect("random bytes");
+    Profile::build(settings, files, &keys, None, SystemTime::now())
+}
+
+/// The profile that [`build`] gives.
+///
+/// # Panics
+/// Something is wrong with the files.
+#[must_use]
+pub fn profile(settings: &ProfileSettings, files: &ProfileFiles) -> Profile {
+    build(settings, files).expect("good files").profile
+}
+
+/// What a client needs that asks for `name`, trusts these issuers and has this certificate.
+///
+/// # Panics
+/// There is no issuer in the PEM, or the certificate is none.
+#[must_use]
+pub fn trust(issuers: &str, name: &str, identity: Option<&Pair>) -> Trust {
+    let identity = identity.map(|pair| ClientIdentity {
+        chain: pair.chain.clone().into(),
+        key: pair.key.clone().into(),
+    });
+    let settings = TrustSettings {
+        server_name: name.to_owned(),
+        verify: true,
+        roots: Roots::from_pem(issuers.as_bytes()).expect("issuers"),
+        identity,
+    };
+    Trust::new(settings).expect("a name and an identity")
+}

@@ -1,0 +1,327 @@
+//! Both ends against each other, with certificates made on the spot.
+
+use std::time::SystemTime;
+
+use catamaran_testkit::tls::{Authority, End, Pair, file, files, profile, settings, trust};
+use catamaran_tls::{
+    ClientCertificate, Connection, Facts, Profile, ProfileFiles, ProfileSettings, Protocols,
+    TicketKeys, TlsError, Trust, Version, looks_like_tls,
+};
+use rcgen::{SerialNumber, date_time_ymd};
+
+use crate::{authority, plain};
+
+/// Both ends of one connection.
+struct Pipe {
+    client: End,
+    server: End,
+    /// Bytes passed on at a time.
+    step: usize,
+}
+
+impl Pipe {
+    fn new(profile: &Profile, trust: &Trust, step: usize) -> Self {
+        Self {
+            client: End::new(Connection::client(trust).expect("a connection")),
+            server: End::new(Connection::server(profile, Protocols::Http1).expect("a connection")),
+            step,
+        }
+    }
+
+    /// Passes bytes on until neither end has any. The error is that of the end named with it.
+    fn pump(&mut self) -> Result<(), (&'static str, TlsError)> {
+        self.client
+            .receive(&[])
+            .map_err(|error| ("client", error))?;
+        loop {
+            let up = std::mem::take(&mut self.client.out);
+            for piece in up.chunks(self.step) {
+                if let Err(error) = self.server.receive(piece) {
+                    let alert = std::mem::take(&mut self.server.out);
+                    self.client.receive(&alert).expect_err("an alert");
+                    return Err(("server", error));
+                }
+            }
+            let down = std::mem::take(&mut self.server.out);
+            for piece in down.chunks(self.step) {
+                self.client
+                    .receive(piece)
+                    .map_err(|error| ("client", error))?;
+            }
+            if up.is_empty() && down.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn server_facts(&mut self) -> Facts {
+        self.server.connection.facts()
+    }
+}
+
+/// What the server makes of a client.
+fn meet(profile: &Profile, trust: &Trust) -> Result<Facts, String> {
+    let mut pipe = Pipe::new(profile, trust, 4096);
+    match pipe.pump() {
+        Ok(()) => Ok(pipe.server_facts()),
+        Err(("server", error)) => Err(error.client_token().to_owned()),
+        Err((_, error)) => Err(error.server_token().to_owned()),
+    }
+}
+
+#[test]
+fn data_passes_whatever_the_size_of_reads() {
+    let ca = authority("ca");
+    let pair = plain(&ca, &["a.test"]);
+    for version_min in [Version::Tls12, Version::Tls13] {
+        let settings = ProfileSettings {
+            version_min,
+            ..settings()
+        };
+        let profile = profile(&settings, &files(std::slice::from_ref(&pair)));
+        let trust = trust(&ca.pem(), "a.test", None);
+        for step in [1, 2, 5, 17, 1000, 100_000] {
+            let mut pipe = Pipe::new(&profile, &trust, step);
+            pipe.pump().unwrap();
+            assert!(pipe.client.is_open && pipe.server.is_open);
+            let up: Vec<u8> = (0..50_000).map(|at| at as u8).collect();
+            pipe.client.seal(&up);
+            pipe.server.seal(b"down");
+            pipe.pump().unwrap();
+            assert!(pipe.server.plain == up, "step {step}");
+            assert_eq!(&pipe.client.plain[..], b"down");
+            assert!(pipe.server.rest.is_empty(), "nothing complete is left");
+            pipe.client.connection.close(&mut [], &mut pipe.client.out);
+            assert!(!pipe.server.connection.is_peer_closed());
+            pipe.pump().unwrap();
+            assert!(pipe.server.connection.is_peer_closed());
+            // The other direction stays open.
+            pipe.server.seal(b"!");
+            pipe.pump().unwrap();
+            assert_eq!(&pipe.client.plain[..], b"down!");
+        }
+    }
+}
+
+#[test]
+fn an_exact_name_wins_then_a_wildcard_then_the_default() {
+    let ca = authority("ca");
+    let (default, wild, exact) = (
+        plain(&ca, &["default.test"]),
+        plain(&ca, &["*.w.test"]),
+        plain(&ca, &["x.w.test"]),
+    );
+    let served = |strict_sni, name: &str| {
+        let settings = ProfileSettings {
+            strict_sni,
+            ..settings()
+        };
+        let profile = profile(
+            &settings,
+            &files(&[default.clone(), wild.clone(), exact.clone()]),
+        );
+        meet(&profile, &trust(&ca.pem(), name, None)).map(|facts| facts.sni.unwrap().into_string())
+    };
+    for name in ["default.test", "x.w.test", "y.w.test"] {
+        assert_eq!(served(true, name).as_deref(), Ok(name));
+    }
+    // The client finds the default's name wrong; a strict server does not get that far.
+    assert_eq!(served(false, "a.b.w.test"), Err("tls-name".to_owned()));
+    assert_eq!(
+        served(true, "a.b.w.test"),
+        Err("tls-unknown-name".to_owned())
+    );
+}
+
+#[test]
+fn a_host_is_allowed_if_its_certificate_would_have_been_served() {
+    let ca = authority("ca");
+    let allows = |strict_sni, client_certificate, host: &str, sni: Option<&str>| {
+        let settings = ProfileSettings {
+            strict_sni,
+            client_certificate,
+            ..settings()
+        };
+        let files = ProfileFiles {
+            client_ca: Some(file("ca.pem", ca.pem())),
+            ..files(&[plain(&ca, &["a.test", "*.w.test"])])
+        };
+        profile(&settings, &files).allows(host, sni)
+    };
+    use ClientCertificate::{Off, Optional, Required};
+    assert!(
+        allows(false, Off, "other.test", Some("a.test")),
+        "the default serves it"
+    );
+    assert!(!allows(true, Off, "other.test", Some("a.test")));
+    assert!(
+        allows(true, Off, "x.w.test", Some("a.test")),
+        "one certificate for both"
+    );
+    for trust in [Optional, Required] {
+        assert!(allows(false, trust, "a.test", Some("a.test")));
+        assert!(!allows(false, trust, "x.w.test", Some("a.test")));
+        assert!(!allows(false, trust, "a.test", None));
+        assert!(
+            allows(false, trust, "[::1]", None),
+            "addresses are not sent as names"
+        );
+    }
+}
+
+#[test]
+fn sessions_are_resumed_by_other_profiles_under_the_same_trust() {
+    let ca = authority("ca");
+    let pair = plain(&ca, &["a.test"]);
+    let keys = TicketKeys::generate().unwrap();
+    let profile = |tickets, client_certificate| {
+        let settings = ProfileSettings {
+            tickets,
+            client_certificate,
+            ..settings()
+        };
+        let files = ProfileFiles {
+            client_ca: Some(file("ca.pem", ca.pem())),
+            ..files(std::slice::from_ref(&pair))
+        };
+        Profile::build(&settings, &files, &keys, None, SystemTime::now())
+            .unwrap()
+            .profile
+    };
+    let trust = trust(&ca.pem(), "a.test", None);
+    let resumed = |profile: &Profile| meet(profile, &trust).unwrap().resumed;
+    assert!(!resumed(&profile(true, ClientCertificate::Off)));
+    assert!(resumed(&profile(true, ClientCertificate::Off)));
+    assert!(
+        !resumed(&profile(true, ClientCertificate::Optional)),
+        "another trust"
+    );
+    assert!(resumed(&profile(true, ClientCertificate::Optional)));
+    assert!(
+        !resumed(&profile(false, ClientCertificate::Optional)),
+        "no tickets"
+    );
+}
+
+#[test]
+fn clients_are_known_by_their_certificates() {
+    let (ca, other) = (authority("clients"), authority("others"));
+    let server = authority("servers");
+    let revoked = ca
+        .sign(&["revoked.test"], |params| {
+            params.serial_number = Some(SerialNumber::from_slice(b"revoked.test"));
+        })
+        .unwrap();
+    let expired = ca
+        .sign(&["old.test"], |params| {
+            params.not_after = date_time_ymd(2020, 1, 1);
+        })
+        .unwrap();
+    let good = plain(&ca, &["client.test"]);
+    let untrusted = plain(&other, &["client.test"]);
+    let crl = ca.revocations(&["revoked.test"]).unwrap();
+    let met = |client_certificate, identity: Option<&Pair>| {
+        let settings = ProfileSettings {
+            client_certificate,
+            ..settings()
+        };
+        let files = ProfileFiles {
+            client_ca: Some(file("ca.pem", ca.pem())),
+            client_crl: Some(file("crl.pem", crl.clone())),
+            ..files(&[plain(&server, &["a.test"])])
+        };
+        meet(
+            &profile(&settings, &files),
+            &trust(&server.pem(), "a.test", identity),
+        )
+    };
+    use ClientCertificate::{Off, Optional, Required};
+    for mode in [Optional, Required] {
+        let facts = met(mode, Some(&good)).unwrap();
+        let whole = good.chain.replace("\r\n", "\n");
+        assert_eq!(facts.client_certificate(true), Some(&whole[..]));
+        let leaf = facts.client_certificate(false).unwrap();
+        assert!(whole.starts_with(leaf) && leaf.len() < whole.len());
+        assert_eq!(facts.client_sha256.unwrap().len(), 64);
+        for (pair, token) in [
+            (&revoked, "tls-client-cert-revoked"),
+            (&expired, "tls-client-cert-expired"),
+            (&untrusted, "tls-client-cert-untrusted"),
+        ] {
+            assert_eq!(met(mode, Some(pair)), Err(token.to_owned()));
+        }
+    }
+    assert!(met(Optional, None).unwrap().client_chain.is_empty());
+    assert_eq!(
+        met(Required, None),
+        Err("tls-client-cert-missing".to_owned())
+    );
+    assert!(
+        met(Off, Some(&untrusted)).unwrap().client_chain.is_empty(),
+        "nobody asked"
+    );
+}
+
+#[test]
+fn a_backend_is_refused_for_its_name_its_issuer_and_its_age() {
+    let (ca, other) = (authority("ca"), authority("other"));
+    let met = |pair: Pair, trusted: &Authority, name| {
+        meet(
+            &profile(&settings(), &files(&[pair])),
+            &trust(&trusted.pem(), name, None),
+        )
+        .map(drop)
+    };
+    assert_eq!(met(plain(&ca, &["a.test"]), &ca, "a.test"), Ok(()));
+    assert_eq!(met(plain(&ca, &["127.0.0.1"]), &ca, "127.0.0.1"), Ok(()));
+    assert_eq!(
+        met(plain(&ca, &["a.test"]), &ca, "b.test"),
+        Err("tls-name".to_owned())
+    );
+    assert_eq!(
+        met(plain(&ca, &["a.test"]), &other, "a.test"),
+        Err("tls-untrusted".to_owned())
+    );
+    let old = ca
+        .sign(&["a.test"], |params| {
+            params.not_after = date_time_ymd(2020, 1, 1);
+        })
+        .unwrap();
+    assert_eq!(met(old, &ca, "a.test"), Err("tls-untrusted".to_owned()));
+}
+
+#[test]
+fn bytes_that_are_no_tls_are_told_apart() {
+    let ca = authority("ca");
+    let profile = profile(&settings(), &files(&[plain(&ca, &["a.test"])]));
+    let mut end = End::new(Connection::server(&profile, Protocols::Http1).unwrap());
+    assert!(
+        end.receive(b"GET / HTTP/1.1\r\n\r\n")
+            .unwrap_err()
+            .is_no_tls()
+    );
+    for (first, is_tls) in [
+        (&b"\x16"[..], true),
+        (b"\x16\x03\x01", true),
+        (b"\x16\x04", false),
+        (b"G", false),
+        (b"", false),
+    ] {
+        assert_eq!(looks_like_tls(first), is_tls, "{first:?}");
+    }
+}
+
+#[test]
+fn a_flipped_byte_ends_the_connection() {
+    let ca = authority("ca");
+    let profile = profile(&settings(), &files(&[plain(&ca, &["a.test"])]));
+    let mut pipe = Pipe::new(&profile, &trust(&ca.pem(), "a.test", None), 4096);
+    pipe.pump().unwrap();
+    pipe.client.seal(b"GET / HTTP/1.1");
+    let mut sealed = std::mem::take(&mut pipe.client.out);
+    *sealed.last_mut().unwrap() ^= 1;
+    pipe.server.receive(&sealed).unwrap_err();
+    assert!(pipe.server.plain.is_empty());
+    assert!(!pipe.server.out.is_empty(), "an alert");
+    pipe.server.receive(b"more").unwrap_err();
+}
