@@ -15,6 +15,11 @@ pub struct Way {
     pub why: Option<String>,
 }
 
+/// System calls, as the way to count them is called.
+pub const CALLS: &str = "system calls";
+/// Bytes, likewise.
+pub const BYTES: &str = "bytes of each hop";
+
 /// Tries each collector on an empty group called `name`, which is gone afterwards. Changes nothing.
 #[must_use]
 pub fn ways(name: &str) -> Vec<Way> {
@@ -44,16 +49,9 @@ pub fn ways(name: &str) -> Vec<Way> {
     });
     vec![
         cpu,
+        way(CALLS, calls, ["BPF at sys_enter", "nothing"]),
         way(
-            "system calls",
-            calls,
-            [
-                "BPF at sys_enter",
-                "strace -c, in a run of its own whose times are not used",
-            ],
-        ),
-        way(
-            "bytes of each hop",
+            BYTES,
             bytes,
             [
                 "BPF on the packets of the group",

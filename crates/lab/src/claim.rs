@@ -314,7 +314,18 @@ fn takes_away<'a>(gates: &'a [Fired], measure: &Measure) -> Option<&'a Fired> {
 /// One of the gates that have taken rounds away.
 fn taken(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Option<Fired> {
     let mut of_cells = runs.iter().filter(|((cell, _), _)| is_in(contrasts, *cell));
-    of_cells.find_map(|(_, run)| takes_away(&run.gates, measure).cloned())
+    of_cells.find_map(|(_, run)| {
+        let gate = takes_away(&run.gates, measure).or_else(|| not_counted(run, measure));
+        gate.cloned()
+    })
+}
+
+/// The gate of a run that says why it lacks a measure.
+fn not_counted<'a>(run: &'a Run, measure: &Measure) -> Option<&'a Fired> {
+    let name = gate::uncounted::name(measure.base());
+    let mut gates = run.gates.iter();
+    let lacks = !run.measures.contains_key(measure.name());
+    gates.find(|fired| lacks && fired.gate == name)
 }
 
 fn is_in(contrasts: &[Contrast], cell: usize) -> bool {

@@ -12,7 +12,7 @@ use catamaran_tier::{Faults, Need, Place, needs};
 
 use crate::check;
 use crate::experiment::{Experiment, Levels};
-use crate::gate::{self, Fired};
+use crate::gate::{self, Fired, uncounted};
 use crate::template::Addresses;
 
 /// What was found.
@@ -155,9 +155,17 @@ impl Examination {
 impl fmt::Display for Examination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Way { what, by, why } in &self.ways {
-            match why {
-                None => writeln!(f, "ok       {what}: {by}")?,
-                Some(why) => writeln!(
+            let uncounted = [
+                (probe::CALLS, uncounted::SYSCALLS),
+                (probe::BYTES, uncounted::BYTES),
+            ];
+            let uncounted = uncounted.iter().find(|(named, _)| named == what);
+            match (why, uncounted) {
+                (None, _) => writeln!(f, "ok       {what}: {by}")?,
+                (Some(why), Some((_, base))) => {
+                    writeln!(f, "missing  {}", uncounted::words(base, why))?;
+                }
+                (Some(why), None) => writeln!(
                     f,
                     "missing  {what}: only {by} ({why}); `lab run` needs root"
                 )?,
@@ -271,12 +279,17 @@ mod tests {
             by: "/proc",
             why: Some("no permission".to_owned()),
         };
+        let calls = Way {
+            what: probe::CALLS,
+            by: "nothing",
+            why: Some("the kernel refuses a program".to_owned()),
+        };
         let need = Need {
             package: Some("nginx".to_owned()),
             proof: "/usr/sbin/nginx".into(),
         };
         let examination = Examination {
-            ways: vec![way],
+            ways: vec![way, calls],
             limits: vec![limit],
             missing: vec![need],
         };
@@ -284,6 +297,7 @@ mod tests {
         let said = examination.to_string();
         for part in [
             "missing  CPU time: only /proc (no permission)",
+            "missing  System calls are not counted: the kernel refuses a program.",
             "too low  open files = 1024, 20000 needed (of a process): ulimit -n 20000",
             "missing  nginx: apt-get install nginx",
         ] {

@@ -48,6 +48,9 @@ pub struct Driver {
     pub against: Option<PathBuf>,
     /// Programs of servers that no package has.
     pub programs: Programs,
+    /// Whether the kernel is asked to count system calls and bytes, which takes BPF. Without, they are not
+    /// counted, as where it refuses.
+    pub has_bpf: bool,
     /// Distinguishes the spaces of this process.
     pub space: String,
     /// Becomes true when a signal asks for the end: a server that is starting is given up then.
@@ -298,7 +301,7 @@ impl Scene<'_> {
     fn measure(&self, stage: &Stage, load: &Load) -> Result<Measured, DriveFault> {
         let others = self.experiment.beside(self.levels, &stage.addresses)?;
         let acts = self.experiment.acts(self.levels, &stage.addresses)?;
-        let counters = Counters::begin(self.experiment, &stage.space, &stage.servers)?;
+        let counters = Counters::begin(self.experiment, stage, self.driver.has_bpf);
         let acted = AtomicU64::new(0);
         let before = counters.read()?;
         let (report, beside, samples) = thread::scope(|scope| {
@@ -378,6 +381,13 @@ impl Scene<'_> {
             measures.insert("acted".to_owned(), measured.acted as f64);
         }
         spent.measures(experiment, &stage.servers, requests, &mut measures);
+        if spent.lacks_bytes() && load.crowd.is_none() {
+            let beside = experiment.beside(levels, &stage.addresses)?;
+            let loads = std::iter::once(load).chain(&beside);
+            let reports = std::iter::once(&measured.report).chain(&measured.beside);
+            let loads: Vec<_> = loads.zip(reports).collect();
+            measures.extend(bench::bytes(experiment, &stage.addresses, &loads, requests));
+        }
         Ok(Run {
             levels: levels.clone(),
             started_at_s: document.started_at_s,

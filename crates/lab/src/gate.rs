@@ -25,6 +25,7 @@ mod ports;
 pub mod published;
 mod status;
 mod throttled;
+pub mod uncounted;
 mod unsteady;
 
 use std::collections::BTreeMap;
@@ -167,6 +168,8 @@ pub struct MachineFacts {
     pub throttled: u64,
     /// Processes of the machine that were killed for want of memory.
     pub oom_kills: u64,
+    /// What was to be counted and was not, as the base of its measures is called, and why.
+    pub uncounted: BTreeMap<String, String>,
     /// CPU time of the lab itself by that of load and servers.
     pub own_cost: Option<f64>,
 }
@@ -174,7 +177,7 @@ pub struct MachineFacts {
 /// The gates that fire on one run, by name.
 #[must_use]
 pub fn check_run(facts: &Facts) -> Vec<Fired> {
-    let gates: [fn(&Facts) -> Option<Fired>; 20] = [
+    let gates: [fn(&Facts) -> Option<Fired>; 22] = [
         status::check,
         body::check,
         keep_alive::check,
@@ -195,12 +198,14 @@ pub fn check_run(facts: &Facts) -> Vec<Fired> {
         own_cost::check,
         maximum::check,
         body::check_varying,
+        uncounted::check_syscalls,
+        uncounted::check_bytes,
     ];
     gates.iter().filter_map(|check| check(facts)).collect()
 }
 
 /// The names of all gates on one run, for the list of those that passed.
-pub const RUN_GATES: [&str; 19] = [
+pub const RUN_GATES: [&str; 21] = [
     "status",
     "body",
     "keep-alive",
@@ -220,6 +225,8 @@ pub const RUN_GATES: [&str; 19] = [
     "few-samples",
     "own-cost",
     "maximum",
+    "uncounted-syscalls",
+    "uncounted-bytes",
 ];
 
 /// Whether the facts are known that the gate `name` looks at.
@@ -236,7 +243,8 @@ pub fn applies(name: &str, facts: &Facts) -> bool {
         "unsteady" => machine.is_some_and(|it| it.moving.is_some()),
         "ports" => machine.is_some_and(|it| it.ports_used.is_some()),
         "ceiling" => facts.expect.delay_ms.is_some(),
-        "foreign" | "backlog" | "died" | "own-cost" | "throttled" | "capped" => machine.is_some(),
+        "foreign" | "backlog" | "died" | "own-cost" | "throttled" | "capped"
+        | "uncounted-syscalls" | "uncounted-bytes" => machine.is_some(),
         _ => true,
     }
 }

@@ -95,7 +95,7 @@ fn what_goes_on_beside_a_load_and_after_an_interruption() {
     let place = out.to_str().unwrap();
     // The file has 9.
     let words = ["lab", "run", file.to_str().unwrap(), "--out", place];
-    let said = done(&[&words[..], &["--rounds", "6"]].concat());
+    let said = done(&[&words[..], &["--rounds", "6", "--no-bpf"]].concat());
     assert!(said.contains("capacity, 2/2"), "{said}");
     let runs = read(&out, "runs.jsonl");
     for line in runs.lines() {
@@ -120,7 +120,7 @@ fn what_goes_on_beside_a_load_and_after_an_interruption() {
     // As if it had been killed in the middle of its third round.
     let lines: Vec<&str> = runs.lines().take(5).collect();
     fs::write(out.join("runs.jsonl"), lines.join("\n") + "\n").unwrap();
-    let said = done(&["lab", "run", "--resume", place]);
+    let said = done(&["lab", "run", "--resume", place, "--no-bpf"]);
     assert!(
         !said.contains("round 1/6") && said.contains("round 6/6, 2/2"),
         "as many as --rounds asked for: {said}"
@@ -129,6 +129,8 @@ fn what_goes_on_beside_a_load_and_after_an_interruption() {
     let result: Value = serde_json::from_str(&read(&out, "result.json")).unwrap();
     assert_eq!(result["is_complete"], true);
     assert_eq!(result["orders"].as_array().unwrap().len(), 6);
+
+    names_what_is_not_counted(&out, &result);
 
     let said = done(&["lab", "export", place, "--nmon"]);
     assert!(said.contains("files run.nmon"), "{said}");
@@ -147,6 +149,29 @@ fn has_no_path_of_the_machine(text: &str, result: &Value) {
     let pid = "\npid RUN/nginx/nginx.pid;";
     assert!(conf.unwrap().contains(pid), "{text}");
     assert!(!text.contains("/tmp/"), "{text}");
+}
+
+/// As where the kernel forbids BPF.
+fn names_what_is_not_counted(out: &Path, result: &Value) {
+    let claims = result["claims"].as_array().unwrap();
+    let claim = claims.iter().find(|it| it["measure"] == "syscalls.front");
+    let words = "System calls are not counted: --no-bpf asked for that.";
+    assert_eq!(claim.unwrap()["sentence"], format!("No claim: {words}"));
+    for cell in result["cells"].as_array().unwrap() {
+        let measures = cell["measures"].as_object().unwrap();
+        for name in ["syscalls", "syscalls.front", "bytes.upstream"] {
+            assert!(!measures.contains_key(name), "{name} {cell}");
+        }
+    }
+    for report in ["report.md", "report.html"] {
+        let text = read(out, report);
+        for words in [
+            words,
+            "Bytes of hops are not counted: --no-bpf asked for that.",
+        ] {
+            assert!(text.contains(words), "{words} {text}");
+        }
+    }
 }
 
 /// Runs it to its good end; what it says.
@@ -247,6 +272,8 @@ failed = "off"
 late = "off"
 [measure]
 memory = ["front"]
+syscalls = ["front"]
+bytes = ["front.http", "app.http"]
 [run]
 rounds = 9
 seed = 1
@@ -256,4 +283,10 @@ measure = "failed"
 level = { event = "reload" }
 over = { event = "none" }
 expect = "same"
+[[claim]]
+says = "A reload takes system calls"
+measure = "syscalls.front"
+level = { event = "reload" }
+over = { event = "none" }
+expect = "more"
 "#;

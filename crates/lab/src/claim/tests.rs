@@ -158,6 +158,33 @@ fn a_gate_on_times_leaves_counts_alone() {
 }
 
 #[test]
+fn what_was_not_counted_is_not_claimed() {
+    let experiment = experiment();
+    let mut runs = runs(&experiment, 12, |_| 0.5);
+    for run in &mut runs {
+        run.measures.remove("syscalls");
+        let why = "the kernel refuses a program".to_owned();
+        let machine = run.facts.machine.get_or_insert_default();
+        machine.uncounted.insert("syscalls".to_owned(), why.clone());
+        // The hop of the clients has a figure by another way.
+        machine.uncounted.insert("bytes".to_owned(), why);
+        run.gates = gate::check_run(&run.facts);
+        run.gates.retain(|fired| fired.effect == Effect::Note);
+    }
+    let outcomes = evaluate(&experiment, &runs);
+    let calls = outcome(&outcomes, "Keep-alive saves system calls");
+    assert_eq!(calls.verdict, Verdict::NoClaim);
+    assert_eq!(
+        calls.sentence,
+        "No claim: System calls are not counted: the kernel refuses a program."
+    );
+    let bytes = outcomes.iter().find(|it| it.measure.base() == "bytes");
+    assert_eq!(bytes.unwrap().verdict, Verdict::Same);
+    let cpu = outcome(&outcomes, "Keep-alive saves CPU");
+    assert_eq!(cpu.verdict, Verdict::Differs);
+}
+
+#[test]
 fn foreign_work_on_one_side_forbids_claims_on_times_and_cpu() {
     let experiment = experiment();
     let mut busy = runs(&experiment, 12, |_| 0.5);

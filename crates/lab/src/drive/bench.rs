@@ -11,9 +11,10 @@ use catamaran_load::document::{Document, SecondFacts};
 use super::child::{self, Ended};
 use super::stage::Stage;
 use super::{DriveFault, Driver};
-use crate::experiment::{AsPublished, Load};
+use crate::experiment::{AsPublished, Experiment, Load};
 use crate::extra::echo;
 use crate::run::Second;
+use crate::template::Addresses;
 
 /// How a load is driven.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -223,6 +224,33 @@ pub(super) fn measures(document: &Document) -> BTreeMap<String, f64> {
     measures
 }
 
+/// Bytes of each request on hops of clients alone, as they themselves count them: without headers of TCP and
+/// IP. Of hops that are to be counted; all loads are given, each with its report.
+pub(super) fn bytes(
+    experiment: &Experiment,
+    addresses: &Addresses,
+    loads: &[(&Load, &Report)],
+    requests: u64,
+) -> BTreeMap<String, f64> {
+    let mut measures = BTreeMap::new();
+    for (server, port) in experiment.measure.bytes.iter().filter(|_| requests > 0) {
+        let urls = addresses.get(server).and_then(|ports| ports.get(port));
+        let is_of_hop = |load: &Load| {
+            let mut urls = urls.iter().flat_map(|urls| urls.split_whitespace());
+            let rest = urls.find_map(|url| load.url.strip_prefix(url));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let of_hop = loads.iter().filter(|(load, _)| is_of_hop(load));
+        let bytes = of_hop.map(|(_, report)| &report.document.bytes);
+        let bytes: u64 = bytes.map(|bytes| bytes.sent + bytes.received).sum();
+        if bytes > 0 {
+            let name = format!("bytes.{server}.{port}");
+            measures.insert(name, bytes as f64 / requests as f64);
+        }
+    }
+    measures
+}
+
 pub(super) fn seconds(document: &Document) -> Vec<Second> {
     let second = |facts: &SecondFacts| Second {
         completed: facts.completed,
@@ -234,3 +262,39 @@ pub(super) fn seconds(document: &Document) -> Vec<Second> {
 
 /// Fewer seconds have no variation worth a claim.
 const SECONDS_MIN: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_count_the_bytes_of_their_hop() {
+        let text = include_str!("../../fixtures/keepalive.toml");
+        let experiment = Experiment::read("keepalive.toml", text, true).unwrap();
+        let url = |port: u16| format!("http://127.0.0.1:{port}");
+        let addresses = |port| {
+            let ports = BTreeMap::from([("http".to_owned(), url(port))]);
+            Addresses::from([("httpd".to_owned(), ports)])
+        };
+        let load = experiment.load(&experiment.cells[0], &addresses(8001));
+        let load = load.unwrap();
+        let mut document = Document::default();
+        (document.bytes.sent, document.bytes.received) = (1_000, 18_000);
+        let text = String::new();
+        let report = Report { document, text };
+        let of = |port, requests| {
+            let loads = [(&load, &report)];
+            bytes(&experiment, &addresses(port), &loads, requests)
+        };
+        let found = of(8001, 10);
+        assert_eq!(
+            found,
+            BTreeMap::from([("bytes.httpd.http".to_owned(), 1900.0)])
+        );
+        assert!(
+            of(800, 10).is_empty(),
+            "another port, with the same digits in front"
+        );
+        assert!(of(8001, 0).is_empty());
+    }
+}

@@ -11,9 +11,9 @@ use catamaran_gauge::{
 use catamaran_tier::{Process, Space};
 
 use super::DriveFault;
-use super::stage::Running;
+use super::stage::{Running, Stage};
 use crate::experiment::{Experiment, Load};
-use crate::gate::MachineFacts;
+use crate::gate::{MachineFacts, uncounted};
 use crate::measure::UPSTREAM;
 use crate::strace::{ProcessTrace, Trace, Traces, table_of};
 
@@ -27,6 +27,8 @@ pub(super) struct Counters<'a> {
     /// Server, port, and the port's numbers.
     hops: Vec<(String, String, Vec<u16>)>,
     counted: Vec<String>,
+    /// What cannot be counted, by the base of its measures, and why.
+    uncounted: BTreeMap<String, String>,
     /// Whether each process is counted, and times are taken.
     is_traced: bool,
 }
@@ -56,14 +58,18 @@ pub(super) struct Reading {
     calls: BTreeMap<String, Counts>,
     /// Server, port and bytes both ways.
     bytes: BTreeMap<(String, String), u64>,
+    /// What was not counted, by the base of its measures, and why.
+    uncounted: BTreeMap<String, String>,
 }
 
 impl<'a> Counters<'a> {
-    pub(super) fn begin(
-        experiment: &Experiment,
-        space: &'a Space,
-        servers: &'a [Running],
-    ) -> Result<Self, DriveFault> {
+    /// Counts from now on; what the kernel refuses to count is left out, as is all of it without `has_bpf`.
+    pub(super) fn begin(experiment: &Experiment, stage: &'a Stage, has_bpf: bool) -> Self {
+        let (space, servers) = (&stage.space, &stage.servers[..]);
+        let mut uncounted = BTreeMap::new();
+        let mut refused = |base: &str, fault: String| {
+            uncounted.insert(base.to_owned(), fault);
+        };
         let counted = &experiment.measure;
         let groups: Vec<&Group> = servers
             .iter()
@@ -74,8 +80,15 @@ impl<'a> Counters<'a> {
             true => Syscalls::count_in_detail,
             false => Syscalls::count,
         };
+        let count = |groups: &[&Group]| match has_bpf {
+            true => count(groups).map_err(|fault| fault.to_string()),
+            false => Err(ASKED_NOT_TO.to_owned()),
+        };
         let syscalls = (!groups.is_empty()).then(|| count(&groups)).transpose();
-        let syscalls = syscalls.map_err(calls_fault)?;
+        let syscalls = syscalls.unwrap_or_else(|fault| {
+            refused(uncounted::SYSCALLS, fault);
+            None
+        });
         let mut hops = Vec::new();
         for (name, port) in &counted.bytes {
             let server = servers.iter().find(|server| server.record.name == *name);
@@ -90,18 +103,25 @@ impl<'a> Counters<'a> {
             let Some(group) = server.process.group().filter(|_| !ports.is_empty()) else {
                 continue;
             };
-            let counter = Bytes::count(group, &ports).map_err(bytes_fault)?;
-            bytes.push((server.record.name.clone(), counter));
+            let counter = match has_bpf {
+                true => Bytes::count(group, &ports).map_err(|fault| fault.to_string()),
+                false => Err(ASKED_NOT_TO.to_owned()),
+            };
+            match counter {
+                Ok(counter) => bytes.push((server.record.name.clone(), counter)),
+                Err(fault) => refused(uncounted::BYTES, fault),
+            }
         }
-        Ok(Self {
+        Self {
             space,
             servers,
             syscalls,
             bytes,
             hops,
             counted: counted.syscalls.clone(),
+            uncounted,
             is_traced: experiment.is_traced,
-        })
+        }
     }
 
     pub(super) fn read(&self) -> Result<Reading, DriveFault> {
@@ -114,6 +134,7 @@ impl<'a> Counters<'a> {
         };
         let network = network::of(self.space.anchor()).ok();
         let mut reading = Reading {
+            uncounted: self.uncounted.clone(),
             own: cpu::of_this_process(),
             cores: system::cores().unwrap_or_default(),
             overflows: network.as_ref().map_or(0, |it| it.counters.overflows()),
@@ -257,6 +278,7 @@ impl Reading {
             ports_used: self
                 .local_ports
                 .map(|all| self.time_wait as f64 / all as f64),
+            uncounted: self.uncounted.clone(),
             own_cost: Some(self.own.as_secs_f64() / self.all.as_secs_f64().max(1e-9)),
             ..MachineFacts::default()
         }
@@ -267,6 +289,11 @@ impl Reading {
     pub(super) fn dials(&self, servers: &[Running], others: u64, requests: u64) -> Option<f64> {
         let between = self.opened.saturating_sub(others);
         (servers.len() > 1 && requests > 0).then(|| between as f64 / requests as f64)
+    }
+
+    /// Whether bytes were to be counted and were not.
+    pub(super) fn lacks_bytes(&self) -> bool {
+        self.uncounted.contains_key(uncounted::BYTES)
     }
 
     /// What was spent for each of `requests`.
@@ -308,6 +335,7 @@ impl Reading {
             }
         }
         if several
+            && !self.lacks_bytes()
             && experiment
                 .measure
                 .bytes
@@ -411,3 +439,6 @@ fn bytes_fault(fault: impl std::fmt::Display) -> DriveFault {
         why: fault.to_string(),
     }
 }
+
+/// Why nothing is counted by BPF although the kernel may allow it.
+const ASKED_NOT_TO: &str = "--no-bpf asked for that";

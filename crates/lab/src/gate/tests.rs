@@ -47,6 +47,7 @@ fn machine() -> MachineFacts {
         capped: Vec::new(),
         throttled: 0,
         oom_kills: 0,
+        uncounted: BTreeMap::new(),
         own_cost: Some(0.002),
     }
 }
@@ -376,6 +377,23 @@ fn requests_at_the_ends_of_a_short_span_are_no_fault() {
     assert_eq!(check_run(&facts), []);
     facts.seconds = Some(10.0);
     assert_eq!(check_run(&facts)[0].gate, "littles-law");
+}
+
+#[test]
+fn what_is_not_counted_is_named() {
+    let refused = |base: &str| {
+        let why = "the kernel refuses a program".to_owned();
+        disturb(|machine| machine.uncounted = BTreeMap::from([(base.to_owned(), why)]))
+    };
+    let words = "System calls are not counted: the kernel refuses a program.";
+    check(
+        refused("syscalls"),
+        "uncounted-syscalls",
+        Effect::Note,
+        words,
+    );
+    let words = "Bytes of hops are not counted: the kernel refuses a program.";
+    check(refused("bytes"), "uncounted-bytes", Effect::Note, words);
 }
 
 #[test]

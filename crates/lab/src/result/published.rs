@@ -84,6 +84,9 @@ fn calls(run: &PublishedRun, cell: &CellResult) -> Vec<CallResult> {
     let Ok(Published::Calls(theirs)) = published::parse(text) else {
         return Vec::new();
     };
+    if cell.calls.is_empty() {
+        return Vec::new(); // They are not counted here.
+    }
     let each = |count: Option<&u64>| count.map_or(0.0, |count| *count as f64 / requests as f64);
     let of_cell = |name: &str| {
         cell.calls

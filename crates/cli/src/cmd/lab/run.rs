@@ -49,6 +49,10 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "resume")]
     strace: bool,
 
+    /// Do without system calls and bytes of hops, which the kernel counts by BPF
+    #[arg(long, conflicts_with = "strace")]
+    no_bpf: bool,
+
     /// A module of a server that is in no package, such as nginx_ajp=FILE.so: its levels are run, too
     #[arg(long, value_name = "NAME=FILE", value_parser = prepare::module)]
     module: Vec<(String, PathBuf)>,
@@ -78,6 +82,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         catamaran: super::own_path()?,
         against: args.against.clone(),
         programs: prepare::programs(&args.module)?,
+        has_bpf: !args.no_bpf,
         space: format!("catamaran-lab.{}", std::process::id()),
         stop: Arc::clone(&stop),
     };
