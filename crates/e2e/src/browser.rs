@@ -26,6 +26,8 @@ pub struct Browser {
     session: String,
     /// What the page complained about: exceptions, and what the console has of errors.
     complaints: VecDeque<String>,
+    /// Since the last click the page has asked for another in its place.
+    is_leaving: bool,
     _profile: TempDir,
 }
 
@@ -75,6 +77,7 @@ impl Browser {
             last_id: 0,
             session: String::new(),
             complaints: VecDeque::new(),
+            is_leaving: false,
             _profile: profile,
         };
         browser.open_page()?;
@@ -154,10 +157,10 @@ impl Browser {
 
     /// Clicks, with the mouse, at the middle of the first element that the selector finds, as soon as
     /// there is one that can be seen and is not covered. If it moved away at that moment, because the page
-    /// changed, again.
+    /// changed, again. If the click leads to another page, waits until that is complete.
     ///
     /// # Errors
-    /// There is none.
+    /// There is none, or the page that it leads to does not come.
     pub fn click(&mut self, selector: &str) -> anyhow::Result<()> {
         let place = format!(
             "(() => {{ const it = document.querySelector({selector:?});
@@ -177,7 +180,19 @@ impl Browser {
             failed = clicked.as_ref().map(|_| ()).map_err(ToString::to_string);
             clicked.unwrap_or_default().then_some(())
         });
-        clicked.with_context(|| format!("{failed:?} {}", self.text().unwrap_or_default()))
+        clicked.with_context(|| format!("{failed:?} {}", self.text().unwrap_or_default()))?;
+        self.arrive()
+    }
+
+    /// Waits until the page is complete that the click led to, if it led to any.
+    fn arrive(&mut self) -> anyhow::Result<()> {
+        let mut seen = Ok(Value::Null);
+        let arrived = Deadline::default().poll("the next page", || {
+            let has_come = if self.is_leaving { HAS_COME } else { "true" };
+            seen = self.evaluate(&format!("{has_come} && document.readyState == 'complete'"));
+            matches!(seen, Ok(Value::Bool(true))).then_some(())
+        });
+        arrived.with_context(|| format!("{seen:?}"))
     }
 
     /// Clicks at the place that the expression gives, if it does; `true` if that hit what was meant.
@@ -186,13 +201,19 @@ impl Browser {
         if place.is_null() {
             return Ok(false);
         }
+        self.is_leaving = false;
         for kind in ["mousePressed", "mouseReleased"] {
             let event = json!({
                 "type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1,
             });
             self.call("Input.dispatchMouseEvent", &event)?;
         }
-        Ok(self.evaluate("window.wasClicked")? == true)
+        // Another page may be there already, or come at this moment.
+        let hit = Deadline::default().poll("an answer to a click", || {
+            self.evaluate(&format!("{HAS_COME} || window.wasClicked"))
+                .ok()
+        })?;
+        Ok(hit == true)
     }
 
     /// Presses a key such as `Enter` or `Tab`.
@@ -282,6 +303,13 @@ impl Browser {
     fn note(&mut self, event: &Value) {
         let parameters = &event["params"];
         match event["method"].as_str() {
+            Some("Page.frameRequestedNavigation") => {
+                self.is_leaving |= parameters["disposition"] == "currentTab";
+            }
+            // A place in the same page, or a file to save.
+            Some("Page.navigatedWithinDocument" | "Page.downloadWillBegin") => {
+                self.is_leaving = false;
+            }
             Some("Runtime.exceptionThrown") => {
                 let details = &parameters["exceptionDetails"];
                 self.complaints.push_back(details.to_string());
@@ -306,6 +334,9 @@ impl Drop for Browser {
         self.process.wait().ok();
     }
 }
+
+/// Whether the page is another one than that which was clicked at.
+const HAS_COME: &str = "window.wasClicked === undefined";
 
 /// Messages of the browser that may wait to be read.
 const MESSAGES_MAX: usize = 1024;
