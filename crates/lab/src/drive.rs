@@ -11,19 +11,22 @@ mod live;
 mod record;
 mod sample;
 mod stage;
+mod ticking;
+mod warm;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 use std::{io, thread};
 
 use catamaran_load::document::DocumentFault;
 use catamaran_tier::{Faults, Programs, SpaceFault, StartFault};
 use thiserror::Error;
 
-use self::bench::{Call, Report, Span};
+use self::bench::{Call, Report};
 use self::counters::{Counters, Reading};
 use self::crowd::Crowd;
 pub use self::crowd::READY;
@@ -191,8 +194,9 @@ impl Driver {
         };
         let stage = stages.prepare(self, experiment, at)?;
         let load = experiment.load(levels, &stage.addresses)?;
-        let warm = scene.bench(stage, &load, bench::warm_up(&load, stage.is_fresh))?;
-        let first = experiment.first_second(&warm.document, stage.is_fresh);
+        let warm = warm::warm(self, stage, &load, stop)?;
+        let is_first_second = stage.is_fresh && !experiment.measure.jvm.is_empty();
+        let first = warm.first.filter(|_| is_first_second);
         let (crowd, held) = scene.crowd(stage, &load)?;
         let main = scene.measure(stage, &load)?;
         let tally = crowd.map(Crowd::end);
@@ -201,7 +205,8 @@ impl Driver {
             .extend(first.map(|rate| ("first".to_owned(), rate)));
         run.measures.extend(held);
         let machine = run.facts.machine.get_or_insert_default();
-        machine.moving = bench::moving(&warm.document);
+        (machine.moving, machine.hidden) = (warm.moving, warm.hidden);
+        machine.warmed_s = Some(warm.lasted_s);
         machine.alarms.extend(tally.and_then(lost));
         for share in &load.shares {
             let Some(capacity) = capacity.get(&load.clients) else {
@@ -270,9 +275,9 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn bench(&self, stage: &Stage, load: &Load, span: Span) -> Result<Report, DriveFault> {
+    fn bench(&self, stage: &Stage, load: &Load, time: Duration) -> Result<Report, DriveFault> {
         let name = "load";
-        bench::run(self.driver, stage, Call { name, load, span }, self.stop)
+        bench::run(self.driver, stage, Call { name, load, time }, self.stop)
     }
 
     /// Connects the clients beside the load, and warms up with them; what each of them takes of the
@@ -287,7 +292,7 @@ impl Scene<'_> {
         };
         let before = counters::held(self.experiment, &stage.servers);
         let crowd = Crowd::start(&self.driver.catamaran, &stage.space, load, wanted)?;
-        self.bench(stage, load, Span::For(load.warm.0))?;
+        self.bench(stage, load, load.warm.0)?;
         let after = counters::held(self.experiment, &stage.servers);
         let held = after.into_iter().filter_map(|(name, after)| {
             let bytes = after - before.get(&name)?;
@@ -317,13 +322,13 @@ impl Scene<'_> {
             }
             let mut beside = Vec::new();
             for (number, load) in others.iter().enumerate() {
-                let span = Span::For(load.time);
+                let time = load.time;
                 beside.push(scope.spawn(move || {
                     let name = &format!("load{}", number + 2);
-                    bench::run(self.driver, stage, Call { name, load, span }, self.stop)
+                    bench::run(self.driver, stage, Call { name, load, time }, self.stop)
                 }));
             }
-            let report = self.bench(stage, load, Span::For(load.time));
+            let report = self.bench(stage, load, load.time);
             drop(end);
             drop(over);
             let beside: Result<Vec<_>, _> = beside.into_iter().map(joined).collect();

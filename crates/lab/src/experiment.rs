@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use catamaran_load::document::Document;
 pub use choice::ChoiceFault;
 pub use claims::{Case, Claim, Contrast};
 pub use file::{Expectation, How};
@@ -289,13 +288,6 @@ impl Experiment {
     /// The name of the server `number`.
     pub(crate) fn server_name(&self, number: usize) -> &str {
         &self.servers[number].name
-    }
-
-    /// The answers of the very first second of servers with a Java virtual machine.
-    pub(crate) fn first_second(&self, warm: &Document, is_fresh: bool) -> Option<f64> {
-        let is_wanted = is_fresh && !self.measure.jvm.is_empty();
-        let second = warm.seconds.first().filter(|_| is_wanted)?;
-        Some(second.completed as f64)
     }
 
     /// A cell's levels in the order of factors, of those factors that have several levels.

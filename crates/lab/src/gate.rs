@@ -33,6 +33,7 @@ use std::collections::BTreeMap;
 use catamaran_load::document::Document;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::unsteady::COMPILING_MAX;
 use crate::published::Figures;
 
 /// What a gate that fired forbids.
@@ -156,8 +157,14 @@ pub struct MachineFacts {
     pub listen_overflows: u64,
     /// Local ports in TIME_WAIT at the end as a share of the range.
     pub ports_used: Option<f64>,
-    /// Whether a warm-up became steady: what it says of itself, or by how much it still moved.
+    /// How long the load warmed the servers up, in seconds.
+    pub warmed_s: Option<f64>,
+    /// By how much throughput or CPU time still moved after the warm-up, as a share of the measured span
+    /// to come; 0 if they were steady, `None` if that is not known.
     pub moving: Option<f64>,
+    /// A movement up to this share would have been hidden by noise; `None` if `moving` is known or nobody
+    /// looked.
+    pub hidden: Option<f64>,
     /// Processes of servers that ended, and lines of logs that must not be there.
     pub alarms: Vec<String>,
     /// The share of the time for which a Java virtual machine compiled.
@@ -240,7 +247,7 @@ pub fn applies(name: &str, facts: &Facts) -> bool {
         "littles-law" => facts.clients.is_some(),
         "late" => facts.clients.is_none(),
         "idle-server" => machine.is_some_and(|it| it.server_core.and(it.load_core).is_some()),
-        "unsteady" => machine.is_some_and(|it| it.moving.is_some()),
+        "unsteady" => machine.is_some_and(|it| it.moving.is_some() || it.hidden.is_some()),
         "ports" => machine.is_some_and(|it| it.ports_used.is_some()),
         "ceiling" => facts.expect.delay_ms.is_some(),
         "foreign" | "backlog" | "died" | "own-cost" | "throttled" | "capped"

@@ -37,14 +37,19 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
         plan.least += published;
         plan.most += published;
         if !experiment.shares().is_empty() {
-            plan.add(experiment, &screen::cells(experiment, 0, &[]), &each, 0);
+            let cells = screen::cells(experiment, 0, &[]);
+            plan.add(experiment, (&cells, &mut Vec::new()), &each, 0);
         }
     }
+    let mut started = Vec::new();
     let shares = experiment.shares().len() as u32;
     for round in from..experiment.rounds_in_all() {
         let cells = screen::cells(experiment, round, &[]);
         plan.runs += cells.len();
-        plan.add(experiment, &cells, &each, shares);
+        if !experiment.is_never_restarted() {
+            started.clear();
+        }
+        plan.add(experiment, (&cells, &mut started), &each, shares);
     }
     plan
 }
@@ -83,23 +88,22 @@ impl Span {
 }
 
 impl Plan {
-    /// Adds a round of `cells`.
-    fn add(
+    /// Adds a round of `cells`; `started` has the nested levels whose servers run already.
+    fn add<'a>(
         &mut self,
-        experiment: &Experiment,
-        cells: &[usize],
+        experiment: &'a Experiment,
+        (cells, started): (&[usize], &mut Vec<Vec<&'a Level>>),
         each: &[Option<Span>],
         shares: u32,
     ) {
-        let mut groups: Vec<Vec<&Level>> = Vec::new();
         for &cell in cells {
             let Some(span) = each[cell] else {
                 continue;
             };
             let levels = &experiment.cells[cell];
             let group: Vec<&Level> = experiment.nest.iter().map(|name| &levels[name]).collect();
-            let is_fresh = group.is_empty() || !groups.contains(&group);
-            groups.push(group);
+            let is_fresh = group.is_empty() || !started.contains(&group);
+            started.push(group);
             let (start, first) = span.fresh.filter(|_| is_fresh).unwrap_or_default();
             let fixed = RUN + start + span.crowd + span.time * (1 + shares);
             let (at_least, at_most) = span.warm;

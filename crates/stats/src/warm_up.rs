@@ -22,6 +22,18 @@ pub enum WarmUp {
     Unclear(f64),
 }
 
+impl WarmUp {
+    /// What two series of one run say together: the verdict that keeps it from being called steady.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Steady, verdict) | (verdict, Self::Steady) => verdict,
+            (moving @ Self::Moving(_), _) | (_, moving @ Self::Moving(_)) => moving,
+            (Self::Unclear(one), Self::Unclear(other)) => Self::Unclear(one.max(other)),
+        }
+    }
+}
+
 /// A movement over the span to be measured that a steady series stays below, as a share.
 pub const MOVEMENT_MAX: f64 = 0.05;
 

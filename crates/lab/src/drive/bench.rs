@@ -16,15 +16,6 @@ use crate::extra::echo;
 use crate::run::Second;
 use crate::template::Addresses;
 
-/// How a load is driven.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Span {
-    /// For this time: measured, or the whole of a warm-up.
-    For(Duration),
-    /// So long, and on until it is steady, or the second time has passed as well.
-    Steady(Duration, Duration),
-}
-
 /// A report and its text.
 #[derive(Debug)]
 pub(super) struct Report {
@@ -38,7 +29,8 @@ pub(super) struct Call<'a> {
     /// Of its group in the space.
     pub(super) name: &'a str,
     pub(super) load: &'a Load,
-    pub(super) span: Span,
+    /// For how long: measured, or the whole of a warm-up.
+    pub(super) time: Duration,
 }
 
 /// Runs `bench`.
@@ -77,17 +69,17 @@ pub(super) fn words(
     stage: &Stage,
     call: Call<'_>,
 ) -> Result<Vec<String>, DriveFault> {
-    let Call { name, load, span } = call;
+    let Call { name, load, time } = call;
     let json = format!("--json={}", report_file(stage, name).display());
     let mut words = vec![driver.catamaran.display().to_string()];
     if echo::Asked::site(&load.url).is_some() {
         words.extend(["lab", "extra", "echo"].map(str::to_owned));
         words.push(json);
-        words.extend(echo_options(load, span));
+        words.extend(echo_options(load, time));
     } else {
         words.extend(["bench", "--quiet"].map(str::to_owned));
         words.push(json);
-        words.extend(options(load, span));
+        words.extend(options(load, time));
         if load.post_bytes > 0 {
             words.extend(["-p".to_owned(), body(stage, load.post_bytes)?]);
         }
@@ -136,7 +128,7 @@ fn body(stage: &Stage, bytes: u64) -> Result<String, DriveFault> {
 }
 
 /// Options of the load generator, as ab has them where it has them.
-fn options(load: &Load, span: Span) -> Vec<String> {
+fn options(load: &Load, time: Duration) -> Vec<String> {
     let mut words = Vec::new();
     let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
     add(&["-c", &load.clients.to_string(), "-W", "1"]);
@@ -149,19 +141,12 @@ fn options(load: &Load, span: Span) -> Vec<String> {
     if let Some(rate) = load.rate {
         add(&["--rate", &format!("{rate:.3}")]);
     }
-    match span {
-        Span::For(time) => add(&["--duration", &millis(time)]),
-        Span::Steady(at_least, at_most) => {
-            add(&["--duration", &millis(at_least), "--warmup", "auto"]);
-            add(&["--warmup-max", &millis(at_most)]);
-        }
-    }
+    add(&["--duration", &millis(time)]);
     words
 }
 
 /// Options of the load on an echo; its warm-up is not watched.
-fn echo_options(load: &Load, span: Span) -> [String; 3] {
-    let (Span::For(time) | Span::Steady(time, _)) = span;
+fn echo_options(load: &Load, time: Duration) -> [String; 3] {
     [
         format!("--clients={}", load.clients),
         format!("--bytes={}", load.post_bytes),
@@ -169,34 +154,8 @@ fn echo_options(load: &Load, span: Span) -> [String; 3] {
     ]
 }
 
-/// A warm-up of a fixed length, or until it is steady. That of servers that have just started is at
-/// least as long as the file says of such ones.
-pub(super) fn warm_up(load: &Load, is_fresh: bool) -> Span {
-    let (at_least, at_most) = load.warm;
-    let at_least = if is_fresh {
-        at_least.max(load.first_warm)
-    } else {
-        at_least
-    };
-    match at_most.saturating_sub(at_least) {
-        Duration::ZERO => Span::For(at_least),
-        more => Span::Steady(at_least, more),
-    }
-}
-
 fn millis(time: Duration) -> String {
     format!("{}ms", time.as_millis())
-}
-
-/// By how much the warm-up still moved, if it was watched.
-pub(super) fn moving(warm: &Document) -> Option<f64> {
-    warm.warm_up.verdict.as_ref()?;
-    let unclear = warm.warm_up.verdict.as_deref() == Some("unclear");
-    Some(if unclear {
-        f64::INFINITY
-    } else {
-        warm.warm_up.movement.unwrap_or(0.0)
-    })
 }
 
 /// What the load generator has measured.

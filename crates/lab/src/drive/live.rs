@@ -1,19 +1,18 @@
 //! A tier under its load for as long as somebody looks at it: nothing is measured for claims.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use catamaran_load::document::Tick;
-use catamaran_tier::{Job, Signal};
 
-use super::bench::{self, Call, Span};
+use super::bench::{self, Call};
 use super::crowd::Crowd;
 use super::stage::Stage;
+use super::ticking::{Heard, Ticking};
 use super::{DriveFault, Driver, go_on};
 use crate::experiment::{Experiment, Levels, Load};
 use crate::extra::echo;
@@ -174,60 +173,20 @@ impl Teller<'_> {
         load: &Load,
         name: &str,
     ) -> Result<(), DriveFault> {
-        let span = Span::For(LONGEST);
-        let mut words = bench::words(driver, stage, Call { name, load, span })?;
-        words.insert(2, "--ticks=1s".to_owned());
-        let mut task = stage.space.run(&Job {
-            name,
-            core: load.core,
-            nice: None,
-            command: &words,
-        })?;
-        let (sender, lines) = sync_channel(LINES);
-        let stderr = task.child.stderr.take();
-        let stdout = task.child.stdout.take();
-        let reader = thread::spawn(move || {
-            let lines = stderr
-                .into_iter()
-                .flat_map(|pipe| BufReader::new(pipe).lines());
-            lines
-                .map_while(Result::ok)
-                .all(|line| sender.send(line).is_ok())
-        });
-        // Its report is of no use, but a full pipe would hold it up.
-        let report = thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = stdout.map(|pipe| pipe.take(REPORT_MAX).read_to_end(&mut bytes));
-        });
-        let mut said = String::new();
-        let mut has_told = false;
-        let is_over = loop {
-            match lines.recv_timeout(LOOK) {
-                Ok(line) => match serde_json::from_str(&line) {
-                    Ok(tick) => {
-                        has_told = true;
-                        self.board.tick(name, tick);
-                    }
-                    Err(_) => said = line,
-                },
-                Err(RecvTimeoutError::Disconnected) => break false,
-                Err(RecvTimeoutError::Timeout) if self.over.load(Ordering::Relaxed) => break true,
-                Err(RecvTimeoutError::Timeout) => {}
+        let time = LONGEST;
+        let call = Call { name, load, time };
+        let mut ticking = Ticking::start(driver, stage, call, TICK)?;
+        loop {
+            match ticking.next(LOOK) {
+                Heard::Tick(tick) => self.board.tick(name, tick),
+                Heard::Ended => return ticking.ended(),
+                Heard::Nothing => {}
             }
-        };
-        if is_over {
-            task.signal(Signal::Term);
-            task.kill();
+            if self.over.load(Ordering::Relaxed) {
+                ticking.end();
+                return Ok(());
+            }
         }
-        drop(lines);
-        let _ = (reader.join(), report.join());
-        let status = task.child.wait();
-        let is_fine = has_told && matches!(status.as_ref().map(|it| it.code()), Ok(Some(0 | 1)));
-        if is_over || is_fine {
-            return Ok(());
-        }
-        let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        Err(DriveFault::Load { how, said })
     }
 
     /// The load on an echo tells nothing on its way: it is a short one, again and again.
@@ -238,8 +197,8 @@ impl Teller<'_> {
         load: &Load,
         name: &str,
     ) -> Result<(), DriveFault> {
-        let span = Span::For(Duration::from_secs(1));
-        let call = Call { name, load, span };
+        let time = Duration::from_secs(1);
+        let call = Call { name, load, time };
         let document = match bench::run(driver, stage, call, self.over) {
             Ok(report) => report.document,
             Err(DriveFault::Interrupted) => return Ok(()),
@@ -266,10 +225,8 @@ const MAIN: &str = "load";
 const LONGEST: Duration = Duration::from_secs(600);
 /// How often the end is looked for.
 const LOOK: Duration = Duration::from_millis(100);
-/// Lines of a load generator that wait to be read.
-const LINES: usize = 16;
-/// No report is longer.
-const REPORT_MAX: u64 = 1 << 20;
+/// How often a load generator tells how far it is.
+const TICK: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

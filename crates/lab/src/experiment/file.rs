@@ -317,12 +317,20 @@ pub(super) struct QuickKeys {
     pub(super) run: QuickRunKeys,
     #[serde(default)]
     pub(super) load: QuickLoadKeys,
+    #[serde(default)]
+    pub(super) server: BTreeMap<String, QuickServerKeys>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QuickRunKeys {
     pub(super) rounds: Option<usize>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct QuickServerKeys {
+    pub(super) restart: Restart,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

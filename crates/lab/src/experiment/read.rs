@@ -131,10 +131,25 @@ impl Reading<'_> {
             });
             return;
         };
-        let QuickKeys { factor, run, load } = quick;
+        let QuickKeys {
+            factor,
+            run,
+            load,
+            server,
+        } = quick;
         for (name, levels) in factor {
             if let Some(known) = file.factor.get_mut(&name) {
                 *known.get_mut() = levels;
+            }
+        }
+        for (name, keys) in server {
+            let named = |it: &&mut Spanned<ServerKeys>| it.get_ref().name == name;
+            match file.server.iter_mut().find(named) {
+                Some(known) => known.get_mut().restart = keys.restart,
+                None => self.faults.push(Fault {
+                    place: self.place.to_owned(),
+                    what: format!("[quick] has a server `{name}`, which is not in the file"),
+                }),
             }
         }
         if let Some(rounds) = run.rounds {

@@ -332,4 +332,19 @@ fn a_published_run_has_the_settings_of_its_source() {
     );
 }
 
+#[test]
+fn the_short_form_may_keep_servers() {
+    let text = KEEPALIVE.replace("[quick]", "[quick]\nserver.httpd.restart = \"never\"");
+    let read = |is_quick| Experiment::read("keepalive.toml", &text, is_quick).unwrap();
+    assert!(read(true).is_never_restarted());
+    assert!(!read(false).is_never_restarted());
+    let unknown = text.replace("server.httpd.restart", "server.nginx.restart");
+    let faults = Experiment::read("keepalive.toml", &unknown, true).unwrap_err();
+    assert!(
+        faults
+            .to_string()
+            .contains("[quick] has a server `nginx`, which is not in the file")
+    );
+}
+
 const KEEPALIVE: &str = include_str!("../../fixtures/keepalive.toml");

@@ -41,7 +41,9 @@ fn machine() -> MachineFacts {
         steal: 0.0,
         listen_overflows: 0,
         ports_used: Some(0.1),
+        warmed_s: Some(4.0),
         moving: Some(0.01),
+        hidden: None,
         alarms: Vec::new(),
         compiling: Some(0.0),
         capped: Vec::new(),
@@ -295,8 +297,16 @@ fn a_machine_that_was_not_alone() {
 fn servers_that_were_not_fit() {
     let moving = disturb(|machine| machine.moving = Some(0.12));
     check(moving, "unsteady", Effect::Note, "moved up by 12 %");
-    let unclear = disturb(|machine| machine.moving = Some(f64::INFINITY));
-    check(unclear, "unsteady", Effect::Note, "too short or too noisy");
+    let unclear = |share| {
+        move |machine: &mut MachineFacts| (machine.moving, machine.hidden) = (None, Some(share))
+    };
+    check(
+        disturb(unclear(0.14)),
+        "unsteady",
+        Effect::Note,
+        "may still have moved by 14 %",
+    );
+    check(disturb(unclear(1.0)), "unsteady", Effect::Note, "too short");
     let mut warm = quiet();
     warm.machine.as_mut().unwrap().compiling = Some(0.02);
     assert_eq!(check_run(&warm), []);

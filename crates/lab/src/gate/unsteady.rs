@@ -15,24 +15,29 @@ pub(super) fn check(facts: &Facts) -> Option<Fired> {
         };
         return Some(Fired::new("unsteady", effect, words));
     }
-    let moving = machine.moving?;
-    (moving.abs() > MOVEMENT_MAX).then(|| {
-        let words = if moving.is_finite() {
+    let words = match (machine.moving, machine.hidden) {
+        (_, Some(hidden)) if hidden >= 1.0 => {
+            "The warm-up was too short to tell whether the server is steady.".to_owned()
+        }
+        (_, Some(hidden)) => format!(
+            "After the warm-up the rate or the CPU time of a request may still have moved by {:.0} %: noise \
+             would have hidden it.",
+            hidden * 100.0
+        ),
+        (Some(moving), None) if moving.abs() > MOVEMENT_MAX => {
             let way = if moving > 0.0 { "up" } else { "down" };
             format!(
-                "After the warm-up the rate still moved {way} by {:.0} %.",
+                "After the warm-up the rate or the CPU time of a request still moved {way} by {:.0} %.",
                 moving.abs() * 100.0
             )
-        } else {
-            "The warm-up was too short or too noisy to tell whether the server is steady."
-                .to_owned()
-        };
-        Fired::new("unsteady", Effect::Note, words)
-    })
+        }
+        _ => return None,
+    };
+    Some(Fired::new("unsteady", Effect::Note, words))
 }
 
 /// The time that all compiling threads of a warm virtual machine may take, as a share of the span.
-const COMPILING_MAX: f64 = 0.02;
+pub(crate) const COMPILING_MAX: f64 = 0.02;
 
 /// From this share on compiling may be more of a request's CPU time than the usual margin of a claim.
 const COMPILING_COUNTS: f64 = 0.05;

@@ -66,7 +66,7 @@ impl Controller {
         if is_open {
             latency
         } else {
-            worse(warm_up(&self.throughput, span), latency)
+            warm_up(&self.throughput, span).and(latency)
         }
     }
 
@@ -81,15 +81,6 @@ impl Controller {
             requests.get() as f64 / per_second.max(1.0)
         });
         by_time.min(by_count).min(SPAN_MAX)
-    }
-}
-
-/// The verdict that keeps a run from being called steady.
-fn worse(one: Verdict, other: Verdict) -> Verdict {
-    match (one, other) {
-        (Verdict::Steady, verdict) | (verdict, Verdict::Steady) => verdict,
-        (moving @ Verdict::Moving(_), _) | (_, moving @ Verdict::Moving(_)) => moving,
-        (Verdict::Unclear(one), Verdict::Unclear(other)) => Verdict::Unclear(one.max(other)),
     }
 }
 
@@ -140,22 +131,6 @@ mod tests {
         let dead = controller(|_| 0.0, |_| 0.0);
         for is_open in [true, false] {
             assert_ne!(dead.verdict(is_open, 1.0), Verdict::Steady);
-        }
-    }
-
-    #[test]
-    fn both_series_must_be_steady() {
-        let (steady, moving, unclear) =
-            (Verdict::Steady, Verdict::Moving(0.1), Verdict::Unclear(0.2));
-        for (one, other, expected) in [
-            (steady, steady, steady),
-            (steady, moving, moving),
-            (unclear, steady, unclear),
-            (unclear, moving, moving),
-            (Verdict::Unclear(0.3), unclear, Verdict::Unclear(0.3)),
-        ] {
-            assert_eq!(worse(one, other), expected);
-            assert_eq!(worse(other, one), expected);
         }
     }
 }

@@ -75,3 +75,18 @@ fn a_drift_that_matters_is_not_called_steady() {
         assert!(share.wrong <= 0.1, "{tau} {deviation} {span} {share:?}");
     }
 }
+
+#[test]
+fn both_series_must_be_steady() {
+    let (steady, moving, unclear) = (WarmUp::Steady, WarmUp::Moving(0.1), WarmUp::Unclear(0.2));
+    for (one, other, expected) in [
+        (steady, steady, steady),
+        (steady, moving, moving),
+        (unclear, steady, unclear),
+        (unclear, moving, moving),
+        (WarmUp::Unclear(0.3), unclear, WarmUp::Unclear(0.3)),
+    ] {
+        assert_eq!(one.and(other), expected);
+        assert_eq!(other.and(one), expected);
+    }
+}
