@@ -408,59 +408,54 @@ impl Words<'_> {
                 None => format!("Too few rounds: {rounds} of {}.", order::count_min(LEVEL)),
             };
         };
-        let MedianInterval {
-            low, median, high, ..
-        } = interval;
-        let figures = format!("{} [{}..{}]", number(median), number(low), number(high));
         let margin = self.claim.margin * 100.0;
-        let sides = self.sides();
         if let Some([above, below]) = self.drawn.counts {
             return self.failures(above, below, rounds);
         }
+        let clause = self.clause(interval);
         match verdict {
-            Verdict::Differs => format!("{sides} {figures}, {rounds} rounds."),
+            Verdict::Differs => format!("{clause}, {rounds} rounds."),
             Verdict::DiffersLittle => {
-                format!(
-                    "{sides} {figures}, {rounds} rounds: a difference of less than {margin:.0} %."
-                )
+                format!("{clause}, {rounds} rounds: less than {margin:.0} % apart.")
             }
             Verdict::Suggests if self.beside.is_never_restarted => format!(
-                "Suggests: {sides} {figures}, {rounds} rounds; the servers were never started anew, \
-                 so that one start may have brought it."
+                "Suggests: {clause}, {rounds} rounds; the servers were never started anew, so that one start \
+                 may have brought it."
             ),
             // The report says once why.
             Verdict::Suggests if can_only_suggest(rounds, self.beside.claims) => {
-                format!("Suggests: {sides} {figures}.")
+                format!("Suggests: {clause}.")
             }
             Verdict::Suggests => format!(
-                "Suggests: {sides} {figures}; beside {} other claims {rounds} rounds are not enough.",
+                "Suggests: {clause}; beside {} other claims {rounds} rounds are not enough.",
                 self.beside.claims.saturating_sub(1)
             ),
-            Verdict::Same => format!("No difference beyond {margin:.0} %: {sides} {figures}."),
+            Verdict::Same => format!("No difference beyond {margin:.0} %: {clause}."),
             _ => {
-                let hidden = high.max(1.0 / low);
-                let factor =
-                    ((high / low).ln() / 2.0 / self.claim.margin.max(0.01).ln_1p()).powi(2);
-                let needed = (rounds as f64 * factor).ceil();
-                let needed = if needed > ROUNDS_SENSIBLE {
-                    "No sensible number of rounds".to_owned()
-                } else {
-                    format!("About {needed:.0} rounds")
-                };
+                let hidden = interval.high.max(1.0 / interval.low);
+                let needed = self.rounds_needed(interval, rounds);
                 format!(
-                    "No difference shown: {sides} {figures}; up to ×{} may be hidden. {needed} would \
-                     show {margin:.0} %.",
+                    "No difference shown: {clause}; up to ×{} may be hidden. {needed} would show {margin:.0} %.",
                     number(hidden)
                 )
             }
         }
     }
 
+    /// How many rounds would show a difference as large as the margin.
+    fn rounds_needed(&self, interval: MedianInterval, rounds: usize) -> String {
+        let width = (interval.high / interval.low).ln() / 2.0;
+        let factor = (width / self.claim.margin.max(0.01).ln_1p()).powi(2);
+        let needed = (rounds as f64 * factor).ceil();
+        if needed > ROUNDS_SENSIBLE {
+            "No sensible number of rounds".to_owned()
+        } else {
+            format!("About {needed:.0} rounds")
+        }
+    }
+
     fn failures(&self, above: f64, below: f64, rounds: usize) -> String {
-        let each = match &self.drawn.case.each {
-            each if each.is_empty() => String::new(),
-            each => format!(" at {}", label(each)),
-        };
+        let each = self.case();
         if above == 0.0 && below == 0.0 {
             return format!("No request failed{each}, {rounds} rounds.");
         }
@@ -471,18 +466,25 @@ impl Words<'_> {
         )
     }
 
-    /// What is divided by what.
-    fn sides(&self) -> String {
-        let what = self.claim.measure.words();
-        let each = match &self.drawn.case.each {
+    /// Which case it is, with a space in front; empty if there is but one.
+    fn case(&self) -> String {
+        match &self.drawn.case.each {
             each if each.is_empty() => String::new(),
             each => format!(" at {}", label(each)),
-        };
+        }
+    }
+
+    /// How many times as much one level takes as the other.
+    fn clause(&self, interval: MedianInterval) -> String {
+        let [does, what] = self.claim.measure.words();
+        let place = self.claim.measure.place() + &self.case();
+        let ratio = number(interval.median);
+        let interval = format!("[{}..{}]", number(interval.low), number(interval.high));
         if self.claim.level.is_empty() {
-            return format!("the effect on {what}{each} differs by a factor of");
+            return format!("the ratios of {what} differ by a factor of {ratio} {interval}{place}");
         }
         let (level, over) = (label(&self.claim.level), label(&self.claim.over));
-        format!("{what} with {level} over {over}{each} is")
+        format!("{level} {does} {ratio} times the {what} of {over} {interval}{place}")
     }
 }
 

@@ -337,7 +337,11 @@ impl Experiment {
         let claim = |name: &str| {
             let measure = Measure::parse(name).ok()?;
             Some(Claim {
-                says: format!("The new binary has the old one's {}", measure.words()),
+                says: format!(
+                    "The new binary has the old one's {}{}",
+                    measure.words()[1],
+                    measure.place()
+                ),
                 measure,
                 level: side(&levels[0]),
                 over: side(&levels[1]),

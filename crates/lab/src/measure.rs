@@ -106,38 +106,44 @@ impl Measure {
         }
     }
 
-    /// What it is in a sentence.
+    /// What a level does with it, and what it is: "takes" 0.8 times the "CPU" of another. CPU, calls, bytes,
+    /// connections and ports are those of a request.
     #[must_use]
-    pub fn words(&self) -> String {
-        let what = match self.base() {
-            "throughput" => "throughput",
-            "cpu" => "CPU time per request",
-            "memory" => "memory",
-            "syscalls" => "number of system calls per request",
-            "bytes" => "number of bytes per request",
-            "variation" => "variation of the throughput over time",
-            "held" => "memory for each client beside the load",
-            "heap" => "highest use of the heap",
-            "collecting" => "share of the time in which garbage was collected",
-            "failed" => "number of failed requests",
-            "first" => "throughput in the first second after the start",
-            "acted" => "number of actions",
-            "sockets" => "number of connections per request, of all hops",
-            "time_wait" => "number of ports per request that are left in TIME_WAIT",
-            "p50" => "median latency",
-            "p90" => "90th percentile of latency",
-            _ => "99th percentile of latency",
-        };
-        let share = apart(&self.0).1.and_then(|share| share.parse::<f64>().ok());
-        let what = match share {
-            Some(share) => format!("{what} at {:.0} % of the capacity", share * 100.0),
-            None => what.to_owned(),
-        };
-        match self.of() {
-            Some(UPSTREAM) => format!("{what} to the application"),
-            Some(of) => format!("{what} of {of}"),
-            None => what,
+    pub fn words(&self) -> [&'static str; 2] {
+        match self.base() {
+            "throughput" => ["has", "throughput"],
+            "cpu" => ["takes", "CPU"],
+            "memory" => ["uses", "memory"],
+            "syscalls" => ["makes", "system calls"],
+            "bytes" => ["moves", "bytes"],
+            "variation" => ["has", "variation of throughput"],
+            "held" => ["uses", "memory per client beside the load"],
+            "heap" => ["uses", "heap"],
+            "collecting" => ["spends", "garbage collection time"],
+            "failed" => ["has", "failed requests"],
+            "first" => ["has", "throughput in the first second"],
+            "acted" => ["has", "actions"],
+            "sockets" => ["opens", "connections"],
+            "time_wait" => ["leaves", "ports in TIME_WAIT"],
+            "p50" => ["has", "median latency"],
+            "p90" => ["has", "p90"],
+            _ => ["has", "p99"],
         }
+    }
+
+    /// Where it is measured, and at which share of the capacity, each with a space in front; empty if it is of
+    /// all servers at any.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let share = apart(&self.0).1.and_then(|share| share.parse::<f64>().ok());
+        let share = share.map(|share| format!(" at {:.0} % of the capacity", share * 100.0));
+        let of = match self.of() {
+            Some(UPSTREAM) => " to the application".to_owned(),
+            Some(hop) if hop.contains('.') => format!(" on the hop {hop}"),
+            Some(server) => format!(" on the server {server}"),
+            None => String::new(),
+        };
+        of + &share.unwrap_or_default()
     }
 }
 
@@ -169,22 +175,31 @@ mod tests {
 
     #[test]
     fn names_units_and_words() {
-        for (name, unit, words) in [
-            ("throughput", "req/s", "throughput"),
-            ("cpu.front", "µs/req", "CPU time per request of front"),
+        for (name, unit, words, place) in [
+            ("throughput", "req/s", ["has", "throughput"], ""),
+            (
+                "cpu.front",
+                "µs/req",
+                ["takes", "CPU"],
+                " on the server front",
+            ),
+            ("p99@0.5", "ms", ["has", "p99"], " at 50 % of the capacity"),
             (
                 "bytes.upstream",
                 "B/req",
-                "number of bytes per request to the application",
+                ["moves", "bytes"],
+                " to the application",
             ),
             (
                 "bytes.front.http",
                 "B/req",
-                "number of bytes per request of front.http",
+                ["moves", "bytes"],
+                " on the hop front.http",
             ),
         ] {
             let measure = Measure::parse(name).unwrap();
-            assert_eq!((measure.unit(), measure.words().as_str()), (unit, words));
+            assert_eq!((measure.unit(), measure.words()), (unit, words));
+            assert_eq!(measure.place(), place);
         }
     }
 

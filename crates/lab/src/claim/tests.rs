@@ -58,7 +58,7 @@ fn a_difference_that_holds_beside_all_other_claims() {
     assert_eq!(cpu.as_expected, Some(true));
     assert_eq!(
         cpu.sentence,
-        "CPU time per request with keep=on over keep=off at mpm=prefork is 0.51 [0.50..0.51], 12 rounds."
+        "keep=on takes 0.51 times the CPU of keep=off [0.50..0.51] at mpm=prefork, 12 rounds."
     );
     let throughput = outcome(&outcomes, "Keep-alive raises throughput");
     assert_eq!(
@@ -69,7 +69,7 @@ fn a_difference_that_holds_beside_all_other_claims() {
     assert_eq!((p99.verdict, p99.as_expected), (Verdict::Same, Some(false)));
     assert!(
         p99.sentence
-            .starts_with("No difference beyond 5 %: 99th percentile"),
+            .starts_with("No difference beyond 5 %: keep=on has 1.000 times the p99 of keep=off ["),
         "{}",
         p99.sentence
     );
@@ -83,7 +83,7 @@ fn six_rounds_suggest_only() {
     assert_eq!((cpu.verdict, cpu.as_expected), (Verdict::Suggests, None));
     assert_eq!(
         cpu.sentence,
-        "Suggests: CPU time per request with keep=on over keep=off at mpm=prefork is 0.50 [0.50..0.50]."
+        "Suggests: keep=on takes 0.50 times the CPU of keep=off [0.50..0.50] at mpm=prefork."
     );
     assert!(can_only_suggest(6, 9) && !can_only_suggest(6, 1) && !can_only_suggest(12, 9));
 }
@@ -97,7 +97,7 @@ fn noise_shows_nothing_and_says_what_it_may_hide() {
     assert_eq!(cpu.verdict, Verdict::NotShown);
     assert!(
         cpu.sentence
-            .contains("[0.75..1.25]; up to ×1.33 may be hidden."),
+            .contains("[0.75..1.25] at mpm=prefork; up to ×1.33 may be hidden."),
         "{}",
         cpu.sentence
     );
