@@ -45,7 +45,7 @@ pub struct Backend {
     workers: PerWorker<Local>,
     /// Whether a policy reads `load`.
     has_load: AtomicBool,
-    /// Exchanges in flight over all workers, as far as they began since somebody reads it.
+    /// Exchanges in flight over all workers, of those that began while a policy reads it.
     load: AtomicUsize,
     abandoned: AtomicUsize,
     /// Tunnels that are open or being opened.

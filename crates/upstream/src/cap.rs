@@ -7,7 +7,7 @@
 //! event loop.
 //!
 //! The mutex is held for a few instructions and never across an await. A connection on the common
-//! path, leased and given back with nobody waiting, does not take it: [`Cap::is_awaited`] is one
+//! path, leased and given back while no request waits, does not take it: [`Cap::is_awaited`] is one
 //! atomic load.
 
 use std::collections::VecDeque;
@@ -233,7 +233,7 @@ impl<C> Cap<C> {
 impl<C> Future for Queued<C> {
     type Output = Option<Grant<C>>;
 
-    /// `None` if nobody is left who could grant anything, which does not happen.
+    /// `None` if the sender was dropped without a grant, which does not happen.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let granted = ready!(Pin::new(&mut self.granted).poll(cx));
         self.ended = true;

@@ -2,8 +2,8 @@
 //! of their sessions, and why some failed.
 //!
 //! A request touches the counts of its own worker, which no other changes. The locks are taken when an
-//! attempt failed, and by whoever reads. Rates and percentiles need somebody who calls
-//! [`Backend::sample_figures`](crate::Backend::sample_figures) once a second.
+//! attempt failed, and by readers. Rates and percentiles are there only if
+//! [`Backend::sample_figures`](crate::Backend::sample_figures) is called once a second.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

@@ -285,7 +285,7 @@ async fn keep(mut keeper: Keeper) {
             Task::Wait(time) => {
                 let attention = Arc::clone(backend.attention());
                 drop(backend);
-                // Whoever needs the keeper sooner says so.
+                // A notification ends the wait early.
                 timeout(time, attention.notified()).await.ok();
             }
             Task::Probe => {

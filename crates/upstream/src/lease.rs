@@ -198,7 +198,7 @@ impl<'b> Lease<'b> {
     #[must_use]
     pub fn leave_behind(mut self) -> LeftBehind {
         self.count_moved();
-        // If nobody waits for the backend, a reset tells it.
+        // A `LeftBehind` that is dropped closes the connection by a reset.
         self.conn.abort();
         LeftBehind {
             conn: self.conn,

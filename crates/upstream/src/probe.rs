@@ -109,7 +109,7 @@ pub(crate) async fn probe(config: &BackendConfig, scheduled: bool) -> Found {
         Ok(stream) => stream,
         Err(error) => return undialled(error),
     };
-    // Who never wants to be asked CPING may not know it.
+    // Without any of these keys CPING is never sent: not every container has it.
     let kind = probe.map(|probe| &probe.kind);
     let may_ask = config.ajp.ping_after_idle.is_some()
         || config.ajp.ping_fresh
@@ -249,7 +249,7 @@ fn contains(body: &[u8], text: &[u8]) -> bool {
     text.is_empty() || body.windows(text.len()).any(|window| window == text)
 }
 
-/// How much of a body is looked at.
+/// The most bytes of a body that are searched.
 const BODY_MAX: usize = 64 * 1024;
 
 /// The host of a backend on a Unix socket.

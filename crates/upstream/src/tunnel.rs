@@ -72,7 +72,7 @@ impl Backend {
         let end = settings.tunnel_end();
         let dialled = dial(end, settings.connect_timeout).await;
         let stream = dialled.inspect_err(|error| {
-            // Another port says nothing of the backend's own.
+            // A failure at `upgrade_url` is not one of the backend's own address.
             if settings.upgrade.is_none() {
                 self.note_failed_dial(error, began);
             }

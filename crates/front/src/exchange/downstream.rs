@@ -131,10 +131,11 @@ impl Downstream<'_> {
         }
     }
 
-    /// Whether the backend's agreement to a tunnel is one to what the front asked in the client's name.
+    /// Whether the backend's 101 agrees to what the front asked for. For a WebSocket over HTTP/2 the
+    /// front made the request's `Sec-WebSocket-Key`, and checks the answer to it.
     pub(crate) fn is_agreement(&self, headers: &HeaderMap) -> bool {
         match self {
-            // The client compares by itself.
+            // The client made the key and checks the answer itself.
             Self::Http1(_) => true,
             Self::Http2(stream) => stream.is_agreement(headers),
         }

@@ -98,7 +98,7 @@ static PAIRS: [[u8; 2]; 256] = {
     pairs
 };
 
-/// Bytes of an id that somebody else gave.
+/// The longest id of a trusted proxy that is accepted, in bytes.
 const ID_MAX: usize = 128;
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ impl<'s> Outgoing<'s> {
             .and_then(|session| session.profile.as_ref());
         let verifies = profile.is_some_and(|profile| profile.verifies_clients());
         if verifies {
-            // Not even a trusted proxy can know better.
+            // The front itself verifies certificates of clients: those that a proxy tells are not used.
             forwarded::remove_certificate_claims(headers);
         }
         let over_http = upstream.wants_forwarded_fields() || upgrade.is_some();

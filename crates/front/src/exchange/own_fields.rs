@@ -1,7 +1,7 @@
 //! The fields that the front adds to a request.
 //!
 //! A map hashes each name and keeps each value in memory of its own, which costs more than the rest of
-//! such a field. So the fields stay beside the map. A list that somebody began (`Via`,
+//! such a field. So the fields stay beside the map. A list that a proxy before us began (`Via`,
 //! `X-Forwarded-For`) is extended where it is, in the map.
 
 use std::net::IpAddr;
@@ -167,7 +167,7 @@ fn extend_list(headers: &mut HeaderMap, name: &HeaderName, element: &[u8]) -> bo
     true
 }
 
-/// The most fields of the front's own.
+/// The most fields that the front adds beside the map.
 const COUNT_MAX: usize = 5;
 
 #[cfg(test)]

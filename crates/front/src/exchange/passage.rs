@@ -119,8 +119,8 @@ impl Asked {
 }
 
 impl Values<'_> {
-    /// Where a redirect leads. `None` if that is what the client asked for, so that it would come
-    /// back for ever.
+    /// Where a redirect leads. `None` if that is what the client asked for: the redirect would be a
+    /// loop.
     pub(crate) fn redirect(&self, to: &Template) -> Option<HeaderValue> {
         let location = self.fill(to);
         let own = [scheme(self.secure), b"://", self.authority].concat();

@@ -189,7 +189,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         let invited = !terms.expect_continue || progress.continued;
         Self {
             upload: match (&source, terms.body) {
-                // Nobody wants it.
+                // There is no body, or an answer of the front needs none.
                 (Source::Answer(_), _) | (_, BodyLength::Known(0)) => Upload::Done,
                 _ if invited => Upload::Streaming,
                 _ => Upload::Expected,
@@ -220,11 +220,11 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RelayError>> {
         loop {
             self.poll_upload(cx)?;
-            // Room that writing makes is of use only to a body that the backend wants more of.
+            // A write is progress only if the backend takes more of the body, for which it makes room.
             let mut moved = self.poll_backend_write(cx)? && self.takes_body();
             moved |= self.poll_download(cx)?;
-            // What AJP asks for beyond the body's end the codec answers by itself, while it
-            // receives: Tomcat waits for that answer before it goes on.
+            // While the AJP codec receives, it may have queued an answer of its own: the empty packet
+            // for a GET_BODY_CHUNK beyond the body's end. Tomcat waits for it.
             moved |= self.poll_backend_write(cx)?;
             if !self.holds_head() {
                 moved |= self.poll_client_write(cx)?;
@@ -733,14 +733,15 @@ fn deadline(pace: &mut Pace, waited_for: bool, now: Tick, demand: Demand) -> Opt
     Some(pace.wait(now, demand))
 }
 
-/// How often is checked whether a suspect backend was put out.
+/// How often an exchange checks whether its suspect backend was put out.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
 
 /// Bytes of a replaced response that are read for the sake of its connection: far more than the error
 /// pages of containers have.
 const DISCARD_BYTES_MAX: usize = 256 * 1024;
 
-/// How long that may take: the client's next request on its connection waits as long.
+/// How long reading and discarding may take. The client's next request on its connection waits
+/// as long.
 const DISCARD_TIME_MAX: Duration = Duration::from_millis(200);
 
 /// How long a head may wait for its body: one tick of the coarse clock.

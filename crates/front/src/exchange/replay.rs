@@ -42,7 +42,7 @@ impl Replay {
     }
 }
 
-/// The longest body that is kept.
+/// The longest body that is kept, in bytes.
 const BYTES_MAX: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -84,13 +84,13 @@ pub(crate) fn decide(attempt: &Attempt<'_>) -> Retry {
     };
     match attempt.stage {
         _ if attempt.blameless || attempt.attempts_left == 0 || !attempt.replayable => Retry::No,
-        // Without another backend, a fresh SYN is the better hope than the one already waited for.
+        // There is no other backend. A new SYN may get through although the dial before it timed out.
         Stage::NotSent if attempt.dial_timed_out && !attempt.others => Retry::Fresh,
         Stage::NotSent => other,
-        // A dropped idle connection says nothing about the backend.
+        // A pooled connection may be closed while the backend is well: it is asked again.
         Stage::Undelivered if attempt.reused => Retry::Fresh,
         Stage::Undelivered => other,
-        // It will hardly answer; whether it ever works on the request is not known.
+        // No answer is to be expected, and the backend may still process the request.
         Stage::Sent if attempt.backend_out && attempt.method.is_idempotent() => other,
         Stage::Sent if !attempt.disconnected || !attempt.method.is_idempotent() => Retry::No,
         // It was most likely closed for being idle, just as we wrote.

@@ -1,10 +1,10 @@
-//! The way back of rewritten paths: what a response says of its site in the backend's terms becomes
-//! what the client knows.
+//! The reverse of `rewrite`: URLs and paths in fields of a response are changed from the backend's to
+//! those that the client uses.
 //!
 //! `Location` and `Content-Location` are turned back if they are paths below the rewritten prefix, or
 //! URLs with the backend's authority, one of `internal_hosts` or the client's own. In `Set-Cookie`
-//! it is `Path`; a `Domain` that only the backend knows goes. Bodies stay as they are. What cannot be
-//! told for sure stays, too.
+//! `Path` is turned back, and a `Domain` with the backend's own name is removed. Bodies stay as they
+//! are, and so does every value that is not clearly one of these.
 
 use bytes::Bytes;
 use catamaran_message::Authority;
@@ -64,7 +64,7 @@ fn each(headers: &mut HeaderMap, name: &HeaderName, change: impl Fn(&[u8]) -> Op
 }
 
 impl Site<'_> {
-    /// A URL or path as the client knows it; `None` if it stays.
+    /// The URL or path that the client uses; `None` if it stays as it is.
     fn url(&self, text: &[u8]) -> Option<Vec<u8>> {
         let Some((before, authority, rest)) = split_authority(text) else {
             return text.starts_with(b"/").then(|| self.path(text))?;

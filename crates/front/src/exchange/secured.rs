@@ -65,10 +65,10 @@ pub(crate) fn location(authority: &Authority, target: &Target, port: u16) -> Opt
 
 const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
 
-/// Longer tokens are nobody's.
+/// The longest token that is looked up, in bytes.
 const TOKEN_MAX: usize = 256;
 
-/// An answer is a token, a dot and a digest.
+/// The largest file of an answer, in bytes. An answer is a token, a dot and a digest.
 const ANSWER_MAX: u64 = 64 << 10;
 
 #[cfg(test)]

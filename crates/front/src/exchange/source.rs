@@ -91,7 +91,7 @@ impl Answer {
         let body = Bytes::from(respond::page(status, id));
         let mut answer = Self::new(status, (respond::fields(status, id), body));
         let headers = answer.headers_mut();
-        // Whether it may be kept, the status says.
+        // The status decides whether a cache may keep it (RFC 9110, section 15.1).
         headers.remove(CACHE_CONTROL);
         headers.insert(LOCATION, location);
         answer
