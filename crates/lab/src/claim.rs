@@ -94,8 +94,8 @@ pub fn evaluate(experiment: &Experiment, runs: &[Run]) -> Vec<Outcome> {
     outcomes.into_iter().zip(holds).map(finish).collect()
 }
 
-/// The widest interval of the claims on the first claim's measure: half of its logarithm. `None` if
-/// one of them has none.
+/// The widest interval of the claims on the first claim's measure: half of its logarithm. `None` if none of
+/// them has one. What a gate forbids to claim gets no narrower by more rounds.
 #[must_use]
 pub fn half_width(experiment: &Experiment, runs: &[Run]) -> Option<f64> {
     let measure = &experiment.claims.first()?.measure;
@@ -105,11 +105,8 @@ pub fn half_width(experiment: &Experiment, runs: &[Run]) -> Option<f64> {
     let of_measure = outcomes
         .iter()
         .filter(|outcome| outcome.measure == *measure && !is_screened(outcome));
-    let widths = of_measure.map(|outcome| Some(((outcome.high?) / outcome.low?).ln() / 2.0));
-    widths
-        .collect::<Option<Vec<f64>>>()?
-        .into_iter()
-        .reduce(f64::max)
+    let widths = of_measure.filter_map(|outcome| Some((outcome.high? / outcome.low?).ln() / 2.0));
+    widths.reduce(f64::max)
 }
 
 /// What else bears on a claim.

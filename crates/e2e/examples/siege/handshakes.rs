@@ -156,15 +156,16 @@ async fn hold(front: SocketAddr) -> Duration {
     begun.elapsed()
 }
 
-/// `openssl s_time`, several at once, with what others leave of the machine: attackers have machines
-/// of their own.
+/// `openssl s_time`, several at once, which run only while nobody else wants the CPU: attackers have
+/// machines of their own. With the lowest priority instead they held up the clients that are watched by
+/// a millisecond.
 struct Flood(Vec<Child>);
 
 impl Flood {
     fn begin(front: SocketAddr) -> anyhow::Result<Self> {
         let one = || {
-            Command::new("nice")
-                .args(["-n", "19", "openssl", "s_time", "-new", "-time", "600"])
+            Command::new("chrt")
+                .args(["--idle", "0", "openssl", "s_time", "-new", "-time", "600"])
                 .args(["-connect", &front.to_string()])
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())

@@ -129,6 +129,27 @@ fn few_rounds_and_void_runs_give_no_verdict() {
     assert!(half_width(&experiment, &void).is_none());
 }
 
+/// More rounds make the intervals of the other claims narrower.
+#[test]
+fn a_claim_that_a_gate_forbids_hides_no_wide_interval() {
+    let experiment = Experiment::read("keepalive.toml", FILE, false).unwrap();
+    let noise = |round: usize| if round.is_multiple_of(2) { 0.75 } else { 1.25 };
+    let mut runs = runs(&experiment, 12, noise);
+    let gate = Fired {
+        gate: "generator".to_owned(),
+        effect: Effect::Time,
+        words: "The load generator was the limit.".to_owned(),
+    };
+    let of_prefork = |run: &&mut Run| run.levels["mpm"].to_string() == "prefork";
+    runs.iter_mut()
+        .filter(of_prefork)
+        .for_each(|run| run.gates.push(gate.clone()));
+    let throughput = evaluate(&experiment, &runs);
+    assert_eq!(throughput[0].verdict, Verdict::NoClaim);
+    let width = half_width(&experiment, &runs).unwrap();
+    assert!((width - (1.25_f64 / 0.75).ln() / 2.0).abs() < 1e-9);
+}
+
 #[test]
 fn a_gate_on_times_leaves_counts_alone() {
     let experiment = experiment();

@@ -1,6 +1,9 @@
 //! The warm-up of a run: it lasts until throughput and CPU time of a request are steady and no Java
 //! virtual machine compiles much, but at least and at most so long as the experiment says.
 //!
+//! One that still compiles then is waited for, up to the time that the file gives to those that have just
+//! started: each cell asks it for other code, of which the start of the first one knows nothing.
+//!
 //! A value is of 200 ms, so that a few seconds tell of a trend. Those of a virtual machine that has just
 //! started are of whole seconds, since its collections and its compilers' bursts would be most of what
 //! shorter ones show.
@@ -48,17 +51,17 @@ pub(super) fn warm(
     load: &Load,
     stop: &AtomicBool,
 ) -> Result<Warmed, DriveFault> {
-    let (at_least, at_most) = limits(load, stage.is_fresh);
+    let limits = Limits::of(load, stage);
     let name = "load";
     if echo::Asked::site(&load.url).is_some() {
-        let time = at_least;
+        let time = limits.at_least;
         bench::run(driver, stage, Call { name, load, time }, stop)?;
         return Ok(Warmed {
             lasted_s: time.as_secs_f64(),
             ..Warmed::default()
         });
     }
-    let time = at_most;
+    let time = limits.longest();
     let mut ticking = Ticking::start(driver, stage, Call { name, load, time }, TICK)?;
     let mut watch = Watch::new(load.time, stage.is_fresh);
     let mut lasted_s = 0.0;
@@ -78,8 +81,7 @@ pub(super) fn warm(
                     cpu_s: cpu(stage),
                     compiling_s: compiling(stage),
                 });
-                if at_least < at_most && tick.elapsed_s >= at_least.as_secs_f64() && watch.is_warm()
-                {
+                if limits.are_met(&watch, Duration::from_secs_f64(lasted_s)) {
                     ticking.end();
                     break;
                 }
@@ -90,8 +92,7 @@ pub(super) fn warm(
             }
         }
     }
-    let verdict = (at_least < at_most).then(|| watch.verdict());
-    let (moving, hidden) = match verdict {
+    let (moving, hidden) = match limits.is_watched().then(|| watch.verdict()) {
         Some(Verdict::Steady) => (Some(0.0), None),
         Some(Verdict::Moving(share)) => (Some(share), None),
         Some(Verdict::Unclear(share)) => (None, Some(share.min(1.0))),
@@ -105,16 +106,45 @@ pub(super) fn warm(
     })
 }
 
-/// The shortest warm-up and the longest. That of a virtual machine that has just started is at least as
-/// long as the file says of such ones.
-fn limits(load: &Load, is_fresh: bool) -> (Duration, Duration) {
-    let (at_least, at_most) = load.warm;
-    let at_least = if is_fresh {
-        at_least.max(load.first_warm)
-    } else {
-        at_least
-    };
-    (at_least, at_most.max(at_least))
+/// How long a warm-up may take.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    at_least: Duration,
+    at_most: Duration,
+    /// So long for a virtual machine that still compiles; `None` without one.
+    compiling: Option<Duration>,
+}
+
+impl Limits {
+    /// That of a virtual machine that has just started is at least as long as the file says of such ones.
+    fn of(load: &Load, stage: &Stage) -> Self {
+        let (at_least, at_most) = load.warm;
+        let at_least = if stage.is_fresh {
+            at_least.max(load.first_warm)
+        } else {
+            at_least
+        };
+        let has_jvm = stage.servers.iter().any(|it| it.process.jvm().is_some());
+        Self {
+            at_least,
+            at_most: at_most.max(at_least),
+            compiling: has_jvm.then_some(load.first_warm),
+        }
+    }
+
+    fn longest(&self) -> Duration {
+        self.at_most.max(self.compiling.unwrap_or_default())
+    }
+
+    /// Whether it is looked at how steady servers are.
+    fn is_watched(&self) -> bool {
+        self.at_least < self.at_most
+    }
+
+    fn are_met(&self, watch: &Watch, lasted: Duration) -> bool {
+        let is_warm = self.is_watched() && lasted >= self.at_least && watch.is_warm();
+        is_warm || lasted >= self.at_most && !(self.compiling.is_some() && watch.compiles())
+    }
 }
 
 /// CPU time of all servers in seconds; `None` if they have no groups.
@@ -194,15 +224,20 @@ impl Watch {
         self.before = Some(*now);
     }
 
-    fn is_warm(&self) -> bool {
+    /// Whether virtual machines compile, as far as is known.
+    fn compiles(&self) -> bool {
         let last = &self.compiling[self.compiling.len().saturating_sub(COMPILING_VALUES)..];
         let compiling = last.iter().sum::<f64>() / last.len().max(1) as f64;
+        last.len() < COMPILING_VALUES_MIN || compiling >= COMPILING_MAX
+    }
+
+    fn is_warm(&self) -> bool {
         let is_still = match self.verdict() {
             Verdict::Steady => true,
             Verdict::Moving(_) => false,
             Verdict::Unclear(_) => self.throughput.len() >= UNCLEAR_VALUES,
         };
-        compiling < COMPILING_MAX && is_still
+        is_still && !self.compiles()
     }
 
     fn verdict(&self) -> Verdict {
@@ -232,6 +267,8 @@ const VALUES_MAX: usize = 100;
 const UNCLEAR_VALUES: usize = 20;
 /// Over so many of the last values compiling is averaged.
 const COMPILING_VALUES: usize = 10;
+/// Fewer values say nothing of it.
+const COMPILING_VALUES_MIN: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -295,6 +332,24 @@ mod tests {
             false,
         );
         assert!(compiled.is_warm());
+    }
+
+    #[test]
+    fn a_machine_that_compiles_is_waited_for() {
+        let second = Duration::from_secs(1);
+        let limits = |compiling| Limits {
+            at_least: second,
+            at_most: second,
+            compiling,
+        };
+        let busy = watched(2.0, [STEADY, CPU, |_| 0.3], false);
+        assert!(!limits(Some(20 * second)).are_met(&busy, 2 * second));
+        assert_eq!(limits(Some(20 * second)).longest(), 20 * second);
+        assert!(limits(None).are_met(&busy, 2 * second));
+        assert_eq!(limits(None).longest(), second);
+        let quiet = watched(2.0, [STEADY, CPU, QUIET], false);
+        assert!(limits(Some(20 * second)).are_met(&quiet, 2 * second));
+        assert!(!limits(Some(20 * second)).are_met(&quiet, second / 2));
     }
 
     #[test]
