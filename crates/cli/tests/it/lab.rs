@@ -40,10 +40,10 @@ fn what_is_no_report_and_what_is_not_there() {
 fn experiments_are_listed_and_checked() {
     let (code, stdout, stderr) = outcome(&["lab", "list"]);
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
-    assert!(stdout.contains("55 claims, 35 cells, 420 runs"), "{stdout}");
+    assert!(stdout.contains("45 claims, 22 cells, 264 runs"), "{stdout}");
     let (code, stdout, _) = outcome(&["lab", "list", "--check"]);
     assert_eq!(code, Some(0));
-    assert!(stdout.starts_with("keepalive: fine (35 cells)"), "{stdout}");
+    assert!(stdout.starts_with("keepalive: fine (22 cells)"), "{stdout}");
 }
 
 #[test]
