@@ -20,7 +20,6 @@ pub(super) struct Ticking {
     readers: [JoinHandle<()>; 2],
     /// The last line that is no tick.
     said: String,
-    has_told: bool,
 }
 
 /// What is heard of it.
@@ -72,7 +71,6 @@ impl Ticking {
             lines,
             readers: [ticks, report],
             said: String::new(),
-            has_told: false,
         })
     }
 
@@ -80,10 +78,7 @@ impl Ticking {
     pub(super) fn next(&mut self, wait: Duration) -> Heard {
         match self.lines.recv_timeout(wait) {
             Ok(line) => match serde_json::from_str(&line) {
-                Ok(tick) => {
-                    self.has_told = true;
-                    Heard::Tick(tick)
-                }
+                Ok(tick) => Heard::Tick(tick),
                 Err(_) => {
                     self.said = line;
                     Heard::Nothing
@@ -103,13 +98,12 @@ impl Ticking {
         self.wait();
     }
 
-    /// Of one that has ended by itself: whether it was well.
-    pub(super) fn ended(mut self) -> Result<(), DriveFault> {
+    /// Of one that has ended by itself: a fault unless its exit code is one of `fine`.
+    pub(super) fn ended(mut self, fine: &[i32]) -> Result<(), DriveFault> {
         let status = self.task.child.wait();
-        let Self { said, has_told, .. } = &mut self;
-        // Exit code 1 tells of failed requests, which gates judge.
-        let is_fine = *has_told && matches!(status.as_ref().map(|it| it.code()), Ok(Some(0 | 1)));
-        let said = std::mem::take(said);
+        let code = status.as_ref().ok().and_then(|it| it.code());
+        let is_fine = code.is_some_and(|code| fine.contains(&code));
+        let said = std::mem::take(&mut self.said);
         self.wait();
         if is_fine {
             return Ok(());
@@ -134,6 +128,8 @@ impl Ticking {
     }
 }
 
+/// Exit codes of a load that was driven: 1 tells of failed requests, which gates judge.
+pub(super) const DRIVEN: [i32; 2] = [0, 1];
 /// How often the end of one that was told to end is looked for.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long it may take to end when it is told to.

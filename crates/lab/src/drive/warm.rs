@@ -21,7 +21,7 @@ use catamaran_stats::{WarmUp as Verdict, warm_up};
 
 use super::bench::{self, Call};
 use super::stage::Stage;
-use super::ticking::{Heard, Ticking};
+use super::ticking::{DRIVEN, Heard, Ticking};
 use super::{DriveFault, Driver};
 use crate::experiment::Load;
 use crate::extra::echo;
@@ -87,7 +87,7 @@ pub(super) fn warm(
                 }
             }
             Heard::Ended => {
-                ticking.ended()?;
+                ticking.ended(&DRIVEN)?;
                 break;
             }
         }
