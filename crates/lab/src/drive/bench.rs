@@ -43,13 +43,13 @@ pub(super) fn run(
     let Call { name, load, .. } = call;
     let report = report_file(stage, name);
     let words = words(driver, stage, call)?;
+    // A report of the warm-up must not pass for this one.
+    let _ = fs::remove_file(&report);
     // Exit code 1 tells of failed requests, which gates judge.
     let Ended {
         code, how, said, ..
     } = child::run(&stage.space, name, load.core, &words, stop)?;
     let text = fs::read_to_string(&report);
-    // A report of the warm-up must not pass for the next one.
-    let _ = fs::remove_file(&report);
     match (code, text) {
         (Some(0 | 1), Ok(text)) => {
             let document = Document::parse(&text)?;
