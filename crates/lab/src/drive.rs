@@ -233,7 +233,8 @@ impl Driver {
         Ok((run, left))
     }
 
-    /// Makes a published run once as it was, on servers of its own, and gives what ab prints of it.
+    /// Makes a published run once as it was, on servers of its own unless it goes on with those in `stages`, and
+    /// gives what ab prints of it.
     ///
     /// # Errors
     /// [`DriveFault`].
@@ -241,10 +242,10 @@ impl Driver {
         &self,
         experiment: &Experiment,
         run: &AsPublished,
+        stages: &mut Stages,
         stop: &AtomicBool,
     ) -> Result<String, DriveFault> {
         let own = experiment.of_published(run);
-        let mut stages = Stages::default();
         let stage = stages.prepare(self, &own, At { cell: 0, round: 0 })?;
         let load = own.load(&run.cell, &stage.addresses)?;
         bench::as_ab(self, stage, (&load, run), stop)

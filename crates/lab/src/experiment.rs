@@ -213,6 +213,8 @@ pub struct AsPublished {
     pub requests: u64,
     /// Whether connections are kept.
     pub keep_alive: bool,
+    /// Whether it goes on with the servers of the run before it.
+    pub is_again: bool,
     /// Where it is not as it was.
     pub deviations: Vec<String>,
     set: BTreeMap<String, BTreeMap<String, Level>>,
@@ -362,12 +364,16 @@ impl Experiment {
         self
     }
 
-    /// The experiment whose only cell is that of a published run, with the source's own settings.
+    /// The experiment whose only cell is that of a published run, with the source's own settings; its servers
+    /// are those of the run before it if it goes on with them.
     #[must_use]
     pub fn of_published(&self, run: &AsPublished) -> Self {
         let mut own = self.clone();
         own.cells = vec![run.cell.clone()];
         own.nest.clear();
+        if run.is_again {
+            own.nest.extend(run.cell.keys().cloned());
+        }
         for server in &mut own.servers {
             if let Some(set) = run.set.get(&server.name) {
                 server.set.extend(set.clone());

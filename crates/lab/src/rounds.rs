@@ -206,10 +206,24 @@ struct Making<'a> {
 impl Making<'_> {
     /// Makes the published runs but the first `done`. Whether it may go on.
     fn publish(&mut self, done: usize) -> Result<bool, RoundsFault> {
-        for run in self.experiment.as_published.iter().skip(done) {
+        let runs = &self.experiment.as_published;
+        let mut from = done;
+        // One that goes on with servers needs the run that started them, also if that was kept already.
+        while runs.get(from).is_some_and(|run| run.is_again) && from > 0 {
+            from -= 1;
+        }
+        for (number, run) in runs.iter().enumerate().skip(from) {
+            if !run.is_again {
+                self.stages.clear();
+            }
             self.keeper.tell(Event::Publishes(run));
-            match self.driver.as_published(self.experiment, run, self.stop) {
-                Ok(printed) => self.keeper.keep_published(run, &printed)?,
+            let stages = &mut self.stages;
+            let made = self
+                .driver
+                .as_published(self.experiment, run, stages, self.stop);
+            match made {
+                Ok(printed) if number >= done => self.keeper.keep_published(run, &printed)?,
+                Ok(_) => {}
                 Err(DriveFault::Interrupted) => return Ok(false),
                 Err(fault) => {
                     let cell = format!("as published, {}", run.name);
@@ -217,6 +231,7 @@ impl Making<'_> {
                 }
             }
         }
+        self.stages.clear();
         Ok(true)
     }
 

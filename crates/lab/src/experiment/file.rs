@@ -481,6 +481,9 @@ pub(super) struct AsPublishedKeys {
     pub(super) clients: u64,
     pub(super) requests: u64,
     pub(super) keep_alive: bool,
+    /// Whether it was made on the servers of the run before it, which must be the same.
+    #[serde(default)]
+    pub(super) again: bool,
     /// Where it is not as it was.
     #[serde(default)]
     pub(super) deviations: Vec<String>,

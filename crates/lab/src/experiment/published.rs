@@ -138,9 +138,24 @@ impl Reading<'_> {
             clients: keys.clients,
             requests,
             keep_alive: keys.keep_alive,
+            is_again: keys.again,
             deviations,
             set: keys.set.clone(),
         })
+    }
+
+    /// That a run which goes on with others' servers comes after one that has them.
+    pub(super) fn check_again(&mut self, runs: &[Spanned<AsPublishedKeys>]) {
+        for (number, at) in runs.iter().enumerate() {
+            let keys = at.get_ref();
+            let before = number.checked_sub(1).map(|before| runs[before].get_ref());
+            let has_same = before.is_some_and(|it| (&it.cell, &it.set) == (&keys.cell, &keys.set));
+            if keys.again && !has_same {
+                let what =
+                    "`again` goes on with the servers of the run before it, which has no such ones";
+                self.fault(at, what.to_owned());
+            }
+        }
     }
 
     fn text_of<T>(&mut self, at: &Spanned<T>, name: &str) -> Option<&'static str> {

@@ -6,7 +6,7 @@ use catamaran_tier::{Fault, Faults};
 use toml::Spanned;
 
 use super::claims::{self, Claim};
-use super::file::{ClaimKeys, File, MeasureKeys, QuickKeys, ServerKeys, Switch};
+use super::file::{AsPublishedKeys, ClaimKeys, File, MeasureKeys, QuickKeys, ServerKeys, Switch};
 use super::{Counted, Experiment, Factor, Form, Levels, MARGIN, ROUNDS, cells, lines};
 use crate::gate::RUN_GATES;
 use crate::measure::Measure;
@@ -48,8 +48,7 @@ pub(super) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn experiment(&mut self, mut file: File, form: Form) -> Experiment {
-        let Form { is_quick, modules } = form;
+    fn experiment(&mut self, mut file: File, Form { is_quick, modules }: Form) -> Experiment {
         let all = factors(&file.factor);
         self.check_levels(&file, &all);
         if is_quick {
@@ -63,9 +62,8 @@ impl Reading<'_> {
         }
         let is_whole = self.leave_out(&mut file, &modules) && !is_quick;
         let factors = factors(&file.factor);
-        let exceptions = file.except.iter();
-        let exceptions: Vec<Levels> = exceptions.flat_map(|it| it.get_ref().all()).collect();
-        let cells = cells::combine(&factors, &exceptions);
+        let exceptions = file.except.iter().flat_map(|it| it.get_ref().all());
+        let cells = cells::combine(&factors, &exceptions.collect::<Vec<_>>());
         let (cells, screen) = self.screen(&file, cells, is_quick);
         let control = cells.iter().position(|cell| cell == file.control.get_ref());
         if control.is_none() && !is_quick {
@@ -79,8 +77,9 @@ impl Reading<'_> {
             .flat_map(|it| self.published(it, &all, &cells))
             .collect();
         let runs = file.as_published.iter();
-        let as_published = runs.filter_map(|it| self.as_published(it, is_quick));
-        let as_published = as_published.collect();
+        let as_published = runs
+            .filter_map(|it| self.as_published(it, is_quick))
+            .collect();
         self.check_rounds(&file);
         self.check_names(&file, &factors);
         let experiment = Experiment {
@@ -410,7 +409,8 @@ impl Reading<'_> {
     }
 
     /// That the servers of published runs can be made.
-    fn check_as_published<S>(&mut self, experiment: &Experiment, runs: &[Spanned<S>]) {
+    fn check_as_published(&mut self, experiment: &Experiment, runs: &[Spanned<AsPublishedKeys>]) {
+        self.check_again(runs);
         for (run, at) in experiment.as_published.iter().zip(runs) {
             let own = experiment.of_published(run);
             self.check_servers(&own, &vec![at; experiment.servers()]);

@@ -294,6 +294,29 @@ fn a_server_of_some_cells_alone() {
 }
 
 #[test]
+fn a_second_run_goes_on_with_the_servers_of_the_first() {
+    let text = include_str!("../../experiments/io-models.toml");
+    let read = |text: &str| Experiment::read("io.toml", text, false);
+    let experiment = read(text).unwrap();
+    let [first, second, third, _] = &experiment.as_published[..] else {
+        panic!("two runs of either model");
+    };
+    assert!(!first.is_again && second.is_again && !third.is_again);
+    assert!(experiment.of_published(first).nest.is_empty());
+    let own = experiment.of_published(second);
+    let server = own.server(&second.cell, 0, &BTreeMap::new()).unwrap();
+    assert!(own.keeps(&server.unwrap()));
+    // Nothing is before the first.
+    let wrong = text.replacen(
+        "keep_alive = true\n",
+        "keep_alive = true\nagain = true\n",
+        1,
+    );
+    let fault = read(&wrong).err().map(|faults| faults.to_string());
+    assert!(fault.is_some_and(|it| it.contains("which has no such ones")));
+}
+
+#[test]
 fn a_published_run_has_the_settings_of_its_source() {
     let text = include_str!("../../experiments/keepalive.toml");
     let experiment = Experiment::read("keepalive.toml", text, true).unwrap();
