@@ -33,7 +33,8 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
         .map(|cell| Span::of(experiment, cell))
         .collect();
     if from == 0 {
-        let published = experiment.as_published.len() as u32 * PUBLISHED;
+        let published = experiment.as_published.iter();
+        let published: Duration = published.map(|run| published_time(run.requests)).sum();
         plan.least += published;
         plan.most += published;
         if !experiment.shares().is_empty() {
@@ -128,6 +129,11 @@ impl fmt::Display for Plan {
     }
 }
 
+/// That of a published run of so many requests.
+fn published_time(requests: u64) -> Duration {
+    PUBLISHED + PUBLISHED_REQUEST * u32::try_from(requests).unwrap_or(u32::MAX)
+}
+
 fn is_java(target: &str) -> bool {
     catamaran_tier::builtin(target).is_some_and(|target| target.jvm())
 }
@@ -143,8 +149,10 @@ fn words(time: Duration) -> String {
 const RUN: Duration = Duration::from_millis(400);
 /// A virtual machine's start.
 const JAVA: Duration = Duration::from_millis(1500);
-/// A published run.
-const PUBLISHED: Duration = Duration::from_secs(5);
+/// The start of a published run's servers, some of them virtual machines.
+const PUBLISHED: Duration = Duration::from_secs(2);
+/// A request of a published run, on one core that has just begun.
+const PUBLISHED_REQUEST: Duration = Duration::from_micros(70);
 
 #[cfg(test)]
 mod tests {
@@ -166,6 +174,12 @@ mod tests {
                 .to_string()
                 .ends_with(" if the longest warm-ups are needed")
         );
+    }
+
+    #[test]
+    fn a_million_requests_take_their_time() {
+        assert_eq!(published_time(1_000_000), Duration::from_secs(72));
+        assert!(published_time(5000) < Duration::from_secs(3));
     }
 
     #[test]
