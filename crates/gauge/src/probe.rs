@@ -49,7 +49,11 @@ pub fn ways(name: &str) -> Vec<Way> {
     });
     vec![
         cpu,
-        way(CALLS, calls, ["BPF at sys_enter", "nothing"]),
+        way(
+            CALLS,
+            calls,
+            ["BPF at sys_enter", "strace, in a span of its own"],
+        ),
         way(
             BYTES,
             bytes,

@@ -155,17 +155,15 @@ impl Examination {
 impl fmt::Display for Examination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Way { what, by, why } in &self.ways {
-            let uncounted = [
-                (probe::CALLS, uncounted::SYSCALLS),
-                (probe::BYTES, uncounted::BYTES),
-            ];
-            let uncounted = uncounted.iter().find(|(named, _)| named == what);
-            match (why, uncounted) {
+            match (why, *what) {
                 (None, _) => writeln!(f, "ok       {what}: {by}")?,
-                (Some(why), Some((_, base))) => {
-                    writeln!(f, "missing  {}", uncounted::words(base, why))?;
+                (Some(why), probe::CALLS) => {
+                    writeln!(f, "missing  {}", gate::strace::words(why))?;
                 }
-                (Some(why), None) => writeln!(
+                (Some(why), probe::BYTES) => {
+                    writeln!(f, "missing  {}", uncounted::words(uncounted::BYTES, why))?;
+                }
+                (Some(why), _) => writeln!(
                     f,
                     "missing  {what}: only {by} ({why}); `lab run` needs root"
                 )?,

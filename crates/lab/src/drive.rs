@@ -4,6 +4,7 @@
 //! are gone. Counters are read right before the load generator starts and right after it has ended.
 
 mod bench;
+mod by_strace;
 mod child;
 mod counters;
 mod crowd;
@@ -51,9 +52,6 @@ pub struct Driver {
     pub against: Option<PathBuf>,
     /// Programs of servers that no package has.
     pub programs: Programs,
-    /// Whether the kernel is asked to count system calls and bytes, which takes BPF. Without, they are not
-    /// counted, as where it refuses.
-    pub has_bpf: bool,
     /// Distinguishes the spaces of this process.
     pub space: String,
     /// Becomes true when a signal asks for the end: a server that is starting is given up then.
@@ -172,6 +170,14 @@ struct Measured {
     acted: u64,
 }
 
+impl Measured {
+    /// Requests that were answered, those of loads beside included.
+    fn requests(&self) -> u64 {
+        let all = std::iter::once(&self.report).chain(&self.beside);
+        all.map(|it| it.document.requests.completed).sum()
+    }
+}
+
 impl Driver {
     /// Makes a run; its place in the round and its attempt are the caller's.
     ///
@@ -198,9 +204,16 @@ impl Driver {
         let is_first_second = stage.is_fresh && !experiment.measure.jvm.is_empty();
         let first = warm.first.filter(|_| is_first_second);
         let (crowd, held) = scene.crowd(stage, &load)?;
-        let main = scene.measure(stage, &load)?;
+        let mut main = scene.measure(stage, &load)?;
+        let lacks_calls = main.spent.lacks_calls();
+        let by_strace = lacks_calls.then(|| by_strace::count(scene, stage, &load));
+        let by_strace = by_strace.transpose()?;
         let tally = crowd.map(Crowd::end);
         let mut run = scene.record(stage, &load, &main)?;
+        if let Some(counted) = by_strace {
+            counted.put(scene, &mut run);
+            main.traces = counted.traces();
+        }
         run.measures
             .extend(first.map(|rate| ("first".to_owned(), rate)));
         run.measures.extend(held);
@@ -307,7 +320,7 @@ impl Scene<'_> {
     fn measure(&self, stage: &Stage, load: &Load) -> Result<Measured, DriveFault> {
         let others = self.experiment.beside(self.levels, &stage.addresses)?;
         let acts = self.experiment.acts(self.levels, &stage.addresses)?;
-        let counters = Counters::begin(self.experiment, stage, self.driver.has_bpf);
+        let counters = Counters::begin(self.experiment, stage);
         let acted = AtomicU64::new(0);
         let before = counters.read()?;
         let (report, beside, samples) = thread::scope(|scope| {
@@ -360,7 +373,7 @@ impl Scene<'_> {
         let (experiment, levels) = (self.experiment, self.levels);
         let document = &measured.report.document;
         let all = std::iter::once(&measured.report).chain(&measured.beside);
-        let requests: u64 = all.clone().map(|it| it.document.requests.completed).sum();
+        let requests = measured.requests();
         let opened: u64 = all.clone().map(|it| it.document.connections.opened).sum();
         let failed =
             |report: &Report| report.document.requests.failed + report.document.unfinished.hung;

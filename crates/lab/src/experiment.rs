@@ -137,6 +137,8 @@ pub struct Experiment {
     pub is_against: bool,
     /// Whether the time of system calls is taken, and each process counted by itself.
     pub is_traced: bool,
+    /// Whether the kernel is not asked to count system calls and bytes, which takes BPF: as where it refuses.
+    pub is_without_bpf: bool,
     /// The file as it was read.
     pub text: String,
 }

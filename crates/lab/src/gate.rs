@@ -24,6 +24,7 @@ pub mod pair;
 mod ports;
 pub mod published;
 mod status;
+pub mod strace;
 mod throttled;
 pub mod uncounted;
 mod unsteady;
@@ -177,6 +178,8 @@ pub struct MachineFacts {
     pub oom_kills: u64,
     /// What was to be counted and was not, as the base of its measures is called, and why.
     pub uncounted: BTreeMap<String, String>,
+    /// Why system calls were counted by strace, in a span of their own; `None` if they were not.
+    pub by_strace: Option<String>,
     /// CPU time of the lab itself by that of load and servers.
     pub own_cost: Option<f64>,
 }
@@ -184,7 +187,7 @@ pub struct MachineFacts {
 /// The gates that fire on one run, by name.
 #[must_use]
 pub fn check_run(facts: &Facts) -> Vec<Fired> {
-    let gates: [fn(&Facts) -> Option<Fired>; 22] = [
+    let gates: [fn(&Facts) -> Option<Fired>; 23] = [
         status::check,
         body::check,
         keep_alive::check,
@@ -205,6 +208,7 @@ pub fn check_run(facts: &Facts) -> Vec<Fired> {
         own_cost::check,
         maximum::check,
         body::check_varying,
+        strace::check,
         uncounted::check_syscalls,
         uncounted::check_bytes,
     ];
@@ -212,7 +216,7 @@ pub fn check_run(facts: &Facts) -> Vec<Fired> {
 }
 
 /// The names of all gates on one run, for the list of those that passed.
-pub const RUN_GATES: [&str; 21] = [
+pub const RUN_GATES: [&str; 22] = [
     "status",
     "body",
     "keep-alive",
@@ -232,6 +236,7 @@ pub const RUN_GATES: [&str; 21] = [
     "few-samples",
     "own-cost",
     "maximum",
+    "strace",
     "uncounted-syscalls",
     "uncounted-bytes",
 ];
@@ -250,7 +255,7 @@ pub fn applies(name: &str, facts: &Facts) -> bool {
         "unsteady" => machine.is_some_and(|it| it.moving.is_some() || it.hidden.is_some()),
         "ports" => machine.is_some_and(|it| it.ports_used.is_some()),
         "ceiling" => facts.expect.delay_ms.is_some(),
-        "foreign" | "backlog" | "died" | "own-cost" | "throttled" | "capped"
+        "foreign" | "backlog" | "died" | "own-cost" | "throttled" | "capped" | "strace"
         | "uncounted-syscalls" | "uncounted-bytes" => machine.is_some(),
         _ => true,
     }

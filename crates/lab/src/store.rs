@@ -126,7 +126,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Writes what was asked for beside the file: its short form, rounds, modules; `rounds` are those after
+    /// Writes what was asked for beside the file: its short form, rounds, ways to count, modules; `rounds` are those after
     /// a screen.
     ///
     /// # Errors
@@ -136,6 +136,7 @@ impl Store {
         let mut words = vec![form.to_owned(), format!("{ROUNDS}{rounds}")];
         words.extend(experiment.is_against.then(|| AGAINST.to_owned()));
         words.extend(experiment.is_traced.then(|| STRACE.to_owned()));
+        words.extend(experiment.is_without_bpf.then(|| NO_BPF.to_owned()));
         let modules = experiment.modules.iter();
         words.extend(modules.map(|name| format!("{MODULE}{name}")));
         self.write(FORM, words.join(" ").as_bytes())
@@ -279,6 +280,7 @@ impl Store {
             experiment
         };
         experiment.is_traced = has(STRACE);
+        experiment.is_without_bpf = has(NO_BPF);
         // Older results have the file's number.
         if let Some(rounds) = rest(ROUNDS).next().and_then(|number| number.parse().ok()) {
             experiment.rounds = rounds;
@@ -392,6 +394,7 @@ const NOTE: &str = "note.md";
 const QUICK: &str = "quick";
 const AGAINST: &str = "against";
 const STRACE: &str = "strace";
+const NO_BPF: &str = "no-bpf";
 /// Before the number of rounds.
 const ROUNDS: &str = "rounds=";
 /// Before the name of a module.
@@ -410,7 +413,7 @@ mod tests {
     fn runs_are_read_as_they_were_written() {
         let directory = tempfile::tempdir().unwrap();
         let mut experiment = experiment();
-        experiment.is_traced = true;
+        (experiment.is_traced, experiment.is_without_bpf) = (true, true);
         let mut store = Store::create(directory.path(), &experiment, &Host::default()).unwrap();
         let run = Run {
             cell: 3,
@@ -431,7 +434,7 @@ mod tests {
         fs::write(&path, text).unwrap();
         let (store, stored) = Store::open(directory.path()).unwrap();
         assert_eq!(stored.runs, [run]);
-        assert!(stored.experiment.is_traced);
+        assert!(stored.experiment.is_traced && stored.experiment.is_without_bpf);
         assert_eq!(store.samples(0).unwrap(), left.samples);
         assert!(store.traces(0).unwrap().contains_key("web"));
         assert!(store.samples(1).is_none() && store.traces(1).is_none());
@@ -524,7 +527,7 @@ mod tests {
         Store::create(directory.path(), &experiment, &Host::default()).unwrap();
         let (_, stored) = Store::open(directory.path()).unwrap();
         assert!(stored.experiment.is_against && stored.experiment.is_quick);
-        assert!(!stored.experiment.is_traced);
+        assert!(!stored.experiment.is_traced && !stored.experiment.is_without_bpf);
         assert_eq!(stored.experiment.cells, experiment.cells);
     }
 

@@ -101,7 +101,6 @@ impl Seat<'_> {
             catamaran: own_path()?,
             against: None,
             programs: shown.programs,
-            has_bpf: true,
             space: format!("catamaran-lab.{}", std::process::id()),
             stop: Arc::clone(&stop),
         };

@@ -55,7 +55,7 @@ pub(super) struct Reading {
     waited: u64,
     /// How many local ports there are.
     local_ports: Option<u64>,
-    calls: BTreeMap<String, Counts>,
+    calls: Calls,
     /// Server, port and bytes both ways.
     bytes: BTreeMap<(String, String), u64>,
     /// What was not counted, by the base of its measures, and why.
@@ -63,8 +63,10 @@ pub(super) struct Reading {
 }
 
 impl<'a> Counters<'a> {
-    /// Counts from now on; what the kernel refuses to count is left out, as is all of it without `has_bpf`.
-    pub(super) fn begin(experiment: &Experiment, stage: &'a Stage, has_bpf: bool) -> Self {
+    /// Counts from now on; what the kernel refuses to count is left out, as is all of it if BPF is not to be
+    /// used.
+    pub(super) fn begin(experiment: &Experiment, stage: &'a Stage) -> Self {
+        let has_bpf = !experiment.is_without_bpf;
         let (space, servers) = (&stage.space, &stage.servers[..]);
         let mut uncounted = BTreeMap::new();
         let mut refused = |base: &str, fault: String| {
@@ -319,13 +321,6 @@ impl Reading {
         for (name, cpu) in self.cpu.iter().filter(|_| several) {
             put(format!("cpu.{name}"), micros(cpu));
         }
-        if !self.calls.is_empty() {
-            let all = self.calls.values().map(|counts| counts.total() as f64);
-            put("syscalls".to_owned(), all.sum());
-        }
-        for (name, counts) in self.calls.iter().filter(|_| several) {
-            put(format!("syscalls.{name}"), counts.total() as f64);
-        }
         let front = servers.last().map(|server| server.record.name.as_str());
         let mut upstream = 0.0;
         for ((name, port), bytes) in &self.bytes {
@@ -344,22 +339,46 @@ impl Reading {
         {
             put(format!("bytes.{UPSTREAM}"), upstream);
         }
+        measures.extend(measures_of(&self.calls, several, requests));
     }
 
     /// System calls of each counted server for one of `requests`.
     pub(super) fn calls(&self, requests: u64) -> BTreeMap<String, BTreeMap<String, f64>> {
-        let each = |counts: &Counts| {
-            let calls = counts.iter();
-            let share = |(name, call): (&str, Call)| {
-                (name.to_owned(), call.calls as f64 / requests.max(1) as f64)
-            };
-            calls.map(share).collect()
-        };
-        self.calls
-            .iter()
-            .map(|(name, counts)| (name.clone(), each(counts)))
-            .collect()
+        each(&self.calls, requests)
     }
+
+    /// Whether system calls were to be counted and were not.
+    pub(super) fn lacks_calls(&self) -> bool {
+        self.uncounted.contains_key(uncounted::SYSCALLS)
+    }
+}
+
+/// What servers have called, by their names.
+pub(super) type Calls = BTreeMap<String, Counts>;
+
+/// Measures on system calls of each of `requests`: of all servers and, if there are `several`, of each.
+pub(super) fn measures_of(calls: &Calls, several: bool, requests: u64) -> BTreeMap<String, f64> {
+    let each = |count: u64| count as f64 / requests as f64;
+    let mut measures = BTreeMap::new();
+    if !calls.is_empty() && requests > 0 {
+        let all = calls.values().map(Counts::total).sum();
+        measures.insert("syscalls".to_owned(), each(all));
+    }
+    for (name, counts) in calls.iter().filter(|_| several && requests > 0) {
+        measures.insert(format!("syscalls.{name}"), each(counts.total()));
+    }
+    measures
+}
+
+/// System calls of each server by name, for one of `requests`.
+pub(super) fn each(calls: &Calls, requests: u64) -> BTreeMap<String, BTreeMap<String, f64>> {
+    let share =
+        |(name, call): (&str, Call)| (name.to_owned(), call.calls as f64 / requests.max(1) as f64);
+    let of = |counts: &Counts| counts.iter().map(share).collect();
+    let servers = calls.iter();
+    servers
+        .map(|(name, counts)| (name.clone(), of(counts)))
+        .collect()
 }
 
 /// Memory of the servers that are to be looked at, in MiB, by a measure's name: `memory` of all, and

@@ -109,6 +109,7 @@ impl Reading<'_> {
             modules,
             is_against: false,
             is_traced: false,
+            is_without_bpf: false,
             text: self.text.to_owned(),
             cells,
         };

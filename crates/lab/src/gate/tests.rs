@@ -50,6 +50,7 @@ fn machine() -> MachineFacts {
         throttled: 0,
         oom_kills: 0,
         uncounted: BTreeMap::new(),
+        by_strace: None,
         own_cost: Some(0.002),
     }
 }
@@ -404,6 +405,10 @@ fn what_is_not_counted_is_named() {
     );
     let words = "Bytes of hops are not counted: the kernel refuses a program.";
     check(refused("bytes"), "uncounted-bytes", Effect::Note, words);
+    let by_strace = disturb(|machine| machine.by_strace = Some("the kernel refuses".to_owned()));
+    let words = "System calls are counted by strace, in a span of their own whose times are not looked at: the \
+                 kernel refuses.";
+    check(by_strace, "strace", Effect::Note, words);
 }
 
 #[test]

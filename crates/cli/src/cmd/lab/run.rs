@@ -49,8 +49,8 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "resume")]
     strace: bool,
 
-    /// Do without system calls and bytes of hops, which the kernel counts by BPF
-    #[arg(long, conflicts_with = "strace")]
+    /// Do without BPF: strace counts system calls, in spans of their own, and bytes of hops are not counted
+    #[arg(long, conflicts_with_all = ["strace", "resume"])]
     no_bpf: bool,
 
     /// A module of a server that is in no package, such as nginx_ajp=FILE.so: its levels are run, too
@@ -82,7 +82,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         catamaran: super::own_path()?,
         against: args.against.clone(),
         programs: prepare::programs(&args.module)?,
-        has_bpf: !args.no_bpf,
         space: format!("catamaran-lab.{}", std::process::id()),
         stop: Arc::clone(&stop),
     };
@@ -126,6 +125,7 @@ fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
         experiment = experiment.against();
     }
     experiment.is_traced = args.strace;
+    experiment.is_without_bpf = args.no_bpf;
     if let Some(rounds) = args.rounds {
         experiment.rounds = round_up(rounds);
     }
