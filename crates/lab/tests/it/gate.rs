@@ -1,0 +1,439 @@
+//! Each gate is fired by what it is there for, on real servers, and fires alone but for what comes with it.
+//!
+//! What a text or a file alone can be guilty of is beside the gates themselves: `lines`, `published`; `files` is
+//! tried with the binary.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::{fs, thread};
+
+use catamaran_lab::gate::{Effect, check_run, pair};
+use catamaran_lab::run::Run;
+use catamaran_testkit::Deadline;
+
+use crate::scene::{OF_THE_MACHINE, Scene, alone, only, space};
+
+#[test]
+fn nothing_fires_on_a_quiet_pair() {
+    let (one, other) = (Scene::QUIET.run(), Scene::QUIET.run());
+    for run in [&one, &other] {
+        assert!(run.facts.completed > 100, "{run:?}");
+        let of_machine = |gate: &str| OF_THE_MACHINE.contains(&gate);
+        let fired: Vec<&str> = run.gates.iter().map(|fired| &fired.gate[..]).collect();
+        assert!(fired.iter().all(|gate| of_machine(gate)), "{fired:?}");
+    }
+    let fired = pair::check(&one.facts, &other.facts);
+    let of_machine = |gate: &str| ["foreign", "maximum"].contains(&gate);
+    assert!(fired.iter().all(|it| of_machine(&it.gate)), "{fired:?}");
+}
+
+#[test]
+fn a_redirect_instead_of_the_page() {
+    let scene = Scene {
+        url: "{{ server.app.http }}/status/302",
+        expect: "status = 200",
+        ..Scene::QUIET
+    };
+    void(
+        &scene.run(),
+        "status",
+        &[],
+        "answers were 302 and not 200: a redirect",
+    );
+}
+
+#[test]
+fn a_page_of_another_length() {
+    let scene = Scene {
+        url: "{{ server.app.http }}/bytes/351",
+        ..Scene::QUIET
+    };
+    let words = "Bodies had 351.0 bytes on average, 347 were expected.";
+    void(&scene.run(), "body", &[], words);
+}
+
+#[test]
+fn connections_that_a_server_does_not_keep() {
+    let scene = Scene {
+        servers: "[[server]]\nname = 'httpd'\ntarget = 'httpd'\ncore = 1\n\
+                  set = { keep_alive = 'off', start_workers = 30, max_workers = 30 }",
+        url: "{{ server.httpd.http }}/",
+        ..Scene::QUIET
+    };
+    let words = "Keep-alive was asked for, and 0 of";
+    void(&scene.run(), "keep-alive", &[], words);
+}
+
+#[test]
+fn requests_without_an_answer() {
+    // It ends a connection on which more than a page's request arrives.
+    let scene = Scene {
+        servers: "[[server]]\nname = 'bare'\ntarget = 'bare'\ncore = 1",
+        url: "{{ server.bare.http }}/",
+        load: "post_bytes = 100_000",
+        expect: "status = 200",
+        ..Scene::QUIET
+    };
+    let run = scene.run();
+    void(
+        &run,
+        "failed",
+        &["littles-law"],
+        "requests had no good answer.",
+    );
+}
+
+#[test]
+fn figures_of_a_tool_that_do_not_fit_each_other() {
+    let mut facts = Scene::QUIET.run().facts;
+    // As a tool's text that does not judge itself, with a rate that was made up.
+    facts.judges_itself = false;
+    facts.rate = facts.rate.map(|rate| rate * 1.5);
+    let words = "20 clients are said, rate times latency is ";
+    let fired = only(&check_run(&facts), "littles-law", &[]);
+    assert!(fired.words.starts_with(words), "{}", fired.words);
+    assert_eq!(fired.effect, Effect::Void);
+}
+
+#[test]
+fn a_load_that_shares_its_core() {
+    let scene = Scene {
+        servers: "[[server]]\nname = 'bare'\ntarget = 'bare'\ncore = 0",
+        url: "{{ server.bare.http }}/",
+        ..Scene::QUIET
+    };
+    let fired = only(&scene.run().gates, "generator", &[]);
+    let words = "The load generator waited ";
+    assert!(fired.words.starts_with(words), "{}", fired.words);
+    assert_eq!(fired.effect, Effect::Time);
+}
+
+#[test]
+fn a_server_that_waits_for_others() {
+    // A backend on the load's core takes several times what the server on its own core takes.
+    let scene = Scene {
+        servers: "[[server]]\nname = 'back'\ntarget = 'bare'\ncore = 0\nset = { spin = '100us' }\n\
+                  [[server]]\nname = 'front'\ntarget = 'bare'\ncore = 1\n\
+                  set = { backend = '{{ server.back.http }}' }",
+        url: "{{ server.front.http }}/",
+        ..Scene::QUIET
+    };
+    let fired = only(&scene.run().gates, "idle-server", &[]);
+    assert!(fired.words.starts_with("The server's core was busy "));
+    assert_eq!(fired.effect, Effect::Time);
+}
+
+#[test]
+fn a_load_behind_its_schedule() {
+    let scene = Scene {
+        load: "rate = 3_000_000",
+        ..Scene::QUIET
+    };
+    // What was never sent has no answer either.
+    let words = "The load generator says: ";
+    void(&scene.run(), "late", &["failed"], words);
+}
+
+#[test]
+fn a_virtual_machine_that_has_just_started() {
+    let scene = Scene {
+        servers: "[[server]]\nname = 'app'\ntarget = 'tomcat10'\ncore = 1",
+        url: "{{ server.app.http }}/page.html",
+        measure: "jvm = ['app']",
+        times: ["500ms", "1s"],
+        ..Scene::QUIET
+    };
+    let fired = only(&scene.run().gates, "unsteady", &[]);
+    assert!(fired.words.ends_with("it was not warm."), "{}", fired.words);
+    assert_eq!(fired.effect, Effect::Machine);
+}
+
+#[test]
+fn somebody_else_on_the_machine() {
+    let _alone = alone();
+    let _spinning = Spinning::start();
+    let fired = only(&Scene::QUIET.run_beside().gates, "foreign", &[]);
+    assert!(
+        fired.words.starts_with("Other processes took "),
+        "{fired:?}"
+    );
+}
+
+#[test]
+fn ports_that_wait() {
+    // Over AJP13 it is the client that closes, and waits.
+    let scene = Scene {
+        top: "sysctl.'net.ipv4.ip_local_port_range' = '30000 30099'",
+        url: "{{ server.app.ajp }}/",
+        keep: "off",
+        expect: "status = 200\nkept = 'off'",
+        ..Scene::QUIET
+    };
+    let companions = ["failed", "littles-law"];
+    let words = " of the local ports wait in TIME_WAIT";
+    void(&scene.run(), "ports", &companions, words);
+}
+
+#[test]
+fn a_queue_that_is_too_short() {
+    let scene = Scene {
+        servers: "[[server]]\nname = 'nginx'\ntarget = 'nginx'\ncore = 1\nset = { backlog = 1 }",
+        url: "{{ server.nginx.http }}/",
+        clients: 500,
+        keep: "off",
+        expect: "status = 200\nkept = 'off'",
+        ..Scene::QUIET
+    };
+    let companions = ["failed", "littles-law"];
+    let words = " handshakes were dropped because a listening queue was full";
+    void(&scene.run(), "backlog", &companions, words);
+}
+
+#[test]
+fn a_delay_that_did_not_take_place() {
+    let scene = Scene {
+        url: "{{ server.app.http }}/delay/20",
+        expect: "status = 200\ndelay = '100ms'",
+        ..Scene::QUIET
+    };
+    let run = scene.run();
+    void(&run, "ceiling", &[], "the delay did not take place.");
+    // Some 400 requests: too few for a 99th percentile, and little beside what measuring takes.
+    only(&run.gates, "few-samples", &["ceiling"]);
+    let fired = only(&run.gates, "own-cost", &["ceiling"]);
+    assert_eq!(fired.effect, Effect::Machine);
+}
+
+#[test]
+fn a_maximum_of_a_server() {
+    let scene = Scene {
+        servers: "[[server]]\nname = 'app'\ntarget = 'app'\ncore = 0\n\
+                  [[server]]\nname = 'httpd'\ntarget = 'httpd'\ncore = 1\n\
+                  set = { mpm = 'prefork', start_workers = 4, max_workers = 4, ready_path = '/', \
+                  backend = '{{ server.app.http }}' }",
+        url: "{{ server.httpd.http }}/delay/20",
+        keep: "off",
+        expect: "status = 200\nkept = 'off'",
+        times: ["2s", "500ms"],
+        ..Scene::QUIET
+    };
+    let fired = only(&scene.run().gates, "capped", &[]);
+    assert!(fired.words.contains("MaxRequestWorkers"), "{fired:?}");
+    assert_eq!(fired.effect, Effect::Note);
+}
+
+#[test]
+fn a_quota_that_stops_the_experiment() {
+    let _alone = alone();
+    let quota = Quota::begin();
+    let run = Scene::QUIET.run_beside();
+    drop(quota);
+    let companions = ["failed", "littles-law"];
+    let words = "A CPU quota stopped the experiment in ";
+    void(&run, "throttled", &companions, words);
+}
+
+#[test]
+fn a_worker_that_dies() {
+    let scene = Scene {
+        servers: "[[server]]\nname = 'nginx'\ntarget = 'nginx'\ncore = 1",
+        url: "{{ server.nginx.http }}/",
+        times: ["500ms", "1s"],
+        ..Scene::QUIET
+    };
+    let run = while_a_worker_has(scene, "kill -KILL $0");
+    let companions = ["failed", "littles-law", "keep-alive"];
+    void(&run, "died", &companions, "exited on signal 9");
+}
+
+#[test]
+fn a_request_that_took_much_longer_than_most() {
+    let scene = Scene {
+        servers: "[[server]]\nname = 'nginx'\ntarget = 'nginx'\ncore = 1",
+        url: "{{ server.nginx.http }}/",
+        times: ["200ms", "2s"],
+        ..Scene::QUIET
+    };
+    let run = while_a_worker_has(scene, "kill -STOP $0; sleep 0.4; kill -CONT $0");
+    let fired = only(&run.gates, "maximum", &[]);
+    assert!(fired.words.starts_with("The longest request took "));
+}
+
+#[test]
+fn what_the_kernel_may_not_count() {
+    let scene = Scene {
+        measure: "syscalls = ['app']\nbytes = ['app.http']",
+        has_bpf: false,
+        ..Scene::QUIET
+    };
+    let run = scene.run();
+    for (gate, other) in [("strace", "uncounted-bytes"), ("uncounted-bytes", "strace")] {
+        assert_eq!(only(&run.gates, gate, &[other]).effect, Effect::Note);
+    }
+    // A read and a write of each request, and what else is called now and then.
+    let calls = run.measures["syscalls"];
+    assert!((1.9..6.0).contains(&calls), "{calls}");
+    // A hop of clients alone has a figure of theirs.
+    assert!(run.measures["bytes.app.http"] > 400.0);
+}
+
+#[test]
+fn answers_with_other_heads() {
+    let bare = Scene {
+        servers: "[[server]]\nname = 'bare'\ntarget = 'bare'\ncore = 1",
+        url: "{{ server.bare.http }}/",
+        ..Scene::QUIET
+    };
+    let fired = pair::check(&Scene::QUIET.run().facts, &bare.run().facts);
+    let fired = only(&fired, "unequal-answers", &[]);
+    assert!(
+        fired
+            .words
+            .starts_with("Beside the body, answers differ by ")
+    );
+}
+
+#[test]
+fn connections_that_one_of_two_uses_again() {
+    let reuse = |servers| Scene {
+        servers,
+        url: "{{ server.front.http }}/",
+        ..Scene::QUIET
+    };
+    let (on, off) = (reuse(REUSES).run(), reuse(REUSES_NOT).run());
+    let fired = only(&pair::check(&on.facts, &off.facts), "confounded", &[]);
+    assert!(fired.words.starts_with("Confounded with reuse: "));
+    assert_eq!(fired.effect, Effect::Note);
+}
+
+/// Fails unless `gate` made the run void by `words`, with no other gate but `companions` and the machine's.
+#[track_caller]
+fn void(run: &Run, gate: &str, companions: &[&str], words: &str) {
+    let fired = only(&run.gates, gate, companions);
+    assert!(fired.words.contains(words), "{}", fired.words);
+    assert_eq!(fired.effect, Effect::Void);
+    assert!(!run.is_valid());
+}
+
+/// Two processes that compute until this is dropped.
+struct Spinning(Vec<Child>);
+
+impl Spinning {
+    fn start() -> Self {
+        let shell = |_| {
+            // Should this process be killed, they end by themselves.
+            let mut command = Command::new("timeout");
+            command.args(["60", "sh", "-c", "while :; do :; done"]);
+            command.spawn().unwrap()
+        };
+        Self((0..2).map(shell).collect())
+    }
+}
+
+impl Drop for Spinning {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // `timeout` hands SIGTERM on to what it started.
+            let _ = Command::new("kill").arg(child.id().to_string()).status();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// This process and its children in a cgroup that has a tenth of a core, until this is dropped.
+struct Quota {
+    group: PathBuf,
+    before: PathBuf,
+}
+
+impl Quota {
+    fn begin() -> Self {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let path = |wanted: fn(&str) -> bool| {
+            let of = |line: &str| {
+                let mut parts = line.splitn(3, ':').skip(1);
+                let (controllers, path) = (parts.next()?, parts.next()?);
+                wanted(controllers).then(|| path.trim_start_matches('/').to_owned())
+            };
+            groups.lines().find_map(of)
+        };
+        // A mount of its own (version 1), or one for all controllers (version 2).
+        let root = Path::new("/sys/fs/cgroup");
+        let of_cpu = path(|controllers| controllers.split(',').any(|it| it == "cpu"));
+        let is_first = of_cpu.is_some();
+        let (mount, path) = match of_cpu {
+            Some(path) => (root.join("cpu"), path),
+            None => (root.to_owned(), path(str::is_empty).unwrap()),
+        };
+        let group = mount.join(format!("{}.quota", space()));
+        fs::create_dir(&group).unwrap();
+        let quota = Self {
+            before: mount.join(path).join("cgroup.procs"),
+            group,
+        };
+        if is_first {
+            fs::write(quota.group.join("cpu.cfs_quota_us"), "10000").unwrap();
+        } else {
+            fs::write(mount.join("cgroup.subtree_control"), "+cpu").unwrap();
+            fs::write(quota.group.join("cpu.max"), "10000 100000").unwrap();
+        }
+        let own = std::process::id().to_string();
+        fs::write(quota.group.join("cgroup.procs"), own).unwrap();
+        quota
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        let own = std::process::id().to_string();
+        fs::write(&self.before, own).unwrap();
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
+/// Makes the run, and meanwhile does `this`, words of the shell, to the worker of nginx when it serves.
+fn while_a_worker_has(scene: Scene, this: &str) -> Run {
+    let _alone = alone();
+    let act = || {
+        let found = Deadline::default().poll("a busy worker of nginx", worker);
+        let ended = Command::new("sh")
+            .args(["-c", this, &found.unwrap()])
+            .status();
+        assert!(ended.unwrap().success());
+    };
+    thread::scope(|scope| {
+        scope.spawn(act);
+        scene.run_beside()
+    })
+}
+
+/// A process whose title says that it is a worker of nginx, whose cgroup that it is ours, and which has had some
+/// CPU time.
+fn worker() -> Option<String> {
+    let text = |id: &str, file: &str| {
+        let text = fs::read(Path::new("/proc").join(id).join(file));
+        String::from_utf8_lossy(&text.unwrap_or_default()).into_owned()
+    };
+    // Ticks of CPU time in user space, the 14th field of proc_pid_stat(5); a name may have spaces in it.
+    let ticks = |stat: &str| {
+        let (_, fields) = stat.rsplit_once(") ")?;
+        fields.split(' ').nth(11)?.parse::<u64>().ok()
+    };
+    let processes = fs::read_dir("/proc").ok()?;
+    let mut ids = processes.filter_map(|it| it.ok()?.file_name().into_string().ok());
+    ids.find(|id| {
+        text(id, "cmdline").starts_with("nginx: worker process")
+            && text(id, "cgroup").contains(&space())
+            && ticks(&text(id, "stat")).is_some_and(|ticks| ticks >= BUSY_TICKS)
+    })
+}
+
+/// A tenth of a second.
+const BUSY_TICKS: u64 = 10;
+
+const REUSES: &str = "[[server]]\nname = 'app'\ntarget = 'app'\n\
+                      [[server]]\nname = 'front'\ntarget = 'nginx'\ncore = 1\n\
+                      set = { backend = '{{ server.app.http }}', ready_path = '/', reuse = 'on' }";
+const REUSES_NOT: &str = "[[server]]\nname = 'app'\ntarget = 'app'\n\
+                          [[server]]\nname = 'front'\ntarget = 'nginx'\ncore = 1\n\
+                          set = { backend = '{{ server.app.http }}', ready_path = '/', reuse = 'off' }";
