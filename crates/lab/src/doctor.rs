@@ -279,7 +279,7 @@ mod tests {
         };
         let calls = Way {
             what: probe::CALLS,
-            by: "nothing",
+            by: "strace",
             why: Some("the kernel refuses a program".to_owned()),
         };
         let need = Need {
@@ -295,7 +295,8 @@ mod tests {
         let said = examination.to_string();
         for part in [
             "missing  CPU time: only /proc (no permission)",
-            "missing  System calls are not counted: the kernel refuses a program.",
+            "missing  System calls are counted by strace, in a span of their own whose times are not looked at: \
+             the kernel refuses a program.",
             "too low  open files = 1024, 20000 needed (of a process): ulimit -n 20000",
             "missing  nginx: apt-get install nginx",
         ] {
