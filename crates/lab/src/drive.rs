@@ -82,6 +82,8 @@ pub struct Asked<'a> {
 pub struct Left {
     /// The report of the load generator.
     pub bench: String,
+    /// Latencies of each second, as a log for HdrHistogram's tools; empty of an echo.
+    pub latency: String,
     /// What was sampled in each second, a JSON text a line.
     pub samples: String,
     /// What the servers have called, as JSON.
@@ -239,6 +241,7 @@ impl Driver {
         run.round = at.round;
         let left = Left {
             bench: main.report.text,
+            latency: main.report.latency,
             samples: sample::lines(&main.samples),
             traces: serde_json::to_string(&main.traces).unwrap_or_default(),
             servers: stage.servers.iter().map(|it| it.record.clone()).collect(),

@@ -157,6 +157,7 @@ const PUBLISHED_REQUEST: Duration = Duration::from_micros(70);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builtin;
 
     const FILE: &str = include_str!("../fixtures/keepalive.toml");
 
@@ -174,6 +175,18 @@ mod tests {
                 .to_string()
                 .ends_with(" if the longest warm-ups are needed")
         );
+    }
+
+    #[test]
+    fn every_short_form_is_planned_below_two_minutes() {
+        for name in builtin::names() {
+            let quick = builtin::experiment(name, true).unwrap();
+            let planned = plan(&quick, 0);
+            assert!(
+                planned.least < Duration::from_secs(120),
+                "{name}: {planned}"
+            );
+        }
     }
 
     #[test]

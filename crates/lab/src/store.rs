@@ -1,7 +1,7 @@
 //! The directory of a result: the experiment as it was run, the host, each run, what follows.
 //!
 //! `experiment.toml`, `host.json`, `servers.json`, `runs.jsonl` (a line for each run, written when it
-//! has ended), `runs/N/bench.json`, `result.json`, `report.html`, `report.md`. A person may add `note.md`,
+//! has ended), `runs/N/bench.json`, `runs/N/latency.hlog`, `result.json`, `report.html`, `report.md`. A person may add `note.md`,
 //! which reports show; a committed result has neither runs nor what they were made of.
 
 use std::collections::BTreeMap;
@@ -158,6 +158,7 @@ impl Store {
         fs::create_dir_all(&directory).map_err(|source| io_fault(&directory, source))?;
         for (name, text) in [
             ("bench.json", &left.bench),
+            ("latency.hlog", &left.latency),
             (SAMPLES, &left.samples),
             (TRACES, &left.traces),
         ] {
@@ -494,7 +495,7 @@ mod tests {
         };
         let levels = |experiment: &Experiment| experiment.factors[0].levels.len();
         let (without, with) = (read(&[]).unwrap(), read(&["nginx_ajp"]).unwrap());
-        assert_eq!((levels(&without), levels(&with)), (2, 3));
+        assert_eq!((levels(&without), levels(&with)), (3, 4));
         let directory = tempfile::tempdir().unwrap();
         Store::create(directory.path(), &with, &Host::default()).unwrap();
         let (_, stored) = Store::open(directory.path()).unwrap();

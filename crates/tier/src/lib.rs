@@ -41,4 +41,4 @@ pub use process::{Launch, Process, StartFault};
 pub use server::{Action, Need, Ready, Server, ServerFile, Signal, Stop, Way};
 pub use space::{Space, SpaceFault};
 pub use target::{Param, Place, Programs, Settings, Target};
-pub use task::{Job, Task};
+pub use task::{Job, Priority, Task};

@@ -21,7 +21,7 @@ use crate::patience::Patience;
 use crate::server::{Action, Need, Server, ServerFile, Way};
 use crate::space::{Space, SpaceFault};
 use crate::target::{Place, Programs, Settings, Target};
-use crate::task::{Job, Task};
+use crate::task::{Job, Priority, Task};
 
 /// What is started.
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +165,7 @@ impl Process {
         let job = Job {
             name,
             core,
-            nice: None,
+            priority: Priority::Inherited,
             command: &server.command,
         };
         let task = Task::start(space, &job, |command| {

@@ -21,10 +21,33 @@ pub struct Job<'a> {
     pub name: &'a str,
     /// The core that it is pinned to; any if `None`.
     pub core: Option<usize>,
-    /// Its priority, from -20 to 19; `None` for this process's own.
-    pub nice: Option<i8>,
+    /// When it runs beside others on its core.
+    pub priority: Priority,
     /// The program and its arguments.
     pub command: &'a [String],
+}
+
+/// When a process runs beside others that want the same core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Priority {
+    /// As this process.
+    #[default]
+    Inherited,
+    /// With this niceness, from -20 to 19.
+    Nice(i8),
+    /// Before all others, by `SCHED_FIFO`; this takes root, or the capability `CAP_SYS_NICE`.
+    First,
+}
+
+impl Priority {
+    /// What starts a command with it.
+    fn words(self) -> Vec<String> {
+        match self {
+            Self::Inherited => Vec::new(),
+            Self::Nice(nice) => vec!["nice".to_owned(), "-n".to_owned(), nice.to_string()],
+            Self::First => ["chrt", "--fifo", "1"].map(str::to_owned).to_vec(),
+        }
+    }
 }
 
 /// A program that runs in a space. Dropping it kills it and all that it started.
@@ -60,9 +83,7 @@ impl Task {
                 core.to_string(),
             ]);
         }
-        if let Some(nice) = job.nice {
-            words.extend(["nice".to_owned(), "-n".to_owned(), nice.to_string()]);
-        }
+        words.extend(job.priority.words());
         words.extend(job.command.iter().cloned());
         let (program, arguments) = words.split_first().ok_or(StartFault::NoCommand)?;
         let mut command = match &group {

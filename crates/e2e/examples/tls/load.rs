@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use anyhow::{Context as _, ensure};
 use catamaran_e2e::binary;
-use catamaran_tier::{Job, Process, Space};
+use catamaran_tier::{Job, Priority, Process, Space};
 use serde_json::Value;
 
 use crate::stand::LOAD_CORE;
@@ -49,7 +49,7 @@ fn run(space: &Space, command: &str) -> anyhow::Result<String> {
     let mut task = space.run(&Job {
         name: "load",
         core: Some(LOAD_CORE),
-        nice: None,
+        priority: Priority::Inherited,
         command: &words,
     })?;
     let mut said = String::new();

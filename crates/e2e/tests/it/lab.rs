@@ -65,6 +65,7 @@ fn an_experiment_runs_from_its_file_to_its_report() {
     assert!(page.contains("<h3>CPU of each server <small>"), "over time");
     assert!(read(&out, "report.md").starts_with("# Does a longer page take more bytes?"));
     assert!(read(&out, "runs.jsonl").lines().count() >= 12);
+    assert!(read(&out, "runs/1/latency.hlog").starts_with("#[Histogram log format version"));
 
     // What follows from the same runs is the same.
     let words = ["lab", "report", out.to_str().unwrap()];

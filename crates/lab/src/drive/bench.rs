@@ -21,6 +21,8 @@ use crate::template::Addresses;
 pub(super) struct Report {
     pub(super) document: Document,
     pub(super) text: String,
+    /// Its latencies, as a log for HdrHistogram's tools; empty of an echo.
+    pub(super) latency: String,
 }
 
 /// One call of the load generator.
@@ -41,19 +43,29 @@ pub(super) fn run(
     stop: &AtomicBool,
 ) -> Result<Report, DriveFault> {
     let Call { name, load, .. } = call;
-    let report = report_file(stage, name);
-    let words = words(driver, stage, call)?;
-    // A report of the warm-up must not pass for this one.
-    let _ = fs::remove_file(&report);
+    let (report, latency) = (report_file(stage, name), latency_file(stage, name));
+    let mut words = words(driver, stage, call)?;
+    if words[1] == BENCH {
+        words.insert(2, format!("--hdr={}", latency.display()));
+    }
+    // What the warm-up has left must not pass for what is measured.
+    for file in [&report, &latency] {
+        let _ = fs::remove_file(file);
+    }
     // Exit code 1 tells of failed requests, which gates judge.
     let Ended {
         code, how, said, ..
-    } = child::run(&stage.space, name, load.core, &words, stop)?;
+    } = child::run(&stage.space, &load.job(name, &words), stop)?;
     let text = fs::read_to_string(&report);
     match (code, text) {
         (Some(0 | 1), Ok(text)) => {
             let document = Document::parse(&text)?;
-            Ok(Report { document, text })
+            let latency = fs::read_to_string(&latency).unwrap_or_default();
+            Ok(Report {
+                document,
+                text,
+                latency,
+            })
         }
         _ => Err(DriveFault::Load { how, said }),
     }
@@ -61,6 +73,10 @@ pub(super) fn run(
 
 fn report_file(stage: &Stage, name: &str) -> PathBuf {
     stage.space.directory().join(format!("{name}.json"))
+}
+
+fn latency_file(stage: &Stage, name: &str) -> PathBuf {
+    stage.space.directory().join(format!("{name}.hlog"))
 }
 
 /// The command line of a load generator.
@@ -77,7 +93,7 @@ pub(super) fn words(
         words.push(json);
         words.extend(echo_options(load, time));
     } else {
-        words.extend(["bench", "--quiet"].map(str::to_owned));
+        words.extend([BENCH, "--quiet"].map(str::to_owned));
         words.push(json);
         words.extend(options(load, time));
         if load.post_bytes > 0 {
@@ -95,7 +111,7 @@ pub(super) fn as_ab(
     (load, run): (&Load, &AsPublished),
     stop: &AtomicBool,
 ) -> Result<String, DriveFault> {
-    let mut words = vec![driver.catamaran.display().to_string(), "bench".to_owned()];
+    let mut words = vec![driver.catamaran.display().to_string(), BENCH.to_owned()];
     words.extend(["--compat", "ab", "-q"].map(str::to_owned));
     words.extend(["-n".to_owned(), run.requests.to_string()]);
     words.extend(["-c".to_owned(), run.clients.to_string()]);
@@ -103,7 +119,7 @@ pub(super) fn as_ab(
         words.push("-k".to_owned());
     }
     words.push(load.url.clone());
-    let ended = child::run(&stage.space, "load", load.core, &words, stop)?;
+    let ended = child::run(&stage.space, &load.job("load", &words), stop)?;
     match ended.code {
         Some(0) => Ok(ended.printed),
         _ => Err(DriveFault::Load {
@@ -219,6 +235,9 @@ pub(super) fn seconds(document: &Document) -> Vec<Second> {
     document.seconds.iter().take(whole).map(second).collect()
 }
 
+/// The load generator, among our commands.
+const BENCH: &str = "bench";
+
 /// Fewer seconds have no variation worth a claim.
 const SECONDS_MIN: usize = 5;
 
@@ -239,8 +258,12 @@ mod tests {
         let load = load.unwrap();
         let mut document = Document::default();
         (document.bytes.sent, document.bytes.received) = (1_000, 18_000);
-        let text = String::new();
-        let report = Report { document, text };
+        let (text, latency) = (String::new(), String::new());
+        let report = Report {
+            document,
+            text,
+            latency,
+        };
         let of = |port, requests| {
             let loads = [(&load, &report)];
             bytes(&experiment, &addresses(port), &loads, requests)

@@ -21,20 +21,9 @@ pub(super) struct Ended {
     pub(super) said: String,
 }
 
-/// Runs a command in the space until it ends.
-pub(super) fn run(
-    space: &Space,
-    name: &str,
-    core: Option<usize>,
-    command: &[String],
-    stop: &AtomicBool,
-) -> Result<Ended, DriveFault> {
-    let mut task = space.run(&Job {
-        name,
-        core,
-        nice: None,
-        command,
-    })?;
+/// Runs a job in the space until it ends.
+pub(super) fn run(space: &Space, job: &Job<'_>, stop: &AtomicBool) -> Result<Ended, DriveFault> {
+    let mut task = space.run(job)?;
     let (ended, end) = sync_channel(2);
     let stderr = task.child.stderr.take();
     let stdout = task.child.stdout.take();

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::ChildStdout;
 
-use catamaran_tier::{Job, Signal, Space, Task};
+use catamaran_tier::{Job, Priority, Signal, Space, Task};
 
 use super::DriveFault;
 use crate::experiment::{Crowd as Wanted, Load};
@@ -50,7 +50,7 @@ impl Crowd {
         let mut task = space.run(&Job {
             name: "crowd",
             core: load.core,
-            nice: wanted.nice,
+            priority: wanted.nice.map_or(Priority::Inherited, Priority::Nice),
             command: &command,
         })?;
         let fault = |what: String| DriveFault::Crowd(what);

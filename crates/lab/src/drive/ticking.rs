@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use catamaran_load::document::Tick;
-use catamaran_tier::{Job, Signal, Task};
+use catamaran_tier::{Signal, Task};
 
 use super::bench::{self, Call};
 use super::stage::Stage;
@@ -43,12 +43,7 @@ impl Ticking {
     ) -> Result<Self, DriveFault> {
         let mut words = bench::words(driver, stage, call)?;
         words.insert(2, format!("--ticks={}ms", every.as_millis()));
-        let mut task = stage.space.run(&Job {
-            name: call.name,
-            core: call.load.core,
-            nice: None,
-            command: &words,
-        })?;
+        let mut task = stage.space.run(&call.load.job(call.name, &words))?;
         let (sender, lines) = sync_channel(LINES);
         let stderr = task.child.stderr.take();
         let stdout = task.child.stdout.take();

@@ -178,6 +178,9 @@ pub(super) enum Switch {
 pub(super) struct LoadKeys {
     pub(super) url: String,
     pub(super) core: Option<usize>,
+    /// Whether it runs before servers that share its core.
+    #[serde(default)]
+    pub(super) preempts: bool,
     pub(super) clients: Level,
     pub(super) keep_alive: Level,
     #[serde(default = "http_1_1")]

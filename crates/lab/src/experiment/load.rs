@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catamaran_tier::{Fault, Faults};
+use catamaran_tier::{Fault, Faults, Job, Priority};
 
 use super::file::{CrowdKeys, Restart, ServerKeys};
 use super::{Expect, Experiment, Level, Levels, ServerOf, link};
@@ -15,6 +15,8 @@ pub struct Load {
     pub url: String,
     /// The core that the load generator is bound to.
     pub core: Option<usize>,
+    /// Whether it runs before all else on that core.
+    pub preempts: bool,
     /// Clients at once; of an open loop, its connections.
     pub clients: u64,
     /// Whether connections are kept.
@@ -61,6 +63,22 @@ pub enum CrowdKind {
     Drip,
     /// They read a response a KiB at a time.
     Sip,
+}
+
+impl Load {
+    /// The load generator's process, called `name` in its space, with this command.
+    pub(crate) fn job<'a>(&self, name: &'a str, command: &'a [String]) -> Job<'a> {
+        let priority = match self.preempts {
+            true => Priority::First,
+            false => Priority::Inherited,
+        };
+        Job {
+            name,
+            core: self.core,
+            priority,
+            command,
+        }
+    }
 }
 
 impl CrowdKind {
@@ -153,6 +171,7 @@ impl Experiment {
         let load = Load {
             url: text.render(&keys.url),
             core: keys.core,
+            preempts: keys.preempts,
             clients: text.number("clients", &keys.clients),
             keep_alive: text.is_on("keep_alive", &keys.keep_alive),
             http_1_0: text.one_of("http", &keys.http, &["1.1", "1.0"]) == 1,

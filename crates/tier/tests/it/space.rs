@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
 
 use catamaran_gauge::{network, process};
-use catamaran_tier::{Job, Space, SpaceFault};
+use catamaran_tier::{Job, Priority, Space, SpaceFault};
 
 use crate::{is_root, own_name, space, start};
 
@@ -87,7 +87,7 @@ fn a_task_is_pinned_and_its_output_is_piped() {
     let job = Job {
         name: "load",
         core: Some(0),
-        nice: Some(19),
+        priority: Priority::Nice(19),
         command: &command,
     };
     let mut task = space.run(&job).unwrap();
@@ -104,6 +104,23 @@ fn a_task_is_pinned_and_its_output_is_piped() {
     task.kill();
     assert_eq!(pipe.read(&mut byte).unwrap(), 0, "nobody holds the pipe");
     assert_eq!(task.processes(), Vec::<u32>::new());
+}
+
+#[test]
+fn a_task_may_go_before_all_others() {
+    let space = space("first");
+    let command = ["sh", "-c", "chrt -p $$"].map(str::to_owned);
+    let job = Job {
+        name: "load",
+        core: None,
+        priority: Priority::First,
+        command: &command,
+    };
+    let mut task = space.run(&job).unwrap();
+    let mut output = String::new();
+    let mut pipe = task.child.stdout.take().unwrap();
+    pipe.read_to_string(&mut output).unwrap();
+    assert_eq!(output.contains("policy: SCHED_FIFO"), is_root(), "{output}");
 }
 
 #[test]
