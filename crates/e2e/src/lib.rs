@@ -6,7 +6,6 @@
 //! what these tests see is what a user sees, bytes and exit codes.
 
 mod app;
-mod binary;
 mod browser;
 mod cluster;
 mod container;
@@ -18,8 +17,8 @@ mod server;
 mod tomcat;
 
 pub use app::App;
-pub use binary::{binary, catamaran};
 pub use browser::Browser;
+pub use catamaran_testkit::{binary, catamaran};
 pub use cluster::{Cluster, Node};
 pub use container::{Container, Embedded};
 pub use curl::curl;

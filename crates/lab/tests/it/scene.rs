@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use catamaran_e2e::binary;
 use catamaran_lab::drive::{Asked, At, Driver, Stages};
 use catamaran_lab::experiment::Experiment;
 use catamaran_lab::gate::Fired;
 use catamaran_lab::run::Run;
+use catamaran_testkit::binary;
 
 /// What one run is made of: the parts of an experiment's file that a test changes.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
-use catamaran_testkit::Process;
+
+use crate::Process;
 
 /// The path of the binary under test.
 ///
