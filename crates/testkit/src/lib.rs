@@ -7,8 +7,8 @@
 //!
 //! - [`Peer`]: a server that plays a [`Script`] on each connection and records what it received;
 //! - [`HttpClient`]: sends the bytes it is given and reads exactly one response at a time;
-//! - [`Process`]: a child with captured output that cannot outlive the test binary; [`catamaran`] starts one of the
-//!   built binary, [`binary`] says where that is;
+//! - [`Process`]: a child with captured output that cannot outlive the test binary; [`catamaran()`] starts one of the
+//!   built binary, [`binary()`] says where that is;
 //! - [`Pattern`] and [`Sha256`]: bodies of any length without holding them;
 //! - [`replay_corpus`]: the corpora of the fuzz targets, in a test;
 //! - [`ajp`]: AJP13 packets byte by byte, and the table of what a container does with bad ones;
