@@ -1,8 +1,8 @@
 //! The directory of a result: the experiment as it was run, the host, each run, what follows.
 //!
 //! `experiment.toml`, `host.json`, `servers.json`, `runs.jsonl` (a line for each run, written when it
-//! has ended), `runs/N/bench.json`, `runs/N/latency.hlog`, `result.json`, `report.html`, `report.md`. A person may add `note.md`,
-//! which reports show; a committed result has neither runs nor what they were made of.
+//! has ended), `runs/N/bench.json`, `runs/N/latency.hlog`, `result.json`, `report.html`, `report.md`. A person
+//! may add `note.md`, which reports show; a committed result has neither runs nor what they were made of.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -126,8 +126,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Writes what was asked for beside the file: its short form, rounds, ways to count, modules; `rounds` are those after
-    /// a screen.
+    /// Writes what was asked for beside the file: its short form, rounds, ways to count, modules; `rounds` are
+    /// those after a screen.
     ///
     /// # Errors
     /// It cannot be written.

@@ -3,7 +3,6 @@
 //! Each call stops its process twice then, so that the load is driven once more for it, and nothing else of
 //! that span counts.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use catamaran_gauge::{Counts, Strace};
@@ -100,6 +99,6 @@ impl Counted {
             };
             (name.clone(), trace)
         };
-        self.calls.iter().map(trace).collect::<BTreeMap<_, _>>()
+        self.calls.iter().map(trace).collect()
     }
 }

@@ -68,7 +68,7 @@ fn connections_that_a_server_does_not_keep() {
 fn requests_without_an_answer() {
     // It ends a connection on which more than a page's request arrives.
     let scene = Scene {
-        servers: "[[server]]\nname = 'bare'\ntarget = 'bare'\ncore = 1",
+        servers: BARE,
         url: "{{ server.bare.http }}/",
         load: "post_bytes = 100_000",
         expect: "status = 200",
@@ -98,7 +98,7 @@ fn figures_of_a_tool_that_do_not_fit_each_other() {
 #[test]
 fn a_load_that_shares_its_core() {
     let scene = Scene {
-        servers: "[[server]]\nname = 'bare'\ntarget = 'bare'\ncore = 0",
+        servers: BARE_BESIDE_THE_LOAD,
         url: "{{ server.bare.http }}/",
         ..Scene::QUIET
     };
@@ -111,7 +111,7 @@ fn a_load_that_shares_its_core() {
 #[test]
 fn a_load_that_goes_first_waits_for_nobody() {
     let scene = Scene {
-        servers: "[[server]]\nname = 'bare'\ntarget = 'bare'\ncore = 0",
+        servers: BARE_BESIDE_THE_LOAD,
         url: "{{ server.bare.http }}/",
         load: "preempts = true",
         ..Scene::QUIET
@@ -254,7 +254,7 @@ fn a_quota_that_stops_the_experiment() {
 #[test]
 fn a_worker_that_dies() {
     let scene = Scene {
-        servers: "[[server]]\nname = 'nginx'\ntarget = 'nginx'\ncore = 1",
+        servers: NGINX,
         url: "{{ server.nginx.http }}/",
         times: ["500ms", "1s"],
         ..Scene::QUIET
@@ -267,7 +267,7 @@ fn a_worker_that_dies() {
 #[test]
 fn a_request_that_took_much_longer_than_most() {
     let scene = Scene {
-        servers: "[[server]]\nname = 'nginx'\ntarget = 'nginx'\ncore = 1",
+        servers: NGINX,
         url: "{{ server.nginx.http }}/",
         times: ["200ms", "2s"],
         ..Scene::QUIET
@@ -298,7 +298,7 @@ fn what_the_kernel_may_not_count() {
 #[test]
 fn answers_with_other_heads() {
     let bare = Scene {
-        servers: "[[server]]\nname = 'bare'\ntarget = 'bare'\ncore = 1",
+        servers: BARE,
         url: "{{ server.bare.http }}/",
         ..Scene::QUIET
     };
@@ -453,6 +453,11 @@ fn worker() -> Option<String> {
 /// A twentieth of a second.
 const BUSY_TICKS: u64 = 5;
 
+/// What moves bytes alone, with a core of its own.
+const BARE: &str = "[[server]]\nname = 'bare'\ntarget = 'bare'\ncore = 1";
+/// The same on the load's core.
+const BARE_BESIDE_THE_LOAD: &str = "[[server]]\nname = 'bare'\ntarget = 'bare'\ncore = 0";
+const NGINX: &str = "[[server]]\nname = 'nginx'\ntarget = 'nginx'\ncore = 1";
 const REUSES: &str = "[[server]]\nname = 'app'\ntarget = 'app'\n\
                       [[server]]\nname = 'front'\ntarget = 'nginx'\ncore = 1\n\
                       set = { backend = '{{ server.app.http }}', ready_path = '/', reuse = 'on' }";
