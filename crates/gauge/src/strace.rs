@@ -3,9 +3,11 @@
 //! Each call then stops the process twice, so durations from such a run are invalid: counting needs a
 //! run of its own.
 
-use std::io;
+use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::NamedTempFile;
@@ -21,10 +23,11 @@ pub struct Strace {
 
 impl Strace {
     /// Follows the processes `ids`, and what they start from then on. Returns when strace says that
-    /// it has hold of them all.
+    /// it has hold of them all; those that have ended meanwhile are not missed.
     ///
     /// # Errors
-    /// strace is not installed (package `strace`), or may not trace them.
+    /// strace is not installed (package `strace`), may not trace one of them, finds none of them, or does
+    /// not say within ten seconds that it has hold of them.
     pub fn follow(ids: &[u32]) -> io::Result<Self> {
         let table = NamedTempFile::new()?;
         let mut command = Command::new("strace");
@@ -39,7 +42,7 @@ impl Strace {
             .stderr(Stdio::piped())
             .spawn()?;
         let mut strace = Self { child, table };
-        strace.wait_until_attached(ids.len())?;
+        strace.wait_until_attached(ids)?;
         Ok(strace)
     }
 
@@ -53,23 +56,42 @@ impl Strace {
         read(self.table.path())
     }
 
-    /// It reports on stderr: `strace: Process 42 attached`.
-    fn wait_until_attached(&mut self, count: usize) -> io::Result<()> {
+    /// It reports each process on stderr, as attached or as one that it cannot attach to.
+    fn wait_until_attached(&mut self, ids: &[u32]) -> io::Result<()> {
         let stderr = self.child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        let mut lines = io::BufRead::lines(io::BufReader::new(stderr));
+        let (sender, lines) = sync_channel(LINES);
+        std::thread::spawn(move || {
+            let lines = BufReader::new(stderr).lines();
+            // What it says later of new threads is read, too, lest it wait for room in the pipe.
+            for line in lines.map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
         let mut said = String::new();
-        let mut attached = 0;
-        while attached < count {
-            let Some(line) = lines.next().transpose()? else {
-                return Err(io::Error::other(format!("strace ended: {}", said.trim())));
+        let (mut open, mut held) = (ids.len(), 0);
+        while open > 0 {
+            let line = match lines.recv_timeout(PATIENCE) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::other(format!("strace ended: {}", said.trim())));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let what = format!("strace has no hold of {open} of {} processes", ids.len());
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+                }
             };
-            attached +=
-                usize::from(line.ends_with(" attached") || line.contains(" attached with "));
+            match Word::of(&line) {
+                Word::Attached => (open, held) = (open - 1, held + 1),
+                Word::Refused(id) if is_gone(id) => open -= 1,
+                Word::Refused(_) => return Err(io::Error::other(line)),
+                Word::Other => {}
+            }
             said = line;
         }
-        // What it says later of new threads is read, lest it wait for room in the pipe.
-        std::thread::spawn(move || lines.for_each(drop));
-        Ok(())
+        match held {
+            0 => Err(io::Error::other(format!("strace ended: {}", said.trim()))),
+            _ => Ok(()),
+        }
     }
 
     fn interrupt(&self) {
@@ -85,6 +107,34 @@ impl Drop for Strace {
         self.interrupt();
         let _ = self.child.wait();
     }
+}
+
+/// What a line on strace's stderr tells of a process.
+#[derive(Debug, PartialEq, Eq)]
+enum Word {
+    /// `strace: Process 42 attached`, or `strace: Process 42 attached with 3 threads`.
+    Attached,
+    /// `strace: attach: ptrace(PTRACE_SEIZE, 42): No such process`.
+    Refused(u32),
+    Other,
+}
+
+impl Word {
+    fn of(line: &str) -> Self {
+        if line.ends_with(" attached") || line.contains(" attached with ") {
+            return Self::Attached;
+        }
+        let refused = line.split_once("attach: ptrace(");
+        let id = refused.and_then(|(_, rest)| rest.split([',', ')']).nth(1)?.trim().parse().ok());
+        id.map_or(Self::Other, Self::Refused)
+    }
+}
+
+/// Whether a process has ended, though its parent may not have asked how.
+fn is_gone(id: u32) -> bool {
+    let stat = procfs::process::Process::new(id.cast_signed()).and_then(|process| process.stat());
+    stat.is_ok_and(|stat| matches!(stat.state, 'Z' | 'X'))
+        || !Path::new(&format!("/proc/{id}")).exists()
 }
 
 fn read(path: &Path) -> io::Result<Counts> {
@@ -105,6 +155,11 @@ fn parse(table: &str) -> Counts {
     });
     Counts::new(rows.filter(|(name, _)| name != "total"))
 }
+
+/// How long strace may say nothing while it has no hold of all.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Lines that wait to be heard.
+const LINES: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -128,9 +183,39 @@ mod tests {
     }
 
     #[test]
+    fn each_process_has_a_line() {
+        let refused = "strace: attach: ptrace(PTRACE_SEIZE, 42): No such process";
+        for (line, word) in [
+            ("strace: Process 42 attached", Word::Attached),
+            ("strace: Process 42 attached with 3 threads", Word::Attached),
+            (refused, Word::Refused(42)),
+            ("strace: Process 42 detached", Word::Other),
+        ] {
+            assert_eq!(Word::of(line), word, "{line}");
+        }
+    }
+
+    #[test]
     fn a_process_that_is_gone_cannot_be_followed() {
-        // Above the largest that Linux gives (2^22).
-        let error = Strace::follow(&[5_000_000]).unwrap_err();
+        let error = Strace::follow(&[GONE]).unwrap_err();
         assert!(error.to_string().contains("strace ended"), "{error}");
     }
+
+    #[test]
+    fn one_that_has_ended_keeps_nobody_waiting() {
+        // What a worker of nginx does when its master reads its files again.
+        let mut zombie = Command::new("true").spawn().unwrap();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        while !is_gone(zombie.id()) {
+            std::thread::yield_now();
+        }
+        let strace = Strace::follow(&[GONE, zombie.id(), child.id()]).unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        zombie.wait().unwrap();
+        assert!(strace.finish().unwrap().of("read") > 0);
+    }
+
+    /// Above the largest that Linux gives (2^22).
+    const GONE: u32 = 5_000_000;
 }
