@@ -7,7 +7,8 @@
 //! - [`Censored`]: latencies of which some are lower bounds, because no answer came;
 //! - [`is_quotable`]: whether a percentile has the samples behind it;
 //! - [`Spread`]: how far apart the values of a series are;
-//! - [`warm_up()`]: whether a series is steady enough to begin measuring;
+//! - [`warm_up()`]: whether a series is steady enough to begin measuring; [`change()`]: where its
+//!   level changes;
 //! - [`order`]: intervals of medians and tests of paired ratios; [`blocks`]: in which order to
 //!   measure;
 //! - [`estimate`]: intervals of what a run estimates; [`Slice`]: the values of a short time;
@@ -31,6 +32,7 @@
 pub mod blocks;
 pub mod buckets;
 mod censored;
+mod change;
 pub mod estimate;
 mod histogram;
 mod little;
@@ -43,8 +45,13 @@ pub mod tally;
 mod warm_up;
 
 pub use censored::{Bound, Censored};
+pub use change::{Change, change};
 pub use histogram::{Histogram, PERCENTILES, is_quotable};
 pub use little::LittlesLaw;
 pub use slice::{Slice, SliceRecorder};
 pub use spread::Spread;
 pub use warm_up::{MOVEMENT_MAX, WarmUp, warm_up};
+
+#[cfg(test)]
+#[path = "warm_up/simulation.rs"]
+mod simulation;

@@ -102,7 +102,7 @@ impl Trend {
 
 /// The standard deviation of values about their median, as independent values would need it to
 /// give the same uncertainty of a trend.
-fn noise(values: &[f64]) -> f64 {
+pub(crate) fn noise(values: &[f64]) -> f64 {
     let middle = median(values);
     // The median absolute deviation of normal values is 0.6745 of their standard deviation.
     let deviation = median_deviation(values) / 0.6745;

@@ -4,7 +4,7 @@
 use catamaran_stats::{MOVEMENT_MAX, WarmUp, warm_up};
 
 #[cfg(test)]
-use super::super::{MOVEMENT_MAX, WarmUp, warm_up};
+use crate::{MOVEMENT_MAX, WarmUp, warm_up};
 
 /// The noise of a series' values.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,22 @@ pub(crate) struct Noise {
     pub(crate) deviation: f64,
     /// Between neighbouring values.
     pub(crate) correlation: f64,
+}
+
+impl Noise {
+    /// Values of a level by the second, with this noise about it, without end.
+    pub(crate) fn about(self, level: impl Fn(f64) -> f64, seed: u64) -> impl Iterator<Item = f64> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut error = normal(&mut random);
+        let mut time = 0.0;
+        std::iter::repeat_with(move || {
+            let value = level(time) + self.deviation * error;
+            let kept = self.correlation;
+            error = kept * error + (1.0 - kept * kept).sqrt() * normal(&mut random);
+            time += 1.0;
+            value
+        })
+    }
 }
 
 /// How one run's warm-up ended.
@@ -73,17 +89,14 @@ pub(crate) fn drift(tau: f64, noise: Noise, span: f64, seed: u64) -> Ending {
 
 /// Judges each second, until the verdict is steady or the time is over.
 fn run(level: impl Fn(f64) -> f64, noise: Noise, span: f64, seed: u64) -> Ending {
-    let mut random = fastrand::Rng::with_seed(seed);
     let mut series = Vec::with_capacity(SECONDS_MAX);
-    let mut error = normal(&mut random);
     let mut verdict = WarmUp::Unclear(f64::INFINITY);
-    while series.len() < SECONDS_MAX && verdict != WarmUp::Steady {
-        let time = series.len() as f64;
-        series.push(level(time) + noise.deviation * error);
-        let fresh = normal(&mut random);
-        let kept = noise.correlation;
-        error = kept * error + (1.0 - kept * kept).sqrt() * fresh;
+    for value in noise.about(&level, seed).take(SECONDS_MAX) {
+        series.push(value);
         verdict = warm_up(&series, span);
+        if verdict == WarmUp::Steady {
+            break;
+        }
     }
     let now = series.len() as f64;
     let movement = (level(now + span) - level(now)) / level(now);

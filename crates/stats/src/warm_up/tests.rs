@@ -1,9 +1,5 @@
 use super::*;
-
-#[path = "simulation.rs"]
-mod simulation;
-
-use simulation::{Noise, Share, drift, stationary};
+use crate::simulation::{Noise, Share, drift, stationary};
 
 #[test]
 fn a_flat_series_is_steady_as_soon_as_that_can_be_known() {

@@ -1,0 +1,166 @@
+//! Finds a change of level within a series, such as that of a run's CPU time of a request when something else
+//! begins on the machine, or when a virtual machine has thrown away what it had compiled.
+//!
+//! Each place with a fifth of the values on either side at least may be it. Where the values are closest to the
+//! medians of their sides, the difference of the two is held against the noise that is left when each side's
+//! median is taken away. Of series without a change one in twenty or fewer is said to have one, at
+//! correlations of neighbours of up to 0.8 (a test simulates them).
+
+use crate::spread::median;
+use crate::warm_up::{MOVEMENT_MAX, noise};
+
+/// A change of level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// How many values come before it.
+    pub after: usize,
+    /// By what share of the level before it the level changed, with a sign.
+    pub shift: f64,
+}
+
+/// Where the level of `series` changes by more than [`MOVEMENT_MAX`] and more than noise explains; `None` if
+/// it does not, or of fewer than twelve values.
+#[must_use]
+pub fn change(series: &[f64]) -> Option<Change> {
+    if series.len() < VALUES_MIN {
+        return None;
+    }
+    let side = series.len().div_ceil(SIDES_MAX);
+    let splits = (side..=series.len() - side).map(|after| Split::of(series, after));
+    let split = splits.min_by(|one, other| one.apart.total_cmp(&other.apart))?;
+    let shift = (split.then - split.before) / split.before;
+    let is_large = split.before > 0.0 && shift.abs() > MOVEMENT_MAX;
+    let is_real = || split.weight() > ERRORS * noise(&split.rest);
+    (is_large && is_real()).then_some(Change {
+        after: split.after,
+        shift,
+    })
+}
+
+/// A series in two parts.
+#[derive(Clone, Debug)]
+struct Split {
+    after: usize,
+    /// The level of the first part.
+    before: f64,
+    /// That of the second.
+    then: f64,
+    /// What is left of each value without its part's level.
+    rest: Vec<f64>,
+    /// The sum of that, without signs.
+    apart: f64,
+}
+
+impl Split {
+    fn of(series: &[f64], after: usize) -> Self {
+        let (first, second) = series.split_at(after);
+        let (before, then) = (median(first), median(second));
+        let levels = first.iter().map(|_| before);
+        let levels = levels.chain(second.iter().map(|_| then));
+        let rest: Vec<f64> = series
+            .iter()
+            .zip(levels)
+            .map(|(it, level)| it - level)
+            .collect();
+        Self {
+            after,
+            before,
+            then,
+            apart: rest.iter().map(|it| it.abs()).sum(),
+            rest,
+        }
+    }
+
+    /// How far the two levels are apart, in standard errors of a noise of 1.
+    fn weight(&self) -> f64 {
+        let count = self.rest.len() as f64;
+        let first = self.after as f64;
+        (self.then - self.before).abs() * (first * (count - first) / count).sqrt()
+    }
+}
+
+/// Of fewer values nothing is concluded.
+const VALUES_MIN: usize = 12;
+
+/// Each side has at least one part in so many of the values.
+const SIDES_MAX: usize = 5;
+
+/// Standard errors from which on a change is real, although it is the largest of all places.
+const ERRORS: f64 = 4.5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::{Noise, RUNS};
+
+    /// The share of series in which a change is found whose level is this from the middle on, 1 before it.
+    fn found(count: usize, noise: Noise, then: f64) -> f64 {
+        let level = |time: f64| if time < count as f64 / 2.0 { 1.0 } else { then };
+        let is_found = |seed: &u64| {
+            let series: Vec<f64> = noise.about(level, *seed).take(count).collect();
+            change(&series).is_some()
+        };
+        (0..RUNS).filter(is_found).count() as f64 / RUNS as f64
+    }
+
+    #[test]
+    fn noise_is_no_change() {
+        for (count, correlation, share_max) in [
+            (14, 0.0, 0.03),
+            (14, 0.6, 0.05),
+            (25, 0.0, 0.02),
+            (25, 0.6, 0.04),
+            (25, 0.8, 0.05),
+            (75, 0.8, 0.05),
+        ] {
+            let noise = Noise {
+                deviation: 0.05,
+                correlation,
+            };
+            let share = found(count, noise, 1.0);
+            assert!(share <= share_max, "{count} {correlation} {share}");
+        }
+    }
+
+    #[test]
+    fn a_change_beyond_the_noise_is_found() {
+        let noise = Noise {
+            deviation: 0.03,
+            correlation: 0.4,
+        };
+        for (count, then, share_min) in [(14, 0.6, 0.85), (25, 0.8, 0.9), (75, 1.15, 0.95)] {
+            let share = found(count, noise, then);
+            assert!(share >= share_min, "{count} {then} {share}");
+        }
+    }
+
+    #[test]
+    fn its_place_and_its_size_are_told() {
+        let mut series = [10.0; 20];
+        series[12..].fill(7.0);
+        let expected = Change {
+            after: 12,
+            shift: -0.3,
+        };
+        assert_eq!(change(&series), Some(expected));
+        // A stall is no level.
+        let mut stalled = [10.0; 20];
+        stalled[9..11].fill(1.0);
+        assert_eq!(change(&stalled), None);
+    }
+
+    #[test]
+    fn few_values_small_changes_and_nothing_at_all_are_none() {
+        assert_eq!(change(&[]), None);
+        assert_eq!(
+            change(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 9.0, 9.0]),
+            None
+        );
+        assert_eq!(change(&[0.0; 40]), None);
+        let mut small = [100.0; 40];
+        small[20..].fill(104.9);
+        assert_eq!(change(&small), None);
+        small[20..].fill(105.1);
+        assert!(change(&small).is_some());
+    }
+}
