@@ -12,8 +12,8 @@ mod live;
 mod record;
 mod sample;
 mod stage;
-mod ticking;
 mod warm;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ use catamaran_load::document::DocumentFault;
 use catamaran_tier::{Faults, Programs, SpaceFault, StartFault};
 use thiserror::Error;
 
-use self::bench::{Call, Report};
+use self::bench::{Call, Hearing, Report};
 use self::counters::{Counters, Reading};
 use self::crowd::Crowd;
 pub use self::crowd::READY;
@@ -36,9 +36,10 @@ use self::record::OWN;
 pub use self::sample::{CoreSample, DiskSample, InterfaceSample, JvmSample, MemorySample, Sample};
 pub use self::stage::Stages;
 pub(crate) use self::stage::{Running, Stage};
+use self::watch::{Moment, Watch};
 use crate::experiment::{Act, AsPublished, Experiment, Levels, Load};
 use crate::extra::crowd::Tally;
-use crate::gate::{Effect, Facts, Fired, MachineFacts, check_run};
+use crate::gate::{Changed, Effect, Facts, Fired, MachineFacts, check_run};
 use crate::measure::SHARED;
 use crate::run::Run;
 use crate::strace::Traces;
@@ -170,6 +171,8 @@ struct Measured {
     traces: Traces,
     /// Actions that were done.
     acted: u64,
+    /// As [`MachineFacts::changed`].
+    changed: Option<Changed>,
 }
 
 impl Measured {
@@ -206,16 +209,22 @@ impl Driver {
         let is_first_second = stage.is_fresh && !experiment.measure.jvm.is_empty();
         let first = warm.first.filter(|_| is_first_second);
         let (crowd, held) = scene.crowd(stage, &load)?;
-        let mut main = scene.measure(stage, &load)?;
-        let lacks_calls = main.spent.lacks_calls();
+        let is_apart = experiment.counts_apart();
+        let main = scene.measure(stage, &load, !is_apart)?;
+        let apart = is_apart.then(|| scene.measure(stage, &load, true));
+        let apart = apart.transpose()?;
+        let counting = apart.as_ref().unwrap_or(&main);
+        let lacks_calls = counting.spent.lacks_calls();
         let by_strace = lacks_calls.then(|| by_strace::count(scene, stage, &load));
         let by_strace = by_strace.transpose()?;
         let tally = crowd.map(Crowd::end);
-        let mut run = scene.record(stage, &load, &main)?;
-        if let Some(counted) = by_strace {
+        let mut run = scene.record(stage, &load, (&main, counting))?;
+        if let Some(counted) = &by_strace {
             counted.put(scene, &mut run);
-            main.traces = counted.traces();
         }
+        let traces = by_strace.map(|counted| counted.traces());
+        let traces = traces.as_ref().unwrap_or(&counting.traces);
+        let traces = serde_json::to_string(traces).unwrap_or_default();
         run.measures
             .extend(first.map(|rate| ("first".to_owned(), rate)));
         run.measures.extend(held);
@@ -232,8 +241,8 @@ impl Driver {
                 rate,
                 ..load.clone()
             };
-            let part = scene.measure(stage, &open)?;
-            let other = scene.record(stage, &open, &part)?;
+            let part = scene.measure(stage, &open, false)?;
+            let other = scene.record(stage, &open, (&part, &part))?;
             take_share(&mut run, other, *share, &experiment.gates_off);
         }
         run.gates.extend(judged(check_run(&run.facts), experiment));
@@ -243,7 +252,7 @@ impl Driver {
             bench: main.report.text,
             latency: main.report.latency,
             samples: sample::lines(&main.samples),
-            traces: serde_json::to_string(&main.traces).unwrap_or_default(),
+            traces,
             servers: stage.servers.iter().map(|it| it.record.clone()).collect(),
         };
         Ok((run, left))
@@ -292,9 +301,15 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn bench(&self, stage: &Stage, load: &Load, time: Duration) -> Result<Report, DriveFault> {
+    fn bench(
+        &self,
+        stage: &Stage,
+        (load, time): (&Load, Duration),
+        hearing: Hearing<'_>,
+    ) -> Result<Report, DriveFault> {
         let name = "load";
-        bench::run(self.driver, stage, Call { name, load, time }, self.stop)
+        let call = Call { name, load, time };
+        bench::run(self.driver, stage, call, (self.stop, hearing))
     }
 
     /// Connects the clients beside the load, and warms up with them; what each of them takes of the
@@ -309,7 +324,7 @@ impl Scene<'_> {
         };
         let before = counters::held(self.experiment, &stage.servers);
         let crowd = Crowd::start(&self.driver.catamaran, &stage.space, load, wanted)?;
-        self.bench(stage, load, load.warm.0)?;
+        self.bench(stage, (load, load.warm.0), None)?;
         let after = counters::held(self.experiment, &stage.servers);
         let held = after.into_iter().filter_map(|(name, after)| {
             let bytes = after - before.get(&name)?;
@@ -319,12 +334,19 @@ impl Scene<'_> {
         Ok((Some(crowd), held))
     }
 
-    /// Drives the load, those beside it, and what is done to servers meanwhile.
-    fn measure(&self, stage: &Stage, load: &Load) -> Result<Measured, DriveFault> {
+    /// Drives the load, those beside it, and what is done to servers meanwhile; calls and bytes are counted if
+    /// `is_counting`.
+    fn measure(
+        &self,
+        stage: &Stage,
+        load: &Load,
+        is_counting: bool,
+    ) -> Result<Measured, DriveFault> {
         let others = self.experiment.beside(self.levels, &stage.addresses)?;
         let acts = self.experiment.acts(self.levels, &stage.addresses)?;
-        let counters = Counters::begin(self.experiment, stage);
+        let counters = Counters::begin(self.experiment, stage, is_counting);
         let acted = AtomicU64::new(0);
+        let mut watch = Watch::new(load.time, false);
         let before = counters.read()?;
         let (report, beside, samples) = thread::scope(|scope| {
             let (end, ended) = sync_channel::<()>(0);
@@ -342,10 +364,12 @@ impl Scene<'_> {
                 let time = load.time;
                 beside.push(scope.spawn(move || {
                     let name = &format!("load{}", number + 2);
-                    bench::run(self.driver, stage, Call { name, load, time }, self.stop)
+                    let call = Call { name, load, time };
+                    bench::run(self.driver, stage, call, (self.stop, None))
                 }));
             }
-            let report = self.bench(stage, load, load.time);
+            let mut hear = |tick| watch.take(&Moment::of(&tick, stage));
+            let report = self.bench(stage, (load, load.time), Some(&mut hear));
             drop(end);
             drop(over);
             let beside: Result<Vec<_>, _> = beside.into_iter().map(joined).collect();
@@ -363,15 +387,18 @@ impl Scene<'_> {
             spent,
             samples,
             acted: acted.into_inner(),
+            changed: watch
+                .changed(load.rate.is_some())
+                .filter(|_| acts.is_empty()),
         })
     }
 
-    /// What a span comes to, but for gates.
+    /// What a span comes to, but for gates; calls and bytes are those of `counting`, which may be another one.
     fn record(
         &self,
         stage: &mut Stage,
         load: &Load,
-        measured: &Measured,
+        (measured, counting): (&Measured, &Measured),
     ) -> Result<Run, DriveFault> {
         let (experiment, levels) = (self.experiment, self.levels);
         let document = &measured.report.document;
@@ -390,6 +417,8 @@ impl Scene<'_> {
             capped: capped(&mut stage.servers),
             alarms: alarms(&mut stage.servers),
             compiling: sample::compiling(&measured.samples),
+            changed: measured.changed.clone(),
+            uncounted: counting.spent.uncounted(),
             ..spent.machine(load, &stage.servers)
         });
         let mut measures = bench::measures(document);
@@ -402,8 +431,10 @@ impl Scene<'_> {
         if measured.acted > 0 {
             measures.insert("acted".to_owned(), measured.acted as f64);
         }
-        spent.measures(experiment, &stage.servers, requests, &mut measures);
-        if spent.lacks_bytes() && load.crowd.is_none() {
+        spent.measures(experiment, requests, &mut measures);
+        let (counted, counts) = (&counting.spent, counting.requests());
+        counted.counts(experiment, &stage.servers, counts, &mut measures);
+        if counted.lacks_bytes() && load.crowd.is_none() {
             let beside = experiment.beside(levels, &stage.addresses)?;
             let loads = std::iter::once(load).chain(&beside);
             let reports = std::iter::once(&measured.report).chain(&measured.beside);
@@ -413,7 +444,7 @@ impl Scene<'_> {
         Ok(Run {
             levels: levels.clone(),
             started_at_s: document.started_at_s,
-            calls: spent.calls(requests),
+            calls: counted.calls(counts),
             seconds: bench::seconds(document),
             measures,
             facts,

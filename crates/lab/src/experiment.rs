@@ -233,7 +233,7 @@ pub struct ServerOf {
     pub set: Vec<(String, String)>,
     /// The core that it is bound to.
     pub core: Option<usize>,
-    /// For how many rounds its process lives; `usize::MAX`: to the end.
+    /// For how many rounds its process lives; 0: for a run, `usize::MAX`: to the end.
     pub rounds: usize,
 }
 
@@ -270,6 +270,17 @@ impl Experiment {
     pub(crate) fn outlives_rounds(&self) -> bool {
         let by_round = |server: &file::ServerKeys| server.restart == file::Restart::Round;
         !self.servers.iter().all(by_round)
+    }
+
+    /// Whether system calls and bytes are counted in a span of their own, since counting takes CPU time. A short form
+    /// has no time for that, and without BPF nothing would be counted in it.
+    #[must_use]
+    pub fn counts_apart(&self) -> bool {
+        let Counted {
+            syscalls, bytes, ..
+        } = &self.measure;
+        let is_any = !syscalls.is_empty() || !bytes.is_empty();
+        is_any && !self.is_quick && !self.is_without_bpf
     }
 
     /// Whether any server is never started anew, so that what its start brought stays in all rounds.

@@ -166,6 +166,9 @@ pub struct MachineFacts {
     /// A movement up to this share would have been hidden by noise; `None` if `moving` is known or nobody
     /// looked.
     pub hidden: Option<f64>,
+    /// Where the level changed within the measured span; `None` if noise explains it, if the span is too short
+    /// to tell, or if something is done to servers meanwhile.
+    pub changed: Option<Changed>,
     /// Processes of servers that ended, and lines of logs that must not be there.
     pub alarms: Vec<String>,
     /// The share of the time for which a Java virtual machine compiled.
@@ -182,6 +185,17 @@ pub struct MachineFacts {
     pub by_strace: Option<String>,
     /// CPU time of the lab itself by that of load and servers.
     pub own_cost: Option<f64>,
+}
+
+/// A change of level within a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Changed {
+    /// What changed.
+    pub what: String,
+    /// How long after the beginning of the span, in seconds.
+    pub after_s: f64,
+    /// By what share of the level before, with a sign.
+    pub shift: f64,
 }
 
 /// The gates that fire on one run, by name.

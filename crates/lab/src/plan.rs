@@ -58,6 +58,9 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
 /// What a run of a cell takes.
 #[derive(Clone, Copy)]
 struct Span {
+    /// The measured span, and the one in which is counted.
+    main: Duration,
+    /// One at a share of the capacity.
     time: Duration,
     /// The shortest warm-up and the longest.
     warm: (Duration, Duration),
@@ -79,7 +82,9 @@ impl Span {
             virtual_machines += u32::from(server.is_some_and(|it| is_java(&it.target)));
         }
         let load = experiment.load(levels, &addresses).ok()?;
+        let spans = 1 + u32::from(experiment.counts_apart());
         Some(Self {
+            main: load.time * spans,
             time: load.time,
             warm: load.warm,
             crowd: load.crowd.map_or(Duration::ZERO, |_| load.warm.0),
@@ -106,7 +111,7 @@ impl Plan {
             let is_fresh = group.is_empty() || !started.contains(&group);
             started.push(group);
             let (start, first) = span.fresh.filter(|_| is_fresh).unwrap_or_default();
-            let fixed = RUN + start + span.crowd + span.time * (1 + shares);
+            let fixed = RUN + start + span.crowd + span.main + span.time * shares;
             let (at_least, at_most) = span.warm;
             self.least += fixed + at_least.max(first);
             self.most += fixed + at_most.max(first);

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use catamaran_load::document::{Document, SecondFacts};
+use catamaran_load::document::{Document, SecondFacts, Tick};
 
-use super::child::{self, Ended};
+use super::child::{self, DRIVEN, Ended};
 use super::stage::Stage;
+use super::watch::TICK;
 use super::{DriveFault, Driver};
 use crate::experiment::{AsPublished, Experiment, Load};
 use crate::extra::echo;
@@ -35,30 +37,41 @@ pub(super) struct Call<'a> {
     pub(super) time: Duration,
 }
 
+/// Whoever hears how far a load generator is; of an echo nobody hears it.
+pub(super) type Hearing<'a> = Option<&'a mut dyn FnMut(Tick)>;
+
 /// Runs `bench`.
 pub(super) fn run(
     driver: &Driver,
     stage: &Stage,
     call: Call<'_>,
-    stop: &AtomicBool,
+    (stop, mut hearing): (&AtomicBool, Hearing<'_>),
 ) -> Result<Report, DriveFault> {
     let Call { name, load, .. } = call;
     let (report, latency) = (report_file(stage, name), latency_file(stage, name));
     let mut words = words(driver, stage, call)?;
     if words[1] == BENCH {
-        words.insert(2, format!("--hdr={}", latency.display()));
+        words.insert(OPTIONS, format!("--hdr={}", latency.display()));
+        if hearing.is_some() {
+            words.insert(OPTIONS, ticks(TICK));
+        }
     }
     // What the warm-up has left must not pass for what is measured.
     for file in [&report, &latency] {
         let _ = fs::remove_file(file);
     }
-    // Exit code 1 tells of failed requests, which gates judge.
+    let heard = |tick| {
+        if let Some(hear) = &mut hearing {
+            hear(tick);
+        }
+        ControlFlow::Continue(())
+    };
     let Ended {
         code, how, said, ..
-    } = child::run(&stage.space, &load.job(name, &words), stop)?;
+    } = child::run(&stage.space, &load.job(name, &words), stop, heard)?;
     let text = fs::read_to_string(&report);
     match (code, text) {
-        (Some(0 | 1), Ok(text)) => {
+        (Some(code), Ok(text)) if DRIVEN.contains(&code) => {
             let document = Document::parse(&text)?;
             let latency = fs::read_to_string(&latency).unwrap_or_default();
             Ok(Report {
@@ -69,6 +82,24 @@ pub(super) fn run(
         }
         _ => Err(DriveFault::Load { how, said }),
     }
+}
+
+/// Runs `bench`, which tells so often how far it is, until `heard` breaks; its report is of no use.
+pub(super) fn ticking(
+    driver: &Driver,
+    stage: &Stage,
+    call: Call<'_>,
+    (every, stop): (Duration, &AtomicBool),
+    heard: impl FnMut(Tick) -> ControlFlow<()>,
+) -> Result<Ended, DriveFault> {
+    let mut words = words(driver, stage, call)?;
+    words.insert(OPTIONS, ticks(every));
+    child::run(&stage.space, &call.load.job(call.name, &words), stop, heard)
+}
+
+/// The option for telling so often how far it is.
+fn ticks(every: Duration) -> String {
+    format!("--ticks={}", millis(every))
 }
 
 fn report_file(stage: &Stage, name: &str) -> PathBuf {
@@ -119,7 +150,8 @@ pub(super) fn as_ab(
         words.push("-k".to_owned());
     }
     words.push(load.url.clone());
-    let ended = child::run(&stage.space, &load.job("load", &words), stop)?;
+    let heard = |_| ControlFlow::Continue(());
+    let ended = child::run(&stage.space, &load.job("load", &words), stop, heard)?;
     match ended.code {
         Some(0) => Ok(ended.printed),
         _ => Err(DriveFault::Load {
@@ -237,6 +269,9 @@ pub(super) fn seconds(document: &Document) -> Vec<Second> {
 
 /// The load generator, among our commands.
 const BENCH: &str = "bench";
+
+/// Where its options begin, in its words.
+const OPTIONS: usize = 2;
 
 /// Fewer seconds have no variation worth a claim.
 const SECONDS_MIN: usize = 5;

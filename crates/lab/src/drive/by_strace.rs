@@ -28,7 +28,7 @@ pub(super) fn count(scene: Scene<'_>, stage: &Stage, load: &Load) -> Result<Coun
         Ok(following) => following,
         Err(error) => return Ok(Counted::not(&error)),
     };
-    let measured = scene.measure(stage, load)?;
+    let measured = scene.measure(stage, load, false)?;
     let mut calls = Calls::new();
     for (name, strace) in following {
         match strace.finish() {
@@ -45,10 +45,8 @@ pub(super) fn count(scene: Scene<'_>, stage: &Stage, load: &Load) -> Result<Coun
 
 /// Those that are followed already go on alone if one cannot be.
 fn follow(scene: Scene<'_>, stage: &Stage) -> io::Result<Vec<(String, Strace)>> {
-    let wanted = &scene.experiment.measure.syscalls;
-    let of_interest = stage.servers.iter();
-    let of_interest = of_interest.filter(|server| wanted.contains(&server.record.name));
-    of_interest
+    stage
+        .named(&scene.experiment.measure.syscalls)
         .map(|server| {
             let strace = Strace::follow(&server.process.processes())?;
             Ok((server.record.name.clone(), strace))

@@ -12,7 +12,7 @@ use catamaran_tier::{Process, Space};
 
 use super::DriveFault;
 use super::stage::{Running, Stage};
-use crate::experiment::{Experiment, Load};
+use crate::experiment::{Counted, Experiment, Load};
 use crate::gate::{MachineFacts, uncounted};
 use crate::measure::UPSTREAM;
 use crate::strace::{ProcessTrace, Trace, Traces, table_of};
@@ -64,18 +64,21 @@ pub(super) struct Reading {
 
 impl<'a> Counters<'a> {
     /// Counts from now on; what the kernel refuses to count is left out, as is all of it if BPF is not to be
-    /// used.
-    pub(super) fn begin(experiment: &Experiment, stage: &'a Stage) -> Self {
+    /// used. Calls and bytes are counted if `is_counting`.
+    pub(super) fn begin(experiment: &Experiment, stage: &'a Stage, is_counting: bool) -> Self {
         let has_bpf = !experiment.is_without_bpf;
         let (space, servers) = (&stage.space, &stage.servers[..]);
         let mut uncounted = BTreeMap::new();
         let mut refused = |base: &str, fault: String| {
             uncounted.insert(base.to_owned(), fault);
         };
-        let counted = &experiment.measure;
-        let groups: Vec<&Group> = servers
-            .iter()
-            .filter(|server| counted.syscalls.contains(&server.record.name))
+        let nothing = Counted::default();
+        let counted = match is_counting {
+            true => &experiment.measure,
+            false => &nothing,
+        };
+        let of_interest = stage.named(&counted.syscalls);
+        let groups: Vec<&Group> = of_interest
             .filter_map(|server| server.process.group())
             .collect();
         let count = match experiment.is_traced {
@@ -280,7 +283,6 @@ impl Reading {
             ports_used: self
                 .local_ports
                 .map(|all| self.time_wait as f64 / all as f64),
-            uncounted: self.uncounted.clone(),
             own_cost: Some(self.own.as_secs_f64() / self.all.as_secs_f64().max(1e-9)),
             ..MachineFacts::default()
         }
@@ -298,11 +300,15 @@ impl Reading {
         self.uncounted.contains_key(uncounted::BYTES)
     }
 
-    /// What was spent for each of `requests`.
+    /// What was not counted, by the base of its measures, and why.
+    pub(super) fn uncounted(&self) -> BTreeMap<String, String> {
+        self.uncounted.clone()
+    }
+
+    /// What was spent for each of `requests`, but what is counted.
     pub(super) fn measures(
         &self,
         experiment: &Experiment,
-        servers: &[Running],
         requests: u64,
         measures: &mut BTreeMap<String, f64>,
     ) {
@@ -321,6 +327,23 @@ impl Reading {
         for (name, cpu) in self.cpu.iter().filter(|_| several) {
             put(format!("cpu.{name}"), micros(cpu));
         }
+    }
+
+    /// Calls and bytes for each of `requests`, in a span in which they were counted.
+    pub(super) fn counts(
+        &self,
+        experiment: &Experiment,
+        servers: &[Running],
+        requests: u64,
+        measures: &mut BTreeMap<String, f64>,
+    ) {
+        if requests == 0 {
+            return;
+        }
+        let mut put = |name: String, count: f64| {
+            measures.insert(name, count / requests as f64);
+        };
+        let several = experiment.servers() > 1;
         let front = servers.last().map(|server| server.record.name.as_str());
         let mut upstream = 0.0;
         for ((name, port), bytes) in &self.bytes {
@@ -331,6 +354,7 @@ impl Reading {
         }
         if several
             && !self.lacks_bytes()
+            && !self.bytes.is_empty()
             && experiment
                 .measure
                 .bytes
@@ -392,8 +416,13 @@ pub(super) fn memory(experiment: &Experiment, servers: &[Running]) -> BTreeMap<S
 
 /// What those servers have allocated, in bytes, as `held` and `held.SERVER`. Pages of programs are
 /// left out: load and crowd run the same program as our servers, so it would be divided among more
-/// processes once they begin.
+/// processes once they begin. Nothing is said of those that were not started for this run: what an earlier
+/// crowd has made them allocate is there for the next one.
 pub(super) fn held(experiment: &Experiment, servers: &[Running]) -> BTreeMap<String, f64> {
+    let is_of_interest = |it: &&Running| experiment.measure.memory.contains(&it.record.name);
+    if !servers.iter().filter(is_of_interest).all(|it| it.is_new) {
+        return BTreeMap::new();
+    }
     by_server(experiment, servers, "held", |shares| {
         shares.anonymous as f64
     })

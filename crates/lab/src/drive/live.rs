@@ -1,6 +1,7 @@
 //! A tier under its load for as long as somebody looks at it: nothing is measured for claims.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -10,9 +11,9 @@ use std::time::Duration;
 use catamaran_load::document::Tick;
 
 use super::bench::{self, Call};
+use super::child::DRIVEN;
 use super::crowd::Crowd;
 use super::stage::Stage;
-use super::ticking::{DRIVEN, Heard, Ticking};
 use super::{DriveFault, Driver, go_on};
 use crate::experiment::{Experiment, Levels, Load};
 use crate::extra::echo;
@@ -175,22 +176,17 @@ impl Teller<'_> {
     ) -> Result<(), DriveFault> {
         let time = LONGEST;
         let call = Call { name, load, time };
-        let mut ticking = Ticking::start(driver, stage, call, TICK)?;
         // One that fails before it tells anything would be started again without end.
         let mut fine: &[i32] = &[];
-        loop {
-            match ticking.next(LOOK) {
-                Heard::Tick(tick) => {
-                    fine = &DRIVEN;
-                    self.board.tick(name, tick);
-                }
-                Heard::Ended => return ticking.ended(fine),
-                Heard::Nothing => {}
-            }
-            if self.over.load(Ordering::Relaxed) {
-                ticking.end();
-                return Ok(());
-            }
+        let ended = bench::ticking(driver, stage, call, (TICK, self.over), |tick| {
+            fine = &DRIVEN;
+            self.board.tick(name, tick);
+            ControlFlow::Continue(())
+        });
+        match ended {
+            Ok(ended) => ended.unless(fine),
+            Err(DriveFault::Interrupted) => Ok(()),
+            Err(fault) => Err(fault),
         }
     }
 
@@ -204,7 +200,7 @@ impl Teller<'_> {
     ) -> Result<(), DriveFault> {
         let time = Duration::from_secs(1);
         let call = Call { name, load, time };
-        let document = match bench::run(driver, stage, call, self.over) {
+        let document = match bench::run(driver, stage, call, (self.over, None)) {
             Ok(report) => report.document,
             Err(DriveFault::Interrupted) => return Ok(()),
             Err(fault) => return Err(fault),
@@ -228,8 +224,6 @@ impl Teller<'_> {
 const MAIN: &str = "load";
 /// A load generator is started again after so long.
 const LONGEST: Duration = Duration::from_secs(600);
-/// How often the end is looked for.
-const LOOK: Duration = Duration::from_millis(100);
 /// How often a load generator tells how far it is.
 const TICK: Duration = Duration::from_secs(1);
 

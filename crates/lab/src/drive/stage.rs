@@ -46,6 +46,8 @@ pub(crate) struct Running {
     pub(crate) core: Option<usize>,
     of: ServerOf,
     round: usize,
+    /// Whether it was started for this run.
+    pub(super) is_new: bool,
 }
 
 impl Stages {
@@ -104,6 +106,12 @@ impl Stages {
 }
 
 impl Stage {
+    /// The servers of these names.
+    pub(super) fn named<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a Running> {
+        let is_named = |server: &&Running| names.contains(&server.record.name);
+        self.servers.iter().filter(is_named)
+    }
+
     fn new(space: Space, experiment: &Experiment, group: Levels) -> Result<Self, DriveFault> {
         for (name, value) in &experiment.sysctl {
             space.set_sysctl(name, value)?;
@@ -145,7 +153,10 @@ impl Stage {
                     && (age > 0 || experiment.keeps(&wanted))
             });
             let running = match kept {
-                Some(running) => running,
+                Some(running) => Running {
+                    is_new: false,
+                    ..running
+                },
                 None => {
                     let started = start(driver, &self.space, wanted, (levels, at.round))?;
                     self.is_fresh |= started.process.jvm().is_some();
@@ -197,6 +208,7 @@ fn start(
         core: server.core,
         of: server,
         round,
+        is_new: true,
     })
 }
 

@@ -148,15 +148,19 @@ impl Experiment {
             .map(|(key, value)| (key.clone(), text.level(value)))
             .chain(link::ends(keys, addresses))
             .collect();
+        let crowd = self.load.crowd.as_ref();
+        let has_crowd = crowd.is_some_and(|it| text.number("crowd.clients", &it.clients) > 0);
         text.or(Some(ServerOf {
             name: name.clone(),
             target,
             set,
             core: *core,
             rounds: match restart {
+                Restart::Never => usize::MAX,
+                // What one crowd has made it allocate it has for the next one.
+                _ if has_crowd => 0,
                 Restart::Round => 1,
                 Restart::Rounds(rounds) => *rounds,
-                Restart::Never => usize::MAX,
             },
         }))
     }

@@ -369,4 +369,32 @@ fn the_short_form_may_keep_servers() {
     );
 }
 
+#[test]
+fn whole_forms_count_in_a_span_of_their_own() {
+    assert!(keepalive(false).counts_apart());
+    assert!(!keepalive(true).counts_apart());
+    let mut uncounted = keepalive(false);
+    uncounted.measure = Counted::default();
+    assert!(!uncounted.counts_apart());
+    // strace has a span of its own.
+    let mut without = keepalive(false);
+    without.is_without_bpf = true;
+    assert!(!without.counts_apart());
+}
+
+/// A crowd would find what the one of the round before has made a server allocate.
+#[test]
+fn servers_with_a_crowd_are_started_for_each_run() {
+    let whole = crate::builtin::experiment("io-models", false).unwrap();
+    let rounds = |idle: &str| {
+        let of = |cell: &&Levels| cell["idle"].to_string() == idle;
+        let cell = whole.cells.iter().find(of).unwrap();
+        let server = whole
+            .server(cell, 0, &crate::template::Addresses::new())
+            .unwrap();
+        server.unwrap().rounds
+    };
+    assert_eq!((rounds("0"), rounds("5000")), (3, 0));
+}
+
 const KEEPALIVE: &str = include_str!("../../fixtures/keepalive.toml");

@@ -44,6 +44,7 @@ fn machine() -> MachineFacts {
         warmed_s: Some(4.0),
         moving: Some(0.01),
         hidden: None,
+        changed: None,
         alarms: Vec::new(),
         compiling: Some(0.0),
         capped: Vec::new(),
@@ -308,6 +309,15 @@ fn servers_that_were_not_fit() {
         "may still have moved by 14 %",
     );
     check(disturb(unclear(1.0)), "unsteady", Effect::Note, "too short");
+    let changed = disturb(|machine| {
+        machine.changed = Some(Changed {
+            what: "rate".to_owned(),
+            after_s: 1.4,
+            shift: -0.31,
+        });
+    });
+    let words = "Within the run, 1.4 s after its beginning, the rate fell by 31 %.";
+    check(changed, "unsteady", Effect::Note, words);
     let mut warm = quiet();
     warm.machine.as_mut().unwrap().compiling = Some(0.02);
     assert_eq!(check_run(&warm), []);

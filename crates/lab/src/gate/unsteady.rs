@@ -1,6 +1,6 @@
-//! Whether the server was warm when measuring began.
+//! Whether the server was warm when measuring began, and stayed what it was.
 
-use super::{Effect, Facts, Fired};
+use super::{Changed, Effect, Facts, Fired};
 
 pub(super) fn check(facts: &Facts) -> Option<Fired> {
     let machine = facts.machine.as_ref()?;
@@ -14,6 +14,19 @@ pub(super) fn check(facts: &Facts) -> Option<Fired> {
             false => Effect::Note,
         };
         return Some(Fired::new("unsteady", effect, words));
+    }
+    if let Some(Changed {
+        what,
+        after_s,
+        shift,
+    }) = &machine.changed
+    {
+        let way = if *shift > 0.0 { "rose" } else { "fell" };
+        let words = format!(
+            "Within the run, {after_s:.1} s after its beginning, the {what} {way} by {:.0} %.",
+            shift.abs() * 100.0
+        );
+        return Some(Fired::new("unsteady", Effect::Note, words));
     }
     let words = match (machine.moving, machine.hidden) {
         (_, Some(hidden)) if hidden >= 1.0 => {

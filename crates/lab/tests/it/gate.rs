@@ -4,7 +4,7 @@
 //! tried with the binary.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::{fs, thread};
 
 use catamaran_lab::gate::{Effect, check_run, pair};
@@ -178,6 +178,38 @@ fn somebody_else_on_the_machine() {
 }
 
 #[test]
+fn something_that_begins_within_a_run() {
+    let scene = Scene {
+        times: ["200ms", "7s"],
+        ..Scene::QUIET
+    };
+    let _alone = alone();
+    // Whatever a start takes, that is neither in the first nor in the last fifth of the span.
+    let _spinning = Spinning::later(4.0);
+    let fired = only(&scene.run_beside().gates, "unsteady", &[]);
+    assert!(fired.words.starts_with("Within the run, "), "{fired:?}");
+    assert_eq!(fired.effect, Effect::Note);
+}
+
+#[test]
+fn calls_and_bytes_of_a_span_of_their_own() {
+    let scene = Scene {
+        measure: "syscalls = ['app']\nbytes = ['app.http']",
+        ..Scene::QUIET
+    };
+    let run = scene.run();
+    let machine = run.facts.machine.unwrap();
+    assert!(machine.uncounted.is_empty(), "{machine:?}");
+    // A read and a write; a page and its head, the request, and segments' headers.
+    for (name, expected) in [("syscalls", 1.9..4.0), ("bytes.app.http", 500.0..1500.0)] {
+        let value = run.measures[name];
+        assert!(expected.contains(&value), "{name} {value}");
+    }
+    assert!(run.measures["cpu"] > 0.0);
+    assert!(run.calls["app"].contains_key("recvfrom"), "{:?}", run.calls);
+}
+
+#[test]
 fn ports_that_wait() {
     // Over AJP13 it is the client that closes, and waits.
     let scene = Scene {
@@ -333,19 +365,31 @@ fn void(run: &Run, gate: &str, companions: &[&str], words: &str) {
     assert!(!run.is_valid());
 }
 
-/// Two processes that compute until this is dropped.
+/// Processes that compute until this is dropped.
 struct Spinning(Vec<Child>);
 
 impl Spinning {
+    /// Two, at once.
     fn start() -> Self {
-        let shell = |_| {
-            // Should this process be killed, they end by themselves.
-            let mut command = Command::new("timeout");
-            command.args(["60", "sh", "-c", "while :; do :; done"]);
-            command.spawn().unwrap()
-        };
-        Self((0..2).map(shell).collect())
+        Self((0..2).map(|_| spin("")).collect())
     }
+
+    /// One on the core of servers, before which it goes, after so many seconds.
+    fn later(seconds: f64) -> Self {
+        let first = format!("taskset --pid --cpu-list 1 $$; renice -n -20 $$; sleep {seconds};");
+        Self(vec![spin(&first)])
+    }
+}
+
+/// A shell that does this first and computes then.
+fn spin(first: &str) -> Child {
+    // Should this process be killed, it ends by itself.
+    let mut command = Command::new("timeout");
+    let script = format!("{first} while :; do :; done");
+    command
+        .args(["60", "sh", "-c", &script])
+        .stdout(Stdio::null());
+    command.spawn().unwrap()
 }
 
 impl Drop for Spinning {

@@ -1,0 +1,303 @@
+//! What a load generator tells on its way, beside what its servers take: values of the rate and of the CPU
+//! time of a request, and whether they are steady.
+//!
+//! A value is of 200 ms, so that a few seconds tell of a trend. Those of a virtual machine that has just
+//! started are of whole seconds, since its collections and its compilers' bursts would be most of what
+//! shorter ones show.
+//!
+//! On a shared machine the noise may be larger than what is looked for: a value of 200 ms of nginx under
+//! 100 clients has a standard deviation of 10 to 18 %, neighbours a correlation of 0.5 to 0.7, and no
+//! minute would show that the rate moves by less than 5 %. So a server that does not visibly move is not
+//! waited for longer than a trend needs to be seen; the run notes what the noise would have hidden.
+
+use std::time::Duration;
+
+use catamaran_gauge::{Group, jvm};
+use catamaran_load::document::Tick;
+use catamaran_stats::{WarmUp as Verdict, change, warm_up};
+
+use super::stage::Stage;
+use crate::gate::{COMPILING_MAX, Changed};
+
+/// What is read at a tick: sums since the beginning.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Moment {
+    elapsed_s: f64,
+    completed: u64,
+    cpu_s: Option<f64>,
+    compiling_s: f64,
+}
+
+impl Moment {
+    /// What servers have taken when the load generator told how far it is.
+    pub(super) fn of(tick: &Tick, stage: &Stage) -> Self {
+        Self {
+            elapsed_s: tick.elapsed_s,
+            completed: tick.completed,
+            cpu_s: cpu(stage),
+            compiling_s: 0.0,
+        }
+    }
+
+    /// The same, with what compilers have taken.
+    pub(super) fn with_compiling(self, stage: &Stage) -> Self {
+        let compiling_s = compiling(stage);
+        Self {
+            compiling_s,
+            ..self
+        }
+    }
+}
+
+/// CPU time of all servers in seconds; `None` if they have no groups.
+fn cpu(stage: &Stage) -> Option<f64> {
+    let groups = stage.servers.iter().map(|it| it.process.group());
+    let of = |group: Option<&Group>| Some(group?.cpu().ok()?.total().as_secs_f64());
+    groups.map(of).sum()
+}
+
+/// The seconds that compilers of all virtual machines have taken.
+fn compiling(stage: &Stage) -> f64 {
+    let machines = stage.servers.iter().filter_map(|it| it.process.jvm());
+    let of = |id| Some(jvm::read(id).ok()?.compiling?.as_secs_f64());
+    machines.filter_map(of).sum()
+}
+
+/// What a load has shown so far.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// The shortest span of a value, in seconds.
+    value_s: f64,
+    /// What will be measured, in values.
+    span: f64,
+    before: Option<Moment>,
+    throughput: Vec<f64>,
+    /// CPU time of a request; empty if it is not known.
+    cpu: Vec<f64>,
+    /// Virtual machines' threads that compiled at a time.
+    compiling: Vec<f64>,
+    /// Answers of the first second.
+    pub(super) first: Option<f64>,
+}
+
+impl Watch {
+    /// Before a span of this length is measured; `is_fresh`: a virtual machine has just started.
+    pub(super) fn new(time: Duration, is_fresh: bool) -> Self {
+        let value = if is_fresh { SECOND } else { TICK };
+        Self {
+            value_s: value.as_secs_f64() - EARLY,
+            span: time.as_secs_f64() / value.as_secs_f64(),
+            before: None,
+            throughput: Vec::new(),
+            cpu: Vec::new(),
+            compiling: Vec::new(),
+            first: None,
+        }
+    }
+
+    /// Takes a tick; one that is too short for a value, or without answers, is part of the next.
+    pub(super) fn take(&mut self, now: &Moment) {
+        if self.first.is_none() && now.elapsed_s >= 1.0 {
+            self.first = Some(now.completed as f64 / now.elapsed_s);
+        }
+        // Connecting is part of the first tick: values begin at its end.
+        let Some(before) = self.before else {
+            self.before = Some(*now);
+            return;
+        };
+        let seconds = now.elapsed_s - before.elapsed_s;
+        let answers = now.completed.saturating_sub(before.completed) as f64;
+        if seconds < self.value_s || answers == 0.0 {
+            return;
+        }
+        self.throughput.push(answers / seconds);
+        if let (Some(before), Some(now)) = (before.cpu_s, now.cpu_s) {
+            self.cpu.push((now - before) / answers);
+        }
+        let compiling = (now.compiling_s - before.compiling_s) / seconds;
+        self.compiling.push(compiling);
+        self.before = Some(*now);
+    }
+
+    /// Whether virtual machines compile, as far as is known.
+    pub(super) fn compiles(&self) -> bool {
+        let last = &self.compiling[self.compiling.len().saturating_sub(COMPILING_VALUES)..];
+        let compiling = last.iter().sum::<f64>() / last.len().max(1) as f64;
+        last.len() < COMPILING_VALUES_MIN || compiling >= COMPILING_MAX
+    }
+
+    /// Whether nothing moves any more, as far as noise lets one see, and nothing compiles.
+    pub(super) fn is_warm(&self) -> bool {
+        let is_still = match self.verdict() {
+            Verdict::Steady => true,
+            Verdict::Moving(_) => false,
+            Verdict::Unclear(_) => self.throughput.len() >= UNCLEAR_VALUES,
+        };
+        is_still && !self.compiles()
+    }
+
+    /// Whether the rate and the CPU time of a request are steady.
+    pub(super) fn verdict(&self) -> Verdict {
+        let of = |series: &[f64]| {
+            let recent = series.len().saturating_sub(VALUES_MAX);
+            warm_up(&series[recent..], self.span)
+        };
+        let throughput = of(&self.throughput);
+        if self.cpu.is_empty() {
+            throughput
+        } else {
+            throughput.and(of(&self.cpu))
+        }
+    }
+
+    /// Where CPU time of a request, or else the rate, has changed its level. The rate of an open loop is its
+    /// schedule's.
+    pub(super) fn changed(&self, is_open: bool) -> Option<Changed> {
+        let of = |series: &[f64], what: &str| {
+            let change = change(series)?;
+            Some(Changed {
+                what: what.to_owned(),
+                after_s: (change.after + CONNECTING) as f64 * TICK.as_secs_f64(),
+                shift: change.shift,
+            })
+        };
+        let rate = || of(&self.throughput, "rate").filter(|_| !is_open);
+        of(&self.cpu, "CPU time of a request").or_else(rate)
+    }
+}
+
+/// How often a load generator tells how far it is.
+pub(super) const TICK: Duration = Duration::from_millis(200);
+const SECOND: Duration = Duration::from_secs(1);
+/// Ticks before the first value.
+const CONNECTING: usize = 1;
+/// A tick may come so many seconds early.
+const EARLY: f64 = 0.05;
+/// No trend of the last twenty seconds is told by what was before them.
+const VALUES_MAX: usize = 100;
+/// So many values show a movement that is larger than the noise.
+const UNCLEAR_VALUES: usize = 20;
+/// Over so many of the last values compiling is averaged.
+const COMPILING_VALUES: usize = 10;
+/// Fewer values say nothing of it.
+const COMPILING_VALUES_MIN: usize = 3;
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A warm-up whose rate, CPU time of a request and compiling threads are these at a second.
+    pub(crate) fn watched(
+        seconds: f64,
+        [rate, cpu, compiling]: [fn(f64) -> f64; 3],
+        is_fresh: bool,
+    ) -> Watch {
+        let mut watch = Watch::new(Duration::from_secs(5), is_fresh);
+        let mut now = Moment {
+            cpu_s: Some(0.0),
+            ..Moment::default()
+        };
+        while now.elapsed_s < seconds {
+            now.elapsed_s += 0.2;
+            let answers = rate(now.elapsed_s) * 0.2;
+            now.completed += answers as u64;
+            now.cpu_s = now.cpu_s.map(|sum| sum + answers * cpu(now.elapsed_s));
+            now.compiling_s += compiling(now.elapsed_s) * 0.2;
+            watch.take(&now);
+        }
+        watch
+    }
+
+    pub(crate) const STEADY: fn(f64) -> f64 = |_| 10_000.0;
+    pub(crate) const CPU: fn(f64) -> f64 = |_| 20e-6;
+    pub(crate) const QUIET: fn(f64) -> f64 = |_| 0.0;
+
+    #[test]
+    fn a_steady_server_is_warm_in_a_few_seconds() {
+        let warm = watched(5.0, [STEADY, CPU, QUIET], false);
+        assert!(warm.is_warm(), "{warm:?}");
+        assert_eq!(
+            (warm.verdict(), warm.first),
+            (Verdict::Steady, Some(10_000.0))
+        );
+    }
+
+    #[test]
+    fn few_values_tell_nothing() {
+        let early = watched(2.0, [STEADY, CPU, QUIET], false);
+        assert!(!early.is_warm());
+        assert_eq!(early.verdict(), Verdict::Unclear(f64::INFINITY));
+        // Twenty-four values of a fifth of a second are five of a second.
+        assert!(!watched(5.0, [STEADY, CPU, QUIET], true).is_warm());
+        assert!(watched(25.0, [STEADY, CPU, QUIET], true).is_warm());
+    }
+
+    #[test]
+    fn it_is_not_warm_while_anything_moves() {
+        let rising = watched(8.0, [|at| 10_000.0 + 300.0 * at, CPU, QUIET], false);
+        assert!(!rising.is_warm());
+        assert!(matches!(rising.verdict(), Verdict::Moving(share) if share > 0.05));
+        let cheaper = watched(8.0, [STEADY, |at| 20e-6 - 5e-7 * at, QUIET], false);
+        assert!(!cheaper.is_warm());
+        assert!(matches!(cheaper.verdict(), Verdict::Moving(share) if share < -0.05));
+        let compiles = watched(8.0, [STEADY, CPU, |_| 0.3], false);
+        assert!(!compiles.is_warm());
+        let compiled = watched(
+            8.0,
+            [STEADY, CPU, |at| if at < 5.0 { 2.0 } else { 0.0 }],
+            false,
+        );
+        assert!(compiled.is_warm());
+    }
+
+    #[test]
+    fn noise_that_hides_a_movement_is_not_waited_for() {
+        let noisy: fn(f64) -> f64 = |at| 10_000.0 + 2_000.0 * (at * 5.0 * 2.4).sin();
+        let early = watched(3.6, [noisy, CPU, QUIET], false);
+        assert!(matches!(early.verdict(), Verdict::Unclear(share) if share > 0.05));
+        assert!(!early.is_warm());
+        assert!(watched(4.6, [noisy, CPU, QUIET], false).is_warm());
+    }
+
+    #[test]
+    fn a_server_without_answers_or_groups_is_judged_by_the_rest() {
+        let dead = watched(8.0, [|_| 0.0, CPU, QUIET], false);
+        assert_eq!((dead.is_warm(), dead.first), (false, Some(0.0)));
+        let mut without = Watch::new(Duration::from_secs(5), false);
+        for tick in 1..40_u32 {
+            without.take(&Moment {
+                elapsed_s: f64::from(tick) * 0.2,
+                completed: u64::from(tick) * 100,
+                ..Moment::default()
+            });
+        }
+        assert!(without.is_warm());
+    }
+
+    #[test]
+    fn a_change_within_a_run_is_told_with_its_moment() {
+        let half: fn(f64) -> f64 = |at| if at < 2.05 { 10_000.0 } else { 5_000.0 };
+        let dearer: fn(f64) -> f64 = |at| if at < 2.05 { 20e-6 } else { 25e-6 };
+        assert_eq!(
+            watched(4.0, [STEADY, CPU, QUIET], false).changed(false),
+            None
+        );
+        let slower = watched(4.0, [half, CPU, QUIET], false);
+        let changed = slower.changed(false).unwrap();
+        assert_eq!(changed.what, "rate");
+        assert!((changed.after_s - 2.0).abs() < 0.01, "{changed:?}");
+        assert!((changed.shift + 0.5).abs() < 0.01, "{changed:?}");
+        // By a schedule there are as many requests as it says.
+        assert_eq!(slower.changed(true), None);
+        let changed = watched(4.0, [half, dearer, QUIET], false)
+            .changed(true)
+            .unwrap();
+        assert_eq!(changed.what, "CPU time of a request");
+        assert!((changed.shift - 0.25).abs() < 0.01, "{changed:?}");
+        // Of so few values nothing is concluded.
+        assert_eq!(
+            watched(2.1, [half, dearer, QUIET], false).changed(false),
+            None
+        );
+    }
+}
