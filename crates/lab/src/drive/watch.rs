@@ -71,6 +71,8 @@ pub(super) struct Watch {
     /// What will be measured, in values.
     span: f64,
     before: Option<Moment>,
+    /// When each value began, in seconds.
+    begins: Vec<f64>,
     throughput: Vec<f64>,
     /// CPU time of a request; empty if it is not known.
     cpu: Vec<f64>,
@@ -88,6 +90,7 @@ impl Watch {
             value_s: value.as_secs_f64() - EARLY,
             span: time.as_secs_f64() / value.as_secs_f64(),
             before: None,
+            begins: Vec::new(),
             throughput: Vec::new(),
             cpu: Vec::new(),
             compiling: Vec::new(),
@@ -110,6 +113,7 @@ impl Watch {
         if seconds < self.value_s || answers == 0.0 {
             return;
         }
+        self.begins.push(before.elapsed_s);
         self.throughput.push(answers / seconds);
         if let (Some(before), Some(now)) = (before.cpu_s, now.cpu_s) {
             self.cpu.push((now - before) / answers);
@@ -157,7 +161,7 @@ impl Watch {
             let change = change(series)?;
             Some(Changed {
                 what: what.to_owned(),
-                after_s: (change.after + CONNECTING) as f64 * TICK.as_secs_f64(),
+                after_s: *self.begins.get(change.after)?,
                 shift: change.shift,
             })
         };
@@ -169,8 +173,6 @@ impl Watch {
 /// How often a load generator tells how far it is.
 pub(super) const TICK: Duration = Duration::from_millis(200);
 const SECOND: Duration = Duration::from_secs(1);
-/// Ticks before the first value.
-const CONNECTING: usize = 1;
 /// A tick may come so many seconds early.
 const EARLY: f64 = 0.05;
 /// No trend of the last twenty seconds is told by what was before them.
@@ -287,6 +289,14 @@ pub(super) mod tests {
         assert_eq!(changed.what, "rate");
         assert!((changed.after_s - 2.0).abs() < 0.01, "{changed:?}");
         assert!((changed.shift + 0.5).abs() < 0.01, "{changed:?}");
+        // A second without answers is one value.
+        let silent: fn(f64) -> f64 = |at| match at {
+            at if (1.05..2.05).contains(&at) => 0.0,
+            at if at < 3.05 => 10_000.0,
+            _ => 5_000.0,
+        };
+        let changed = watched(6.0, [silent, CPU, QUIET], false).changed(false);
+        assert!((changed.unwrap().after_s - 3.0).abs() < 0.01);
         // By a schedule there are as many requests as it says.
         assert_eq!(slower.changed(true), None);
         let changed = watched(4.0, [half, dearer, QUIET], false)
