@@ -209,7 +209,7 @@ impl Driver {
         let is_first_second = stage.is_fresh && !experiment.measure.jvm.is_empty();
         let first = warm.first.filter(|_| is_first_second);
         let (crowd, held) = scene.crowd(stage, &load)?;
-        let is_apart = experiment.counts_apart();
+        let is_apart = experiment.counts_apart() && Counters::are_granted(experiment, stage);
         let main = scene.measure(stage, &load, !is_apart)?;
         let apart = is_apart.then(|| scene.measure(stage, &load, true));
         let apart = apart.transpose()?;

@@ -63,6 +63,12 @@ pub(super) struct Reading {
 }
 
 impl<'a> Counters<'a> {
+    /// Whether the kernel counts anything of what is to be counted.
+    pub(super) fn are_granted(experiment: &Experiment, stage: &'a Stage) -> bool {
+        let tried = Self::begin(experiment, stage, true);
+        tried.syscalls.is_some() || !tried.bytes.is_empty()
+    }
+
     /// Counts from now on; what the kernel refuses to count is left out, as is all of it if BPF is not to be
     /// used. Calls and bytes are counted if `is_counting`.
     pub(super) fn begin(experiment: &Experiment, stage: &'a Stage, is_counting: bool) -> Self {
