@@ -90,13 +90,14 @@ fn a_secret_is_changed_without_a_failed_request() {
     let mut front = front(secrets.path().to_str().unwrap(), &urls);
     let (stopped, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     let address = front.address();
-    thread::scope(|scope| {
+    // It lives until those who ask have ended.
+    let _restarted = thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| ask_until(&stopped, address, &asked));
         }
         let _stop = Stop(&stopped);
         run(&front, "drain app/a --wait --timeout 30s");
-        let _tomcat = tomcat.restart_with_secret("a", "the next secret").unwrap();
+        let restarted = tomcat.restart_with_secret("a", "the next secret").unwrap();
         // The operator forgot the file: a probe says so before any client does.
         probe(&front, "a", "is `secret` right?");
         write("a", "the next secret\n");
@@ -112,6 +113,7 @@ fn a_secret_is_changed_without_a_failed_request() {
                 (asked.load(Ordering::Relaxed) > before + 20).then_some(())
             })
             .unwrap();
+        restarted
     });
     let log = front.log();
     assert!(!log.contains("403 was the answer"), "{log}");
