@@ -147,7 +147,7 @@ fn one_tomcat() {
         (200, "127.0.0.1")
     );
     let log = example.files.path().join("access.log");
-    let line = catamaran_testkit::Deadline::default().poll("a line in the log", || {
+    let line = Deadline::default().poll("a line in the log", || {
         fs::read_to_string(&log)
             .ok()
             .filter(|text| text.ends_with('\n'))
