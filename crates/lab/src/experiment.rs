@@ -14,6 +14,7 @@ mod link;
 mod load;
 mod published;
 mod read;
+mod restart;
 mod screen;
 
 use std::collections::BTreeMap;

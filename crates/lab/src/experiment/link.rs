@@ -47,8 +47,15 @@ fn of(server: &ServerKeys, link: &LinkKeys) -> ServerKeys {
     }
 }
 
-fn name(server: &ServerKeys) -> String {
+/// What the link of a server is called.
+pub(super) fn name(server: &ServerKeys) -> String {
     format!("{}_link", server.name)
+}
+
+/// Whether one server is connected to the link alone, and not to the other one behind it.
+pub(super) fn hides(server: &ServerKeys, behind: &ServerKeys) -> bool {
+    let link = server.link.as_ref();
+    link.is_some_and(|link| link.to.all().contains(&behind.name))
 }
 
 /// What a link is told of the servers behind it: all their addresses.

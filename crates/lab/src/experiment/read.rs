@@ -80,7 +80,7 @@ impl Reading<'_> {
         let as_published = runs
             .filter_map(|it| self.as_published(it, is_quick))
             .collect();
-        self.check_rounds(&file);
+        self.check_run(&file);
         self.check_names(&file, &factors);
         let experiment = Experiment {
             name: file.name,
@@ -431,7 +431,9 @@ impl Reading<'_> {
         }
     }
 
-    fn check_rounds(&mut self, file: &File) {
+    /// What is to hold over the rounds.
+    fn check_run(&mut self, file: &File) {
+        self.check_restarts(&file.server);
         let rounds = file.run.get_ref().rounds;
         if !ROUNDS.contains(&rounds) {
             let known = ROUNDS.map(|rounds| rounds.to_string()).join(", ");

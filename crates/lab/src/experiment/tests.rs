@@ -370,6 +370,44 @@ fn the_short_form_may_keep_servers() {
 }
 
 #[test]
+fn no_server_goes_on_without_one_that_it_is_connected_to() {
+    let text = include_str!("../../experiments/gateway.toml");
+    let line =
+        "restart = 3                                 # with those that are connected to it\n";
+    assert!(text.contains(line));
+    for (restart, is_fine) in [
+        ("", false),
+        ("restart = 2\n", false),
+        ("restart = 6\n", true),
+        ("restart = 'never'\n", true),
+    ] {
+        let read = Experiment::read("g.toml", &text.replace(line, restart), false);
+        let said = read.map_or_else(|faults| faults.to_string(), |_| String::new());
+        let words = "`gateway` goes on when `memcached`, which it is connected to, is started anew";
+        assert_eq!(!said.contains(words), is_fine, "{restart}: {said}");
+    }
+}
+
+/// A network with a delay is started with the server before it, whatever goes on behind it.
+#[test]
+fn a_link_stands_between_servers_that_live_on() {
+    let text = include_str!("../../experiments/modules.toml");
+    let front = "name = \"front\"\n";
+    let kept = text.replace(front, &format!("{front}restart = 3\n"));
+    let faults = Experiment::read("m.toml", &kept, false)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        faults.contains("`front` goes on when `front_link`"),
+        "{faults}"
+    );
+    assert!(
+        !faults.contains("`front` goes on when `tomcat1`"),
+        "{faults}"
+    );
+}
+
+#[test]
 fn whole_forms_count_in_a_span_of_their_own() {
     assert!(keepalive(false).counts_apart());
     assert!(!keepalive(true).counts_apart());
