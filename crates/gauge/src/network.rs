@@ -66,11 +66,20 @@ impl Counters {
     /// `TCPReqQFullDoCookies`).
     #[must_use]
     pub fn overflows(&self) -> u64 {
-        let names = ["ListenOverflows", "TCPReqQFullDrop", "TCPReqQFullDoCookies"];
-        names
-            .iter()
-            .map(|name| self.of(&format!("TcpExt.{name}")))
-            .sum()
+        self.of_tcp(["ListenOverflows", "TCPReqQFullDrop", "TCPReqQFullDoCookies"])
+    }
+
+    /// Connections that ended in TIME_WAIT (`TW`, counted as they come to it, not as they leave; `TWKilled`,
+    /// those that stay for a shorter time), or would have but for `tcp_max_tw_buckets`
+    /// (`TCPTimeWaitOverflow`).
+    #[must_use]
+    pub fn time_waits(&self) -> u64 {
+        self.of_tcp(["TW", "TWKilled", "TCPTimeWaitOverflow"])
+    }
+
+    fn of_tcp(&self, names: [&str; 3]) -> u64 {
+        let all = names.iter();
+        all.map(|name| self.of(&format!("TcpExt.{name}"))).sum()
     }
 
     /// Names and counts, by name.

@@ -51,7 +51,7 @@ pub(super) struct Reading {
     withheld: Withheld,
     /// Local ports in TIME_WAIT.
     time_wait: u64,
-    /// Sockets that have left TIME_WAIT; of a difference, those that have come into it.
+    /// Connections that have ended in TIME_WAIT.
     waited: u64,
     /// How many local ports there are.
     local_ports: Option<u64>,
@@ -152,11 +152,7 @@ impl<'a> Counters<'a> {
             opened: network
                 .as_ref()
                 .map_or(0, |it| it.counters.of("Tcp.ActiveOpens")),
-            waited: network.as_ref().map_or(0, |it| {
-                let left = ["TW", "TWRecycled", "TWKilled"];
-                let left = left.map(|name| it.counters.of(&format!("TcpExt.{name}")));
-                left.iter().sum()
-            }),
+            waited: network.as_ref().map_or(0, |it| it.counters.time_waits()),
             withheld: withheld(),
             time_wait: network.map_or(0, |it| it.sockets.time_wait),
             local_ports: local_ports(self.space),
@@ -227,8 +223,7 @@ impl<'a> Counters<'a> {
 impl Reading {
     /// What was counted since `before`.
     pub(super) fn since(mut self, before: &Self) -> Self {
-        let all = |reading: &Self| reading.time_wait + reading.waited;
-        self.waited = all(&self).saturating_sub(all(before));
+        self.waited = self.waited.saturating_sub(before.waited);
         self.all = self.all.saturating_sub(before.all);
         self.own = self.own.saturating_sub(before.own);
         self.overflows = self.overflows.saturating_sub(before.overflows);

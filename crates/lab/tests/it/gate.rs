@@ -225,6 +225,22 @@ fn ports_that_wait() {
 }
 
 #[test]
+fn connections_that_wait_are_counted_once() {
+    // With room for all of them, and for a hundred.
+    for top in ["", "sysctl.'net.ipv4.tcp_max_tw_buckets' = '100'"] {
+        let scene = Scene {
+            top,
+            keep: "off",
+            expect: "status = 200\nkept = 'off'",
+            ..Scene::QUIET
+        };
+        let run = scene.run();
+        let each = run.measures["time_wait"];
+        assert!((0.95..1.1).contains(&each), "{each} {top}");
+    }
+}
+
+#[test]
 fn a_queue_that_is_too_short() {
     let scene = Scene {
         servers: "[[server]]\nname = 'nginx'\ntarget = 'nginx'\ncore = 1\nset = { backlog = 1 }",
