@@ -72,9 +72,7 @@ impl Strace {
         while open > 0 {
             let line = match lines.recv_timeout(PATIENCE) {
                 Ok(line) => line,
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(io::Error::other(format!("strace ended: {}", said.trim())));
-                }
+                Err(RecvTimeoutError::Disconnected) => return Err(ended(&said)),
                 Err(RecvTimeoutError::Timeout) => {
                     let what = format!("strace has no hold of {open} of {} processes", ids.len());
                     return Err(io::Error::new(io::ErrorKind::TimedOut, what));
@@ -89,7 +87,7 @@ impl Strace {
             said = line;
         }
         match held {
-            0 => Err(io::Error::other(format!("strace ended: {}", said.trim()))),
+            0 => Err(ended(&said)),
             _ => Ok(()),
         }
     }
@@ -107,6 +105,11 @@ impl Drop for Strace {
         self.interrupt();
         let _ = self.child.wait();
     }
+}
+
+/// That it has no process left, with the last that it said.
+fn ended(said: &str) -> io::Error {
+    io::Error::other(format!("strace ended: {}", said.trim()))
 }
 
 /// What a line on strace's stderr tells of a process.

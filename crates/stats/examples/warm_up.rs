@@ -3,7 +3,7 @@
 //! `cargo run --release -p catamaran-stats --example warm_up`
 use std::io::Write as _;
 
-#[path = "../src/warm_up/simulation.rs"]
+#[path = "../src/simulation.rs"]
 mod simulation;
 
 use simulation::{Noise, Share, drift, stationary};

@@ -39,6 +39,8 @@ mod little;
 pub mod log;
 pub mod order;
 pub mod rank;
+#[cfg(test)]
+mod simulation;
 mod slice;
 mod spread;
 pub mod tally;
@@ -51,7 +53,3 @@ pub use little::LittlesLaw;
 pub use slice::{Slice, SliceRecorder};
 pub use spread::Spread;
 pub use warm_up::{MOVEMENT_MAX, WarmUp, warm_up};
-
-#[cfg(test)]
-#[path = "warm_up/simulation.rs"]
-mod simulation;
