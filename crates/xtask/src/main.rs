@@ -1,11 +1,12 @@
-//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | fuzz`.
+//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | figures | fuzz`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
-//! neither rustc nor clippy can see, [`deny`] what may be linked, [`fuzz`] the fuzz targets. It measures nothing:
-//! `catamaran lab` does.
+//! neither rustc nor clippy can see, [`deny`] what may be linked, [`figures`] writes those of pages from results,
+//! [`fuzz`] runs the fuzz targets. It measures nothing: `catamaran lab` does.
 
 mod deny;
+mod figures;
 mod fuzz;
 mod graph;
 mod needs;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         ["test"] => run(test::all),
         ["tidy"] => run(|steps, root| steps.run("tidy", || tidy::run(root))),
         ["deny"] => run(|steps, root| steps.run("deny", || deny::run(root))),
+        ["figures"] => run(|steps, root| steps.run("figures", || figures::write(root))),
         ["fuzz"] => run(|steps, root| fuzz::all(steps, root, 60)),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => run(|steps, root| fuzz::all(steps, root, seconds)),
@@ -99,5 +101,6 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test            install what the tests need, build the binary, run every test
   tidy            check the invariants of the code base
   deny            check licences, versions and sources of what is linked
+  figures         write the figures of README.md and docs/measured.md from docs/lab/*/result.json
   fuzz [SECONDS]  run each fuzz target for SECONDS (default 60); needs cargo-fuzz and nightly
 ";

@@ -18,9 +18,9 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use crate::fuzz;
 use crate::graph::Graph;
 use crate::step::say;
+use crate::{figures, fuzz};
 
 /// One violated rule at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,14 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     problems.extend(shape::check_allowances(&sources));
     problems.extend(code::check_forbidden_unsafe(&sources));
     problems.extend(project::check(root)?);
+    for page in figures::stale(root)? {
+        let what = "has figures that no committed result has: run `cargo xtask figures`";
+        problems.push(Problem::new(page, what));
+    }
+    for line in figures::untraced(root)? {
+        let what = format!("has a figure outside the table of committed results: {line:?}");
+        problems.push(Problem::new("README.md", what));
+    }
     if let Err(error) = fuzz::check_lock(root) {
         problems.push(Problem::new("fuzz/Cargo.lock", format!("{error:#}")));
     }

@@ -83,11 +83,11 @@ fn a_router_is_served_over_both_protocols() {
 }
 
 #[test]
-fn the_readme_shows_the_example() {
+fn the_page_shows_the_example() {
     let example = include_str!("../../examples/axum.rs");
     // Without the comment at its top, which the text around it stands for.
     let (_, code) = example.split_once("\n\n").unwrap();
-    assert!(include_str!("../../../../README.md").contains(code.trim()));
+    assert!(include_str!("../../../../docs/connector.md").contains(code.trim()));
 }
 
 #[test]

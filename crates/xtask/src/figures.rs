@@ -1,0 +1,471 @@
+//! The figures of pages, from committed results of the lab.
+//!
+//! A page shows no figure that nobody can trace. [`write`] makes `docs/measured.md` and the table of the README
+//! from the `result.json` files below `docs/lab`; [`stale`] says which of them is not what this module makes. The
+//! README's table has claims of verdict *shown* only.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use serde::Deserialize;
+
+/// A `result.json` of the lab, as far as pages show it.
+#[derive(Debug, Deserialize)]
+struct LabResult {
+    name: String,
+    question: String,
+    answer: String,
+    #[serde(default)]
+    is_quick: bool,
+    claims: Vec<LabClaim>,
+}
+
+/// A claim with what came of it.
+#[derive(Debug, Deserialize)]
+struct LabClaim {
+    says: String,
+    /// The levels of the claim's case.
+    #[serde(default)]
+    each: serde_json::Map<String, serde_json::Value>,
+    ratio: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    verdict: String,
+    sentence: String,
+}
+
+/// A line of the README's table.
+struct ReadmeFigure {
+    /// What is compared, in words for a newcomer.
+    text: &'static str,
+    /// The folder below `docs/lab`, and there the claim and its case, `factor=level` by spaces.
+    result: &'static str,
+    claim: &'static str,
+    case: &'static str,
+}
+
+/// Writes the page and the README's table anew.
+///
+/// # Errors
+///
+/// A result that cannot be read, a figure of the README's list whose claim is in no result, or a README
+/// without the marks that the table stands between.
+pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
+    for (name, text) in pages(root)? {
+        fs::write(root.join(name), text).with_context(|| format!("cannot write {name}"))?;
+    }
+    Ok(())
+}
+
+/// The names of pages that differ from what [`write`] would write.
+///
+/// # Errors
+///
+/// As those of [`write`].
+pub(crate) fn stale(root: &Path) -> anyhow::Result<Vec<&'static str>> {
+    let pages = pages(root)?.into_iter();
+    let differs = |(name, text): &(&'static str, String)| {
+        fs::read_to_string(root.join(name)).unwrap_or_default() != *text
+    };
+    Ok(pages.filter(differs).map(|(name, _)| name).collect())
+}
+
+/// Lines of the README outside its table that have a ratio or an interval.
+///
+/// # Errors
+///
+/// As those of [`write`].
+pub(crate) fn untraced(root: &Path) -> anyhow::Result<Vec<String>> {
+    let readme = fs::read_to_string(root.join(README)).context("cannot read README.md")?;
+    let bare = with_table(&readme, "")?;
+    Ok(bare
+        .lines()
+        .filter(|line| has_figure(line))
+        .map(str::to_owned)
+        .collect())
+}
+
+/// Whether a line has a ratio, an interval or a quantity of time or memory with its unit.
+fn has_figure(line: &str) -> bool {
+    let words: Vec<&str> = line.split([' ', '(', '[', ',']).collect();
+    let is_number = |word: &str| word.starts_with(|it: char| it.is_ascii_digit());
+    let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches(['.', ';', ':', ')', '|']));
+    line.contains('×')
+        || words
+            .iter()
+            .any(|word| is_number(word) && (word.contains("..") || word.ends_with('%')))
+        || words
+            .windows(2)
+            .any(|pair| is_number(pair[0]) && is_unit(pair[1]))
+}
+
+fn pages(root: &Path) -> anyhow::Result<[(&'static str, String); 2]> {
+    let results = load(&root.join("docs/lab"))?;
+    let readme = fs::read_to_string(root.join(README)).context("cannot read README.md")?;
+    let readme = with_table(&readme, &table(&results)?)?;
+    Ok([(README, readme), (MEASURED, measured(&results))])
+}
+
+/// All results by the names of their folders, with those names.
+fn load(folder: &Path) -> anyhow::Result<Vec<(String, LabResult)>> {
+    let mut results = Vec::new();
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
+    {
+        let entry = entry?;
+        let file = entry.path().join("result.json");
+        if !file.exists() {
+            continue;
+        }
+        let text = fs::read_to_string(&file)?;
+        let result = serde_json::from_str(&text);
+        let result = result.with_context(|| format!("{} is no result", file.display()))?;
+        results.push((entry.file_name().to_string_lossy().into_owned(), result));
+    }
+    results.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(results)
+}
+
+/// The README's table: of its list what is shown.
+fn table(results: &[(String, LabResult)]) -> anyhow::Result<String> {
+    let mut table = String::from("| | ratio | report |\n|---|---|---|\n");
+    for figure in FIGURES {
+        let result = results.iter().find(|(folder, _)| folder == figure.result);
+        let (_, result) = result.with_context(|| format!("docs/lab has no {}", figure.result))?;
+        let is_meant =
+            |claim: &&LabClaim| claim.says == figure.claim && claim.case() == figure.case;
+        let Some(claim) = result.claims.iter().find(is_meant) else {
+            // A short form has fewer claims than the whole one.
+            ensure!(
+                result.is_quick,
+                "docs/lab/{} has no claim {:?} ({})",
+                figure.result,
+                figure.claim,
+                figure.case
+            );
+            continue;
+        };
+        if claim.verdict == SHOWN {
+            let (text, ratio, name) = (figure.text, claim.ratio(), figure.result);
+            writeln!(
+                table,
+                "| {text} | {ratio} | [{name}](docs/lab/{name}/report.md) |"
+            )?;
+        }
+    }
+    Ok(table)
+}
+
+/// The README with this table between its marks.
+fn with_table(readme: &str, table: &str) -> anyhow::Result<String> {
+    let (before, rest) = readme
+        .split_once(BEGIN)
+        .context("README.md has no mark for its figures")?;
+    let (_, after) = rest
+        .split_once(END)
+        .context("README.md has no mark after its figures")?;
+    Ok(format!("{before}{BEGIN}\n{table}{END}{after}"))
+}
+
+/// The page of all results.
+fn measured(results: &[(String, LabResult)]) -> String {
+    let mut page = String::from(INTRODUCTION);
+    for (folder, result) in results {
+        let decided = result.claims.iter().filter(|claim| claim.is_decided());
+        let decided: Vec<String> = decided.map(LabClaim::row).collect();
+        let open = result.claims.len() - decided.len();
+        let form = if result.is_quick {
+            "short form"
+        } else {
+            "whole form"
+        };
+        let _ = write!(
+            page,
+            "\n## {}: {}\n\n{}\n\n[Report](lab/{folder}/report.md), {form} of `{}`. {} of {} claims are decided.\n",
+            folder,
+            result.question,
+            result.answer,
+            result.name,
+            decided.len(),
+            decided.len() + open,
+        );
+        if !decided.is_empty() {
+            let _ = writeln!(
+                page,
+                "\n| claim | verdict | ratio | sentence |\n|---|---|---|---|\n{}",
+                decided.join("\n")
+            );
+        }
+    }
+    page.push_str(OTHERS);
+    page
+}
+
+impl LabClaim {
+    /// The levels of its case as a list of figures names them.
+    fn case(&self) -> String {
+        let level = |(factor, level): (&String, &serde_json::Value)| {
+            format!(
+                "{factor}={}",
+                level
+                    .as_str()
+                    .map_or_else(|| level.to_string(), str::to_owned)
+            )
+        };
+        self.each.iter().map(level).collect::<Vec<_>>().join(" ")
+    }
+
+    fn is_decided(&self) -> bool {
+        WORDS.iter().any(|(verdict, _)| *verdict == self.verdict)
+    }
+
+    /// The ratio with its interval.
+    fn ratio(&self) -> String {
+        match (self.ratio, self.low, self.high) {
+            (Some(ratio), Some(low), Some(high)) => {
+                format!("×{} [{}..{}]", rounded(ratio), rounded(low), rounded(high))
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn row(&self) -> String {
+        let word = WORDS.iter().find(|(verdict, _)| *verdict == self.verdict);
+        let word = word.map_or("", |(_, word)| word);
+        let case = match self.case() {
+            case if case.is_empty() => case,
+            case => format!(" ({case})"),
+        };
+        format!(
+            "| {}{case} | {word} | {} | {} |",
+            self.says,
+            self.ratio(),
+            self.sentence
+        )
+    }
+}
+
+/// As many digits as tell a ratio near 1 from 1, as the lab's reports do.
+fn rounded(ratio: f64) -> String {
+    match (ratio - 1.0).abs() < 0.02 {
+        true => format!("{ratio:.3}"),
+        false => format!("{ratio:.2}"),
+    }
+}
+
+const README: &str = "README.md";
+const MEASURED: &str = "docs/measured.md";
+
+const BEGIN: &str = "<!-- figures: `cargo xtask figures` writes them -->";
+const END: &str = "<!-- end of figures -->";
+
+/// What makes a number of the README a figure that has to be measured. An interval's certainty is none.
+const UNITS: [&str; 9] = [
+    "µs", "ms", "s", "B", "KiB", "MiB", "req/s", "times", "requests",
+];
+
+/// The verdict of a claim that its interval and its experiment's other claims allow.
+const SHOWN: &str = "differs";
+
+/// Verdicts that decide a claim, as the lab's reports call them.
+const WORDS: [(&str, &str); 3] = [
+    (SHOWN, "shown"),
+    ("differs-little", "shown, less than the margin"),
+    ("same", "the same within the margin"),
+];
+
+/// What the README compares, in its order: what is in our favour and what is not.
+const FIGURES: &[ReadmeFigure] = &[
+    ReadmeFigure {
+        text: "CPU time of a request, our front over AJP13 / httpd with mod_jk",
+        result: "front-page",
+        claim: "Our front takes less CPU than mod_jk",
+        case: "",
+    },
+    ReadmeFigure {
+        text: "CPU time of a request, our front over AJP13 / httpd with mod_proxy_ajp",
+        result: "front-page",
+        claim: "Our front takes less CPU than mod_proxy_ajp",
+        case: "",
+    },
+    ReadmeFigure {
+        text: "CPU time of a request, our front over HTTP/1.1 / nginx",
+        result: "front-page",
+        claim: "Our front takes less CPU than nginx, over HTTP/1.1",
+        case: "",
+    },
+    ReadmeFigure {
+        text: "CPU time of a request, our front over HTTP/1.1 / HAProxy",
+        result: "front-page",
+        claim: "Our front takes less CPU than HAProxy",
+        case: "",
+    },
+    ReadmeFigure {
+        text: "CPU time of a request, our front over HTTP/1.1 / a relay that does not parse HTTP",
+        result: "front-page",
+        claim: "Understanding HTTP costs CPU beside moving bytes",
+        case: "",
+    },
+    ReadmeFigure {
+        text: "Backends 40 ms away: throughput, our front over AJP13 with kept connections / nginx \
+               over HTTP without",
+        result: "modules-far",
+        claim: "AJP with reuse is faster than HTTP without",
+        case: "",
+    },
+    ReadmeFigure {
+        text: "The same, AJP13 in nginx's module / HTTP/1.1 in nginx, neither with kept connections",
+        result: "modules-far",
+        claim: "With its module, AJP is faster than HTTP, reuse being equal",
+        case: "reuse=off",
+    },
+    ReadmeFigure {
+        text: "Bytes from our front to the application, AJP13 / HTTP/1.1",
+        result: "ajp-vs-http",
+        claim: "AJP moves fewer bytes to the application",
+        case: "front=ours",
+    },
+    ReadmeFigure {
+        text: "CPU time of a request, our connector on blocking threads / on epoll, 50 kept clients",
+        result: "io-models",
+        claim: "Our threads cost more than our epoll",
+        case: "clients=50 keep=on",
+    },
+    ReadmeFigure {
+        text: "System calls of a request on Apache's prefork, kept connections of clients / closed ones",
+        result: "keepalive",
+        claim: "Keep-alive saves system calls",
+        case: "server=prefork",
+    },
+];
+
+const INTRODUCTION: &str = "\
+# What was measured
+
+This page lists each committed result of [the lab](lab.md) with the claims that it decides. A ratio is the
+median over rounds, with the interval that holds it with 95 % confidence. A claim that the rounds do not decide is only in
+the report. `catamaran lab run NAME` repeats an experiment; `cargo xtask figures` writes this page from
+`docs/lab/*/result.json`.
+";
+
+const OTHERS: &str = "
+## Results of other commands
+
+- [TLS and HTTP/2](lab/tls.md): the front beside nginx and HAProxy, by an example of the end-to-end tests.
+- [Long runs under fire](siege.md): what the front withstands, and how to repeat it.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(verdict: &str) -> Vec<(String, LabResult)> {
+        let results = FIGURES.iter().map(|figure| {
+            let claim = LabClaim {
+                says: figure.claim.to_owned(),
+                each: figure
+                    .case
+                    .split_whitespace()
+                    .filter_map(|level| level.split_once('='))
+                    .map(|(factor, level)| (factor.to_owned(), level.into()))
+                    .collect(),
+                ratio: Some(0.25),
+                low: Some(0.2),
+                high: Some(1.004),
+                verdict: verdict.to_owned(),
+                sentence: "A sentence.".to_owned(),
+            };
+            (figure.result.to_owned(), claim)
+        });
+        let mut folders: Vec<(String, LabResult)> = Vec::new();
+        for (folder, claim) in results {
+            match folders.iter_mut().find(|(name, _)| *name == folder) {
+                Some((_, result)) => result.claims.push(claim),
+                None => folders.push((
+                    folder.clone(),
+                    LabResult {
+                        name: folder,
+                        question: "Why?".to_owned(),
+                        answer: "Because.".to_owned(),
+                        is_quick: false,
+                        claims: vec![claim],
+                    },
+                )),
+            }
+        }
+        folders
+    }
+
+    #[test]
+    fn the_readme_has_what_is_shown_and_nothing_else() {
+        let rows = |verdict| table(&result(verdict)).unwrap().lines().count() - 2;
+        assert_eq!(rows("differs"), FIGURES.len());
+        for verdict in [
+            "differs-little",
+            "suggests",
+            "same",
+            "not-shown",
+            "too-few",
+            "no-claim",
+        ] {
+            assert_eq!(rows(verdict), 0, "{verdict}");
+        }
+        let table = table(&result("differs")).unwrap();
+        assert!(
+            table.contains("| ×0.25 [0.20..1.004] | [front-page](docs/lab/front-page/report.md) |"),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn a_figure_without_a_claim_is_an_error() {
+        let mut results = result("differs");
+        results[0].1.claims.clear();
+        assert!(table(&results).is_err(), "a whole form has all claims");
+        results[0].1.is_quick = true;
+        assert!(table(&results).is_ok());
+        assert!(table(&[]).is_err());
+    }
+
+    #[test]
+    fn the_page_has_what_is_decided_with_its_verdict() {
+        let page = measured(&result("same"));
+        assert!(
+            page.contains("| the same within the margin | ×0.25"),
+            "{page}"
+        );
+        let page = measured(&result("suggests"));
+        assert!(!page.contains("×0.25"), "{page}");
+        assert!(page.contains("0 of 1 claims are decided"), "{page}");
+    }
+
+    #[test]
+    fn a_figure_is_known_by_its_form() {
+        for line in [
+            "takes ×0.25 of it",
+            "0.25 [0.22..0.31]",
+            "needs 14 µs.",
+            "a fifth, 20% less",
+            "192 requests",
+        ] {
+            assert!(has_figure(line), "{line}");
+        }
+        for line in [
+            "HTTP/1.1 and HTTP/2",
+            "version 0.1.0",
+            "port 8009 on 127.0.0.1",
+        ] {
+            assert!(!has_figure(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_table_stands_between_its_marks() {
+        let readme = format!("a\n{BEGIN}\nold\n{END}\nb\n");
+        let written = with_table(&readme, "new\n").unwrap();
+        assert_eq!(written, format!("a\n{BEGIN}\nnew\n{END}\nb\n"));
+        assert!(with_table("a", "new").is_err());
+    }
+}
