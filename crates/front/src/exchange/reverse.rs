@@ -250,12 +250,24 @@ mod tests {
             ("?x", "?x"),
             ("mailto:a@app", "mailto:a@app"),
             ("/app/../../etc", "/app/../../etc"),
+            ("/app/\\evil.test", "/app/\\evil.test"),
+            ("/app/\t/evil.test", "/app/\t/evil.test"),
+            ("/app/x?next=C:\\y", "/shop/x?next=C:\\y"),
         ] {
             check_url("/shop", "/app", sent, expected);
         }
         check_url("/shop", "/", "/x", "/shop/x");
         let login = "/login.jsp;jsessionid=1.a";
         check_url("/", "/app", &format!("/app{login}"), login);
+        // At the root each of these would lead to another host.
+        for evil in ["/app/\\evil.test", "/app/\t/evil.test", "/app\\/evil.test"] {
+            check_url("/", "/app", evil, evil);
+            let url = format!("http://10.1.0.11:8080{evil}");
+            check_url("/", "/app", &url, &url);
+            let cookie = format!("a=b; Path={evil}");
+            let kept = turned("/", "/app", ("set-cookie", &cookie));
+            assert_eq!(kept, [cookie]);
+        }
         let other = turned("/shop", "/app", ("link", "</app/x>"));
         assert_eq!(other, ["</app/x>"]);
     }

@@ -47,10 +47,15 @@ impl PathRewrite {
     }
 
     /// The path by which clients reach what the backend calls `path`. `None` if that is not below the
-    /// new prefix, or cannot be told.
+    /// new prefix, or cannot be told, or if a browser would read another path or even another host.
     pub(crate) fn back(&self, path: &[u8]) -> Option<Vec<u8>> {
+        if !path.starts_with(b"/") || path.iter().any(|&byte| is_reread(byte)) {
+            return None;
+        }
         let normal = path::normalise(&Bytes::copy_from_slice(path)).ok()?;
-        replace(&normal.forward, &self.to, &self.from)
+        let back = replace(&normal.forward, &self.to, &self.from)?;
+        // What begins with two slashes names a host (RFC 3986, section 4.2).
+        (!back.starts_with(b"//")).then_some(back)
     }
 
     /// Whether a host, in lower case, is one of those that stand for this site.
@@ -69,6 +74,13 @@ impl Prefix {
             text: text.as_bytes().into(),
         }
     }
+}
+
+/// Whether browsers do not take a byte of a path as it stands: they read a backslash as a slash, and drop
+/// tabs and line ends (WHATWG URL, section 4.4). With its prefix replaced by `/`, `/app/\evil.test` would
+/// lead to another host.
+fn is_reread(byte: u8) -> bool {
+    byte == b'\\' || byte.is_ascii_control()
 }
 
 /// Replaces a prefix of a normalised path; `None` if it has another.
@@ -190,10 +202,38 @@ mod tests {
             ("/", "/app", "/app/login", Some("/login")),
             ("/", "/app", "/app", Some("/")),
             ("/", "/app", "/other", None),
+            ("/shop", "/", ".", None),
+            ("/", "/app", "/app/\\evil.test", None),
+            ("/", "/app", "/app\\/evil.test", None),
+            ("/", "/app", "/app/\t/evil.test", None),
+            ("/", "/app", "/app/\r\n/evil.test", None),
+            ("/", "/app", "/app/\u{7f}/evil.test", None),
+            ("/shop", "/app", "/app/a\\b", None),
+            ("/", "/app", "/app//evil.test", Some("/evil.test")),
+            ("/", "/app", "/app/;x//evil.test", Some("/;x/evil.test")),
+            ("/", "/app", "/app;x//evil.test", Some("/evil.test")),
+            ("/", "/app", "/app/%5Cevil.test", Some("/%5Cevil.test")),
         ] {
             let back = rewrite(from, to).back(path.as_bytes());
             let back = back.map(|it| String::from_utf8(it).unwrap());
             assert_eq!(back.as_deref(), expected, "{from} {to} {path}");
+        }
+    }
+
+    proptest! {
+        /// Whatever a backend answers, the path that clients are sent to is one of this site.
+        #[test]
+        fn the_way_back_never_names_a_host(
+            from in prefix(), to in prefix(),
+            rest in "([/\\\\;.a\\t\\r\\n\\x00\\x7f]|%5C|%2F|%09){0,8}",
+        ) {
+            let path = format!("{}/{rest}", to.strip_suffix('/').unwrap_or(&to));
+            if let Some(back) = rewrite(&from, &to).back(path.as_bytes()) {
+                // As browsers read it (WHATWG URL, section 4.4).
+                let kept = back.iter().filter(|byte| !b"\t\r\n".contains(byte));
+                let read: Vec<u8> = kept.map(|&byte| if byte == b'\\' { b'/' } else { byte }).collect();
+                prop_assert!(read.starts_with(b"/") && !read.starts_with(b"//"), "{:?}", read);
+            }
         }
     }
 
