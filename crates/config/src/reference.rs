@@ -3,6 +3,7 @@
 //! `cargo run -p catamaran-config --example reference > docs/reference.md` writes it anew; a test
 //! fails while the page in the repository differs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::file::{SECTIONS, upstream};
@@ -12,28 +13,110 @@ use crate::key::{Described, Preset, Section};
 #[must_use]
 pub fn reference() -> String {
     let mut page = INTRO.to_owned();
-    for section in SECTIONS {
-        section_entry(section, &mut page);
+    let entries = entries();
+    for entry in &entries {
+        entry.index_line(&mut page);
+    }
+    page.push_str(FORMS);
+    for entry in &entries {
+        entry.write(&mut page);
     }
     page
 }
 
-fn section_entry(section: &Section, page: &mut String) {
-    let text = format!("\n## `{}`\n\n{}\n\n", section.header, section.intro);
-    page.push_str(&text);
-    page.push_str("| Key | Value | Default |\n|---|---|---|\n");
-    let keys = || section.keys.iter().filter(|key| own(section, **key));
-    for key in keys() {
-        let row = format!(
-            "| `{}` | {} | {} |\n",
-            key.name(),
-            values(*key),
-            preset(*key)
-        );
-        page.push_str(&row);
+/// The entry of one table of the file.
+struct SectionEntry {
+    section: &'static Section,
+    anchor: String,
+    /// The keys that it describes, each with its anchor.
+    keys: Vec<(&'static dyn Described, String)>,
+}
+
+/// The entries of all tables, in the order of the page.
+fn entries() -> Vec<SectionEntry> {
+    let mut anchors = Anchors::default();
+    let headings = INTRO.lines().chain(FORMS.lines());
+    for heading in headings.filter(|line| line.starts_with('#')) {
+        anchors.next(heading);
     }
-    for key in keys() {
-        key_entry(*key, page);
+    let entry = |section: &'static Section| SectionEntry {
+        section,
+        anchor: anchors.next(section.header),
+        keys: (section.keys.iter())
+            .filter(|key| own(section, **key))
+            .map(|key| (*key, anchors.next(key.name())))
+            .collect(),
+    };
+    SECTIONS.iter().copied().map(entry).collect()
+}
+
+/// The anchors that GitHub gives to the headings of a page, in their order.
+#[derive(Default)]
+struct Anchors {
+    /// How many headings had the same text.
+    seen: BTreeMap<String, usize>,
+}
+
+impl Anchors {
+    /// Of a heading: its letters, digits, `_` and `-` in lower case, spaces as `-`. The second of
+    /// the same text ends in `-1`.
+    fn next(&mut self, heading: &str) -> String {
+        let text: String = heading
+            .trim_start_matches('#')
+            .trim()
+            .chars()
+            .filter(|it| it.is_alphanumeric() || matches!(it, '_' | '-' | ' '))
+            .map(|it| {
+                if it == ' ' {
+                    '-'
+                } else {
+                    it.to_ascii_lowercase()
+                }
+            })
+            .collect();
+        let seen = self.seen.entry(text.clone()).or_default();
+        *seen += 1;
+        match *seen {
+            1 => text,
+            more => format!("{text}-{}", more - 1),
+        }
+    }
+}
+
+impl SectionEntry {
+    fn index_line(&self, page: &mut String) {
+        let links: Vec<String> = (self.keys.iter())
+            .map(|(key, anchor)| format!("[`{}`](#{anchor})", key.name()))
+            .collect();
+        writeln!(
+            page,
+            "- **[`{}`](#{})**: {}",
+            self.section.header,
+            self.anchor,
+            links.join(", ")
+        )
+        .expect("a string takes all");
+    }
+
+    fn write(&self, page: &mut String) {
+        let text = format!(
+            "\n## `{}`\n\n{}\n\n",
+            self.section.header, self.section.intro
+        );
+        page.push_str(&text);
+        page.push_str("| Key | Value | Default |\n|---|---|---|\n");
+        for (key, anchor) in &self.keys {
+            let row = format!(
+                "| [`{}`](#{anchor}) | {} | {} |\n",
+                key.name(),
+                values(*key),
+                preset(*key)
+            );
+            page.push_str(&row);
+        }
+        for (key, _) in &self.keys {
+            key_entry(*key, page);
+        }
     }
 }
 
@@ -86,23 +169,32 @@ const INTRO: &str = "\
 
 # The configuration file
 
-The file is [TOML](https://toml.io). `catamaran check --config FILE` prints every fault in it at
-once; `catamaran serve --config FILE` refuses a file that has any. Unknown keys are faults.
-[`examples`](examples/README.md) has files to start from. Of directives of mod_jk, httpd, nginx, HAProxy and
-Tomcat, `check` says what stands for them here.
+The file is [TOML](https://toml.io). `catamaran check --config FILE` prints every fault in the file with its
+line. `catamaran serve --config FILE` does not start with a faulty file. A key that is not on this page is a
+fault. If the file has a directive of mod_jk, httpd, nginx, HAProxy or Tomcat, `check` names the key that
+stands for it. [`examples`](examples/README.md) has files to start from.
 
-- **Durations** are texts of a number and a unit: `\"200ms\"`, `\"5s\"`, `\"1.5m\"`, `\"2h\"`.
-- **Sizes** are bytes, as a number (`8192`) or as a text with a unit: `\"64KiB\"` (1024), `\"64kB\"`
-  (1000), likewise `MiB`, `GiB`, `MB`, `GB`; `\"1.5MiB\"` is a size, too.
+## Index
+
+- [Forms of values](#forms-of-values), [variables](#variables), [`include`](#include)
+";
+
+const FORMS: &str = "
+## Forms of values
+
+- A **duration** is a text of a number and a unit: `\"200ms\"`, `\"5s\"`, `\"1.5m\"`, `\"2h\"`.
+- A **size** is a number of bytes (`8192`) or a text with a unit. `\"64KiB\"` is 64 times 1024 bytes,
+  `\"64kB\"` is 64 times 1000. The other units are `MiB`, `GiB`, `MB` and `GB`. `\"1.5MiB\"` is valid.
 - Flags of the command line take durations and sizes in the same form.
-- `\"off\"` turns a limit off where that is possible.
-- Relative paths start from the directory of the file that `--config` names, those of included files,
-  too.
-- **Upstream URLs** are `ajp://host:port`, `http://host:port`, `ajp+unix:/path`, `http+unix:/path`.
+- `\"off\"` turns a limit off if the key lists it as a value.
+- A relative path starts from the directory of the file that `--config` names. This also holds for paths
+  in included files.
+- An **upstream URL** is `ajp://host:port`, `http://host:port`, `ajp+unix:/path` or `http+unix:/path`.
+  [`url`](#url) of a backend also takes `https://`.
 
 ## Variables
 
-`${NAME}` in a text is the value of an environment variable; `$${` is a literal `${`. A name has letters,
+`${NAME}` in a text is the value of an environment variable. `$${` is a literal `${`. A name has letters,
 digits and `_`. A variable that is not set is a fault.
 
 ```toml
@@ -111,29 +203,31 @@ url = \"ajp://${TOMCAT_HOST}:8009\"
 connections_max = \"${TOMCAT_THREADS}\" # a number
 ```
 
-- Values are put in after the file was read as TOML: no value can end a text or add a key.
-- A value that is one `${NAME}` and nothing else may also stand for a number, or for `true` or `false`.
-- Messages show `${NAME}` for the value of a variable whose name has `SECRET`, `PASSWORD`, `PASSWD`,
-  `TOKEN`, `KEY` or `CREDENTIAL` in it.
-- Names of tables and keys have no variables, nor has what a `secret_file` holds.
-- `serve` reads the environment it was started with. To change a variable, restart it; a new value in the
-  file itself needs only a reload.
+- The front reads the file as TOML first and then puts the values in. So no value can end a text or add a
+  key.
+- A value that is one `${NAME}` and nothing else may also stand for a number, for `true` or for `false`.
+- If the name of a variable contains `SECRET`, `PASSWORD`, `PASSWD`, `TOKEN`, `KEY` or `CREDENTIAL`,
+  messages show `${NAME}` instead of its value.
+- Names of tables and keys cannot have variables, and neither can the content of a `secret_file`.
+- `serve` reads its environment once, when it starts. To change a variable, restart `serve`. To change a
+  value in the file, reload.
 
 ## `include`
 
-Other files that belong to this one, at the top of the file, before the first table:
+`include` names other files that belong to this one. It stands at the top of the file, before the first
+table:
 
 ```toml
 include = [\"conf.d/*.toml\"]
 ```
 
-- A relative path starts from the directory of the file that the line stands in. `*`, `?`, `[a-z]` and
-  `**` match as in a shell, no hidden files; what matches is read in the order of its name. A pattern may
-  match nothing; a path without them must exist.
-- Lists such as `[[listen]]`, `[[route]]` and `[[upstream.NAME.backend]]` go on in included files, behind
-  the including file's. A table or key that two files define is a fault.
-- Included files may include others, over 10 steps. A file that is included twice, or by itself, is a
-  fault. All files together may have 16 MiB.
-- A reload reads all of them again. Faults name the file and the line.
+- A relative path starts from the directory of the file that has the line.
+- `*`, `?`, `[a-z]` and `**` match as in a shell, without hidden files. Matching files are read in the
+  order of their names. A pattern may match nothing; a path without a pattern must exist.
+- Lists such as `[[listen]]`, `[[route]]` and `[[upstream.NAME.backend]]` continue in included files: their
+  elements follow those of the including file. A table or key that two files define is a fault.
+- Included files may include others, up to 10 levels deep. A file that is included twice, or by itself, is
+  a fault. All files together may have 16 MiB.
+- A reload reads all of them again. Messages name the file and the line.
 - Elsewhere: nginx `include`; httpd `IncludeOptional`, `Include`.
 ";

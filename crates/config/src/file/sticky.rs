@@ -225,9 +225,10 @@ static SESSION_TIMEOUT: Key<Durations> = Key {
     doc: Doc {
         preset: Preset::Value("\"30m\""),
         sample: "\"2h\"",
-        effect: "How long after its last request a session may come again: Tomcat's `session-timeout`. So \
-                 long a session counts as one of its backend, for `policy = \"sessions\"`, for the \
-                 status, and for a drain, which ends when none was seen for so long.",
+        effect: "How long after its last request a session may come again: Tomcat's \
+                 `session-timeout`. For so long the front counts a session as one of its backend: \
+                 `status` shows the number, and a drain ends when no session of the backend was \
+                 seen for so long.",
         extremes: "Shorter than Tomcat's, a drain ends before the sessions do, and some are lost. \
                    Longer, drains last longer than they need to.",
         elsewhere: "Tomcat `session-timeout`",

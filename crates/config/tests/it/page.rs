@@ -21,6 +21,43 @@ fn reference_page_is_up_to_date() {
 }
 
 #[test]
+fn the_index_leads_to_every_table_and_key_once() {
+    let page = reference();
+    let index = page.split("\n## ").find(|it| it.starts_with("Index\n"));
+    let index = index.expect("an index");
+    let headings = |mark: &str| page.lines().filter(|line| line.starts_with(mark)).count();
+    let mut links: Vec<&str> = (index.split("](#").skip(1))
+        .map(|rest| rest.split(')').next().unwrap_or_default())
+        .collect();
+    // But for the index itself.
+    assert_eq!(links.len(), headings("## ") + headings("### ") - 1);
+    links.sort_unstable();
+    links.dedup();
+    assert_eq!(links.len(), headings("## ") + headings("### ") - 1);
+    for link in [
+        "[`[[listen]]`](#listen)",
+        "[`[upstream.NAME.sticky]`](#upstreamnamesticky)",
+        "[`[route.request_headers]`](#routerequest_headers)",
+        "[`connections_per_address`](#connections_per_address)",
+        // The second key of that name on the page, of a backend.
+        "[`connections_max`](#connections_max-1)",
+    ] {
+        assert!(index.contains(link), "{link}");
+    }
+}
+
+#[test]
+fn no_key_speaks_of_a_policy_that_is_none() {
+    let page = reference();
+    let named = page.split("policy = \"").skip(1);
+    let named: Vec<&str> = named.filter_map(|rest| rest.split('"').next()).collect();
+    for policy in named {
+        let values = format!("`\"{policy}\"`");
+        assert!(page.contains(&values), "no value of `policy`: {policy}");
+    }
+}
+
+#[test]
 fn configurations_in_the_readme_can_be_used() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = std::fs::read_to_string(path).unwrap();
