@@ -77,9 +77,25 @@ fn decode_all(payload: &[u8]) {
     for view in [data::decode(payload).ok(), body_chunk::decode(payload).ok()] {
         assert!(view.is_none_or(inside));
     }
+    chunk_is_what_its_count_says(payload);
     let _ = get_body_chunk::decode(payload);
     let _ = end_response::decode(payload);
     let _ = ping::decode_pong(payload);
+}
+
+/// A chunk is as long as its count says, whatever byte follows it, or none.
+fn chunk_is_what_its_count_says(payload: &[u8]) {
+    let Ok(chunk) = body_chunk::decode(payload) else {
+        return;
+    };
+    let end = body_chunk::PREFIX_BYTES + chunk.len();
+    assert_eq!(payload[1..3], (chunk.len() as u16).to_be_bytes());
+    assert_eq!(chunk, &payload[body_chunk::PREFIX_BYTES..end]);
+    for last in [&[][..], b"\0", b"A", b"\xff"] {
+        let other = [&payload[..end], last].concat();
+        assert_eq!(body_chunk::decode(&other), Ok(chunk));
+    }
+    assert!(payload.len() <= end + 1, "more than one byte follows");
 }
 
 /// A request head: what is accepted is harmless, and survives being written and read again.

@@ -375,16 +375,27 @@ fn bodies() -> Vec<Row> {
         let input = all([ok(), to_web_server(payload), end()]);
         row(number, what, Sent::Get, input, Abort("ajp-malformed-response"))
     };
+    let taken = |number, what, payload: &[u8], events| {
+        let input = all([ok(), to_web_server(payload), end()]);
+        row(number, what, Sent::Get, input, Take(events, true))
+    };
+    let whole = |number, what, payload| taken(number, what, payload, &["head 200", "body 5", "end"]);
+    let flush = |number, what, payload| taken(number, what, payload, &["head 200", "flush", "end"]);
     let early = |number, what, payload: &[u8]| {
         row(number, what, Sent::Get, to_web_server(payload), Fail("ajp-malformed-response"))
     };
     let of = |number, what, sent, input, expect| row(number, what, sent, input, expect);
     let not_modified = || send_headers(304, &[coded(0x03, "100")]);
     vec![
-        shape("C20", "chunk longer than the packet", b"\x03\0\x06hello\0"),
+        shape("C20", "chunk longer than the packet", b"\x03\0\x07hello\0"),
         shape("C20", "chunk of FFFF", b"\x03\xFF\xFFhello\0"),
-        shape("C21", "no zero byte", b"\x03\0\x05hello"),
-        shape("C21", "another byte in its place", b"\x03\0\x05hello!"),
+        whole("C21", "no zero byte", b"\x03\0\x05hello"),
+        whole("C21", "41 in its place", b"\x03\0\x05helloA"),
+        whole("C21", "FF in its place", b"\x03\0\x05hello\xFF"),
+        taken("C21", "a body that ends with a zero byte", b"\x03\0\x05hell\0",
+            &["head 200", "body 5", "end"]),
+        flush("C21", "flush without zero byte", b"\x03\0\0"),
+        flush("C21", "flush with FF in its place", b"\x03\0\0\xFF"),
         shape("C22", "slack behind the zero byte", b"\x03\0\x05hello\0\0"),
         shape("C22", "flush with slack", b"\x03\0\0\0\0"),
         shape("C23", "03", b"\x03"),

@@ -7,6 +7,7 @@
 
 mod ajp_response_rows;
 mod backend;
+mod chunk_ends;
 mod dialogues;
 mod failing;
 mod http_response_rows;

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use catamaran_load::plan::{Ajp, HttpVersion, Plan, Protocol, Request};
 use catamaran_load::report::{FailureKind, Report};
-use catamaran_testkit::ajp::{chunk, end_response, field, get_body_chunk, send_headers};
+use catamaran_testkit::ajp::{
+    chunk, end_response, field, get_body_chunk, send_headers, to_web_server,
+};
 use catamaran_testkit::{Peer, Script};
 
 use crate::bench::{plan, requests, run};
@@ -48,6 +50,33 @@ fn a_kept_connection_serves_them_all() {
     );
     let sent = peer.received(0);
     assert!(sent.windows(4).any(|bytes| bytes == b"hush"));
+}
+
+/// Grizzly (Payara, GlassFish) ends a chunk with whatever its buffer holds.
+#[test]
+fn a_chunk_may_end_with_any_byte_or_none() {
+    for last in [&b"\0"[..], b"\x41", b"\xff", b""] {
+        let chunk = |data: &[u8]| {
+            let len = u16::try_from(data.len()).unwrap().to_be_bytes();
+            to_web_server(&[&[3], &len[..], data, last].concat())
+        };
+        let head = send_headers(200, &[field("Content-Length", "5")]);
+        let answer = [
+            head,
+            chunk(b"he"),
+            chunk(b""),
+            chunk(b"llo"),
+            end_response(1),
+        ]
+        .concat();
+        let once = Script::new().expect_packet().send(&answer);
+        let peer = Peer::start(once.clone().then(once).stall());
+        let mut plan = plan_of(&peer);
+        plan.stop = requests(2);
+        let report = run(plan);
+        assert_eq!(report.counts.ok, 2, "{last:x?}: {:?}", report.failures);
+        assert_eq!((report.connections.opened, report.bytes.bodies), (1, 10));
+    }
 }
 
 #[test]

@@ -145,6 +145,16 @@ response_rows! { Ajp;
         bad_gateway("ajp-chunk-before-head", [chunk("hi"), hi()].concat()),
         relayed("200 | hi", [chunk(""), hi()].concat()),
     ];
+    // Grizzly (Payara, GlassFish) leaves the byte behind a chunk as its buffer has it.
+    row_c21_the_byte_after_a_chunk: [
+        relayed("200 | hi", [head(200, &[]), packet(b"\x03\0\x02hiA"), end(1)].concat()),
+        relayed("200 | hi", [head(200, &[]), packet(b"\x03\0\x02hi\xff"), end(1)].concat()),
+        relayed("200 | hi", [head(200, &[]), packet(b"\x03\0\x02hi"), end(1)].concat()),
+        relayed("200 | hi", [head(200, &[("Content-Length", "2")]), packet(b"\x03\0\x02hi\xff"), end(1)].concat())
+            .to(Request::Post),
+        relayed("200 | hi", [head(200, &[]), packet(b"\x03\0\0\xff"), chunk("hi"), end(1)].concat()),
+        relayed("200 | hi", [head(200, &[]), packet(b"\x03\0\0"), chunk("hi"), end(1)].concat()),
+    ];
     row_c22_chunk_with_bytes_behind_it: [
         truncated(200, "ajp-malformed-response", [head(200, &[]), packet(b"\x03\0\x02hi\0!"), end(1)].concat()),
     ];

@@ -99,7 +99,13 @@ fn each(test: impl Fn(&Site)) {
 }
 
 /// A head; `flags` beside END_HEADERS.
-fn head(stream: u32, id: &Id, flags: u8, method: &str, more: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn head(
+    stream: u32,
+    id: &Id,
+    flags: u8,
+    method: &str,
+    more: &[(&str, &str)],
+) -> Vec<u8> {
     let path = format!("/{}", id.as_str());
     let fields = [
         (":method", method),
