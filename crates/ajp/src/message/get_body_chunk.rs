@@ -2,7 +2,7 @@
 //!
 //! The number is the most bytes the container wants; any shorter answer is fine, and the empty
 //! packet says that the body is at its end. Zero wants nothing and cannot be answered, so it is a
-//! fault.
+//! fault. Bytes behind the number are overlooked, as by mod_jk and mod_proxy_ajp.
 
 use bytes::BytesMut;
 
@@ -16,9 +16,7 @@ use crate::packet::SERVER_MAGIC;
 /// [`DecodeError`], also if nothing is wanted.
 pub fn decode(payload: &[u8]) -> Result<u16, DecodeError> {
     let mut reader = super::open(payload, code::GET_BODY_CHUNK)?;
-    let max = reader.u16()?;
-    reader.finish()?;
-    match max {
+    match reader.u16()? {
         0 => Err(DecodeError::NothingAsked),
         max => Ok(max),
     }

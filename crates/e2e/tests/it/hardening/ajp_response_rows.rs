@@ -18,7 +18,7 @@ response_rows! { Ajp;
     row_038_malformed_heads: [
         // Five fields announced, none there; none announced, one there; 65535 announced.
         bad_gateway("ajp-malformed-response", packet(b"\x04\0\xc8\0\x02OK\0\0\x05")),
-        bad_gateway("ajp-malformed-response", packet(b"\x04\0\xc8\0\x02OK\0\0\0\0\x01X\0\0\x01y\0")),
+        bad_gateway("ajp-malformed-response", [packet(b"\x04\0\xc8\0\x02OK\0\0\0\0\x01X\0\0\x01y\0"), end(1)].concat()),
         bad_gateway("ajp-malformed-response", packet(b"\x04\0\xc8\0\x02OK\0\xff\xff")),
         // A string that passes the packet, one without its zero byte.
         bad_gateway("ajp-malformed-response", packet(b"\x04\0\xc8\x7f\0OK\0\0\0")),
@@ -121,11 +121,11 @@ response_rows! { Ajp;
         relayed("200 OK | hi", [packet(b"\x04\0\xc8\xff\xff\0\0"), chunk("hi"), end(1)].concat()),
         relayed("200 OK | hi", [packet(b"\x04\0\xc8\0\0\0\0\0"), chunk("hi"), end(1)].concat()),
         relayed("200 OK | hi", [packet(b"\x04\0\xc8\0\x03200\0\0\0"), chunk("hi"), end(1)].concat()),
-        bad_gateway("ajp-reason", packet(b"\x04\0\xc8\0\x04O\r\nK\0\0\0")),
+        bad_gateway("ajp-reason", [packet(b"\x04\0\xc8\0\x04O\r\nK\0\0\0"), end(1)].concat()),
     ];
     row_c13_names_that_are_none: [
         bad_gateway("ajp-malformed-response", packet(b"\x04\0\xc8\0\x02OK\0\0\x01\xff\xff\0\x01y\0")),
-        bad_gateway("ajp-field-name", packet(b"\x04\0\xc8\0\x02OK\0\0\x01\0\0\0\0\x01y\0")),
+        bad_gateway("ajp-field-name", [packet(b"\x04\0\xc8\0\x02OK\0\0\x01\0\0\0\0\x01y\0"), end(1)].concat()),
     ];
     row_c14_values_with_control_characters: [
         bad_gateway("ajp-field-value", [head(200, &[("X", "a\rb")]), end(1)].concat()),
@@ -165,6 +165,13 @@ response_rows! { Ajp;
         bad_gateway("ajp-malformed-response", packet([6])),
         bad_gateway("ajp-malformed-response", packet([6, 0x1f])),
         bad_gateway("ajp-malformed-response", packet([4])),
+    ];
+    // Both modules of Apache overlook what stands behind a message whose length is known.
+    row_c24_bytes_behind_an_end_or_an_ask: [
+        relayed("200 | hi", [head(200, &[]), chunk("hi"), packet([5, 1, 0])].concat()),
+        relayed("200 | hi", [head(200, &[]), chunk("hi"), packet([5, 1, 0xff, 0x41])].concat()),
+        relayed_once("200 | hi", [head(200, &[]), chunk("hi"), packet([5, 0, 1])].concat()),
+        relayed("200 | hi", [packet([6, 0x1f, 0xfa, 0]), hi()].concat()).says(EMPTY),
     ];
     row_c25_longer_than_announced: [
         truncated(200, "ajp-response-body-too-long", [head(200, &[("Content-Length", "2")]), chunk("hi!"), end(1)].concat()),

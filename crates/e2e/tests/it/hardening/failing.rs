@@ -211,7 +211,6 @@ fn row_c34_ping_answered_wrongly() {
         chunk("hi"),
         head(200, &[]),
         end(1),
-        b"AB\0\x02\x09\0".to_vec(),
         b"AB\0\x01\x09AB\0\x01\x09".to_vec(),
         Vec::new(),
     ];
@@ -226,6 +225,16 @@ fn row_c34_ping_answered_wrongly() {
         assert_eq!(backend.connections_of(&id), [1], "{what}");
         assert!(backend.wait(0, |it| it.ended), "{what}: it stays open");
     }
+}
+
+#[test]
+fn row_c34_cping_is_answered_with_bytes_behind_cpong() {
+    let backend = Backend::start(Protocol::Ajp).unwrap();
+    let front = front(&backend, "ping_after_idle = \"0s\"\n");
+    honest(&front);
+    backend.answer_pings(b"AB\0\x03\x09\0\xff");
+    let id = honest(&front);
+    assert_eq!(backend.connections_of(&id), [0]);
 }
 
 #[test]
