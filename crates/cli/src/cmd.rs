@@ -13,15 +13,16 @@ pub(crate) mod serve;
 pub(crate) mod status;
 
 use std::fmt::Display;
-use std::io::{self, Write as _};
+use std::io;
 use std::num::NonZeroUsize;
+
+use crate::own_log;
 
 /// Says on standard error where something listens, in the words that scripts wait for.
 fn announce(addresses: &[impl Display]) -> io::Result<()> {
-    let mut stderr = io::stderr().lock();
     addresses
         .iter()
-        .try_for_each(|address| writeln!(stderr, "listening on {address}"))
+        .try_for_each(|address| own_log::say(format_args!("listening on {address}")))
 }
 
 /// Reads a number of workers; as the file's `workers`.

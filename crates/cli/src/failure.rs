@@ -2,8 +2,10 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
+
+use crate::own_log;
 
 /// Why a command ends.
 #[derive(Debug)]
@@ -55,7 +57,7 @@ impl Failure {
     pub(crate) fn say(&self) {
         if let Self::Usage(message) | Self::Fault(message) = self {
             // Nothing is left to be done when standard error is closed.
-            let _ = writeln!(io::stderr(), "error: {message}");
+            let _ = own_log::say(format_args!("error: {message}"));
         }
     }
 }

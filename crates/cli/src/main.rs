@@ -26,6 +26,7 @@ mod cmd;
 mod descriptors;
 mod failure;
 mod notify;
+mod own_log;
 mod signals;
 mod upgrade;
 
@@ -33,6 +34,8 @@ use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use failure::Failure;
+use own_log::OwnLog;
 use tracing::level_filters::LevelFilter;
 
 /// Heads and buffers come and go with each request. With glibc's allocator that took 17 % of the
@@ -80,13 +83,29 @@ enum Command {
     Lab(cmd::lab::Args),
 }
 
+impl Command {
+    /// Whether it serves clients until a signal.
+    fn serves(&self) -> bool {
+        match self {
+            Self::Serve(_) | Self::App(_) => true,
+            Self::Demo(args) => args.serves(),
+            _ => false,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     if let Some(name) = arguments.next().filter(cmd::bench::is_ab) {
         return cmd::bench::run_as_ab(&name, arguments.collect());
     }
     let cli = Cli::parse();
+    let queue = cli.command.serves().then(own_log::queue).transpose();
     log_to_stderr(&cli.log_level);
+    let _rest = match queue {
+        Ok(rest) => rest,
+        Err(error) => return Failure::Fault(format!("cannot begin the log: {error}")).exit(),
+    };
     let outcome = match cli.command {
         Command::Serve(args) => cmd::serve::run(args),
         Command::Check(args) => cmd::check::run(args),
@@ -116,7 +135,7 @@ fn log_to_stderr(level: &str) {
         .expect("the parser of arguments knows the levels");
     tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(io::stderr)
+        .with_writer(|| OwnLog)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
         // A closed standard error is no reason to panic.

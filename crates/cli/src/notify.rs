@@ -7,6 +7,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -34,7 +35,7 @@ impl Manager {
         let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
             return Self { to: None };
         };
-        let to = address(&name).and_then(|to| Ok((UnixDatagram::unbound()?, to)));
+        let to = address(&name).and_then(|to| Ok((socket()?, to)));
         if let Err(error) = &to {
             tracing::warn!(%error, "cannot notify the service manager at {VARIABLE}");
         }
@@ -63,6 +64,13 @@ impl News {
     }
 }
 
+/// A socket whose sender does not wait for ever for a manager that takes nothing.
+fn socket() -> io::Result<UnixDatagram> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    Ok(socket)
+}
+
 /// A path, or behind `@` a name without a file.
 fn address(name: &OsString) -> io::Result<SocketAddr> {
     match name.as_bytes() {
@@ -78,6 +86,9 @@ fn monotonic_micros() -> i64 {
 }
 
 const VARIABLE: &str = "NOTIFY_SOCKET";
+
+/// How long a manager whose queue is full is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -102,5 +113,19 @@ mod tests {
         let (word, micros) = reloading.split_once("\nMONOTONIC_USEC=").unwrap();
         assert_eq!(word, "RELOADING=1");
         assert!(micros.parse::<u64>().unwrap() > 0);
+    }
+
+    #[test]
+    fn a_manager_that_takes_nothing_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notify");
+        let _unread = UnixDatagram::bind(&path).unwrap();
+        let to = SocketAddr::from_pathname(&path).unwrap();
+        let mut told = 0;
+        let socket = socket().unwrap();
+        while socket.send_to_addr(b"READY=1", &to).is_ok() {
+            told += 1;
+            assert!(told < 1_000_000, "the queue has a limit");
+        }
     }
 }

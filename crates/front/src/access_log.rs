@@ -4,14 +4,13 @@
 //! second and writes. If the disk or the pipe is too slow, a buffer reaches its limit, and further
 //! lines are dropped and counted, so that a full disk does not slow requests down. A reload opens the
 //! target again, so a rotated file is closed. The new target is opened before anything changes.
-//! [`AccessLog::finish`] writes what is left and stops the thread.
+//! [`AccessLog::finish`] writes what is left and stops the thread. Nobody waits for a thread that is
+//! stuck in a write: a new target gets a thread of its own then.
 
 mod line;
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::Path;
+use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,10 +20,9 @@ use std::time::Duration;
 use catamaran_transport::PerWorker;
 use line::Stamp;
 pub(crate) use line::{Record, RequestLine, SessionLine};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
 
 use crate::config::{AccessLogFormat, AccessLogTarget, LogConfig};
+use crate::log_target::{END_MAX, LOOK_EVERY, LogTarget, Progress};
 
 /// The log, shared by all workers.
 #[derive(Debug)]
@@ -40,7 +38,7 @@ pub(crate) struct AccessLog {
     /// What the present target was opened by.
     config: Mutex<Option<LogConfig>>,
     /// Locked only at starts, reloads and ends.
-    writer: Mutex<Option<Writer>>,
+    writers: Mutex<Writers>,
 }
 
 #[derive(Debug, Default)]
@@ -49,32 +47,49 @@ struct Buffer {
     stamp: Stamp,
 }
 
+/// The threads that write.
+#[derive(Debug, Default)]
+struct Writers {
+    current: Option<Writer>,
+    /// Those that were stuck when another target came.
+    stuck: Vec<JoinHandle<()>>,
+}
+
 #[derive(Debug)]
 struct Writer {
     thread: JoinHandle<()>,
     /// Where to write from now on. Closing it ends the thread.
-    sinks: SyncSender<Sink>,
+    targets: SyncSender<LogTarget>,
+    /// Closed when the thread has ended.
+    ended: Receiver<()>,
+    shared: Arc<WriterState>,
 }
 
-/// What lines are written to.
-type Sink = Box<dyn Write + Send>;
+/// What a thread that writes and others know of each other.
+#[derive(Debug)]
+struct WriterState {
+    progress: Progress,
+    /// Another thread writes in its place.
+    is_replaced: AtomicBool,
+}
 
 /// An opened target, not yet in use.
 pub(crate) struct Opened {
-    sink: Option<Sink>,
+    target: Option<LogTarget>,
     config: LogConfig,
 }
 
 impl Opened {
     /// Opens the target.
     pub(crate) fn new(config: &LogConfig) -> io::Result<Self> {
-        let sink: Option<Sink> = match &config.access {
+        let target = match &config.access {
             AccessLogTarget::Off => None,
-            AccessLogTarget::Stdout => Some(Box::new(io::stdout())),
-            AccessLogTarget::File(path) => Some(append_to(path)?),
+            // Not `io::stdout()`, whose lock a write that is stuck would keep.
+            AccessLogTarget::Stdout => Some(io::stdout().as_fd().try_clone_to_owned()?.into()),
+            AccessLogTarget::File(path) => Some(LogTarget::append_to(path, FILE_MODE)?),
         };
         Ok(Self {
-            sink,
+            target,
             config: config.clone(),
         })
     }
@@ -90,30 +105,31 @@ impl AccessLog {
             dropped: AtomicU64::new(0),
             lost: Arc::default(),
             config: Mutex::new(None),
-            writer: Mutex::new(None),
+            writers: Mutex::default(),
         }
     }
 
-    /// Writes to another target from now on. Lines that are waiting still go to the previous one.
+    /// Writes to another target from now on. Lines that are waiting still go to the previous one, unless
+    /// that is stuck.
     ///
     /// # Errors
-    /// The thread that writes cannot be started; nothing changed.
+    /// The thread that writes cannot be started, or too many targets are stuck; nothing changed.
     pub(crate) fn switch(&self, to: Opened) -> io::Result<()> {
         let format = to.config.format;
-        *self.config() = Some(to.config);
-        let Some(sink) = to.sink else {
-            self.on.store(false, Ordering::Relaxed);
-            self.finish();
-            return Ok(());
-        };
-        let mut writer = self.lock();
-        match &*writer {
-            Some(writer) => writer.sinks.try_send(sink).map_err(|_| stuck())?,
-            None => *writer = Some(Writer::start(self, sink)?),
+        match to.target {
+            Some(target) => {
+                self.lock().direct(self, target)?;
+                *self.config() = Some(to.config);
+                self.json
+                    .store(format == AccessLogFormat::Json, Ordering::Relaxed);
+                self.on.store(true, Ordering::Relaxed);
+            }
+            None => {
+                *self.config() = Some(to.config);
+                self.on.store(false, Ordering::Relaxed);
+                self.finish();
+            }
         }
-        self.json
-            .store(format == AccessLogFormat::Json, Ordering::Relaxed);
-        self.on.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -168,30 +184,73 @@ impl AccessLog {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Writes what is left and stops the thread.
+    /// Writes what is left and stops the thread. Does not wait for one that is stuck.
     pub(crate) fn finish(&self) {
-        let writer = self.lock().take();
-        if let Some(Writer { thread, sinks }) = writer {
-            drop(sinks);
-            if thread.join().is_err() {
-                tracing::error!("the access log's thread panicked; its last lines are lost");
+        let Some(writer) = self.lock().current.take() else {
+            return;
+        };
+        drop(writer.targets);
+        let mut looks = END_MAX.as_millis() / LOOK_EVERY.as_millis();
+        while let Err(RecvTimeoutError::Timeout) = writer.ended.recv_timeout(LOOK_EVERY) {
+            looks -= 1;
+            if looks == 0 || writer.shared.progress.is_stuck() {
+                writer.shared.is_replaced.store(true, Ordering::Relaxed);
+                tracing::warn!("the access log takes no lines; the last ones are lost");
+                return;
             }
+        }
+        if writer.thread.join().is_err() {
+            tracing::error!("the access log's thread panicked; its last lines are lost");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Writers> {
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Writers {
+    /// Has lines of `log` written to `target` from now on.
+    fn direct(&mut self, log: &AccessLog, target: LogTarget) -> io::Result<()> {
+        self.stuck.retain(|thread| !thread.is_finished());
+        match &self.current {
+            Some(writer) if !writer.shared.progress.is_stuck() => {
+                return writer.targets.try_send(target).map_err(|_| stuck());
+            }
+            Some(_) if self.stuck.len() >= STUCK_MAX => return Err(stuck()),
+            _ => {}
+        }
+        let next = Writer::start(log, target)?;
+        if let Some(writer) = self.current.replace(next) {
+            writer.shared.is_replaced.store(true, Ordering::Relaxed);
+            self.stuck.push(writer.thread);
+        }
+        Ok(())
     }
 }
 
 impl Writer {
-    fn start(log: &AccessLog, sink: Sink) -> io::Result<Self> {
-        let (sinks, next) = sync_channel(SINKS_MAX);
+    fn start(log: &AccessLog, target: LogTarget) -> io::Result<Self> {
+        let (targets, next) = sync_channel(TARGETS_MAX);
+        let (alive, ended) = sync_channel(0);
         let (buffers, lost) = (Arc::clone(&log.buffers), Arc::clone(&log.lost));
+        let shared = Arc::new(WriterState {
+            progress: Progress::new(),
+            is_replaced: AtomicBool::new(false),
+        });
+        let state = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("access-log".into())
-            .spawn(move || write_lines(&buffers, sink, &next, &lost))?;
-        Ok(Self { thread, sinks })
+            .spawn(move || {
+                let _alive = alive;
+                write_lines(&buffers, target, &next, &state, &lost);
+            })?;
+        Ok(Self {
+            thread,
+            targets,
+            ended,
+            shared,
+        })
     }
 }
 
@@ -199,52 +258,11 @@ fn stuck() -> io::Error {
     io::Error::other("writing to the target before this one has been stuck for long")
 }
 
-fn append_to(path: &Path) -> io::Result<Sink> {
-    if path.metadata().is_ok_and(|is| is.file_type().is_fifo()) {
-        return Ok(Box::new(Fifo::open(path)?));
-    }
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
-    Ok(Box::new(file))
-}
-
-/// A FIFO, opened in a way that neither opening nor writing blocks when there is no reader or the
-/// pipe is full.
-struct Fifo(File);
-
-impl Fifo {
-    /// Opens it for reading, too, which needs no reader (fifo(7)).
-    fn open(path: &Path) -> io::Result<Self> {
-        let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).custom_flags(flags);
-        options.open(path).map(Self)
-    }
-}
-
-impl Write for Fifo {
-    /// Waits for a reader for [`FIFO_PATIENCE`] at most.
-    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
-        match self.0.write(lines) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            written => return written,
-        }
-        let mut fifo = [PollFd::new(&self.0, PollFlags::OUT)];
-        if poll(&mut fifo, Some(&FIFO_PATIENCE))? == 0 {
-            let nobody = "nobody reads from the FIFO";
-            return Err(io::Error::new(io::ErrorKind::TimedOut, nobody));
-        }
-        self.0.write(lines)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 fn write_lines(
     buffers: &PerWorker<Mutex<Buffer>>,
-    mut sink: Sink,
-    next: &Receiver<Sink>,
+    mut target: LogTarget,
+    next: &Receiver<LogTarget>,
+    state: &WriterState,
     lost: &AtomicU64,
 ) {
     let mut lines = Vec::new();
@@ -252,25 +270,26 @@ fn write_lines(
     loop {
         let said = next.recv_timeout(PERIOD);
         for buffer in buffers.iter() {
-            std::mem::swap(&mut lock(buffer).lines, &mut lines);
-            let written = sink.write_all(&lines).and_then(|()| sink.flush());
-            if written.is_err() {
-                let count = lines.iter().filter(|&&byte| byte == b'\n').count();
-                lost.fetch_add(count as u64, Ordering::Relaxed);
+            if state.is_replaced.load(Ordering::Relaxed) {
+                return;
             }
+            std::mem::swap(&mut lock(buffer).lines, &mut lines);
+            let written = target.write(&lines, &state.progress);
             lines.clear();
             lines.shrink_to(BUFFER_KEPT);
             match written {
-                Err(error) if !failing => {
-                    failing = true;
-                    tracing::error!(%error, "cannot write the access log; lines are being lost");
+                Err(failure) => {
+                    lost.fetch_add(failure.lost, Ordering::Relaxed);
+                    if !std::mem::replace(&mut failing, true) {
+                        let error = failure.error;
+                        tracing::error!(%error, "cannot write the access log; lines are being lost");
+                    }
                 }
-                Err(_) => {}
                 Ok(()) => failing = false,
             }
         }
         match said {
-            Ok(next) => sink = next,
+            Ok(next) => target = next,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -281,14 +300,14 @@ fn lock(buffer: &Mutex<Buffer>) -> MutexGuard<'_, Buffer> {
     buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long a full FIFO is waited for before its lines are dropped.
-const FIFO_PATIENCE: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 500_000_000,
-};
-
 /// Reloads that may come while the thread is busy writing.
-const SINKS_MAX: usize = 16;
+const TARGETS_MAX: usize = 16;
+
+/// Threads that may be stuck with targets that were replaced.
+const STUCK_MAX: usize = 8;
+
+/// Of a file that is made, as far as the umask allows.
+const FILE_MODE: u32 = 0o666;
 
 /// How often buffers are emptied.
 const PERIOD: Duration = Duration::from_millis(200);

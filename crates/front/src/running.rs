@@ -2,11 +2,12 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use catamaran_tls::KeyLog;
 use thiserror::Error;
 use tokio::runtime::{self, Handle, Runtime};
 use tokio::sync::mpsc;
@@ -17,6 +18,7 @@ use crate::admin::Admin;
 use crate::client::handshake::FailureLog;
 use crate::config::Config;
 use crate::control::{Control, ReloadRequest};
+use crate::line_queue::LineQueue;
 use crate::listener::admission::Admission;
 use crate::listener::drain::{Drain, Ending};
 use crate::listener::handover::{Inheritance, Taken};
@@ -96,9 +98,9 @@ pub fn start_inheriting(
         .map_err(|name| StartError::UnknownUpstream { name })?;
     let overrides = inheritance.overrides();
     let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
-    let key_log = config.server.tls_key_log.as_deref();
-    let key_log = key_log.map(tls::open_key_log).transpose();
-    let key_log = key_log.map_err(StartError::KeyLog)?;
+    let key_lines = tls::open_key_log(config.server.tls_key_log.as_deref());
+    let key_lines = key_lines.map_err(StartError::KeyLog)?;
+    let key_log = key_lines.clone().map(KeyLog::new);
     let known = |profile: &str| inheritance.ticket_keys(profile);
     let profiles = tls::profiles(&config.tls, &config.listeners, known, key_log.as_ref())?;
     let mut bound = Vec::with_capacity(config.listeners.len());
@@ -127,7 +129,9 @@ pub fn start_inheriting(
         retired: Retired::default(),
         profiles: ArcSwap::from_pointee(profiles),
         key_log,
+        key_lines,
         access_log: AccessLog::new(count),
+        own_log: OnceLock::new(),
         handshake_failures: FailureLog::default(),
         control,
         counters: Counters::new(count),
@@ -207,7 +211,8 @@ impl Running {
         self.drain();
     }
 
-    /// Waits until all workers have stopped, then writes the rest of the access log.
+    /// Waits until all workers have stopped, then writes the rest of the access log. A log that takes no
+    /// lines is not waited for.
     pub fn join(self) {
         for worker in self.workers {
             if worker.thread.join().is_err() {
@@ -225,6 +230,9 @@ impl Running {
                 "access-log lines were dropped: writing did not keep up"
             );
         }
+        if let Some(key_lines) = &self.shared.key_lines {
+            key_lines.finish();
+        }
     }
 
     /// Opens the access log again, after its file has been moved away.
@@ -233,6 +241,14 @@ impl Running {
     /// The file cannot be opened; lines still go to where they went.
     pub fn reopen_logs(&self) -> io::Result<()> {
         self.shared.access_log.reopen()
+    }
+
+    /// Says which queue the events of this process go through, if any, so that metrics tell what it
+    /// lost. Only the first call has an effect.
+    pub fn count_own_log(&self, log: Option<LineQueue>) {
+        if let Some(log) = log {
+            self.shared.own_log.get_or_init(|| log);
+        }
     }
 
     /// Says who has the configuration read again when an administrator asks for it: `reload` gets a

@@ -8,7 +8,7 @@ pub(crate) mod watch;
 
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -21,6 +21,8 @@ use catamaran_tls::{
 pub use catamaran_tls::{Fault, Part};
 
 use crate::config::{ListenerConfig, TlsConfig};
+use crate::line_queue::LineQueue;
+use crate::log_target::LogTarget;
 
 /// A profile whose certificates can be replaced while it serves.
 #[derive(Debug)]
@@ -150,15 +152,18 @@ pub(crate) fn ticket_keys(profiles: &Profiles) -> Vec<(String, Arc<TicketKeys>)>
     profiles.iter().map(keys).collect()
 }
 
-/// Opens the file that the secrets of all sessions are appended to, readable by its owner alone.
-pub(crate) fn open_key_log(path: &Path) -> io::Result<Arc<KeyLog>> {
-    let mut options = std::fs::OpenOptions::new();
-    let file = options.create(true).append(true).mode(0o600).open(path)?;
+/// Opens the file that the secrets of all sessions are appended to, readable by its owner alone. They
+/// are written by a thread of its own: a handshake does not wait for a disk, or for a FIFO's reader.
+pub(crate) fn open_key_log(path: Option<&Path>) -> io::Result<Option<LineQueue>> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let lines = LineQueue::start_at("tls-key-log", LogTarget::append_to(path, 0o600)?)?;
     tracing::warn!(
         path = %path.display(),
         "the secrets of all TLS sessions are written to a file: whoever reads it can decrypt them"
     );
-    Ok(KeyLog::new(file))
+    Ok(Some(lines))
 }
 
 /// What is served at this moment: each certificate, and the name of its profile.

@@ -10,7 +10,7 @@ pub(crate) mod in_flight;
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
@@ -23,6 +23,7 @@ use crate::client::handshake::{FailureLog, Handshakes};
 use crate::control::Control;
 use crate::control::events::Events;
 use crate::exchange::id::{RequestId, RequestIds};
+use crate::line_queue::LineQueue;
 use crate::listener::admission::{Admission, Shedding};
 use crate::listener::drain::Drain;
 use crate::site::Site;
@@ -44,7 +45,11 @@ pub(crate) struct Shared {
     pub(crate) profiles: ArcSwap<Profiles>,
     /// Is told the secrets of all sessions.
     pub(crate) key_log: Option<Arc<KeyLog>>,
+    /// What it has to write.
+    pub(crate) key_lines: Option<LineQueue>,
     pub(crate) access_log: AccessLog,
+    /// Where this process' events go, if whoever started the front said so.
+    pub(crate) own_log: OnceLock<LineQueue>,
     pub(crate) handshake_failures: FailureLog,
     /// What operators change.
     pub(crate) control: Control,

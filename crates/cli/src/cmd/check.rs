@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use catamaran_config::{LoadError, Loaded, Report};
 
 use crate::failure::Failure;
+use crate::own_log;
 
 /// Print every fault of a configuration file; exit 1 if there is any
 #[derive(clap::Args)]
@@ -37,7 +38,7 @@ pub(super) fn load(path: &Path) -> Result<Loaded, Failure> {
         LoadError::Faults(report) => {
             let path = path.display();
             let said = format!("{report}{path}: {}", sum(&report));
-            writeln!(io::stderr(), "{said}")?;
+            own_log::say(&said)?;
             Err(Failure::Said(said))
         }
         error @ LoadError::Read { .. } => Err(Failure::of(&error)),

@@ -19,6 +19,7 @@ use super::lab::own_path;
 use super::look::{Look, Shown};
 use super::serve::without_file;
 use crate::failure::Failure;
+use crate::own_log;
 use crate::signals::Signals;
 
 /// Run a front and an application, joined by AJP, in one process on loopback
@@ -40,6 +41,13 @@ pub(crate) struct Args {
 
     #[command(flatten, next_help_heading = "With --tier")]
     look: Look,
+}
+
+impl Args {
+    /// Whether this process serves, and does not only start others.
+    pub(crate) fn serves(&self) -> bool {
+        !self.tier
+    }
 }
 
 /// Runs until a signal.
@@ -92,6 +100,7 @@ fn run_front(args: Args) -> Result<(), Failure> {
         }
     }
     let front = catamaran_front::start(front).map_err(|error| Failure::of(&error))?;
+    front.count_own_log(own_log::queued());
     let trusted = certificate.as_ref().map(Certificate::chain);
     let admin = front.admin_addresses();
     for url in front.urls() {

@@ -17,6 +17,7 @@ use catamaran_front::{ReloadRequest, Running, Taken};
 use super::{announce, parse_workers};
 use crate::failure::Failure;
 use crate::notify::{Manager, News};
+use crate::own_log::{self, OwnLog};
 use crate::signals::{self, Asked, Signals};
 use crate::{descriptors, upgrade};
 
@@ -75,9 +76,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let config = configuration(&args)?;
     let running = catamaran_front::start_inheriting(config, inheritance)
         .map_err(|error| Failure::of(&error))?;
+    running.count_own_log(own_log::queued());
     announce(&running.urls())?;
     for address in running.admin_addresses() {
-        writeln!(io::stderr(), "admin on {address}")?;
+        own_log::say(format_args!("admin on {address}"))?;
     }
     let manager = Manager::from_environment();
     manager.tell(News::Ready);
@@ -251,7 +253,7 @@ fn configuration(args: &Args) -> Result<Config, Failure> {
         let admin = config.admin.get_or_insert_with(none);
         admin.addresses = vec![address.clone()];
         if let Some(message) = catamaran_config::exposed_admin(address, admin.token.is_some()) {
-            writeln!(io::stderr(), "warning: {message}")?;
+            own_log::say(format_args!("warning: {message}"))?;
         }
     }
     fit_to_descriptors(&mut config);
@@ -260,7 +262,7 @@ fn configuration(args: &Args) -> Result<Config, Failure> {
 
 fn from_file(path: &Path) -> Result<Config, Failure> {
     let loaded = super::check::load(path)?;
-    write!(io::stderr(), "{}", loaded.report)?;
+    write!(OwnLog, "{}", loaded.report)?;
     Ok(loaded.config)
 }
 
@@ -284,7 +286,7 @@ pub(super) fn without_file(
         ));
     }
     for message in backends.iter().filter_map(catamaran_config::unprotected) {
-        writeln!(io::stderr(), "warning: {message}")?;
+        own_log::say(format_args!("warning: {message}"))?;
     }
     let name = "default".to_owned();
     Ok(Config {

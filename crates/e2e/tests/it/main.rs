@@ -60,6 +60,7 @@ mod targets;
 mod through;
 mod tls;
 mod tomcat;
+mod unread;
 mod up;
 mod upgrade;
 mod websocket;

@@ -1,5 +1,6 @@
 //! The two formats to the byte, and that lines arrive.
 
+use std::fs::File;
 use std::net::Ipv4Addr;
 use std::time::SystemTime;
 
@@ -206,4 +207,54 @@ fn a_fifo_without_a_reader_holds_up_nothing() {
     io::BufRead::read_line(&mut io::BufReader::new(reader), &mut line).expect("a line");
     assert!(line.contains("upstream=default"), "{line}");
     log.finish();
+}
+
+/// With lines of more than a pipe holds.
+fn stuck_log() -> (AccessLog, io::PipeReader) {
+    let (reader, writer) = io::pipe().expect("a pipe");
+    let log = AccessLog::new(1);
+    let opened = Opened {
+        target: Some(std::os::fd::OwnedFd::from(writer).into()),
+        config: LogConfig::default(),
+    };
+    log.switch(opened).expect("a log");
+    with_record(|record| {
+        for _ in 0..1000 {
+            log.write(0, record);
+        }
+    });
+    (log, reader)
+}
+
+fn is_stuck(log: &AccessLog) -> bool {
+    let writers = log.lock();
+    let writer = writers.current.as_ref().expect("a thread");
+    writer.shared.progress.is_stuck()
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_holds_up_neither_the_end_nor_another_target() {
+    let (log, _unread) = stuck_log();
+    log.finish();
+
+    let (log, mut reader) = stuck_log();
+    while !is_stuck(&log) {
+        std::thread::yield_now();
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("access.log");
+    let config = LogConfig {
+        access: AccessLogTarget::File(path.clone()),
+        ..LogConfig::default()
+    };
+    log.switch(Opened::new(&config).expect("a target"))
+        .expect("a switch");
+    with_record(|record| log.write(0, record));
+    log.finish();
+    let text = std::fs::read_to_string(path).expect("the file");
+    assert_eq!(text.lines().count(), 1);
+    // The thread that was stuck writes what it has, and ends.
+    let mut late = String::new();
+    io::Read::read_to_string(&mut reader, &mut late).expect("its lines");
+    assert_eq!(late.lines().count(), 1000);
 }

@@ -8,6 +8,7 @@ use http::header::ACCEPT;
 use super::exposition::Format;
 use super::metrics::{self, Observed};
 use super::reply::Reply;
+use crate::line_queue::LineQueue;
 use crate::site::Member;
 use crate::tls;
 use crate::worker::Shared;
@@ -73,6 +74,8 @@ pub(super) fn observe(shared: &Shared) -> Observed {
         certificates: tls::certificates(&shared.profiles.load()),
         log_lines_dropped: shared.access_log.dropped(),
         log_lines_lost: shared.access_log.lost(),
+        own_log_lines_dropped: shared.own_log.get().map_or(0, LineQueue::dropped),
+        own_log_lines_lost: shared.own_log.get().map_or(0, LineQueue::lost),
         draining: shared.drain.has_begun(),
         leaving,
         ready: usable && !leaving,

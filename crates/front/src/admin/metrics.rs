@@ -31,6 +31,8 @@ pub(crate) struct Observed {
     pub(crate) backends: Vec<BackendStatus>,
     pub(crate) log_lines_dropped: u64,
     pub(crate) log_lines_lost: u64,
+    pub(crate) own_log_lines_dropped: u64,
+    pub(crate) own_log_lines_lost: u64,
     pub(crate) draining: bool,
     /// Draining, or about to.
     pub(crate) leaving: bool,
@@ -95,10 +97,7 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
         let culprit = reason.culprit().to_string();
         reasons.sample(&[&culprit, reason.token()], count);
     }
-    page.family(&families::LOG_LINES_DROPPED)
-        .only(observed.log_lines_dropped);
-    page.family(&families::LOG_LINES_LOST)
-        .only(observed.log_lines_lost);
+    render_logs(&mut page, observed);
     let mut panics = page.family(&families::UPSTREAM_PANIC);
     let present: Vec<&BackendStatus> = observed.backends.iter().filter(|it| !it.retired).collect();
     for of_upstream in present.chunk_by(|one, next| one.upstream == next.upstream) {
@@ -110,6 +109,17 @@ pub(crate) fn render(observed: &Observed, format: Format) -> String {
         render_process(&mut page, usage);
     }
     page.into_text()
+}
+
+fn render_logs(page: &mut Exposition, observed: &Observed) {
+    page.family(&families::LOG_LINES_DROPPED)
+        .only(observed.log_lines_dropped);
+    page.family(&families::LOG_LINES_LOST)
+        .only(observed.log_lines_lost);
+    page.family(&families::OWN_LOG_LINES_DROPPED)
+        .only(observed.own_log_lines_dropped);
+    page.family(&families::OWN_LOG_LINES_LOST)
+        .only(observed.own_log_lines_lost);
 }
 
 fn render_tls(page: &mut Exposition, observed: &Observed) {

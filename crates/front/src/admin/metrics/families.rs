@@ -3,7 +3,7 @@
 use crate::admin::exposition::{Family, Kind};
 
 /// Every family of this module, in the order of the page.
-pub(super) static OF_FRONT: [&Family; 28] = [
+pub(super) static OF_FRONT: [&Family; 30] = [
     &BUILD_INFO,
     &READY,
     &DRAINING,
@@ -31,6 +31,8 @@ pub(super) static OF_FRONT: [&Family; 28] = [
     &REASONS,
     &LOG_LINES_DROPPED,
     &LOG_LINES_LOST,
+    &OWN_LOG_LINES_DROPPED,
+    &OWN_LOG_LINES_LOST,
     &UPSTREAM_PANIC,
 ];
 
@@ -246,6 +248,22 @@ pub(super) static LOG_LINES_LOST: Family = Family {
     kind: Kind::Counter,
     help: "Lines of the access log that could not be written, such as to a full disk, counted by their \
            ends.",
+    labels: &[],
+};
+
+pub(super) static OWN_LOG_LINES_DROPPED: Family = Family {
+    name: "catamaran_own_log_lines_dropped_total",
+    kind: Kind::Counter,
+    help: "Lines of the front's own log, on standard error, that were dropped because nobody read them in \
+           time.",
+    labels: &[],
+};
+
+pub(super) static OWN_LOG_LINES_LOST: Family = Family {
+    name: "catamaran_own_log_lines_lost_total",
+    kind: Kind::Counter,
+    help: "Lines of the front's own log that could not be written, such as to a full disk, or to a pipe \
+           whose reader has left.",
     labels: &[],
 };
 

@@ -1,0 +1,82 @@
+//! What this process says on standard error: events, messages, panics.
+//!
+//! Commands that serve put their lines in a queue, so that neither a request nor the end waits for
+//! whoever reads them; `main` has the queue written before it returns. Other commands write at once.
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fmt::{Arguments, Display};
+use std::io::{self, Write};
+use std::os::fd::AsFd as _;
+use std::sync::OnceLock;
+use std::{panic, thread};
+
+use catamaran_front::LineQueue;
+
+/// Standard error, or the queue before it.
+pub(crate) struct OwnLog;
+
+/// Dropped, it waits until the queue is written, unless nobody reads it.
+pub(crate) struct Rest(LineQueue);
+
+/// From now on what is said goes through a queue. To be called once.
+///
+/// # Errors
+/// There is no thread for it.
+pub(crate) fn queue() -> io::Result<Rest> {
+    let queue = LineQueue::start("own", io::stderr().as_fd().try_clone_to_owned()?)?;
+    let queue = QUEUE.get_or_init(|| queue).clone();
+    panic::set_hook(Box::new(|panic| {
+        let backtrace = Backtrace::capture();
+        let shown = match backtrace.status() {
+            BacktraceStatus::Captured => format!("\n{backtrace}"),
+            _ => String::new(),
+        };
+        let thread = thread::current();
+        let name = thread.name().unwrap_or("<unnamed>");
+        // The thread ends whether this is read or not.
+        say(format_args!("\nthread '{name}' {panic}{shown}")).ok();
+    }));
+    Ok(Rest(queue))
+}
+
+/// The queue, if there is one.
+pub(crate) fn queued() -> Option<LineQueue> {
+    QUEUE.get().cloned()
+}
+
+/// Says a line.
+///
+/// # Errors
+/// Standard error cannot be written. A queue has no errors.
+pub(crate) fn say(line: impl Display) -> io::Result<()> {
+    OwnLog.write_fmt(format_args!("{line}\n"))
+}
+
+impl Write for OwnLog {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        match QUEUE.get() {
+            Some(queue) => {
+                queue.put(lines);
+                Ok(lines.len())
+            }
+            None => io::stderr().write(lines),
+        }
+    }
+
+    /// As one piece, so that no other thread's words come between.
+    fn write_fmt(&mut self, words: Arguments<'_>) -> io::Result<()> {
+        self.write_all(words.to_string().as_bytes())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
+static QUEUE: OnceLock<LineQueue> = OnceLock::new();

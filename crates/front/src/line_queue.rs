@@ -1,0 +1,259 @@
+//! A log whose lines wait in memory for the thread that writes them, so that no thread which serves
+//! waits for whoever reads them.
+//!
+//! Putting a line in takes a copy of it. The queue has a limit: while its target takes nothing (a pipe
+//! that nobody reads, a terminal that is stopped) further lines are dropped and counted. Once lines are
+//! taken again, one of them says how many are missing.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::log_target::{END_MAX, LOOK_EVERY, LogTarget, Progress};
+
+/// A log for whole lines. Clones are the same log; its thread ends with the last of them.
+#[derive(Clone)]
+pub struct LineQueue(Arc<Handle>);
+
+struct Handle(Arc<Queue>);
+
+struct Queue {
+    /// What the log is called, in the line that says what is missing.
+    name: &'static str,
+    state: Mutex<State>,
+    /// There is something to be written.
+    news: Condvar,
+    /// Everything was written.
+    idle: Condvar,
+    progress: Progress,
+    dropped: AtomicU64,
+    lost: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    lines: Vec<u8>,
+    /// Lines dropped since lines were last taken.
+    dropped: u64,
+    /// Whether the thread has nothing to do.
+    is_idle: bool,
+    /// Whether nobody can put lines in any more.
+    is_closed: bool,
+}
+
+impl LineQueue {
+    /// A log called `name` that is written to `target`, such as standard error.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(name: &'static str, target: OwnedFd) -> io::Result<Self> {
+        Self::start_at(name, target.into())
+    }
+
+    pub(crate) fn start_at(name: &'static str, target: LogTarget) -> io::Result<Self> {
+        let queue = Arc::new(Queue {
+            name,
+            state: Mutex::default(),
+            news: Condvar::new(),
+            idle: Condvar::new(),
+            progress: Progress::new(),
+            dropped: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+        });
+        let of_thread = Arc::clone(&queue);
+        std::thread::Builder::new()
+            .name("log".into())
+            .spawn(move || of_thread.write_to(target))?;
+        Ok(Self(Arc::new(Handle(queue))))
+    }
+
+    /// Puts whole lines in, or drops them if the queue is full. Never waits for the target.
+    pub fn put(&self, lines: &[u8]) {
+        let queue = self.queue();
+        let mut state = queue.lock();
+        if state.lines.len() + lines.len() > QUEUE_MAX {
+            state.dropped += 1;
+            queue.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        state.lines.extend_from_slice(lines);
+        if std::mem::take(&mut state.is_idle) {
+            queue.news.notify_one();
+        }
+    }
+
+    /// Lines dropped because the target did not take them in time.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.queue().dropped.load(Ordering::Relaxed)
+    }
+
+    /// Lines that could not be written, such as to a full disk.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.queue().lost.load(Ordering::Relaxed)
+    }
+
+    /// Waits until all that was put in is written, for 10 seconds at most. Returns `false` as soon as
+    /// the target has taken nothing for 2 seconds: what it has not taken is lost if the process ends.
+    pub fn finish(&self) -> bool {
+        let queue = self.queue();
+        let mut state = queue.lock();
+        let mut looks = END_MAX.as_millis() / LOOK_EVERY.as_millis();
+        loop {
+            if state.is_idle {
+                return true;
+            }
+            if looks == 0 || queue.progress.is_stuck() {
+                return false;
+            }
+            looks -= 1;
+            let waited = queue.idle.wait_timeout(state, LOOK_EVERY);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn queue(&self) -> &Queue {
+        &self.0.0
+    }
+}
+
+/// Of whole lines, each in one write, as `tracing_subscriber` and [`catamaran_tls::KeyLog`] write them.
+impl io::Write for LineQueue {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        self.put(lines);
+        Ok(lines.len())
+    }
+
+    /// Does not wait; see [`LineQueue::finish`].
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for LineQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LineQueue")
+            .field(&self.queue().name)
+            .finish()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.lock().is_closed = true;
+        self.0.news.notify_one();
+    }
+}
+
+impl Queue {
+    /// Writes what is put in until nobody can put anything in.
+    fn write_to(&self, mut target: LogTarget) {
+        let mut lines = Vec::new();
+        while let Some(dropped) = self.take(&mut lines) {
+            if let Err(failure) = target.write(&lines, &self.progress) {
+                self.lost.fetch_add(failure.lost, Ordering::Relaxed);
+            }
+            lines.clear();
+            lines.shrink_to(KEPT);
+            if dropped > 0 {
+                // For the front's own log this is one of its lines.
+                tracing::warn!(
+                    dropped,
+                    log = self.name,
+                    "lines of a log were dropped: nobody read them in time"
+                );
+            }
+        }
+    }
+
+    /// Waits for lines and takes all of them. Says how many were dropped behind them; `None` at the end.
+    fn take(&self, lines: &mut Vec<u8>) -> Option<u64> {
+        let mut state = self.lock();
+        while state.lines.is_empty() {
+            state.is_idle = true;
+            self.idle.notify_all();
+            if state.is_closed {
+                return None;
+            }
+            let waited = self.news.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        state.is_idle = false;
+        std::mem::swap(&mut state.lines, lines);
+        Some(std::mem::take(&mut state.dropped))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes that may wait: some thousand lines.
+const QUEUE_MAX: usize = 1024 * 1024;
+
+/// Bytes of memory that an emptied queue keeps.
+const KEPT: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, PipeReader};
+
+    use super::*;
+
+    fn queue() -> (LineQueue, BufReader<PipeReader>) {
+        let (reader, writer) = io::pipe().unwrap();
+        let queue = LineQueue::start("test", writer.into()).unwrap();
+        (queue, BufReader::new(reader))
+    }
+
+    #[test]
+    fn every_line_arrives_in_order_if_it_is_read() {
+        let (queue, reader) = queue();
+        let read = std::thread::spawn(move || reader.lines().collect::<Result<Vec<_>, _>>());
+        for number in 0..20_000 {
+            queue.put(format!("{number}\n").as_bytes());
+        }
+        assert!(queue.finish());
+        assert_eq!((queue.dropped(), queue.lost()), (0, 0));
+        // The thread closes the pipe.
+        drop(queue);
+        let read = read.join().unwrap().unwrap();
+        assert!(read.into_iter().eq((0..20_000).map(|it| it.to_string())));
+    }
+
+    #[test]
+    fn what_nobody_reads_is_dropped_counted_and_not_waited_for() {
+        let (queue, mut reader) = queue();
+        let line = "x".repeat(999) + "\n";
+        let mut put = 0_u64;
+        while queue.dropped() < 5 {
+            queue.put(line.as_bytes());
+            put += 1;
+            assert!(put < 1_000_000, "the queue has a limit");
+        }
+        let dropped = queue.dropped();
+        assert!(!queue.finish(), "the target is stuck");
+        // All that was not dropped comes, once it is read.
+        for _ in 0..put - dropped {
+            let mut read = String::new();
+            reader.read_line(&mut read).unwrap();
+            assert_eq!(read, line);
+        }
+        assert!(queue.finish());
+        assert_eq!((queue.dropped(), queue.lost()), (dropped, 0));
+    }
+
+    #[test]
+    fn a_reader_that_left_is_no_reason_to_stop() {
+        let (queue, reader) = queue();
+        drop(reader);
+        for count in 1..4 {
+            queue.put(b"a line\n");
+            assert!(queue.finish());
+            assert_eq!(queue.lost(), count);
+        }
+    }
+}

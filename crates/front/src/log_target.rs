@@ -1,0 +1,210 @@
+//! Where the lines of a log go: an opened file, pipe or FIFO, and how far the thread that writes to it
+//! has come.
+//!
+//! Only a thread of the log's own writes to a target: a write to a pipe that nobody reads, or to a
+//! disk that hangs, does not return. Others ask [`Progress`] whether that thread is stuck, and never
+//! wait for one that is.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use tokio::time::Instant;
+
+/// An opened target.
+#[derive(Debug)]
+pub(crate) struct LogTarget {
+    file: File,
+    /// Whether what was written last is the beginning of a line.
+    is_torn: bool,
+}
+
+/// Why lines could not be written, such as a full disk or a pipe without a reader.
+#[derive(Debug)]
+pub(crate) struct WriteFailure {
+    pub(crate) error: io::Error,
+    /// Lines whose end was not written.
+    pub(crate) lost: u64,
+}
+
+impl LogTarget {
+    /// A file that lines are appended to. If there is none it is made, with `mode` as far as the umask
+    /// allows. A FIFO needs no reader, neither to be opened nor to be written to.
+    pub(crate) fn append_to(path: &Path, mode: u32) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        if path.metadata().is_ok_and(|is| is.file_type().is_fifo()) {
+            // Opened for reading, too: that does not wait for a reader (fifo(7)).
+            let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+            options.read(true).write(true).custom_flags(flags);
+        } else {
+            options.create(true).append(true).mode(mode);
+        }
+        options.open(path).map(Self::new)
+    }
+
+    fn new(file: File) -> Self {
+        let is_torn = false;
+        Self { file, is_torn }
+    }
+
+    /// Writes whole lines. What is left of them after a failure is not written later.
+    pub(crate) fn write(&mut self, lines: &[u8], progress: &Progress) -> Result<(), WriteFailure> {
+        if self.is_torn && !lines.is_empty() {
+            // The next line is to be read, although the one before it has no end.
+            self.is_torn = progress.during(|| self.write_some(b"\n")).is_err();
+        }
+        let mut rest = lines;
+        while !rest.is_empty() {
+            let chunk = &rest[..rest.len().min(CHUNK)];
+            let error = match progress.during(|| self.write_some(chunk)) {
+                Ok(written @ 1..) => {
+                    self.is_torn = rest[written - 1] != b'\n';
+                    rest = &rest[written..];
+                    continue;
+                }
+                Ok(0) => io::ErrorKind::WriteZero.into(),
+                Err(error) => error,
+            };
+            return Err(WriteFailure {
+                error,
+                lost: memchr::memchr_iter(b'\n', rest).count() as u64,
+            });
+        }
+        Ok(())
+    }
+
+    /// Waits for [`FULL_PATIENCE`] at most, if the target says that it is full instead of making the
+    /// caller wait. That is so with a FIFO, and with a pipe or a terminal that another process has
+    /// made non-blocking.
+    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.file.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                written => return written,
+            }
+        }
+        let mut target = [PollFd::new(&self.file, PollFlags::OUT)];
+        if poll(&mut target, Some(&FULL_PATIENCE))? == 0 {
+            let nobody = "nobody reads what is written";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, nobody));
+        }
+        self.file.write(bytes)
+    }
+}
+
+impl From<OwnedFd> for LogTarget {
+    fn from(descriptor: OwnedFd) -> Self {
+        Self::new(descriptor.into())
+    }
+}
+
+/// How far a thread that writes has come, for those who would wait for it.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    began: Instant,
+    /// When the write under way began, in milliseconds after `began`; [`NOT_WRITING`] without one.
+    writing_since: AtomicU64,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            writing_since: AtomicU64::new(NOT_WRITING),
+        }
+    }
+
+    /// Whether a write has not returned for [`STUCK_AFTER`]: nobody should wait for the thread.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.is_stuck_at(self.millis())
+    }
+
+    /// At this many milliseconds after `began`.
+    fn is_stuck_at(&self, now: u64) -> bool {
+        let since = self.writing_since.load(Ordering::Relaxed);
+        let limit = u64::try_from(STUCK_AFTER.as_millis()).unwrap_or(u64::MAX);
+        since != NOT_WRITING && now.saturating_sub(since) >= limit
+    }
+
+    fn during<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.writing_since.store(self.millis(), Ordering::Relaxed);
+        let written = write();
+        self.writing_since.store(NOT_WRITING, Ordering::Relaxed);
+        written
+    }
+
+    fn millis(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(NOT_WRITING)
+    }
+}
+
+/// How often whoever waits for a thread that writes looks whether it is stuck.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long the end of the process waits for a thread that is slow, but not stuck.
+pub(crate) const END_MAX: Duration = Duration::from_secs(10);
+
+/// How long one write may take until nobody waits for it.
+const STUCK_AFTER: Duration = Duration::from_secs(2);
+
+/// Bytes of one write: so few that a reader which is merely slow takes them within [`STUCK_AFTER`].
+const CHUNK: usize = 16 * 1024;
+
+/// How long a target that says that it is full is waited for before its lines are lost.
+const FULL_PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 500_000_000,
+};
+
+const NOT_WRITING: u64 = u64::MAX;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn lines_after_a_torn_one_begin_a_line() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let mut target = LogTarget::from(OwnedFd::from(writer));
+        let progress = Progress::new();
+        target.write(b"one\nbegun", &progress).unwrap();
+        target.write(b"two\n", &progress).unwrap();
+        drop(target);
+        let mut read = String::new();
+        reader.read_to_string(&mut read).unwrap();
+        assert_eq!(read, "one\nbegun\ntwo\n");
+    }
+
+    #[test]
+    fn a_reader_that_left_and_a_full_disk_are_told_with_what_was_lost() {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        for descriptor in [OwnedFd::from(writer), OwnedFd::from(full)] {
+            let mut target = LogTarget::from(descriptor);
+            let failure = target.write(b"one\ntwo\n", &Progress::new()).unwrap_err();
+            assert_eq!(failure.lost, 2, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_write_that_does_not_return_is_stuck() {
+        let progress = Progress::new();
+        let limit = u64::try_from(STUCK_AFTER.as_millis()).unwrap();
+        assert!(!progress.is_stuck_at(NOT_WRITING - 1), "nothing is written");
+        progress.writing_since.store(7, Ordering::Relaxed);
+        assert!(!progress.is_stuck_at(7 + limit - 1));
+        assert!(progress.is_stuck_at(7 + limit));
+        progress.during(|| ());
+        assert!(!progress.is_stuck_at(7 + limit));
+    }
+}
