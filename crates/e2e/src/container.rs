@@ -161,7 +161,8 @@ fn class_path(folder: &str) -> anyhow::Result<String> {
     Ok(format!("{}/*", jars.join(folder).display()))
 }
 
-const APPLICATION: &str = include_str!("../containers/Application.java");
+/// A servlet without its imports, in which `@API@` stands for the package of the servlet API.
+pub(crate) const APPLICATION: &str = include_str!("../containers/Application.java");
 
 const HTTP_NIO: (Scheme, &str) = (Scheme::Http, "org.apache.coyote.http11.Http11NioProtocol");
 const AJP_BIO: (Scheme, &str) = (Scheme::Ajp, "org.apache.coyote.ajp.AjpProtocol");

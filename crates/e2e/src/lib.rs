@@ -1,7 +1,7 @@
 //! The real things the end-to-end tests are made of, each a child process on ports of its own.
 //!
 //! [`Tomcat`] is Debian's Tomcat 10 with a small webapp, [`Cluster`] several of them; [`Front`] and [`App`] are the two sides of
-//! the built `catamaran` binary, [`Container`] lists other containers, [`Httpd`] and [`Nginx`] are the web servers people know, [`Browser`] is a Chromium, [`curl()`] a curl.
+//! the built `catamaran` binary, [`Container`] lists other containers, [`Payara`] is one for a long run, [`Httpd`] and [`Nginx`] are the web servers people know, [`Browser`] is a Chromium, [`curl()`] a curl.
 //! The tests themselves are in `tests/it`. Nothing of the other crates is linked here:
 //! what these tests see is what a user sees, bytes and exit codes.
 
@@ -13,6 +13,7 @@ mod curl;
 mod front;
 mod httpd;
 mod nginx;
+mod payara;
 mod server;
 mod tomcat;
 
@@ -25,4 +26,5 @@ pub use curl::curl;
 pub use front::Front;
 pub use httpd::{Httpd, Module};
 pub use nginx::Nginx;
+pub use payara::Payara;
 pub use tomcat::{Connector, Tomcat};

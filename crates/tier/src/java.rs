@@ -29,7 +29,13 @@ pub const CLIENTS: Jars = Jars {
     folder: "clients",
     list: include_str!("../java/clients.xml"),
 };
-/// All lists.
+/// Payara, which a long run needs and no test: not among [`ALL`].
+pub const PAYARA: Jars = Jars {
+    name: "payara",
+    folder: "payara",
+    list: include_str!("../java/payara.xml"),
+};
+/// All lists that tests and experiments use.
 pub const ALL: [Jars; 2] = [CONTAINERS, CLIENTS];
 /// Launches Tomcat 7 to 11.
 pub const TOMCAT: &str = include_str!("../java/Tomcat.java");

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | figures | fuzz`.
+//! The project's own commands: `cargo xtask ci | needs | test | tidy | deny | figures | fuzz | payara`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a
 //! module: [`needs`] installs what the tests run against, [`mod@test`] runs them, [`tidy`] checks what
@@ -10,6 +10,7 @@ mod figures;
 mod fuzz;
 mod graph;
 mod needs;
+mod payara;
 mod step;
 mod test;
 mod tidy;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
             Ok(seconds) => run(|steps, root| fuzz::all(steps, root, seconds)),
             Err(_) => usage(),
         },
+        ["payara"] => run(payara::run),
         _ => usage(),
     };
     match result {
@@ -102,5 +104,6 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy            check the invariants of the code base
   deny            check licences, versions and sources of what is linked
   figures         write the figures of README.md and docs/measured.md from docs/lab/*/result.json
+  payara          send 2,000 requests to Payara and check each response; fetches Payara
   fuzz [SECONDS]  run each fuzz target for SECONDS (default 60); needs cargo-fuzz and nightly
 ";

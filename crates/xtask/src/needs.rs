@@ -9,6 +9,7 @@ use std::process::Command;
 use std::{env, fs};
 
 use anyhow::{Context, ensure};
+use catamaran_tier::java::Jars;
 use catamaran_tier::needs::{self, package};
 use catamaran_tier::{Need, java};
 
@@ -72,8 +73,17 @@ pub(crate) fn install(wanted: &[Need]) -> anyhow::Result<()> {
 
 /// Fetches the jars that tests and experiments use, unless they are there.
 pub(crate) fn fetch_containers() -> anyhow::Result<()> {
+    fetch(&java::ALL)
+}
+
+/// Fetches Payara, unless it is there.
+pub(crate) fn fetch_payara() -> anyhow::Result<()> {
+    fetch(&[java::PAYARA])
+}
+
+fn fetch(lists: &[Jars]) -> anyhow::Result<()> {
     let home = env::var_os("HOME").context("HOME is not set")?;
-    for jars in java::ALL {
+    for jars in lists {
         let folder = jars.folder(Path::new(&home));
         if !jars.are_fetched(&folder) {
             say(&format!("fetching {} with mvn", folder.display()));

@@ -4,7 +4,7 @@
 //! them in [`BINARY`]. A skipped test is a failure: what must hold is checked or it is not in the
 //! suite.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use cargo_metadata::MetadataCommand;
@@ -30,9 +30,7 @@ pub(crate) fn all(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
             &["build", "--release", "--quiet", "--package", "catamaran"],
         )
         .finish()?;
-        let metadata = MetadataCommand::new().current_dir(root).no_deps().exec();
-        let target = metadata.context("cargo metadata")?.target_directory;
-        Ok(target.join("release/catamaran"))
+        Ok(target_directory(root)?.join("release/catamaran"))
     })?;
     steps.run("test", || {
         let mut totals = Totals::default();
@@ -43,6 +41,12 @@ pub(crate) fn all(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
         passed?;
         totals.verdict()
     })
+}
+
+/// Where cargo builds.
+pub(crate) fn target_directory(root: &Path) -> anyhow::Result<PathBuf> {
+    let metadata = MetadataCommand::new().current_dir(root).no_deps().exec();
+    Ok(metadata.context("cargo metadata")?.target_directory.into())
 }
 
 /// The sum of cargo test's closing lines.
@@ -95,7 +99,7 @@ impl Totals {
 }
 
 /// The environment variable that tells the end-to-end tests which binary to drive.
-const BINARY: &str = "CATAMARAN_BIN";
+pub(crate) const BINARY: &str = "CATAMARAN_BIN";
 
 #[cfg(test)]
 mod tests {

@@ -14,6 +14,7 @@
 //! | `h2` | HTTP/2 in clear and over TLS, with a reload and an upgrade every five seconds | N minutes, 10 unless told |
 //! | `failover` | three Tomcats: kill -9, restart, SIGSTOP, no answer to SYN (F2 to F5) | 2 minutes |
 //! | `overload` | thrice the backend's capacity, and a flood of connections (F16, F17) | 1 minute |
+//! | `payara` | GETs and uploads to Payara over AJP13, each response checked whole; `cargo xtask payara` runs it | a minute |
 //! | `fd` | no further file may be opened (F13) | half a minute |
 //!
 //! The binary is that of `CATAMARAN_BIN`, else the newest in the target directory. `failover` needs
@@ -38,6 +39,7 @@ mod handshakes;
 mod honest;
 mod overload;
 mod paced;
+mod payara;
 mod reloads;
 #[path = "../../tests/it/hardening/request_rows.rs"]
 mod request_rows;
@@ -79,6 +81,7 @@ fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Verdict> {
         "overload" => overload::run(),
         "fd" => exhausted::run(),
         "failover" => failover::run(),
+        "payara" => payara::run(),
         "handshakes" => handshakes::run(minutes.unwrap_or(2)),
         "drops" => drops::run(minutes.unwrap_or(2)),
         _ => bail!(USAGE),
@@ -86,4 +89,4 @@ fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Verdict> {
 }
 
 const USAGE: &str =
-    "usage: siege soak|drops|handshakes|reloads|h2|failover|overload|fd [--minutes N]";
+    "usage: siege soak|drops|handshakes|reloads|h2|failover|overload|payara|fd [--minutes N]";

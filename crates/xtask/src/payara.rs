@@ -1,0 +1,33 @@
+//! The long run against Payara: what it needs, the binary, the run.
+//!
+//! No part of `ci`: Payara is a download of 90 MB, and the tests show what it found with containers
+//! that are scripted.
+
+use std::env;
+use std::path::Path;
+
+use crate::needs;
+use crate::step::{Steps, cargo};
+use crate::test::{BINARY, target_directory};
+
+/// Installs Java and Apache, fetches Payara, builds the binary unless [`BINARY`] names one, and runs.
+pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
+    steps.run("install what the run needs", || {
+        needs::install(&needs::of_tests())?;
+        needs::fetch_payara()
+    })?;
+    let binary = match env::var_os(BINARY) {
+        Some(binary) => binary,
+        None => steps.run("build the binary", || {
+            cargo(root, &["build", "--quiet", "--package", "catamaran"]).finish()?;
+            Ok(target_directory(root)?.join("debug/catamaran").into())
+        })?,
+    };
+    let siege = ["run", "--quiet", "--package", "catamaran-e2e"];
+    steps.run("requests to Payara", || {
+        cargo(root, &siege)
+            .args(&["--example", "siege", "--", "payara"])
+            .env(BINARY, &binary)
+            .finish()
+    })
+}
