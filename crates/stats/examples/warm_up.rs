@@ -1,4 +1,4 @@
-//! How often the detection of a warm-up is wrong, in simulated runs: the table of docs/bench.md.
+//! How often the detection of a warm-up is wrong, in simulated runs: the table of docs/lab/bench.md.
 //!
 //! `cargo run --release -p catamaran-stats --example warm_up`
 use std::io::Write as _;

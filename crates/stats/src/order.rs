@@ -112,7 +112,7 @@ const COUNT_MAX: usize = 64;
 mod tests {
     use super::*;
 
-    /// The table of docs/bench.md, checked against tables of the binomial distribution.
+    /// Checked against tables of the binomial distribution.
     #[test]
     fn ranks_and_exact_levels() {
         for (count, from, to, percent) in [

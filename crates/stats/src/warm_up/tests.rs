@@ -45,7 +45,7 @@ fn nothing_done_at_all_is_never_steady() {
     assert_eq!(warm_up(&[0.0; 60], 1.0), WarmUp::Unclear(f64::INFINITY));
 }
 
-/// The first rows of the table of docs/bench.md.
+/// The first rows of the table of docs/lab/bench.md.
 #[test]
 fn correlated_noise_is_not_called_unsteady() {
     for (deviation, span, steady_min) in [(0.01, 30.0, 0.9), (0.03, 30.0, 0.0)] {
