@@ -479,15 +479,17 @@ const SHOWN_BYTES_MAX: usize = 160;
 const INTRODUCTION: &str = "# Hostile bytes: what a front does with them
 
 Use this page to see which malformed or ambiguous messages Catamaran refuses before they reach your
-application server, which it forwards, and in which form. Such bytes are the means of request smuggling,
-cache poisoning and mix-ups of responses. Section 1 has requests of clients; sections 2a and 2b have
-responses of HTTP/1.1 and AJP13 backends. In each row, compare the column \"Required\" with the column of
-the server that you run today.
+application server, and which it forwards, in which form. Attackers use such bytes for request smuggling,
+for cache poisoning and to mix up the responses of clients. If you run nginx or Apache today, the page also
+shows what changes for you: compare their columns with the column \"Required\".
+
+- [Requests](#1-requests) of clients
+- [Responses over HTTP/1.1](#2a-responses-of-http11-backends) and [over AJP13](#2b-responses-of-ajp13-backends) of backends
 
 Every row is an end-to-end test (`crates/e2e/tests/it/hardening`). The tests also send the bytes over Unix
-sockets and split at every place. For this page each row was sent whole over TCP to Catamaran, nginx and
-Apache, all in front of the same recording backend. nginx and Apache are those that Debian ships, with
-their default settings of parsing.
+sockets, and split at every position. For this page each row was sent whole over TCP to Catamaran, nginx and
+Apache, all in front of the same recording backend. nginx and Apache are those of Debian, with their default
+settings for parsing.
 
 This page is generated; do not edit it. These commands write it anew:
 
@@ -498,23 +500,24 @@ cargo run -p catamaran-e2e --example hardening > docs/hardening.md
 
 How to read the tables:
 
-- The number in a row's name is that of the catalogue; numbers left out belong to the row before.
-- `$` stands for a name by which the backend knows the request again.
+- The number in a row's name is that of the catalogue. A row may cover several numbers.
+- `$` stands for a name by which the backend recognises the request.
 - A request is written as `METHOD TARGET | field: value | LENGTH:BODY`, as the backend saw it,
   without the fields that fronts add (`Via`, `X-Forwarded-*`, `Connection`). `?` stands for a length that
   only the body's own framing tells. A field that begins with `!` should not be there at all.
 - \"as required\" means the same answer as the one required. A request that is served must also
   look the same at the backend, except for `Host`, which nginx and Apache replace by default, and for
-  the framing of its body. `-` marks rows about routes; only Catamaran had any.
-- A response is written as `STATUS | field: value | body`, without `Server`. \"cut\" means that the
-  client can see that something is missing, \"kept\" that the connection to the backend is still
-  open half a second later although it should be closed, \"next wrong\" that one of the next eight
-  clients gets something else than the answer to its request; without it the connection may have
-  waited for a ninth.
-- \"Bytes after the end\" holds for bytes that were received by the time the response's end was
-  read. Bytes that arrive later are found when the connection is taken from the pool next, or at
-  once by the event loop; if they arrive between that look and the next request, they are read as
-  the beginning of its response, as by every client of these protocols.
-- A difference is not always a fault: a row may be stricter than its RFC, and some are a choice
-  between two good ways.
+  the framing of its body. `-` marks rows about routes, because only Catamaran had routes.
+- A response is written as `STATUS | field: value | body`, without `Server`.
+- \"cut\" means that the client can see that something is missing.
+- \"kept\" means that the connection to the backend is still open half a second later although it should
+  be closed.
+- \"next wrong\" means that one of the next eight clients gets something else than the answer to its
+  request. Where it is missing, a later client may still have got the wrong answer.
+- \"Bytes after the end\" holds for bytes that had arrived when the end of the response was read. The front
+  finds later bytes at once by its event loop, or when it takes the connection from the pool. Bytes that
+  arrive between that check and the next request are read as the beginning of its response, as by every
+  client of these protocols.
+- A difference is not always a fault. A row may be stricter than its RFC, and some rows choose between two
+  good ways.
 ";
