@@ -4,6 +4,7 @@
 //! and is not reported again.
 
 mod addresses;
+mod listeners;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -32,10 +33,12 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     backends(file, report);
     targets(file, report);
     profiles(file, report);
+    listeners::check(file, report);
     routes(file, report);
     rules(file, report);
     if report.faults() == 0 {
         unused(file, report);
+        listeners::check_ways_around(file, report);
     }
 }
 
@@ -363,35 +366,48 @@ fn routes(file: &File, report: &mut Report) {
     }
 }
 
-/// What a route matches, in the form of comparison: once for each host.
-fn matched(
-    value: &RouteConfig,
-) -> impl Iterator<
-    Item = (
-        String,
-        Option<RouteScheme>,
-        Option<String>,
-        Bytes,
-        bool,
-        Option<Bytes>,
-    ),
-> {
+/// What a route matches, in the form of comparison.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Matched {
+    /// Empty for any.
+    host: String,
+    /// `None` for all.
+    listener: Option<usize>,
+    scheme: Option<RouteScheme>,
+    pattern: Option<String>,
+    path: Bytes,
+    exact: bool,
+    suffix: Option<Bytes>,
+}
+
+/// What a route matches: once for each host and listener.
+fn matched(value: &RouteConfig) -> impl Iterator<Item = Matched> {
     let hosts = match &value.hosts[..] {
         [] => vec![String::new()],
         hosts => hosts.to_vec(),
     };
-    // `/adm@in`, `/adm%40in` and `/adm@in/` are one prefix to the front.
-    let (path, suffix) = (value.compared_path(), value.compared_suffix());
-    let (scheme, exact, pattern) = (value.scheme, value.exact, value.pattern.clone());
-    hosts.into_iter().map(move |host| {
-        (
-            host,
-            scheme,
-            pattern.clone(),
-            path.clone(),
-            exact,
-            suffix.clone(),
-        )
+    let listeners = match &value.listen[..] {
+        [] => vec![None],
+        listeners => listeners.iter().copied().map(Some).collect(),
+    };
+    let any = Matched {
+        host: String::new(),
+        listener: None,
+        scheme: value.scheme,
+        pattern: value.pattern.clone(),
+        // `/adm@in`, `/adm%40in` and `/adm@in/` are one prefix to the front.
+        path: value.compared_path(),
+        exact: value.exact,
+        suffix: value.compared_suffix(),
+    };
+    hosts.into_iter().flat_map(move |host| {
+        let of_listener = |listener| Matched {
+            host: host.clone(),
+            listener,
+            ..any.clone()
+        };
+        let each: Vec<Matched> = listeners.iter().copied().map(of_listener).collect();
+        each
     })
 }
 

@@ -127,6 +127,10 @@ pub(crate) fn read(
             other => report.push(unknown(other, name, value)),
         }
     }
+    let listens = root.get("listen").and_then(|it| it.get_ref().as_array());
+    let complete = listens.is_none_or(|it| it.len() == file.listeners.len());
+    let listeners = (&file.listeners[..], complete);
+    route::listeners::resolve(&mut file.routes, listeners, report);
     file.error_pages = pages.map(|pages| pages.before(None));
     for (name, what, hint) in NEEDED {
         if !root.contains_key(*name) {

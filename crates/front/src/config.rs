@@ -144,12 +144,21 @@ impl Default for ServerConfig {
 }
 
 /// Where clients are accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ListenAddress {
     /// An address and port; port 0 lets the system choose.
     Tcp(SocketAddr),
     /// The path of a Unix stream socket, created with mode 0660; a stale one is replaced.
     Unix(PathBuf),
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 /// How a request's query is passed on to a backend.
@@ -165,6 +174,8 @@ pub enum QueryForm {
 /// One listener and the limits of its clients.
 #[derive(Clone, Debug)]
 pub struct ListenerConfig {
+    /// A name for routes to say whose clients they are for. Default: none, its address says it.
+    pub name: Option<String>,
     /// Where to listen.
     pub address: ListenAddress,
     /// How long an idle connection waits for the next request. Default 60 s. nginx:
@@ -249,10 +260,18 @@ impl Default for Http2Config {
 }
 
 impl ListenerConfig {
+    /// What operators know it by: its name, or else its address.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let name = self.name.clone();
+        name.unwrap_or_else(|| self.address.to_string())
+    }
+
     /// A listener with every default.
     #[must_use]
     pub fn new(address: ListenAddress) -> Self {
         Self {
+            name: None,
             address,
             keep_alive_timeout: Duration::from_secs(60),
             keep_alive_requests: 10_000,
@@ -481,7 +500,8 @@ pub enum SameSite {
 
 /// Which requests go to which target. Among the routes that match, the most specific wins: an exact
 /// host before a wildcard before none, then an exact path before the longest prefix, then a suffix
-/// before none, then the earlier in the file.
+/// before none, then one for some listeners before one for all, then one for a scheme before one for both,
+/// then the earlier in the file.
 #[derive(Clone, Debug)]
 pub struct RouteConfig {
     /// Hosts, lower case: `www.example.org`, or `*.example.org` for every name below. Empty: any.
@@ -499,6 +519,9 @@ pub struct RouteConfig {
     pub pattern: Option<String>,
     /// Requests that match and are left to other routes all the same. mod_jk: `JkUnMount`.
     pub exclude: Vec<Exclusion>,
+    /// Only requests that one of these listeners accepted, each by its index in [`Config::listeners`].
+    /// Empty: all of them. nginx: `listen` of a server; httpd: the address of a `<VirtualHost>`.
+    pub listen: Vec<usize>,
     /// Only requests whose clients came so. Default: both.
     pub scheme: Option<RouteScheme>,
     /// What becomes of the request.
@@ -544,6 +567,7 @@ impl RouteConfig {
             suffix: None,
             pattern: None,
             exclude: Vec::new(),
+            listen: Vec::new(),
             scheme: None,
             target,
             rules: None,

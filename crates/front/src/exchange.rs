@@ -12,6 +12,7 @@ pub(crate) mod downstream;
 pub(crate) mod elsewhere;
 pub(crate) mod failure;
 pub(crate) mod forwarded;
+pub(crate) mod guards;
 pub(crate) mod header;
 pub(crate) mod id;
 mod logged;
@@ -43,6 +44,7 @@ use catamaran_upstream::{Culprit, LastFailure, Lease, LeaseError, Leasing, Reuse
 use downstream::Downstream;
 use elsewhere::Elsewhere;
 use failure::{Causes, Failed, Failure, Stopped};
+use guards::Guard;
 use http::{HeaderValue, StatusCode, Version};
 use logged::LoggedRequest;
 use outgoing::Outgoing;
@@ -204,12 +206,7 @@ impl<'a> Exchange<'a> {
             Outgoing::new(count, (site, upstream, self.id), peer, (head, path), token)?;
         self.client_ip = outgoing.identity.ip;
         self.given_id = given_id.map(Box::new);
-        if let Some(rules) = rules {
-            if !rules.allows(self.client_ip) {
-                return Err(Stopped::Denied(outgoing.version()));
-            }
-            self.passage = Some(outgoing.pass(rules, self.id));
-        }
+        self.passage = rules.map(|rules| outgoing.pass(rules, self.id));
         // Boxed by itself: a box of at most a kilobyte comes from a free list of the allocator's. Both
         // boxes, this one and that around it, are kept below (tests of their sizes).
         let served = boxed(|| self.try_backends(upstream, down, &outgoing)).await;
@@ -234,12 +231,6 @@ impl<'a> Exchange<'a> {
     ) -> After {
         let failure = match stopped {
             Stopped::Failed(failure) => failure,
-            Stopped::Denied(version) => {
-                let status = StatusCode::FORBIDDEN;
-                return self
-                    .answer_request(down, version, status, "route-denied")
-                    .await;
-            }
             Stopped::Decided(decision, rules, head) => {
                 self.pages.prefer(rules.and_then(Rules::error_pages));
                 let answer = self.answer_decided(down, (site, rules), head, *decision);
@@ -602,20 +593,6 @@ impl<'a> Exchange<'a> {
         self.answer(down, Version::HTTP_11, failure.status).await
     }
 
-    /// The front's own answer to a valid request. The connection may be kept.
-    async fn answer_request(
-        &mut self,
-        down: &mut Downstream<'_>,
-        version: Version,
-        status: StatusCode,
-        token: &'static str,
-    ) -> After {
-        let reason = Reason::new(Culprit::Client, token);
-        self.scene.worker.count(reason);
-        self.reason = Some(reason);
-        self.answer(down, version, status).await
-    }
-
     /// Answers as the route table says.
     async fn answer_decided(
         &mut self,
@@ -631,6 +608,7 @@ impl<'a> Exchange<'a> {
         let (version, id) = (head.version, self.id);
         let (answer, token) = match decision {
             Decision::Answer(status, token) => (self.page(status), token),
+            Decision::Refuse(guard) => (self.page(Guard::STATUS), guard.token()),
             Decision::Redirect(to, path) => {
                 let values = Values {
                     path: &path.forward,

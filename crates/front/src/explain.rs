@@ -1,8 +1,9 @@
 //! What would become of a request, without its being served: no turn is taken, nothing is counted.
 //!
 //! The request is read, judged, cleaned and encoded by the functions that serve requests, so that
-//! what is explained is what would be done. What belongs to a connection alone is supposed: the
-//! client came by the listener that its URL fits best, over TLS its certificate was not asked for.
+//! what is explained is what would be done. What belongs to a connection alone is supposed: unless the
+//! question says otherwise, the client came by the listener that its URL fits best, and showed no
+//! certificate.
 
 mod choice;
 pub(crate) mod question;
@@ -21,6 +22,7 @@ use tunnel::Passed;
 
 use crate::config::Config;
 use crate::exchange::failure::Failure;
+use crate::exchange::guards::Guard;
 use crate::exchange::id::RequestId;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::MAINTENANCE;
@@ -80,6 +82,8 @@ pub struct RequestShown {
     pub path: String,
     /// The query without its question mark.
     pub query: Option<String>,
+    /// The listener that it is supposed to come by: its name, or else its address.
+    pub listener: String,
     /// The address of the connection's other end.
     pub from: String,
     /// The client's address, trusted proxies looked through.
@@ -179,11 +183,14 @@ impl Explanation {
                 return self.fail(failure, why.as_deref().unwrap_or_default());
             }
         };
-        self.route = route.map(|route| RouteShown::new(&route.config));
+        self.route = route.map(|route| RouteShown::new(&route.config, &site.listeners));
         let rules = route.and_then(|route| route.rules.as_deref());
         match decision {
             Decision::Answer(status, token) => {
                 self.answer(status.as_u16(), token, routes::why_answered(token));
+            }
+            Decision::Refuse(guard) => {
+                self.refuse(Guard::STATUS.as_u16(), guard.token(), guard.why());
             }
             Decision::Redirect(to, _) => {
                 let location = asked
@@ -251,13 +258,6 @@ impl Explanation {
             Err(failure) => return self.fail(failure, ""),
         };
         if let Some(rules) = rules {
-            if !rules.allows(outgoing.identity.ip) {
-                return self.refuse(
-                    403,
-                    "route-denied",
-                    "`allow` does not have the client's address",
-                );
-            }
             drop(outgoing.pass(rules, id));
         }
         self.outcome = "forward";
@@ -372,6 +372,7 @@ impl RequestShown {
             host: head.authority.as_ref().map(|it| text(&it.host)),
             path: text(&head.target.path),
             query: head.target.query.as_ref().map(|it| text(it)),
+            listener: supposed.listener.label(),
             from: supposed.peer.remote.ip().to_string(),
             client: asked.client.to_string(),
             secure: asked.secure,

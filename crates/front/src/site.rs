@@ -50,8 +50,11 @@ pub(crate) struct Site {
     pub(crate) routes: Arc<RouteTable>,
     pub(crate) upstreams: Vec<Arc<Upstream>>,
     pub(crate) server: Arc<ServerConfig>,
-    /// As the file has them, for explanations.
+    /// As the file has them.
     pub(crate) listeners: Arc<[ListenerConfig]>,
+    /// Whether a request's route may depend on its listener, in this site or in the one before it: a
+    /// connection that was accepted under that one has still to be told from others.
+    pub(crate) parts_listeners: bool,
     pub(crate) via: Option<Arc<Via>>,
     /// Pages of the operator's own, but for routes that have theirs.
     pub(crate) error_pages: Option<Arc<ErrorPages>>,
@@ -131,6 +134,7 @@ impl Site {
             backends.position(|backend| backend.name == name)
         });
         Ok(Self {
+            parts_listeners: routes.has_listeners(),
             routes: Arc::new(routes),
             upstreams: config
                 .upstreams
@@ -171,9 +175,31 @@ impl Site {
             upstreams: self.upstreams.iter().map(upstream).collect(),
             server: Arc::clone(&self.server),
             listeners: Arc::clone(&self.listeners),
+            parts_listeners: self.parts_listeners,
             via: self.via.clone(),
             error_pages: self.error_pages.clone(),
             generation: self.generation + 1,
+        }
+    }
+
+    /// Takes over what counts of the site that this one is about to replace.
+    fn follow(&mut self, before: &Self) {
+        self.generation = before.generation;
+        self.parts_listeners |= before.routes.has_listeners();
+    }
+
+    /// The index of the listener that had these settings when it accepted a connection: the one at the
+    /// same address, or of several with port 0 the one of the same name. `None` if a reload has removed it.
+    pub(crate) fn listener(&self, accepted: &ListenerConfig) -> Option<usize> {
+        let listeners = self.listeners.iter().enumerate();
+        let mut here = listeners.filter(|(_, it)| it.address == accepted.address);
+        let (first, only) = here.next()?;
+        let mut named = std::iter::once((first, only)).chain(here.clone());
+        match here.next() {
+            None => Some(first),
+            Some(_) => named
+                .find(|(_, it)| it.name == accepted.name)
+                .map(|(index, _)| index),
         }
     }
 
@@ -502,5 +528,81 @@ impl Standing for Asking<'_> {
         let key = self.upstream.key(&self.facts);
         let without = self.facts.without(self.tried);
         turns.pick_among(self.worker, all, members, (&without, key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{ListenAddress, LogConfig, RouteConfig, RouteTarget};
+
+    fn listener(name: Option<&str>, address: &str) -> ListenerConfig {
+        let address = ListenAddress::Tcp(address.parse().unwrap());
+        ListenerConfig {
+            name: name.map(str::to_owned),
+            ..ListenerConfig::new(address)
+        }
+    }
+
+    fn site(listeners: Vec<ListenerConfig>, listen: Vec<usize>) -> Site {
+        let status = RouteTarget::Status(http::StatusCode::NOT_FOUND);
+        let route = RouteConfig {
+            listen,
+            ..RouteConfig::new("/", status)
+        };
+        let config = Config {
+            server: ServerConfig::default(),
+            tls: vec![],
+            listeners,
+            upstreams: vec![],
+            routes: vec![route],
+            error_pages: None,
+            log: LogConfig::default(),
+            admin: None,
+        };
+        Site::new(&config, 1, &mut Vec::new()).unwrap()
+    }
+
+    #[test]
+    fn a_connection_is_of_the_listener_at_its_address() {
+        let [one, two] = ["10.0.0.1:80", "10.0.0.1:81"];
+        let [a, b, none] = [Some("a"), Some("b"), None];
+        let chosen = "10.0.0.1:0";
+        let site = site(
+            vec![
+                listener(a, one),
+                listener(none, two),
+                listener(a, chosen),
+                listener(b, chosen),
+            ],
+            vec![0],
+        );
+        for (name, address, expected) in [
+            (a, one, Some(0)),
+            // A reload may give it another name, or take the name away.
+            (b, one, Some(0)),
+            (none, one, Some(0)),
+            (b, two, Some(1)),
+            (a, "10.0.0.2:80", None),
+            (a, chosen, Some(2)),
+            (b, chosen, Some(3)),
+            (none, chosen, None),
+        ] {
+            let found = site.listener(&listener(name, address));
+            assert_eq!(found, expected, "{name:?} {address}");
+        }
+    }
+
+    /// A client of the site before may still have a connection that this site has no listener for.
+    #[test]
+    fn listeners_are_told_apart_for_one_more_site() {
+        let parted = site(vec![listener(None, "10.0.0.1:80")], vec![0]);
+        let mut alike = site(vec![listener(None, "10.0.0.1:81")], vec![]);
+        assert!(parted.parts_listeners && !alike.parts_listeners);
+        alike.follow(&parted);
+        assert!(alike.parts_listeners);
+        let mut later = site(vec![listener(None, "10.0.0.1:81")], vec![]);
+        later.follow(&alike);
+        assert!(!later.parts_listeners);
     }
 }

@@ -35,6 +35,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     from: String,
 
+    /// The listener that accepts the connection, by its `name` or `address` [default: the one that fits the
+    /// URL best]
+    #[arg(
+        long,
+        value_name = "LISTENER",
+        default_value = "",
+        hide_default_value = true
+    )]
+    listen: String,
+
+    /// Suppose that the client has shown a certificate that was verified
+    #[arg(long)]
+    client_certificate: bool,
+
     /// Print JSON, as the admin API answers
     #[arg(long)]
     json: bool,
@@ -79,6 +93,8 @@ impl Args {
             method: self.method.clone(),
             headers: self.header.clone(),
             from: self.from.clone(),
+            listen: self.listen.clone(),
+            client_certificate: self.client_certificate,
         }
     }
 
@@ -88,6 +104,8 @@ impl Args {
             ("url", &self.url),
             ("method", &self.method),
             ("from", &self.from),
+            ("listen", &self.listen),
+            ("client_certificate", &self.client_certificate.to_string()),
         ];
         let headers = self.header.iter().map(|it| ("header", it));
         let pairs = given.into_iter().chain(headers);
@@ -114,6 +132,7 @@ fn show(it: &Value) -> String {
         let target = query(word(&request["path"]), &request["query"]);
         let method = word(&request["method"]);
         lines.push("request", &format!("{method} {host}{target} {client}"));
+        lines.push("listener", &word(&request["listener"]));
     }
     show_path(it, &mut lines);
     show_routes(it, &mut lines);
@@ -162,6 +181,10 @@ fn route(it: &Value) -> String {
     }
     if it["exact"] == true {
         text += " (exact)";
+    }
+    let listen: Vec<String> = list(&it["listen"]).iter().map(word).collect();
+    if !listen.is_empty() {
+        text += &format!(" listen {}", listen.join(","));
     }
     for key in ["suffix", "scheme"] {
         if let Some(value) = it[key].as_str() {

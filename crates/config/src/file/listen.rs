@@ -15,6 +15,7 @@ use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
 use crate::value::address::{ListenError, parse_listen_address};
+use crate::value::text::{TextError, parse_name};
 use crate::value::{Choices, Counts, Durations, OrOff, Parsed, Sizes, Switch};
 
 /// Reads the tables.
@@ -31,6 +32,7 @@ pub(crate) fn read(
         // A bad address must not hide the faults of the other keys.
         let unplaced = || ListenAddress::Unix(std::path::PathBuf::new());
         let mut listener = ListenerConfig::new(address.clone().unwrap_or_else(unplaced));
+        listener.name = table.take(&NAME);
         settings(&mut table, &mut listener);
         https::read(&mut table, surroundings, &mut listener);
         proxy::read(&mut table, &mut listener);
@@ -85,6 +87,7 @@ pub(crate) static SECTION: Section = Section {
     intro: "Where clients are accepted; one table per address, at least one.",
     keys: &[
         &ADDRESS,
+        &NAME,
         &KEEP_ALIVE_TIMEOUT,
         &KEEP_ALIVE_REQUESTS,
         &HEAD_TIMEOUT,
@@ -138,6 +141,22 @@ static ADDRESS: Key<Parsed<ListenAddress, ListenError>> = Key {
                  start. A socket's file is created with mode 0660, and a stale one is replaced.",
         extremes: "Ports below 1024 need a privilege (`CAP_NET_BIND_SERVICE`).",
         elsewhere: "nginx `listen`; httpd `Listen`; Tomcat `<Connector address port>`",
+    },
+};
+
+static NAME: Key<Parsed<String, TextError>> = Key {
+    name: "name",
+    values: Parsed {
+        what: "a name such as \"partners\"",
+        parse: parse_name,
+    },
+    doc: Doc {
+        preset: Preset::Unset("its `address`"),
+        sample: "\"partners\"",
+        effect: "By what `listen` of a [[route]] may name this listener, besides its address. \
+                 [tls.md](tls.md) has an example.",
+        extremes: "Two listeners of one name are a fault. With port 0, only a name tells two of them apart.",
+        elsewhere: "HAProxy `frontend NAME`",
     },
 };
 

@@ -1,6 +1,7 @@
 //! `[[route]]`: which request goes where, and what it changes on the way.
 
 mod fields;
+pub(crate) mod listeners;
 mod matching;
 mod rules;
 
@@ -10,10 +11,11 @@ use std::sync::Arc;
 use catamaran_front::config::{Redirect, RouteConfig, RouteTarget, Template};
 pub(crate) use fields::{REQUEST_SECTION, RESPONSE_SECTION, reserved_of_requests};
 use http::StatusCode;
+use listeners::{LISTEN, ListenerRefs};
 use matching::{EXACT, EXCLUDE, HOST, PATH, PATTERN, SCHEME, SUFFIX};
 use rules::{
-    ACTIVATION, ALLOW, BODY_MAX, FIRST_BYTE_TIMEOUT, IDLE_BODY_TIMEOUT, INTERNAL_HOSTS, RETRIES,
-    REVERSE, REWRITE, STICKY, TUNNEL_IDLE_TIMEOUT, UPGRADE,
+    ACTIVATION, ALLOW, BODY_MAX, CLIENT_CERTIFICATE, FIRST_BYTE_TIMEOUT, IDLE_BODY_TIMEOUT,
+    INTERNAL_HOSTS, RETRIES, REVERSE, REWRITE, STICKY, TUNNEL_IDLE_TIMEOUT, UPGRADE,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -33,6 +35,8 @@ pub(crate) struct Route {
     /// One for each of its paths and suffixes.
     pub(crate) values: Vec<RouteConfig>,
     pub(crate) target: RouteTarget,
+    /// `None`: it is for all listeners.
+    pub(crate) listen: Option<ListenerRefs>,
     pub(crate) place: Range<usize>,
     pub(crate) target_place: Range<usize>,
     /// Where `activation` stands, or else the header.
@@ -65,6 +69,7 @@ fn one(
         error_pages::NAME,
     ]);
     let matched = matching::read(&mut table);
+    let listen = listeners::read(&mut table);
     let matching = table.is_good();
     let target = target(&mut table);
     let forwards = matches!(target, Some((RouteTarget::Upstream(_), _)));
@@ -91,6 +96,7 @@ fn one(
     Some(Route {
         values: matched.into_iter().map(value).collect(),
         target,
+        listen,
         place,
         target_place,
         activation_place,
@@ -168,12 +174,13 @@ pub(crate) static SECTION: Section = Section {
     header: "[[route]]",
     intro: "Which request goes where, and what is changed on the way. Among the routes that match, \
             the most specific wins: an exact host before a wildcard before none, then an exact path \
-            before the longest prefix, then a suffix before none, then one with a `scheme` before \
-            one without, then the earlier in the file. A request that matches none is answered 404; \
+            before the longest prefix, then a suffix before none, then one with a `listen` before one \
+            without, then one with a `scheme` before one without, then the earlier in the file. A request that matches none is answered 404; \
             there is no default backend. At least one route is needed. \
             [routes.md](routes.md) has examples.",
     keys: &[
         &HOST,
+        &LISTEN,
         &SCHEME,
         &PATH,
         &EXACT,
@@ -187,6 +194,7 @@ pub(crate) static SECTION: Section = Section {
         &REVERSE,
         &INTERNAL_HOSTS,
         &ALLOW,
+        &CLIENT_CERTIFICATE,
         &FIRST_BYTE_TIMEOUT,
         &IDLE_BODY_TIMEOUT,
         &BODY_MAX,

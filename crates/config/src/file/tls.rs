@@ -306,7 +306,8 @@ static CLIENT_CERTIFICATE: Key<Choices<ClientCertificate>> = Key {
                  that cannot be verified is refused. An application behind AJP gets it as it would \
                  from mod_jk. A request whose host is not the name of the handshake is answered 421.",
         extremes: "It holds for the whole profile, never for one host: give a host with other rules a \
-                   profile and an address of its own.",
+                   profile and an address of its own, and name that address in `listen` of its routes. \
+                   With `optional`, a [[route]] may ask for one by client_certificate = \"required\".",
         elsewhere: "nginx `ssl_verify_client`; httpd `SSLVerifyClient`; Tomcat \
                     `certificateVerification`",
     },

@@ -62,6 +62,8 @@ golden!(
     later,
     line_ends,
     listen,
+    listeners,
+    listeners_warnings,
     odd_text,
     policy,
     probe,

@@ -282,6 +282,54 @@ fn tls() {
 }
 
 #[test]
+fn client_certificates() {
+    let large = at(blue(), Connector::AjpLarge);
+    let variables = [
+        ("TOMCAT", large.as_str()),
+        ("LISTEN_PUBLIC", "127.0.0.1:0"),
+        ("LISTEN_PARTNERS", "127.0.0.1:0"),
+        ("PARTNERS_PATH", "/snoop.jsp"),
+        ("CERTIFICATES", "{files}"),
+    ];
+    let mut example = Example::prepared("client-certificates", &variables, |files| {
+        let authority = Authority::new("authority").unwrap();
+        authority.issue(files, "site", &["site.test"]).unwrap();
+        authority.issue(files, "client", &["client"]).unwrap();
+        fs::write(files.join("partners-ca.pem"), authority.pem()).unwrap();
+        fs::rename(files.join("site.pem"), files.join("fullchain.pem")).unwrap();
+        let key = files.join("privkey.pem");
+        fs::rename(files.join("site.key"), &key).unwrap();
+        fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
+    });
+    let [public, partners] = example.addresses(2)[..] else {
+        panic!("two listeners")
+    };
+    let files = example.files.path();
+    let status = |to: SocketAddr, path: &str, options: &[&str]| {
+        let port = to.port();
+        let output = catamaran_e2e::curl()
+            .args(["--cacert", "partners-ca.pem", "--output", "/dev/null"])
+            .args(["--resolve", &format!("site.test:{port}:127.0.0.1")])
+            .args(["--write-out", "%{http_code}"])
+            .args(options)
+            .arg(format!("https://site.test:{port}{path}"))
+            .current_dir(files)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let certificate = &["--cert", "client.pem", "--key", "client.key"][..];
+    // The host is the same: the address decides.
+    for options in [&[][..], certificate] {
+        assert_eq!(status(public, "/page.html", options), "200");
+        assert_eq!(status(public, "/snoop.jsp", options), "404");
+    }
+    assert_eq!(status(partners, "/snoop.jsp", certificate), "200");
+    assert_eq!(status(partners, "/page.html", certificate), "200");
+    assert_eq!(status(partners, "/snoop.jsp", &[]), "000", "no handshake");
+}
+
+#[test]
 fn websocket_beside_ajp() {
     let http = at(blue(), Connector::Http);
     let example = Example::new("websocket", &[("TOMCAT_HTTP", http.as_str())]);
@@ -442,8 +490,9 @@ fn from_mod_jk() {
 }
 
 /// Each of them has a test below.
-const EXAMPLES: [&str; 10] = [
+const EXAMPLES: [&str; 11] = [
     "behind-a-proxy",
+    "client-certificates",
     "context-at-root",
     "error-pages",
     "from-mod_jk",

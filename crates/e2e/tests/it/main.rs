@@ -42,6 +42,7 @@ mod lab;
 mod lab_page;
 mod leaving;
 mod lifecycle;
+mod listeners;
 mod look;
 mod monitoring;
 mod operate;

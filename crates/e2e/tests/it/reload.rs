@@ -42,12 +42,12 @@ pub(crate) fn ask_until(stopped: &AtomicBool, address: &Address, keep_alive: boo
     }
 }
 
-fn rewrite(front: &Front, text: &str) {
+pub(crate) fn rewrite(front: &Front, text: &str) {
     fs::write(front.directory().join("catamaran.toml"), text).unwrap();
 }
 
 /// Sends SIGHUP and waits for the answer, which has `text` in it and comes for the `nth` time.
-fn reload(front: &mut Front, text: &str, nth: usize) -> String {
+pub(crate) fn reload(front: &mut Front, text: &str, nth: usize) -> String {
     front.process().signal(Signal::Hangup).unwrap();
     nth_line(front.process(), text, nth)
 }

@@ -81,6 +81,8 @@ fn explain(shared: &Shared, request: &Request) -> Reply {
         method: text("method"),
         headers: parameters(query, "header").collect(),
         from: text("from"),
+        listen: text("listen"),
+        client_certificate: text("client_certificate") == "true",
     };
     let explained = explain_on(&shared.site.load_full(), &question);
     match explained.map(serde_json::to_value) {

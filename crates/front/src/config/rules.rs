@@ -18,6 +18,10 @@ pub struct RouteRules {
     /// Networks whose clients are served; others are answered 403. Empty: everybody is. httpd:
     /// `Require ip`; nginx: `allow`, `deny all`.
     pub allow: Vec<IpNet>,
+    /// Whether only clients are served whose certificate the front has verified; others are answered 403.
+    /// What a proxy says of a certificate does not count. Default off. nginx: `if ($ssl_client_verify !=
+    /// SUCCESS) { return 403; }`; httpd: `SSLVerifyClient require` in a `<Location>`.
+    pub client_certificate: bool,
     /// Instead of the backend's `first_byte_timeout`. mod_jk: `reply_timeout` in a rule.
     pub first_byte_timeout: Option<Duration>,
     /// Instead of the backend's `idle_body_timeout`.

@@ -8,7 +8,7 @@ use std::{fmt, io};
 
 use catamaran_message::RequestHead;
 use catamaran_upstream::{Culprit, Error as UpstreamError, Lease, LeaseError, RequestError};
-use http::{StatusCode, Version};
+use http::StatusCode;
 
 use crate::client::ClientError;
 use crate::exchange::relay::{Progress, RelayError};
@@ -46,8 +46,6 @@ pub(super) enum Stopped<'a> {
     Failed(Failure),
     /// The front itself answers, as its route asks for.
     Decided(Box<Decision<'a>>, Option<&'a Rules>, Box<RequestHead>),
-    /// The route is not for this client, whose request is of this version.
-    Denied(Version),
 }
 
 impl From<Failure> for Stopped<'_> {

@@ -11,6 +11,7 @@ use http::{HeaderValue, Method, StatusCode};
 use crate::config::{ListenerConfig, Redirect, RouteTarget};
 use crate::exchange::failure::Failure;
 use crate::exchange::forwarded::{self, Peer};
+use crate::exchange::guards::Guard;
 use crate::exchange::scene::PeerFacts;
 use crate::exchange::{header, secured, tunnel};
 use crate::site::path::{self, NormalPath, PathFault};
@@ -31,6 +32,8 @@ pub(crate) struct Verdict<'s> {
 pub(crate) enum Decision<'s> {
     /// The front, with a page of this status, and the reason for the log.
     Answer(StatusCode, &'static str),
+    /// The front, which tells the client that this guard of the route refuses it.
+    Refuse(Guard),
     /// The front, which sends a client in clear to this place at `https://`.
     Https(HeaderValue),
     /// The front, with this file's answer to one of ACME's challenges.
@@ -91,8 +94,14 @@ pub(crate) fn decide<'s>(
     }
     let refused = |fault: PathFault| Failure::client(StatusCode::BAD_REQUEST, fault.token());
     let path = path::normalise(&head.target.path).map_err(refused)?;
-    let route = find(site, peer, head, &path).map_err(refused)?;
+    let wanted = wanted(site, listener, peer, head)?;
+    let index = site.routes.decide(wanted, &path).map_err(refused)?;
+    let route = index.map(|index| &site.routes.routes()[index]);
     let rules = route.and_then(|route| route.rules.as_deref());
+    if let Some(guard) = rules.and_then(|it| Guard::refusing(it, &site.server, peer, head)) {
+        let decision = Decision::Refuse(guard);
+        return Ok(Verdict { route, decision });
+    }
     let body_max = rules.and_then(Rules::body_max).or(listener.body_max);
     check_length(head.body, body_max)?;
     check_tunnel(route, head)?;
@@ -171,22 +180,24 @@ fn stands_for(peer: &PeerFacts, head: &RequestHead) -> bool {
     profile.allows(&host, facts.sni.as_deref())
 }
 
-fn find<'s>(
-    site: &'s Site,
-    peer: &PeerFacts,
-    head: &RequestHead,
-    path: &NormalPath,
-) -> Result<Option<&'s Route>, PathFault> {
-    let index = site.routes.decide(wanted(site, peer, head), path)?;
-    Ok(index.map(|index| &site.routes.routes()[index]))
-}
-
 /// What the route of a request is looked up by, besides its path.
-pub(crate) fn wanted<'h>(site: &Site, peer: &PeerFacts, head: &'h RequestHead) -> Wanted<'h> {
-    Wanted {
+pub(crate) fn wanted<'h>(
+    site: &Site,
+    listener: &ListenerConfig,
+    peer: &PeerFacts,
+    head: &'h RequestHead,
+) -> Result<Wanted<'h>, Failure> {
+    let mut wanted = Wanted {
         host: head.authority.as_ref().map(|authority| &authority.host[..]),
+        listener: None,
         secure: site.routes.has_schemes() && is_secure(site, peer, head),
+    };
+    if site.parts_listeners {
+        // Of one that a reload removed nothing says which routes are its own.
+        let removed = || Failure::client(StatusCode::MISDIRECTED_REQUEST, "listener-removed");
+        wanted.listener = Some(site.listener(listener).ok_or_else(removed)?);
     }
+    Ok(wanted)
 }
 
 /// Refuses a CONNECT for a protocol that the route does not allow: unlike a request with `Upgrade` it

@@ -1,6 +1,7 @@
 //! The request that somebody asks about, and the connection that it is supposed to come by.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -22,6 +23,11 @@ pub struct Question {
     pub headers: Vec<String>,
     /// The address that the connection comes from, with or without a port; empty is 127.0.0.1.
     pub from: String,
+    /// The listener that accepts the connection, by its name or its address; empty is the one that fits
+    /// the URL best.
+    pub listen: String,
+    /// Whether the client has shown a certificate that was verified, if the listener speaks TLS.
+    pub client_certificate: bool,
 }
 
 /// A request on a connection that it might have come by.
@@ -32,25 +38,29 @@ pub(super) struct Supposed<'l> {
 }
 
 impl<'l> Supposed<'l> {
-    /// The listener is the first that has the URL's port and scheme, or else the first with its
-    /// scheme, or else the first.
+    /// The listener is the one that is asked about. Without one it is the first that has the URL's port
+    /// and scheme, or else the first with its scheme, or else the first.
     pub(super) fn new(
         listeners: &'l [ListenerConfig],
         question: &Question,
     ) -> Result<Self, String> {
         let url = Url::read(&question.url)?;
         let port = url.port();
-        let by_port = |it: &&ListenerConfig| matches!(&it.address, ListenAddress::Tcp(at) if at.port() == port);
-        let by_scheme = |it: &&ListenerConfig| it.tls.is_some() == url.secure;
-        let mut both = listeners.iter().filter(by_port).filter(by_scheme);
-        let listener = both
-            .next()
-            .or_else(|| listeners.iter().find(by_scheme))
-            .or_else(|| listeners.first())
-            .ok_or("there is no listener")?;
-        let session = || Session {
-            facts: Facts::supposed(&url.host()),
-            profile: None,
+        let (listener, secure) = match &question.listen[..] {
+            "" => (
+                fitting(listeners, &url).ok_or("there is no listener")?,
+                url.secure,
+            ),
+            named => {
+                let listener = called(listeners, named)?;
+                (listener, listener.tls.is_some())
+            }
+        };
+        let session = || {
+            let mut facts = Facts::supposed(&url.host());
+            facts.client_sha256 = question.client_certificate.then(|| "0".repeat(64));
+            let profile = None;
+            Session { facts, profile }
         };
         Ok(Self {
             head: head(question, &url)?,
@@ -58,7 +68,7 @@ impl<'l> Supposed<'l> {
             peer: PeerFacts {
                 remote: address(&question.from)?,
                 local: local(&listener.address, port),
-                tls: url.secure.then(|| Arc::new(session())),
+                tls: secure.then(|| Arc::new(session())),
             },
         })
     }
@@ -72,6 +82,35 @@ impl<'l> Supposed<'l> {
             _ => Err(Fault::RequestLine),
         }
     }
+}
+
+/// The first listener that has the URL's port and scheme, or else its scheme, or else the first.
+fn fitting<'l>(listeners: &'l [ListenerConfig], url: &Url<'_>) -> Option<&'l ListenerConfig> {
+    let port = url.port();
+    let by_port =
+        |it: &&ListenerConfig| matches!(&it.address, ListenAddress::Tcp(at) if at.port() == port);
+    let by_scheme = |it: &&ListenerConfig| it.tls.is_some() == url.secure;
+    let mut both = listeners.iter().filter(by_port).filter(by_scheme);
+    both.next()
+        .or_else(|| listeners.iter().find(by_scheme))
+        .or_else(|| listeners.first())
+}
+
+/// The listener of that name or address.
+fn called<'l>(listeners: &'l [ListenerConfig], text: &str) -> Result<&'l ListenerConfig, String> {
+    let is_called = |it: &&ListenerConfig| match (&it.address, text.strip_prefix("unix:")) {
+        _ if it.name.as_deref() == Some(text) => true,
+        (ListenAddress::Tcp(at), _) => text.parse() == Ok(*at),
+        (ListenAddress::Unix(at), Some(path)) => at == Path::new(path),
+        (ListenAddress::Unix(_), None) => false,
+    };
+    listeners.iter().find(is_called).ok_or_else(|| {
+        let all: Vec<String> = listeners.iter().map(ListenerConfig::label).collect();
+        format!(
+            "there is no listener {text:?}; there are {}",
+            all.join(", ")
+        )
+    })
 }
 
 /// The parts of a URL, as they stand there.

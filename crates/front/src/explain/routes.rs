@@ -4,7 +4,7 @@ use catamaran_message::RequestHead;
 use serde::Serialize;
 
 use super::question::Supposed;
-use crate::config::{RouteConfig, RouteScheme, RouteTarget};
+use crate::config::{ListenerConfig, RouteConfig, RouteScheme, RouteTarget};
 use crate::exchange::verdict;
 use crate::site::Site;
 use crate::site::path::NormalPath;
@@ -24,6 +24,8 @@ pub struct RouteShown {
     pub suffix: Option<String>,
     /// What stands in the place of path, exactness and suffix.
     pub pattern: Option<String>,
+    /// The listeners that it is for, by name or else by address; empty for all.
+    pub listen: Vec<String>,
     /// `http` or `https`, if it is for one of them only.
     pub scheme: Option<&'static str>,
     /// Where it leads: `upstream NAME`, `status CODE`, or `redirect CODE`.
@@ -43,8 +45,11 @@ pub struct Runner {
 }
 
 impl RouteShown {
-    pub(super) fn new(config: &RouteConfig) -> Self {
+    pub(super) fn new(config: &RouteConfig, listeners: &[ListenerConfig]) -> Self {
+        let listen = config.listen.iter();
+        let listen = listen.filter_map(|&index| Some(listeners.get(index)?.label()));
         Self {
+            listen: listen.collect(),
             place: config.place.as_ref().map(ToString::to_string),
             hosts: config.hosts.clone(),
             path: config.path.clone(),
@@ -71,10 +76,12 @@ pub(super) fn runners(
     head: &RequestHead,
     path: &NormalPath,
 ) -> Vec<Runner> {
-    let wanted = verdict::wanted(site, &supposed.peer, head);
+    let Ok(wanted) = verdict::wanted(site, supposed.listener, &supposed.peer, head) else {
+        return Vec::new();
+    };
     let runners = site.routes.runners(wanted, path.route(), RUNNERS);
     let shown = |runner: crate::site::route::runners::Runner| Runner {
-        route: RouteShown::new(&site.routes.routes()[runner.route].config),
+        route: RouteShown::new(&site.routes.routes()[runner.route].config, &site.listeners),
         matches: runner.matches,
         why_not: runner.why_not,
     };

@@ -129,6 +129,57 @@ fn each_request_is_explained_in_one_line() {
     }
 }
 
+/// Two listeners, one of which speaks TLS, and a route for it that asks for a certificate.
+#[test]
+fn the_listener_and_the_certificate_of_the_question_count() {
+    let mut config = config();
+    let mut inner = ListenerConfig::new(ListenAddress::Unix("/run/inner.sock".into()));
+    inner.name = Some("inner".to_owned());
+    inner.tls = Some("partners".to_owned());
+    config.listeners.push(inner);
+    let guarded = RouteRules {
+        client_certificate: true,
+        ..RouteRules::default()
+    };
+    config.routes.push(RouteConfig {
+        listen: vec![1],
+        rules: Some(Arc::new(guarded)),
+        ..route("/partners", to("one"))
+    });
+    let ask = |listen: &str, client_certificate: bool| {
+        let question = Question {
+            url: "/partners".to_owned(),
+            listen: listen.to_owned(),
+            client_certificate,
+            ..Question::default()
+        };
+        explain(&config, &question)
+    };
+    let open = ask("127.0.0.1:80", true).unwrap();
+    assert_eq!(open.summary, "404: no route matches");
+    let runner = open.others.iter().find(|it| it.route.path == "/partners");
+    let runner = runner.expect("it is the nearest");
+    assert_eq!(runner.why_not, "it is for other listeners");
+    assert_eq!(runner.route.listen, ["inner"]);
+    for name in ["inner", "unix:/run/inner.sock"] {
+        let without = ask(name, false).unwrap();
+        let answer = without.answer.expect("it is refused");
+        assert_eq!(without.outcome, "refused");
+        assert_eq!(
+            (answer.status, &answer.reason[..]),
+            (403, "client-certificate-missing")
+        );
+        let with = ask(name, true).unwrap();
+        assert_eq!(with.backend.as_deref(), Some("only"));
+        assert_eq!(with.request.expect("a request").listener, "inner");
+    }
+    let error = ask("outer", false).unwrap_err();
+    assert_eq!(
+        error,
+        "there is no listener \"outer\"; there are 127.0.0.1:80, inner"
+    );
+}
+
 #[test]
 fn a_question_that_is_none_is_refused_in_words() {
     let config = config();
@@ -136,7 +187,7 @@ fn a_question_that_is_none_is_refused_in_words() {
         url: url.to_owned(),
         headers: vec![header.to_owned()],
         from: from.to_owned(),
-        method: String::new(),
+        ..Question::default()
     };
     for (url, header, from, words) in [
         ("app", "a: b", "", "is neither http://HOST/PATH"),
@@ -247,6 +298,7 @@ fn what_is_sent_is_what_a_container_reads() {
             "X-Hop: 1".to_owned(),
         ],
         from: "10.1.2.3:4711".to_owned(),
+        ..Question::default()
     };
     let explanation = explain(&config(), &question).expect("a question");
     let request = explanation.request.expect("a request");

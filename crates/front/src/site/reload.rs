@@ -100,7 +100,7 @@ impl Running {
         replaced.extend(self.shared.retired.in_use());
         let mut site = Site::new(&config, workers, &mut replaced)
             .map_err(|name| StartError::UnknownUpstream { name })?;
-        site.generation = before.generation;
+        site.follow(&before);
         let log = Opened::new(&config.log).map_err(StartError::AccessLog)?;
         let served = self.shared.profiles.load();
         let known = |profile: &str| served.get(profile).map(|it| it.ticket_keys());
@@ -255,9 +255,12 @@ impl Plan {
         let mut order = Vec::with_capacity(wanted.len());
         let mut added = Added(Vec::new());
         for config in wanted {
-            let same = left
-                .iter()
-                .position(|&index| present[index].is_at(&config.address));
+            let is_at = |&index: &usize| present[index].is_at(&config.address);
+            let is_same =
+                |index: &usize| is_at(index) && present[*index].config().name == config.name;
+            // With port 0 several may have one address.
+            let same = left.iter().position(is_same);
+            let same = same.or_else(|| left.iter().position(is_at));
             match same {
                 Some(at) => order.push(Place::Kept(left.remove(at), Box::new(config))),
                 None => {

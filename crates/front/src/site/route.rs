@@ -34,6 +34,8 @@ pub(crate) struct RouteTable {
     any: Tree,
     /// Whether there is one route, and it takes every request.
     takes_all: bool,
+    /// Whether any route is for some listeners only.
+    has_listeners: bool,
     /// Whether any route asks for a scheme.
     has_schemes: bool,
     /// Whether any route allows a tunnel.
@@ -67,6 +69,9 @@ pub(crate) enum Action {
 pub(crate) struct Wanted<'a> {
     /// Lower case, without port.
     pub(crate) host: Option<&'a [u8]>,
+    /// The listener that accepted the connection, by its index in the configuration. It matters only if
+    /// [`RouteTable::has_listeners`].
+    pub(crate) listener: Option<usize>,
     /// Whether the client came over TLS. It matters only if [`RouteTable::has_schemes`].
     pub(crate) secure: bool,
 }
@@ -111,6 +116,7 @@ impl RouteTable {
         table.takes_all = matches!(configs, [only] if takes_every_request(only));
         let rules = configs.iter().filter_map(|config| config.rules.as_ref());
         table.has_tunnels = rules.into_iter().any(|rules| !rules.upgrade.is_empty());
+        table.has_listeners = configs.iter().any(|config| !config.listen.is_empty());
         table.has_schemes = configs.iter().any(|config| config.scheme.is_some());
         Ok(table)
     }
@@ -143,6 +149,11 @@ impl RouteTable {
     /// Whether any route allows a tunnel.
     pub(crate) fn has_tunnels(&self) -> bool {
         self.has_tunnels
+    }
+
+    /// Whether any route is for some listeners only.
+    pub(crate) fn has_listeners(&self) -> bool {
+        self.has_listeners
     }
 
     /// Whether any route asks for a scheme.
@@ -196,6 +207,7 @@ impl RouteTable {
         };
         let asked = Asked {
             path,
+            listener: wanted.listener,
             secure: wanted.secure,
             takes: |index: usize| !excludes(index),
         };
@@ -224,7 +236,7 @@ impl RouteTable {
 fn takes_every_request(route: &RouteConfig) -> bool {
     let is_root = !route.exact && route.path == "/";
     let is_bare = route.suffix.is_none() && route.pattern.is_none();
-    let any_client = route.hosts.is_empty() && route.scheme.is_none();
+    let any_client = route.hosts.is_empty() && route.listen.is_empty() && route.scheme.is_none();
     is_root && is_bare && any_client && route.exclude.is_empty()
 }
 

@@ -48,9 +48,19 @@ impl Rules {
         (self.stopped, self.drained) = (of(Activation::Stopped), of(Activation::Drain));
     }
 
+    /// Whether only clients of some addresses are served.
+    pub(crate) fn asks_address(&self) -> bool {
+        !self.config.allow.is_empty()
+    }
+
     /// Whether a client at this address is served.
     pub(crate) fn allows(&self, client: IpAddr) -> bool {
         self.config.allow.is_empty() || is_trusted(&self.config.allow, client)
+    }
+
+    /// Whether only clients with a verified certificate are served.
+    pub(crate) fn asks_certificate(&self) -> bool {
+        self.config.client_certificate
     }
 
     /// Members that get nothing here.

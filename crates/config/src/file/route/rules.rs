@@ -24,6 +24,7 @@ pub(super) fn read(table: &mut Table<'_>, forwards: bool) -> RouteRules {
         activation: table.take(&ACTIVATION).unwrap_or_default(),
         upgrade: table.take(&UPGRADE).unwrap_or_default(),
         tunnel_idle_timeout: table.take(&TUNNEL_IDLE_TIMEOUT),
+        client_certificate: table.take(&CLIENT_CERTIFICATE).unwrap_or_default(),
         ..RouteRules::default()
     };
     table.set(&ALLOW, &mut rules.allow);
@@ -152,6 +153,22 @@ pub(super) static ALLOW: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
         extremes: "Behind a proxy that is not in `trusted_proxies`, its own address is what counts: \
                    everybody gets in or nobody does.",
         elsewhere: "httpd `Require ip`; nginx `allow`, `deny all`; Tomcat `RemoteAddrValve`",
+    },
+};
+
+pub(super) static CLIENT_CERTIFICATE: Key<Choices<bool>> = Key {
+    name: "client_certificate",
+    values: Choices(&[("required", true), ("off", false)]),
+    doc: Doc {
+        preset: Preset::Value("\"off\""),
+        sample: "\"required\"",
+        effect: "With `\"required\"` only clients are served that have shown a certificate which the profile \
+                 of their listener verified. Others are answered 403 (`client-certificate-missing`), whatever \
+                 the route leads to. The profile asks for one with client_certificate = \"optional\".",
+        extremes: "Clients of a listener without TLS, or of a profile that asks for no certificate, are all \
+                   answered 403. A certificate of which a proxy in `trusted_proxies` tells is none.",
+        elsewhere: "httpd `SSLVerifyClient require` in a `<Location>`; nginx `if ($ssl_client_verify != \
+                    SUCCESS) { return 403; }`",
     },
 };
 

@@ -655,7 +655,7 @@ function explained(it) {
   const pairs = rows => make('div', { className: 'pairs' }, ...rows.flatMap(([name, value]) => [
     make('span', { className: 'quiet', textContent: name }), make('span', { className: 'code', textContent: value })]));
   const route = r => [
-    [r.scheme ? `${r.scheme}:` : '', r.hosts.join(' '), r.pattern || r.path + (r.exact ? ' (exact)' : '') + (r.suffix ? ` *${r.suffix}` : '')].filter(Boolean).join(' '),
+    [r.listen?.length ? `on ${r.listen.join(', ')}` : '', r.scheme ? `${r.scheme}:` : '', r.hosts.join(' '), r.pattern || r.path + (r.exact ? ' (exact)' : '') + (r.suffix ? ` *${r.suffix}` : '')].filter(Boolean).join(' '),
     `→ ${r.target}`, r.place ? `(${r.place})` : ''].filter(Boolean).join(' ');
   const parts = [text(it.summary, 'summary')];
   if (it.answer) parts.push(part('Answer of the front', text(`${it.answer.status} ${it.answer.reason}: ${it.answer.text}${it.answer.location ? ` → ${it.answer.location}` : ''}`)));

@@ -107,6 +107,8 @@ fn behind(better: &Route, route: &Route, wanted: Wanted<'_>) -> &'static str {
         "its suffix is less specific"
     } else if better.rank > route.rank {
         "its path is less specific"
+    } else if !better.config.listen.is_empty() && route.config.listen.is_empty() {
+        "it is for all listeners"
     } else if better.config.scheme.is_some() && route.config.scheme.is_none() {
         "it is for both schemes"
     } else {
@@ -116,6 +118,22 @@ fn behind(better: &Route, route: &Route, wanted: Wanted<'_>) -> &'static str {
 
 /// What keeps a route from matching.
 fn obstacle(config: &RouteConfig, wanted: Wanted<'_>, path: &[u8]) -> String {
+    let is_of_listener = |index| config.listen.contains(&index);
+    let any_listener = RouteConfig {
+        listen: Vec::new(),
+        ..config.clone()
+    };
+    if config.listen.is_empty() || wanted.listener.is_some_and(is_of_listener) {
+        return obstacle_of_all(&any_listener, wanted, path).unwrap_or_default();
+    }
+    match obstacle_of_all(&any_listener, wanted, path) {
+        Some(more) => format!("it is for other listeners, and {more}"),
+        None => "it is for other listeners".to_owned(),
+    }
+}
+
+/// What keeps a route for all listeners from matching, if anything does.
+fn obstacle_of_all(config: &RouteConfig, wanted: Wanted<'_>, path: &[u8]) -> Option<String> {
     let matches = |config: &RouteConfig| {
         let alone = RouteConfig {
             target: RouteTarget::Status(http::StatusCode::OK),
@@ -125,12 +143,15 @@ fn obstacle(config: &RouteConfig, wanted: Wanted<'_>, path: &[u8]) -> String {
         let table = RouteTable::new(&[alone], |_| None).unwrap_or_default();
         table.find(wanted, path).is_some()
     };
+    if matches(config) {
+        return None;
+    }
     let any_host = RouteConfig {
         hosts: Vec::new(),
         ..config.clone()
     };
     if matches(&any_host) {
-        return "its host is another".to_owned();
+        return Some("its host is another".to_owned());
     }
     let of_path = obstacle_in_path(&any_host, matches);
     let any_path = RouteConfig {
@@ -138,10 +159,10 @@ fn obstacle(config: &RouteConfig, wanted: Wanted<'_>, path: &[u8]) -> String {
         scheme: config.scheme,
         ..RouteConfig::new("/", RouteTarget::Status(http::StatusCode::OK))
     };
-    match matches(&any_path) {
+    Some(match matches(&any_path) {
         true => of_path,
         false => format!("its host is another, and {of_path}"),
-    }
+    })
 }
 
 /// What keeps a route for any host from matching.

@@ -29,6 +29,7 @@ fn find(table: &RouteTable, host: &str, path: &str) -> Option<usize> {
 fn wanted(host: &str, secure: bool) -> Wanted<'_> {
     Wanted {
         host: Some(host.as_bytes()),
+        listener: Some(0),
         secure,
     }
 }
@@ -89,13 +90,18 @@ fn only_a_route_without_conditions_takes_everything() {
         scheme: Some(RouteScheme::Https),
         ..all()
     };
+    let listen = RouteConfig {
+        listen: vec![1],
+        ..all()
+    };
     let exclude = RouteConfig {
         exclude: vec![Exclusion::Pattern("*.jsp".into())],
         ..all()
     };
     let other_host = route(&["other"], "/", "1");
     let deeper = route(&[], "/b", "1");
-    for route in [exact, suffix, pattern, scheme, exclude, other_host, deeper] {
+    let conditions = [exact, suffix, pattern, scheme, listen, exclude];
+    for route in conditions.into_iter().chain([other_host, deeper]) {
         assert_eq!(is_taken(&[route]), (false, false));
     }
 }
@@ -140,6 +146,7 @@ fn hosts_come_before_paths() {
         table.find(
             Wanted {
                 host: None,
+                listener: None,
                 secure: false
             },
             b"/"
@@ -364,6 +371,66 @@ fn a_scheme_comes_before_none() {
     assert_eq!((find(false), find(true)), (Some(1), Some(0)));
 }
 
+/// For a listener, the routes of others do not exist: what is left is ranked as ever.
+#[test]
+fn a_route_is_for_its_listeners_alone() {
+    let on = |listen: &[usize], path: &str, name: &str| RouteConfig {
+        listen: listen.to_vec(),
+        ..route(&[], path, name)
+    };
+    let pattern = |listen: &[usize], name: &str| RouteConfig {
+        pattern: Some("/p*".to_owned()),
+        ..on(listen, "/", name)
+    };
+    let secure = RouteConfig {
+        scheme: Some(RouteScheme::Https),
+        ..on(&[], "/", "4")
+    };
+    let suffix = RouteConfig {
+        suffix: Some(".jsp".to_owned()),
+        ..on(&[0], "/app", "5")
+    };
+    let table = table(&[
+        on(&[], "/", "1"),
+        on(&[0, 1], "/", "2"),
+        on(&[0], "/app", "3"),
+        secure,
+        suffix,
+        pattern(&[], "6"),
+        pattern(&[1], "7"),
+    ]);
+    let find = |listener: Option<usize>, secure: bool, path: &str| {
+        let wanted = Wanted {
+            listener,
+            ..wanted("h", secure)
+        };
+        number(&table, table.find(wanted, path.as_bytes()).unwrap())
+    };
+    assert!(table.has_listeners());
+    for (listener, secure, path, expected) in [
+        (Some(0), false, "/", 2),
+        (Some(1), false, "/x", 2),
+        (Some(2), false, "/x", 1),
+        (None, false, "/x", 1),
+        (Some(0), false, "/app", 3),
+        (Some(1), false, "/app", 2),
+        (Some(2), false, "/app", 1),
+        // A route for a listener comes before one for a scheme.
+        (Some(0), true, "/", 2),
+        (Some(2), true, "/", 4),
+        (Some(0), false, "/app/x.jsp", 5),
+        (Some(1), false, "/app/x.jsp", 2),
+        (Some(0), false, "/px", 6),
+        (Some(1), false, "/px", 7),
+    ] {
+        assert_eq!(
+            find(listener, secure, path),
+            expected,
+            "{listener:?} {secure} {path}"
+        );
+    }
+}
+
 /// Two routes to one upstream are alike only if neither changes anything.
 #[test]
 fn a_route_with_rules_differs_from_one_without() {
@@ -388,9 +455,10 @@ fn routes() -> impl Strategy<Value = Vec<RouteConfig>> {
     let pattern = prop::option::weighted(0.3, "(/(a|b|\\*|\\?)){1,3}(\\*|\\.x)?");
     let exclude = prop::collection::vec(exclusion(), 0..2);
     let scheme = prop::option::weighted(0.3, scheme());
+    let listen = prop::sample::subsequence(vec![0, 1, 2], 0..3);
     let matched = (hosts, path, any::<bool>(), suffix, pattern);
-    let route = (matched, exclude, scheme, 0usize..9);
-    let route = route.prop_map(|(matched, exclude, scheme, upstream)| {
+    let route = (matched, exclude, (listen, scheme), 0usize..9);
+    let route = route.prop_map(|(matched, exclude, (listen, scheme), upstream)| {
         let (hosts, path, exact, suffix, pattern) = matched;
         RouteConfig {
             hosts: hosts.into_iter().map(str::to_owned).collect(),
@@ -404,6 +472,7 @@ fn routes() -> impl Strategy<Value = Vec<RouteConfig>> {
             suffix: suffix.filter(|_| pattern.is_none()),
             pattern,
             exclude,
+            listen,
             scheme,
             ..RouteConfig::new("/", RouteTarget::Upstream(upstream.to_string()))
         }
@@ -429,14 +498,18 @@ proptest! {
         routes in routes(),
         host in "(([ab]\\.){0,3}(a\\.)?org|\\[(::1|0:0::1|::2)\\]|a)",
         path in "((/(a|b|a@|a%40|%2F|b%25|a\\.x|b;x|c)){0,4}/?|\\*)",
+        listener in 0usize..3,
         secure: bool,
     ) {
         let table = table(&routes);
         let path = if path.is_empty() { "/".to_owned() } else { path };
         let path = path::normalise(&Bytes::from(path)).unwrap();
-        let wanted = wanted(&host, secure);
+        let wanted = Wanted {
+            listener: Some(listener),
+            ..wanted(&host, secure)
+        };
         for path in std::iter::once(path.route().to_vec()).chain(path.readings()) {
-            let expected = linear::find(&routes, host.as_bytes(), &path, secure);
+            let expected = linear::find(&routes, &wanted, &path);
             let found = table.find(wanted, &path).map(|it| table.routes()[it].action);
             prop_assert_eq!(found, expected, "{:?}", path);
         }

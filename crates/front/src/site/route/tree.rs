@@ -49,14 +49,27 @@ struct Suffixes {
 #[derive(Debug)]
 struct Pattern {
     rank: Rank,
-    has_scheme: bool,
+    /// Whether it is for some listeners only, and whether for one scheme only.
+    conditions: (bool, bool),
     glob: Glob,
     slot: Slot,
 }
 
-/// The routes of one place: by scheme, and for either.
-#[derive(Clone, Copy, Debug, Default)]
+/// The routes of one place: for all listeners, and for some.
+#[derive(Debug, Default)]
 struct Slot {
+    all: SchemeSlot,
+    /// Boxed, since few places have any.
+    of_listeners: Option<Box<ListenerSlots>>,
+}
+
+/// By the index of the listener.
+#[derive(Debug, Default)]
+struct ListenerSlots(HashMap<usize, SchemeSlot>);
+
+/// The same by scheme, and for either.
+#[derive(Clone, Copy, Debug, Default)]
+struct SchemeSlot {
     /// Each one more than the route's index; 0 is none.
     any: u32,
     http: u32,
@@ -67,6 +80,7 @@ struct Slot {
 pub(super) struct Asked<'a, F> {
     /// In the form that routes are compared in.
     pub(super) path: &'a [u8],
+    pub(super) listener: Option<usize>,
     pub(super) secure: bool,
     /// Whether a route whose path matches takes the request.
     pub(super) takes: F,
@@ -76,8 +90,7 @@ impl Tree {
     /// Adds the route of this index. Of two that match the same requests, the first that was added stays.
     pub(super) fn insert(&mut self, route: &RouteConfig, index: usize) {
         if let Some(pattern) = &route.pattern {
-            self.insert_pattern(pattern, route.scheme, index);
-            return;
+            return self.insert_pattern(pattern, route, index);
         }
         let path = route.compared_path();
         let mut at = 0;
@@ -99,21 +112,22 @@ impl Tree {
         };
         endings
             .slot(route.compared_suffix().as_deref())
-            .insert(route.scheme, index);
+            .insert(route, index);
     }
 
-    fn insert_pattern(&mut self, text: &str, scheme: Option<RouteScheme>, index: usize) {
+    fn insert_pattern(&mut self, text: &str, route: &RouteConfig, index: usize) {
         let glob = Glob::new(text);
-        let (rank, has_scheme) = (glob.rank(), scheme.is_some());
+        let rank = glob.rank();
+        let conditions = (!route.listen.is_empty(), route.scheme.is_some());
         let mut slot = Slot::default();
-        slot.insert(scheme, index);
+        slot.insert(route, index);
         let pattern = Pattern {
             rank,
-            has_scheme,
+            conditions,
             glob,
             slot,
         };
-        let before = |it: &Pattern| (it.rank, it.has_scheme) >= (rank, has_scheme);
+        let before = |it: &Pattern| (it.rank, it.conditions) >= (rank, conditions);
         let place = self.patterns.partition_point(before);
         self.patterns.insert(place, pattern);
     }
@@ -213,6 +227,27 @@ impl Suffixes {
 }
 
 impl Slot {
+    fn insert(&mut self, route: &RouteConfig, index: usize) {
+        if route.listen.is_empty() {
+            return self.all.insert(route.scheme, index);
+        }
+        let of_listeners = self.of_listeners.get_or_insert_default();
+        for &listener in &route.listen {
+            let slot = of_listeners.0.entry(listener).or_default();
+            slot.insert(route.scheme, index);
+        }
+    }
+
+    fn find(&self, asked: &Asked<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+        let of_listener = || {
+            let slots = self.of_listeners.as_ref()?;
+            slots.0.get(&asked.listener?)?.find(asked)
+        };
+        of_listener().or_else(|| self.all.find(asked))
+    }
+}
+
+impl SchemeSlot {
     fn insert(&mut self, scheme: Option<RouteScheme>, index: usize) {
         let place = match scheme {
             None => &mut self.any,

@@ -3,28 +3,28 @@
 use std::cmp::Reverse;
 
 use super::super::pattern::{Excluded, Glob};
-use super::super::{Action, Host};
+use super::super::{Action, Host, Wanted};
 use crate::config::{RouteConfig, RouteScheme, RouteTarget};
 
-/// The action of the most specific route for a host and a path in the form of comparison, over TLS or
-/// not.
-pub(super) fn find(
-    routes: &[RouteConfig],
-    host: &[u8],
-    path: &[u8],
-    secure: bool,
-) -> Option<Action> {
+/// The action of the most specific route for a host, a listener, a scheme, and a path in the form of
+/// comparison.
+pub(super) fn find(routes: &[RouteConfig], wanted: &Wanted<'_>, path: &[u8]) -> Option<Action> {
+    let host = wanted.host.unwrap_or_default();
     let excludes = |route: &RouteConfig| {
         let mut excluded = route.exclude.iter();
         excluded.any(|it| Excluded::new(it).has(path))
     };
-    let scheme = match secure {
+    let scheme = match wanted.secure {
         true => RouteScheme::Https,
         false => RouteScheme::Http,
     };
     let matching = routes
         .iter()
         .filter(|route| path_matches(route, path))
+        .filter(|route| {
+            let mut listen = route.listen.iter();
+            route.listen.is_empty() || listen.any(|&index| Some(index) == wanted.listener)
+        })
         .filter(|route| route.scheme.is_none_or(|wanted| wanted == scheme));
     let mut ranked: Vec<(Rank, &RouteConfig)> = matching
         .flat_map(|route| ranks(route, host).map(move |rank| (rank, route)))
@@ -42,10 +42,17 @@ pub(super) fn find(
     })
 }
 
-type Rank = (usize, bool, (usize, usize), usize, Option<usize>, bool);
+type Rank = (
+    usize,
+    bool,
+    (usize, usize),
+    usize,
+    Option<usize>,
+    (bool, bool),
+);
 
 /// How specific a route is for a host, once for each of its own that matches: by host, exactness,
-/// slashes and length, path (patterns have none), suffix and scheme.
+/// slashes and length, path (patterns have none), suffix, listener and scheme.
 fn ranks(route: &RouteConfig, host: &[u8]) -> impl Iterator<Item = Rank> {
     let of_hosts: Vec<usize> = match &route.hosts[..] {
         [] => vec![0],
@@ -64,9 +71,10 @@ fn ranks(route: &RouteConfig, host: &[u8]) -> impl Iterator<Item = Rank> {
         None => path.len() + 1,
     };
     let (exact, suffix) = (route.exact, suffix.map(|it| it.len()));
-    let (length, scheme) = (whole.len(), route.scheme.is_some());
+    let length = whole.len();
+    let conditions = (!route.listen.is_empty(), route.scheme.is_some());
     let of_hosts = of_hosts.into_iter();
-    of_hosts.map(move |host| (host, exact, (slashes, length), own_path, suffix, scheme))
+    of_hosts.map(move |host| (host, exact, (slashes, length), own_path, suffix, conditions))
 }
 
 /// An exact host comes before every wildcard, a long wildcard before a short one.

@@ -1,0 +1,148 @@
+//! `listen` of `[[route]]`: the listeners that a route is for.
+//!
+//! A route names them before it is known which there are, so they are looked up when the whole file has
+//! been read.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use catamaran_front::config::{ListenAddress, ListenerConfig};
+
+use super::Route;
+use crate::file::Placed;
+use crate::key::{Doc, Key, Preset};
+use crate::report::{Finding, Report};
+use crate::suggest::nearest;
+use crate::table::Table;
+use crate::value::address::{ListenError, parse_listen_address};
+use crate::value::text::{TextError, parse_name};
+use crate::value::{OneOrMore, Parsed};
+
+/// A listener as a route names it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ListenerRef {
+    Address(ListenAddress),
+    Name(String),
+}
+
+/// The listeners that a route names, and where it does.
+#[derive(Debug)]
+pub(crate) struct ListenerRefs {
+    refs: Vec<ListenerRef>,
+    pub(crate) place: Range<usize>,
+}
+
+/// Why a text names no listener.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ListenerRefError {
+    /// Not an address.
+    #[error(transparent)]
+    Address(#[from] ListenError),
+    /// Not a name.
+    #[error(transparent)]
+    Name(#[from] TextError),
+}
+
+/// Reads the key; `None` if the route is for all listeners.
+pub(super) fn read(table: &mut Table<'_>) -> Option<ListenerRefs> {
+    let place = table.place_of(&LISTEN);
+    let refs = table.take(&LISTEN)?;
+    if refs.is_empty() {
+        let message = "`listen` is an empty list, so that no listener would have this route";
+        let hint = "name a listener, or leave `listen` out for all of them";
+        table.push(Finding::fault(message, place.clone()).hint(hint));
+    }
+    Some(ListenerRefs { refs, place })
+}
+
+/// Finds the listeners that routes name. With `complete`, each listener of the file is among `listeners`,
+/// so that one which is missing is a fault.
+pub(crate) fn resolve(
+    routes: &mut [Route],
+    (listeners, complete): (&[Placed<ListenerConfig>], bool),
+    report: &mut Report,
+) {
+    let mut known: HashMap<ListenerRef, Vec<usize>> = HashMap::new();
+    for (index, listener) in listeners.iter().enumerate() {
+        let name = listener.value.name.clone().map(ListenerRef::Name);
+        let address = ListenerRef::Address(listener.value.address.clone());
+        for named in name.into_iter().chain([address]) {
+            known.entry(named).or_default().push(index);
+        }
+    }
+    for route in routes {
+        let Some(listen) = &route.listen else {
+            continue;
+        };
+        let mut found: Vec<usize> = Vec::new();
+        for named in &listen.refs {
+            match known.get(named) {
+                Some(indices) => found.extend(indices),
+                None => {
+                    route.matching = false;
+                    if complete {
+                        report.push(unknown(named, &listen.place, listeners));
+                    }
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        for value in &mut route.values {
+            value.listen.clone_from(&found);
+        }
+    }
+}
+
+fn unknown(
+    named: &ListenerRef,
+    place: &Range<usize>,
+    listeners: &[Placed<ListenerConfig>],
+) -> Finding {
+    let (what, text) = match named {
+        ListenerRef::Address(address) => ("listens on", address.to_string()),
+        ListenerRef::Name(name) => ("has the name", name.clone()),
+    };
+    let names = listeners.iter().filter_map(|it| it.value.name.clone());
+    let addresses = listeners.iter().map(|it| it.value.address.to_string());
+    let all: Vec<String> = names.chain(addresses).collect();
+    let message = format!("no [[listen]] {what} `{text}`");
+    Finding::fault(message, place.clone()).hint(
+        match nearest(&text, all.iter().map(|it| &it[..])) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => {
+                "write the `name` or the `address` of a [[listen]], as it stands there".to_owned()
+            }
+        },
+    )
+}
+
+fn parse(text: &str) -> Result<ListenerRef, ListenerRefError> {
+    // A name has neither.
+    match text.contains([':', '/']) {
+        true => Ok(ListenerRef::Address(parse_listen_address(text)?)),
+        false => Ok(ListenerRef::Name(parse_name(text)?)),
+    }
+}
+
+pub(super) static LISTEN: Key<OneOrMore<Parsed<ListenerRef, ListenerRefError>>> = Key {
+    name: "listen",
+    values: OneOrMore(Parsed {
+        what: "the `name` or `address` of a [[listen]]",
+        parse,
+    }),
+    doc: Doc {
+        preset: Preset::Unset("all listeners"),
+        sample: "[\"127.0.0.1:8080\"]",
+        effect: "The listeners that have this route: one for several, each by its `name` or by its \
+                 `address` as it stands in its [[listen]]. For clients of other listeners the route does \
+                 not exist: they get the next route that matches, or 404. What counts is the listener that \
+                 accepted the connection; nothing that a client or a proxy says changes it.",
+        extremes: "Without it every listener has the route: a listener that asks for no certificate, or \
+                   that only insiders reach, guards nothing then. `check` warns where a profile that \
+                   requires certificates has an open listener beside it. A client whose listener a \
+                   reload removed is answered 421 (`listener-removed`) while it still has its connection.",
+        elsewhere: "nginx `listen` of a `server`; httpd the address of a `<VirtualHost>`; HAProxy \
+                    `frontend`",
+    },
+};
