@@ -15,20 +15,6 @@ use tempfile::TempDir;
 use crate::reload::{nth_line, reload, rewrite};
 use crate::upgrade::upgrade;
 
-/// What routes lead to, and what is answered to those whom they are for.
-const SOURCES: [(&str, &str, u16); 6] = [
-    ("ajp", "upstream = \"ajp\"\nrewrite = \"/\"", 200),
-    ("http", "upstream = \"http\"\nrewrite = \"/\"", 200),
-    ("page", "upstream = \"stopped\"", 503),
-    ("status", "status = 410", 410),
-    ("redirect", "redirect = \"/elsewhere\"", 308),
-    (
-        "tunnel",
-        "upstream = \"http\"\nrewrite = \"/\"\nupgrade = \"websocket\"",
-        200,
-    ),
-];
-
 /// A front with a listener for everybody in clear, one for everybody over TLS, one that asks for
 /// certificates and one behind a TCP proxy. The first three speak both HTTP/1.1 and HTTP/2.
 struct Site {
@@ -155,44 +141,6 @@ struct Caller {
     certificate: bool,
     http2: bool,
 }
-
-const LISTENERS: &str = r#"
-[server]
-trusted_proxies = ["127.0.0.1"]
-[admin]
-address = "127.0.0.1:0"
-
-[[listen]]
-name = "open"
-address = "127.0.0.1:0"
-protocols = ["h2", "http/1.1"]
-[[listen]]
-name = "public"
-address = "127.0.0.1:0"
-protocols = ["h2", "http/1.1"]
-tls = "public"
-[[listen]]
-name = "inner"
-address = "127.0.0.1:0"
-protocols = ["h2", "http/1.1"]
-tls = "inner"
-[[listen]]
-name = "proxied"
-address = "127.0.0.1:0"
-proxy_protocol = true
-proxy_protocol_from = ["127.0.0.1"]
-
-[tls.public]
-[[tls.public.certificate]]
-chain = "{files}/a.pem"
-key = "{files}/a.key"
-[tls.inner]
-client_certificate = "optional"
-client_ca = "{files}/ca.pem"
-[[tls.inner.certificate]]
-chain = "{files}/a.pem"
-key = "{files}/a.key"
-"#;
 
 /// The addresses of all listeners, in the order of the file.
 fn addresses<const COUNT: usize>(front: &mut Front) -> [SocketAddr; COUNT] {
@@ -408,3 +356,55 @@ fn a_removed_listener_has_no_routes() {
     }
     assert_eq!(front.get("/").unwrap().status, 200);
 }
+
+/// What routes lead to, and what is answered to those whom they are for.
+const SOURCES: [(&str, &str, u16); 6] = [
+    ("ajp", "upstream = \"ajp\"\nrewrite = \"/\"", 200),
+    ("http", "upstream = \"http\"\nrewrite = \"/\"", 200),
+    ("page", "upstream = \"stopped\"", 503),
+    ("status", "status = 410", 410),
+    ("redirect", "redirect = \"/elsewhere\"", 308),
+    (
+        "tunnel",
+        "upstream = \"http\"\nrewrite = \"/\"\nupgrade = \"websocket\"",
+        200,
+    ),
+];
+
+const LISTENERS: &str = r#"
+[server]
+trusted_proxies = ["127.0.0.1"]
+[admin]
+address = "127.0.0.1:0"
+
+[[listen]]
+name = "open"
+address = "127.0.0.1:0"
+protocols = ["h2", "http/1.1"]
+[[listen]]
+name = "public"
+address = "127.0.0.1:0"
+protocols = ["h2", "http/1.1"]
+tls = "public"
+[[listen]]
+name = "inner"
+address = "127.0.0.1:0"
+protocols = ["h2", "http/1.1"]
+tls = "inner"
+[[listen]]
+name = "proxied"
+address = "127.0.0.1:0"
+proxy_protocol = true
+proxy_protocol_from = ["127.0.0.1"]
+
+[tls.public]
+[[tls.public.certificate]]
+chain = "{files}/a.pem"
+key = "{files}/a.key"
+[tls.inner]
+client_certificate = "optional"
+client_ca = "{files}/ca.pem"
+[[tls.inner.certificate]]
+chain = "{files}/a.pem"
+key = "{files}/a.key"
+"#;
