@@ -195,8 +195,8 @@ pub struct ListenerConfig {
     /// in which the backend does not want any does not count. Default 500; 0 demands none. httpd:
     /// `RequestReadTimeout body=10,MinRate=500`.
     pub body_rate_min: u64,
-    /// The least bytes a second a client must take of a response, likewise. Default 500; 0 demands
-    /// none.
+    /// The least bytes a second a client must take of a response, likewise; over HTTP/2 of each.
+    /// Default 500; 0 demands none.
     pub write_rate_min: u64,
     /// The largest body a client may send; a larger one is answered 413. Default: no limit. nginx:
     /// `client_max_body_size`.

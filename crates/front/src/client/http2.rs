@@ -9,6 +9,7 @@ mod frames;
 mod head;
 mod piece;
 mod session;
+mod share;
 pub(crate) mod stream;
 mod websocket;
 mod wire;

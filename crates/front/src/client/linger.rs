@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::task::coop::poll_proceed;
 
-use crate::client::pace::{Demand, Pace};
+use crate::client::pace::{Demand, Pace, Turn};
 use crate::client::{BodyPart, ClientConnection};
 use crate::config::ListenerConfig;
 use crate::worker::Worker;
@@ -124,6 +124,7 @@ impl Patience {
         demand: Demand {
             idle: SHORT_TIME,
             rate_min: 0,
+            turn: Turn::ALONE,
         },
     };
 
@@ -135,6 +136,7 @@ impl Patience {
             demand: Demand {
                 idle: listener.body_timeout,
                 rate_min: listener.body_rate_min,
+                turn: Turn::ALONE,
             },
         }
     }

@@ -3,6 +3,9 @@
 //! Two limits: a silence, and a mean rate after a time of grace, so that a byte now and then does
 //! not hold a backend's thread for ever (slow POST, slow read). Only time in which the client was
 //! waited for counts, never that in which the backend held things up.
+//!
+//! Exchanges that share a connection wait for each other as well. Such an exchange has a little more
+//! time, which is its [`Turn`].
 
 use std::time::Duration;
 
@@ -15,6 +18,33 @@ pub(crate) struct Demand {
     pub(crate) idle: Duration,
     /// The least bytes a second, on average, once [`GRACE`] is over; 0 demands none.
     pub(crate) rate_min: u64,
+    /// What is allowed for the others on its connection.
+    pub(crate) turn: Turn,
+}
+
+/// What is allowed to an exchange that waits until others on its connection had their turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// Bytes that are due to it and that others had; they count for its rate.
+    pub(crate) due: u64,
+    /// When another had bytes, if the whole connection is held up. The exchange may then be silent for
+    /// as long again.
+    pub(crate) others: Option<Tick>,
+}
+
+impl Turn {
+    /// That of an exchange which has its connection for itself.
+    pub(crate) const ALONE: Self = Self {
+        due: 0,
+        others: None,
+    };
+
+    /// Since when an exchange counts as silent that itself had its last bytes at `moved`: one whose
+    /// connection moves bytes for others waits up to twice as long as `idle`.
+    pub(crate) fn silence_since(&self, moved: Tick, idle: Duration) -> Tick {
+        let others = self.others.unwrap_or(moved);
+        others.min(moved + idle).max(moved)
+    }
 }
 
 /// One direction of one exchange.
@@ -31,25 +61,21 @@ impl Pace {
     /// The front waits for the client from `now`. Returns until when it waits.
     pub(crate) fn wait(&mut self, now: Tick, demand: Demand) -> Tick {
         let (began, moved) = *self.wait.get_or_insert((now, now));
-        let silence = moved + demand.idle;
-        let Some(earned_ms) = (self.bytes * 1000).checked_div(demand.rate_min) else {
+        let silence = demand.turn.silence_since(moved, demand.idle) + demand.idle;
+        let bytes = self.bytes.saturating_add(demand.turn.due);
+        let Some(earned_ms) = bytes.saturating_mul(1000).checked_div(demand.rate_min) else {
             return silence;
         };
         let allowed = GRACE + Duration::from_millis(earned_ms);
         silence.min(began + allowed.saturating_sub(self.waited))
     }
 
-    /// The client sent or took so many bytes.
+    /// The client sent or took so many bytes, the last of them at `now`.
     pub(crate) fn moved(&mut self, now: Tick, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
         if let Some((_, moved)) = &mut self.wait {
-            *moved = now;
+            *moved = now.max(*moved);
         }
-    }
-
-    /// The client moved so many bytes for others, which count for its rate alone.
-    pub(crate) fn credit(&mut self, bytes: u64) {
-        self.bytes = self.bytes.saturating_add(bytes);
     }
 
     /// The front no longer waits for the client.
@@ -70,6 +96,7 @@ mod tests {
     const DEMAND: Demand = Demand {
         idle: Duration::from_secs(15),
         rate_min: 500,
+        turn: Turn::ALONE,
     };
 
     fn at(seconds: u64) -> Tick {
@@ -106,6 +133,33 @@ mod tests {
         pace.rest(at(1001));
         pace.moved(at(1001), 2_000);
         assert_eq!(pace.wait(at(2000), DEMAND), at(2005));
+    }
+
+    #[test]
+    fn others_on_the_connection_allow_one_more_silence() {
+        let mut pace = Pace::default();
+        pace.moved(at(0), 1_000_000);
+        pace.wait(at(0), DEMAND);
+        for (others, end) in [(0, 15), (7, 22), (15, 30), (29, 30), (1000, 30)] {
+            let turn = Turn {
+                due: 0,
+                others: Some(at(others)),
+            };
+            assert_eq!(pace.wait(at(0), Demand { turn, ..DEMAND }), at(end));
+        }
+    }
+
+    #[test]
+    fn what_is_due_counts_for_the_rate() {
+        let turn = Turn {
+            due: 2_500,
+            others: Some(at(15)),
+        };
+        let mut pace = Pace::default();
+        assert_eq!(pace.wait(at(0), Demand { turn, ..DEMAND }), at(15));
+        pace.moved(at(15), 1);
+        let late = pace.wait(at(15), DEMAND);
+        assert_eq!(late, at(10) + Duration::from_millis(2), "due no longer");
     }
 
     #[test]

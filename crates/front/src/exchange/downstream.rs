@@ -14,7 +14,7 @@ use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::client::http2::stream::H2Stream;
-use crate::client::pace::Pace;
+use crate::client::pace::{Pace, Turn};
 use crate::client::{BodyPart, ClientConnection, ClientError, ResponseError};
 use crate::worker::deadlines::{Deadline, Tick};
 
@@ -28,6 +28,22 @@ pub(crate) enum Downstream<'c> {
     Http1(&'c mut ClientConnection),
     /// A stream of an HTTP/2 connection.
     Http2(&'c mut H2Stream),
+}
+
+/// Whether an exchange waits for its client, in each direction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waits {
+    /// For the client to take more of the response.
+    pub(crate) writing: bool,
+    /// For the client to send more of its body.
+    pub(crate) reading: bool,
+}
+
+/// What is allowed to an exchange for others on its client's connection, in each direction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turns {
+    pub(crate) writing: Turn,
+    pub(crate) reading: Turn,
 }
 
 impl Downstream<'_> {
@@ -47,12 +63,23 @@ impl Downstream<'_> {
         }
     }
 
-    /// Takes account of bytes that the connection moved for other exchanges, in the pace of a client
-    /// that writes and reads.
-    pub(crate) fn share_pace(&mut self, writing: &mut Pace, reading: &mut Pace) {
+    /// Takes account of bytes that the connection itself has written since the exchange last ran, and
+    /// says what is allowed for other exchanges of the connection.
+    pub(crate) fn share_pace(&mut self, waits: Waits, writing: &mut Pace) -> Turns {
+        match self {
+            Self::Http1(_) => Turns {
+                writing: Turn::ALONE,
+                reading: Turn::ALONE,
+            },
+            Self::Http2(stream) => stream.share_pace(waits, writing),
+        }
+    }
+
+    /// The exchange is cut for the client's pace.
+    pub(crate) fn leave_shares(&mut self) {
         match self {
             Self::Http1(_) => {}
-            Self::Http2(stream) => stream.share_pace(writing, reading),
+            Self::Http2(stream) => stream.leave_shares(),
         }
     }
 
@@ -180,12 +207,13 @@ impl Downstream<'_> {
         }
     }
 
-    /// When the client last took bytes, if it last took some of a tunnel's own `at` that time: while
-    /// its whole connection is held up, bytes of other exchanges count as well.
-    pub(crate) fn took_bytes(&self, at: Tick) -> Tick {
+    /// Since when the client of a tunnel counts as silent that may be so for `idle`, if it last took some
+    /// of its bytes `at` that time: while the whole connection is held up, and carries bytes of other
+    /// exchanges, it may be silent for twice as long.
+    pub(crate) fn silent_since(&mut self, at: Tick, idle: Duration) -> Tick {
         match self {
             Self::Http1(_) => at,
-            Self::Http2(stream) => stream.took_bytes(at),
+            Self::Http2(stream) => stream.silent_since(at, idle),
         }
     }
 

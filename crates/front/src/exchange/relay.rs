@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use crate::client::pace::{Demand, Pace};
 use crate::client::{BodyPart, ClientError, ResponseError};
-use crate::exchange::downstream::Downstream;
+use crate::exchange::downstream::{Downstream, Waits};
 use crate::exchange::replay::Replay;
 use crate::exchange::scene::Scene;
 use crate::exchange::source::{Leased, Source};
@@ -597,6 +597,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     fn poll_deadlines(&mut self, look_again: Option<Tick>) -> Poll<Result<(), RelayError>> {
         let (deadline, timeout) = self.first_deadline();
         if self.now() >= deadline {
+            if matches!(timeout, Timeout::Write | Timeout::Body) {
+                self.down.leave_shares();
+            }
             return Poll::Ready(Err(timeout.into()));
         }
         let deadline = deadline.min(self.check_silence()?);
@@ -665,16 +668,22 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         let now = self.now();
         let client_blocks = self.down.unwritten() > 0;
         let wants_body = self.wants_body();
-        self.down.share_pace(&mut self.writing, &mut self.reading);
+        let waits = Waits {
+            writing: client_blocks,
+            reading: wants_body,
+        };
+        let turns = self.down.share_pace(waits, &mut self.writing);
         let listener = self.scene.listener;
         let write = Demand {
             idle: listener.write_timeout,
             rate_min: listener.write_rate_min,
+            turn: turns.writing,
         };
         let write = deadline(&mut self.writing, client_blocks, now, write);
         let body = Demand {
             idle: listener.body_timeout,
             rate_min: listener.body_rate_min,
+            turn: turns.reading,
         };
         let body = deadline(&mut self.reading, wants_body, now, body);
         let silence = match (&self.source, self.download) {

@@ -288,7 +288,7 @@ impl<'a, 'c> Tunnel<'a, 'c> {
     }
 
     /// Waits, because nothing moves, for the first deadline.
-    fn poll_deadlines(&self) -> Poll<Result<(), TunnelError>> {
+    fn poll_deadlines(&mut self) -> Poll<Result<(), TunnelError>> {
         if self.down.must_end_tunnel() {
             return Poll::Ready(Err(TunnelError::Drained));
         }
@@ -297,11 +297,9 @@ impl<'a, 'c> Tunnel<'a, 'c> {
             Way::Ending | Way::Ended => Culprit::Backend,
         };
         let waits = |bytes: usize, since: Tick, limit| (bytes > 0).then_some(since + limit);
-        let write = waits(
-            self.down.unwritten(),
-            self.down.took_bytes(self.client_took),
-            self.scene.listener.write_timeout,
-        );
+        let patience = self.scene.listener.write_timeout;
+        let silent = self.down.silent_since(self.client_took, patience);
+        let write = waits(self.down.unwritten(), silent, patience);
         let backend = waits(
             self.backend.unwritten(),
             self.backend_took,

@@ -3,13 +3,14 @@
 //! The `h2` crate queues pieces and does not say what became of them. It asks a piece for its bytes
 //! as it writes them, and drops a piece that it does not write.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
 
 use bytes::{Buf, Bytes};
 
 use crate::client::http2::session::Session;
+use crate::worker::deadlines::Tick;
 
 /// Bytes that were handed to the connection.
 #[derive(Debug)]
@@ -24,6 +25,9 @@ pub(super) struct Piece {
 pub(super) struct Outflow {
     session: Arc<Session>,
     unwritten: AtomicUsize,
+    /// Bytes written, and when the last of them were.
+    written: AtomicU64,
+    written_at: AtomicU64,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -32,6 +36,8 @@ impl Outflow {
         Self {
             session,
             unwritten: AtomicUsize::new(0),
+            written: AtomicU64::new(0),
+            written_at: AtomicU64::new(0),
             waker: Mutex::new(None),
         }
     }
@@ -41,6 +47,12 @@ impl Outflow {
         self.unwritten.load(Ordering::Relaxed)
     }
 
+    /// Bytes written so far, and when the last of them were.
+    pub(super) fn written(&self) -> (u64, Tick) {
+        let written_at = self.written_at.load(Ordering::Relaxed);
+        (self.written.load(Ordering::Relaxed), Tick::from(written_at))
+    }
+
     /// The task of `cx` is woken when all is written, or when there is room for more.
     pub(super) fn watch(&self, cx: &Context<'_>) {
         let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,6 +60,13 @@ impl Outflow {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
+    }
+
+    fn note_written(&self, bytes: usize) {
+        let now = self.session.now();
+        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.written_at.store(now.into(), Ordering::Relaxed);
+        self.session.note_body_written(bytes, now);
     }
 
     fn left(&self, bytes: usize) {
@@ -101,6 +120,9 @@ impl Buf for Piece {
 
     fn advance(&mut self, bytes: usize) {
         self.bytes.advance(bytes);
+        if let Some(outflow) = &self.outflow {
+            outflow.note_written(bytes);
+        }
         self.left(bytes);
     }
 }

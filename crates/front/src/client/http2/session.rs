@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use crate::client::ClientConnection;
 use crate::client::http2::flood::Flood;
 use crate::client::http2::frames::{Frame, Kind};
+use crate::client::http2::share::SharedWay;
 use crate::client::http2::wire::Line;
 use crate::config::ListenerConfig;
 use crate::exchange::scene::PeerFacts;
@@ -29,10 +30,13 @@ pub(super) struct Session {
     pub(super) peer: PeerFacts,
     /// Bytes of responses that were taken and are not written, over all streams.
     queued: AtomicUsize,
-    /// Bytes received in frames of bodies, and bytes written.
-    received: AtomicU64,
-    written: AtomicU64,
-    /// When the socket last took bytes.
+    /// What the client sends of requests' bodies, and takes of responses' bodies.
+    pub(super) uploads: SharedWay,
+    pub(super) downloads: SharedWay,
+    /// When the client last took bytes of a body. Nothing else is progress: PINGs, settings and heads
+    /// would keep all responses alive that the client does not take.
+    body_written_at: AtomicU64,
+    /// When the socket last took bytes of any kind.
     written_at: AtomicU64,
     /// Whether the socket last refused bytes.
     is_blocked: AtomicBool,
@@ -56,8 +60,9 @@ impl Session {
             acceptor: Arc::clone(&client.listener),
             peer: client.peer(),
             queued: AtomicUsize::new(0),
-            received: AtomicU64::new(0),
-            written: AtomicU64::new(0),
+            uploads: SharedWay::default(),
+            downloads: SharedWay::default(),
+            body_written_at: AtomicU64::new(now.into()),
             written_at: AtomicU64::new(now.into()),
             is_blocked: AtomicBool::new(false),
             window: AtomicI64::new(FIRST_WINDOW),
@@ -107,7 +112,6 @@ impl Session {
         let mut written = 0;
         let wrote = write(&mut self.line(), &mut written);
         if written > 0 {
-            self.written.fetch_add(written as u64, Ordering::Relaxed);
             self.written_at.store(self.now().into(), Ordering::Relaxed);
         }
         if written > 0 || wrote.is_pending() {
@@ -136,24 +140,23 @@ impl Session {
             .then(|| Tick::from(self.written_at.load(Ordering::Relaxed)))
     }
 
-    /// How many bytes the connection has received and written in all.
-    pub(super) fn moved(&self) -> (u64, u64) {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (read(&self.received), read(&self.written))
+    /// Takes account of bytes of a response's body that were written at `now`.
+    pub(super) fn note_body_written(&self, bytes: usize, now: Tick) {
+        self.body_written_at.store(now.into(), Ordering::Relaxed);
+        self.downloads.moved(bytes);
     }
 
-    /// When the socket last took bytes, if it is the socket or the window of the connection that holds
-    /// responses up, not that of one stream.
+    /// When the client last took bytes of a body, if it is the socket or the window of the connection
+    /// that holds responses up, not that of one stream.
     pub(super) fn limited_since(&self) -> Option<Tick> {
         let is_limited = self.is_blocked() || self.window.load(Ordering::Relaxed) <= 0;
-        is_limited.then(|| Tick::from(self.written_at.load(Ordering::Relaxed)))
+        is_limited.then(|| Tick::from(self.body_written_at.load(Ordering::Relaxed)))
     }
 
     /// A frame was received.
     pub(super) fn received(&self, frame: Frame) {
         if frame.kind == Kind::Data {
-            self.received
-                .fetch_add(u64::from(frame.len), Ordering::Relaxed);
+            self.uploads.moved(frame.len as usize);
         }
         if frame.kind == Kind::WindowUpdate && frame.stream == 0 {
             let increment = i64::from(frame.word & 0x7fff_ffff);

@@ -21,10 +21,11 @@ use tokio::task::yield_now;
 
 use crate::client::http2::piece::{Outflow, Piece};
 use crate::client::http2::session::Session;
+use crate::client::http2::share::Share;
 use crate::client::http2::websocket::{self, Handshake};
-use crate::client::pace::Pace;
+use crate::client::pace::{Pace, Turn};
 use crate::client::{BodyPart, ClientError};
-use crate::exchange::downstream::Fields;
+use crate::exchange::downstream::{Fields, Turns, Waits};
 use crate::worker::deadlines::{Deadline, Tick};
 
 /// The client's side of one exchange.
@@ -49,8 +50,13 @@ pub(crate) struct H2Stream {
     queue: ByteQueue,
     /// Bytes of the response's body taken so far.
     sent: u64,
-    /// What the connection had received and written when that was last taken account of.
-    moved: (u64, u64),
+    /// Bytes of the response's body that the client has taken, as far as its pace knows.
+    paced: u64,
+    /// Bytes of the request's body taken so far.
+    received: u64,
+    /// Its part of what the connection moves: of responses, and of requests.
+    downloads: Share,
+    uploads: Share,
     /// An exchange with a backend whose client left before the response.
     abandoned: Option<LeftBehind>,
     tunnel: Tunnel,
@@ -86,7 +92,6 @@ impl H2Stream {
         body: RecvStream,
         respond: SendResponse<Piece>,
     ) -> Self {
-        let moved = session.moved();
         Self {
             outflow: Arc::new(Outflow::new(Arc::clone(&session))),
             session,
@@ -100,7 +105,10 @@ impl H2Stream {
             is_overlong: false,
             queue: ByteQueue::default(),
             sent: 0,
-            moved,
+            paced: 0,
+            received: 0,
+            downloads: Share::default(),
+            uploads: Share::default(),
             abandoned: None,
             tunnel: Tunnel::None,
         }
@@ -157,10 +165,17 @@ impl H2Stream {
         self.reset(Reason::CANCEL);
     }
 
-    /// When the client last took bytes, if the stream's own were last taken `at` that time.
-    pub(crate) fn took_bytes(&self, at: Tick) -> Tick {
-        let limited = self.session.limited_since();
-        limited.map_or(at, |since| since.max(at))
+    /// Since when the client of a tunnel counts as silent that had no bytes to take until `at`.
+    pub(crate) fn silent_since(&mut self, at: Tick, idle: Duration) -> Tick {
+        // The exchange that made the tunnel is over.
+        self.downloads.wait(&self.session.downloads, false);
+        self.uploads.wait(&self.session.uploads, false);
+        let turn = Turn {
+            due: 0,
+            others: self.session.limited_since(),
+        };
+        let (_, written_at) = self.outflow.written();
+        turn.silence_since(written_at.max(at), idle)
     }
 
     /// Its number on the connection.
@@ -168,17 +183,28 @@ impl H2Stream {
         self.respond.stream_id().as_u32()
     }
 
-    /// Adds what the connection moved for all its streams: a client shares its line among them. Its
-    /// silence counts only for a stream that is held up by its own window.
-    pub(crate) fn share_pace(&mut self, writing: &mut Pace, reading: &mut Pace) {
-        let moved = self.session.moved();
-        let (received, written) = (moved.0 - self.moved.0, moved.1 - self.moved.1);
-        self.moved = moved;
-        reading.credit(received);
-        match self.session.limited_since() {
-            Some(since) if written > 0 => writing.moved(since, written),
-            _ => writing.credit(written),
+    /// Adds what the client took of this response, and says what is allowed for the other streams: its
+    /// line is shared among all of them. Nothing but bytes of bodies is progress, and above all of this
+    /// stream's own; see [`Share`].
+    pub(crate) fn share_pace(&mut self, waits: Waits, writing: &mut Pace) -> Turns {
+        let (written, written_at) = self.outflow.written();
+        if written > self.paced {
+            writing.moved(written_at, written - self.paced);
+            self.paced = written;
         }
+        self.downloads.wait(&self.session.downloads, waits.writing);
+        self.uploads.wait(&self.session.uploads, waits.reading);
+        let others = self.session.limited_since();
+        Turns {
+            writing: self.downloads.turn(written, others),
+            reading: self.uploads.turn(self.received, None),
+        }
+    }
+
+    /// The exchange is cut for its pace: what is due to it is the other streams'.
+    pub(crate) fn leave_shares(&mut self) {
+        self.downloads.leave(&self.session.downloads);
+        self.uploads.leave(&self.session.uploads);
     }
 
     /// The next piece of the request's body. The client may send as much more.
@@ -194,6 +220,7 @@ impl H2Stream {
             // An error means that the stream is over, which the next call tells.
             self.body.flow_control().release_capacity(data.len()).ok();
             if !data.is_empty() {
+                self.received += data.len() as u64;
                 return Poll::Ready(Ok(BodyPart::Data(data)));
             }
         }
@@ -338,7 +365,8 @@ impl H2Stream {
             return Ok(());
         };
         while !self.queue.is_empty() {
-            sending.reserve_capacity(self.queue.len());
+            // A piece at a time, so that responses which wait for the connection's window take turns.
+            sending.reserve_capacity(self.queue.len().min(PIECE_MAX));
             let mut capacity = sending.capacity();
             if capacity == 0 {
                 capacity = match sending.poll_capacity(cx) {
@@ -441,6 +469,8 @@ impl H2Stream {
 impl Drop for H2Stream {
     fn drop(&mut self) {
         self.session.dequeue(self.queue.len());
+        self.downloads.wait(&self.session.downloads, false);
+        self.uploads.wait(&self.session.uploads, false);
     }
 }
 

@@ -9,7 +9,7 @@ use catamaran_front::config::{BackendConfig, Config, Protocols, RouteRules};
 use catamaran_testkit::http2::{
     END_HEADERS, END_STREAM, Http2Client, Said, block, frame, kind, opening,
 };
-use catamaran_testkit::{Outcome, Peer, Script};
+use catamaran_testkit::{Deadline, Outcome, Peer, Script};
 
 use super::{AGREE, front, wait_for_no_tunnel};
 use crate::{stop, tcp, to, wait_for_reason};
@@ -329,6 +329,29 @@ fn a_client_that_takes_nothing_is_cut_and_others_go_on() {
     client.send(&data(3, 0, b"ping"), usize::MAX);
     assert_eq!(running.counters().tunnels_open, 1);
     drop(client);
+    wait_for_no_tunnel(&running);
+    stop(running);
+}
+
+#[test]
+fn pings_do_not_keep_a_tunnel_whose_bytes_nobody_takes() {
+    let peer = agreeing(Script::new().send(&vec![b'x'; 4 << 20]).stall());
+    let running = h2_front(vec![to(&peer)], |config| {
+        config.listeners[0].write_timeout = Duration::from_millis(300);
+    });
+    // The window of the connection is the obstacle, too.
+    let mut client = open(&running);
+    let ping = frame(kind::PING, 0, 0, &[0; 8]);
+    let reset = || {
+        client.send(&ping, usize::MAX);
+        let said = client.read_once().unwrap();
+        assert!(!said.contains(&Said::Closed), "{said:?}");
+        let is_reset = |it: &Said| matches!(it, Said::Reset(..));
+        said.into_iter().find(is_reset)
+    };
+    let said = Deadline::default().poll("the cut", reset).unwrap();
+    assert_eq!(said, Said::Reset(1, CANCEL));
+    wait_for_reason(&running, "client:write-timeout");
     wait_for_no_tunnel(&running);
     stop(running);
 }

@@ -1,0 +1,252 @@
+//! How the exchanges of one connection share what its client sends, or takes.
+//!
+//! Bytes of bodies that move are divided among the exchanges that wait for the client at that moment:
+//! that is what each would have if it were served as often as the others. An exchange may be so much
+//! behind its part as one turn of the others, since the connection carries a piece of one body after the
+//! other. It may not be further behind: such an exchange is held up by itself, and others do not pay for
+//! it. When one is cut for its pace, the rest have its part. So a client that moves a little holds as many
+//! exchanges as that little is enough for.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::client::pace::Turn;
+use crate::worker::deadlines::Tick;
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+pub(super) struct SharedWay {
+    /// Exchanges that wait for the client.
+    waiting: AtomicUsize,
+    /// What each exchange has as its part that has waited all the time, in thousandths of a byte.
+    part: AtomicU64,
+}
+
+/// One exchange in one direction.
+#[derive(Debug, Default)]
+pub(super) struct Share {
+    waits: bool,
+    /// [`SharedWay::part`] when it was last looked at.
+    seen: u64,
+    /// Its part, in thousandths of a byte.
+    part: u64,
+}
+
+impl SharedWay {
+    /// The client moved so many bytes, of whichever exchange.
+    pub(super) fn moved(&self, bytes: usize) {
+        self.divide((bytes as u64).saturating_mul(THOUSAND));
+    }
+
+    fn divide(&self, thousandths: u64) {
+        let waiting = self.waiting.load(Ordering::Relaxed) as u64;
+        if let Some(part) = thousandths.checked_div(waiting) {
+            self.part.fetch_add(part, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Share {
+    /// Takes note whether the exchange waits for the client from this moment on.
+    pub(super) fn wait(&mut self, way: &SharedWay, waits: bool) {
+        let part = way.part.load(Ordering::Relaxed);
+        if self.waits {
+            self.part = self.part.saturating_add(part.saturating_sub(self.seen));
+        }
+        self.seen = part;
+        match (self.waits, waits) {
+            (false, true) => {
+                way.waiting.fetch_add(1, Ordering::Relaxed);
+            }
+            (true, false) => {
+                way.waiting.fetch_sub(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+        self.waits = waits;
+    }
+
+    /// What is allowed to the exchange, which itself moved so many bytes; `others` are those of
+    /// [`Turn::others`].
+    pub(super) fn turn(&self, own: u64, others: Option<Tick>) -> Turn {
+        let behind = (self.part / THOUSAND).saturating_sub(own);
+        Turn {
+            due: behind.min(TURN_MAX),
+            others,
+        }
+    }
+
+    /// The exchange is cut for its pace: the others have its part.
+    pub(super) fn leave(&mut self, way: &SharedWay) {
+        if self.waits {
+            self.wait(way, false);
+            way.divide(self.part);
+        }
+    }
+}
+
+/// How far an exchange may be behind its part: the piece of each other that is written between two of its
+/// own.
+const TURN_MAX: u64 = 16 * 1024;
+
+const THOUSAND: u64 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::client::pace::{Demand, Pace};
+
+    const IDLE: Duration = Duration::from_secs(30);
+
+    /// An exchange as the relay has it.
+    #[derive(Default)]
+    struct Exchange {
+        own: u64,
+        pace: Pace,
+        share: Share,
+        cut: Option<u64>,
+    }
+
+    /// A connection, and each second's bytes of each exchange.
+    struct Simulation {
+        way: SharedWay,
+        exchanges: Vec<Exchange>,
+    }
+
+    impl Simulation {
+        fn new(exchanges: usize) -> Self {
+            let exchanges = (0..exchanges).map(|_| Exchange::default()).collect();
+            Self {
+                way: SharedWay::default(),
+                exchanges,
+            }
+        }
+
+        /// Lets `millis` pass in ticks of a tenth of a second; `moves` says how many bytes of which
+        /// exchange move in the next tick, of those still there.
+        fn run(&mut self, millis: u64, mut moves: impl FnMut(u64, &[usize]) -> Vec<(usize, u64)>) {
+            let mut moved_at = Tick::START;
+            for now in (0..millis).step_by(100) {
+                let open: Vec<usize> = (0..self.exchanges.len())
+                    .filter(|&index| self.exchanges[index].cut.is_none())
+                    .collect();
+                for (index, bytes) in moves(now, &open) {
+                    let exchange = &mut self.exchanges[index];
+                    exchange.own += bytes;
+                    exchange.pace.moved(Tick::from(now), bytes);
+                    self.way.moved(usize::try_from(bytes).expect("small"));
+                    moved_at = Tick::from(now);
+                }
+                for index in open {
+                    let exchange = &mut self.exchanges[index];
+                    exchange.share.wait(&self.way, true);
+                    let demand = Demand {
+                        idle: IDLE,
+                        rate_min: 500,
+                        turn: exchange.share.turn(exchange.own, Some(moved_at)),
+                    };
+                    if Tick::from(now) >= exchange.pace.wait(Tick::from(now), demand) {
+                        exchange.cut = Some(now / 1000);
+                        exchange.share.leave(&self.way);
+                    }
+                }
+            }
+        }
+
+        fn open(&self) -> usize {
+            let cut = |it: &&Exchange| it.cut.is_none();
+            self.exchanges.iter().filter(cut).count()
+        }
+    }
+
+    /// Pieces of 16 KiB of one exchange after the other, at so many bytes a second.
+    fn in_turn(rate: u64) -> impl FnMut(u64, &[usize]) -> Vec<(usize, u64)> {
+        let (mut next, mut sent) = (0, 0);
+        move |_, open| {
+            let mut moves = Vec::new();
+            let mut left = rate / 10;
+            while left > 0 {
+                let Some(index) = open.iter().find(|&&it| it >= next).or_else(|| open.first())
+                else {
+                    break;
+                };
+                let bytes = left.min(16 * 1024 - sent);
+                moves.push((*index, bytes));
+                (left, sent, next) = (left - bytes, sent + bytes, *index);
+                if sent == 16 * 1024 {
+                    (sent, next) = (0, index + 1);
+                }
+            }
+            moves
+        }
+    }
+
+    #[test]
+    fn a_slow_line_carries_a_hundred_responses_in_turn() {
+        for rate in [50_000, 60_000, 500_000] {
+            let mut simulation = Simulation::new(100);
+            simulation.run(600_000, in_turn(rate));
+            assert_eq!(simulation.open(), 100, "{rate} bytes a second");
+        }
+    }
+
+    #[test]
+    fn what_is_too_little_for_all_is_enough_for_some() {
+        for (rate, exchanges, kept) in [(40_000, 100, 75..=80), (3_000, 8, 5..=6), (500, 1, 1..=1)]
+        {
+            let mut simulation = Simulation::new(exchanges);
+            simulation.run(600_000, in_turn(rate));
+            let open = simulation.open();
+            assert!(kept.contains(&open), "{open} at {rate} bytes a second");
+        }
+    }
+
+    #[test]
+    fn five_hundred_bytes_a_second_hold_one_of_a_hundred() {
+        let mut simulation = Simulation::new(100);
+        simulation.run(60_000, in_turn(500));
+        assert!(simulation.open() <= 1, "{} are held", simulation.open());
+    }
+
+    #[test]
+    fn a_fast_response_pays_for_none_that_is_held() {
+        // One takes a lot; the others nothing, or a byte now and then.
+        for drip in [u64::MAX, 59_000, 9_900, 100] {
+            let mut simulation = Simulation::new(100);
+            simulation.run(60_000, |now, open| {
+                let drips = now % drip == 0;
+                let others = open.iter().filter(|&&it| drips && it != 0);
+                let others = others.map(|&it| (it, 1));
+                [(0, 1_000_000)].into_iter().chain(others).collect()
+            });
+            assert_eq!(simulation.open(), 1, "a byte each {drip} ms");
+            assert_eq!(simulation.exchanges[0].cut, None);
+        }
+    }
+
+    #[test]
+    fn nothing_that_moves_is_nothing_due() {
+        let mut simulation = Simulation::new(100);
+        simulation.run(20_000, |_, _| Vec::new());
+        assert_eq!(simulation.open(), 0);
+    }
+
+    #[test]
+    fn only_those_that_wait_have_a_part() {
+        let way = SharedWay::default();
+        way.moved(1000);
+        let (mut first, mut second) = (Share::default(), Share::default());
+        first.wait(&way, true);
+        way.moved(1000);
+        second.wait(&way, true);
+        way.moved(500);
+        first.wait(&way, false);
+        way.moved(250);
+        second.wait(&way, false);
+        let due = |share: &Share| share.turn(0, None).due;
+        assert_eq!((due(&first), due(&second)), (1250, 500));
+        assert_eq!(first.turn(1200, None).due, 50);
+        assert_eq!(first.turn(2000, None).due, 0);
+    }
+}
