@@ -517,7 +517,8 @@ impl<'a> Exchange<'a> {
     ) -> Failed {
         let failed = Failed::from_relay(error, &self.progress, &lease);
         self.report(member, &failed, error);
-        if failed.failure.is_gone() {
+        // A response that has begun may go on for ever without a byte. A reset tells the backend.
+        if failed.failure.is_gone() && self.progress.status.is_none() {
             down.leave_behind(lease.leave_behind());
         } else {
             lease.abort();

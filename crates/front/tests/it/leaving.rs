@@ -1,27 +1,31 @@
 //! Clients that leave before they have their response: it is noticed in every phase, their requests
 //! do not begin, and a backend that is at work keeps its permit.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
-use catamaran_front::config::{Address, BackendConfig, Config, ListenerConfig, Protocol};
+use catamaran_front::config::{
+    Address, BackendConfig, Config, ListenerConfig, Protocol, Protocols,
+};
 use catamaran_front::{BackendCounts, BoundAddress, Running, start};
 use catamaran_testkit::HttpClient;
+use catamaran_testkit::http2::{Http2Client, Said, frame, kind, opening};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::health::{first, reasons, until};
+use crate::http2::get;
 use crate::{REQUEST, config, loopback, stop, tcp, unix};
 
 /// A backend whose connections the test plays by hand.
-struct Backend(TcpListener);
+pub(crate) struct Backend(TcpListener);
 
 impl Backend {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap())
     }
 
-    fn config(&self, protocol: Protocol) -> BackendConfig {
+    pub(crate) fn config(&self, protocol: Protocol) -> BackendConfig {
         let address = Address::Tcp {
             host: Ipv4Addr::LOCALHOST.to_string(),
             port: self.0.local_addr().unwrap().port(),
@@ -34,7 +38,7 @@ impl Backend {
         }
     }
 
-    fn accept(&self) -> Exchange {
+    pub(crate) fn accept(&self) -> Exchange {
         let (socket, _) = self.0.accept().unwrap();
         socket
             .set_read_timeout(Some(Duration::from_secs(30)))
@@ -52,11 +56,11 @@ impl Backend {
 }
 
 /// One connection to the backend.
-struct Exchange(TcpStream);
+pub(crate) struct Exchange(TcpStream);
 
 impl Exchange {
     /// Reads up to the end of a request's head.
-    fn receive_head(&mut self) -> Vec<u8> {
+    pub(crate) fn receive_head(&mut self) -> Vec<u8> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
@@ -76,7 +80,7 @@ impl Exchange {
         packet
     }
 
-    fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.0.write_all(bytes).unwrap();
     }
 
@@ -312,22 +316,86 @@ fn while_the_backend_is_dialled() {
     stop(running);
 }
 
+/// How the client of an event stream leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leave {
+    Http1,
+    Http2Connection,
+    Http2Stream,
+}
+
+/// Serves an event stream of which one event arrives, and has its client leave.
+fn leave_event_stream(
+    running: &Running,
+    backend: &Backend,
+    protocol: Protocol,
+    leave: Leave,
+) -> Exchange {
+    let begin = || {
+        let mut exchange = backend.accept();
+        if protocol == Protocol::Ajp {
+            exchange.receive_packet();
+            // SEND_HEADERS 200 without a length, SEND_BODY_CHUNK "hi".
+            exchange.send(b"AB\0\x0a\x04\0\xc8\0\x02OK\0\0\0AB\0\x06\x03\0\x02hi\0");
+        } else {
+            exchange.receive_head();
+            exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n");
+        }
+        exchange
+    };
+    if leave == Leave::Http1 {
+        let mut client = client(running, REQUEST);
+        let exchange = begin();
+        client.receive_head().unwrap();
+        return exchange;
+    }
+    let mut client = Http2Client::connect(tcp(running, 0)).unwrap();
+    client.send(&[opening(65_535), get(1)].concat(), usize::MAX);
+    let exchange = begin();
+    assert_eq!(client.next_said().unwrap(), Said::Status(1, 200));
+    assert_eq!(client.read_body(2).unwrap(), b"hi");
+    if leave == Leave::Http2Stream {
+        client.send(&frame(kind::RST_STREAM, 0, 1, &8_u32.to_be_bytes()), 1);
+        client.send(&frame(kind::PING, 0, 0, &[0; 8]), 1);
+        assert_eq!(client.next_said().unwrap(), Said::Pong);
+    }
+    exchange
+}
+
+/// A backend that ignores a half-close, and has nothing to send, would keep its permit.
 #[test]
 fn while_the_response_is_under_way() {
-    let backend = Backend::start();
-    let running = front(backend.config(Protocol::Http));
-    let mut client = client(&running, REQUEST);
-    let mut exchange = backend.accept();
-    exchange.receive_head();
-    exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntick\r\n");
-    client.receive_head().unwrap();
-    drop(client);
-    abandoned(&running, &mut exchange);
-    // What it sends now makes an end, and it learns that nobody reads.
-    exchange.send(b"4\r\ntock\r\n");
-    until_free(&running);
-    until("a reset", || exchange.0.write(b"4\r\ntick\r\n").err());
-    stop(running);
+    for protocol in [Protocol::Http, Protocol::Ajp] {
+        for leave in [Leave::Http1, Leave::Http2Connection, Leave::Http2Stream] {
+            let backend = Backend::start();
+            let mut config = single(backend.config(protocol));
+            config.listeners[0].protocols = Protocols::Both;
+            let running = start(config).unwrap();
+            // Each takes the only permit.
+            for _ in 0..3 {
+                let mut exchange = leave_event_stream(&running, &backend, protocol, leave);
+                let told = exchange.0.read(&mut [0]).unwrap_err();
+                assert_eq!(
+                    told.kind(),
+                    ErrorKind::ConnectionReset,
+                    "{protocol:?} {leave:?}"
+                );
+                until_counts(&running, "the permit", |it| {
+                    (it.open, it.in_flight) == (0, 0)
+                });
+            }
+            let counts = first(&running);
+            assert_eq!((counts.abandoned_total, counts.share), (0, 100));
+            let reason = match leave {
+                Leave::Http2Stream => "client:client-reset",
+                Leave::Http1 | Leave::Http2Connection => "client:gone",
+            };
+            until("the reason", || {
+                (reasons(&running, reason) == 3).then_some(())
+            });
+            stop(running);
+        }
+    }
 }
 
 #[test]
@@ -471,7 +539,7 @@ fn a_reset_is_a_leave_even_after_a_half_close() {
     stop(running);
 }
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+pub(crate) const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// Longer than any test waits.
 const NEVER: Duration = Duration::from_secs(3600);
