@@ -247,6 +247,11 @@ pub struct Http2Config {
     pub window: u32,
     /// As [`Self::window`], for all requests of a connection together. Default 1 MiB.
     pub connection_window: u32,
+    /// Requests a second that a client may give up for long, five times as many at once; those that the
+    /// front had to reset count. Default 20.
+    pub resets_per_second: u32,
+    /// As [`Self::resets_per_second`], for peers in [`ServerConfig::trusted_proxies`]. Default 2000.
+    pub resets_per_second_trusted: u32,
 }
 
 impl Default for Http2Config {
@@ -255,6 +260,8 @@ impl Default for Http2Config {
             streams_max: 100,
             window: 256 * 1024,
             connection_window: 1024 * 1024,
+            resets_per_second: 20,
+            resets_per_second_trusted: 2000,
         }
     }
 }

@@ -107,6 +107,8 @@ pub(crate) static SECTION: Section = Section {
         &http2::STREAMS_MAX,
         &http2::WINDOW,
         &http2::CONNECTION_WINDOW,
+        &http2::RESETS,
+        &http2::RESETS_TRUSTED,
         &https::REDIRECT_HTTPS,
         &https::HSTS,
         &https::ACME_WEBROOT,
@@ -227,7 +229,7 @@ static WRITE_TIMEOUT: Key<Durations> = Key {
         preset: Preset::Value("\"30s\""),
         sample: "\"1m\"",
         effect: "How long a client may refuse to take the next bytes of a response before its \
-                 connection is cut.",
+                 connection is cut; over HTTP/2 the response alone is.",
         extremes: "Too short cuts slow readers off. Too long lets a stalled reader hold a \
                    connection of the backend.",
         elsewhere: "nginx `send_timeout`; httpd `TimeOut`",
@@ -261,7 +263,8 @@ static WRITE_RATE_MIN: Key<Counts<u64>> = Key {
         preset: Preset::Value("500"),
         sample: "2000",
         effect: "Bytes a second that a client must take of a response, on average, after 10 s of \
-                 grace; a slower one is cut.",
+                 grace; a slower one is cut. Over HTTP/2 it holds for each response: see \
+                 [http2.md](http2.md#clients-that-hold-responses).",
         extremes: "0 demands none: a byte within each `write_timeout` is enough.",
         elsewhere: "none in nginx, httpd or Tomcat",
     },

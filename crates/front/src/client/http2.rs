@@ -26,13 +26,13 @@ use h2::{Reason as Code, RecvStream};
 use http::Request;
 use tokio::task::{JoinError, JoinSet};
 
+use crate::client::http2::flood::RESET_FLOOD;
 use crate::client::http2::head::Refusal;
 use crate::client::http2::piece::Piece;
 use crate::client::http2::session::Session;
 use crate::client::http2::stream::H2Stream;
 use crate::client::http2::wire::{PREFACE, Wire};
 use crate::client::{ClientConnection, linger};
-use crate::config::ListenerConfig;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::scene::Scene;
 use crate::exchange::{self, After};
@@ -82,7 +82,7 @@ enum End {
 
 /// Exchanges the first frames. `None` if the connection is to be closed.
 async fn begin(session: Arc<Session>, deadline: &Deadline) -> Option<Box<Driver>> {
-    let mut builder = builder(&session.listener);
+    let mut builder = builder(&session);
     if session.worker.site().routes.has_tunnels() {
         builder.enable_connect_protocol();
     }
@@ -107,6 +107,7 @@ async fn begin(session: Arc<Session>, deadline: &Deadline) -> Option<Box<Driver>
             idle_since: Some(deadline.now()),
             closing: None,
             said_last: None,
+            finishing: None,
             session,
         })),
         Some(Err(error)) if error.is_io() => None,
@@ -122,8 +123,19 @@ async fn begin(session: Arc<Session>, deadline: &Deadline) -> Option<Box<Driver>
 }
 
 /// The settings that a client is told, and the crate's own limits.
-fn builder(listener: &ListenerConfig) -> Builder {
+fn builder(session: &Session) -> Builder {
+    let listener = &session.listener;
     let settings = &listener.http2;
+    // The crate's own limits close a connection at once: the front's come first.
+    let unseen = session.resets.at_once.saturating_mul(2);
+    let (errors, remembered) = match session.is_trusted {
+        true => (
+            ERROR_RESETS_MAX.max(listener.keep_alive_requests),
+            RESET_STREAMS_TRUSTED_MAX,
+        ),
+        false => (ERROR_RESETS_MAX, RESET_STREAMS_MAX),
+    };
+    let whole = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let head_max = u32::try_from(listener.limits.head_bytes).unwrap_or(u32::MAX);
     let mut builder = Builder::new();
     builder
@@ -134,10 +146,10 @@ fn builder(listener: &ListenerConfig) -> Builder {
         .max_header_list_size(head_max)
         .header_table_size(TABLE_MAX)
         .max_send_buffer_size(SEND_BUFFER_MAX)
-        .max_concurrent_reset_streams(RESET_STREAMS_MAX)
+        .max_concurrent_reset_streams(remembered)
         .reset_stream_duration(RESET_STREAM_TIME)
-        .max_pending_accept_reset_streams(RESET_UNSEEN_MAX)
-        .max_local_error_reset_streams(Some(ERROR_RESETS_MAX))
+        .max_pending_accept_reset_streams(whole(unseen))
+        .max_local_error_reset_streams(Some(whole(errors)))
         .data_frame_budget(DATA_FRAME_BUDGET);
     builder
 }
@@ -158,6 +170,8 @@ struct Driver {
     closing: Option<Tick>,
     /// When the client was told that no further requests are taken.
     said_last: Option<Tick>,
+    /// Until when the other streams of a client may end that reset too many.
+    finishing: Option<Tick>,
     session: Arc<Session>,
 }
 
@@ -210,10 +224,8 @@ impl Driver {
     /// Begins the task of a request.
     fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Piece>) {
         self.served += 1;
-        let max = self.session.listener.http2.streams_max as usize;
-        if self.streams.len() >= max {
-            // The crate counts no stream that was reset; its exchange may go on.
-            self.session.count("h2-streams-max");
+        if let Some(reason) = self.refusal() {
+            self.session.count(reason);
             self.session.note_own_reset();
             respond.send_reset(Code::REFUSED_STREAM);
             return;
@@ -222,6 +234,21 @@ impl Driver {
         let session = Arc::clone(&self.session);
         // Boxed, since tokio moves a task's future several times until it runs, and when it ends.
         self.streams.spawn(Box::pin(run(session, request, respond)));
+    }
+
+    /// Why a further request is not taken, if it is not.
+    fn refusal(&self) -> Option<&'static str> {
+        // A trusted proxy's requests are those of users who did nothing. Until it knows that the connection
+        // ends it may send some, and what others gave up is limited by their backends' connections.
+        if self.session.is_trusted {
+            return None;
+        }
+        let max = self.session.listener.http2.streams_max as usize;
+        if self.session.flood().is_over() {
+            return Some(RESET_FLOOD);
+        }
+        // The crate counts no stream that was reset; its exchange may go on.
+        (self.streams.len() >= max).then_some("h2-streams-max")
     }
 
     /// Tells the connection to end, if there is a reason. `true` if it was told.
@@ -233,10 +260,8 @@ impl Driver {
         if self.closing.is_some() {
             return false;
         }
-        let verdict = self.session.flood().verdict();
-        if let Some(token) = verdict {
-            self.session.count(token);
-            return self.close(Code::ENHANCE_YOUR_CALM, now);
+        if let Some(told) = self.judge(now) {
+            return told;
         }
         if self.head_deadline().is_some_and(|end| now >= end) {
             self.session.count("head-timeout");
@@ -259,6 +284,32 @@ impl Driver {
             return true;
         }
         false
+    }
+
+    /// Acts on what a flood is told by, if it is one. After too many resets no further request is taken,
+    /// and the connection ends once those under way have, or as late as a drain would cut them.
+    fn judge(&mut self, now: Tick) -> Option<bool> {
+        let (verdict, is_over) = {
+            let flood = self.session.flood();
+            (flood.verdict(), flood.is_over())
+        };
+        if let Some(token) = verdict {
+            self.session.count(token);
+            return Some(self.close(Code::ENHANCE_YOUR_CALM, now));
+        }
+        if !is_over {
+            return None;
+        }
+        let Some(end) = self.finishing else {
+            self.session.count(RESET_FLOOD);
+            self.finishing = Some(now + self.session.worker.site().server.drain_timeout);
+            self.said_last.get_or_insert(now);
+            if let Some(connection) = &mut self.connection {
+                connection.graceful_shutdown();
+            }
+            return Some(true);
+        };
+        (now >= end).then(|| self.close(Code::ENHANCE_YOUR_CALM, now))
     }
 
     /// Ends the connection, whatever it carries.
@@ -298,7 +349,8 @@ impl Driver {
             return None;
         }
         let idle = self.idle_since.map(|since| self.idle_end(since));
-        let ends = [write, self.closing, self.head_deadline(), idle];
+        let finishing = self.finishing.filter(|_| self.closing.is_none());
+        let ends = [write, self.closing, self.head_deadline(), idle, finishing];
         let next = ends.into_iter().flatten().min();
         Some(next.unwrap_or(Tick::NEVER))
     }
@@ -386,14 +438,14 @@ const SEND_BUFFER_MAX: usize = 64 * 1024;
 /// Streams that were reset and are remembered, so that frames on their way to them are no error.
 const RESET_STREAMS_MAX: usize = 128;
 
+/// The same for a trusted proxy, whose connection many users share.
+const RESET_STREAMS_TRUSTED_MAX: usize = 1024;
+
 /// How long they are remembered.
 const RESET_STREAM_TIME: Duration = Duration::from_secs(5);
 
-/// Requests that the client may reset before they were seen: as many as [`flood`] allows at once.
-const RESET_UNSEEN_MAX: usize = 100;
-
-/// Malformed requests on one connection, in all.
-const ERROR_RESETS_MAX: usize = 1024;
+/// Malformed requests on one connection, in all; a trusted proxy's may all be.
+const ERROR_RESETS_MAX: u64 = 1024;
 
 /// How many small pieces of bodies may wait to be taken, in units of the crate: each piece costs what
 /// it is below 256 bytes.

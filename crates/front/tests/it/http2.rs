@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use catamaran_front::config::{BackendConfig, Config, ErrorPages, Page, Protocols};
+use catamaran_front::config::{BackendConfig, Config, ErrorPages, Page, Protocol, Protocols};
 use catamaran_front::{Running, start};
 use catamaran_testkit::http2::{
     END_HEADERS, END_STREAM, Http2Client, Said, block, frame, kind, opening,
@@ -12,6 +12,7 @@ use catamaran_testkit::http2::{
 use catamaran_testkit::{Peer, Script};
 
 use crate::health::{first, until};
+use crate::leaving::{ANSWER, Backend, Exchange};
 use crate::{config, loopback, stop, tcp, to, wait_for_reason};
 
 pub(crate) fn get(stream: u32) -> Vec<u8> {
@@ -21,6 +22,10 @@ pub(crate) fn get(stream: u32) -> Vec<u8> {
 /// A request that the front refuses with 400; of HEAD, without a body.
 fn refused(stream: u32) -> Vec<u8> {
     request(stream, b"HEAD", b"/%zz")
+}
+
+fn reset(stream: u32) -> Vec<u8> {
+    frame(kind::RST_STREAM, 0, stream, &8_u32.to_be_bytes())
 }
 
 fn request(stream: u32, method: &[u8], path: &[u8]) -> Vec<u8> {
@@ -144,4 +149,98 @@ fn nothing_but_bodies_keeps_a_response() {
     }
 }
 
+#[test]
+fn a_balancers_cancels_end_no_connection() {
+    let running = front(Backend::start().config(Protocol::Http), |config| {
+        config.server.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    });
+    let mut client = Http2Client::connect(tcp(&running, 0)).unwrap();
+    let acknowledged = frame(kind::SETTINGS, END_STREAM, 0, &[]);
+    client.send(&[opening(65_535), acknowledged].concat(), usize::MAX);
+    // Each time one user is served, and twenty cancel.
+    for round in 0..100 {
+        let first = 42 * round + 1;
+        let cancelled = (1..=20).flat_map(|index| {
+            let stream = first + 2 * index;
+            [refused(stream), reset(stream)].concat()
+        });
+        let sent: Vec<u8> = refused(first).into_iter().chain(cancelled).collect();
+        client.send(&sent, usize::MAX);
+        let said = client
+            .wait(|said| {
+                matches!(said, Said::End(it) if *it == first) || matches!(said, Said::GoAway(_))
+            })
+            .unwrap();
+        assert_eq!(said, Some(Said::End(first)), "after {} cancels", 20 * round);
+    }
+    stop(running);
+}
+
+/// A client that has a response under way from `backend` and resets so many other requests.
+fn resetting(running: &Running, backend: &Backend, resets: u32) -> (Http2Client, Exchange) {
+    let mut client = Http2Client::connect(tcp(running, 0)).unwrap();
+    client.send(&[opening(65_535), get(1)].concat(), usize::MAX);
+    let mut exchange = backend.accept();
+    exchange.receive_head();
+    for index in 1..=resets {
+        let stream = 2 * index + 1;
+        client.send(&[refused(stream), reset(stream)].concat(), usize::MAX);
+    }
+    (client, exchange)
+}
+
+fn goaway(client: &mut Http2Client) -> Option<Said> {
+    client.wait(|said| matches!(said, Said::GoAway(_))).unwrap()
+}
+
+#[test]
+fn after_too_many_resets_the_others_finish() {
+    let backend = Backend::start();
+    let running = front(backend.config(Protocol::Http), |config| {
+        config.server.drain_timeout = Duration::from_secs(30);
+    });
+    let (mut client, mut exchange) = resetting(&running, &backend, 115);
+    assert_eq!(goaway(&mut client), Some(Said::GoAway(NO_ERROR)));
+    // It gets nothing further, ...
+    client.send(&get(999), usize::MAX);
+    let refused = client.wait(|said| matches!(said, Said::Reset(..))).unwrap();
+    assert_eq!(refused, Some(Said::Reset(999, REFUSED_STREAM)));
+    // ... and what it had asked for.
+    exchange.send(ANSWER);
+    let ended = client.wait(|said| *said == Said::End(1)).unwrap();
+    assert_eq!((ended, client.body()), (Some(Said::End(1)), 2));
+    assert_eq!(client.wait(|_| false).unwrap(), None, "closed");
+    wait_for_reason(&running, "client:h2-reset-flood");
+    drop(running);
+}
+
+#[test]
+fn those_that_do_not_finish_are_cut() {
+    let backend = Backend::start();
+    let running = front(backend.config(Protocol::Http), |config| {
+        config.server.drain_timeout = Duration::from_millis(300);
+    });
+    let (mut client, _exchange) = resetting(&running, &backend, 115);
+    assert_eq!(goaway(&mut client), Some(Said::GoAway(NO_ERROR)));
+    assert_eq!(goaway(&mut client), Some(Said::GoAway(ENHANCE_YOUR_CALM)));
+    assert_eq!(client.wait(|_| false).unwrap(), None, "closed");
+    stop(running);
+}
+
+#[test]
+fn who_goes_on_resetting_is_cut_at_once() {
+    let backend = Backend::start();
+    let running = front(backend.config(Protocol::Http), |config| {
+        config.server.drain_timeout = Duration::from_secs(3600);
+    });
+    let (mut client, _exchange) = resetting(&running, &backend, 400);
+    let cut = client.wait(|said| *said == Said::GoAway(ENHANCE_YOUR_CALM));
+    assert!(cut.unwrap().is_some());
+    assert_eq!(client.wait(|_| false).unwrap(), None, "closed");
+    drop(running);
+}
+
+const NO_ERROR: u32 = 0;
 const INTERNAL_ERROR: u32 = 2;
+const REFUSED_STREAM: u32 = 7;
+const ENHANCE_YOUR_CALM: u32 = 11;

@@ -48,12 +48,42 @@ pub(super) fn read(table: &mut Table<'_>, listener: &mut ListenerConfig) {
     table.set(&STREAMS_MAX, &mut listener.http2.streams_max);
     table.set(&WINDOW, &mut listener.http2.window);
     table.set(&CONNECTION_WINDOW, &mut listener.http2.connection_window);
-    for key in [&WINDOW, &CONNECTION_WINDOW] {
-        if table.has(key) && !listener.protocols.has_http2() {
-            let message = format!("`{}` has no effect: clients speak HTTP/1.1 here", key.name);
-            let finding = Finding::warning(message, table.place_of(key));
-            table.push(finding.hint("add \"h2\" to `protocols`, or remove it"));
+    resets(table, listener);
+    if !listener.protocols.has_http2() {
+        for key in [&WINDOW, &CONNECTION_WINDOW] {
+            warn_of_no_effect(table, key);
         }
+        for key in [&RESETS, &RESETS_TRUSTED] {
+            warn_of_no_effect(table, key);
+        }
+    }
+}
+
+fn resets(table: &mut Table<'_>, listener: &mut ListenerConfig) {
+    let limits = &mut listener.http2;
+    table.set(&RESETS, &mut limits.resets_per_second);
+    table.set(&RESETS_TRUSTED, &mut limits.resets_per_second_trusted);
+    if limits.resets_per_second_trusted < limits.resets_per_second {
+        let named = match table.has(&RESETS_TRUSTED) {
+            true => &RESETS_TRUSTED,
+            false => &RESETS,
+        };
+        let message = format!(
+            "trusted proxies may give up fewer requests a second ({}) than any client ({})",
+            limits.resets_per_second_trusted, limits.resets_per_second
+        );
+        let hint = "a proxy's connection carries requests of many users; raise \
+                    `h2_resets_per_second_trusted`";
+        let place = table.place_of(named);
+        table.push(Finding::warning(message, place).hint(hint));
+    }
+}
+
+fn warn_of_no_effect<V>(table: &mut Table<'_>, key: &Key<V>) {
+    if table.has(key) {
+        let message = format!("`{}` has no effect: clients speak HTTP/1.1 here", key.name);
+        let finding = Finding::warning(message, table.place_of(key));
+        table.push(finding.hint("add \"h2\" to `protocols`, or remove it"));
     }
 }
 
@@ -118,6 +148,44 @@ pub(super) static CONNECTION_WINDOW: Key<Sizes<u32>> = Key {
                    connection may take this much memory.",
         elsewhere: "none in nginx, httpd or HAProxy",
     },
+};
+
+pub(super) static RESETS: Key<Counts<u32>> = Key {
+    name: "h2_resets_per_second",
+    values: RESET_RATES,
+    doc: Doc {
+        preset: Preset::Value("20"),
+        sample: "50",
+        effect: "Requests that a client may give up on one connection in a second, for as long as it lasts; \
+                 at once it may give up those of five seconds. Requests that the front has to reset, \
+                 because they are malformed, count as well. A client beyond it is told that the connection \
+                 ends (GOAWAY, `h2-reset-flood`): further requests are refused, those under way may finish \
+                 within `drain_timeout`. Half as many again end the connection at once.",
+        extremes: "Too low closes connections of users who scroll through many pictures. Too high lets a \
+                   client make backends begin work that nobody waits for (\"rapid reset\").",
+        elsewhere: "none in nginx or httpd, which have fixed limits; HAProxy \
+                    `tune.h2.fe.glitches-threshold` comes near",
+    },
+};
+
+pub(super) static RESETS_TRUSTED: Key<Counts<u32>> = Key {
+    name: "h2_resets_per_second_trusted",
+    values: RESET_RATES,
+    doc: Doc {
+        preset: Preset::Value("2000"),
+        sample: "500",
+        effect: "As `h2_resets_per_second`, for peers in `trusted_proxies`: a load balancer passes on what \
+                 all of its users cancel, on few connections. Their requests are taken until the balancer \
+                 knows that the connection ends, and those given up do not count for `h2_streams_max`.",
+        extremes: "Too low and a busy balancer's connections are replaced often. Too high and a client \
+                   behind a balancer without a limit of its own can do what `h2_resets_per_second` prevents.",
+        elsewhere: "none in nginx, httpd or HAProxy",
+    },
+};
+
+const RESET_RATES: Counts<u32> = Counts {
+    min: 1,
+    max: 1_000_000,
 };
 
 /// What the protocol allows, from the window that every connection begins with.

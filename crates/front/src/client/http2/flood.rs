@@ -1,16 +1,42 @@
 //! Frames that cost the front work and the client nothing, counted for one connection.
 //!
 //! Each limit is far above what any client needs. The first one passed is the reason for which the
-//! connection is closed.
+//! connection is closed. After too many resets it is first given the time to finish its other streams: a
+//! balancer's connection carries requests of many users, and those who wait did not cancel. Half as many
+//! resets again, and it is closed at once.
 
 use std::time::Duration;
 
 use crate::client::http2::frames::{Frame, Kind};
 use crate::worker::deadlines::Tick;
 
+/// How many streams may be reset, by either side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResetLimit {
+    /// At once.
+    pub(super) at_once: u64,
+    /// For as long as the connection lasts.
+    pub(super) per_second: u64,
+}
+
+impl ResetLimit {
+    /// A limit of so many a second. At once there may be those of five seconds: by default as many as
+    /// there may be streams, since a browser that leaves a page resets all of them.
+    pub(super) fn per_second(resets: u32) -> Self {
+        let per_second = u64::from(resets);
+        Self {
+            at_once: per_second * 5,
+            per_second,
+        }
+    }
+}
+
 /// What one client has sent lately.
 #[derive(Debug)]
 pub(super) struct Flood {
+    limit: ResetLimit,
+    /// There were too many resets: the connection takes no further requests.
+    is_over: bool,
     /// The reason for which the connection is to be closed.
     verdict: Option<&'static str>,
     /// Since when a head is being received, and in how many further frames, how many of them empty.
@@ -26,8 +52,10 @@ pub(super) struct Flood {
 }
 
 impl Flood {
-    pub(super) fn new(now: Tick) -> Self {
+    pub(super) fn new(now: Tick, limit: ResetLimit) -> Self {
         Self {
+            limit,
+            is_over: false,
             verdict: None,
             head: None,
             continuations: 0,
@@ -42,6 +70,11 @@ impl Flood {
     /// Why the connection is to be closed, if it is.
     pub(super) fn verdict(&self) -> Option<&'static str> {
         self.verdict
+    }
+
+    /// Whether the connection is to take no further requests.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// Since when a head is being received.
@@ -93,11 +126,20 @@ impl Flood {
     pub(super) fn reset(&mut self, now: Tick) {
         let millis = u64::try_from(now.since(self.forgotten).as_millis()).unwrap_or(u64::MAX);
         self.forgotten = now;
-        let forgotten = millis.saturating_mul(RESETS_A_SECOND);
+        let forgotten = millis.saturating_mul(self.limit.per_second);
         self.resets = self.resets.saturating_sub(forgotten) + 1000;
-        if self.resets > RESETS_MAX * 1000 {
-            self.verdict.get_or_insert("h2-reset-flood");
+        let max = match self.is_over {
+            false => self.limit.at_once,
+            true => self.limit.at_once / 2,
+        };
+        if self.resets <= max * 1000 {
+            return;
         }
+        if self.is_over {
+            self.verdict.get_or_insert(RESET_FLOOD);
+        }
+        self.is_over = true;
+        self.resets = 0;
     }
 }
 
@@ -112,12 +154,8 @@ const USELESS_MAX: u32 = 1000;
 
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Resets at once: as many as there may be streams, since a browser that leaves a page resets all of
-/// them.
-const RESETS_MAX: u64 = 100;
-
-/// Resets that are forgotten in a second.
-const RESETS_A_SECOND: u64 = 20;
+/// Why a connection ends that resets too much.
+pub(super) const RESET_FLOOD: &str = "h2-reset-flood";
 
 #[cfg(test)]
 mod tests {
@@ -142,28 +180,42 @@ mod tests {
 
     #[test]
     fn a_browser_may_leave_a_page_and_the_next_one() {
-        let mut flood = Flood::new(at(0));
+        let mut flood = Flood::new(at(0), ResetLimit::per_second(20));
         (0..100).for_each(|_| flood.received(RST, at(0)));
         assert_eq!(flood.verdict(), None);
         (0..100).for_each(|_| flood.received(RST, at(5000)));
-        assert_eq!(flood.verdict(), None);
+        assert!(!flood.is_over());
         flood.received(RST, at(5000));
-        assert_eq!(flood.verdict(), Some("h2-reset-flood"));
+        assert!(flood.is_over());
+        (0..50).for_each(|_| flood.received(RST, at(5000)));
+        assert_eq!(flood.verdict(), None, "its other streams may end");
+        flood.received(RST, at(5000));
+        assert_eq!(flood.verdict(), Some(RESET_FLOOD));
+    }
+
+    #[test]
+    fn a_limit_of_its_own_is_kept() {
+        let mut flood = Flood::new(at(0), ResetLimit::per_second(2000));
+        (0..10_000).for_each(|index| flood.received(RST, at(25 * index)));
+        (0..10_000).for_each(|_| flood.received(RST, at(500_000)));
+        assert!(!flood.is_over());
+        flood.received(RST, at(500_000));
+        assert!(flood.is_over());
     }
 
     #[test]
     fn resets_drip_as_long_as_they_are_forgotten() {
-        let mut flood = Flood::new(at(0));
+        let mut flood = Flood::new(at(0), ResetLimit::per_second(20));
         (0..10_000).for_each(|index| flood.received(RST, at(50 * index)));
-        assert_eq!(flood.verdict(), None);
+        assert!(!flood.is_over());
         (0..10_000).for_each(|index| flood.received(RST, at(500_000 + 40 * index)));
-        assert_eq!(flood.verdict(), Some("h2-reset-flood"));
+        assert_eq!(flood.verdict(), Some(RESET_FLOOD));
     }
 
     #[test]
     fn frames_without_use_are_counted_by_time() {
         let pinged = |millis: u64| {
-            let mut flood = Flood::new(at(0));
+            let mut flood = Flood::new(at(0), ResetLimit::per_second(20));
             (0..3000).for_each(|index| {
                 flood.received(frame(Kind::Control, 8, 0), at(index * millis));
             });
@@ -171,7 +223,7 @@ mod tests {
         };
         assert_eq!(pinged(10), None);
         assert_eq!(pinged(9), Some("h2-frame-flood"));
-        let mut flood = Flood::new(at(0));
+        let mut flood = Flood::new(at(0), ResetLimit::per_second(20));
         (0..2000).for_each(|_| flood.received(frame(Kind::Data, 1, 0), at(0)));
         (0..2000).for_each(|_| flood.received(frame(Kind::Data, 0, 1), at(0)));
         assert_eq!(flood.verdict(), None, "data, and the ends of bodies");
@@ -181,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_head_ends_in_time_and_in_few_frames() {
-        let mut flood = Flood::new(at(0));
+        let mut flood = Flood::new(at(0), ResetLimit::per_second(20));
         flood.received(frame(Kind::Headers, 9, 0), at(7));
         assert_eq!(flood.head_since(), Some(at(7)));
         flood.received(frame(Kind::Continuation, 9, 4), at(8));
@@ -191,7 +243,7 @@ mod tests {
         assert_eq!(flood.verdict(), None);
         flood.received(frame(Kind::Continuation, 9, 0), at(9));
         assert_eq!(flood.verdict(), Some("h2-continuation-flood"));
-        let mut flood = Flood::new(at(0));
+        let mut flood = Flood::new(at(0), ResetLimit::per_second(20));
         flood.received(frame(Kind::Headers, 9, 0), at(9));
         (0..3).for_each(|_| flood.received(frame(Kind::Continuation, 0, 0), at(9)));
         assert_eq!(flood.verdict(), Some("h2-continuation-flood"));

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use crate::client::ClientConnection;
-use crate::client::http2::flood::Flood;
+use crate::client::http2::flood::{Flood, ResetLimit};
 use crate::client::http2::frames::{Frame, Kind};
 use crate::client::http2::share::SharedWay;
 use crate::client::http2::wire::Line;
 use crate::config::ListenerConfig;
+use crate::exchange::forwarded::is_trusted;
 use crate::exchange::scene::PeerFacts;
 use crate::listener::Listener;
 use crate::worker::Worker;
@@ -28,6 +29,11 @@ pub(super) struct Session {
     /// The listener itself.
     pub(super) acceptor: Arc<Listener>,
     pub(super) peer: PeerFacts,
+    /// Whether the peer was one of `trusted_proxies` when it connected: its requests are those of many
+    /// users.
+    pub(super) is_trusted: bool,
+    /// How many streams may be reset.
+    pub(super) resets: ResetLimit,
     /// Bytes of responses that were taken and are not written, over all streams.
     queued: AtomicUsize,
     /// What the client sends of requests' bodies, and takes of responses' bodies.
@@ -54,11 +60,20 @@ impl Session {
     pub(super) fn new(worker: Arc<Worker>, client: ClientConnection) -> Self {
         let now = worker.deadlines().now();
         worker.counters().h2_connections().increment();
+        let listener = Arc::clone(client.config());
+        let peer = client.peer();
+        let is_trusted = is_trusted(&worker.site().server.trusted_proxies, peer.remote.ip());
+        let resets = ResetLimit::per_second(match is_trusted {
+            true => listener.http2.resets_per_second_trusted,
+            false => listener.http2.resets_per_second,
+        });
         Self {
             worker,
-            listener: Arc::clone(client.config()),
+            listener,
             acceptor: Arc::clone(&client.listener),
-            peer: client.peer(),
+            peer,
+            is_trusted,
+            resets,
             queued: AtomicUsize::new(0),
             uploads: SharedWay::default(),
             downloads: SharedWay::default(),
@@ -68,7 +83,7 @@ impl Session {
             window: AtomicI64::new(FIRST_WINDOW),
             own_resets: AtomicUsize::new(0),
             is_closing: AtomicBool::new(false),
-            flood: Mutex::new(Flood::new(now)),
+            flood: Mutex::new(Flood::new(now, resets)),
             line: Mutex::new(Line::new(client)),
         }
     }
