@@ -210,9 +210,10 @@ pub enum ConnectPatience {
     /// The run ends at the first connect that is refused, or finds no such socket or no route,
     /// before any connection was made: nobody is there. The command line's default for one server.
     UntilConnected,
-    /// The run ends at the first failed connect beyond so many failures of any kind, whether
-    /// others succeed or not (ab 2.4 with 10).
-    Failures(u32),
+    /// As ab 2.4. A refused connect is the error of a receive: it ends the run unless
+    /// [`Checks::stop_at_receive_error`] is off, and over TLS it never does. A request whose connect
+    /// fails otherwise is tried again, until so many requests or connects have failed (10 there).
+    Ab(u32),
     /// The run ends after so many failed connects before the first answer (ab trunk with 10).
     BeforeFirstAnswer(u32),
 }

@@ -218,6 +218,8 @@ impl Record {
         }
         let ab = &mut self.ab;
         match kind {
+            // What ab counts of these is known at the end of the run.
+            FailureKind::Refused | FailureKind::Tls => {}
             kind if kind.is_connect() => {
                 ab.connect += 1;
                 return;
@@ -230,6 +232,11 @@ impl Record {
             _ => {}
         }
         ab.length += u64::from(length_differs);
+    }
+
+    /// A connect failed whose request is tried again.
+    pub(crate) fn fail_connect(&mut self) {
+        self.ab.connect += 1;
     }
 
     /// Requests were due while too many waited already.

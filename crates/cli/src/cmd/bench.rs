@@ -41,7 +41,7 @@ use catamaran_load::report::{Ending, Report};
 use getopt::Mode;
 use plan::Prepared;
 use progress::Display;
-use refusal::{AbEnd, Refusal};
+use refusal::{AB_INVALID, AbEnd, Refusal};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag as signal_flag;
 use typed::{Asked, Typed};
@@ -141,7 +141,7 @@ fn bench(name: &str, mode: Mode, line: &[String]) -> Result<ExitCode, Failure> {
         Ok(Asked::Run(typed)) => load(name, &typed),
         Ok(Asked::Help) if mode == Mode::Ab => {
             write!(io::stderr(), "{}", help::ab_usage(name))?;
-            Ok(ExitCode::from(AB_USAGE))
+            Ok(ExitCode::from(AB_INVALID))
         }
         Ok(Asked::Help) => {
             write!(io::stdout(), "{}", help::ours())?;
@@ -170,7 +170,7 @@ fn refuse(name: &str, mode: Mode, refusal: &Refusal) -> Result<ExitCode, Failure
     Ok(match refusal.as_ab() {
         AbEnd::Usage(words) => {
             write!(stderr, "{name}: {words}\n{}", help::ab_usage(name))?;
-            ExitCode::from(AB_USAGE)
+            ExitCode::from(AB_INVALID)
         }
         AbEnd::Fatal(words) => {
             writeln!(stderr, "{words}")?;
@@ -193,11 +193,11 @@ fn load(name: &str, typed: &Typed) -> Result<ExitCode, Failure> {
         Ok(prepared) => prepared,
         Err(refusal) => return refuse(name, typed.mode, &refusal),
     };
-    if let Some(source) = &typed.connection.unknown_source {
+    if let Some(refusal) = late_refusal(typed) {
         if typed.mode == Mode::Ab {
             output::begin(typed, &prepared, false)?;
         }
-        return refuse(name, typed.mode, &Refusal::Source(source.clone()));
+        return refuse(name, typed.mode, &refusal);
     }
     if let Some(log) = &prepared.replayed {
         writeln!(io::stderr(), "{}", log.summary())?;
@@ -215,6 +215,17 @@ fn load(name: &str, typed: &Typed) -> Result<ExitCode, Failure> {
     output::begin(typed, &prepared, has_heartbeat)?;
     let report = watch(running, &mut display, &interrupted);
     conclude(typed, &prepared, &report, display)
+}
+
+/// What ab finds out when it has said that it begins. Without clients it has nothing to wait for; its
+/// trunk takes `-c 0` for one client per thread of `-W`.
+fn late_refusal(typed: &Typed) -> Option<Refusal> {
+    let load = &typed.load;
+    let has_no_clients =
+        typed.mode == Mode::Ab && load.concurrency == Some(0) && load.threads.is_none();
+    let source = typed.connection.unknown_source.clone();
+    let no_clients = has_no_clients.then_some(Refusal::NoClients);
+    source.map(Refusal::Source).or(no_clients)
 }
 
 fn conclude(
@@ -274,9 +285,6 @@ fn catch_interrupts(mode: Mode) -> Result<Arc<AtomicBool>, Failure> {
     }
     Ok(interrupted)
 }
-
-/// EINVAL, which ab exits with when it has printed its usage.
-const AB_USAGE: u8 = 22;
 
 /// How often progress is shown and signals are looked for.
 const TICK: Duration = Duration::from_millis(100);

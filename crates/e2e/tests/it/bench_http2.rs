@@ -10,16 +10,16 @@ use catamaran_testkit::{Address, Deadline, Process, address};
 use serde_json::Value;
 
 /// nginx that speaks HTTP/2 on two ports, and HTTP/1.1 over TLS on a third.
-struct Nginx {
+pub(crate) struct Nginx {
     process: Process,
     tls: SocketAddr,
     clear: SocketAddr,
-    only_http1: SocketAddr,
+    pub(crate) only_http1: SocketAddr,
 }
 
 impl Nginx {
     /// It closes a connection after `requests`, and allows 128 streams, its default.
-    fn start(requests: u32) -> Self {
+    pub(crate) fn start(requests: u32) -> Self {
         let [tls, clear, only_http1] = [(); 3].map(|()| address::unused().unwrap());
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();

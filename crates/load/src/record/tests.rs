@@ -77,9 +77,9 @@ fn each_failure_counts_once_and_ab_counts_as_it_does() {
     assert_eq!(record.counts.completed, 1);
     assert_eq!(record.counts.ok, 0);
     let ab = AbCounts {
-        connect: 1,
+        connect: 0,
         receive: 1,
-        length: 2,
+        length: 3,
         exceptions: 1,
         write: 0,
     };

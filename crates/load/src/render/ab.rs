@@ -50,14 +50,14 @@ pub fn done(report: &Report) -> u64 {
 
 /// Whether ab takes a request that failed so for complete. Those with another length are among the
 /// answered ones, and ab does not know the others. It learns of a refused connect by reading, and
-/// so takes that for an answer too.
+/// so takes that for an answer too, as it does a failed handshake.
 fn is_done(kind: FailureKind) -> bool {
     let unknown = [
         FailureKind::BodyLength,
         FailureKind::Timeout,
         FailureKind::Backlog,
     ];
-    let answered = !kind.is_connect() || kind == FailureKind::Refused;
+    let answered = !kind.is_connect() || [FailureKind::Refused, FailureKind::Tls].contains(&kind);
     answered && !unknown.contains(&kind)
 }
 

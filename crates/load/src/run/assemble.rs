@@ -11,8 +11,8 @@ use crate::pace::Level;
 use crate::plan::{Pace, Plan, Samples, WarmUp};
 use crate::record::{Record, merge_connections};
 use crate::report::{
-    ByName, ConnectionCounts, Counts, Ending, FailureKind, Latency, Report, Sample, Unfinished,
-    WarmUpReport, Warning,
+    AbCounts, ByName, ConnectionCounts, Counts, Ending, FailureKind, Failures, Latency, Report,
+    Sample, Unfinished, WarmUpReport, Warning,
 };
 use crate::stream::Address;
 use crate::timeline::Timeline;
@@ -68,7 +68,7 @@ pub(super) fn assemble(
         first: board.first.get().cloned(),
         tls: board.tls.get().cloned(),
         counts: record.counts,
-        ab: record.ab,
+        ab: as_ab(record.ab, &record.failures, has_tls(board)),
         failures: record.failures,
         reasons: board.reasons(),
         statuses: statuses(&record.statuses[..]),
@@ -96,6 +96,22 @@ pub(super) fn assemble(
     };
     report.warnings = warnings(&report, plan, law, silent);
     report
+}
+
+fn has_tls(board: &Board) -> bool {
+    board.tls_targets.iter().any(Option::is_some)
+}
+
+/// Adds refused connects to what ab counts. It learns of one by reading, over TLS in OpenSSL, and then
+/// looks at the socket's error: it counts an exception, and reads once more, from the connection of the
+/// next request, which is refused by then. Handshakes that fail are in none of its counts.
+fn as_ab(counts: AbCounts, failures: &Failures, has_tls: bool) -> AbCounts {
+    let events = failures.of(FailureKind::Refused).div_ceil(2);
+    AbCounts {
+        receive: counts.receive + if has_tls { 0 } else { 2 * events },
+        exceptions: counts.exceptions + events,
+        ..counts
+    }
 }
 
 /// All workers together.

@@ -197,6 +197,25 @@ impl Lent {
         } else {
             self.warm_up.failed += 1;
         }
+        self.note_failure(kind, error);
+    }
+
+    /// Whether a request whose connect failed so is tried again: as ab does, for which only a refused
+    /// connect or handshake is the end of a request.
+    pub(super) fn tries_again(&self, kind: FailureKind) -> bool {
+        let has_ended = [FailureKind::Refused, FailureKind::Tls, FailureKind::Source];
+        let is_ab = matches!(self.board.plan.connections.patience, ConnectPatience::Ab(_));
+        is_ab && kind.is_connect() && !has_ended.contains(&kind)
+    }
+
+    /// A connect failed whose request is tried again.
+    pub(super) fn fail_connect(&mut self, kind: FailureKind, error: Option<&io::Error>) {
+        self.record.fail_connect();
+        self.note_failure(kind, error);
+    }
+
+    /// Ends the run if this failure is one too many.
+    fn note_failure(&self, kind: FailureKind, error: Option<&io::Error>) {
         let failures = self.board.failures.fetch_add(1, Relaxed) + 1;
         if self.is_final(kind, failures, error) {
             let fatal = FatalError {
@@ -223,13 +242,22 @@ impl Lent {
                         kind == FailureKind::Source || error.is_some_and(is_nobody_there);
                     is_hopeless && !was_connected
                 }
-                ConnectPatience::Failures(max) => failures > u64::from(max),
+                ConnectPatience::Ab(max) => match kind {
+                    FailureKind::Refused => plan.checks.stop_at_receive_error && !self.has_tls(),
+                    FailureKind::Tls => false,
+                    FailureKind::Source => true,
+                    _ => failures > u64::from(max),
+                },
                 ConnectPatience::BeforeFirstAnswer(max) => {
                     failures > u64::from(max) && !self.board.answers.load(Relaxed)
                 }
             },
             _ => false,
         }
+    }
+
+    fn has_tls(&self) -> bool {
+        self.board.tls_targets.iter().any(Option::is_some)
     }
 
     /// Says what has happened so far.

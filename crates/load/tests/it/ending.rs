@@ -104,19 +104,20 @@ fn the_first_reset_ends_a_run_that_wants_it_so() {
 
 #[test]
 fn patience_with_connects_ends() {
-    for patience in [
-        ConnectPatience::Failures(10),
-        ConnectPatience::BeforeFirstAnswer(10),
+    for (patience, stops, failed) in [
+        (ConnectPatience::Ab(10), true, 1),
+        (ConnectPatience::BeforeFirstAnswer(10), false, 11),
     ] {
         let mut plan = plan(&Address::Tcp(address::refusing().unwrap()));
         plan.stop = requests(1000);
         plan.connections.patience = patience;
+        plan.checks.stop_at_receive_error = stops;
         let report = run(plan);
         let Ending::Failure(fatal) = &report.ending else {
             panic!("{:?}", report.ending);
         };
         assert_eq!((fatal.kind, fatal.errno), (FailureKind::Refused, Some(111)));
-        assert_eq!(report.counts.failed, 11);
+        assert_eq!(report.counts.failed, failed);
     }
 }
 

@@ -19,9 +19,14 @@ pub(super) fn atoi(text: &str) -> i64 {
             let value = value.saturating_mul(10);
             value.saturating_add(i64::from(digit - b'0'))
         });
-    // An int there; what does not fit is undefined, and here the nearest.
-    let value = if negative { -value } else { value };
-    value.clamp(i64::from(i32::MIN), i64::from(i32::MAX))
+    // The low half of glibc's `strtol`, as there: what no long holds is -1, or 0 if it is negative.
+    let value = match (negative, value) {
+        (true, i64::MAX) => i64::MIN,
+        (true, value) => -value,
+        (false, value) => value,
+    };
+    let [a, b, c, d, ..] = value.to_le_bytes();
+    i64::from(i32::from_le_bytes([a, b, c, d]))
 }
 
 /// A whole number, with `k` for a thousand and `M` for a million.
@@ -97,7 +102,9 @@ mod tests {
             ("+5", 5),
             ("abc", 0),
             ("", 0),
-            ("99999999999999999999", i64::from(i32::MAX)),
+            ("99999999999999999999", -1),
+            ("-99999999999999999999", 0),
+            ("4294967297", 1),
         ] {
             assert_eq!(atoi(text), expected, "{text:?}");
         }

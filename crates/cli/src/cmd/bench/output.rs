@@ -225,6 +225,7 @@ fn end_as_ab(
         }
         return Ok(ExitCode::from(code));
     }
+    complain_of_tls(prepared, report)?;
     let stopped = report.ending == Ending::Stopped;
     if !has_heartbeat && !stopped {
         say("..done\n")?;
@@ -241,6 +242,24 @@ fn end_as_ab(
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::from(u8::from(stopped)))
+}
+
+/// ab's line for each connection that TLS ended. It reads twice from a refused one: see
+/// [`AbCounts`](catamaran_load::report::AbCounts).
+fn complain_of_tls(prepared: &Prepared, report: &Report) -> io::Result<()> {
+    let mut targets = prepared.plan.targets.iter();
+    if targets.all(|target| target.endpoint.tls.is_none()) {
+        return Ok(());
+    }
+    let refused = report.failures.of(FailureKind::Refused).div_ceil(2) * 2;
+    let failed = report.failures.of(FailureKind::Tls);
+    let mut stderr = BufWriter::new(io::stderr().lock());
+    for (count, line) in [(refused, SSL_READ_FAILED), (failed, SSL_HANDSHAKE_FAILED)] {
+        for _ in 0..count {
+            writeln!(stderr, "{line}")?;
+        }
+    }
+    stderr.flush()
 }
 
 /// ab dies of the first error of the kind that ends it, before it counts that.
@@ -367,5 +386,9 @@ pub(super) const UNDECIDED: u8 = 3;
 
 /// As a shell says of a command that SIGINT ended: 128 and the signal's number.
 pub(super) const INTERRUPTED: u8 = 130;
+
+const SSL_READ_FAILED: &str = "SSL read failed (5) - closing connection";
+
+const SSL_HANDSHAKE_FAILED: &str = "SSL handshake failed (1).";
 
 const TIMED_OUT: &str = "The timeout specified has expired";

@@ -323,7 +323,7 @@ fn connections(typed: &Typed, targets: usize) -> Connections {
         send_buffer: asked.buffer,
         receive_buffer: asked.buffer,
         patience: match typed.mode {
-            Mode::Ab => ConnectPatience::Failures(AB_PATIENCE),
+            Mode::Ab => ConnectPatience::Ab(AB_PATIENCE),
             Mode::Ours if targets == 1 => ConnectPatience::UntilConnected,
             // Of several servers the others may answer.
             Mode::Ours => ConnectPatience::Unlimited,

@@ -59,6 +59,8 @@ pub(super) enum Refusal {
     CellTime(String),
     #[error("-c takes a number of clients from 0 to {CONCURRENCY_MAX}")]
     Concurrency,
+    #[error("-c 0 is no client: ask for one or more")]
+    NoClients,
     #[error("-c {concurrency} are more clients than the {requests} requests of -n")]
     MoreClientsThanRequests { concurrency: u64, requests: u64 },
     #[error("{0} goes with --rate only")]
@@ -140,6 +142,10 @@ impl Refusal {
             Self::MixedMethods(body) => {
                 AbEnd::Fatal(format!("Cannot mix {body} with other methods\n"))
             }
+            // ab opens a directory, and cannot read it.
+            Self::File { reason, .. } if reason == "Is a directory" => {
+                AbEnd::Fatal(format!("ab: Could not read POST data file: {reason}"))
+            }
             Self::File { path, reason } => AbEnd::Fatal(format!(
                 "ab: Could not open POST data file ({path}): {reason}"
             )),
@@ -157,6 +163,10 @@ impl Refusal {
             Self::Credentials { proxy: true } => {
                 AbEnd::Fatal("Proxy credentials too long\n".to_owned())
             }
+            Self::NoClients => AbEnd::Apr(
+                "apr_pollset_poll: Invalid argument (22)".to_owned(),
+                AB_INVALID,
+            ),
             Self::Source(name) => AbEnd::Apr(
                 format!("apr_sockaddr_info_get() for {name}: Name or service not known (670002)"),
                 50,
@@ -166,6 +176,9 @@ impl Refusal {
         }
     }
 }
+
+/// EINVAL: of what the system says, and of ab's usage.
+pub(super) const AB_INVALID: u8 = 22;
 
 /// The most clients: Debian's ab has this limit, upstream's 2.4 a tenth of it.
 pub(super) const CONCURRENCY_MAX: u64 = 200_000;

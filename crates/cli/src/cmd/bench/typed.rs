@@ -250,8 +250,12 @@ impl Typed {
                 load.concurrency = Some(clients.ok_or(Refusal::Concurrency)?);
             }
             Id::TimeLimit if mode == Mode::Ab => {
-                let seconds = number_of(mode, text).unwrap_or(0);
-                load.duration = (seconds > 0).then(|| Duration::from_secs(seconds));
+                load.duration = match number_of(mode, text) {
+                    Some(0) => None,
+                    Some(seconds) => Some(Duration::from_secs(seconds)),
+                    // It is over when it begins.
+                    None => Some(Duration::from_nanos(1)),
+                };
                 load.requests = Some(REQUESTS_OF_TIMED_RUN);
             }
             Id::TimeLimit | Id::Duration => {
@@ -290,6 +294,10 @@ impl Typed {
                 load.warm_up = WarmUp::For(time?);
             }
             Id::WarmUpMax => load.warm_up_max = Some(time()?),
+            Id::Timeout if mode == Mode::Ab => {
+                let forever = number::DURATION_MAX;
+                load.timeout = Some(number_of(mode, text).map_or(forever, Duration::from_secs));
+            }
             Id::Timeout => load.timeout = Some(time()?),
             Id::Threads => load.threads = Some(number("a number of threads")?),
             Id::Spacing => load.spacing = Duration::from_millis(number("milliseconds")?),
@@ -327,7 +335,10 @@ impl Typed {
             Id::Header => request.headers.push(text.to_owned()),
             Id::Auth => request.add_credentials("Authorization", text)?,
             Id::ProxyAuth => request.add_credentials("Proxy-Authorization", text)?,
-            Id::Proxy => request.proxy = Some(proxy(text).ok_or_else(|| bad("HOST[:PORT]"))?),
+            Id::Proxy => {
+                let proxy = proxy(text, mode);
+                request.proxy = Some(proxy.ok_or_else(|| bad("HOST[:PORT]"))?);
+            }
             Id::Http10 => request.http10 = true,
             Id::Http2 => request.http2 = true,
             Id::Secret => request.secret = owned(),
@@ -343,7 +354,11 @@ impl Typed {
                 }
             }
             Id::Window => {
-                let bytes = usize::try_from(number("a number of bytes")?).unwrap_or(usize::MAX);
+                let bytes = match mode {
+                    Mode::Ab => number_of(mode, text).unwrap_or(0),
+                    Mode::Ours => number("a number of bytes")?,
+                };
+                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
                 self.connection.buffer = Some(bytes).filter(|&bytes| bytes > 0);
             }
             Id::Ciphers => self.tls.ciphers = text.split([':', ',']).map(str::to_owned).collect(),
@@ -500,10 +515,16 @@ fn is_requests_file(text: &str) -> bool {
     [".jsonl", ".ndjson"].iter().any(|end| text.ends_with(end))
 }
 
-/// As ab: a host, and a port behind a colon.
-fn proxy(text: &str) -> Option<(String, u16)> {
+/// A host, and a port behind a colon. ab reads the port as it reads all numbers, and without one
+/// connects to port 0.
+fn proxy(text: &str, mode: Mode) -> Option<(String, u16)> {
+    let port = |text: &str| match mode {
+        Mode::Ab => u16::try_from(number::atoi(text)).ok(),
+        Mode::Ours => text.parse().ok(),
+    };
     let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !host.ends_with(':') => (host, port.parse().ok()?),
+        Some((host, text)) if !host.ends_with(':') => (host, port(text)?),
+        _ if mode == Mode::Ab => (text, 0),
         _ => (text, 80),
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');

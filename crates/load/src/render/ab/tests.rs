@@ -142,6 +142,7 @@ fn requests_that_the_server_cut_off_are_complete() {
     }
     let complete = [
         "refused",
+        "tls",
         "write",
         "reset",
         "receive",

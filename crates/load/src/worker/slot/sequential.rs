@@ -449,13 +449,17 @@ impl Sequential {
         self.close(lent);
     }
 
-    /// The connection is of no more use: all that was under way on it failed.
+    /// The connection is of no more use: all that was under way on it failed, unless it is tried again.
     fn break_off(&mut self, kind: FailureKind, error: Option<&io::Error>, lent: &mut Lent) {
         self.close(lent);
         lent.connections.reset += u64::from(kind == FailureKind::Reset);
         self.place.free_at = lent.now;
-        while let Some(flight) = self.flights.pop_front() {
-            lent.fail(&flight, kind, error);
+        if lent.tries_again(kind) {
+            lent.fail_connect(kind, error);
+        } else {
+            while let Some(flight) = self.flights.pop_front() {
+                lent.fail(&flight, kind, error);
+            }
         }
         if kind.is_connect() {
             self.state = State::Pausing;

@@ -44,7 +44,7 @@ fn abs_defaults() {
     assert_eq!(plan.threads.get(), 1);
     assert_eq!(plan.timeouts.request, None);
     assert_eq!(plan.timeouts.idle, Some(Duration::from_secs(30)));
-    assert_eq!(plan.connections.patience, ConnectPatience::Failures(10));
+    assert_eq!(plan.connections.patience, ConnectPatience::Ab(10));
     assert!(plan.checks.stop_at_receive_error && plan.checks.stop_without_descriptors);
     assert_eq!(plan.checks.body_length, LengthCheck::Failed);
     assert_eq!(plan.connections.resend, Resend::Always);
