@@ -23,14 +23,18 @@ pub struct Memory {
 /// Memory of several processes, each page counted by who else has it, from `smaps_rollup`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// `Pss`: a page that n processes have counts as 1/n. The figure to compare servers by whose
-    /// number of processes differs.
+    /// `Pss`: a page that n processes have counts as 1/n, whoever the other processes are. It depends on who else
+    /// runs the same program: no figure to compare servers by.
     pub proportional: u64,
     /// `Private_Dirty`: written pages that no other process has.
     pub private_dirty: u64,
-    /// `Pss_Anon` and `Pss_Shmem`: pages of no file; a page that n processes have counts as 1/n. Unlike
-    /// `proportional` it stays when another process begins to run the same program, whose pages are
-    /// then divided among more. The figure for what clients add to a server.
+    /// `Pss_Anon`, `Pss_Shmem` and `SwapPss`: what the processes allocated, in memory or swapped out. A page that n
+    /// of them have, such as after a fork, counts as 1/n for each. Pages of files are left out: program text,
+    /// libraries, and the class archive of a Java virtual machine, until they are written. So it stays when another
+    /// process begins to run the same program, and it can be compared between servers of any number of processes.
+    /// Shared memory (such as the scoreboard of httpd, a zone of nginx) is in it, as are huge pages that the kernel
+    /// chose itself; hugetlbfs is not. A program that lies on tmpfs has its text in it: the kernel counts such
+    /// pages as shared memory.
     pub anonymous: u64,
 }
 
@@ -80,10 +84,12 @@ fn shares_of(id: u32) -> io::Result<Shares> {
     // Without an entry the process has ended: its memory is gone before its number is.
     let map = first.ok_or(io::ErrorKind::NotFound)?.extension.map;
     let bytes = |name: &str| map.get(name).copied().ok_or(io::ErrorKind::InvalidData);
+    // A kernel without swap has no such line.
+    let swapped = map.get("SwapPss").copied().unwrap_or(0);
     Ok(Shares {
         proportional: bytes("Pss")?,
         private_dirty: bytes("Private_Dirty")?,
-        anonymous: bytes("Pss_Anon")? + bytes("Pss_Shmem")?,
+        anonymous: bytes("Pss_Anon")? + bytes("Pss_Shmem")? + swapped,
     })
 }
 

@@ -406,18 +406,20 @@ pub(super) fn each(calls: &Calls, requests: u64) -> BTreeMap<String, BTreeMap<St
         .collect()
 }
 
-/// Memory of the servers that are to be looked at, in MiB, by a measure's name: `memory` of all, and
-/// `memory.SERVER` where there are several.
+/// What the servers that are to be looked at have allocated, in MiB, by a measure's name: `memory` of all, and
+/// `memory.SERVER` where there are several. Pages of programs are left out: load and lab run the same program as our
+/// servers, so that these would have but a share of its pages, and others all of theirs.
 pub(super) fn memory(experiment: &Experiment, servers: &[Running]) -> BTreeMap<String, f64> {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    by_server(experiment, servers, "memory", |shares| {
-        mib(shares.proportional)
-    })
+    by_server(
+        experiment,
+        servers,
+        "memory",
+        |shares| mib(shares.anonymous),
+    )
 }
 
-/// What those servers have allocated, in bytes, as `held` and `held.SERVER`. Pages of programs are
-/// left out: load and crowd run the same program as our servers, so it would be divided among more
-/// processes once they begin. Nothing is said of those that were not started for this run: what an earlier
+/// The same in bytes, as `held` and `held.SERVER`. Nothing is said of those that were not started for this run: what an earlier
 /// crowd has made them allocate is there for the next one.
 pub(super) fn held(experiment: &Experiment, servers: &[Running]) -> BTreeMap<String, f64> {
     let is_of_interest = |it: &&Running| experiment.measure.memory.contains(&it.record.name);

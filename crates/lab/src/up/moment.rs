@@ -25,7 +25,7 @@ pub(crate) struct ServerMoment {
     /// CPU time in seconds.
     pub(crate) user: f64,
     pub(crate) system: f64,
-    /// Its share of memory (PSS) in bytes.
+    /// What it has allocated, in bytes.
     pub(crate) memory: Option<u64>,
     /// System calls so far.
     pub(crate) calls: Option<u64>,
@@ -74,7 +74,7 @@ impl ServerMoment {
         Self {
             user: used.user.as_secs_f64(),
             system: used.system.as_secs_f64(),
-            memory: shares.map(|shares| shares.proportional),
+            memory: shares.map(|shares| shares.anonymous),
             calls: calls.map(|counts| counts.total()),
         }
     }
