@@ -1,19 +1,32 @@
 //! From runs to what may be said: ratios within rounds, their intervals, and words.
 //!
-//! A ratio is taken within a round, so that what changes from round to round cancels out. The
-//! interval is one of order statistics; several claims are held together by Holm's procedure over
-//! exact sign tests.
+//! A ratio is taken within a round, so that what changes from round to round cancels out. Rounds that share a start of a
+//! server give one value together, their median: what a start has brought is in all of them. The interval over starts is
+//! one of order statistics; several claims are held together by Holm's procedure over exact sign tests.
+
+mod reach;
+#[cfg(test)]
+mod simulated;
+mod starts;
+mod stored;
+mod words;
 
 use std::collections::BTreeMap;
 
 use catamaran_stats::order::{self, MedianInterval};
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Case, Claim, Contrast, Expectation, Experiment, Levels, label};
+use crate::experiment::{Case, Claim, Contrast, Expectation, Experiment, Levels};
 use crate::gate::{self, Effect, Facts, Fired};
 use crate::measure::{Kind, Measure};
-use crate::run::Run;
+use crate::run::{MemoryCount, Run};
 use crate::screen;
+
+pub use self::reach::{Reach, reach};
+pub(crate) use self::starts::of_rounds;
+use self::starts::{Lasting, Ratio};
+pub(crate) use self::stored::evaluate_again;
+use self::words::Words;
 
 /// What became of a claim in one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,7 +37,7 @@ pub struct Outcome {
     pub measure: Measure,
     /// The levels of this case.
     pub each: Levels,
-    /// The median of the ratios within rounds.
+    /// The median of the ratios of starts.
     pub ratio: Option<f64>,
     /// The lower end of its interval of 95 %.
     pub low: Option<f64>,
@@ -32,6 +45,10 @@ pub struct Outcome {
     pub high: Option<f64>,
     /// The ratio of each round, in order.
     pub ratios: Vec<f64>,
+    /// The sample: the ratio of each start of servers, the median of its rounds', in order. As `ratios` if servers are
+    /// started anew in each round.
+    #[serde(default)]
+    pub starts: Vec<f64>,
     /// The probability of such signs if there is no difference.
     pub p: f64,
     /// Whether it holds beside the other claims.
@@ -64,7 +81,7 @@ pub enum Verdict {
     Same,
     /// Anything else.
     NotShown,
-    /// Fewer than six rounds are valid.
+    /// Valid rounds have fewer than six starts of servers.
     TooFew,
     /// A gate forbids it.
     NoClaim,
@@ -73,25 +90,31 @@ pub enum Verdict {
 /// What became of all claims.
 #[must_use]
 pub fn evaluate(experiment: &Experiment, runs: &[Run]) -> Vec<Outcome> {
+    evaluate_starts(experiment, &Lasting::of(experiment), runs)
+}
+
+/// What became of all claims, of servers whose starts last so long.
+fn evaluate_starts(experiment: &Experiment, lasting: &Lasting, runs: &[Run]) -> Vec<Outcome> {
     let passes = Passes::of(experiment, runs);
-    let mut outcomes = Vec::new();
+    let mut drawn = Vec::new();
     for claim in &experiment.claims {
         for case in &claim.cases {
             let (runs, screened) = passes.of_case(case);
-            let mut drawn = Drawn::of(claim, case, runs);
-            drawn.gates.extend(screened);
-            outcomes.push((claim, drawn));
+            let mut of_case = Drawn::of(experiment, lasting, (claim, case), runs);
+            of_case.gates.extend(screened);
+            drawn.push(of_case);
         }
     }
-    let probabilities: Vec<f64> = outcomes.iter().map(|(_, drawn)| drawn.p).collect();
+    conclude(drawn)
+}
+
+/// What all claims come to beside each other.
+fn conclude(drawn: Vec<Drawn<'_>>) -> Vec<Outcome> {
+    let probabilities: Vec<f64> = drawn.iter().map(|drawn| drawn.p).collect();
     let holds = order::holm(&probabilities, LEVEL);
-    let beside = Beside {
-        claims: outcomes.len(),
-        is_never_restarted: experiment.is_never_restarted(),
-    };
-    let finish =
-        |((claim, drawn), holm): ((&Claim, Drawn<'_>), bool)| drawn.finish(claim, holm, beside);
-    outcomes.into_iter().zip(holds).map(finish).collect()
+    let claims = drawn.len();
+    let finish = |(drawn, holm): (Drawn<'_>, bool)| drawn.finish(holm, claims);
+    drawn.into_iter().zip(holds).map(finish).collect()
 }
 
 /// The widest interval of the claims on the first claim's measure: half of its logarithm. `None` if none of
@@ -109,19 +132,13 @@ pub fn half_width(experiment: &Experiment, runs: &[Run]) -> Option<f64> {
     widths.reduce(f64::max)
 }
 
-/// What else bears on a claim.
-#[derive(Clone, Copy)]
-struct Beside {
-    /// All claims.
-    claims: usize,
-    /// Whether servers live through all rounds: what their one start brought is in each of them.
-    is_never_restarted: bool,
-}
-
 /// A case's ratios, before other claims are looked at.
 struct Drawn<'a> {
+    claim: &'a Claim,
     case: &'a Case,
-    ratios: Vec<f64>,
+    ratios: Vec<Ratio>,
+    /// The ratio of each start: the sample.
+    starts: Vec<f64>,
     interval: Option<MedianInterval>,
     p: f64,
     gates: Vec<Fired>,
@@ -134,29 +151,41 @@ struct Drawn<'a> {
 type Runs<'a> = BTreeMap<(usize, usize), &'a Run>;
 
 impl<'a> Drawn<'a> {
-    fn of(claim: &Claim, case: &'a Case, runs: &Runs<'_>) -> Self {
+    fn of(
+        experiment: &Experiment,
+        lasting: &Lasting,
+        about: (&'a Claim, &'a Case),
+        runs: &Runs<'_>,
+    ) -> Self {
+        let (claim, case) = about;
+        let measure = &claim.measure;
         let rounds = runs.keys().map(|(_, round)| round + 1).max().unwrap_or(0);
-        let ratio = |round| ratio(&case.contrasts, &claim.measure, round, runs);
-        let ratios: Vec<f64> = (0..rounds).filter_map(ratio).collect();
+        let ratio = |round| {
+            let value = ratio(&case.contrasts, measure, round, runs)?;
+            Some(Ratio { round, value })
+        };
+        let ratios: Vec<Ratio> = (0..rounds).filter_map(ratio).collect();
+        let starts = lasting.sample(case, &ratios, runs);
+        let mut gates = beside(claim, &case.contrasts, runs);
+        gates.extend(shared_pages(experiment, claim, case, count_of(case, runs)));
         Self {
+            claim,
             case,
-            interval: order::median_interval(&ratios, LEVEL),
-            p: order::sign_test(&ratios),
-            gates: beside(claim, &case.contrasts, runs),
-            taken: taken(&case.contrasts, &claim.measure, runs),
-            counts: (claim.measure.base() == FAILED).then(|| counts(case, runs)),
+            interval: order::median_interval(&starts, LEVEL),
+            p: order::sign_test(&starts),
+            gates,
+            taken: taken(&case.contrasts, measure, runs),
+            counts: (measure.base() == FAILED).then(|| counts(case, runs)),
             ratios,
+            starts,
         }
     }
 
-    fn finish(self, claim: &Claim, holm: bool, beside: Beside) -> Outcome {
-        let verdict = self.verdict(claim, holm && !beside.is_never_restarted);
-        let says = Words {
-            claim,
-            drawn: &self,
-            beside,
-        };
-        let sentence = says.sentence(verdict);
+    fn finish(self, holm: bool, claims: usize) -> Outcome {
+        let claim = self.claim;
+        let verdict = self.verdict(holm);
+        let drawn = &self;
+        let sentence = Words { drawn, claims }.sentence(verdict);
         let interval = self.interval;
         let ratio = interval.map(|interval| interval.median);
         let as_expected = as_expected(claim.expect, verdict, ratio);
@@ -169,7 +198,8 @@ impl<'a> Drawn<'a> {
             ratio,
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
-            ratios: self.ratios,
+            ratios: self.ratios.iter().map(|ratio| ratio.value).collect(),
+            starts: self.starts,
             p: self.p,
             holm,
             verdict,
@@ -181,21 +211,23 @@ impl<'a> Drawn<'a> {
         }
     }
 
-    fn verdict(&self, claim: &Claim, holm: bool) -> Verdict {
+    fn verdict(&self, holm: bool) -> Verdict {
         if self.gates.iter().any(|fired| fired.effect != Effect::Note) {
             return Verdict::NoClaim;
         }
         let Some(interval) = self.interval else {
+            // With as many rounds as have an interval, it is the starts that are too few.
+            let lacks_rounds = self.ratios.len() < order::count_min(LEVEL);
             return match self.taken {
-                Some(_) => Verdict::NoClaim,
-                None => Verdict::TooFew,
+                Some(_) if lacks_rounds => Verdict::NoClaim,
+                _ => Verdict::TooFew,
             };
         };
         if self.counts == Some([0.0, 0.0]) {
             return Verdict::Same;
         }
-        let is_within =
-            interval.high < 1.0 + claim.margin && interval.low > 1.0 / (1.0 + claim.margin);
+        let margin = 1.0 + self.claim.margin;
+        let is_within = interval.high < margin && interval.low > 1.0 / margin;
         match (interval.excludes(1.0), is_within) {
             (true, true) if holm => Verdict::DiffersLittle,
             (true, false) if holm => Verdict::Differs,
@@ -286,6 +318,35 @@ fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_
     Some((sum / contrasts.len() as f64).exp())
 }
 
+/// How the memory of a case's runs was counted.
+fn count_of(case: &Case, runs: &Runs<'_>) -> MemoryCount {
+    let mut of_case = runs
+        .iter()
+        .filter(|((cell, _), _)| is_in(&case.contrasts, *cell));
+    match of_case.any(|(_, run)| run.memory == MemoryCount::Proportional) {
+        true => MemoryCount::Proportional,
+        false => MemoryCount::Allocated,
+    }
+}
+
+/// The gate on a claim on memory of our own servers.
+fn shared_pages(
+    experiment: &Experiment,
+    claim: &Claim,
+    case: &Case,
+    count: MemoryCount,
+) -> Option<Fired> {
+    if claim.measure.base() != MEMORY || count == MemoryCount::Allocated {
+        return None;
+    }
+    let of = claim.measure.of();
+    let mut cells = (0..experiment.cells.len()).filter(|cell| is_in(&case.contrasts, *cell));
+    gate::shared_pages::check(
+        count,
+        cells.any(|cell| experiment.reads_memory_of_ours(cell, of)),
+    )
+}
+
 /// How many requests failed in all valid runs of either side.
 fn counts(case: &Case, runs: &Runs<'_>) -> [f64; 2] {
     let sum = |side: fn(&Contrast) -> &Vec<usize>| {
@@ -304,7 +365,8 @@ fn takes_away<'a>(gates: &'a [Fired], measure: &Measure) -> Option<&'a Fired> {
         Effect::Refuse | Effect::Void => true,
         Effect::Machine => measure.kind() != Kind::Count,
         Effect::Time => measure.kind() == Kind::Time,
-        Effect::Note => false,
+        // It is of claims, not of runs.
+        Effect::Claim | Effect::Note => false,
     })
 }
 
@@ -383,111 +445,17 @@ fn as_expected(expect: Expectation, verdict: Verdict, ratio: Option<f64>) -> Opt
     }
 }
 
-/// Makes sentences of a case.
-struct Words<'a> {
-    claim: &'a Claim,
-    drawn: &'a Drawn<'a>,
-    beside: Beside,
-}
-
-impl Words<'_> {
-    fn sentence(&self, verdict: Verdict) -> String {
-        let rounds = self.drawn.ratios.len();
-        let gate = self
-            .drawn
-            .gates
-            .iter()
-            .find(|fired| fired.effect != Effect::Note);
-        let gate = gate.or(self.drawn.taken.as_ref());
-        let Some(interval) = self.drawn.interval.filter(|_| verdict != Verdict::NoClaim) else {
-            return match gate {
-                Some(fired) => format!("No claim: {}", fired.words),
-                None => format!("Too few rounds: {rounds} of {}.", order::count_min(LEVEL)),
-            };
-        };
-        let margin = self.claim.margin * 100.0;
-        if let Some([above, below]) = self.drawn.counts {
-            return self.failures(above, below, rounds);
-        }
-        let clause = self.clause(interval);
-        match verdict {
-            Verdict::Differs => format!("{clause}, {rounds} rounds."),
-            Verdict::DiffersLittle => {
-                format!("{clause}, {rounds} rounds: less than {margin:.0} % apart.")
-            }
-            Verdict::Suggests if self.beside.is_never_restarted => format!(
-                "Suggests: {clause}, {rounds} rounds; the servers were never started anew, so that one start \
-                 may have brought it."
-            ),
-            // The report says once why.
-            Verdict::Suggests if can_only_suggest(rounds, self.beside.claims) => {
-                format!("Suggests: {clause}.")
-            }
-            Verdict::Suggests => format!(
-                "Suggests: {clause}; beside {} other claims {rounds} rounds are not enough.",
-                self.beside.claims.saturating_sub(1)
-            ),
-            Verdict::Same => format!("No difference beyond {margin:.0} %: {clause}."),
-            _ => {
-                let hidden = interval.high.max(1.0 / interval.low);
-                let needed = self.rounds_needed(interval, rounds);
-                format!(
-                    "No difference shown: {clause}; up to ×{} may be hidden. {needed} would show {margin:.0} %.",
-                    number(hidden)
-                )
-            }
-        }
-    }
-
-    /// How many rounds would show a difference as large as the margin.
-    fn rounds_needed(&self, interval: MedianInterval, rounds: usize) -> String {
-        let width = (interval.high / interval.low).ln() / 2.0;
-        let factor = (width / self.claim.margin.max(0.01).ln_1p()).powi(2);
-        let needed = (rounds as f64 * factor).ceil();
-        if needed > ROUNDS_SENSIBLE {
-            "No sensible number of rounds".to_owned()
-        } else {
-            format!("About {needed:.0} rounds")
-        }
-    }
-
-    fn failures(&self, above: f64, below: f64, rounds: usize) -> String {
-        let each = self.case();
-        if above == 0.0 && below == 0.0 {
-            return format!("No request failed{each}, {rounds} rounds.");
-        }
-        format!(
-            "{above:.0} requests failed with {}, {below:.0} with {}{each}, {rounds} rounds.",
-            label(&self.claim.level),
-            label(&self.claim.over)
-        )
-    }
-
-    /// Which case it is, with a space in front; empty if there is but one.
-    fn case(&self) -> String {
-        match &self.drawn.case.each {
-            each if each.is_empty() => String::new(),
-            each => format!(" at {}", label(each)),
-        }
-    }
-
-    /// How many times as much one level takes as the other.
-    fn clause(&self, interval: MedianInterval) -> String {
-        let [does, what] = self.claim.measure.words();
-        let place = self.claim.measure.place() + &self.case();
-        let ratio = number(interval.median);
-        let interval = format!("[{}..{}]", number(interval.low), number(interval.high));
-        if self.claim.level.is_empty() {
-            return format!("the ratios of {what} differ by a factor of {ratio} {interval}{place}");
-        }
-        let (level, over) = (label(&self.claim.level), label(&self.claim.over));
-        format!("{level} {does} {ratio} times the {what} of {over} {interval}{place}")
+impl Outcome {
+    /// How large its sample is.
+    #[must_use]
+    pub fn sample(&self) -> usize {
+        self.starts.len()
     }
 }
 
-/// Whether so few rounds cannot show a difference beside other claims, even if all of them agree.
-pub(crate) fn can_only_suggest(rounds: usize, claims: usize) -> bool {
-    let agree = vec![2.0; rounds];
+/// Whether so few starts cannot show a difference beside other claims, even if all of them agree.
+pub(crate) fn can_only_suggest(starts: usize, claims: usize) -> bool {
+    let agree = vec![2.0; starts];
     !order::holm(&vec![order::sign_test(&agree); claims], LEVEL).contains(&true)
 }
 
@@ -509,11 +477,11 @@ const SCREENED: &str = "screened";
 /// The measure that is a count, mostly 0.
 const FAILED: &str = "failed";
 
+/// The measures of memory without their server.
+const MEMORY: &str = "memory";
+
 /// How surely an interval holds its value, and how rarely any claim is false.
 const LEVEL: f64 = 0.95;
-
-/// More than this nobody runs.
-const ROUNDS_SENSIBLE: f64 = 500.0;
 
 #[cfg(test)]
 mod tests;

@@ -3,9 +3,10 @@
 //! Cells are never set beside cells of the other result, since the machine may have moved. What is
 //! compared are ratios within each result: those of its claims, and each cell over the control.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use catamaran_stats::{order, rank};
+use catamaran_stats::{Spread, order, rank};
 
 use crate::claim::number;
 use crate::experiment::{Levels, label};
@@ -57,7 +58,7 @@ pub enum CompareFault {
     #[error("one is the short form and the other the whole one")]
     Forms,
     /// Their cells or claims have nothing in common.
-    #[error("they have no cell and no claim in common of which there are rounds enough")]
+    #[error("they have no cell and no claim in common of which there are starts enough")]
     Nothing,
 }
 
@@ -127,7 +128,7 @@ fn claims(before: &ResultDocument, after: &ResultDocument) -> Vec<(String, rank:
             it.says == claim.says && it.each == claim.each && it.measure == claim.measure
         };
         let other = after.claims.iter().find(same)?;
-        let shift = changed(&claim.measure, &claim.ratios, &other.ratios)?;
+        let shift = changed(&claim.measure, &claim.starts, &other.starts)?;
         let each = match &claim.each {
             each if each.is_empty() => String::new(),
             each => format!(" at {}", label(each)),
@@ -157,8 +158,9 @@ fn cells(before: &ResultDocument, after: &ResultDocument) -> Vec<(String, rank::
             let Ok(measure) = Measure::parse(name) else {
                 continue;
             };
-            let one = ratios(cell, control, name);
-            let two = ratios(&after.cells[other], &after.cells[other_control], name);
+            let one = ratios(before, [cell, control], name);
+            let cells = [&after.cells[other], &after.cells[other_control]];
+            let two = ratios(after, cells, name);
             if let Some(shift) = changed(&measure, &one, &two) {
                 rows.push((format!("{}: {name} over the control's", cell.label), shift));
             }
@@ -172,8 +174,8 @@ fn is_compared(name: &str) -> bool {
     ["throughput", "cpu", "p99", "memory", "syscalls"].contains(&name)
 }
 
-/// Ratios of rounds that were valid in both cells.
-fn ratios(cell: &CellResult, control: &CellResult, name: &str) -> Vec<f64> {
+/// One cell over the other in rounds that were valid in both: the median of each start of servers.
+fn ratios(result: &ResultDocument, [cell, control]: [&CellResult; 2], name: &str) -> Vec<f64> {
     let values = |cell: &CellResult| {
         let measure = cell.measures.get(name);
         measure.map_or_else(Vec::new, |measure| {
@@ -182,11 +184,17 @@ fn ratios(cell: &CellResult, control: &CellResult, name: &str) -> Vec<f64> {
         })
     };
     let below: Vec<(usize, f64)> = values(control);
-    let ratio = |(round, above): (usize, f64)| {
-        let (_, below) = below.iter().find(|(other, _)| *other == round)?;
-        (*below > 0.0).then(|| above / below)
-    };
-    values(cell).into_iter().filter_map(ratio).collect()
+    let mut starts: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for (round, above) in values(cell) {
+        let known = below.iter().find(|(other, _)| *other == round);
+        let Some((_, below)) = known.filter(|(_, below)| *below > 0.0) else {
+            continue;
+        };
+        let start = result.starts.get(round).copied().unwrap_or(round);
+        starts.entry(start).or_default().push(above / below);
+    }
+    let medians = starts.values().filter_map(|ratios| Spread::of(ratios));
+    medians.map(|spread| spread.median).collect()
 }
 
 /// The change for the worse, as a logarithm.

@@ -32,7 +32,7 @@ use self::counters::{Counters, Reading};
 use self::crowd::Crowd;
 pub use self::crowd::READY;
 pub(crate) use self::live::{Board, Traffic, live};
-use self::record::OWN;
+pub(crate) use self::record::OWN;
 pub use self::sample::{CoreSample, DiskSample, InterfaceSample, JvmSample, MemorySample, Sample};
 pub use self::stage::Stages;
 pub(crate) use self::stage::{Running, Stage};
@@ -41,7 +41,7 @@ use crate::experiment::{Act, AsPublished, Experiment, Levels, Load};
 use crate::extra::crowd::Tally;
 use crate::gate::{Changed, Effect, Facts, Fired, MachineFacts, check_run};
 use crate::measure::SHARED;
-use crate::run::Run;
+use crate::run::{MemoryCount, Run};
 use crate::strace::Traces;
 
 /// What drives runs.
@@ -448,6 +448,8 @@ impl Scene<'_> {
             seconds: bench::seconds(document),
             measures,
             facts,
+            starts: stage.starts(),
+            memory: MemoryCount::Allocated,
             ..Run::default()
         })
     }

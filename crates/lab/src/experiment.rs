@@ -134,6 +134,8 @@ pub struct Experiment {
     pub is_quick: bool,
     /// Modules of servers that it has levels for.
     pub modules: Vec<String>,
+    /// All modules that the file has levels for.
+    pub known_modules: Vec<String>,
     /// Whether two binaries of ours are a factor.
     pub is_against: bool,
     /// Whether the time of system calls is taken, and each process counted by itself.

@@ -23,6 +23,7 @@ mod own_cost;
 pub mod pair;
 mod ports;
 pub mod published;
+pub mod shared_pages;
 mod status;
 pub mod strace;
 mod throttled;
@@ -49,6 +50,8 @@ pub enum Effect {
     Time,
     /// No claim on throughput, latency and CPU time.
     Machine,
+    /// No claim of those beside which it stands.
+    Claim,
     /// A remark beside the claims.
     Note,
 }

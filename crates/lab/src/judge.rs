@@ -207,7 +207,7 @@ impl fmt::Display for Judgement {
             let weight = match effect {
                 Effect::Refuse => "refuse",
                 Effect::Void => "void",
-                Effect::Time | Effect::Machine => "no claim",
+                Effect::Time | Effect::Machine | Effect::Claim => "no claim",
                 Effect::Note => "note",
             };
             writeln!(f, "  {weight:<8}  {gate}: {words}")?;

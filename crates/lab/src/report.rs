@@ -17,7 +17,8 @@ pub use picture::picture;
 pub(crate) use table::digits;
 pub use terminal::terminal;
 
-use crate::result::ResultDocument;
+use crate::result::{CellResult, ResultDocument};
+use crate::run::MemoryCount;
 
 /// When, where and how it ran, in a few short sentences.
 fn setting(result: &ResultDocument) -> String {
@@ -34,7 +35,7 @@ fn setting(result: &ResultDocument) -> String {
     };
     let void: usize = result.cells.iter().map(|cell| cell.void).sum();
     format!(
-        "{form}: {} rounds of {} cells, {} void{end}. {}{}, {} cores of {}, {} MiB, Linux {}.",
+        "{form}: {} rounds of {} cells, {} void{end}. {}{}, {} cores of {}, {} MiB, Linux {}.{}",
         result.rounds,
         result.cells.len(),
         runs(void),
@@ -43,8 +44,21 @@ fn setting(result: &ResultDocument) -> String {
         host.cores,
         host.processor,
         host.memory_mib,
-        host.kernel
+        host.kernel,
+        memory(result)
     )
+}
+
+/// How memory was counted if that is not as today, with a space in front.
+fn memory(result: &ResultDocument) -> &'static str {
+    let has_memory =
+        |cell: &CellResult| cell.measures.keys().any(|name| name.starts_with("memory"));
+    match result.memory {
+        MemoryCount::Proportional if result.cells.iter().any(has_memory) => {
+            " Memory is PSS, in which our servers share the pages of their program with the load."
+        }
+        _ => "",
+    }
 }
 
 /// A number of runs in words.

@@ -13,13 +13,13 @@ pub use self::answer::answer;
 pub(crate) use self::over_time::median_run;
 pub use self::over_time::{OverTime, Values};
 pub(crate) use self::published::CALLS_MIN;
-use crate::claim::{Outcome, Verdict, evaluate};
+use crate::claim::{Outcome, Verdict, evaluate, evaluate_again, of_rounds};
 use crate::drive::ServerRecord;
 use crate::experiment::{Experiment, Factor, How, Levels};
 use crate::gate::{self, Effect, Fired, RUN_GATES};
 use crate::host::Host;
 use crate::measure::Measure;
-use crate::run::Run;
+use crate::run::{MemoryCount, Run};
 use crate::store::Stored;
 
 /// The version of the keys' meanings.
@@ -71,6 +71,13 @@ pub struct ResultDocument {
     pub as_published: Vec<AsPublishedResult>,
     /// The servers of the first run.
     pub servers: Vec<ServerRecord>,
+    /// Which start of servers each round has, the first being 0: rounds that share a start of any server have the same.
+    /// Empty of a result by an older version, whose claims counted rounds.
+    #[serde(default)]
+    pub starts: Vec<usize>,
+    /// How memory was counted.
+    #[serde(default)]
+    pub memory: MemoryCount,
     /// The cells of each round in the order in which they were run.
     pub orders: Vec<Vec<usize>>,
     /// CPU time of the lab by that of servers and load, the worst of all runs.
@@ -204,6 +211,7 @@ impl ResultDocument {
             ..
         } = stored;
         let claims = evaluate(experiment, runs);
+        let rounds = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
         let cells: Vec<CellResult> = (0..experiment.cells.len())
             .map(|cell| cell_result(experiment, cell, runs))
             .collect();
@@ -222,7 +230,9 @@ impl ResultDocument {
             answer: answer(&claims),
             is_quick: experiment.is_quick,
             is_complete,
-            rounds: runs.iter().map(|run| run.round + 1).max().unwrap_or(0),
+            rounds,
+            starts: of_rounds(experiment, rounds, runs),
+            memory: memory_count(runs),
             seed: experiment.seed,
             host: host.clone(),
             control: experiment.control,
@@ -241,6 +251,25 @@ impl ResultDocument {
             gates,
         }
     }
+}
+
+impl ResultDocument {
+    /// The same by today's rules, if it is one of an older version; `experiment` is what it came from.
+    pub(crate) fn by_todays_rules(mut self, experiment: &Experiment) -> Self {
+        if self.starts.is_empty() {
+            self.claims = evaluate_again(experiment, &self);
+            self.starts = of_rounds(experiment, self.rounds, &[]);
+        }
+        self
+    }
+}
+
+/// How the memory of all runs was counted.
+fn memory_count(runs: &[Run]) -> MemoryCount {
+    let mut counts = runs.iter().map(|run| run.memory);
+    counts
+        .find(|count| *count == MemoryCount::Proportional)
+        .unwrap_or(MemoryCount::Allocated)
 }
 
 fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult {

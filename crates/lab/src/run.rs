@@ -34,6 +34,24 @@ pub struct Run {
     /// What was seen in each second.
     #[serde(default)]
     pub seconds: Vec<Second>,
+    /// When each of its servers was started, in µs since 1970: runs in which a server has the same number share a
+    /// start of it. Empty of a run by an older version.
+    #[serde(default)]
+    pub starts: BTreeMap<String, u64>,
+    /// How the measures `memory` and `memory.SERVER` were counted.
+    #[serde(default)]
+    pub memory: MemoryCount,
+}
+
+/// How the memory of servers was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryCount {
+    /// As PSS: a page of a program counts by shares among all processes that run it.
+    #[default]
+    Proportional,
+    /// As what the servers have allocated: pages of no file.
+    Allocated,
 }
 
 /// What was seen in a second of a run.

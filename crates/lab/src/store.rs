@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::builtin;
 use crate::drive::{Left, ServerRecord};
 use crate::experiment::{AsPublished, Experiment, Form};
 use crate::host::Host;
-use crate::result::{ResultDocument, SCHEMA, answer};
+use crate::result::{CellResult, ResultDocument, SCHEMA, answer};
 use crate::run::Run;
 use crate::screen::whole_rounds;
 use crate::strace::Traces;
@@ -259,7 +260,7 @@ impl Store {
             let path = directory.join(name);
             fs::read_to_string(&path).map_err(|source| io_fault(&path, source))
         };
-        let path = directory.join("experiment.toml");
+        let path = directory.join(EXPERIMENT);
         let form = text(FORM)?;
         let has = |word: &str| form.split_whitespace().any(|it| it == word);
         let rest = |start: &'static str| {
@@ -268,7 +269,7 @@ impl Store {
         };
         let experiment = Experiment::read(
             &path.display().to_string(),
-            &text("experiment.toml")?,
+            &text(EXPERIMENT)?,
             Form {
                 is_quick: has(QUICK),
                 modules: rest(MODULE).map(str::to_owned).collect(),
@@ -323,20 +324,31 @@ impl Store {
     }
 }
 
-/// A result without its runs, as it is committed, and its directory. Of what follows from the claims the
-/// answer is made anew.
+/// A result without its runs, as it is committed, and its directory. Claims of an older version are drawn anew from
+/// the ratios of its rounds, and the answer follows from them. The experiment is that of `experiment.toml` beside the
+/// result, else ours of the same name.
 ///
 /// # Errors
 /// There is no `result.json`, or it is of another version.
 pub fn open_result(directory: &Path) -> Result<(Store, ResultDocument), StoreFault> {
-    let path = directory.join(RESULT);
-    let text = fs::read_to_string(&path).map_err(|source| io_fault(&path, source))?;
+    open_result_file(&directory.join(RESULT))
+}
+
+/// The same of a file, whatever its name.
+///
+/// # Errors
+/// There is none, or it is of another version.
+pub fn open_result_file(path: &Path) -> Result<(Store, ResultDocument), StoreFault> {
+    let directory = path.parent().unwrap_or(path);
+    let text = fs::read_to_string(path).map_err(|source| io_fault(path, source))?;
     let mut result: ResultDocument =
-        serde_json::from_str(&text).map_err(|error| content(&path, error))?;
+        serde_json::from_str(&text).map_err(|error| content(path, error))?;
     if result.schema != SCHEMA {
         let what = format!("its schema is {}, this is {SCHEMA}", result.schema);
-        return Err(content(&path, what));
+        return Err(content(path, what));
     }
+    let experiment = experiment_of(directory, &result)?;
+    result = result.by_todays_rules(&experiment);
     result.answer = answer(&result.claims);
     result.note = note(directory);
     let store = Store {
@@ -345,6 +357,32 @@ pub fn open_result(directory: &Path) -> Result<(Store, ResultDocument), StoreFau
         as_published: Vec::new(),
     };
     Ok((store, result))
+}
+
+/// What a result came from, in its form and with the modules whose levels it has.
+fn experiment_of(directory: &Path, result: &ResultDocument) -> Result<Experiment, StoreFault> {
+    let own = directory.join(EXPERIMENT);
+    let place = match own.exists() {
+        true => own.display().to_string(),
+        false => result.name.clone(),
+    };
+    let read = |modules: Vec<String>| {
+        let form = Form {
+            is_quick: result.is_quick,
+            modules,
+        };
+        builtin::experiment(&place, form)
+    };
+    let is_whole = |experiment: &Experiment| {
+        let is_known = |cell: &CellResult| experiment.cells.contains(&cell.levels);
+        result.cells.iter().all(is_known)
+    };
+    let without = read(Vec::new()).map_err(|faults| content(&own, faults))?;
+    if is_whole(&without) {
+        return Ok(without);
+    }
+    let modules = without.known_modules.clone();
+    read(modules).map_err(|faults| content(&own, faults))
 }
 
 /// Whether a directory has a result but not the runs that it follows from.
@@ -383,6 +421,7 @@ fn content(path: &Path, what: impl std::fmt::Display) -> StoreFault {
 }
 
 const RUNS: &str = "runs.jsonl";
+const EXPERIMENT: &str = "experiment.toml";
 /// Of one run.
 const SAMPLES: &str = "samples.jsonl";
 /// Of one run, too.
@@ -548,6 +587,7 @@ mod tests {
         let mut result = ResultDocument::of(&stored, false);
         result.answer = "of an older version".to_owned();
         let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        write(EXPERIMENT, &stored.experiment.text);
         write(RESULT, &serde_json::to_string(&result).unwrap());
         write(NOTE, "Beside other work.\n");
         assert!(is_without_runs(directory.path()));

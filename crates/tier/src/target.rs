@@ -131,6 +131,13 @@ impl Target {
         self.file.jvm
     }
 
+    /// Whether it needs the program `name`, which no package has.
+    #[must_use]
+    pub fn needs_program(&self, name: &str) -> bool {
+        let mut needs = self.file.needs.iter();
+        needs.any(|need| need.program.as_deref() == Some(name))
+    }
+
     /// Its parameters, by name.
     pub fn params(&self) -> impl Iterator<Item = Param<'_>> {
         self.file.param.iter().map(|(name, keys)| {

@@ -345,7 +345,7 @@ const INTRODUCTION: &str = "\
 # What was measured
 
 This page lists each committed result of [the lab](lab.md) with the claims that it decides. A ratio is the
-median over rounds, with the interval that holds it with 95 % confidence. A claim that the rounds do not decide is only in
+median over starts of servers, with the interval that holds it with 95 % confidence. A claim that is not decided is only in
 the report. `catamaran lab run NAME` repeats an experiment; `cargo xtask figures` writes this page from
 `docs/lab/*/result.json`.
 ";

@@ -96,8 +96,12 @@ fn what_goes_on_beside_a_load_and_after_an_interruption() {
     let place = out.to_str().unwrap();
     // The file has 9.
     let words = ["lab", "run", file.to_str().unwrap(), "--out", place];
-    let said = done(&[&words[..], &["--rounds", "6", "--no-bpf"]].concat());
+    let said = done(&[&words[..], &["--rounds", "6", "--exploratory", "--no-bpf"]].concat());
     assert!(said.contains("capacity, 2/2"), "{said}");
+    assert!(
+        said.contains("exploratory: no claim can be shown"),
+        "{said}"
+    );
     let runs = read(&out, "runs.jsonl");
     for line in runs.lines() {
         let run: Value = serde_json::from_str(line).unwrap();
@@ -143,6 +147,62 @@ fn what_goes_on_beside_a_load_and_after_an_interruption() {
         "nothing is worse than itself: {status}"
     );
     assert!(process.stdout().contains("\"A reload fails no request\""));
+}
+
+/// A page of a program that load and server have both must count for neither.
+#[test]
+fn a_copy_of_the_binary_takes_the_same_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("copy.toml");
+    fs::write(&file, COPY).unwrap();
+    let copy = directory.path().join("copy");
+    fs::copy(catamaran_e2e::binary().unwrap(), &copy).unwrap();
+    // Servers are started elsewhere.
+    let depth = std::env::current_dir().unwrap().components().count();
+    let relative = format!(
+        "{}{}",
+        "../".repeat(depth - 1),
+        &copy.to_str().unwrap()[1..]
+    );
+    let out = directory.path().join("result");
+    done(&[
+        "lab",
+        "run",
+        file.to_str().unwrap(),
+        "--against",
+        &relative,
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    let result: Value = serde_json::from_str(&read(&out, "result.json")).unwrap();
+    assert_eq!(result["memory"], "allocated");
+    let claims = result["claims"].as_array().unwrap();
+    let memory = claims.iter().find(|it| it["measure"] == "memory").unwrap();
+    let ratio = memory["ratio"].as_f64().unwrap();
+    assert!((0.9..1.1).contains(&ratio), "{memory}");
+    assert_ne!(memory["verdict"], "differs", "{memory}");
+    assert_eq!(memory["starts"].as_array().unwrap().len(), 9);
+}
+
+#[test]
+fn a_plan_that_can_show_nothing_does_not_begin() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("few.toml");
+    let few = COPY.replace("core = 1\n", "core = 1\nrestart = 3\n");
+    assert_ne!(few, COPY);
+    fs::write(&file, few).unwrap();
+    let file = file.to_str().unwrap();
+    let mut process: Process = catamaran(&["lab", "run", file]).unwrap();
+    let status = process.wait(Deadline::default()).unwrap();
+    assert_eq!(status.code(), Some(2));
+    let said = process.stderr();
+    assert!(
+        said.contains("no claim can be shown: it needs 6 starts of servers, and there are 3."),
+        "{said}"
+    );
+    assert!(said.contains("--exploratory"), "{said}");
+    let said = done(&["lab", "list", "--check", file]);
+    assert!(said.contains("no claim can be shown"), "{said}");
 }
 
 fn has_no_path_of_the_machine(text: &str, result: &Value) {
@@ -227,6 +287,41 @@ measure = "bytes.nginx.http"
 level = { bytes = 3000 }
 over = { bytes = 100 }
 expect = "more"
+"#;
+
+/// One server of ours.
+const COPY: &str = r#"
+name = "copy"
+question = "What does our application take?"
+control = { side = "one" }
+[factor]
+side = ["one"]
+[[server]]
+name = "app"
+target = "app"
+core = 1
+[load]
+url = "{{ server.app.http }}/"
+core = 0
+clients = 8
+keep_alive = "on"
+time = "150ms"
+warm = { at_least = "50ms", at_most = "50ms" }
+[expect]
+status = 200
+body_bytes = 347
+kept = "on"
+[measure]
+memory = ["app"]
+[run]
+rounds = 9
+seed = 1
+[[claim]]
+says = "One is one"
+measure = "memory"
+level = { side = "one" }
+over = { side = "one" }
+expect = "same"
 "#;
 
 /// Two cells that share an application behind a link, with all that may go on beside a load.

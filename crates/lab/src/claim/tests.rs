@@ -58,7 +58,7 @@ fn a_difference_that_holds_beside_all_other_claims() {
     assert_eq!(cpu.as_expected, Some(true));
     assert_eq!(
         cpu.sentence,
-        "keep=on takes 0.51 times the CPU of keep=off [0.50..0.51] at mpm=prefork, 12 rounds."
+        "keep=on takes 0.51 times the CPU of keep=off [0.50..0.51] at mpm=prefork, 12 starts."
     );
     let throughput = outcome(&outcomes, "Keep-alive raises throughput");
     assert_eq!(
@@ -102,7 +102,7 @@ fn noise_shows_nothing_and_says_what_it_may_hide() {
         cpu.sentence
     );
     assert!(
-        cpu.sentence.contains("About 329 rounds would show 5 %"),
+        cpu.sentence.contains("About 329 starts would show 5 %"),
         "{}",
         cpu.sentence
     );
@@ -115,7 +115,10 @@ fn few_rounds_and_void_runs_give_no_verdict() {
     let experiment = experiment();
     let outcomes = evaluate(&experiment, &runs(&experiment, 4, |_| 0.5));
     assert_eq!(outcomes[0].verdict, Verdict::TooFew);
-    assert_eq!(outcomes[0].sentence, "Too few rounds: 4 of 6.");
+    assert_eq!(
+        outcomes[0].sentence,
+        "Too few starts, 4 of 6: keep=on has 2.00 to 2.00 times the throughput of keep=off at mpm=prefork."
+    );
     let mut void = runs(&experiment, 12, |_| 0.5);
     for run in &mut void {
         run.gates.push(Fired {
@@ -274,28 +277,152 @@ fn requests_that_failed_are_counted_and_not_divided() {
     assert_eq!(none.verdict, Verdict::Same);
     assert_eq!(
         none.sentence,
-        "No request failed at mpm=prefork, 12 rounds."
+        "No request failed at mpm=prefork, 12 starts."
     );
     let some = failures(3.0);
     assert_eq!(some.verdict, Verdict::Differs);
     assert_eq!(
         some.sentence,
-        "36 requests failed with keep=on, 0 with keep=off at mpm=prefork, 12 rounds."
+        "36 requests failed with keep=on, 0 with keep=off at mpm=prefork, 12 starts."
     );
+}
+
+/// The outcomes of `rounds` in which CPU time is halved, with servers that are started anew as `restart` says.
+fn restarted(restart: &str, rounds: usize) -> Vec<Outcome> {
+    let text = FILE.replacen("core = 1\n", &format!("core = 1\nrestart = {restart}\n"), 1);
+    let experiment = Experiment::read("k.toml", &text, true).unwrap();
+    evaluate(
+        &experiment,
+        &runs(&experiment, rounds, |round| 0.5 + round as f64 / 1000.0),
+    )
 }
 
 #[test]
 fn servers_that_are_never_started_anew_prove_nothing() {
-    let text = FILE.replacen("core = 1\n", "core = 1\nrestart = \"never\"\n", 1);
-    let experiment = Experiment::read("k.toml", &text, true).unwrap();
-    let outcomes = evaluate(&experiment, &runs(&experiment, 12, |_| 0.5));
+    let outcomes = restarted("\"never\"", 12);
     let cpu = outcome(&outcomes, "Keep-alive saves CPU");
-    assert_eq!(cpu.verdict, Verdict::Suggests);
-    assert!(
-        cpu.sentence.contains("never started anew"),
-        "{}",
-        cpu.sentence
+    assert_eq!(
+        (cpu.verdict, cpu.ratio, cpu.sample()),
+        (Verdict::TooFew, None, 1)
     );
+    assert_eq!(
+        cpu.sentence,
+        "Too few starts, 1 of 6: keep=on takes 0.51 times the CPU of keep=off at mpm=prefork."
+    );
+}
+
+#[test]
+fn starts_are_the_sample_and_not_rounds() {
+    let outcomes = restarted("3", 15);
+    let cpu = outcome(&outcomes, "Keep-alive saves CPU");
+    assert_eq!(
+        (cpu.verdict, cpu.sample(), cpu.ratios.len()),
+        (Verdict::TooFew, 5, 15)
+    );
+    assert_eq!(
+        cpu.sentence,
+        "Too few starts, 5 of 6: keep=on takes 0.50 to 0.51 times the CPU of keep=off at mpm=prefork."
+    );
+    // The median of each start's rounds.
+    assert!((cpu.starts[0] - 0.501).abs() < 1e-9, "{cpu:?}");
+    let outcomes = restarted("2", 20);
+    let cpu = outcome(&outcomes, "Keep-alive saves CPU");
+    assert_eq!((cpu.verdict, cpu.sample()), (Verdict::Differs, 10));
+    assert!(cpu.sentence.ends_with(", 10 starts."), "{}", cpu.sentence);
+    // Among so many claims ten starts do what ten rounds would.
+    assert!((cpu.p - 2.0_f64.powi(-9)).abs() < 1e-12);
+}
+
+#[test]
+fn a_start_out_of_turn_is_in_the_block_of_rounds_that_it_is_in() {
+    let experiment = experiment();
+    let mut runs = runs(&experiment, 12, |_| 0.5);
+    for run in &mut runs {
+        // One process of each cell for two rounds, but for those that were void between.
+        let start = match (run.cell, run.round) {
+            (0, 3) => 1_000,
+            (cell, round) => (cell * 100 + round / 2) as u64,
+        };
+        run.starts.insert("httpd".to_owned(), start);
+    }
+    let outcomes = evaluate(&experiment, &runs);
+    let cpu = outcome(&outcomes, "Keep-alive saves CPU");
+    assert_eq!(cpu.sample(), 6, "{cpu:?}");
+}
+
+#[test]
+fn memory_with_shared_pages_is_no_claim_on_our_servers() {
+    let ours = FILE.replacen("target = \"httpd\"", "target = \"front\"", 1);
+    let ours = ours.split("set = ").next().unwrap().to_owned()
+        + ours
+            .split_once("\n[load]")
+            .map(|(_, rest)| "\n[load]".to_owned() + rest)
+            .unwrap()
+            .as_str();
+    for (text, count, verdict) in [
+        (FILE, MemoryCount::Proportional, Verdict::Same),
+        (&ours, MemoryCount::Proportional, Verdict::NoClaim),
+        (&ours, MemoryCount::Allocated, Verdict::Same),
+    ] {
+        let experiment = Experiment::read("k.toml", text, true).unwrap();
+        let mut runs = runs(&experiment, 12, |_| 0.5);
+        runs.iter_mut().for_each(|run| run.memory = count);
+        let outcomes = evaluate(&experiment, &runs);
+        let memory = outcomes
+            .iter()
+            .find(|it| it.measure.base() == "memory")
+            .unwrap();
+        assert_eq!(memory.verdict, verdict, "{}", memory.sentence);
+        let is_said = memory
+            .sentence
+            .starts_with("No claim: Memory was counted as PSS: our servers");
+        assert_eq!(is_said, verdict == Verdict::NoClaim);
+    }
+}
+
+/// A result as an older version wrote it: of rounds, with memory as PSS.
+fn older(experiment: &Experiment, runs: Vec<Run>) -> crate::result::ResultDocument {
+    let stored = crate::store::Stored::of(experiment.clone(), runs);
+    let mut result = crate::result::ResultDocument::of(&stored, true);
+    result.starts.clear();
+    for claim in &mut result.claims {
+        claim.starts.clear();
+        claim.sentence = "of an older version".to_owned();
+    }
+    result
+}
+
+#[test]
+fn an_older_result_is_drawn_anew_by_starts() {
+    let text = FILE.replacen("core = 1\n", "core = 1\nrestart = 3\n", 1);
+    let experiment = Experiment::read("k.toml", &text, true).unwrap();
+    let mut runs = runs(&experiment, 12, |round| 0.5 + round as f64 / 1000.0);
+    let gate = Fired::new(
+        "generator",
+        Effect::Time,
+        "The load generator was the limit.",
+    );
+    let cell = experiment.claims[0].cases[0].contrasts[0].above[0];
+    let limited = runs
+        .iter_mut()
+        .find(|run| (run.cell, run.round) == (cell, 7));
+    limited.unwrap().gates.push(gate.clone());
+    let expected = evaluate(&experiment, &runs);
+    let mut result = older(&experiment, runs);
+    // As they were: each round a value.
+    result.claims[0].verdict = Verdict::Differs;
+    let again = evaluate_again(&experiment, &result);
+    assert_eq!(again, expected);
+    assert!(
+        again
+            .iter()
+            .any(|it| it.gates.contains(&gate) && it.ratios.len() == 11)
+    );
+    assert!(again.iter().all(|it| it.sample() <= 4));
+    result.claims[0].says = "What no experiment claims".to_owned();
+    let again = evaluate_again(&experiment, &result);
+    assert_eq!(again[0].verdict, Verdict::NoClaim);
+    assert!(again[0].sentence.contains("is not known"));
 }
 
 const FILE: &str = include_str!("../../fixtures/keepalive.toml");

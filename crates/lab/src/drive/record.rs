@@ -78,7 +78,7 @@ fn text_of(path: &Path) -> String {
 }
 
 /// Our own program, among the programs of servers.
-pub(super) const OWN: &str = "catamaran";
+pub(crate) const OWN: &str = "catamaran";
 
 /// Longer files are pages that are served.
 const FILE_SHOWN_MAX: usize = 16 << 10;

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_tier::{Launch, Process, Space};
 
@@ -46,6 +47,8 @@ pub(crate) struct Running {
     pub(crate) core: Option<usize>,
     of: ServerOf,
     round: usize,
+    /// When it was started, in µs since 1970: what tells its starts apart, also those before and after `--resume`.
+    started_us: u64,
     /// Whether it was started for this run.
     pub(super) is_new: bool,
 }
@@ -106,6 +109,14 @@ impl Stages {
 }
 
 impl Stage {
+    /// When each server was started, in µs since 1970.
+    pub(super) fn starts(&self) -> BTreeMap<String, u64> {
+        let servers = self.servers.iter();
+        servers
+            .map(|server| (server.record.name.clone(), server.started_us))
+            .collect()
+    }
+
     /// The servers of these names.
     pub(super) fn named<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a Running> {
         let is_named = |server: &&Running| names.contains(&server.record.name);
@@ -147,10 +158,9 @@ impl Stage {
                 .position(|running| running.of.name == wanted.name);
             let known = known.map(|place| before.remove(place));
             let kept = known.filter(|running| {
-                let age = at.round - running.round;
                 running.of == wanted
-                    && (age < wanted.rounds)
-                    && (age > 0 || experiment.keeps(&wanted))
+                    && goes_on(wanted.rounds, running.round, at.round)
+                    && (at.round > running.round || experiment.keeps(&wanted))
             });
             let running = match kept {
                 Some(running) => Running {
@@ -169,6 +179,13 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+/// Whether a server that is started anew after so many rounds, and was in round `since`, goes on in `round`. A start
+/// out of turn, after a void run, changes nothing for the starts after it: else those of one cell would fall into
+/// rounds in which another cell goes on, and no two rounds would stand on starts of their own.
+fn goes_on(rounds: usize, since: usize, round: usize) -> bool {
+    rounds > 0 && since / rounds == round / rounds
 }
 
 /// The levels that decide which cells share servers.
@@ -192,6 +209,8 @@ fn start(
 ) -> Result<Running, DriveFault> {
     let (target, settings) = check::prepare(&server)?;
     let programs = driver.programs_of(levels);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default();
     let process = space.start(&Launch {
         name: &server.name,
         target: &target,
@@ -208,6 +227,7 @@ fn start(
         core: server.core,
         of: server,
         round,
+        started_us: now.as_micros() as u64,
         is_new: true,
     })
 }
@@ -220,4 +240,31 @@ fn urls(process: &Process, server: &ServerOf) -> Result<BTreeMap<String, String>
         (port, urls)
     };
     Ok(target.ports(&settings)?.into_iter().map(url).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_go_on_to_the_end_of_their_block_of_rounds() {
+        for (rounds, since, round, does) in [
+            (3, 0, 2, true),
+            (3, 0, 3, false),
+            // Started out of turn: its next start is with the others'.
+            (3, 1, 2, true),
+            (3, 1, 3, false),
+            (1, 4, 4, true),
+            (1, 4, 5, false),
+            (usize::MAX, 0, 19, true),
+            // For each run.
+            (0, 4, 4, false),
+        ] {
+            assert_eq!(
+                goes_on(rounds, since, round),
+                does,
+                "{rounds} {since} {round}"
+            );
+        }
+    }
 }

@@ -73,13 +73,11 @@ impl Reading<'_> {
         let claims = self.claims(&file, &factors, &cells, is_whole);
         let measure = self.counted(&file);
         let published = file.published.iter();
-        let published = published
-            .flat_map(|it| self.published(it, &all, &cells))
-            .collect();
+        let published = published.flat_map(|it| self.published(it, &all, &cells));
+        let published = published.collect();
         let runs = file.as_published.iter();
-        let as_published = runs
-            .filter_map(|it| self.as_published(it, is_quick))
-            .collect();
+        let as_published = runs.filter_map(|it| self.as_published(it, is_quick));
+        let as_published = as_published.collect();
         self.check_run(&file);
         self.check_names(&file, &factors);
         let experiment = Experiment {
@@ -107,6 +105,7 @@ impl Reading<'_> {
             as_published,
             is_quick,
             modules,
+            known_modules: file.module.into_keys().collect(),
             is_against: false,
             is_traced: false,
             is_without_bpf: false,

@@ -1,10 +1,57 @@
-//! `restart` of servers that are connected to each other.
+//! `restart`: of servers that are connected to each other, and what it makes of rounds.
+
+use std::collections::BTreeSet;
 
 use toml::Spanned;
 
 use super::file::{Restart, ServerKeys};
-use super::link;
 use super::read::Reading;
+use super::{Experiment, ServerOf, link};
+use crate::check;
+use crate::drive::OWN;
+use crate::template::Addresses;
+
+impl Experiment {
+    /// For how many rounds starts of a cell's servers last, each number above 1 once; `usize::MAX`: to the end. Empty
+    /// if all are started anew in each round.
+    pub(crate) fn lasting(&self, cell: usize) -> BTreeSet<usize> {
+        let servers = self.servers_of(cell).into_iter();
+        servers
+            .map(|server| server.rounds)
+            .filter(|rounds| *rounds > 1)
+            .collect()
+    }
+
+    /// Whether any of the servers whose memory a cell reads is our own program; `of` names the one that is looked at.
+    pub(crate) fn reads_memory_of_ours(&self, cell: usize, of: Option<&str>) -> bool {
+        let is_read = |server: &ServerOf| match of {
+            Some(name) => server.name == name,
+            None => self.measure.memory.contains(&server.name),
+        };
+        let is_ours = |server: &ServerOf| {
+            let target = catamaran_tier::builtin(&server.target);
+            target.is_some_and(|target| target.needs_program(OWN))
+        };
+        let servers = self.servers_of(cell);
+        servers
+            .iter()
+            .any(|server| is_read(server) && is_ours(server))
+    }
+
+    /// The servers of a cell, at addresses which they might have; the file was checked.
+    pub(crate) fn servers_of(&self, cell: usize) -> Vec<ServerOf> {
+        let levels = &self.cells[cell];
+        let mut addresses = Addresses::new();
+        let mut servers = Vec::new();
+        for number in 0..self.servers() {
+            servers.extend(self.server(levels, number, &addresses).ok().flatten());
+            if check::server(self, levels, number, &mut addresses).is_err() {
+                break;
+            }
+        }
+        servers
+    }
+}
 
 impl Reading<'_> {
     /// That no server goes on when one that it is connected to is started anew: its connections would lead

@@ -372,16 +372,24 @@ fn the_short_form_may_keep_servers() {
 #[test]
 fn no_server_goes_on_without_one_that_it_is_connected_to() {
     let text = include_str!("../../experiments/gateway.toml");
-    let line =
-        "restart = 3                                 # with those that are connected to it\n";
-    assert!(text.contains(line));
+    let provider = "name = \"provider\"\n";
+    let gateway = "name = \"gateway\"\ntarget";
+    let memcached = "name = \"memcached\"\ntarget";
+    assert!(
+        [provider, gateway, memcached]
+            .iter()
+            .all(|line| text.contains(line))
+    );
+    let text = text.replace(provider, &format!("{provider}restart = 3\n"));
+    let text = text.replace(gateway, "name = \"gateway\"\nrestart = 3\ntarget");
     for (restart, is_fine) in [
         ("", false),
         ("restart = 2\n", false),
         ("restart = 6\n", true),
         ("restart = 'never'\n", true),
     ] {
-        let read = Experiment::read("g.toml", &text.replace(line, restart), false);
+        let text = text.replace(memcached, &format!("name = \"memcached\"\n{restart}target"));
+        let read = Experiment::read("g.toml", &text, false);
         let said = read.map_or_else(|faults| faults.to_string(), |_| String::new());
         let words = "`gateway` goes on when `memcached`, which it is connected to, is started anew";
         assert_eq!(!said.contains(words), is_fine, "{restart}: {said}");
@@ -432,7 +440,7 @@ fn servers_with_a_crowd_are_started_for_each_run() {
             .unwrap();
         server.unwrap().rounds
     };
-    assert_eq!((rounds("0"), rounds("5000")), (3, 0));
+    assert_eq!((rounds("0"), rounds("5000")), (1, 0));
 }
 
 const KEEPALIVE: &str = include_str!("../../fixtures/keepalive.toml");

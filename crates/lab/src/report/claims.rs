@@ -45,12 +45,12 @@ pub(super) fn remark(result: &ResultDocument) -> String {
         .claims
         .iter()
         .filter(|claim| claim.verdict == Verdict::Suggests);
-    let rounds = suggested.map(|claim| claim.ratios.len()).max();
+    let starts = suggested.map(Outcome::sample).max();
     let claims = result.claims.len();
-    match rounds {
-        Some(rounds) if can_only_suggest(rounds, claims) => format!(
+    match starts {
+        Some(starts) if can_only_suggest(starts, claims) => format!(
             "“Suggests”: the interval excludes 1, but among {claims} claims chance alone may do that in \
-             {rounds} rounds. More rounds can show it."
+             {starts} starts of servers. More of them can show it."
         ),
         _ => String::new(),
     }

@@ -68,6 +68,7 @@ fn gates(page: &mut Page, result: &ResultDocument) {
             Effect::Void => "void",
             Effect::Time => "no claim on times",
             Effect::Machine => "no claim on times and CPU",
+            Effect::Claim => "no claim",
             Effect::Note => "note",
         };
         page.put(format_args!(

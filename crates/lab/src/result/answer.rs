@@ -20,11 +20,11 @@ pub fn answer(claims: &[Outcome]) -> String {
         sentences.push(list("Shown", &shown));
     }
     if !suggested.is_empty() && shown.len() < TOLD_MAX {
-        let rounds = suggested.iter().map(|told| told.cases[0].ratios.len());
-        let rounds = rounds.max().unwrap_or(0);
-        let head = if can_only_suggest(rounds, claims.len()) {
+        let starts = suggested.iter().map(|told| told.cases[0].sample());
+        let starts = starts.max().unwrap_or(0);
+        let head = if can_only_suggest(starts, claims.len()) {
             format!(
-                "Suggested, since {rounds} rounds cannot show one of {} claims",
+                "Suggested, since {starts} starts cannot show one of {} claims",
                 claims.len()
             )
         } else {
@@ -168,6 +168,7 @@ mod tests {
             low: Some(ratio * 0.95),
             high: Some(ratio * 1.05),
             ratios: vec![ratio; 6],
+            starts: vec![ratio; 6],
             p: 0.03,
             holm: false,
             verdict,
@@ -188,7 +189,7 @@ mod tests {
         ];
         assert_eq!(
             answer(&claims),
-            "Suggested, since 6 rounds cannot show one of 3 claims: C is slower ×0.25 [0.24..0.26]; B is \
+            "Suggested, since 6 starts cannot show one of 3 claims: C is slower ×0.25 [0.24..0.26]; B is \
              faster ×1.20 [1.14..1.26]. All 3 claims are open."
         );
         claims[0].verdict = Verdict::Differs;

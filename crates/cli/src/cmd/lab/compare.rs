@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use catamaran_lab::compare::compare;
 use catamaran_lab::result::ResultDocument;
+use catamaran_lab::store::open_result_file;
 
 use crate::failure::Failure;
 
@@ -44,9 +45,8 @@ fn read(path: &Path) -> Result<ResultDocument, Failure> {
     } else {
         path.to_owned()
     };
-    let fault = |what: String| Failure::Fault(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(&path).map_err(|error| fault(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| fault(error.to_string()))
+    let (_, result) = open_result_file(&path).map_err(|fault| Failure::Fault(fault.to_string()))?;
+    Ok(result)
 }
 
 fn percent(text: &str) -> Result<f64, String> {

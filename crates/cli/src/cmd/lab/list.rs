@@ -4,6 +4,8 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use catamaran_lab::builtin;
+use catamaran_lab::claim::reach;
+use catamaran_lab::experiment::Experiment;
 use catamaran_lab::plan::plan;
 
 use crate::failure::Failure;
@@ -33,6 +35,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         match builtin::experiment(name, false) {
             Ok(experiment) if args.check => {
                 writeln!(out, "{name}: fine ({} cells)", experiment.cells.len())?;
+                say_reach(&mut out, &experiment)?;
             }
             Ok(experiment) => {
                 let claims = experiment.claims.iter().map(|claim| claim.cases.len());
@@ -40,6 +43,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 writeln!(out, "{:<14} {}", experiment.name, experiment.question)?;
                 let whole = plan(&experiment, 0);
                 writeln!(out, "{:<14} {claims} claims, {whole}", "")?;
+                say_reach(&mut out, &experiment)?;
                 if let Ok(quick) = builtin::experiment(name, true) {
                     writeln!(out, "{:<14} --quick: {}", "", plan(&quick, 0))?;
                 }
@@ -55,4 +59,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::from(1)
     })
+}
+
+/// A line on claims that the plan cannot show.
+fn say_reach(out: &mut impl io::Write, experiment: &Experiment) -> io::Result<()> {
+    match reach(experiment).to_string() {
+        all if all.is_empty() => Ok(()),
+        words => writeln!(out, "{:<14} {words}", ""),
+    }
 }

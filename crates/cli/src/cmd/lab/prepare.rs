@@ -21,6 +21,15 @@ pub(super) fn module(text: &str) -> Result<(String, PathBuf), String> {
     Ok((name.to_owned(), file))
 }
 
+/// The value of `--against`: servers are started in directories of their own, from which a relative path leads elsewhere.
+pub(super) fn binary(text: &str) -> Result<PathBuf, String> {
+    let path = std::fs::canonicalize(text).map_err(|error| error.to_string())?;
+    match path.is_file() {
+        true => Ok(path),
+        false => Err("it is no file".to_owned()),
+    }
+}
+
 /// What must be there before anything is started: limits, packages, and containers from Maven's
 /// repository.
 pub(super) fn check(

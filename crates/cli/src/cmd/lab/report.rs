@@ -33,10 +33,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (store, document) = if store::is_without_runs(&args.directory) {
         store::open_result(&args.directory).map_err(fault)?
     } else {
-        let (store, document) = opened(&args.directory)?;
-        write_result(&store, &document)?;
-        (store, document)
+        opened(&args.directory)?
     };
+    write_result(&store, &document)?;
     write_reports(&store, &document)?;
     if let Some(name) = &args.picture {
         let none = || Failure::Fault(format!("no cell has the measure {name}"));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use catamaran_lab::claim::reach;
 use catamaran_lab::drive::{Driver, Left, ServerRecord};
 use catamaran_lab::experiment::{AsPublished, Experiment, Form, round_up};
 use catamaran_lab::host::Host;
@@ -40,8 +41,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out"])]
     resume: Option<PathBuf>,
 
+    /// Run also if too few starts of servers are planned to show any claim
+    #[arg(long)]
+    exploratory: bool,
+
     /// Compare this binary of ours with an older one, in all cells that have a server of ours
-    #[arg(long, value_name = "BINARY")]
+    #[arg(long, value_name = "BINARY", value_parser = prepare::binary)]
     against: Option<PathBuf>,
 
     /// Take the time of system calls, too, and count each process, for `lab report --strace`; this costs
@@ -74,6 +79,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let from = resumed.runs.iter().map(|run| run.round + 1).max();
     let planned = plan(&experiment, from.unwrap_or(0));
     writeln!(io::stderr(), "{}: {planned}", experiment.name)?;
+    say_reach(&experiment)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -102,6 +108,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     finish(&store, ended)
 }
 
+/// Says which claims the plan cannot show, before it runs.
+fn say_reach(experiment: &Experiment) -> io::Result<()> {
+    let reach = reach(experiment);
+    let words = match reach.to_string() {
+        all if all.is_empty() => return Ok(()),
+        words if reach.is_exploratory() => format!("exploratory: {words}"),
+        words => format!("note: {words}"),
+    };
+    writeln!(io::stderr(), "{words}")
+}
+
 /// What a result that is resumed has already.
 #[derive(Default)]
 struct Resumed {
@@ -128,6 +145,13 @@ fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
     experiment.is_without_bpf = args.no_bpf;
     if let Some(rounds) = args.rounds {
         experiment.rounds = round_up(rounds);
+    }
+    let reach = reach(&experiment);
+    if reach.is_exploratory() && !args.quick && !args.exploratory {
+        return Err(Failure::Usage(format!(
+            "{}: {reach} --exploratory runs it all the same.",
+            experiment.name
+        )));
     }
     prepare::check(&experiment, &args.module, args.install)?;
     let now = SystemTime::now()

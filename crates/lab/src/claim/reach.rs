@@ -1,0 +1,140 @@
+//! What a plan can come to, before it runs.
+
+use std::fmt;
+use std::ops::Range;
+
+use catamaran_stats::order;
+
+use super::starts::Lasting;
+use super::{LEVEL, can_only_suggest};
+use crate::experiment::Experiment;
+
+/// How many claims of a plan can be shown, if all of their starts agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// All claims, each case counted.
+    pub claims: usize,
+    /// Those that can be shown beside the others.
+    pub shown: usize,
+    /// The fewest starts that a claim rests on.
+    pub starts: usize,
+    /// How many it takes beside so many claims.
+    pub needed: usize,
+}
+
+/// What the claims of an experiment can come to, with the rounds that are planned.
+#[must_use]
+pub fn reach(experiment: &Experiment) -> Reach {
+    let cases = experiment.claims.iter().flat_map(|claim| &claim.cases);
+    let lasting = Lasting::of(experiment);
+    let starts = cases.map(|case| {
+        let cells = lasting.of_case(case);
+        lasting.planned(&cells, rounds(experiment, &cells))
+    });
+    let starts: Vec<usize> = starts.collect();
+    let probability = |starts: &usize| match starts {
+        few if *few < order::count_min(LEVEL) => 1.0,
+        starts => order::sign_test(&vec![2.0; *starts]),
+    };
+    let probabilities: Vec<f64> = starts.iter().map(probability).collect();
+    let holds = order::holm(&probabilities, LEVEL);
+    let claims = starts.len();
+    Reach {
+        claims,
+        shown: holds.iter().filter(|holds| **holds).count(),
+        starts: starts.into_iter().min().unwrap_or(0),
+        needed: (1..STARTS_MAX)
+            .find(|starts| !can_only_suggest(*starts, claims))
+            .unwrap_or(STARTS_MAX),
+    }
+}
+
+/// The rounds that a claim on these cells rests on: those after a screen if all of them may go on.
+fn rounds(experiment: &Experiment, cells: &[usize]) -> Range<usize> {
+    let screened = experiment.screened();
+    match &experiment.screen {
+        Some(screen) if !cells.iter().all(|cell| screen.then.contains(cell)) => 0..screened,
+        _ => screened..experiment.rounds_in_all(),
+    }
+}
+
+impl Reach {
+    /// Whether no claim can be shown, though there are some.
+    #[must_use]
+    pub fn is_exploratory(&self) -> bool {
+        self.claims > 0 && self.shown == 0
+    }
+}
+
+/// What cannot be shown, and what would help; empty if all can be.
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            claims,
+            shown,
+            starts,
+            needed,
+        } = self;
+        let help = match claims {
+            1 => format!("it needs {needed} starts of servers"),
+            _ => format!("beside each other {claims} claims need {needed} starts of servers each"),
+        };
+        match claims - shown {
+            0 => Ok(()),
+            none if none == *claims => write!(
+                f,
+                "no claim can be shown: {help}, and there are {starts}. More rounds help, and `restart = \"round\"`."
+            ),
+            1 => write!(f, "1 claim cannot be shown: {help}, and it has {starts}."),
+            some => write!(
+                f,
+                "{some} claims cannot be shown: {help}, and some have {starts}."
+            ),
+        }
+    }
+}
+
+/// Enough for any number of claims.
+const STARTS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+
+    const FILE: &str = include_str!("../../fixtures/keepalive.toml");
+
+    #[test]
+    fn every_whole_form_can_show_its_claims() {
+        for name in builtin::names() {
+            let experiment = builtin::experiment(name, false).unwrap();
+            let reach = reach(&experiment);
+            // A screen chooses what is looked at closely: claims on the rest may be open.
+            let is_all = reach.shown == reach.claims || experiment.screen.is_some();
+            assert!(is_all && !reach.is_exploratory(), "{name}: {reach}");
+        }
+    }
+
+    #[test]
+    fn a_plan_says_what_it_cannot_show() {
+        let read = |restart: &str, is_quick| {
+            let text = FILE.replacen("core = 1\n", &format!("core = 1\nrestart = {restart}\n"), 1);
+            reach(&Experiment::read("k.toml", &text, is_quick).unwrap())
+        };
+        let whole = read("\"round\"", false);
+        assert_eq!(
+            (whole.shown, whole.to_string()),
+            (whole.claims, String::new())
+        );
+        let (few, quick) = (read("3", false), read("\"round\"", true));
+        for (reach, starts) in [(few, 4), (quick, 6)] {
+            assert!(reach.is_exploratory());
+            assert_eq!(reach.starts, starts);
+            assert!(
+                reach
+                    .to_string()
+                    .starts_with("no claim can be shown: beside each other ")
+            );
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Starts: the sample of a claim.
+//!
+//! What a start of a server brings (where its memory lies, what a virtual machine compiles) is in all of its rounds. So
+//! rounds that share a start of any server count once, by the median of their ratios; rounds of which each has starts of
+//! its own are a sample as they are.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use catamaran_stats::Spread;
+
+use super::{Runs, is_in};
+use crate::experiment::{Case, Experiment};
+use crate::run::Run;
+
+/// The ratio of a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ratio {
+    /// Counted from 0.
+    pub(super) round: usize,
+    pub(super) value: f64,
+}
+
+/// What tells starts apart: a server's name, or a number of rounds, with the number of the start.
+type Keys = BTreeSet<(String, u64)>;
+
+/// How long starts of an experiment's servers last.
+#[derive(Debug)]
+pub(super) struct Lasting {
+    /// Of each cell: the numbers of rounds above 1, each once.
+    cells: Vec<BTreeSet<usize>>,
+}
+
+impl Lasting {
+    pub(super) fn of(experiment: &Experiment) -> Self {
+        let cells = 0..experiment.cells.len();
+        Self {
+            cells: cells.map(|cell| experiment.lasting(cell)).collect(),
+        }
+    }
+
+    /// The ratio of each start of the servers of a case, in order.
+    pub(super) fn sample(&self, case: &Case, ratios: &[Ratio], runs: &Runs<'_>) -> Vec<f64> {
+        let cells: Vec<usize> = self.of_case(case);
+        let lasting = self.together(&cells);
+        let groups = grouped(ratios, |ratio| {
+            let of_cell = |cell: &usize| runs.get(&(*cell, ratio.round)).copied();
+            starts(ratio.round, &lasting, cells.iter().filter_map(of_cell))
+        });
+        let median = |group: Vec<&Ratio>| {
+            let values: Vec<f64> = group.iter().map(|ratio| ratio.value).collect();
+            Spread::of(&values).map(|spread| spread.median)
+        };
+        groups.into_iter().filter_map(median).collect()
+    }
+
+    /// The cells of a case.
+    pub(super) fn of_case(&self, case: &Case) -> Vec<usize> {
+        let cells = 0..self.cells.len();
+        cells.filter(|cell| is_in(&case.contrasts, *cell)).collect()
+    }
+
+    /// How many starts of their own the servers of some cells have in `rounds`, if no run is void.
+    pub(super) fn planned(&self, cells: &[usize], rounds: Range<usize>) -> usize {
+        let lasting = self.together(cells);
+        let rounds: Vec<usize> = rounds.collect();
+        grouped(&rounds, |round| starts(*round, &lasting, [].into_iter())).len()
+    }
+
+    fn together(&self, cells: &[usize]) -> BTreeSet<usize> {
+        cells
+            .iter()
+            .flat_map(|cell| self.cells[*cell].clone())
+            .collect()
+    }
+}
+
+/// Which start of servers each round of an experiment has, the first being 0; rounds that share one have the same.
+pub(crate) fn of_rounds(experiment: &Experiment, rounds: usize, runs: &[Run]) -> Vec<usize> {
+    let known = Lasting::of(experiment);
+    let cells: Vec<usize> = (0..experiment.cells.len()).collect();
+    let lasting = known.together(&cells);
+    let rounds: Vec<usize> = (0..rounds).collect();
+    let groups = grouped(&rounds, |round| {
+        let of_round = |run: &&Run| run.round == *round && run.is_valid();
+        starts(*round, &lasting, runs.iter().filter(of_round))
+    });
+    let mut numbers = vec![0; rounds.len()];
+    for (number, group) in groups.iter().enumerate() {
+        for round in group {
+            numbers[**round] = number;
+        }
+    }
+    numbers
+}
+
+/// What tells a round's starts from those of others: those that were recorded, and those that the file plans.
+fn starts<'a>(
+    round: usize,
+    lasting: &BTreeSet<usize>,
+    runs: impl Iterator<Item = &'a Run>,
+) -> Keys {
+    let blocks = lasting.iter();
+    let planned = blocks.map(|rounds| (format!("{rounds} rounds"), (round / rounds) as u64));
+    let of_run = |run: &'a Run| {
+        run.starts
+            .iter()
+            .map(|(name, start)| (name.clone(), *start))
+    };
+    planned.chain(runs.flat_map(of_run)).collect()
+}
+
+/// Things in groups, so that those which share a start, or are linked by others that do, are in one.
+fn grouped<T>(things: &[T], starts: impl Fn(&T) -> Keys) -> Vec<Vec<&T>> {
+    let mut groups: Vec<(Keys, Vec<&T>)> = Vec::new();
+    for thing in things {
+        let mut known = starts(thing);
+        let mut members = Vec::new();
+        groups.retain_mut(|(of_group, before)| {
+            let is_linked = !of_group.is_disjoint(&known);
+            if is_linked {
+                known.append(of_group);
+                members.append(before);
+            }
+            !is_linked
+        });
+        members.push(thing);
+        groups.push((known, members));
+    }
+    groups.into_iter().map(|(_, members)| members).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_that_share_a_start_are_one() {
+        let starts = |thing: &u64| BTreeSet::from([("a".to_owned(), thing / 10)]);
+        let things = [1, 5, 11, 23, 24];
+        assert_eq!(
+            grouped(&things, starts),
+            [vec![&1, &5], vec![&11], vec![&23, &24]]
+        );
+        // The last one links two that were apart.
+        let starts = |thing: &u64| match thing {
+            99 => BTreeSet::from([("a".to_owned(), 0), ("a".to_owned(), 1)]),
+            thing => BTreeSet::from([("a".to_owned(), thing / 10)]),
+        };
+        let things = [1, 11, 21, 99];
+        assert_eq!(grouped(&things, starts), [vec![&21], vec![&1, &11, &99]]);
+    }
+
+    #[test]
+    fn a_file_plans_starts() {
+        for (restart, rounds, expected) in [
+            ("\"round\"", 12, 12),
+            ("3", 12, 4),
+            ("3", 13, 5),
+            ("\"never\"", 20, 1),
+        ] {
+            let text = FILE.replacen("core = 1\n", &format!("core = 1\nrestart = {restart}\n"), 1);
+            let experiment = Experiment::read("k.toml", &text, false).unwrap();
+            // A cell with idle clients beside has new servers in each run, but where they are never started anew.
+            let is_quiet = |cell: &usize| experiment.cells[*cell]["idle"].to_string() == "0";
+            let cells: Vec<usize> = (0..experiment.cells.len()).filter(is_quiet).collect();
+            let lasting = Lasting::of(&experiment);
+            assert_eq!(lasting.planned(&cells, 0..rounds), expected, "{restart}");
+        }
+    }
+
+    const FILE: &str = include_str!("../../fixtures/keepalive.toml");
+}

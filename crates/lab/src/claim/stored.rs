@@ -1,0 +1,160 @@
+//! Claims of a stored result without its runs, drawn anew from the ratios of its rounds.
+//!
+//! Older results counted each round as a value of the sample, and memory as PSS. What forbade a claim then forbids it
+//! still; the others are drawn by today's rules.
+
+use std::collections::BTreeMap;
+
+use catamaran_stats::order;
+
+use super::starts::{Lasting, Ratio};
+use super::{
+    Drawn, FAILED, LEVEL, Outcome, Runs, Verdict, conclude, counts, is_in, ratio, shared_pages,
+};
+use crate::experiment::{Case, Claim, Experiment};
+use crate::gate::{Effect, Fired};
+use crate::result::ResultDocument;
+use crate::run::Run;
+
+/// The claims of `result`, which `experiment` has led to, by today's rules. A claim that the experiment does not have
+/// is forbidden, since nothing is known of its servers' starts.
+pub(crate) fn evaluate_again(experiment: &Experiment, result: &ResultDocument) -> Vec<Outcome> {
+    let cells = of_cells(experiment, result);
+    let runs: Runs<'_> = cells
+        .iter()
+        .map(|run| ((run.cell, run.round), run))
+        .collect();
+    let stored = Stored {
+        experiment,
+        result,
+        lasting: &Lasting::of(experiment),
+        runs: &runs,
+    };
+    let mut known = Vec::new();
+    let mut unknown = Vec::new();
+    for (place, outcome) in result.claims.iter().enumerate() {
+        match claim_of(experiment, outcome) {
+            Some((claim, case)) => {
+                known.push((place, stored.drawn(claim, case, outcome)));
+            }
+            None => unknown.push((place, forbidden(outcome))),
+        }
+    }
+    let (places, drawn): (Vec<usize>, Vec<Drawn<'_>>) = known.into_iter().unzip();
+    let mut all: BTreeMap<usize, Outcome> = unknown.into_iter().collect();
+    all.extend(places.into_iter().zip(conclude(drawn)));
+    all.into_values().collect()
+}
+
+/// Runs with the values of a result's cells, by the experiment's numbers of cells.
+fn of_cells(experiment: &Experiment, result: &ResultDocument) -> Vec<Run> {
+    let mut runs: BTreeMap<(usize, usize), Run> = BTreeMap::new();
+    for cell in &result.cells {
+        let Some(number) = experiment.cells.iter().position(|it| *it == cell.levels) else {
+            continue;
+        };
+        for (name, measure) in &cell.measures {
+            for (round, value) in measure.rounds.iter().zip(&measure.values) {
+                let run = runs.entry((number, *round)).or_insert_with(|| Run {
+                    cell: number,
+                    levels: cell.levels.clone(),
+                    round: *round,
+                    memory: result.memory,
+                    ..Run::default()
+                });
+                run.measures.insert(name.clone(), *value);
+            }
+        }
+    }
+    runs.into_values().collect()
+}
+
+/// The claim and the case that an outcome is of.
+fn claim_of<'a>(experiment: &'a Experiment, outcome: &Outcome) -> Option<(&'a Claim, &'a Case)> {
+    let is_it = |claim: &&Claim| claim.says == outcome.says && claim.measure == outcome.measure;
+    let claim = experiment.claims.iter().find(is_it)?;
+    let case = claim.cases.iter().find(|case| case.each == outcome.each)?;
+    Some((claim, case))
+}
+
+/// A claim that is no more.
+fn forbidden(outcome: &Outcome) -> Outcome {
+    let words = "How often its servers were started is not known.";
+    let mut gates = outcome.gates.clone();
+    gates.push(Fired::new("starts", Effect::Claim, words));
+    Outcome {
+        verdict: Verdict::NoClaim,
+        sentence: format!("No claim: {words}"),
+        as_expected: None,
+        gates,
+        ..outcome.clone()
+    }
+}
+
+/// What a stored outcome is drawn from.
+struct Stored<'a> {
+    experiment: &'a Experiment,
+    result: &'a ResultDocument,
+    lasting: &'a Lasting,
+    runs: &'a Runs<'a>,
+}
+
+impl Stored<'_> {
+    fn drawn<'a>(&self, claim: &'a Claim, case: &'a Case, outcome: &Outcome) -> Drawn<'a> {
+        let experiment = self.experiment;
+        let ratios = self.rounds(claim, case, outcome);
+        let starts = self.lasting.sample(case, &ratios, self.runs);
+        let mut gates = outcome.gates.clone();
+        let taken = taken(&mut gates, outcome.verdict);
+        gates.extend(shared_pages(experiment, claim, case, self.result.memory));
+        let of_failures = || counts(case, &self.of_case(case));
+        Drawn {
+            claim,
+            case,
+            interval: order::median_interval(&starts, LEVEL),
+            p: order::sign_test(&starts),
+            gates,
+            taken,
+            counts: (claim.measure.base() == FAILED).then(of_failures),
+            ratios,
+            starts,
+        }
+    }
+
+    fn of_case(&self, case: &Case) -> Runs<'_> {
+        let mut runs = self.runs.clone();
+        runs.retain(|(cell, _), _| is_in(&case.contrasts, *cell));
+        runs
+    }
+
+    /// The rounds that an outcome's ratios are of: gates, a screen or void runs may have left some out.
+    fn rounds(&self, claim: &Claim, case: &Case, outcome: &Outcome) -> Vec<Ratio> {
+        let mut values = outcome.ratios.iter().copied().peekable();
+        let mut ratios = Vec::new();
+        for round in 0..self.result.rounds {
+            let Some(value) = ratio(&case.contrasts, &claim.measure, round, self.runs) else {
+                continue;
+            };
+            let is_it = |known: &f64| (known / value - 1.0).abs() < ROUNDING;
+            if let Some(value) = values.next_if(is_it) {
+                ratios.push(Ratio { round, value });
+            }
+        }
+        ratios
+    }
+}
+
+/// The gate that has taken rounds away, which stands among the others in an outcome. One that forbids stays there.
+fn taken(gates: &mut Vec<Fired>, verdict: Verdict) -> Option<Fired> {
+    let forbids = |fired: &Fired| fired.effect != Effect::Note;
+    let place = gates.iter().position(forbids);
+    match (verdict, place) {
+        // By the rounds that were left, or by a gate on both sides: it forbids as before.
+        (Verdict::NoClaim, Some(_)) => None,
+        (Verdict::NoClaim, None) => gates.pop(),
+        (_, place) => place.map(|place| gates.remove(place)),
+    }
+}
+
+/// How far a ratio may be off for being computed again.
+const ROUNDING: f64 = 1e-9;
