@@ -324,7 +324,8 @@ pub struct TlsConfig {
     pub settings: ProfileSettings,
     /// The deadline of a handshake, from the accept. Default 10 s. nginx: `ssl_handshake_timeout`.
     pub handshake_timeout: Duration,
-    /// Handshakes that one worker may have under way; one more is closed. Default 256.
+    /// Handshakes that one worker may have under way; for one more the one that stalls for longest is
+    /// closed. Default 256.
     pub handshakes_max: usize,
     /// How often files are compared with what they were; a change that lasts for a further period
     /// is put in force. Default 30 s; `None` leaves it to reloads.

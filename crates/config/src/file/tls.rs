@@ -406,10 +406,11 @@ static HANDSHAKES_MAX: Key<Counts<usize>> = Key {
     doc: Doc {
         preset: Preset::Value("256"),
         sample: "1000",
-        effect: "Handshakes that each worker may have under way. For a further connection the one that \
-                 has been silent for longest is closed, or the new one if none is silent. Whatever \
-                 their number, a worker goes on with 8 at a time before it serves others again.",
-        extremes: "Too low and silent connections keep others out. Too high and a flood of handshakes \
+        effect: "Handshakes that each worker may have under way. For a further connection the one whose \
+                 client has done nothing for longest is closed: one without a whole ClientHello, if those \
+                 are more than half, else one that stalls after it. Whatever their number, a worker goes \
+                 on with 8 at a time before it serves others again.",
+        extremes: "Too low and a flood of stalled handshakes closes those of slow clients. Too high and a flood of handshakes \
                    slows those who have made theirs.",
         elsewhere: "HAProxy `maxsslrate` limits their rate",
     },

@@ -75,10 +75,7 @@ async fn make(
 ) -> Outcome {
     let handshakes = worker.handshakes();
     let max = config.handshakes_max;
-    let begun = poll_fn(|cx| Poll::Ready(handshakes.begin(max, cx.waker()))).await;
-    let Some(mut open) = begun else {
-        return Outcome::GivenUp;
-    };
+    let mut open = poll_fn(|cx| Poll::Ready(handshakes.begin(max, cx.waker()))).await;
     let _counted = worker.counters().count_handshake();
     let end = since + config.handshake_timeout;
     deadline.set(end);

@@ -1,7 +1,7 @@
 //! Handshakes that are many, silent, endless, or none.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -60,6 +60,52 @@ fn silent_handshakes_make_room_the_oldest_first() {
         later.push(connect(&site.front, b""));
         wait_for(&site, open, 4.0);
     }
+    site.front.wait_for_log("front:tls-handshakes-max").unwrap();
+}
+
+/// What OpenSSL begins a handshake with.
+fn client_hello() -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let mut client = Command::new("openssl")
+        .args(["s_client", "-servername", "a.test", "-connect", &address])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (mut socket, _) = listener.accept().unwrap();
+    let mut hello = vec![0; 5];
+    socket.read_exact(&mut hello).unwrap();
+    let length = usize::from(u16::from_be_bytes([hello[3], hello[4]]));
+    hello.resize(5 + length, 0);
+    socket.read_exact(&mut hello[5..]).unwrap();
+    drop(socket);
+    client.wait().unwrap();
+    hello
+}
+
+/// Handshakes that stall after a whole ClientHello, and have been answered.
+#[test]
+fn stalled_handshakes_make_room_the_oldest_first() {
+    let site = site("handshakes_max = 4\nhandshake_timeout = \"10m\"\n[server]\nworkers = 1");
+    let hello = client_hello();
+    let stall = || {
+        let mut socket = connect(&site.front, &hello);
+        let mut record = [0; 3];
+        socket.read_exact(&mut record).unwrap();
+        assert_eq!(record, [0x16, 3, 3]);
+        socket
+    };
+    let mut stalled: Vec<TcpStream> = (0..4).map(|_| stall()).collect();
+    for round in 0..8 {
+        let (status, _) = site.curl("a.test", "/", &[]);
+        assert_eq!(status, "200", "after {round}");
+        // What is left of its answer, and the end.
+        read_to_end(&mut stalled.remove(0));
+        stalled.push(stall());
+    }
+    wait_for(&site, "catamaran_tls_handshakes_open", 4.0);
     site.front.wait_for_log("front:tls-handshakes-max").unwrap();
 }
 

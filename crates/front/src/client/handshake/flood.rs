@@ -1,7 +1,12 @@
 //! The handshakes that one worker has under way, and which of them go on.
 //!
-//! Their number is limited: when it is reached, the connection that has been silent for longest makes
-//! room. Their cryptography is limited, too: a turn of the event loop does so much of it as delays
+//! Their number is limited: when it is reached, one of them makes room for the next. It is the one whose
+//! client has done nothing for longest, among those without a whole ClientHello if they have more than
+//! half of the places, else among the others. So neither silent connections nor stalled handshakes, in
+//! whatever number, take the places that a client in the middle of an honest handshake needs: it is the
+//! victim only if half of the places were taken after its last step.
+//!
+//! Their cryptography is limited, too: a turn of the event loop does so much of it as delays
 //! other connections by little, and further handshakes wait in the order of their coming. Only the
 //! worker's own thread locks the mutexes.
 
@@ -32,11 +37,13 @@ pub(crate) struct FailureLog {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The number of the handshake that begins next.
+    /// The number of the next step of a client: a handshake that begins, or a whole ClientHello.
     next: u64,
     open: usize,
-    /// Those without a whole ClientHello, the oldest first.
+    /// Those without a whole ClientHello, in the order of their coming.
     silent: BTreeMap<u64, Waker>,
+    /// The others, in the order of their ClientHellos.
+    greeted: BTreeMap<u64, Waker>,
     /// Turns taken since the event loop last looked at all sockets.
     taken: usize,
     /// Those that wait for a turn, in the order of their coming.
@@ -49,6 +56,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Open<'a> {
     handshakes: &'a Handshakes,
+    /// Of its client's last step.
     number: u64,
     /// Whether the client has not sent a whole ClientHello, as far as is known.
     silent: bool,
@@ -57,24 +65,21 @@ pub(crate) struct Open<'a> {
 }
 
 impl Handshakes {
-    /// Begins a handshake; `waker` is its task's. If `max` are under way, the oldest silent one is
-    /// given up. `None` if none is silent.
-    pub(crate) fn begin(&self, max: usize, waker: &Waker) -> Option<Open<'_>> {
+    /// Begins a handshake; `waker` is its task's. If `max` are under way, one of them is given up.
+    pub(crate) fn begin(&self, max: usize, waker: &Waker) -> Open<'_> {
         let mut state = self.lock();
         if state.open >= max {
-            let (_, oldest) = state.silent.pop_first()?;
-            oldest.wake();
+            state.make_room(max);
         }
         state.open += 1;
-        let number = state.next;
-        state.next += 1;
+        let number = state.next_number();
         state.silent.insert(number, waker.clone());
-        Some(Open {
+        Open {
             handshakes: self,
             number,
             silent: true,
             place: None,
-        })
+        }
     }
 
     /// Gives turns back whenever the event loop has looked at all sockets. Runs until dropped.
@@ -109,6 +114,26 @@ impl Handshakes {
     }
 }
 
+impl State {
+    fn next_number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Gives up the handshake whose client has done nothing for longest, of the kind that would have more
+    /// than its half of the places.
+    fn make_room(&mut self, max: usize) {
+        // Whoever begins is silent, too.
+        let (first, second) = match self.silent.len() >= max / 2 {
+            true => (&mut self.silent, &mut self.greeted),
+            false => (&mut self.greeted, &mut self.silent),
+        };
+        if let Some((_, victim)) = first.pop_first().or_else(|| second.pop_first()) {
+            victim.wake();
+        }
+    }
+}
+
 impl FailureLog {
     /// Whether a failure for this reason is to be logged now.
     pub(crate) fn is_news(&self, token: &'static str, now: Tick) -> bool {
@@ -130,13 +155,24 @@ impl FailureLog {
 impl Open<'_> {
     /// Whether it was given up to make room for another.
     pub(crate) fn is_given_up(&self) -> bool {
-        self.silent && !self.handshakes.lock().silent.contains_key(&self.number)
+        let state = self.handshakes.lock();
+        let of_its_kind = if self.silent {
+            &state.silent
+        } else {
+            &state.greeted
+        };
+        !of_its_kind.contains_key(&self.number)
     }
 
-    /// The client has sent a whole ClientHello: it is not given up for others any more.
+    /// The client has sent a whole ClientHello. That is a step; single bytes are none.
     pub(crate) fn heard(&mut self) {
         if std::mem::take(&mut self.silent) {
-            self.handshakes.lock().silent.remove(&self.number);
+            let mut state = self.handshakes.lock();
+            // If it was given up meanwhile, it stays so.
+            if let Some(waker) = state.silent.remove(&self.number) {
+                self.number = state.next_number();
+                state.greeted.insert(self.number, waker);
+            }
         }
     }
 
@@ -169,6 +205,7 @@ impl Drop for Open<'_> {
         let mut state = self.handshakes.lock();
         state.open -= 1;
         state.silent.remove(&self.number);
+        state.greeted.remove(&self.number);
         if let Some(place) = self.place {
             state.waiting.remove(&place);
         }
@@ -199,39 +236,85 @@ mod tests {
         }
     }
 
-    fn begin<'a>(handshakes: &'a Handshakes, max: usize) -> (Option<Open<'a>>, Arc<Count>) {
+    fn begin(handshakes: &Handshakes, max: usize) -> (Open<'_>, Arc<Count>) {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
         (handshakes.begin(max, &waker), count)
     }
 
+    /// The clients that have sent a whole ClientHello.
+    fn greeted<'a>(handshakes: &'a Handshakes, max: usize, count: usize) -> Vec<Open<'a>> {
+        let mut opened: Vec<Open<'a>> = (0..count).map(|_| begin(handshakes, max).0).collect();
+        opened.iter_mut().for_each(Open::heard);
+        opened
+    }
+
+    fn given_up(opened: &[Open<'_>]) -> Vec<usize> {
+        let given_up = |index: &usize| opened[*index].is_given_up();
+        (0..opened.len()).filter(given_up).collect()
+    }
+
     #[test]
     fn the_oldest_silent_one_makes_room() {
         let handshakes = Handshakes::default();
-        let (first, _) = begin(&handshakes, 3);
+        let (mut first, _) = begin(&handshakes, 3);
         let (second, woken) = begin(&handshakes, 3);
         let (third, _) = begin(&handshakes, 3);
-        let (mut first, second, mut third) = (first.unwrap(), second.unwrap(), third.unwrap());
         first.heard();
         let (fourth, _) = begin(&handshakes, 3);
-        let mut fourth = fourth.unwrap();
         assert_eq!(woken.0.load(Ordering::Relaxed), 1);
-        let given_up = [&first, &second, &third, &fourth].map(Open::is_given_up);
-        assert_eq!(given_up, [false, true, false, false]);
-        drop(second);
-        third.heard();
-        fourth.heard();
-        assert!(begin(&handshakes, 3).0.is_none(), "nobody is silent");
-        drop(first);
-        assert!(begin(&handshakes, 3).0.is_some(), "there is room again");
+        assert_eq!(given_up(&[first, second, third, fourth]), [1]);
+    }
+
+    #[test]
+    fn the_oldest_stalled_one_makes_room_if_few_are_silent() {
+        let handshakes = Handshakes::default();
+        let mut stalled = greeted(&handshakes, 8, 8);
+        for round in 1..8 {
+            let (mut honest, _) = begin(&handshakes, 8);
+            assert_eq!(given_up(&stalled), (0..round).collect::<Vec<_>>());
+            honest.heard();
+            assert!(!honest.is_given_up());
+        }
+        stalled.clear();
+        assert_eq!(handshakes.lock().open, 0);
+    }
+
+    #[test]
+    fn neither_kind_takes_the_half_of_the_other() {
+        let handshakes = Handshakes::default();
+        let honest = greeted(&handshakes, 8, 4);
+        let silent: Vec<_> = (0..100).map(|_| begin(&handshakes, 8).0).collect();
+        assert!(given_up(&honest).is_empty());
+        assert_eq!(given_up(&silent), (0..96).collect::<Vec<_>>());
+
+        let handshakes = Handshakes::default();
+        let slow: Vec<_> = (0..3).map(|_| begin(&handshakes, 8).0).collect();
+        let mut stalled = Vec::new();
+        for _ in 0..100 {
+            let (mut next, _) = begin(&handshakes, 8);
+            next.heard();
+            stalled.push(next);
+        }
+        assert!(given_up(&slow).is_empty());
+        assert_eq!(given_up(&stalled), (0..95).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_client_hello_is_a_step_that_others_come_before() {
+        let handshakes = Handshakes::default();
+        let (mut slow, _) = begin(&handshakes, 3);
+        let stalled = greeted(&handshakes, 3, 2);
+        slow.heard();
+        let (_next, _) = begin(&handshakes, 3);
+        assert!(!slow.is_given_up());
+        assert_eq!(given_up(&stalled), [0]);
     }
 
     #[test]
     fn turns_are_limited_and_given_in_the_order_of_coming() {
         let handshakes = Handshakes::default();
-        let mut all: Vec<Open<'_>> = (0..20)
-            .map(|_| begin(&handshakes, 100).0.unwrap())
-            .collect();
+        let mut all: Vec<Open<'_>> = (0..20).map(|_| begin(&handshakes, 100).0).collect();
         let cx = Context::from_waker(Waker::noop());
         let turns = |all: &mut [Open<'_>]| -> Vec<usize> {
             let turn = |(index, open): (usize, &mut Open<'_>)| {
@@ -254,9 +337,7 @@ mod tests {
     #[tokio::test]
     async fn turns_come_back_when_sockets_were_looked_at() {
         let handshakes = Handshakes::default();
-        let mut all: Vec<Open<'_>> = (0..30)
-            .map(|_| begin(&handshakes, 100).0.unwrap())
-            .collect();
+        let mut all: Vec<Open<'_>> = (0..30).map(|_| begin(&handshakes, 100).0).collect();
         let turns = async {
             for open in &mut all {
                 std::future::poll_fn(|cx| open.poll_turn(cx)).await;
