@@ -8,17 +8,23 @@
 //! | crate | owns |
 //! |---|---|
 //! | `catamaran`, this one | the binary: arguments, signals, exit codes |
-//! | [`catamaran_config`] | the configuration file, read into typed values with every fault at once |
-//! | [`catamaran_front`] | the front hull: listeners, routes, the exchange, the relay, the access log |
-//! | [`catamaran_upstream`](../catamaran_upstream/index.html) | connections to backends: dialling, pools, leases, one exchange over either protocol |
-//! | [`catamaran_balance`](../catamaran_balance/index.html) | pure decisions: which backend next, which is fit, how often to retry |
-//! | [`catamaran_connector`] | the application's hull: AJP13 and HTTP/1.1 served to a handler |
+//! | [`catamaran_config`] | the configuration file as typed values, with every fault at once |
+//! | [`catamaran_front`] | the front: listeners, routes, the exchange, the relay, the access log, administration |
+//! | [`catamaran_connector`] | the application side: AJP13 and HTTP/1.1 served to an application |
 //! | [`catamaran_load`] | the load generator: plan in, report out, and its renderers |
 //! | [`catamaran_lab`] | experiments on web tiers: gates, claims, reports |
-//! | [`catamaran_chart`](../catamaran_chart/index.html) | line charts as SVG |
-//! | [`catamaran_stats`](../catamaran_stats/index.html) | histograms, and what a run's numbers allow to conclude |
+//! | [`catamaran_units`] | durations and sizes as texts with units, for the file and all flags |
+//! | [`catamaran_upstream`](../catamaran_upstream/index.html) | connections to backends: dialling, pools, leases, one exchange over either protocol |
+//! | [`catamaran_balance`](../catamaran_balance/index.html) | pure decisions: which backend next, which is fit, how often to retry |
+//! | [`catamaran_transport`](../catamaran_transport/index.html) | sockets and bytes, for clients and backends |
+//! | [`catamaran_tls`](../catamaran_tls/index.html) | TLS on rustls, without I/O |
+//! | [`catamaran_message`](../catamaran_message/index.html) | the vocabulary of HTTP messages between crates |
 //! | [`catamaran_ajp`](../catamaran_ajp/index.html) | AJP13 on the wire, both roles, without I/O |
 //! | [`catamaran_http1`](../catamaran_http1/index.html) | HTTP/1.1 on the wire, both roles, without I/O |
+//! | [`catamaran_tier`](../catamaran_tier/index.html) | the lab's servers: from a target's file to a process that serves and ends |
+//! | [`catamaran_gauge`](../catamaran_gauge/index.html) | figures of the kernel and of a JVM about processes |
+//! | [`catamaran_stats`](../catamaran_stats/index.html) | histograms, and which conclusions a run's numbers support |
+//! | [`catamaran_chart`](../catamaran_chart/index.html) | line charts as SVG |
 //!
 //! Who may know whom, the life of a request and the invariants are in `ARCHITECTURE.md`.
 
