@@ -3,7 +3,7 @@
 //! It has a thread and an event loop of its own, so it answers when the workers are busy. It answers
 //! until they have stopped, so a drain can be watched. [`Admin::join`] stops the thread. After a
 //! handover to another process it accepts nothing more. Each connection gets one answer in a limited
-//! time, and the number of connections is limited. The thread also ends the drains of backends.
+//! time, and the number of connections is limited: the oldest that waits for its client makes room. The thread also ends the drains of backends.
 
 mod access;
 mod api;
@@ -17,15 +17,18 @@ mod request;
 mod status;
 mod tls;
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::runtime;
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::error::Elapsed;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::config::{AdminConfig, ListenAddress, ListenerConfig};
@@ -179,30 +182,94 @@ async fn attend(desk: Arc<Desk>, listener: Arc<Listener>, acceptor: Arc<Acceptor
 
 /// Accepts for ever; dropped, it drops the connections.
 async fn accept(desk: Arc<Desk>, address: BoundAddress, acceptor: Arc<Acceptor>) {
-    let mut connections = JoinSet::new();
+    let mut connections = Connections::default();
     loop {
         let accepted = tokio::select! {
             accepted = acceptor.accept() => accepted,
-            Some(_) = connections.join_next() => continue,
+            Some(_) = connections.tasks.join_next() => continue,
         };
-        match accepted {
-            Ok(_) if connections.len() >= CONNECTIONS_MAX => {
-                let reason = Reason::new(Culprit::Front, "admin-connections-max");
-                desk.shared.counters.reason(reason);
-            }
-            Ok(incoming) => {
-                let serving = request::serve(Arc::clone(&desk), address.clone(), incoming);
-                connections.spawn(timeout(TIMEOUT, serving));
-            }
+        let incoming = match accepted {
+            Ok(incoming) => incoming,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection of an administrator");
                 sleep(ACCEPT_PAUSE).await;
+                continue;
             }
+        };
+        let room = connections.make_room();
+        if room != Room::There {
+            let reason = Reason::new(Culprit::Front, "admin-connections-max");
+            desk.shared.counters.reason(reason);
+        }
+        if room != Room::Refused {
+            let work = Work::default();
+            let serving =
+                request::serve(Arc::clone(&desk), address.clone(), incoming, work.clone());
+            let task = connections.tasks.spawn(timeout(TIMEOUT, serving));
+            connections.open.push_back(Open { task, work });
         }
     }
 }
 
-/// Administrators at once; scrapes are short and few.
+/// The connections of one address.
+#[derive(Default)]
+struct Connections {
+    tasks: JoinSet<Result<io::Result<()>, Elapsed>>,
+    /// Those that are open, and some that have ended; the oldest first.
+    open: VecDeque<Open>,
+}
+
+struct Open {
+    task: AbortHandle,
+    work: Work,
+}
+
+/// Whether a request that came whole is being answered. Otherwise its connection waits for the client.
+#[derive(Clone, Debug, Default)]
+struct Work(Arc<AtomicBool>);
+
+impl Work {
+    fn set(&self, is_under_way: bool) {
+        self.0.store(is_under_way, Ordering::Relaxed);
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Whether there is room for one more connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    There,
+    /// Another one was closed for it.
+    Made,
+    Refused,
+}
+
+impl Connections {
+    /// Closes the oldest one that waits for its client, if there are as many as may be. Otherwise
+    /// some silent clients would leave probes of `/healthz` unanswered.
+    fn make_room(&mut self) -> Room {
+        self.open.retain(|open| !open.task.is_finished());
+        if self.open.len() < CONNECTIONS_MAX {
+            return Room::There;
+        }
+        let waits = |open: &Open| !open.work.is_under_way();
+        match self.open.iter().position(waits) {
+            Some(oldest) => {
+                self.open
+                    .remove(oldest)
+                    .iter()
+                    .for_each(|it| it.task.abort());
+                Room::Made
+            }
+            None => Room::Refused,
+        }
+    }
+}
+
+/// Administrators at once, at one address; scrapes are short and few.
 const CONNECTIONS_MAX: usize = 32;
 
 /// How long one may take, from the accept to the last byte.

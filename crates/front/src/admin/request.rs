@@ -13,7 +13,7 @@ use http::StatusCode;
 use tokio::io::AsyncWriteExt;
 
 use super::reply::Reply;
-use super::{Desk, access, api, health, page};
+use super::{Desk, Work, access, api, health, page};
 use crate::listener::{BoundAddress, Incoming};
 
 /// Who asks.
@@ -47,6 +47,7 @@ pub(super) async fn serve(
     desk: Arc<Desk>,
     bound: BoundAddress,
     incoming: Incoming,
+    work: Work,
 ) -> io::Result<()> {
     let Incoming {
         mut stream, remote, ..
@@ -60,6 +61,7 @@ pub(super) async fn serve(
         input: BytesMut::new(),
         stream: &mut stream,
         unread: false,
+        work,
     };
     let reply = match wire.head().await? {
         Ok(Some(head)) => answer(&desk, &bound, peer, &mut wire, head).await?,
@@ -94,7 +96,10 @@ async fn answer(
         Ok(body) => body,
         Err(refused) => return Ok(refused),
     };
-    Ok(api::answer(desk, &Request { head, body, peer }).await)
+    wire.work.set(true);
+    let reply = api::answer(desk, &Request { head, body, peer }).await;
+    wire.work.set(false);
+    Ok(reply)
 }
 
 /// The bytes of one connection.
@@ -104,6 +109,7 @@ struct Wire<'s> {
     stream: &'s mut Stream,
     /// The client may still send of its request.
     unread: bool,
+    work: Work,
 }
 
 impl Wire<'_> {

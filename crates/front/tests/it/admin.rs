@@ -87,6 +87,35 @@ fn it_refuses_what_it_does_not_know() {
     stop(running);
 }
 
+/// More of them than there are places: connections that send nothing, a part of a head, and a head whose
+/// body never comes.
+#[test]
+fn clients_that_hold_their_connections_do_not_keep_probes_out() {
+    let running = start(with_admin(vec![])).unwrap();
+    let front = admin(&running);
+    let begun = [
+        "",
+        "GET /healthz HT",
+        "POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n",
+        "POST /api/v1/reload HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n",
+    ];
+    let mut held = Vec::new();
+    for begun in begun.iter().cycle().take(32 * 4) {
+        let mut client = HttpClient::connect(front).unwrap();
+        client.send(begun.as_bytes()).unwrap();
+        held.push(client);
+        if held.len() >= 32 {
+            assert_eq!(page(front, "/healthz"), (200, "alive\n".to_owned()));
+        }
+    }
+    let (_, metrics) = page(front, "/metrics");
+    let reason = "culprit=\"front\",reason=\"admin-connections-max\"} ";
+    let line = metrics.lines().find_map(|line| line.split_once(reason));
+    let closed: u64 = line.expect(&metrics).1.parse().unwrap();
+    assert!(closed >= 32 * 3, "{closed}");
+    stop(running);
+}
+
 #[test]
 fn it_is_not_ready_while_every_backend_is_out() {
     let directory = tempfile::tempdir().unwrap();
