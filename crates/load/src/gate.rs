@@ -8,6 +8,7 @@
 mod condition;
 mod figure;
 
+use catamaran_stats::estimate::INDEPENDENT_MIN;
 use catamaran_stats::is_quotable;
 pub use condition::{Condition, ConditionFault, Waiver};
 use condition::{Limit, Measure, Side};
@@ -125,10 +126,7 @@ fn decide(condition: &Condition, figure: &Figure, report: &Report) -> (Verdict, 
         return (Verdict::Failed, None);
     }
     if !holds {
-        return (
-            Verdict::Undecided,
-            Some("the limit lies within the interval: a longer run tells more".to_owned()),
-        );
+        return (Verdict::Undecided, Some(within(figure)));
     }
     if let Measure::Percentile(percent) = condition.measure
         && !is_quotable(percent, report.counts.started)
@@ -140,6 +138,17 @@ fn decide(condition: &Condition, figure: &Figure, report: &Report) -> (Verdict, 
         return (Verdict::Undecided, Some(reason));
     }
     (Verdict::Passed, None)
+}
+
+/// Why a limit within the interval decides nothing.
+fn within(figure: &Figure) -> String {
+    match figure.independent {
+        Some(parts) if parts < INDEPENDENT_MIN => format!(
+            "the run is too short: its parts are so alike that they are worth {parts:.1} independent \
+             ones; a run several times as long tells more"
+        ),
+        _ => "the limit lies within the interval: a longer run tells more".to_owned(),
+    }
 }
 
 /// What fails a gate by itself.

@@ -3,14 +3,22 @@
 //! Requests of a run are not independent: a stall slows hundreds at once. So the run is cut into
 //! blocks of time, and the spread between the blocks says how sure an estimate is; never less
 //! unsure than independent requests would make it. Intervals are two-sided, of 95 %.
-
-use std::ops::RangeInclusive;
+//!
+//! Neighbouring blocks are alike, too. Their correlation is estimated as that of an autoregressive
+//! process of first order, without its bias in short series (Kendall 1954) and one standard error
+//! higher, since few blocks tell little of it. So many blocks are worth fewer independent ones, which
+//! widen the interval and have fewer degrees of freedom. The tests simulate how often the truth lies
+//! outside.
 
 /// So many blocks are the least from which an interval is made.
 pub const BLOCKS_MIN: usize = 6;
 
-/// More blocks say nothing more, and neighbours become alike.
-pub const BLOCKS_MAX: usize = 20;
+/// More blocks say nothing more.
+pub const BLOCKS_MAX: usize = 100;
+
+/// A run whose blocks are worth fewer independent ones is too short: its interval is so wide that it
+/// says little.
+pub const INDEPENDENT_MIN: f64 = 2.5;
 
 /// Hits among the cases of one block of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +38,11 @@ pub struct Estimate {
     pub low: f64,
     /// The upper end.
     pub high: f64,
+    /// How many independent blocks those of the run are worth, from 2 on.
+    pub independent: f64,
 }
 
-/// The mean of what `blocks` of equal length gave; `None` below [`BLOCKS_MIN`] of them.
+/// The mean of what `blocks` of equal length counted; `None` below [`BLOCKS_MIN`] of them.
 #[must_use]
 pub fn mean(blocks: &[f64]) -> Option<Estimate> {
     if blocks.len() < BLOCKS_MIN {
@@ -40,13 +50,14 @@ pub fn mean(blocks: &[f64]) -> Option<Estimate> {
     }
     let count = blocks.len() as f64;
     let value = blocks.iter().sum::<f64>() / count;
-    let squares: f64 = blocks.iter().map(|block| (block - value).powi(2)).sum();
-    let error = (squares / (count - 1.0) / count).sqrt();
-    let reach = student(blocks.len()) * error;
+    let rests: Vec<f64> = blocks.iter().map(|block| block - value).collect();
+    let independent = independent(&rests);
+    let reach = student(independent) * (squares(&rests) / count / (independent - 1.0)).sqrt();
     Some(Estimate {
         value,
         low: value - reach,
         high: value + reach,
+        independent,
     })
 }
 
@@ -60,20 +71,21 @@ pub fn share(blocks: &[Hits]) -> Option<Estimate> {
     }
     let hits: u64 = blocks.iter().map(|block| block.hits).sum();
     let (all, value) = (all as f64, hits as f64 / all as f64);
-    let independent = value * (1.0 - value) / all;
-    let variance = spread(blocks, value).max(independent);
+    let spread = Spread::of(blocks, value);
+    let variance = spread.variance.max(value * (1.0 - value) / all);
     let cases = if variance > 0.0 {
         value * (1.0 - value) / variance
     } else {
         all
     };
-    let reach = student(blocks.len()).powi(2) / cases;
+    let reach = student(spread.independent).powi(2) / cases;
     let middle = (value + reach / 2.0) / (1.0 + reach);
     let half = (reach * (value * (1.0 - value) + reach / 4.0)).sqrt() / (1.0 + reach);
     Some(Estimate {
         value,
         low: if hits == 0 { 0.0 } else { middle - half },
         high: middle + half,
+        independent: spread.independent,
     })
 }
 
@@ -81,39 +93,94 @@ pub fn share(blocks: &[Hits]) -> Option<Estimate> {
 /// above the one that was found; `None` as for [`share`]. The upper end may be 100 or more: then
 /// the run says nothing of it.
 #[must_use]
-pub fn percents(percent: f64, blocks: &[Hits]) -> Option<RangeInclusive<f64>> {
+pub fn percents(percent: f64, blocks: &[Hits]) -> Option<Estimate> {
     let all: u64 = blocks.iter().map(|block| block.of).sum();
     if blocks.len() < BLOCKS_MIN || all == 0 {
         return None;
     }
     let above = 1.0 - percent / 100.0;
-    let independent = above * (1.0 - above) / all as f64;
-    let variance = spread(blocks, above).max(independent);
-    let reach = 100.0 * student(blocks.len()) * variance.sqrt();
-    Some((percent - reach).max(0.0)..=percent + reach)
+    // Where many values are equal to the one that was found, fewer are above it.
+    let hits: u64 = blocks.iter().map(|block| block.hits).sum();
+    let spread = Spread::of(blocks, hits as f64 / all as f64);
+    let variance = spread.variance.max(above * (1.0 - above) / all as f64);
+    let reach = 100.0 * student(spread.independent) * variance.sqrt();
+    Some(Estimate {
+        value: percent,
+        low: (percent - reach).max(0.0),
+        high: percent + reach,
+        independent: spread.independent,
+    })
 }
 
-/// The variance of a share as the blocks show it.
-fn spread(blocks: &[Hits], share: f64) -> f64 {
-    let count = blocks.len() as f64;
-    let all: u64 = blocks.iter().map(|block| block.of).sum();
-    let squares: f64 = blocks
-        .iter()
-        .map(|block| (block.hits as f64 - share * block.of as f64).powi(2))
-        .sum();
-    squares * count / (count - 1.0) / (all as f64).powi(2)
+/// How far blocks are from a share.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    /// The variance of the share of all, as the blocks show it.
+    variance: f64,
+    independent: f64,
 }
 
-/// Student's two-sided 95 % point for the mean of `count` values, to 1 % from five degrees of
-/// freedom on.
-fn student(count: usize) -> f64 {
-    let freedom = (count.max(2) - 1) as f64;
-    1.96 + 2.37 / freedom + 2.82 / freedom.powi(2)
+impl Spread {
+    fn of(blocks: &[Hits], share: f64) -> Self {
+        let count = blocks.len() as f64;
+        let all: u64 = blocks.iter().map(|block| block.of).sum();
+        let rests: Vec<f64> = blocks
+            .iter()
+            .map(|block| block.hits as f64 - share * block.of as f64)
+            .collect();
+        let independent = independent(&rests);
+        Self {
+            variance: squares(&rests) * count / (independent - 1.0) / (all as f64).powi(2),
+            independent,
+        }
+    }
 }
+
+fn squares(rests: &[f64]) -> f64 {
+    rests.iter().map(|rest| rest * rest).sum()
+}
+
+/// How many independent blocks those are worth that differ from their mean by `rests`: the variance
+/// of one block by that of their mean, from 2 to their number. The squares of `rests` lack the
+/// variance of the mean itself, which is theirs by the number less 1.
+fn independent(rests: &[f64]) -> f64 {
+    let count = rests.len() as f64;
+    let mean = rests.iter().sum::<f64>() / count;
+    let rests: Vec<f64> = rests.iter().map(|rest| rest - mean).collect();
+    let all = squares(&rests);
+    if all < ROUNDING {
+        return count;
+    }
+    let neighbours: f64 = rests.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let found = neighbours / all;
+    let unbiased = (found + (1.0 + 3.0 * found) / count).clamp(0.0, CORRELATION_MAX);
+    let error = ((1.0 - unbiased * unbiased) / count).sqrt();
+    let correlation = (unbiased + error).min(CORRELATION_MAX);
+    let mut power = 1.0;
+    let mut inflation = 1.0;
+    for distance in 1..rests.len() {
+        power *= correlation;
+        inflation += 2.0 * (1.0 - distance as f64 / count) * power;
+    }
+    (count / inflation).clamp(2.0, count)
+}
+
+/// Student's two-sided 95 % point for the mean of so many independent values, to 1 %.
+fn student(independent: f64) -> f64 {
+    let freedom = (independent - 1.0).max(1.0);
+    1.96 + 2.37 / freedom + 2.82 / freedom.powi(2) + 5.56 * freedom.powf(-3.6)
+}
+
+/// Blocks whose counts differ by no more are equal.
+const ROUNDING: f64 = 1e-9;
+
+/// No more is taken for a correlation: a series of which each value were the one before it has no mean.
+const CORRELATION_MAX: f64 = 0.99;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulation::{Noise, RUNS};
 
     fn blocks(hits: &[u64], of: u64) -> Vec<Hits> {
         hits.iter().map(|&hits| Hits { hits, of }).collect()
@@ -121,9 +188,17 @@ mod tests {
 
     #[test]
     fn students_points() {
-        for (count, expected) in [(6, 2.571), (12, 2.201), (20, 2.093)] {
+        for (count, expected) in [
+            (2.0, 12.706),
+            (3.0, 4.303),
+            (4.0, 3.182),
+            (5.0, 2.776),
+            (6.0, 2.571),
+            (12.0, 2.201),
+            (20.0, 2.093),
+        ] {
             let found = student(count);
-            assert!((found - expected).abs() < 0.026, "{count} {found}");
+            assert!((found / expected - 1.0).abs() < 0.011, "{count} {found}");
         }
     }
 
@@ -141,8 +216,8 @@ mod tests {
             mean(&[5.0; 6]).map(|it| (it.low, it.high)),
             Some((5.0, 5.0))
         );
-        let estimate = mean(&[90.0, 110.0, 90.0, 110.0, 90.0, 110.0]).unwrap();
-        assert!((estimate.low - 88.8).abs() < 0.3, "{estimate:?}");
+        let estimate = mean(&[90.0, 110.0].repeat(10)).unwrap();
+        assert!((estimate.low - 93.7).abs() < 0.3, "{estimate:?}");
     }
 
     #[test]
@@ -166,9 +241,153 @@ mod tests {
     #[test]
     fn a_percentile_of_few_requests_has_no_upper_end() {
         let found = percents(99.0, &blocks(&[1; 6], 50)).unwrap();
-        assert!(*found.end() > 100.0, "{found:?}");
+        assert!(found.high > 100.0, "{found:?}");
         let found = percents(99.0, &blocks(&[100; 10], 10_000)).unwrap();
-        assert!((98.9..99.0).contains(found.start()), "{found:?}");
-        assert!((99.0..99.1).contains(found.end()), "{found:?}");
+        assert!((98.9..99.0).contains(&found.low), "{found:?}");
+        assert!((99.0..99.1).contains(&found.high), "{found:?}");
+    }
+
+    /// How often the truth was outside the intervals of simulated runs, and what they were worth.
+    #[derive(Clone, Copy, Debug, Default)]
+    struct Coverage {
+        within: f64,
+        /// The whole interval was below the truth: what passes a gate that it should fail.
+        below: f64,
+        /// Blocks were worth fewer than [`INDEPENDENT_MIN`].
+        too_short: f64,
+    }
+
+    impl Coverage {
+        fn of(truth: f64, run: impl Fn(u64) -> Estimate) -> Self {
+            let mut coverage = Self::default();
+            let part = 1.0 / RUNS as f64;
+            for seed in 0..RUNS {
+                let estimate = run(seed);
+                let is_below = estimate.high < truth;
+                let is_within = !is_below && estimate.low <= truth;
+                coverage.within += if is_within { part } else { 0.0 };
+                coverage.below += if is_below { part } else { 0.0 };
+                let is_short = estimate.independent < INDEPENDENT_MIN;
+                coverage.too_short += if is_short { part } else { 0.0 };
+            }
+            coverage
+        }
+    }
+
+    fn noise(correlation: f64, seed: u64) -> impl Iterator<Item = f64> {
+        let noise = Noise {
+            deviation: 0.3,
+            correlation,
+        };
+        noise.about(|_| 1.0, seed)
+    }
+
+    /// A thousand requests a block, whose latencies are exponential with a mean that the noise moves.
+    struct Latencies {
+        scales: Vec<f64>,
+    }
+
+    impl Latencies {
+        fn new(correlation: f64, count: usize, seed: u64) -> Self {
+            let scales = noise(correlation, seed).map(|scale| scale.max(0.05));
+            Self {
+                scales: scales.take(count).collect(),
+            }
+        }
+
+        fn share_above(&self, limit: f64) -> f64 {
+            let shares = self.scales.iter().map(|scale| (-limit / scale).exp());
+            shares.sum::<f64>() / self.scales.len() as f64
+        }
+
+        fn p99(&self) -> f64 {
+            let (mut low, mut high) = (0.0, 50.0);
+            for _ in 0..30 {
+                let middle = f64::midpoint(low, high);
+                if self.share_above(middle) > 0.01 {
+                    low = middle;
+                } else {
+                    high = middle;
+                }
+            }
+            high
+        }
+
+        fn hits_above(&self, limit: f64) -> Vec<Hits> {
+            let hits = |scale: &f64| Hits {
+                hits: (1000.0 * (-limit / scale).exp()).round() as u64,
+                of: 1000,
+            };
+            self.scales.iter().map(hits).collect()
+        }
+    }
+
+    fn coverage_of_mean(correlation: f64, count: usize) -> Coverage {
+        Coverage::of(1.0, |seed| {
+            let blocks: Vec<f64> = noise(correlation, seed).take(count).collect();
+            mean(&blocks).unwrap()
+        })
+    }
+
+    fn coverage_of_share(correlation: f64, count: usize) -> Coverage {
+        Coverage::of(0.1, |seed| {
+            let hits = |share: f64| Hits {
+                hits: (100.0 * share.clamp(0.0, 2.0)).round() as u64,
+                of: 1000,
+            };
+            let blocks: Vec<Hits> = noise(correlation, seed).take(count).map(hits).collect();
+            share(&blocks).unwrap()
+        })
+    }
+
+    fn coverage_of_p99(correlation: f64, count: usize) -> Coverage {
+        // The scales of blocks far apart are independent: their distribution is that of noise.
+        let truth = Latencies::new(0.0, 100_000, 1).p99();
+        // Each run's place of the true value among its own ones.
+        let places: Vec<f64> = (0..RUNS)
+            .map(|seed| {
+                let run = Latencies::new(correlation, count, seed);
+                100.0 * (1.0 - run.share_above(truth))
+            })
+            .collect();
+        Coverage::of(0.0, |seed| {
+            let run = Latencies::new(correlation, count, seed);
+            let found = percents(99.0, &run.hits_above(run.p99())).unwrap();
+            let place = places[usize::try_from(seed).unwrap()];
+            Estimate {
+                low: found.low - place,
+                high: found.high - place,
+                ..found
+            }
+        })
+    }
+
+    /// Twenty blocks are what a run of two seconds has; a correlation of 0.9 among them leaves one.
+    #[test]
+    fn the_truth_is_within_the_interval_whatever_the_correlation() {
+        for correlation in [0.0, 0.6, 0.9] {
+            for (count, least) in [(20, 0.93), (100, 0.945)] {
+                for (name, coverage) in [
+                    ("mean", coverage_of_mean(correlation, count)),
+                    ("share", coverage_of_share(correlation, count)),
+                    ("p99", coverage_of_p99(correlation, count)),
+                ] {
+                    println!("{name:5} {count:3} blocks, {correlation:.1}: {coverage:.3?}");
+                    assert!(
+                        coverage.within >= least && coverage.below <= 0.05,
+                        "{name} {count} {correlation} {coverage:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// What is steady is decided by twenty blocks.
+    #[test]
+    fn blocks_without_correlation_are_rarely_called_too_few() {
+        let coverage = coverage_of_mean(0.0, 20);
+        assert!(coverage.too_short < 0.02, "{coverage:?}");
+        let estimate = mean(&noise(0.0, 1).take(100).collect::<Vec<_>>()).unwrap();
+        assert!(estimate.independent > 40.0, "{estimate:?}");
     }
 }

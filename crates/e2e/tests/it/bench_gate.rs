@@ -22,9 +22,8 @@ fn script(text: &str, url: &str) -> (Option<i32>, String, String) {
     (status.code(), process.stdout(), process.stderr())
 }
 
-/// Any server answers half of its requests within ten minutes, none answers a billion a second,
-/// and of 50 requests nobody knows the 99th percentile. Whether the generator was late on a busy
-/// machine is waived.
+/// No error is fewer than half, no server answers a billion requests a second, and of 50 requests
+/// nobody knows the 99th percentile. Whether the generator was late on a busy machine is waived.
 #[test]
 fn a_script_learns_whether_it_passed_failed_or_is_undecided() {
     let app = App::start("epoll", &[]).unwrap();
@@ -35,8 +34,8 @@ verdict() {
     $bench -k -c 2 --waive invalid "$@" "$url" >out || code=$?
     echo "$code $(grep ^Gate: out)"
 }
-verdict --duration 1s --fail-if 'p50>10m'
-verdict --duration 1s --fail-if 'p50>10m' --fail-if 'rate<1000M'
+verdict --duration 2s --fail-if 'errors>50%'
+verdict --duration 1s --fail-if 'errors>50%' --fail-if 'rate<1000M'
 verdict -n 50 --fail-if 'p50>10m' --fail-if 'p99>10m'
 "#;
     let (code, stdout, stderr) = script(text, &url);
@@ -47,11 +46,12 @@ verdict -n 50 --fail-if 'p50>10m' --fail-if 'p99>10m'
     );
 }
 
+/// A percentile whose interval has an upper end in a short run, too: that of the fastest 1 %.
 #[test]
 fn error_pages_fail_a_gate_of_latency() {
     let app = App::start("epoll", &[]).unwrap();
     let url = format!("http://{}/status/404", app.http());
-    let gate = "--json --duration 1s -k -c 2 --fail-if p50>10m --waive invalid";
+    let gate = "--json --duration 1s -k -c 2 --fail-if p1>10m --waive invalid";
     for (waived, expected) in [("", 1), (",non-2xx", 0)] {
         let words = format!("bench {gate}{waived} {url}");
         let mut process = catamaran(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
@@ -59,7 +59,7 @@ fn error_pages_fail_a_gate_of_latency() {
         assert_eq!(status.code(), Some(expected), "{}", process.stdout());
         let report: Value = serde_json::from_str(&process.stdout()).unwrap();
         let conditions = &report["gate"]["conditions"];
-        assert_eq!(conditions[0]["condition"], "p50>10m");
+        assert_eq!(conditions[0]["condition"], "p1>10m");
         assert_eq!(conditions[0]["verdict"], "passed");
         assert!(conditions[0]["high"].as_f64() >= conditions[0]["value"].as_f64());
         let own = conditions

@@ -14,6 +14,8 @@ pub(super) struct Figure {
     pub(super) value: Option<f64>,
     /// From where to where; `None`: the run has too few parts.
     pub(super) interval: Option<(Option<f64>, Option<f64>)>,
+    /// How many independent parts those of the run are worth, if it has an interval.
+    pub(super) independent: Option<f64>,
 }
 
 /// Complete answers per second.
@@ -24,7 +26,8 @@ pub(super) fn rate(report: &Report) -> Figure {
         .iter()
         .map(|it| it.total.count() as f64)
         .collect();
-    let interval = estimate::mean(&blocks).map(|blocks| {
+    let mean = estimate::mean(&blocks);
+    let interval = mean.map(|blocks| {
         let scale = if blocks.value > 0.0 {
             value / blocks.value
         } else {
@@ -38,6 +41,7 @@ pub(super) fn rate(report: &Report) -> Figure {
     Figure {
         value: Some(value),
         interval,
+        independent: mean.map(|it| it.independent),
     }
 }
 
@@ -62,7 +66,8 @@ pub(super) fn errors(report: &Report) -> Figure {
         block.hits += part;
         block.of += part;
     }
-    let interval = estimate::share(&hits).map(|share| {
+    let share = estimate::share(&hits);
+    let interval = share.map(|share| {
         let scale = if share.value > 0.0 {
             value / share.value
         } else {
@@ -73,6 +78,7 @@ pub(super) fn errors(report: &Report) -> Figure {
     Figure {
         value: Some(value),
         interval,
+        independent: share.map(|it| it.independent),
     }
 }
 
@@ -97,15 +103,17 @@ pub(super) fn percentile(report: &Report, percent: f64) -> Figure {
             }
         })
         .collect();
-    let interval = estimate::percents(percent, &hits).map(|range| {
-        let (low, _) = at(*range.start());
-        let (high, is_exact) = at(range.end().min(100.0));
-        let has_end = is_exact && *range.end() < 100.0;
+    let range = estimate::percents(percent, &hits);
+    let interval = range.map(|range| {
+        let (low, _) = at(range.low);
+        let (high, is_exact) = at(range.high.min(100.0));
+        let has_end = is_exact && range.high < 100.0;
         (Some(millis(low)), has_end.then(|| millis(high)))
     });
     Figure {
         value: Some(millis(lower)),
         interval,
+        independent: range.map(|it| it.independent),
     }
 }
 

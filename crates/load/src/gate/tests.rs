@@ -92,6 +92,18 @@ fn a_stall_widens_the_interval() {
     assert_eq!(verdict(&together, "p99>20ms"), "undecided");
 }
 
+/// A server that alternates between two levels for seconds at a time: twenty blocks say little of its
+/// mean, since most of them repeat the one before.
+#[test]
+fn a_level_that_wanders_is_undecided() {
+    let wanders = |number: u64| if number < 6000 { 5 } else { 9 };
+    let report = run((0..10_000).map(wanders));
+    let gate = judge_all(&report, &["p50>7ms"], &[]);
+    assert_eq!(gate.verdict, "undecided", "{gate:?}");
+    let reason = gate.conditions[0].reason.as_deref().unwrap();
+    assert!(reason.contains("worth 2.0 independent ones"), "{reason}");
+}
+
 #[test]
 fn few_requests_or_a_short_run_decide_nothing() {
     let few = run((0..200).map(|_| 5));
