@@ -169,7 +169,8 @@ static TRUSTED_PROXIES: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
         sample: "[\"10.0.0.0/8\", \"fd00::/8\"]",
         effect: "Peers whose `Forwarded` and `X-Forwarded-*` fields are believed; from all others \
                  these fields are dropped and written anew. Of several lines or elements the \
-                 last counts, which the nearest proxy wrote. Over AJP, `X-Forwarded-Host` and \
+                 last counts, which the nearest proxy wrote. Over HTTP/2 their `:scheme` is believed as well, \
+                 unless there is an `X-Forwarded-Proto`, which wins. Over AJP, `X-Forwarded-Host` and \
                  `-Port` become the server's name and port, and `Host`; for an upstream with a \
                  backend that speaks HTTP they are passed on as they are.",
         extremes: "Left out behind a load balancer, every request seems to come from it. Too wide, \

@@ -34,6 +34,7 @@ mod error_pages;
 mod examples;
 mod explain;
 mod failures;
+mod h2c_balancer;
 mod hardening;
 mod http2;
 mod identity;

@@ -35,8 +35,8 @@ fn nginx(front: SocketAddr) -> (Process, SocketAddr) {
     })
 }
 
-/// Starts a proxy of TCP with a file, whose path follows `arguments`.
-fn proxy(
+/// Starts a proxy with a file, whose path follows `arguments`.
+pub(crate) fn proxy(
     program: &str,
     arguments: &[&str],
     config: impl FnOnce(SocketAddr, &Path) -> String,

@@ -7,12 +7,13 @@
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
-use catamaran_message::Authority;
-use http::HeaderMap;
+use catamaran_message::{Authority, RequestHead, Scheme};
 use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Version};
 use ipnet::IpNet;
 
 use crate::exchange::certificate;
+use crate::exchange::scene::PeerFacts;
 
 pub(crate) static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -37,19 +38,32 @@ pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     /// Whether the peer is in `trusted_proxies`.
     pub(crate) trusted: bool,
-    /// Whether it came over TLS.
+    /// Whether it came over TLS, or says in `:scheme` that its client did and is trusted.
     pub(crate) secure: bool,
 }
 
 impl Peer {
-    /// The peer at an address, by the networks that are trusted at the moment.
-    pub(crate) fn new(address: SocketAddr, secure: bool, trusted: &[IpNet]) -> Self {
+    /// The peer that sent a request, by the networks that are trusted at the moment.
+    pub(crate) fn new(client: &PeerFacts, head: &RequestHead, networks: &[IpNet]) -> Self {
+        let trusted = is_trusted(networks, client.remote.ip());
+        let told = told_scheme(head).filter(|_| trusted);
         Self {
-            address,
-            trusted: is_trusted(trusted, address.ip()),
-            secure,
+            address: client.remote,
+            trusted,
+            secure: match told {
+                Some(scheme) => scheme == Scheme::Https,
+                None => client.tls.is_some(),
+            },
         }
     }
+}
+
+/// The scheme that the peer itself says, for whom it may stand: a balancer that ends TLS and speaks
+/// HTTP/2 in clear says `https`. The URL in the first line of a request of HTTP/1.1 is no such word,
+/// since proxies pass it on as clients write it.
+pub(crate) fn told_scheme(head: &RequestHead) -> Option<Scheme> {
+    let scheme = head.target.scheme?;
+    (head.version == Version::HTTP_2).then_some(scheme)
 }
 
 /// Whether an address is in one of the networks. An IPv4 address mapped into IPv6 counts as IPv4.
@@ -80,7 +94,8 @@ pub(crate) fn identify(peer: Peer, networks: &[IpNet], headers: &HeaderMap) -> I
     }
 }
 
-/// Whether the client came over TLS: here, or to a trusted proxy that says so.
+/// Whether the client came over TLS: here, or to a trusted proxy that says so. `X-Forwarded-Proto` wins
+/// over `:scheme`: a proxy writes the one itself, and may have the other from its client.
 pub(crate) fn is_secure(peer: Peer, headers: &HeaderMap) -> bool {
     let told = peer
         .trusted

@@ -34,7 +34,7 @@ impl Guard {
         }
         if rules.asks_address() {
             let networks = &server.trusted_proxies;
-            let peer = Peer::new(client.remote, client.tls.is_some(), networks);
+            let peer = Peer::new(client, head, networks);
             let identity = forwarded::identify(peer, networks, &head.headers);
             return (!rules.allows(identity.ip)).then_some(Self::Address);
         }

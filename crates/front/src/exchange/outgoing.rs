@@ -55,13 +55,12 @@ impl<'s> Outgoing<'s> {
         (mut head, path): (Box<RequestHead>, NormalPath),
         upgrade: Option<&str>,
     ) -> Result<(Self, Option<HeaderValue>), Failure> {
+        let peer = Peer::new(client, &head, &site.server.trusted_proxies);
         let headers = &mut head.headers;
         let own_cookie = upstream
             .sticky
             .as_ref()
             .and_then(|sticky| sticky.own_cookie.as_ref()?.take(headers));
-        let secure = client.tls.is_some();
-        let peer = Peer::new(client.remote, secure, &site.server.trusted_proxies);
         let are_usual = clean(headers, &site.server.underscore_fields, peer, count);
         let identity = forwarded::identify(peer, &site.server.trusted_proxies, headers);
         let profile = client

@@ -91,7 +91,7 @@ pub(crate) struct Asked {
 impl Asked {
     pub(crate) fn new(server: &ServerConfig, client: &PeerFacts, head: &RequestHead) -> Self {
         let networks = &server.trusted_proxies;
-        let peer = Peer::new(client.remote, client.tls.is_some(), networks);
+        let peer = Peer::new(client, head, networks);
         let identity = forwarded::identify(peer, networks, &head.headers);
         let own = head.authority.as_ref();
         let asked = peer

@@ -88,7 +88,7 @@ pub(crate) fn decide<'s>(
     if head.method == Method::OPTIONS && !header::count_forwards(&mut head.headers) {
         return early(StatusCode::NO_CONTENT, "max-forwards");
     }
-    check_names(peer, head)?;
+    check_names(site, peer, head)?;
     if let Some(decision) = by_listener(site, listener, peer, head)? {
         return own(decision);
     }
@@ -150,12 +150,11 @@ fn by_listener<'s>(
 /// Whether the client came over TLS: here, or to a trusted proxy that says so.
 fn is_secure(site: &Site, peer: &PeerFacts, head: &RequestHead) -> bool {
     let networks = &site.server.trusted_proxies;
-    let peer = Peer::new(peer.remote, peer.tls.is_some(), networks);
-    forwarded::is_secure(peer, &head.headers)
+    forwarded::is_secure(Peer::new(peer, head, networks), &head.headers)
 }
 
 /// Refuses a host or scheme that the connection does not stand for.
-fn check_names(peer: &PeerFacts, head: &RequestHead) -> Result<(), Failure> {
+fn check_names(site: &Site, peer: &PeerFacts, head: &RequestHead) -> Result<(), Failure> {
     let misdirected = |token| Failure::client(StatusCode::MISDIRECTED_REQUEST, token);
     if !stands_for(peer, head) {
         return Err(misdirected("sni-mismatch"));
@@ -163,7 +162,12 @@ fn check_names(peer: &PeerFacts, head: &RequestHead) -> Result<(), Failure> {
     match head.target.scheme {
         // Not the connection's own (RFC 9110, section 7.4).
         Some(scheme) if (scheme == Scheme::Https) != peer.tls.is_some() => {
-            Err(misdirected("scheme-mismatch"))
+            let networks = &site.server.trusted_proxies;
+            let told = forwarded::told_scheme(head);
+            match told.is_some() && forwarded::is_trusted(networks, peer.remote.ip()) {
+                true => Ok(()),
+                false => Err(misdirected("scheme-mismatch")),
+            }
         }
         _ => Ok(()),
     }

@@ -123,7 +123,7 @@ pub(super) static SCHEME: Key<Choices<RouteScheme>> = Key {
         preset: Preset::Unset("both"),
         sample: "\"http\"",
         effect: "Only requests whose clients came so: over TLS to a listener of this front, or to a \
-                 proxy in `trusted_proxies` that says so in `X-Forwarded-Proto`.",
+                 proxy in `trusted_proxies` that says so in `X-Forwarded-Proto` or, over HTTP/2, in `:scheme`.",
         extremes: "Beside `redirect`, `\"http\"` sends clients to https once; without it they would \
                    be sent to where they are.",
         elsewhere: "HAProxy `ssl_fc`; httpd `RewriteCond %{HTTPS}`",

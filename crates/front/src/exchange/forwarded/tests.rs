@@ -164,3 +164,44 @@ fn mapped_addresses_count_as_ipv4() {
         "::ffff:10.1.1.1".parse().expect("an address")
     ));
 }
+
+/// What a request over HTTP/2 says in `:scheme`, and a proxy in `X-Forwarded-Proto`.
+#[test]
+fn the_scheme_of_a_trusted_proxy_is_believed() {
+    let (http, https) = (Some(Scheme::Http), Some(Scheme::Https));
+    let (trusted, stranger) = (PROXY, STRANGER);
+    for (from, version, scheme, proto, expected) in [
+        (trusted, Version::HTTP_2, https, None, true),
+        (trusted, Version::HTTP_2, http, None, false),
+        // What the proxy writes itself wins.
+        (trusted, Version::HTTP_2, https, Some("http"), false),
+        (trusted, Version::HTTP_2, http, Some("https"), true),
+        (stranger, Version::HTTP_2, https, None, false),
+        (stranger, Version::HTTP_2, https, Some("https"), false),
+        // A URL in the first line is the client's, passed on.
+        (trusted, Version::HTTP_11, https, None, false),
+        (trusted, Version::HTTP_11, None, Some("https"), true),
+    ] {
+        let mut head = RequestHead {
+            version,
+            ..RequestHead::empty()
+        };
+        head.target.scheme = scheme;
+        if let Some(proto) = proto {
+            head.headers = headers(&[("x-forwarded-proto", proto)]);
+        }
+        let client = PeerFacts {
+            remote: from.parse().expect("an address"),
+            local: "10.9.9.9:80".parse().expect("an address"),
+            tls: None,
+        };
+        let peer = Peer::new(&client, &head, &networks());
+        let identity = identify(peer, &networks(), &head.headers);
+        let told = (is_secure(peer, &head.headers), identity.secure);
+        assert_eq!(
+            told,
+            (expected, expected),
+            "{from} {version:?} {scheme:?} {proto:?}"
+        );
+    }
+}
