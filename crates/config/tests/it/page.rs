@@ -2,6 +2,7 @@
 //! configurations in the README can be used.
 
 use std::path::Path;
+use std::time::Duration;
 
 use catamaran_config::{parse, reference};
 
@@ -77,11 +78,30 @@ fn configurations_in_the_readme_can_be_used() {
 }
 
 #[test]
-fn the_file_for_those_who_come_from_mod_jk_can_be_used() {
+fn the_files_for_those_who_come_from_mod_jk_can_be_used() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/coming-from-mod_jk.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let begun = page.split("```toml\n").nth(1).expect("a file");
-    let text = begun.split("```").next().expect("its end");
-    let loaded = parse("coming.toml", text).map_err(|report| report.to_string());
-    assert_eq!(loaded.map(|it| it.config.upstreams.len()), Ok(1));
+    let blocks = page.split("```toml\n").skip(1);
+    let blocks: Vec<&str> = blocks.map(|it| it.split("```").next().unwrap()).collect();
+    let [patient, slow_route, whole] = blocks[..] else {
+        panic!("three blocks: {blocks:?}")
+    };
+    let used = |text: &str| {
+        let loaded = parse("coming.toml", text).map_err(|report| report.to_string());
+        loaded.unwrap().config
+    };
+    let timeouts = |text: &str| {
+        let backend = used(text).upstreams[0].backends[0].clone();
+        (backend.first_byte_timeout, backend.idle_body_timeout)
+    };
+    let (day, minute) = (Duration::from_secs(24 * 3600), Duration::from_secs(60));
+    assert_eq!(timeouts(whole), (2 * minute, minute));
+    // The lines for who has no `reply_timeout`, in their place.
+    let lines = patient.split_once("[upstream.lb]\n").unwrap().1;
+    let patient = whole.replace("first_byte_timeout = \"2m\"\n", lines);
+    assert_eq!(timeouts(&patient), (day, day));
+    let routes = used(&format!("{whole}{slow_route}")).routes;
+    let slow = routes.iter().find(|route| route.path == "/app/reports");
+    let rules = slow.unwrap().rules.clone().unwrap();
+    assert_eq!(rules.first_byte_timeout, Some(30 * minute));
 }
