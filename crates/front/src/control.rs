@@ -139,7 +139,7 @@ impl Control {
         self.frozen.store(frozen, Ordering::SeqCst);
     }
 
-    /// Whether the state file could not be read or written.
+    /// Whether the state file could not be used; see [`StateFile::fails`].
     pub(crate) fn state_file_fails(&self) -> bool {
         self.state_file.as_ref().is_some_and(StateFile::fails)
     }
@@ -152,14 +152,10 @@ impl Control {
             let text = format!("an operator's setting was dropped: {why}");
             self.events.push(Kind::Change, upstream, backend, text);
         }
-        self.save(overrides);
-        site.controlled(|upstream, member| overrides.controls(upstream, member))
-    }
-
-    fn save(&self, overrides: &Overrides) {
         if let Some(file) = &self.state_file {
             file.save(overrides);
         }
+        site.controlled(|upstream, member| overrides.controls(upstream, member))
     }
 }
 
@@ -235,7 +231,9 @@ impl Shared {
     fn put_in_force(&self, site: &Site, overrides: &mut Overrides, next: Overrides) {
         let next_site = site.controlled(|upstream, member| next.controls(upstream, member));
         *overrides = next;
-        self.control.save(overrides);
+        if let Some(file) = &self.control.state_file {
+            file.save_change(overrides);
+        }
         next_site.configure();
         self.site.store(Arc::new(next_site));
     }

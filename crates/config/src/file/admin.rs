@@ -158,7 +158,8 @@ static STATE_FILE: Key<FilePath> = Key {
         effect: "Where what operators changed is kept for a restart; a reload and an upgrade keep it \
                  in any case. A setting that was changed in the configuration since is dropped: the \
                  file wins. One that cannot be understood is renamed to end in `.corrupt`, and \
-                 `catamaran_state_file_fails` is 1.",
+                 `catamaran_state_file_fails` is 1 until a change is written. Only the front's user may \
+                 read the file.",
         extremes: "The directory must be one that the front may write.",
         elsewhere: "HAProxy `server-state-file`; httpd `BalancerPersist`",
     },

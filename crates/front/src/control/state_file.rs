@@ -15,8 +15,10 @@ use crate::site::overrides::Overrides;
 #[derive(Debug)]
 pub(crate) struct StateFile {
     path: PathBuf,
-    /// The last attempt to read or write it failed.
-    fails: AtomicBool,
+    /// It could not be used at the start, and no change was written since.
+    unread: AtomicBool,
+    /// The last attempt to write it failed.
+    unwritten: AtomicBool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,7 +32,8 @@ impl StateFile {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             path,
-            fails: AtomicBool::new(false),
+            unread: AtomicBool::new(false),
+            unwritten: AtomicBool::new(false),
         }
     }
 
@@ -42,7 +45,7 @@ impl StateFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Overrides::default(),
             Err(error) => error,
         };
-        self.fails.store(true, Ordering::Relaxed);
+        self.unread.store(true, Ordering::Relaxed);
         let aside = aside(&self.path);
         match fs::rename(&self.path, &aside) {
             Ok(()) => tracing::error!(
@@ -60,7 +63,7 @@ impl StateFile {
     /// Writes it anew. A failure is said, and changes nothing else.
     pub(crate) fn save(&self, overrides: &Overrides) {
         let written = write(&self.path, overrides);
-        self.fails.store(written.is_err(), Ordering::Relaxed);
+        self.unwritten.store(written.is_err(), Ordering::Relaxed);
         if let Err(error) = written {
             let path = self.path.display();
             tracing::error!(
@@ -69,9 +72,18 @@ impl StateFile {
         }
     }
 
-    /// Whether the last attempt to read or write it failed.
+    /// Likewise, after a change. Who made it knows what holds, so that what was lost at the start is
+    /// settled.
+    pub(crate) fn save_change(&self, overrides: &Overrides) {
+        self.save(overrides);
+        if !self.unwritten.load(Ordering::Relaxed) {
+            self.unread.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it could not be used at the start and no change was written since, or cannot be written.
     pub(crate) fn fails(&self) -> bool {
-        self.fails.load(Ordering::Relaxed)
+        self.unread.load(Ordering::Relaxed) || self.unwritten.load(Ordering::Relaxed)
     }
 }
 
@@ -99,11 +111,21 @@ fn write(path: &Path, overrides: &Overrides) -> io::Result<()> {
     };
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
-    let next = beside(path, "new");
-    let mut file = File::create(&next)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&next, path)
+    // Nobody knows its name before it is there, so nobody can put a link in its place. Only its owner may
+    // read it (mode 0600), and it is gone if this fails.
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let name = path.file_name().unwrap_or_default();
+    let mut next = tempfile::Builder::new()
+        .prefix(name)
+        .suffix(".new")
+        .tempfile_in(folder)?;
+    next.write_all(text.as_bytes())?;
+    next.as_file().sync_all()?;
+    next.persist(path)?;
+    Ok(())
 }
 
 fn aside(path: &Path) -> PathBuf {
@@ -124,6 +146,9 @@ const BYTES_MAX: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
     use super::*;
     use crate::config::Activation;
     use crate::site::Controls;
@@ -152,6 +177,33 @@ mod tests {
     }
 
     #[test]
+    fn nobody_else_reads_it_and_no_link_is_followed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (path, victim) = ["state.json", "victim"]
+            .map(|name| directory.path().join(name))
+            .into();
+        fs::write(&victim, "precious").expect("written");
+        symlink(&victim, beside(&path, "new")).expect("a link");
+        fs::write(&path, "{}").expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("open to all");
+        let file = StateFile::new(path.clone());
+        file.save(&some());
+        assert!(!file.fails());
+        assert_eq!(fs::read_to_string(&victim).expect("kept"), "precious");
+        let mode = fs::symlink_metadata(&path)
+            .expect("a file")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(file.load(), some());
+        // Nothing is left of it but the file.
+        assert_eq!(
+            fs::read_dir(directory.path()).expect("a directory").count(),
+            3
+        );
+    }
+
+    #[test]
     fn what_cannot_be_understood_is_set_aside() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("state.json");
@@ -161,7 +213,10 @@ mod tests {
             assert!(file.load().is_empty() && file.fails(), "{bad}");
             assert_eq!(fs::read_to_string(aside(&path)).expect("kept"), bad);
             assert!(!path.exists());
+            // At the start and by a reload it is written anew, which nobody has noticed.
             file.save(&some());
+            assert!(file.fails(), "{bad}");
+            file.save_change(&some());
             assert!(!file.fails());
             assert_eq!(file.load(), some());
         }

@@ -273,10 +273,15 @@ fn a_restart_keeps_what_the_state_file_has() {
     std::fs::write(&path, "{\"version\":1,").unwrap();
     let running = start(config).unwrap();
     assert_eq!(ask(&running, "/", "").text(), "b", "it serves all the same");
-    let metrics = send(&running, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").text();
-    let fails = "\ncatamaran_state_file_fails ";
-    // It was written anew since.
-    assert!(metrics.contains(&format!("{fails}0\n")), "{metrics}");
+    let fails = |times: u8| {
+        let metrics = scrape(&running);
+        let line = format!("\ncatamaran_state_file_fails {times}\n");
+        assert!(metrics.contains(&line), "{metrics}");
+    };
+    // It was written anew since, and what it said is lost all the same.
+    fails(1);
+    assert_eq!(change(&running, "b", r#"{"weight":2}"#).status, 200);
+    fails(0);
     assert!(directory.path().join("state.json.corrupt").exists());
     stop(running);
 }

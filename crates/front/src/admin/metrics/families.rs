@@ -74,7 +74,8 @@ pub(super) static DRAINING: Family = Family {
 pub(super) static STATE_FILE_FAILS: Family = Family {
     name: "catamaran_state_file_fails",
     kind: Kind::Gauge,
-    help: "1 if `state_file` of `[admin]` could not be read or written the last time, else 0.",
+    help: "1 if `state_file` of `[admin]` could not be understood at the start and no change was written \
+           since, or cannot be written, else 0.",
     labels: &[],
 };
 
