@@ -11,9 +11,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use catamaran_front::config::{
-    Address, BackendConfig, ClientCertificate, ListenAddress, ListenerConfig, Placeholder,
-    Protocol, RouteConfig, RouteRules, RouteScheme, RouteTarget, ServerConfig, StickyConfig,
-    Template,
+    Address, AdminConfig, BackendConfig, ClientCertificate, ListenAddress, ListenerConfig,
+    Placeholder, ProbeKind, Protocol, RouteConfig, RouteRules, RouteScheme, RouteTarget,
+    ServerConfig, StickyConfig, Template,
 };
 use http::HeaderName;
 
@@ -39,6 +39,8 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     if report.faults() == 0 {
         unused(file, report);
         listeners::check_ways_around(file, report);
+        let upstreams = file.upstreams.iter();
+        upstreams.for_each(|upstream| unasked(file, upstream, report));
     }
 }
 
@@ -102,6 +104,39 @@ fn stopped(upstream: &Upstream, report: &mut Report) {
         let hint = "write activation = \"active\" for one, or a [[route]] with `status` instead";
         report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
     }
+}
+
+/// Whether `activate --wait` can tell when a backend serves again. Where nobody steers the front, and for
+/// what has neither sessions nor a secret, nothing is said.
+fn unasked(file: &File, upstream: &Upstream, report: &mut Report) {
+    let is_unix = |address: &ListenAddress| matches!(address, ListenAddress::Unix(_));
+    let takes_changes = |admin: &Placed<AdminConfig>| {
+        let admin = &admin.value;
+        !admin.read_only && (admin.token.is_some() || admin.addresses.iter().any(is_unix))
+    };
+    let is_steered = file.admin.as_ref().is_some_and(takes_changes);
+    let ajp = |backend: &Backend| backend.value.protocol == Protocol::Ajp;
+    let is_container =
+        upstream.backends.iter().any(ajp) || matches!(upstream.sticky, Sticky::On(_));
+    let is_asked = |backend: &Backend| {
+        let probe = backend.value.probe.as_ref();
+        probe.is_some_and(|probe| matches!(probe.kind, ProbeKind::Request(_)))
+    };
+    let asked = upstream.backends.iter().all(is_asked);
+    if !is_steered || upstream.backends.len() < 2 || !is_container || asked {
+        return;
+    }
+    let name = &upstream.name;
+    let message = format!(
+        "upstream `{name}` has no probe with kind = \"request\": a restarted Tomcat accepts connections \
+         before it has deployed, and answers CPING whatever its secret is, so `catamaran activate --wait` \
+         cannot tell when it serves"
+    );
+    let hint = format!(
+        "add [upstream.{name}.probe] with kind = \"request\" and the `path` of a page that begins no \
+         session"
+    );
+    report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
 }
 
 /// Whether fields that attributes come from can ever be there.

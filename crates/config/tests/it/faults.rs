@@ -75,6 +75,7 @@ golden!(
     sticky_warnings,
     syntax,
     tls,
+    unasked,
     unknown,
     upstream,
     values,

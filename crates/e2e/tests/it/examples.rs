@@ -202,6 +202,7 @@ fn two_tomcats() {
         ("BLUE", blue.as_str()),
         ("GREEN", &green),
         ("AJP_SECRET", Tomcat::SECRET),
+        ("PROBE_PATH", "/page.html"),
         ("RUNTIME_DIRECTORY", "{files}"),
         ("STATE_DIRECTORY", "{files}"),
     ];
@@ -215,7 +216,7 @@ fn two_tomcats() {
     assert_eq!(stays, (of_blue, "2".to_owned()), "its session stays");
     assert!((0..8).all(|_| begin().ends_with(".green")));
     assert!(example.files.path().join("state.json").exists());
-    example.run(&["activate", "tomcat/blue"]);
+    example.run(&["activate", "tomcat/blue", "--wait"]);
     assert!(example.run(&["status"]).contains("blue"));
 }
 
