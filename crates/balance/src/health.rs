@@ -41,6 +41,10 @@ pub struct Health {
     returned: Option<Moment>,
     /// When the last probe ended.
     probed: Option<Moment>,
+    /// When the last probe ended that was made because something was amiss.
+    verified: Option<Moment>,
+    /// Whether the probe under way was begun while nothing was amiss.
+    scheduled: bool,
     /// Whether a keeper looks after the backend.
     kept: bool,
     /// Why the backend is out, if it is.
@@ -242,11 +246,12 @@ impl Health {
     }
 
     /// An exchange failed in a way that may or may not be the backend's fault. It is verified by a
-    /// probe, at most once in [`PROBE_PERIOD`]; `true` if a probe is to be made now.
+    /// probe, at most once in [`PROBE_PERIOD`]; `true` if a probe is to be made now. Scheduled probes
+    /// do not count: they say nothing of what was found since.
     pub fn verify(&mut self, now: Moment) -> bool {
         let lately = self
-            .probed
-            .is_some_and(|probed| now < probed + PROBE_PERIOD);
+            .verified
+            .is_some_and(|verified| now < verified + PROBE_PERIOD);
         if self.state != State::Up || lately {
             return false;
         }
@@ -284,6 +289,7 @@ impl Health {
     /// What the keeper has to do. `wanted` says that requests find no other backend; then the
     /// back-off is cut short to [`PROBE_PERIOD`]. `in_use` says that the backend has exchanges.
     pub fn next(&mut self, now: Moment, wanted: bool, in_use: bool) -> Task {
+        self.scheduled = self.state == State::Up;
         match self.state {
             State::Up => self.watch_on(now),
             State::Verifying | State::Probing => Task::Probe,
@@ -305,10 +311,25 @@ impl Health {
         }
     }
 
+    /// A probe that an operator asked for ended. It counts like one of the keeper's, which may have
+    /// another under way.
+    pub fn probed_for_operator(&mut self, now: Moment, outcome: Outcome) {
+        let scheduled = std::mem::take(&mut self.scheduled);
+        if let State::Ejected { .. } = self.state {
+            self.state = State::Probing;
+        }
+        self.probed(now, outcome);
+        self.scheduled = scheduled;
+    }
+
     /// A probe ended.
     pub fn probed(&mut self, now: Moment, outcome: Outcome) {
         use Outcome::{Answered, Connected, Failed, NotMade, Silent, Wrong};
+        let scheduled = std::mem::take(&mut self.scheduled);
         self.probed = Some(now);
+        if !scheduled {
+            self.verified = Some(now);
+        }
         self.due = None;
         if let Answered | Connected = outcome {
             self.failed = 0;
@@ -321,6 +342,8 @@ impl Health {
                 self.fail(now, Cause::Failing, excused);
             }
             (State::Up, Failed) if self.watch.is_some() => self.eject(now, Cause::Unreachable),
+            // It was begun before the silence was noted, and nothing was asked.
+            (State::Suspect { .. }, Connected) if scheduled => {}
             // That a connection can be opened proves nothing.
             (State::Suspect { .. }, Connected) => {
                 let idle = None;
@@ -402,10 +425,10 @@ impl Health {
         };
     }
 
-    /// A suspect is asked CPING until it answers.
+    /// A suspect is asked CPING until it answers; at once, if only a scheduled probe came before.
     fn ask_again(&self, now: Moment) -> Task {
-        match self.probed.map_or(Duration::ZERO, |probed| {
-            (probed + PROBE_PERIOD).saturating_sub(now)
+        match self.verified.map_or(Duration::ZERO, |verified| {
+            (verified + PROBE_PERIOD).saturating_sub(now)
         }) {
             Duration::ZERO => Task::Probe,
             left => Task::Wait(left),

@@ -215,8 +215,29 @@ impl SharedHealth {
         task
     }
 
-    /// A probe ended.
+    /// A probe of the keeper ended.
     pub(crate) fn probed(&self, outcome: Outcome) {
+        self.count(outcome);
+        let now = self.now();
+        self.change(|health| health.probed(now, outcome));
+    }
+
+    /// A probe that an operator asked for ended.
+    pub(crate) fn probed_for_operator(&self, outcome: Outcome) {
+        self.count(outcome);
+        let now = self.now();
+        self.change(|health| health.probed_for_operator(now, outcome));
+    }
+
+    /// Whether something is amiss that a probe is to clear up: an exchange failed, or nothing is heard.
+    pub(crate) fn is_doubted(&self) -> bool {
+        match self.standing() {
+            Standing::Suspect => !self.is_heard(),
+            _ => self.condition().0 == Condition::Verifying,
+        }
+    }
+
+    fn count(&self, outcome: Outcome) {
         match outcome {
             Outcome::Answered | Outcome::Connected => {
                 self.probes_answered.fetch_add(1, Ordering::Relaxed)
@@ -226,8 +247,6 @@ impl SharedHealth {
             }
             Outcome::NotMade => 0,
         };
-        let now = self.now();
-        self.change(|health| health.probed(now, outcome));
     }
 
     pub(crate) fn counts(&self) -> HealthCounts {

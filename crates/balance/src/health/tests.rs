@@ -335,6 +335,51 @@ fn silence_puts_out_what_is_not_excused() {
     );
 }
 
+/// What a scheduled probe found, or that one is under way, says nothing of the silence noted since.
+#[test]
+fn a_scheduled_probe_does_not_put_off_the_question_to_a_suspect() {
+    for outcome in [Answered, Connected, WRONG] {
+        let mut health = Health::default();
+        health.watch(Some(WATCH));
+        assert_eq!(health.next(ms(0), false, true), Wait(PROBE_PERIOD));
+        assert_eq!(health.next(ms(5000), false, true), Probe);
+        health.probed(ms(5010), outcome);
+        assert!(health.silent());
+        assert_eq!(health.next(ms(5020), false, true), Probe, "{outcome:?}");
+        health.probed(ms(6020), SILENT);
+        assert!(is_out(&health), "{outcome:?}");
+    }
+    // It ends after the silence was noted.
+    let mut health = Health::default();
+    health.watch(Some(WATCH));
+    assert_eq!(health.next(ms(0), false, true), Wait(PROBE_PERIOD));
+    assert_eq!(health.next(ms(5000), false, true), Probe);
+    assert!(health.silent());
+    health.probed(ms(5010), Connected);
+    assert_eq!(health.standing(), Standing::Suspect);
+    assert_eq!(health.next(ms(5020), false, true), Probe);
+    health.probed(ms(6020), SILENT);
+    assert!(is_out(&health), "it could be asked");
+}
+
+#[test]
+fn a_probe_that_an_operator_asks_for_counts() {
+    let mut health = Health::default();
+    health.watch(Some(WATCH));
+    assert!(health.connect_failed(ms(0), ms(0)));
+    health.probed_for_operator(ms(10), Answered);
+    assert!(is_out(&health), "two are needed");
+    health.probed_for_operator(ms(20), WRONG);
+    health.probed_for_operator(ms(30), Answered);
+    assert!(is_out(&health), "two in a row");
+    // The keeper's own is under way.
+    assert_eq!(health.next(ms(1030), false, true), Probe);
+    health.probed_for_operator(ms(1040), Answered);
+    assert!(!is_out(&health));
+    health.probed(ms(1050), WRONG);
+    assert!(!is_out(&health), "one of three");
+}
+
 #[test]
 fn a_suspect_that_cannot_be_asked_comes_back_slowly_when_it_is_unused() {
     let mut health = Health::default();
