@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod lab;
 pub(crate) mod look;
 pub(crate) mod operate;
+pub(crate) mod probe;
 pub(crate) mod serve;
 pub(crate) mod status;
 

@@ -60,7 +60,11 @@ impl Cluster {
         let started = thread::scope(|scope| {
             let start = |own: usize| {
                 let (route, ports) = (routes[own], &ports);
-                move || Node::start(route, ports, own, Beginning::Together)
+                move || {
+                    let node = Node::launch(route, ports, own, Beginning::Together)?;
+                    tomcat::wait_for_start(&node.process)?;
+                    Ok(node)
+                }
             };
             let all = (0..routes.len()).map(|own| scope.spawn(start(own)));
             let all: Vec<_> = all.collect();
@@ -87,14 +91,39 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::start`].
     pub fn redeploy(&mut self, route: &str, version: u32) -> anyhow::Result<()> {
+        self.stop(route)?;
+        self.launch(route, version)?;
+        tomcat::wait_for_start(&self.node(route).process)
+    }
+
+    /// Ends the Tomcat with this `jvmRoute` in order, if it still runs.
+    ///
+    /// # Errors
+    /// It does not end.
+    pub fn stop(&mut self, route: &str) -> anyhow::Result<()> {
+        let own = self.index(route)?;
+        self.nodes[own].end()
+    }
+
+    /// Starts a Tomcat with `version` of `/plain` and `/shared` in place of one that has ended, and does not
+    /// wait until it serves.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn launch(&mut self, route: &str, version: u32) -> anyhow::Result<()> {
         let ports: Vec<Ports> = self.nodes.iter().map(|node| node.ports).collect();
-        let own = self.nodes.iter().position(|node| node.route == route);
-        let own = own.context("there is no such node")?;
-        let earlier = self.nodes[own].end()?;
+        let own = self.index(route)?;
+        let earlier = self.nodes[own].orders()?;
         let beginning = Beginning::Joining { version };
-        self.nodes[own] = Node::start(route, &ports, own, beginning)?;
+        self.nodes[own] = Node::launch(route, &ports, own, beginning)?;
         self.nodes[own].earlier = earlier;
         Ok(())
+    }
+
+    fn index(&self, route: &str) -> anyhow::Result<usize> {
+        let mut nodes = self.nodes.iter();
+        let own = nodes.position(|node| node.route == route);
+        own.context("there is no such node")
     }
 
     /// Deploys `version` of `/app` on every Tomcat, beside the versions that are there, and waits until
@@ -128,7 +157,7 @@ impl Cluster {
 }
 
 impl Node {
-    fn start(
+    fn launch(
         route: &str,
         ports: &[Ports],
         own: usize,
@@ -148,7 +177,6 @@ impl Node {
         // A start that costs little counts more here than speed later.
         let mut java = tomcat::java(directory.path(), &["-XX:TieredStopAtLevel=1"]);
         let process = Process::spawn_in(&mut java, directory)?;
-        tomcat::wait_for_start(&process)?;
         Ok(Self {
             route: route.to_owned(),
             ports: ports[own],
@@ -193,15 +221,16 @@ impl Node {
             .wait_for_line(&done, |line| line.contains(&done).then_some(()))
     }
 
-    /// Ends it in order if it still runs; says which orders were taken here.
-    fn end(&mut self) -> anyhow::Result<Vec<u64>> {
+    /// Ends it in order if it still runs.
+    fn end(&mut self) -> anyhow::Result<()> {
         if self.process.try_wait()?.is_none() {
             self.process.signal(Signal::Terminate)?;
             self.process.wait(Deadline::default())?;
         }
-        self.orders()
+        Ok(())
     }
 
+    /// The orders that were taken here.
     fn orders(&self) -> anyhow::Result<Vec<u64>> {
         let mut orders = self.earlier.clone();
         let file = self.process.directory().join("orders.txt");
@@ -290,6 +319,8 @@ fn write_webapp(folder: &Path, version: u32, distributable: bool) -> anyhow::Res
         .replace("<!-- @DISTRIBUTABLE@ -->", element)
         .replace("@VERSION@", &version.to_string());
     fs::write(folder.join("WEB-INF/web.xml"), web)?;
+    // For probes: it begins no session.
+    fs::write(folder.join("health"), "fine\n")?;
     Ok(fs::write(folder.join("shop.jsp"), PAGE)?)
 }
 

@@ -311,7 +311,11 @@ impl Upstream {
     /// Puts the settings of its backends in force.
     fn configure(&self) {
         let weighed = |member: &Member| (Arc::clone(&member.backend), member.controls.weight);
-        let group = Group::new(self.members.iter().map(weighed), self.unwell_max);
+        let serves = |member: &&Member| member.controls.activation != Activation::Stopped;
+        let group = Group::new(
+            self.members.iter().filter(serves).map(weighed),
+            self.unwell_max,
+        );
         for member in &self.members {
             let Member {
                 backend, settings, ..
@@ -321,7 +325,7 @@ impl Upstream {
             backend.count_sessions(sticky.map(|sticky| sticky.session_timeout()));
             backend.keep_load(self.policy.reads_in_flight());
             match member.controls.activation {
-                Activation::Stopped => backend.retire(),
+                Activation::Stopped => backend.stop(),
                 Activation::Active | Activation::Drain => backend.resume(),
             }
         }

@@ -65,10 +65,14 @@ pub struct Backend {
     /// Wakes the keeper.
     attention: Arc<Notify>,
     last_probe: Mutex<Option<LastProbe>>,
+    /// Probes begun so far.
+    probes: AtomicU64,
     /// It is not probed any more while it is up: this process is about to end.
     unwatched: AtomicBool,
-    /// The configuration no longer contains it, or an operator stopped it.
+    /// The configuration no longer contains it.
     retired: AtomicBool,
+    /// An operator or the configuration stopped it: no requests are expected, and it is probed on.
+    stopped: AtomicBool,
 }
 
 /// The state that each worker has for a backend.
@@ -214,6 +218,7 @@ impl Backend {
             sessions: ArcSwapOption::empty(),
             origin: Instant::now(),
             retired: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
             generation: AtomicU32::new(0),
             settings: ArcSwap::new(Settings::new(config)),
             group: ArcSwapOption::empty(),
@@ -223,6 +228,7 @@ impl Backend {
             figures: Figures::new(workers),
             attention: Arc::default(),
             last_probe: Mutex::default(),
+            probes: AtomicU64::new(0),
         })
     }
 
@@ -410,8 +416,17 @@ impl Backend {
         self.lock_last_probe().clone()
     }
 
+    /// Notes how a probe ended, unless a later one has ended before it.
     pub(crate) fn set_last_probe(&self, probe: LastProbe) {
-        *self.lock_last_probe() = Some(probe);
+        let mut last = self.lock_last_probe();
+        if last.as_ref().is_none_or(|last| last.number < probe.number) {
+            *last = Some(probe);
+        }
+    }
+
+    /// The number of a probe that begins.
+    pub(crate) fn next_probe(&self) -> u64 {
+        self.probes.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     fn lock_last_probe(&self) -> MutexGuard<'_, Option<LastProbe>> {
@@ -620,7 +635,7 @@ impl Backend {
             }
         }
         self.workers[worker].pool.put(conn, now);
-        if self.retired.load(Ordering::SeqCst) {
+        if self.is_retired() || self.stopped.load(Ordering::SeqCst) {
             self.close_unused();
         }
     }
@@ -629,6 +644,15 @@ impl Backend {
     /// those that still arrive, are served.
     pub fn retire(&self) {
         self.retired.store(true, Ordering::SeqCst);
+        self.close_unused();
+    }
+
+    /// Likewise, but it is probed on, so that it is known how it fares when it is to serve again.
+    pub fn stop(&self) {
+        self.retired.store(false, Ordering::SeqCst);
+        self.stopped.store(true, Ordering::SeqCst);
+        // It serves nobody, however many others are out.
+        self.health.pardon(false);
         self.close_unused();
     }
 
@@ -659,9 +683,10 @@ impl Backend {
         Some((self.sessions.load_full()?, self.origin.elapsed()))
     }
 
-    /// Takes [`Self::retire`] back: exchanges are expected again.
+    /// Takes [`Self::retire`] and [`Self::stop`] back: exchanges are expected again.
     pub fn resume(&self) {
         self.retired.store(false, Ordering::SeqCst);
+        self.stopped.store(false, Ordering::SeqCst);
     }
 
     /// Closes the unused connections of all workers; returns how many.
@@ -682,8 +707,7 @@ impl Backend {
     /// Closes the worker's pooled connections that are too old or that the backend has closed, and
     /// starts a keeper if the backend needs one and has none. To be called regularly.
     pub fn sweep(self: &Arc<Self>, worker: usize) {
-        let serves = !self.retired.load(Ordering::SeqCst);
-        if serves && (self.is_watched() || self.share() == 0 || self.is_suspect()) {
+        if !self.is_retired() && (self.is_watched() || self.share() == 0 || self.is_suspect()) {
             self.keep();
         }
         self.close_excess();

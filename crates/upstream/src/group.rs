@@ -27,7 +27,8 @@ pub struct Group {
 
 impl Group {
     /// A group of these backends with their weights. At most `unwell_max` percent of the weight may
-    /// be out for missing answers.
+    /// be out for missing answers. Backends that an operator stopped are no members: whether they are
+    /// well changes nothing for the others.
     #[must_use]
     pub fn new(members: impl Iterator<Item = (Arc<Backend>, u32)>, unwell_max: u8) -> Arc<Self> {
         let members = members.map(|(backend, weight)| (Arc::downgrade(&backend), weight));
@@ -49,6 +50,11 @@ impl Group {
     /// Whether so many others are out that a probe of `failing` that failed must not put it out. To be
     /// called while [`Self::decide`]'s guard is held.
     pub(crate) fn excuses(&self, failing: &Backend) -> bool {
+        let is_failing =
+            |(member, _): &(Weak<Backend>, u32)| member.as_ptr() == std::ptr::from_ref(failing);
+        if !self.members.iter().any(is_failing) {
+            return false;
+        }
         let weights = self.weights(|it| std::ptr::eq(it, failing) || it.health().is_out());
         excuses(false, weights, self.unwell_max)
     }

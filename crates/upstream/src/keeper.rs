@@ -2,20 +2,23 @@
 //! to be probed while it is up.
 //!
 //! A backend has at most one keeper, and a keeper makes one probe at a time, so that a backend
-//! that restarts is not flooded with probes. The task runs on the event loop of the worker that
+//! that restarts is not flooded with probes. Only while a request of a probe is under way and nothing
+//! is heard of the backend, CPING is asked beside it. The task runs on the event loop of the worker that
 //! noticed the failure. It ends when the backend is up and not watched, when it is retired, when
 //! nothing refers to the backend any more, or when its event loop ends. In the last case
 //! [`Backend::sweep`] of another worker starts a new one.
 
+use std::future::pending;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
-use catamaran_balance::health::{Cause, Condition, Outcome, Standing, Task, Watch};
-use tokio::time::{Instant, timeout};
+use catamaran_balance::health::{Cause, Condition, Outcome, PROBE_PERIOD, Standing, Task, Watch};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::backend::Backend;
+use crate::config::BackendConfig;
 use crate::error::{Culprit, LeaseError};
-use crate::probe::{self, Found};
+use crate::probe::{self, Found, ProbeQuestion};
 
 impl Backend {
     /// The share of its weight that the backend gets now, in percent: 100 if it is well, less while
@@ -117,14 +120,36 @@ impl Backend {
         }
     }
 
-    /// Has the backend probed now, whatever its state. To be called within an event loop.
-    pub fn probe_now(self: &Arc<Self>) {
+    /// Begins a probe that somebody wants, whatever the backend's state is: its own `[probe]`, else
+    /// CPING of an AJP backend, else a connection. The future makes it. It counts like a probe of the
+    /// keeper's. To be polled within an event loop.
+    ///
+    /// # Cancel safety
+    /// A probe that is dropped says nothing.
+    pub fn begin_probe(
+        self: &Arc<Self>,
+    ) -> (u64, impl Future<Output = LastProbe> + Send + 'static) {
         let backend = Arc::clone(self);
-        tokio::spawn(async move {
-            let found = probe::probe(&backend.settings(), false).await;
-            backend.note_probe(&found);
-            backend.conclude(&found);
-        });
+        let number = self.next_probe();
+        let probe = async move {
+            let settings = backend.settings();
+            let began = Instant::now();
+            let found = probe::probe(&settings, false).await;
+            let question = probe::question(&settings, false);
+            let noted = backend.note_probe(
+                &found,
+                Noted {
+                    number,
+                    began,
+                    question,
+                },
+            );
+            let before = backend.health().standing();
+            backend.conclude(&found, Asker::Operator);
+            backend.tell(before, &found, false);
+            noted
+        };
+        (number, probe)
     }
 
     /// Lets the group see that this backend's standing changed.
@@ -157,8 +182,7 @@ impl Backend {
         }
     }
 
-    fn note_probe(&self, found: &Found) {
-        let answered = matches!(found, Found::Answered { .. } | Found::Connected);
+    fn note_probe(&self, found: &Found, noted: Noted) -> LastProbe {
         let (upstream, backend) = (self.upstream(), &self.settings().name);
         if let Found::NotMade(error) = found {
             tracing::warn!(upstream, backend, %error, "cannot probe");
@@ -178,23 +202,61 @@ impl Backend {
                  let the probe ask for a page that begins none"
             );
         }
-        self.set_last_probe(LastProbe {
+        let probe = LastProbe {
+            number: noted.number,
             at: SystemTime::now(),
-            answered,
+            took: noted.began.elapsed(),
+            question: noted.question,
+            answered: found.is_answer(),
             found: found.to_string(),
-        });
+        };
+        self.set_last_probe(probe.clone());
+        probe
     }
 
     async fn probe(&self) -> Found {
         let scheduled = self.health().condition().0 == Condition::Up;
-        let found = probe::probe(&self.settings(), scheduled).await;
-        self.note_probe(&found);
+        let (settings, number, began) = (self.settings(), self.next_probe(), Instant::now());
+        let (found, question) = tokio::select! {
+            found = probe::probe(&settings, scheduled) => (found, probe::question(&settings, scheduled)),
+            found = self.silence(&settings) => (found, ProbeQuestion::Cping),
+        };
+        self.note_probe(
+            &found,
+            Noted {
+                number,
+                began,
+                question,
+            },
+        );
         found
+    }
+
+    /// Asks CPING beside a request under way, while the backend is in doubt; ends if that is not
+    /// answered. A request may take much longer than CPING, and must not put off what silence leads
+    /// to.
+    async fn silence(&self, settings: &BackendConfig) -> Found {
+        if !probe::is_slower_than_cping(settings) {
+            return pending().await;
+        }
+        loop {
+            while !self.health().is_doubted() {
+                self.attention().notified().await;
+            }
+            let asked = Instant::now();
+            let found = probe::ask_cping(settings).await;
+            if let Found::Silent | Found::Failed(_) = found
+                && self.health().is_doubted()
+            {
+                return found;
+            }
+            sleep_until(asked + PROBE_PERIOD).await;
+        }
     }
 
     /// Lets a probe's outcome count. Silence is excused where all connections are in use; any failure
     /// but that of a dial where too many others are out.
-    fn conclude(&self, found: &Found) {
+    fn conclude(&self, found: &Found, asker: Asker) {
         let group = self.group();
         let _deciding = group.as_ref().map(|group| group.decide());
         let is_late = matches!(found, Found::Silent | Found::Late);
@@ -211,7 +273,10 @@ impl Backend {
             Found::Late | Found::Wrong(_) => Outcome::Wrong { excused },
         };
         self.health().spare(spared);
-        self.health().probed(outcome);
+        match asker {
+            Asker::Keeper => self.health().probed(outcome),
+            Asker::Operator => self.health().probed_for_operator(outcome),
+        }
         if let Some(group) = &group
             && (failed || group.panics())
         {
@@ -257,6 +322,20 @@ impl Backend {
     }
 }
 
+/// Who wants to know how a backend fares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asker {
+    Keeper,
+    Operator,
+}
+
+/// What is noted of a probe beside what it found.
+struct Noted {
+    number: u64,
+    began: Instant,
+    question: ProbeQuestion,
+}
+
 /// Marks the backend as kept until the value is dropped, so that another keeper can start if this
 /// task is cancelled.
 struct Keeper(Weak<Backend>);
@@ -291,7 +370,7 @@ async fn keep(mut keeper: Keeper) {
             Task::Probe => {
                 let before = backend.health().standing();
                 let found = backend.probe().await;
-                backend.conclude(&found);
+                backend.conclude(&found, Asker::Keeper);
                 backend.health().watch(watch(&backend, Pace::Regular));
                 told = backend.tell(before, &found, told);
             }
@@ -414,8 +493,14 @@ fn words(cause: Cause) -> &'static str {
 /// The last probe of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastProbe {
+    /// Probes of a backend are numbered in the order in which they began, from 1 on.
+    pub number: u64,
     /// When it ended.
     pub at: SystemTime,
+    /// How long it took.
+    pub took: Duration,
+    /// What the backend was asked.
+    pub question: ProbeQuestion,
     /// Whether it was answered as it should be.
     pub answered: bool,
     /// What it found, in words.

@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::task::{Poll, ready};
 
 use catamaran_message::{BodyLength, Request, ResponseHead};
+use catamaran_transport::Stream;
 use http::header::{HOST, HeaderName, HeaderValue, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, Method, StatusCode};
 use tokio::time::timeout;
@@ -38,6 +39,41 @@ pub(crate) enum Found {
     Failed(LeaseError),
     /// The probe could not be made, for reasons of our own.
     NotMade(LeaseError),
+}
+
+impl Found {
+    /// Whether the backend did what it was asked.
+    pub(crate) fn is_answer(&self) -> bool {
+        matches!(self, Self::Answered { .. } | Self::Connected)
+    }
+}
+
+/// What a backend is asked by a probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeQuestion {
+    /// A request over the backend's protocol.
+    Request {
+        /// Its method.
+        method: Method,
+        /// Its path and query.
+        target: String,
+    },
+    /// CPING of AJP13.
+    Cping,
+    /// Nothing: it is connected to.
+    Connection,
+}
+
+impl ProbeQuestion {
+    /// In one word, as `kind` of `[upstream.NAME.probe]` has it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Request { .. } => "request",
+            Self::Cping => "cping",
+            Self::Connection => "connect",
+        }
+    }
 }
 
 /// Why an answer is not the one that a probe wants.
@@ -91,33 +127,75 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Probes the backend. `scheduled` says that nothing is amiss: then it is asked what the probe's kind
-/// says, otherwise CPING where that says more.
-pub(crate) async fn probe(config: &BackendConfig, scheduled: bool) -> Found {
+/// What a probe asks a backend.
+enum Asking<'c> {
+    /// A request over its own protocol.
+    Request(&'c ProbeConfig, &'c ProbeRequest),
+    Cping,
+    /// Nothing: it is connected to.
+    Connection,
+}
+
+/// `scheduled` says that nothing is amiss: then it is asked what the probe's kind says, otherwise
+/// CPING where that says more.
+fn asking(config: &BackendConfig, scheduled: bool) -> Asking<'_> {
     let probe = config.probe.as_ref();
-    let request = probe.and_then(|probe| match &probe.kind {
-        ProbeKind::Request(request) => Some((probe, &**request)),
-        ProbeKind::Connect | ProbeKind::Cping => None,
-    });
-    if let Some((probe, request)) = request {
-        return requested(config, probe, request).await;
+    let kind = probe.map(|probe| &probe.kind);
+    if let (Some(probe), Some(ProbeKind::Request(request))) = (probe, kind) {
+        return Asking::Request(probe, request);
     }
-    let limit = probe.map_or(config.connect_timeout, |it| {
-        it.timeout.min(config.connect_timeout)
-    });
-    let stream = match dial(config.end(), limit).await {
+    let only_connects = scheduled && kind == Some(&ProbeKind::Connect);
+    match may_ask_cping(config) && !only_connects {
+        true => Asking::Cping,
+        false => Asking::Connection,
+    }
+}
+
+/// Whether it may be asked CPING. Not every container has it, so without any of the keys that say so
+/// it is never sent.
+fn may_ask_cping(config: &BackendConfig) -> bool {
+    let is_wanted = config.ajp.ping_after_idle.is_some()
+        || config.ajp.ping_fresh
+        || matches!(&config.probe, Some(probe) if probe.kind == ProbeKind::Cping);
+    config.protocol == Protocol::Ajp && is_wanted
+}
+
+/// Whether a probe of this backend is a request, which takes longer than CPING, and CPING may be asked
+/// beside it.
+pub(crate) fn is_slower_than_cping(config: &BackendConfig) -> bool {
+    matches!(asking(config, false), Asking::Request(..)) && may_ask_cping(config)
+}
+
+/// What a probe asks, for who reads of it.
+pub(crate) fn question(config: &BackendConfig, scheduled: bool) -> ProbeQuestion {
+    match asking(config, scheduled) {
+        Asking::Request(_, request) => ProbeQuestion::Request {
+            method: request.method.clone(),
+            target: request.target.clone(),
+        },
+        Asking::Cping => ProbeQuestion::Cping,
+        Asking::Connection => ProbeQuestion::Connection,
+    }
+}
+
+/// Probes the backend. `scheduled` says that nothing is amiss.
+pub(crate) async fn probe(config: &BackendConfig, scheduled: bool) -> Found {
+    match asking(config, scheduled) {
+        Asking::Request(probe, request) => requested(config, probe, request).await,
+        Asking::Cping => ask_cping(config).await,
+        Asking::Connection => match connect(config).await {
+            Ok(_) => Found::Connected,
+            Err(error) => undialled(error),
+        },
+    }
+}
+
+/// Asks CPING on a connection of its own.
+pub(crate) async fn ask_cping(config: &BackendConfig) -> Found {
+    let stream = match connect(config).await {
         Ok(stream) => stream,
         Err(error) => return undialled(error),
     };
-    // Without any of these keys CPING is never sent: not every container has it.
-    let kind = probe.map(|probe| &probe.kind);
-    let may_ask = config.ajp.ping_after_idle.is_some()
-        || config.ajp.ping_fresh
-        || kind == Some(&ProbeKind::Cping);
-    let only_connects = scheduled && kind == Some(&ProbeKind::Connect);
-    if config.protocol == Protocol::Http || !may_ask || only_connects {
-        return Found::Connected;
-    }
     let mut conn = Connection::new(stream, config, None);
     match ping(&mut conn, config).await {
         true => Found::Answered { cookie: None },
@@ -125,10 +203,15 @@ pub(crate) async fn probe(config: &BackendConfig, scheduled: bool) -> Found {
     }
 }
 
+async fn connect(config: &BackendConfig) -> Result<Stream, LeaseError> {
+    let of_probe = config.probe.as_ref().map(|probe| probe.timeout);
+    let limit = of_probe.map_or(config.connect_timeout, |it| it.min(config.connect_timeout));
+    dial(config.end(), limit).await
+}
+
 async fn requested(config: &BackendConfig, probe: &ProbeConfig, request: &ProbeRequest) -> Found {
     let exchange = async {
-        let limit = probe.timeout.min(config.connect_timeout);
-        let stream = dial(config.end(), limit).await.map_err(undialled)?;
+        let stream = connect(config).await.map_err(undialled)?;
         let mut conn = Connection::new(stream, config, None);
         ask(&mut conn, request, config).await.map_err(Found::Wrong)
     };

@@ -1,12 +1,13 @@
 //! `drain`, `stop`, `activate`, `weight`, `reset` and `reload`: what operators say to a front that runs.
 
 use std::io::{self, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use catamaran_units::parse_duration;
 use serde_json::{Map, Value, json};
 
-use super::client::At;
+use super::client::{At, Client};
+use super::probe::{fresh, is_answered, is_over, now, words};
 use crate::failure::Failure;
 
 /// A backend of an upstream.
@@ -49,6 +50,10 @@ pub(crate) struct Stop {
 }
 
 /// Give a backend all requests that fall to it
+///
+/// With --wait it is probed first, and nothing is changed before a probe that began after this command was
+/// answered as it should: by the [probe] of the upstream, else CPING over AJP, else a connection. `probe`
+/// says what each of them proves.
 #[derive(clap::Args)]
 pub(crate) struct Activate {
     /// The backend, as UPSTREAM/BACKEND
@@ -74,11 +79,11 @@ struct Change {
     #[arg(long)]
     force: bool,
 
-    /// Wait until it is done
+    /// Wait until it is done; `activate` waits before it changes anything
     #[arg(long)]
     wait: bool,
 
-    /// With --wait: give up waiting after so long; the change stays
+    /// With --wait: give up after so long, with exit code 1. A drain or a stop goes on all the same
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "wait")]
     timeout: Option<Duration>,
 
@@ -152,15 +157,16 @@ pub(crate) fn stop(args: &Stop) -> Result<(), Failure> {
 }
 
 pub(crate) fn activate(args: &Activate) -> Result<(), Failure> {
+    if args.change.wait {
+        args.change.wait_until_fit(&args.target)?;
+    }
     let patch = args.change.patch("active");
-    args.change.make(&args.target, patch, |backend| {
-        let state = backend["state"].as_str().unwrap_or_default();
-        match activation(backend) {
-            "active" if !state.starts_with("out") => State::Done,
-            "active" => State::Waiting(state.to_owned()),
+    args.change
+        .make(&args.target, patch, |backend| match activation(backend) {
+            // It was waited for before.
+            "active" => State::Done,
             other => State::Changed(other.to_owned()),
-        }
-    })
+        })
 }
 
 pub(crate) fn weight(args: &Weight) -> Result<(), Failure> {
@@ -227,7 +233,7 @@ impl Change {
         state: impl Fn(&Value) -> State,
     ) -> Result<(), Failure> {
         let client = self.at.client()?;
-        let mut waited = Duration::ZERO;
+        let until = self.until();
         let mut backend = client.expect("PATCH", &target.path(), Some(&Value::Object(patch)))?;
         if !self.wait {
             let text = match state(&backend) {
@@ -236,7 +242,7 @@ impl Change {
             };
             return say(target, &text);
         }
-        let mut said = String::new();
+        let mut progress = Progress::new(target);
         loop {
             match state(&backend) {
                 State::Done => return say(target, activation(&backend)),
@@ -244,23 +250,98 @@ impl Change {
                     let text = format!("{target} is {other} now: somebody changed it");
                     return Err(Failure::Fault(text));
                 }
-                State::Waiting(progress) if progress != said => {
-                    writeln!(io::stderr(), "{target}: {progress}")?;
-                    said = progress;
-                }
-                State::Waiting(_) => {}
+                State::Waiting(now) => progress.say(now)?,
             }
-            if self.timeout.is_some_and(|limit| waited >= limit) {
+            if is_over(until) {
                 let text = format!("{target} was not done in time; the change stays");
                 return Err(Failure::Fault(text));
             }
-            let left = self.timeout.map_or(PAUSE, |limit| limit - waited);
-            let pause = PAUSE.min(left);
-            std::thread::park_timeout(pause);
-            waited += pause;
+            pause(until);
             backend = super::status::expect_whole(&client, target)?;
         }
     }
+
+    /// Waits until a probe that begins from now on was answered, and as many as bring a backend back that
+    /// is out.
+    fn wait_until_fit(&self, target: &Target) -> Result<(), Failure> {
+        let client = self.at.client()?;
+        let until = self.until();
+        let mut progress = Progress::new(target);
+        loop {
+            let probe = fresh(&client, target, until)?;
+            let now = match &probe {
+                Some(probe) if is_answered(probe) => {
+                    let backend = super::status::expect_whole(&client, target)?;
+                    if !is_out(&backend) {
+                        return note_unproved(probe);
+                    }
+                    "it answers, and is out until its probes were answered `up` times in a row"
+                        .to_owned()
+                }
+                Some(probe) => words(probe),
+                None => "a probe has not ended".to_owned(),
+            };
+            progress.say(now)?;
+            if is_over(until) {
+                return Err(unfit(&client, target, &progress.said));
+            }
+            pause(until);
+        }
+    }
+
+    /// When waiting ends, if ever.
+    fn until(&self) -> Option<Instant> {
+        Some(now() + self.timeout?)
+    }
+}
+
+/// What was said last of a change that takes time.
+struct Progress<'t> {
+    target: &'t Target,
+    said: String,
+}
+
+impl<'t> Progress<'t> {
+    fn new(target: &'t Target) -> Self {
+        let said = String::new();
+        Self { target, said }
+    }
+
+    /// Says how far it is, if that is news.
+    fn say(&mut self, now: String) -> Result<(), Failure> {
+        if now != self.said {
+            writeln!(io::stderr(), "{}: {now}", self.target)?;
+            self.said = now;
+        }
+        Ok(())
+    }
+}
+
+fn pause(until: Option<Instant>) {
+    let left = until.map_or(PAUSE, |until| until.saturating_duration_since(now()));
+    std::thread::park_timeout(PAUSE.min(left));
+}
+
+fn is_out(backend: &Value) -> bool {
+    let state = backend["state"].as_str().unwrap_or_default();
+    state.starts_with("out")
+}
+
+/// A backend that was not activated.
+fn unfit(client: &Client, target: &Target, why: &str) -> Failure {
+    let backend = super::status::expect_whole(client, target);
+    let now = backend.map_or_else(|_| "as it was".to_owned(), |it| activation(&it).to_owned());
+    Failure::Fault(format!(
+        "{target} is not fit to serve: {why}; nothing was changed, it is {now}"
+    ))
+}
+
+/// Says what the probe that let a backend be activated does not prove.
+fn note_unproved(probe: &Value) -> Result<(), Failure> {
+    if let Some(unproved) = probe["unproved"].as_str() {
+        writeln!(io::stderr(), "note: {unproved}")?;
+    }
+    Ok(())
 }
 
 impl Target {
@@ -278,7 +359,7 @@ impl std::fmt::Display for Target {
 }
 
 /// Reads `UPSTREAM/BACKEND`; the name of a backend may have slashes.
-fn parse_target(text: &str) -> Result<Target, String> {
+pub(super) fn parse_target(text: &str) -> Result<Target, String> {
     match text.split_once('/') {
         Some((upstream, backend)) if !upstream.is_empty() && !backend.is_empty() => Ok(Target {
             upstream: upstream.to_owned(),
@@ -331,7 +412,7 @@ fn say(target: &Target, text: &str) -> Result<(), Failure> {
 }
 
 /// How often the front is asked while something is waited for.
-const PAUSE: Duration = Duration::from_millis(500);
+pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {

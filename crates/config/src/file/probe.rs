@@ -117,10 +117,13 @@ static KIND: Key<Choices<Kind>> = Key {
         sample: "\"request\"",
         effect: "What a probe asks. `connect`: whether it can be connected to. `cping`: CPING over \
                  AJP; an HTTP backend is connected to. `request`: a request over the backend's own \
-                 protocol, AJP included, and its answer is looked at; it also takes the place of CPING \
-                 when a failed request is verified.",
+                 protocol, AJP included, and its answer is looked at; it is made, too, when a failed \
+                 request is verified. An AJP backend of which nothing is heard is asked CPING beside \
+                 it, so a slow probe does not put off what silence leads to. Stopped and draining \
+                 backends are probed like the others.",
         extremes: "A process that is stopped still accepts connections, and a hung application still \
-                   answers CPING; only `request` finds those. A request that begins sessions fills the \
+                   answers CPING; only `request` finds those, and a wrong `secret`: `catamaran activate \
+                   --wait` needs it. A request that begins sessions fills the \
                    container with them.",
         elsewhere: "httpd `hcmethod`; HAProxy `check`, `option httpchk`; mod_jk `ping_mode` I",
     },

@@ -29,6 +29,7 @@ mod bodies;
 mod commands;
 mod concurrency;
 mod connector;
+mod deploy;
 mod descriptors;
 mod error_pages;
 mod examples;

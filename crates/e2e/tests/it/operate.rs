@@ -11,7 +11,7 @@ use crate::reload::{application, nth_line};
 /// A front with two backends, `blue` and `green`, and an admin socket.
 struct Tier {
     front: Front,
-    _applications: [Process; 2],
+    applications: [Process; 2],
     urls: [String; 2],
 }
 
@@ -22,7 +22,7 @@ impl Tier {
         let front = Front::with_config(&file("{directory}", session_timeout, &urls, 1)).unwrap();
         Self {
             front,
-            _applications: [one.0, two.0],
+            applications: [one.0, two.0],
             urls,
         }
     }
@@ -132,6 +132,34 @@ fn a_drain_ends_at_its_deadline_or_when_it_is_taken_back() {
         .wait_for_log("its time is over: the file's settings hold")
         .unwrap();
     assert_eq!(tier.visit("JSESSIONID=1.blue"), "blue");
+}
+
+#[test]
+fn a_backend_that_does_not_answer_now_is_not_activated() {
+    let mut tier = Tier::start("1s");
+    let said = tier.ok("probe app/blue");
+    assert!(
+        said.starts_with("app/blue: CPING was answered after "),
+        "{said}"
+    );
+    assert!(said.contains("note: CPING does not tell"), "{said}");
+    assert_eq!(tier.visit("JSESSIONID=1.blue"), "blue");
+    tier.ok("stop app/blue --wait");
+    // What was known of it was that it is up.
+    tier.applications[0].signal(Signal::Kill).unwrap();
+    tier.applications[0].wait(Deadline::default()).unwrap();
+    tier.refused("probe app/blue", 1, "CPING failed: ");
+    let said = tier.run("probe app/blue --json");
+    assert_eq!(said.0, Some(1), "{said:?}");
+    let probe: serde_json::Value = serde_json::from_str(&said.1).unwrap();
+    assert_eq!(probe["answered"], false, "{probe}");
+    tier.refused(
+        "activate app/blue --wait --timeout 1ms",
+        1,
+        "nothing was changed, it is stopped",
+    );
+    assert_eq!(tier.visit("JSESSIONID=1.blue"), "green");
+    tier.refused("probe app/red", 1, "has no backend \"red\"");
 }
 
 #[test]

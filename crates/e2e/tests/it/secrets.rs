@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{fs, thread};
 
 use catamaran_e2e::{Connector, Front, Tomcat, catamaran};
-use catamaran_testkit::{Address, Deadline, HttpClient, Signal};
+use catamaran_testkit::{Deadline, HttpClient, Signal};
 
 /// Two instances of Tomcat behind a front that reads their secrets from files of `directory`.
 fn front(directory: &str, urls: &[String; 2]) -> Front {
@@ -18,38 +18,22 @@ fn front(directory: &str, urls: &[String; 2]) -> Front {
     Front::with_config(&tables).unwrap()
 }
 
-/// Runs a command of the operator.
+/// Runs a command of the operator, which must succeed.
 fn run(front: &Front, command: &str) -> String {
+    let (code, said) = type_command(front, command);
+    assert_eq!(code, Some(0), "{command}: {said}");
+    said
+}
+
+/// Runs a command of the operator; gives its exit code and what it said.
+fn type_command(front: &Front, command: &str) -> (Option<i32>, String) {
     let config = front.directory().join("catamaran.toml");
     let words = command
         .split(' ')
         .chain(["--config", config.to_str().unwrap()]);
     let mut process = catamaran(&words.collect::<Vec<_>>()).unwrap();
     let status = process.wait(Deadline::default()).unwrap();
-    let said = process.stdout() + &process.stderr();
-    assert_eq!(status.code(), Some(0), "{command}: {said}");
-    said
-}
-
-/// Has a backend probed until the outcome is one with these words.
-fn probe(front: &Front, backend: &str, words: &str) {
-    let socket = Address::from(front.directory().join("admin.sock"));
-    let ask = |method: &str, path: &str| {
-        let mut client = HttpClient::connect(socket.clone()).ok()?;
-        let head = format!(
-            "{method} /api/v1/upstreams/app/backends/{backend}{path} HTTP/1.1\r\nHost: localhost\r\n\
-             Content-Type: application/json\r\nContent-Length: 0\r\n\r\n"
-        );
-        client.send(head.as_bytes()).ok()?;
-        Some(client.receive().ok()?.text())
-    };
-    Deadline::default()
-        .poll(format!("a probe of {backend} with {words:?}"), || {
-            ask("POST", "/probe")?;
-            let status = ask("GET", "")?;
-            status.contains(words).then_some(())
-        })
-        .unwrap();
+    (status.code(), process.stdout() + &process.stderr())
 }
 
 /// Asks for the page until `stopped`; every request must be served.
@@ -98,13 +82,17 @@ fn a_secret_is_changed_without_a_failed_request() {
         let _stop = Stop(&stopped);
         run(&front, "drain app/a --wait --timeout 30s");
         let restarted = tomcat.restart_with_secret("a", "the next secret").unwrap();
-        // The operator forgot the file: a probe says so before any client does.
-        probe(&front, "a", "is `secret` right?");
+        // The operator forgot the file: nothing is activated, and no client finds out.
+        let (code, said) = type_command(&front, "activate app/a --wait --timeout 3s");
+        assert_eq!(code, Some(1), "{said}");
+        let expected = "app/a is not fit to serve: GET /page.html failed: status 403 (is `secret` right?); \
+                        nothing was changed, it is stopped";
+        assert!(said.contains(expected), "{said}");
         write("a", "the next secret\n");
         front.process().signal(Signal::Hangup).unwrap();
         let said = front.wait_for_log("reloaded; ").unwrap();
         assert!(said.contains("changed a"), "{said}");
-        probe(&front, "a", "\"answered\":true");
+        run(&front, "probe app/a");
         run(&front, "activate app/a --wait");
         // From now on each of the two has a secret of its own, and no request is refused.
         let before = asked.load(Ordering::Relaxed);

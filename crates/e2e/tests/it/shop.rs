@@ -180,6 +180,8 @@ impl Shop {
 
     fn a_new_version_is_deployed_and_brought_back(&mut self) {
         self.cluster.redeploy("blue", 2).unwrap();
+        let said = self.operator.types("catamaran probe app/blue");
+        assert!(said.contains("CPING was answered"), "{said}");
         self.operator.types("catamaran activate app/blue --wait");
         self.crowd.forget();
         self.new_sessions_from("green");

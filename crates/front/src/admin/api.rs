@@ -1,12 +1,15 @@
 //! `/api/v1`: what there is, and what is done when it is changed.
 
+use std::time::Duration;
+
 use http::header::IF_MATCH;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
+use tokio::time::timeout;
 
 use super::reply::Reply;
 use super::request::{Request, parameter, parameters, segments};
-use super::{Desk, status, tls};
+use super::{Desk, figures, status, tls};
 use crate::control::patch::Patch;
 use crate::control::{self, Change, Refusal};
 use crate::explain::{Question, explain_on};
@@ -55,7 +58,7 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
             change(shared, request, (upstream, Some(backend)), patches, true)
         }
         (["upstreams", upstream, "backends", backend, "probe"], &Method::POST) => {
-            probe(shared, upstream, backend)
+            probe(shared, upstream, backend).await
         }
         (["upstreams", _, "backends", _, "reset" | "probe"], _) => Reply::method("POST"),
         _ => Reply::not_found("there is no such thing in this API"),
@@ -211,19 +214,26 @@ fn refused(refusal: &Refusal) -> Reply {
     }
 }
 
-/// Has a backend probed at once.
-fn probe(shared: &Shared, upstream: &str, backend: &str) -> Reply {
-    let site = shared.site.load_full();
-    let upstream = match control::find_upstream(&site, upstream) {
-        Ok(upstream) => upstream,
-        Err(refusal) => return refused(&refusal),
-    };
-    match control::find_member(upstream, backend) {
-        Ok(member) => {
-            member.backend.probe_now();
-            Reply::json(&json!({"probing": true})).status(StatusCode::ACCEPTED)
+/// Has a backend probed at once, and waits for the result for a while.
+async fn probe(shared: &Shared, upstream: &str, backend: &str) -> Reply {
+    let (number, probe) = {
+        let site = shared.site.load_full();
+        let member = control::find_upstream(&site, upstream)
+            .and_then(|upstream| control::find_member(upstream, backend));
+        match member {
+            Ok(member) => member.backend.begin_probe(),
+            Err(refusal) => return refused(&refusal),
         }
-        Err(refusal) => refused(&refusal),
+    };
+    // Whoever asked may leave, and the probe counts all the same.
+    let made = tokio::spawn(probe);
+    match timeout(PROBE_WAIT, made).await {
+        Ok(Ok(probe)) => Reply::json(&json!({
+            "probing": false,
+            "number": number,
+            "probe": figures::last_probe(&probe),
+        })),
+        _ => Reply::json(&json!({"probing": true, "number": number})).status(StatusCode::ACCEPTED),
     }
 }
 
@@ -256,3 +266,6 @@ fn force(body: &Map<String, Value>) -> Result<bool, String> {
             .ok_or_else(|| "`force` must be true or false".to_owned()),
     }
 }
+
+/// How long the result of a probe is waited for; less than an answer may take.
+const PROBE_WAIT: Duration = Duration::from_secs(5);

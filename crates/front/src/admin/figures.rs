@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catamaran_balance::affinity::Outcome;
-use catamaran_upstream::{Backend, FailureReason, FiguresSnapshot, LastFailure, LastProbe, Rates};
+use catamaran_upstream::{
+    Backend, FailureReason, FiguresSnapshot, LastFailure, LastProbe, ProbeQuestion, Rates,
+};
 use serde_json::{Map, Value, json};
 
 use crate::control::patch::show_moment;
@@ -121,7 +123,37 @@ pub(super) fn last_failure(failure: &LastFailure) -> Value {
 }
 
 pub(super) fn last_probe(probe: &LastProbe) -> Value {
-    json!({"at": moment(probe.at), "answered": probe.answered, "found": probe.found})
+    let (method, path) = match &probe.question {
+        ProbeQuestion::Request { method, target } => (Some(method.as_str()), Some(target)),
+        ProbeQuestion::Cping | ProbeQuestion::Connection => (None, None),
+    };
+    json!({
+        "number": probe.number,
+        "at": moment(probe.at),
+        "took_ms": in_millis(probe.took),
+        "kind": probe.question.kind(),
+        "method": method,
+        "path": path,
+        "answered": probe.answered,
+        "found": probe.found,
+        "unproved": unproved(probe),
+    })
+}
+
+/// What stays open although the probe was answered, in words.
+fn unproved(probe: &LastProbe) -> Option<&'static str> {
+    match probe.question {
+        _ if !probe.answered => None,
+        ProbeQuestion::Request { .. } => None,
+        ProbeQuestion::Cping => Some(
+            "CPING does not tell whether `secret` is right and the application is deployed; a \
+             [probe] with kind = \"request\" does",
+        ),
+        ProbeQuestion::Connection => Some(
+            "a connection does not tell whether anybody answers, or the application is deployed; a \
+             [probe] with kind = \"request\" does",
+        ),
+    }
 }
 
 fn moment(at: SystemTime) -> String {

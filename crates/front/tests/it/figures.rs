@@ -139,15 +139,19 @@ fn a_probe_may_be_asked_for_and_its_result_is_told() {
     assert!(backend_of(&status(&running), "a")["last_probe"].is_null());
     let path = "/api/v1/upstreams/app/backends/a/probe";
     let asked = crate::operate::write(&running, "POST", path, "", "");
-    assert_eq!(asked.status, 202);
-    let probed = || {
-        let probe = backend_of(&status(&running), "a")["last_probe"].clone();
-        probe.is_object().then_some(probe)
-    };
-    let probe = until("a backend that is up to be probed", probed);
+    assert_eq!(asked.status, 200);
+    let asked: Value = serde_json::from_str(&asked.text()).unwrap();
     assert_eq!(
-        (&probe["answered"], &probe["found"]),
-        (&true.into(), &"connected".into())
+        (&asked["probing"], &asked["number"]),
+        (&false.into(), &1.into())
     );
+    let probe = backend_of(&status(&running), "a")["last_probe"].clone();
+    assert_eq!(probe, asked["probe"]);
+    assert_eq!(
+        (&probe["answered"], &probe["found"], &probe["kind"]),
+        (&true.into(), &"connected".into(), &"connect".into())
+    );
+    let unproved = probe["unproved"].as_str().unwrap();
+    assert!(unproved.contains("kind = \"request\""), "{unproved}");
     stop(running);
 }

@@ -4,13 +4,14 @@
 use std::path::Path;
 
 use catamaran_front::config::{
-    Activation, AdminConfig, BackendConfig, Config, ListenAddress, StickyConfig,
+    Activation, AdminConfig, BackendConfig, Config, ListenAddress, Protocol, StickyConfig,
 };
 use catamaran_front::{BoundAddress, Running, start};
 use catamaran_testkit::{Address, HttpClient, Response};
 use serde_json::Value;
 
 use crate::health::until;
+use crate::probes::{Changing, asking, probed};
 use crate::sticky::{ask, named};
 use crate::{backend, config, loopback, stop, to};
 
@@ -137,6 +138,41 @@ fn a_backend_drains_stops_and_returns_without_losing_its_connections() {
     assert!(text.starts_with("activation=stopped, by uid "), "{text}");
     stop(running);
     assert!(!directory.path().join("admin.sock").exists());
+}
+
+#[test]
+fn stopped_and_draining_backends_are_probed_on() {
+    for activation in ["stopped", "drain"] {
+        let directory = tempfile::tempdir().unwrap();
+        let (a, b) = (Changing::new(Protocol::Http), backend("b"));
+        let watched = probed(named("a", to(&a.peer)), asking(|_| {}), 1);
+        let backends = vec![watched, named("b", to(&b))];
+        let running = start(site(directory.path(), backends)).unwrap();
+        let body = format!("{{\"activation\":\"{activation}\"}}");
+        assert_eq!(change(&running, "a", &body).status, 200);
+        let state = || read(&running, &format!("{BACKENDS}/a")).0["condition"].clone();
+        a.answer(503);
+        until("it to be out", || (state() == "out").then_some(()));
+        let probe = || {
+            let answer = write(&running, "POST", &format!("{BACKENDS}/a/probe"), "", "");
+            json(&answer)["probe"].clone()
+        };
+        let wrong = probe();
+        assert_eq!(wrong["answered"], false, "{wrong}");
+        assert_eq!(wrong["found"], "status 503");
+        assert_eq!(
+            (&wrong["kind"], &wrong["path"]),
+            (&"request".into(), &"/health?full".into())
+        );
+        a.answer(200);
+        until("it to be up", || (state() == "up").then_some(()));
+        assert_eq!(settings(&running, "a").0, activation);
+        let right = probe();
+        assert_eq!(right["answered"], true, "{right}");
+        assert!(right["unproved"].is_null(), "{right}");
+        assert!(right["number"].as_u64() > wrong["number"].as_u64());
+        stop(running);
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::health::{reasons, until};
 use crate::{REQUEST, backend, config, get, loopback, stop, tcp, to};
 
 /// Probed all the time.
-fn probed(mut backend: BackendConfig, kind: ProbeKind, down: u32) -> BackendConfig {
+pub(crate) fn probed(mut backend: BackendConfig, kind: ProbeKind, down: u32) -> BackendConfig {
     backend.probe = Some(ProbeConfig {
         interval: Duration::from_millis(20),
         // However slow the machine is.
@@ -26,7 +26,7 @@ fn probed(mut backend: BackendConfig, kind: ProbeKind, down: u32) -> BackendConf
     backend
 }
 
-fn asking(change: impl FnOnce(&mut ProbeRequest)) -> ProbeKind {
+pub(crate) fn asking(change: impl FnOnce(&mut ProbeRequest)) -> ProbeKind {
     let mut request = ProbeRequest {
         target: "/health?full".to_owned(),
         ..ProbeRequest::default()
@@ -36,14 +36,14 @@ fn asking(change: impl FnOnce(&mut ProbeRequest)) -> ProbeKind {
 }
 
 /// A backend whose status can be changed, and how many connections it had.
-struct Changing {
-    peer: Peer,
+pub(crate) struct Changing {
+    pub(crate) peer: Peer,
     status: Arc<AtomicU16>,
 }
 
 impl Changing {
     /// Each connection gets one answer with the status of the moment it was opened.
-    fn new(protocol: Protocol) -> Self {
+    pub(crate) fn new(protocol: Protocol) -> Self {
         let status = Arc::new(AtomicU16::new(200));
         let own = Arc::clone(&status);
         let peer = Peer::start_with(move |_| {
@@ -68,7 +68,7 @@ impl Changing {
         Self { peer, status }
     }
 
-    fn answer(&self, status: u16) {
+    pub(crate) fn answer(&self, status: u16) {
         self.status.store(status, Ordering::SeqCst);
     }
 }

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-use catamaran_front::config::{Address, BackendConfig, Config, Protocol};
+use catamaran_front::config::{Address, BackendConfig, Config, ProbeConfig, ProbeKind, Protocol};
 use catamaran_front::{BackendCounts, Running, start};
 use catamaran_testkit::{Deadline, HttpClient, Peer, Script, ajp};
 
@@ -94,6 +94,34 @@ fn others_are_preferred_to_a_suspect_until_it_is_heard() {
     let mut answers = clients.iter_mut().map(|it| it.receive().unwrap().text());
     assert!(answers.any(|text| text == "quiet"), "it is waited for");
     stop(running);
+}
+
+/// A probe may take an hour here, and one is under way before the silence is noticed.
+#[test]
+fn a_request_of_a_probe_does_not_put_off_what_silence_leads_to() {
+    for kind in [
+        ProbeKind::Request(Box::default()),
+        ProbeKind::Connect,
+        ProbeKind::Cping,
+    ] {
+        let (hung, other) = (mute(), sound());
+        let mut backends = [&hung, &other].map(|peer| impatient(to(peer), Protocol::Ajp));
+        backends[0].probe = Some(ProbeConfig {
+            interval: Duration::from_millis(1),
+            timeout: Duration::from_secs(3600),
+            // Its own verdict never comes.
+            down: 1_000_000,
+            ..ProbeConfig::new(kind.clone())
+        });
+        let running = fronted(backends.to_vec(), 50);
+        hung.wait_connections(1);
+        until("the mute one to be out", || {
+            assert_eq!(get(tcp(&running, 0)).status, 200);
+            let seen = counts(&running, 0);
+            (seen.share == 0 && seen.unwell).then_some(())
+        });
+        stop(running);
+    }
 }
 
 #[test]

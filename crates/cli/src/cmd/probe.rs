@@ -1,0 +1,119 @@
+//! `probe`: has a front that runs ask a backend whether it is well.
+
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::client::{At, Client};
+use super::operate::{PAUSE, Target, parse_target};
+use super::status::{expect_whole, word};
+use crate::failure::Failure;
+
+/// Ask a backend now whether it is well; exit 1 if it is not
+///
+/// The front asks it, whatever its activation is: by the [probe] of its upstream, else by CPING over AJP,
+/// else by a connection. Only a [probe] with kind = "request" proves that the secret is right and that the
+/// application is deployed.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The backend, as UPSTREAM/BACKEND
+    #[arg(value_name = "UPSTREAM/BACKEND", value_parser = parse_target)]
+    target: Target,
+
+    /// Print the probe as the admin listener tells it
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    at: At,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let client = args.at.client()?;
+    let probe = fresh(&client, &args.target, None)?.unwrap_or_default();
+    let text = words(&probe);
+    let mut stdout = io::stdout();
+    match args.json {
+        true => writeln!(stdout, "{probe:#}")?,
+        false => writeln!(stdout, "{}: {text}", args.target)?,
+    }
+    if let (false, Some(unproved)) = (args.json, probe["unproved"].as_str()) {
+        writeln!(io::stderr(), "note: {unproved}")?;
+    }
+    match is_answered(&probe) {
+        true => Ok(()),
+        false => Err(Failure::Said(text)),
+    }
+}
+
+/// A probe that begins now, when it has ended; `None` if it has not until then.
+pub(super) fn fresh(
+    client: &Client,
+    target: &Target,
+    until: Option<Instant>,
+) -> Result<Option<Value>, Failure> {
+    let begun = client.expect("POST", &(target.path() + "/probe"), None)?;
+    let mut probe = begun["probe"].clone();
+    // A later one that has ended before says the same.
+    while probe["number"].as_u64() < begun["number"].as_u64() {
+        if is_over(until) {
+            return Ok(None);
+        }
+        std::thread::park_timeout(PAUSE);
+        probe = expect_whole(client, target)?["last_probe"].clone();
+    }
+    Ok(Some(probe))
+}
+
+/// Whether the backend did what it was asked.
+pub(super) fn is_answered(probe: &Value) -> bool {
+    probe["answered"].as_bool() == Some(true)
+}
+
+/// What was asked and what came of it.
+pub(super) fn words(probe: &Value) -> String {
+    let asked = match probe["kind"].as_str() {
+        Some("request") => format!("{} {}", word(&probe["method"]), word(&probe["path"])),
+        Some("cping") => "CPING".to_owned(),
+        _ => "a connection".to_owned(),
+    };
+    let took = Duration::from_secs_f64(probe["took_ms"].as_f64().unwrap_or_default() / 1000.0);
+    match is_answered(probe) {
+        true => format!("{asked} was answered after {took:.1?}"),
+        false => format!("{asked} failed: {}", word(&probe["found"])),
+    }
+}
+
+/// Whether that moment has come.
+pub(super) fn is_over(until: Option<Instant>) -> bool {
+    until.is_some_and(|until| now() >= until)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a command waits for a front that runs in real time"
+)]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn it_is_said_what_was_asked_and_what_came_of_it() {
+        let request = json!({
+            "kind": "request", "method": "GET", "path": "/app/", "took_ms": 12.34, "answered": true,
+            "found": "answered",
+        });
+        assert_eq!(words(&request), "GET /app/ was answered after 12.3ms");
+        let cping = json!({
+            "kind": "cping", "took_ms": 1000, "answered": false, "found": "no answer to CPING",
+        });
+        assert_eq!(words(&cping), "CPING failed: no answer to CPING");
+    }
+}
