@@ -218,9 +218,9 @@ pub(super) static AUTH_TYPE: Key<Parsed<AttributeSource, SourceError>> = Key {
     doc: Doc {
         preset: Preset::Unset("not told"),
         sample: "\"text:SSO\"",
-        effect: "How the user of `remote_user` was authenticated (`getAuthType`), from the same sources as \
-                 attributes.",
-        extremes: "It is told with a user only.",
+        effect: "How the user of `remote_user` was authenticated (`getAuthType`). The value has \
+                 the same sources as attributes.",
+        extremes: "The front sends it together with a user only.",
         elsewhere: "mod_jk and mod_proxy_ajp: `AUTH_TYPE` of httpd",
     },
 };

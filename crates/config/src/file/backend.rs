@@ -362,7 +362,7 @@ static NAME: Key<Parsed<String, TextError>> = Key {
     doc: Doc {
         preset: Preset::Unset("the `url`"),
         sample: "\"a\"",
-        effect: "What the backend is called in logs and counters. Unique within its upstream.",
+        effect: "The name of the backend in logs and counters. Unique within its upstream.",
         extremes: "A reload with another name keeps the backend's connections and counters; its \
                    metrics go on under the new name.",
         elsewhere: "mod_jk: the worker's name",
@@ -390,8 +390,8 @@ static JVM_ROUTE: Key<Parsed<String, TextError>> = Key {
     doc: Doc {
         preset: Preset::Unset("the `name`"),
         sample: "\"a\"",
-        effect: "What the ids of this backend's sessions end in: the `jvmRoute` of `<Engine>` in \
-                 Tomcat's `server.xml`, `instance-id` in WildFly. Unique within its upstream; \
+        effect: "The route at the end of this backend's session ids: the `jvmRoute` of `<Engine>` \
+                 in Tomcat's `server.xml`, `instance-id` in WildFly. Unique within its upstream; \
                  upper and lower case differ. Used with `[upstream.NAME.sticky]`.",
         extremes: "A route that the backend does not write breaks its sessions: they show as \
                    `sticky=unknown`, or `sticky=ignored` if it writes none.",
@@ -441,10 +441,11 @@ static ACTIVATION: Key<Choices<Activation>> = Key {
     doc: Doc {
         preset: Preset::Value("\"active\""),
         sample: "\"drain\"",
-        effect: "Which requests the backend gets: `\"active\"` all that fall to it, `\"drain\"` those of \
-                 its own sessions only, `\"stopped\"` none. Exchanges in flight end in any case. Over \
-                 AJP, with `sticky`, Tomcat is told in the attribute `JK_LB_ACTIVATION`. \
-                 `catamaran drain` and its kin change it without the file (sessions.md).",
+        effect: "Which requests the backend gets: with `\"active\"` its share, with `\"drain\"` \
+                 those of its own sessions only, with `\"stopped\"` none. Exchanges in flight are \
+                 always finished. Over AJP, with `sticky`, the front tells Tomcat in the attribute \
+                 `JK_LB_ACTIVATION`. `catamaran drain`, `stop` and `activate` change it without \
+                 the file ([sessions.md](sessions.md)).",
         extremes: "Without `sticky` a backend in `\"drain\"` gets nothing, like one that is stopped.",
         elsewhere: "httpd `status=+D`, `+S`; HAProxy `drain`, `maint`; mod_jk `activation`; nginx \
                     `drain`, `down`",
@@ -458,9 +459,10 @@ static DISTANCE: Key<Counts<u32>> = Key {
         preset: Preset::Value("0"),
         sample: "1",
         effect: "Strict preference: a backend gets requests only while no backend with a lower \
-                 distance can. Sessions stay with their backend whatever its distance.",
-        extremes: "A backend that idles for want of faults finds out late that it does not work. One \
-                   that is suspect (`suspect_after`) serves only if no distance has another.",
+                 distance can serve. Sessions stay with their backend whatever its distance.",
+        extremes: "A standby that gets no requests may be broken without anybody noticing: give it \
+                   a probe. One that is suspect (`suspect_after`) serves only if no distance has \
+                   another.",
         elsewhere: "nginx `backup`; httpd `lbset`, `status=+H`; mod_jk `distance`",
     },
 };
@@ -474,8 +476,9 @@ static CONNECTIONS_MAX: Key<Counts<usize>> = Key {
     doc: Doc {
         preset: Preset::Value("200"),
         sample: "400",
-        effect: "Open connections to this backend over all workers, idle ones included. The preset \
-                 is Tomcat's `maxThreads`: further requests would wait inside Tomcat, unseen.",
+        effect: "Open connections to this backend over all workers, idle ones included. The \
+                 default is Tomcat's `maxThreads`: further requests would wait inside Tomcat, \
+                 where the front does not see them.",
         extremes: "Too low and requests queue here while the backend idles. Too high and they queue \
                    in the backend, where no limit of the front holds.",
         elsewhere: "nginx `max_conns`; httpd `max`; mod_jk `connection_pool_size` (per process there)",
@@ -533,8 +536,8 @@ static CONNECT_TIMEOUT: Key<Durations> = Key {
         preset: Preset::Value("\"1s\""),
         sample: "\"500ms\"",
         effect: "How long a new connection may take, name resolution included.",
-        extremes: "Too short gives up on a lost packet (a retry of TCP takes 1 s). Too long keeps \
-                   clients waiting before another backend is tried.",
+        extremes: "Too short, a lost packet makes the dial fail (a retry of TCP takes 1 s). Too \
+                   long keeps clients waiting before another backend is tried.",
         elsewhere: "nginx `proxy_connect_timeout`; httpd `connectiontimeout`; mod_jk \
                     `socket_connect_timeout`",
     },

@@ -264,8 +264,9 @@ static CA_FILE: Key<FilePath> = Key {
     doc: Doc {
         preset: Preset::Unset("the issuers that this system trusts"),
         sample: "\"/etc/ssl/backends-ca.pem\"",
-        effect: "The PEM file with the certificates of who may issue the backend's. For `https://` \
-                 alone, like the next four. A reload reads it anew.",
+        effect: "The PEM file with the certificates of the authorities that may issue the \
+                 backend's certificate. For `https://` alone, like the next four. A reload reads \
+                 it anew.",
         extremes: "A certificate of another issuer is refused: 502, `tls-untrusted`. With the \
                    system's issuers anybody who gets a certificate for the name can stand in for \
                    the backend; an authority of your own is the closer rule.",
@@ -298,8 +299,8 @@ static VERIFY: Key<Choices<bool>> = Key {
         sample: "\"off\"",
         effect: "Whether the backend's certificate is verified. Off, each start warns of it, and \
                  `catamaran_backend_tls_unverified` is 1.",
-        extremes: "Off, TLS keeps out only those who listen; whoever can answer in the backend's place \
-                   reads and changes everything.",
+        extremes: "With `\"off\"`, TLS protects only against those who listen. Anybody who can \
+                   answer in the backend's place can read and change everything.",
         elsewhere: "nginx `proxy_ssl_verify` (off there unless said); httpd `SSLProxyVerify`; HAProxy \
                     `verify`",
     },
@@ -313,7 +314,7 @@ static CLIENT_CERTIFICATE: Key<FilePath> = Key {
         sample: "\"/etc/ssl/front.pem\"",
         effect: "The PEM file with the certificate that the front shows to the backend, then those of \
                  its issuers. Needs `client_key`.",
-        extremes: "A backend that does not like it closes the connection, in TLS 1.3 only after the \
+        extremes: "A backend that refuses it closes the connection, in TLS 1.3 only after the \
                    request was sent: `tls-alert`.",
         elsewhere: "nginx `proxy_ssl_certificate`; httpd `SSLProxyMachineCertificateFile`; HAProxy \
                     `crt`",
@@ -327,7 +328,7 @@ static CLIENT_KEY: Key<FilePath> = Key {
         preset: Preset::Unset("none"),
         sample: "\"/etc/ssl/front.key\"",
         effect: "The PEM file with the key of `client_certificate`, not encrypted.",
-        extremes: "Whoever reads it can pretend to be this front: keep it from other users.",
+        extremes: "Anybody who can read it can pretend to be this front: keep it from other users.",
         elsewhere: "nginx `proxy_ssl_certificate_key`",
     },
 };

@@ -194,9 +194,9 @@ static SEPARATOR: Key<OrOff<Parsed<u8, TextError>>> = Key {
     doc: Doc {
         preset: Preset::Value("\".\""),
         sample: "\"!\"",
-        effect: "What parts a session id from its route: the route is what follows the first one. If \
-                 no backend has that route, its parts between separators are looked up, from left to \
-                 right. Off, the whole value is the route.",
+        effect: "The character between a session id and its route: the route is the text after the \
+                 first one. If no backend has that route, the front looks for each part between \
+                 separators, from left to right. With `\"off\"` the whole value is the route.",
         extremes: "Tomcat, Jetty and Undertow write a dot; WebLogic writes an exclamation mark.",
         elsewhere: "httpd `stickysessionsep`",
     },
@@ -208,10 +208,11 @@ static FORCE: Key<Switch> = Key {
     doc: Doc {
         preset: Preset::Value("false"),
         sample: "true",
-        effect: "A session whose backend is out is answered 503 (`front:sticky-backend-out`) instead \
-                 of being moved to another backend, which may not know it.",
-        extremes: "On, nobody of that backend is served until it is back. A route that no backend has \
-                   is balanced all the same.",
+        effect: "If the backend of a session is out, the answer is 503 \
+                 (`front:sticky-backend-out`). Without `force` the session moves to another \
+                 backend, which may not know it.",
+        extremes: "With `true`, no session of that backend is served until it is back. A session \
+                   whose route no backend has still goes to any backend.",
         elsewhere: "httpd `nofailover`; mod_jk `sticky_session_force`",
     },
 };

@@ -156,9 +156,10 @@ fn hashing(table: &mut Table<'_>, policy: Policy) {
 
 pub(crate) static SECTION: Section = Section {
     header: "[upstream.NAME]",
-    intro: "A named group of backends that serve alike. The keys of a backend (next section, all but \
-            `url`, `name`, `weight` and what places it among the others) may stand here too; they hold for every backend of the group \
-            that does not say otherwise.",
+    intro: "A named group of backends that serve the same applications. Most keys of a backend \
+            (see the section of backends) may stand here, too. They hold for every backend of the \
+            group that does not set the key itself. Exceptions are `url`, `name`, `weight` and the \
+            keys that place a backend among the others.",
     keys: backend::UPSTREAM_KEYS,
     later: &[
         (
@@ -180,13 +181,13 @@ pub(super) static POLICY: Key<Choices<Policy>> = Key {
     doc: Doc {
         preset: Preset::Value("\"round-robin\""),
         sample: "\"least-in-flight\"",
-        effect: "How a backend is picked for a request that no session leads to one. `round-robin`: in \
-                 turn by weight; requests of sessions count. `least-in-flight`: the one with the \
-                 fewest exchanges in flight per weight; among more than 32, the better of two random \
-                 ones. `traffic`: in turn by weights that are corrected each second, by a factor from \
-                 0.5 to 2, towards equal bytes per weight over the last minutes. `hash`: by \
-                 `hash_by`, the same value to the same backend, on every front with these backends; \
-                 when one is out only its own values move.",
+        effect: "How the front chooses a backend for a request without a session. `round-robin`: \
+                 in turn by weight; requests of sessions count. `least-in-flight`: the one with \
+                 the fewest exchanges in flight per weight; among more than 32, the better of two \
+                 random ones. `traffic`: in turn by weights that are corrected each second, by a \
+                 factor from 0.5 to 2, towards equal bytes per weight over the last minutes. \
+                 `hash`: by `hash_by`, the same value to the same backend, on every front with \
+                 these backends; when one is out only its own values move.",
         extremes: "In turn suits equal backends and equal requests. The fewest in flight suits \
                    requests of very different cost; a backend that fails fast attracts load. By hash, \
                    a single value with much load stays with one backend.",
@@ -204,10 +205,10 @@ pub(super) static HASH_BY: Key<Parsed<HashBy, TextError>> = Key {
     doc: Doc {
         preset: Preset::Unset("required with `policy = \"hash\"`, a fault with any other policy"),
         sample: "\"header:X-Tenant\"",
-        effect: "What of a request leads to its backend: the client's address (that of \
+        effect: "Which part of a request decides on its backend: the client's address (that of \
                  `trusted_proxies`' client), the path without parameters and query, or the first \
                  cookie, header field or parameter of the query of that name. A request without it \
-                 takes the turn of round robin.",
+                 goes to the next backend in turn.",
         extremes: "By address, all clients behind one NAT share a backend. By path, the busiest page \
                    loads one backend.",
         elsewhere: "nginx `ip_hash`, `hash`; HAProxy `balance source`, `uri`, `hdr()`, `url_param`",
@@ -221,10 +222,11 @@ pub(super) static RETRIES: Key<Counts<u32>> = Key {
         preset: Preset::Value("2"),
         sample: "1",
         effect: "Further attempts after a failed one, on another backend where there is one, and \
-                 only where a retry cannot run a request twice. A backend that refuses the connection \
-                 at once is not counted: with any number but 0, each of the others may be asked.",
-        extremes: "0 lets every backend that goes away be seen by a client. High values multiply the \
-                   load when all backends are failing.",
+                 only where a retry cannot run a request twice. A backend that refuses the \
+                 connection at once does not count: unless the number is 0, the front may try each \
+                 of the others.",
+        extremes: "With 0, each backend that goes away causes an error for a client. High values \
+                   multiply the load when all backends are failing.",
         elsewhere: "nginx `proxy_next_upstream_tries` less one; mod_jk `lb_retries`, `retries`",
     },
 };
@@ -238,9 +240,10 @@ pub(super) static RETRY_STATUS: Key<OneOrMore<Parsed<RangeInclusive<u16>, TextEr
     doc: Doc {
         preset: Preset::Value("[]"),
         sample: "[\"503\"]",
-        effect: "Answers with these statuses are not passed on: another backend is asked, where a retry \
-                 cannot do harm: the method is idempotent, the request's body is at hand, and `retries` \
-                 and the budget allow it. Otherwise the answer is passed on. The backend is probed.",
+        effect: "If a backend answers with one of these statuses, the front tries another backend \
+                 and probes this one. It does so only if the method is idempotent, the request's \
+                 body is at hand, and `retries` and the budget allow it. Otherwise the client gets \
+                 the answer.",
         extremes: "With 404 or 500, each request that all backends answer so is sent to several of \
                    them.",
         elsewhere: "mod_jk `fail_on_status`; nginx `proxy_next_upstream`; httpd `failonstatus`",
