@@ -152,14 +152,14 @@ fn program(map: &Map) -> Vec<Instruction> {
 }
 
 impl BpfFault {
-    fn of_group(source: io::Error) -> Self {
+    pub(crate) fn of_group(source: io::Error) -> Self {
         Self::new("a program on a cgroup that is gone", source)
     }
 }
 
 // Places in `struct __sk_buff` (linux/bpf.h).
-const LENGTH: i16 = 0;
+pub(crate) const LENGTH: i16 = 0;
 /// In the order of the network.
 const REMOTE_PORT: i16 = 132;
 /// In the order of the machine.
-const LOCAL_PORT: i16 = 136;
+pub(crate) const LOCAL_PORT: i16 = 136;

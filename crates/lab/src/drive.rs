@@ -39,7 +39,7 @@ pub(crate) use self::stage::{Running, Stage};
 use self::watch::{Moment, Watch};
 use crate::experiment::{Act, AsPublished, Experiment, Levels, Load};
 use crate::extra::crowd::Tally;
-use crate::gate::{Changed, Effect, Facts, Fired, MachineFacts, check_run};
+use crate::gate::{AskedFacts, Changed, Effect, Facts, Fired, MachineFacts, check_run};
 use crate::measure::SHARED;
 use crate::run::{MemoryCount, Run};
 use crate::strace::Traces;
@@ -393,6 +393,30 @@ impl Scene<'_> {
         })
     }
 
+    /// How often each of several servers was asked, and should have been.
+    fn asked(
+        &self,
+        stage: &Stage,
+        measured: &Measured,
+        counting: &Measured,
+    ) -> Result<BTreeMap<String, AskedFacts>, DriveFault> {
+        if stage.servers.len() < 2 {
+            return Ok(BTreeMap::new());
+        }
+        let expected = self.experiment.asked(self.levels, &stage.addresses)?;
+        let counted = counting.spent.asked(counting.requests());
+        let of = |server: &Running| {
+            let name = server.record.name.clone();
+            let facts = AskedFacts {
+                expected: expected.get(&name).copied().unwrap_or(1.0),
+                counted: counted.get(&name).copied(),
+                cpu_us: measured.spent.cpu_us(&name, measured.requests()),
+            };
+            (name, facts)
+        };
+        Ok(stage.servers.iter().map(of).collect())
+    }
+
     /// What a span comes to, but for gates; calls and bytes are those of `counting`, which may be another one.
     fn record(
         &self,
@@ -413,6 +437,7 @@ impl Scene<'_> {
         facts.expect = experiment.expect(levels, &stage.addresses)?;
         facts.failed = failed;
         facts.dials = spent.dials(&stage.servers, opened, requests);
+        facts.asked = self.asked(stage, measured, counting)?;
         facts.machine = Some(MachineFacts {
             capped: capped(&mut stage.servers),
             alarms: alarms(&mut stage.servers),

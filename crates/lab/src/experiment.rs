@@ -5,6 +5,7 @@
 //! only when servers run: what a cell's templates make of them is asked for then ([`Experiment::server`],
 //! [`Experiment::load`]). That they render in every cell is checked when the file is read.
 
+mod asked;
 mod cells;
 mod choice;
 mod claims;

@@ -21,6 +21,7 @@ mod littles_law;
 mod maximum;
 mod own_cost;
 pub mod pair;
+mod path;
 mod ports;
 pub mod published;
 pub mod shared_pages;
@@ -108,6 +109,8 @@ pub struct Facts {
     pub judges_itself: bool,
     /// The load generator's own warnings, by token.
     pub warnings: BTreeMap<String, String>,
+    /// How often servers were asked, by name; empty if there is but one, which gave all answers.
+    pub asked: BTreeMap<String, AskedFacts>,
     /// What was read of the machine while the run lasted.
     pub machine: Option<MachineFacts>,
 }
@@ -127,6 +130,18 @@ pub struct Expect {
     /// The least time that an answer takes, in milliseconds, by what the experiment has put in: a
     /// delay of the application, a round trip of a link.
     pub delay_ms: Option<f64>,
+}
+
+/// How often a server was asked, for each answer that the load got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AskedFacts {
+    /// At least so often, by the experiment's file.
+    pub expected: f64,
+    /// So often, by segments with data that reached its ports; `None` if the kernel did not count them.
+    pub counted: Option<f64>,
+    /// Its CPU time in the measured span, in microseconds.
+    pub cpu_us: Option<f64>,
 }
 
 /// Latencies of one run in milliseconds.
@@ -204,11 +219,12 @@ pub struct Changed {
 /// The gates that fire on one run, by name.
 #[must_use]
 pub fn check_run(facts: &Facts) -> Vec<Fired> {
-    let gates: [fn(&Facts) -> Option<Fired>; 23] = [
+    let gates: [fn(&Facts) -> Option<Fired>; 25] = [
         status::check,
         body::check,
         keep_alive::check,
         failed::check,
+        path::check,
         littles_law::check,
         generator::check,
         idle_server::check,
@@ -228,16 +244,18 @@ pub fn check_run(facts: &Facts) -> Vec<Fired> {
         strace::check,
         uncounted::check_syscalls,
         uncounted::check_bytes,
+        uncounted::check_requests,
     ];
     gates.iter().filter_map(|check| check(facts)).collect()
 }
 
 /// The names of all gates on one run, for the list of those that passed.
-pub const RUN_GATES: [&str; 22] = [
+pub const RUN_GATES: [&str; 24] = [
     "status",
     "body",
     "keep-alive",
     "failed",
+    "path",
     "littles-law",
     "generator",
     "idle-server",
@@ -256,6 +274,7 @@ pub const RUN_GATES: [&str; 22] = [
     "strace",
     "uncounted-syscalls",
     "uncounted-bytes",
+    "uncounted-requests",
 ];
 
 /// Whether the facts are known that the gate `name` looks at.
@@ -268,6 +287,7 @@ pub fn applies(name: &str, facts: &Facts) -> bool {
         "keep-alive" => facts.expect.kept.is_some(),
         "littles-law" => facts.clients.is_some(),
         "late" => facts.clients.is_none(),
+        "path" | "uncounted-requests" => !facts.asked.is_empty(),
         "idle-server" => machine.is_some_and(|it| it.server_core.and(it.load_core).is_some()),
         "unsteady" => machine.is_some_and(|it| it.moving.is_some() || it.hidden.is_some()),
         "ports" => machine.is_some_and(|it| it.ports_used.is_some()),

@@ -283,6 +283,15 @@ impl Process {
         self.addresses.iter().filter_map(of).collect()
     }
 
+    /// The numbers of all its ports.
+    #[must_use]
+    pub fn ports(&self) -> Vec<u16> {
+        self.addresses
+            .iter()
+            .map(|(_, address)| address.port())
+            .collect()
+    }
+
     /// The files that were written for it.
     #[must_use]
     pub fn files(&self) -> &[ServerFile] {

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use catamaran_gauge::{Bytes, Hop, Traffic};
+use catamaran_gauge::{Bytes, Hop, Segments, Traffic};
 use catamaran_testkit::Deadline;
 
 use crate::{Talker, group};
@@ -20,6 +20,7 @@ fn bytes_are_those_of_the_client_and_headers() {
     let port: u16 = server.line().parse().unwrap();
     let other = port ^ 1;
     let bytes = Bytes::count(&group, &[port, other]).unwrap();
+    let segments = Segments::count(&group, &[port, other]).unwrap();
     for _ in 0..CONNECTIONS {
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         for _ in 0..REQUESTS {
@@ -40,6 +41,7 @@ fn bytes_are_those_of_the_client_and_headers() {
     assert_eq!(payload(hop.sent), CONNECTIONS * REQUESTS * 1000);
     assert!(hop.sent.packets >= CONNECTIONS * (REQUESTS + 2), "{hop:?}");
     assert_eq!(bytes.of(other).unwrap(), Hop::default());
+    assert_eq!(segments.received().unwrap(), CONNECTIONS * REQUESTS);
 }
 
 /// Without the headers: 20 bytes of IP, 20 of TCP, 12 of its timestamps, and 8 more of options in

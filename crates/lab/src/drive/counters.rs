@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use catamaran_gauge::memory::Shares;
 use catamaran_gauge::{
-    BpfFault, Bytes, Call, Counts, Group, Syscalls, Withheld, cpu, memory, network, process,
-    system, withheld,
+    BpfFault, Bytes, Call, Counts, Group, Segments, Syscalls, Withheld, cpu, memory, network,
+    process, system, withheld,
 };
 use catamaran_tier::{Process, Space};
 
@@ -24,6 +24,8 @@ pub(super) struct Counters<'a> {
     syscalls: Option<Syscalls>,
     /// Name of the server and its counter.
     bytes: Vec<(String, Bytes)>,
+    /// Name of a server of several, and the counter of requests that reach it.
+    asked: Vec<(String, Segments)>,
     /// Server, port, and the port's numbers.
     hops: Vec<(String, String, Vec<u16>)>,
     counted: Vec<String>,
@@ -58,6 +60,8 @@ pub(super) struct Reading {
     calls: Calls,
     /// Server, port and bytes both ways.
     bytes: BTreeMap<(String, String), u64>,
+    /// Segments with data that have reached servers.
+    asked: BTreeMap<String, u64>,
     /// What was not counted, by the base of its measures, and why.
     uncounted: BTreeMap<String, String>,
 }
@@ -123,11 +127,20 @@ impl<'a> Counters<'a> {
                 Err(fault) => refused(uncounted::BYTES, fault),
             }
         }
+        let asked = match is_counting && servers.len() > 1 {
+            true => asked(servers, has_bpf),
+            false => Ok(Vec::new()),
+        };
+        let asked = asked.unwrap_or_else(|fault| {
+            refused(uncounted::REQUESTS, fault);
+            Vec::new()
+        });
         Self {
             space,
             servers,
             syscalls,
             bytes,
+            asked,
             hops,
             counted: counted.syscalls.clone(),
             uncounted,
@@ -191,6 +204,10 @@ impl<'a> Counters<'a> {
             }
             reading.bytes.insert((name.clone(), port.clone()), sum);
         }
+        for (name, segments) in &self.asked {
+            let received = segments.received().map_err(bytes_fault)?;
+            reading.asked.insert(name.clone(), received);
+        }
         Ok(reading)
     }
 
@@ -249,6 +266,9 @@ impl Reading {
         for (hop, bytes) in &mut self.bytes {
             *bytes = bytes.saturating_sub(before.bytes.get(hop).copied().unwrap_or(0));
         }
+        for (name, count) in &mut self.asked {
+            *count = count.saturating_sub(before.asked.get(name).copied().unwrap_or(0));
+        }
         let cores = self.cores.iter().zip(&before.cores);
         self.cores = cores.map(|(after, before)| *after - *before).collect();
         self
@@ -294,6 +314,22 @@ impl Reading {
     pub(super) fn dials(&self, servers: &[Running], others: u64, requests: u64) -> Option<f64> {
         let between = self.opened.saturating_sub(others);
         (servers.len() > 1 && requests > 0).then(|| between as f64 / requests as f64)
+    }
+
+    /// How often each of several servers was asked for each of `requests`, by segments with data. Empty if that was not
+    /// counted.
+    pub(super) fn asked(&self, requests: u64) -> BTreeMap<String, f64> {
+        let each = |count: &u64| *count as f64 / requests.max(1) as f64;
+        let servers = self.asked.iter();
+        servers
+            .map(|(name, count)| (name.clone(), each(count)))
+            .collect()
+    }
+
+    /// The CPU time of a server for each of `requests`, in microseconds.
+    pub(super) fn cpu_us(&self, server: &str, requests: u64) -> Option<f64> {
+        let cpu = self.cpu.get(server)?;
+        Some(cpu.as_secs_f64() * 1e6 / requests.max(1) as f64)
     }
 
     /// Whether bytes were to be counted and were not.
@@ -466,6 +502,20 @@ fn local_ports(space: &Space) -> Option<u64> {
         .map_while(|word| word.parse::<u64>().ok());
     let (from, to) = (ends.next()?, ends.next()?);
     Some(to.saturating_sub(from) + 1)
+}
+
+/// Counters of requests at all ports of each server.
+fn asked(servers: &[Running], has_bpf: bool) -> Result<Vec<(String, Segments)>, String> {
+    if !has_bpf {
+        return Err(ASKED_NOT_TO.to_owned());
+    }
+    let counter = |server: &Running| {
+        let group = server.process.group()?;
+        let segments = Segments::count(group, &server.process.ports());
+        let segments = segments.map_err(|fault| fault.to_string());
+        Some(segments.map(|segments| (server.record.name.clone(), segments)))
+    };
+    servers.iter().filter_map(counter).collect()
 }
 
 fn ports(process: &Process, port: &str) -> Vec<u16> {

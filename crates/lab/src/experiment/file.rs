@@ -255,6 +255,9 @@ pub(super) struct ExpectKeys {
     pub(super) kept_requests: Option<Level>,
     /// The least time that an answer takes, by what the experiment puts in.
     pub(super) delay: Option<String>,
+    /// How often a server is asked for each answer, if not once: a number, or a template of one.
+    #[serde(default)]
+    pub(super) asked: BTreeMap<String, Level>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -282,13 +282,13 @@ impl Experiment {
 }
 
 /// Texts being rendered; a text that is at fault becomes empty.
-struct Texts<'a> {
+pub(super) struct Texts<'a> {
     names: Names<'a>,
     faults: Vec<Fault>,
 }
 
 impl<'a> Texts<'a> {
-    fn new(cell: &'a Levels, addresses: &'a Addresses) -> Self {
+    pub(super) fn new(cell: &'a Levels, addresses: &'a Addresses) -> Self {
         Self {
             names: Names {
                 factor: cell,
@@ -305,7 +305,7 @@ impl<'a> Texts<'a> {
         })
     }
 
-    fn level(&mut self, level: &Level) -> String {
+    pub(super) fn level(&mut self, level: &Level) -> String {
         match level {
             Level::Text(text) => self.render(text),
             other => other.to_string(),
@@ -361,14 +361,14 @@ impl<'a> Texts<'a> {
         })
     }
 
-    fn fault(&mut self, what: String) {
+    pub(super) fn fault(&mut self, what: String) {
         self.faults.push(Fault {
             place: String::new(),
             what,
         });
     }
 
-    fn or<T>(self, value: T) -> Result<T, Faults> {
+    pub(super) fn or<T>(self, value: T) -> Result<T, Faults> {
         if self.faults.is_empty() {
             Ok(value)
         } else {

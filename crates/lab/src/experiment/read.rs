@@ -474,8 +474,11 @@ impl Reading<'_> {
                     self.rendered(load, cell, faults);
                 }
             }
-            if let Err(faults) = experiment.expect(cell, &addresses) {
-                self.rendered(load, cell, faults);
+            let asked = experiment.asked(cell, &addresses).map(drop);
+            for done in [asked, experiment.expect(cell, &addresses).map(drop)] {
+                if let Err(faults) = done {
+                    self.rendered(load, cell, faults);
+                }
             }
         }
     }

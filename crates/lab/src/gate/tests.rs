@@ -28,6 +28,14 @@ fn quiet() -> Facts {
         }),
         generator_busy: Some(0.6),
         generator_starved: Some(0.01),
+        asked: BTreeMap::from([(
+            "app".to_owned(),
+            AskedFacts {
+                expected: 1.0,
+                counted: Some(1.0),
+                cpu_us: Some(7.0),
+            },
+        )]),
         machine: Some(machine()),
         ..Facts::default()
     }
@@ -122,6 +130,45 @@ fn answers_that_were_not_expected() {
     check(varying, "body", Effect::Void, "3 of 50,000 bodies");
     let failed = provoke(|facts| facts.failed = 12);
     check(failed, "failed", Effect::Void, "12 of 50,012 requests");
+}
+
+#[test]
+fn servers_that_were_not_asked() {
+    let asked = |counted: Option<f64>, cpu_us| {
+        move |facts: &mut Facts| {
+            let asked = |expected, counted| AskedFacts {
+                expected,
+                counted,
+                cpu_us: Some(cpu_us),
+            };
+            // One that is asked seldom by the file, one as often as there are answers.
+            let rare = asked(0.0, Some(0.0));
+            facts.asked = BTreeMap::from([
+                (
+                    "rare".to_owned(),
+                    AskedFacts {
+                        cpu_us: None,
+                        ..rare
+                    },
+                ),
+                ("app".to_owned(), asked(1.0, counted)),
+            ]);
+        }
+    };
+    let half = provoke(asked(Some(0.5), 7.0));
+    let words = "The server app was asked 0.50 times for each answer, at least 1 expected";
+    check(half, "path", Effect::Void, words);
+    let idle = provoke(asked(None, 0.01));
+    check(idle, "path", Effect::Void, "app took 0.01 µs of CPU time");
+    for fine in [
+        asked(Some(0.995), 7.0),
+        asked(Some(3.0), 7.0),
+        asked(None, 7.0),
+    ] {
+        let mut facts = quiet();
+        fine(&mut facts);
+        assert_eq!(check_run(&facts), []);
+    }
 }
 
 #[test]

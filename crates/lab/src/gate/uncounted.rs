@@ -6,6 +6,8 @@ use super::{Effect, Facts, Fired};
 pub const SYSCALLS: &str = "syscalls";
 /// Bytes of hops, as the base of measures on them is called.
 pub const BYTES: &str = "bytes";
+/// Requests that reach servers. No measure is of them.
+pub const REQUESTS: &str = "requests";
 
 pub(super) fn check_syscalls(facts: &Facts) -> Option<Fired> {
     check(facts, SYSCALLS)
@@ -13,6 +15,10 @@ pub(super) fn check_syscalls(facts: &Facts) -> Option<Fired> {
 
 pub(super) fn check_bytes(facts: &Facts) -> Option<Fired> {
     check(facts, BYTES)
+}
+
+pub(super) fn check_requests(facts: &Facts) -> Option<Fired> {
+    check(facts, REQUESTS)
 }
 
 fn check(facts: &Facts, base: &str) -> Option<Fired> {
@@ -31,6 +37,10 @@ pub fn name(base: &str) -> String {
 pub fn words(base: &str, why: &str) -> String {
     if base == SYSCALLS {
         format!("System calls are not counted: {why}.")
+    } else if base == REQUESTS {
+        format!(
+            "Requests at each server are not counted: {why}. That each took CPU time for them is all that is known."
+        )
     } else {
         format!(
             "Bytes of hops are not counted: {why}. Those of clients without a crowd are the load generator's, \

@@ -83,6 +83,63 @@ fn requests_without_an_answer() {
     );
 }
 
+/// A front that answers with a page of its own, of the same length, has an application behind it that nobody asks.
+#[test]
+fn a_server_that_answers_in_the_place_of_another() {
+    for (has_bpf, companions, words) in [
+        (
+            true,
+            &[][..],
+            "The server app was asked 0.00 times for each answer, at least 1 expected: another server",
+        ),
+        (
+            false,
+            &["uncounted-requests"],
+            "µs of CPU time for each answer, too little to be asked 1 times: another server",
+        ),
+    ] {
+        let scene = Scene {
+            servers: OWN_PAGE,
+            url: "{{ server.front.http }}/",
+            has_bpf,
+            ..Scene::QUIET
+        };
+        void(&scene.run(), "path", companions, words);
+    }
+}
+
+#[test]
+fn a_server_that_a_load_passes_by() {
+    let scene = Scene {
+        servers: REUSES,
+        url: "{{ server.app.http }}/",
+        ..Scene::QUIET
+    };
+    let words = "The server front was asked 0.00 times for each answer";
+    void(&scene.run(), "path", &[], words);
+}
+
+#[test]
+fn servers_that_share_requests() {
+    let scene = Scene {
+        servers: TWO_APPLICATIONS,
+        url: "{{ server.front.http }}/",
+        ..Scene::QUIET
+    };
+    let words = " times for each answer, at least 1 expected: another server";
+    void(&scene.run(), "path", &[], words);
+    let scene = Scene {
+        expect: "status = 200\nbody_bytes = 347\nkept = 'on'\nasked = { app = '0.49', other = '0.49' }",
+        ..scene
+    };
+    let run = scene.run();
+    assert!(run.is_valid(), "{:?}", run.gates);
+    let asked = &run.facts.asked;
+    let counted: f64 = asked.values().filter_map(|asked| asked.counted).sum();
+    // Each answer takes the front one request, and one of the two another.
+    assert!((1.99..2.1).contains(&counted), "{asked:?}");
+}
+
 #[test]
 fn figures_of_a_tool_that_do_not_fit_each_other() {
     let mut facts = Scene::QUIET.run().facts;
@@ -521,6 +578,14 @@ const NGINX: &str = "[[server]]\nname = 'nginx'\ntarget = 'nginx'\ncore = 1";
 const REUSES: &str = "[[server]]\nname = 'app'\ntarget = 'app'\n\
                       [[server]]\nname = 'front'\ntarget = 'nginx'\ncore = 1\n\
                       set = { backend = '{{ server.app.http }}', ready_path = '/', reuse = 'on' }";
+const OWN_PAGE: &str = "[[server]]\nname = 'app'\ntarget = 'app'\n\
+                        [[server]]\nname = 'front'\ntarget = 'nginx'\ncore = 1\n\
+                        set = { page_bytes = 347 }";
+const TWO_APPLICATIONS: &str = "[[server]]\nname = 'app'\ntarget = 'app'\n\
+                                [[server]]\nname = 'other'\ntarget = 'app'\n\
+                                [[server]]\nname = 'front'\ntarget = 'nginx'\ncore = 1\n\
+                                set = { backend = '{{ server.app.http }} {{ server.other.http }}', \
+                                ready_path = '/' }";
 const REUSES_NOT: &str = "[[server]]\nname = 'app'\ntarget = 'app'\n\
                           [[server]]\nname = 'front'\ntarget = 'nginx'\ncore = 1\n\
                           set = { backend = '{{ server.app.http }}', ready_path = '/', reuse = 'off' }";

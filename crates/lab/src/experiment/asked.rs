@@ -1,0 +1,87 @@
+//! `asked` of `[expect]`: how often each server of a cell is asked for each answer.
+
+use std::collections::BTreeMap;
+
+use catamaran_tier::Faults;
+
+use super::load::Texts;
+use super::{Experiment, Levels};
+use crate::template::Addresses;
+
+impl Experiment {
+    /// How often servers of a cell are asked at least for each answer that the load gets, as far as the file says so; the
+    /// others are asked once.
+    ///
+    /// # Errors
+    /// Templates that do not render, or not to a number; names that no server has.
+    pub fn asked(
+        &self,
+        cell: &Levels,
+        addresses: &Addresses,
+    ) -> Result<BTreeMap<String, f64>, Faults> {
+        let mut text = Texts::new(cell, addresses);
+        let mut asked = BTreeMap::new();
+        for (name, level) in &self.expect.asked {
+            let number = text.level(level);
+            match number.parse::<f64>() {
+                Ok(times) if times >= 0.0 && times.is_finite() => {
+                    asked.insert(name.clone(), times);
+                }
+                _ => text.fault(format!("asked.{name} = {number}: it is a number from 0")),
+            }
+            if !self.servers.iter().any(|server| server.name == *name) {
+                text.fault(format!(
+                    "asked has `{name}`, which is no server of this file"
+                ));
+            }
+        }
+        text.or(asked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+
+    const FILE: &str = include_str!("../../fixtures/keepalive.toml");
+
+    fn with(asked: &str) -> Result<Experiment, Faults> {
+        let text = FILE.replacen("[expect]\n", &format!("[expect]\nasked = {asked}\n"), 1);
+        Experiment::read("k.toml", &text, false)
+    }
+
+    #[test]
+    fn times_are_numbers_of_servers_that_there_are() {
+        let experiment = with("{ httpd = \"{{ 0.25 if factor.keep == 'on' else 1 }}\" }").unwrap();
+        let kept = experiment
+            .cells
+            .iter()
+            .find(|cell| cell["keep"].to_string() == "on");
+        let asked = experiment.asked(kept.unwrap(), &Addresses::new()).unwrap();
+        assert_eq!(asked, BTreeMap::from([("httpd".to_owned(), 0.25)]));
+        for (asked, words) in [
+            (
+                "{ httpd = \"often\" }",
+                "asked.httpd = often: it is a number from 0",
+            ),
+            (
+                "{ nginx = 1 }",
+                "asked has `nginx`, which is no server of this file",
+            ),
+        ] {
+            let faults = with(asked).unwrap_err().to_string();
+            assert!(faults.contains(words), "{faults}");
+        }
+    }
+
+    #[test]
+    fn a_part_is_expected_of_servers_that_share_requests() {
+        let modules = builtin::experiment("modules", false).unwrap();
+        let asked = modules.asked(&modules.cells[0], &Addresses::new()).unwrap();
+        assert!(
+            asked.values().sum::<f64>() <= 1.0 && asked.len() == 3,
+            "{asked:?}"
+        );
+    }
+}
