@@ -64,13 +64,14 @@ fn token(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<Secre
 
 pub(crate) static SECTION: Section = Section {
     header: "[admin]",
-    intro: "Where the front tells of itself and is steered. `/healthz` is 200 as long as the process \
-            lives, `/readyz` as long as requests can be served (503 from the beginning of a drain, \
-            and while every backend is left out), `/metrics` has the counters for Prometheus, listed \
-            in [metrics.md](metrics.md). `/api/v1` and the commands `catamaran status`, `drain`, \
-            `stop`, `activate`, `weight` and `reset` are explained in [admin.md](admin.md). Without \
-            the table nothing is served. It has a thread of its own. `address`, `socket_mode` and \
-            `state_file` take effect at a start, the others at a reload, too.",
+    intro: "Where operators watch and change a running front. `/healthz` is 200 as long as the \
+            process lives, `/readyz` as long as requests can be served (503 from the beginning of \
+            a drain, and while every backend is left out), `/metrics` has the counters for \
+            Prometheus, listed in [metrics.md](metrics.md). `/api/v1` and the commands `catamaran \
+            status`, `drain`, `stop`, `activate`, `weight` and `reset` are explained in \
+            [admin.md](admin.md). Without the table nothing is served. It has a thread of its own. \
+            `address`, `socket_mode` and `state_file` take effect at a start, the others at a \
+            reload, too.",
     keys: &[
         &ADDRESS,
         &SOCKET_MODE,
@@ -91,13 +92,13 @@ static ADDRESS: Key<OneOrMore<Parsed<ListenAddress, ListenError>>> = Key {
     doc: Doc {
         preset: Preset::Required,
         sample: "[\"unix:/run/catamaran/admin.sock\", \"127.0.0.1:9090\"]",
-        effect: "Where administrators are answered, without TLS. Whoever may open the Unix socket may \
-                 change everything. Over TCP, nothing can be changed without `token_file`; beyond \
-                 the loopback address the token is needed for all but `/healthz`, `/readyz` and \
-                 `/metrics`. The commands look for `/run/catamaran/admin.sock` unless they are told \
-                 another address or the file.",
-        extremes: "An address that others can reach shows them how much is served and what backends \
-                   are called, and the token can be overheard.",
+        effect: "Where the front answers administrators, without TLS. Everybody who may open the \
+                 Unix socket may change everything. Over TCP nothing can be changed without \
+                 `token_file`. On an address other than loopback the token is needed for all but \
+                 `/healthz`, `/readyz` and `/metrics`. The commands look for \
+                 `/run/catamaran/admin.sock` unless they get another address or the file.",
+        extremes: "An address that others can reach shows them the load and the names of backends, \
+                   and others on the way can read the token.",
         elsewhere: "nginx `stub_status`; httpd `mod_status`, `balancer-manager`; mod_jk \
                     `worker.NAME.type=status`; HAProxy `stats`, `stats socket`",
     },
@@ -171,7 +172,8 @@ static READ_ONLY: Key<Switch> = Key {
     doc: Doc {
         preset: Preset::Value("false"),
         sample: "true",
-        effect: "Nothing can be changed, whoever asks and from wherever.",
+        effect: "Nobody can change anything by the admin listener, not even with the token or by \
+                 the Unix socket.",
         extremes: "On, a backend can be taken out of use by the configuration only.",
         elsewhere: "",
     },

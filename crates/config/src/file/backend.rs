@@ -720,8 +720,8 @@ static PING_AFTER_IDLE: Key<OrOff<Durations>> = Key {
     doc: Doc {
         preset: Preset::Value("\"10s\""),
         sample: "\"off\"",
-        effect: "A pooled connection that was idle for longer is asked CPING before its next use, so \
-                 that no request meets a backend that has gone away.",
+        effect: "The front sends CPING on a pooled connection that was idle for longer, before its \
+                 next use, so that no request meets a backend that has gone away.",
         extremes: "`\"0s\"` asks before every request and costs each a round trip. Off leaves stale \
                    connections to the retry, which not every request can have.",
         elsewhere: "httpd `ping`; mod_jk `ping_mode`, `connection_ping_interval`",
@@ -734,8 +734,9 @@ static PING_FRESH: Key<Switch> = Key {
     doc: Doc {
         preset: Preset::Value("false"),
         sample: "true",
-        effect: "Each new connection is asked CPING before its first request. Without an answer it \
-                 counts as not established, so that a request of any method is tried elsewhere.",
+        effect: "The front sends CPING on each new connection before its first request. Without an \
+                 answer the connection counts as not established, so the front may try a request \
+                 of any method elsewhere.",
         extremes: "On, each new connection costs a round trip more, and a backend whose threads are \
                    all busy takes no new connection. Off, a backend that accepts connections and does \
                    nothing is noticed by its first request.",

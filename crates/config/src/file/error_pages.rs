@@ -242,10 +242,11 @@ const KEYS: &[&dyn Described] = &[&STATUS, &REPLACE_ERRORS, &MAINTENANCE_PAGE];
 
 pub(crate) static SECTION: Section = Section {
     header: "[error_pages]",
-    intro: "Pages of your own for errors, of up to 1 MiB each. They are read when the front starts and \
-            at each reload, and served from memory; style sheets and images in them must come from \
-            elsewhere. A file that cannot be read is warned of, and the front's own text is sent in its \
-            place (`error-page-missing`). Left out, the front writes short pages itself.",
+    intro: "Pages of your own for errors, of up to 1 MiB each. They are read when the front starts \
+            and at each reload, and served from memory; style sheets and images in them must come \
+            from elsewhere. If the front cannot read a file, it warns, and sends a text of its own \
+            instead (`error-page-missing`). Without this table the front writes short pages \
+            itself.",
     keys: KEYS,
     later: &[],
 };
@@ -263,10 +264,11 @@ static STATUS: Key<FilePath> = Key {
     doc: Doc {
         preset: Preset::Unset("a short page of the front's"),
         sample: "\"errors/404.html\"",
-        effect: "The page for this status. Any other from 400 to 599 is written alike, and `4xx` and `5xx` \
-                 stand for all with that first digit; a single status goes before a class. The status stays what it is. The suffix tells the \
-                 `Content-Type`: `.html`, `.htm`, `.xhtml`, `.txt`, `.json` or `.xml`; text that is \
-                 valid UTF-8 is said to be.",
+        effect: "The page for this status. Write other statuses from 400 to 599 in the same way. \
+                 `4xx` and `5xx` stand for all statuses with that first digit; a single status \
+                 goes before a class. The page does not change the status. The suffix decides on \
+                 the `Content-Type`: `.html`, `.htm`, `.xhtml`, `.txt`, `.json` or `.xml`. If the \
+                 text is valid UTF-8, the field says so.",
         extremes: "It is sent when the front answers itself: no route matches, no backend serves, a \
                    `status` of a route. Errors of the application stay unless `replace_errors` says \
                    otherwise.",

@@ -63,8 +63,8 @@ fn writable(table: &mut Table<'_>, path: &Path) {
 
 pub(crate) static SECTION: Section = Section {
     header: "[log]",
-    intro: "The access log, one line an exchange. The table may be left out. (What the front itself \
-            has to say goes to standard error; `serve --log-level` rules it.)",
+    intro: "The access log, one line for each exchange. The table may be left out. The front's own \
+            messages go to standard error; `serve --log-level` chooses which.",
     keys: &[&ACCESS, &FORMAT],
     later: &[],
 };
@@ -80,8 +80,8 @@ static ACCESS: Key<Parsed<AccessLogTarget, AccessLogError>> = Key {
         sample: "\"access.log\"",
         effect: "Where the lines go. A file is appended to; a relative path starts from the \
                  directory of the configuration file.",
-        extremes: "Lines are written off the hot path through a bounded queue: when the disk stalls, \
-                   lines are dropped and counted, not requests.",
+        extremes: "A thread of its own writes the lines from a bounded queue. If the disk stalls, \
+                   the front drops and counts lines; requests do not wait.",
         elsewhere: "nginx `access_log`; httpd `CustomLog`; mod_jk `JkRequestLogFormat`",
     },
 };

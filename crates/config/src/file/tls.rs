@@ -248,7 +248,8 @@ static KEY: Key<FilePath> = Key {
         preset: Preset::Required,
         sample: "\"/etc/ssl/www/privkey.pem\"",
         effect: "The PEM file with the certificate's key, not encrypted.",
-        extremes: "Whoever reads it can pretend to be this server: keep it from other users.",
+        extremes: "Anybody who can read it can pretend to be this server: keep it from other \
+                   users.",
         elsewhere: "nginx `ssl_certificate_key`; httpd `SSLCertificateKeyFile`",
     },
 };
@@ -259,8 +260,9 @@ static DEFAULT: Key<Switch> = Key {
     doc: Doc {
         preset: Preset::Value("false"),
         sample: "true",
-        effect: "Whether clients get it that ask for a name without a certificate, or for none. If no \
-                 certificate is marked, the first is the default.",
+        effect: "Whether this certificate is for clients that ask for a name without a \
+                 certificate, or for no name. If no certificate is marked, the first is the \
+                 default.",
         extremes: "Of no use with `strict_sni`.",
         elsewhere: "nginx `default_server`; the first `<VirtualHost>` of httpd",
     },
@@ -272,8 +274,8 @@ static STRICT_SNI: Key<Switch> = Key {
     doc: Doc {
         preset: Preset::Value("false"),
         sample: "true",
-        effect: "Whether a client is refused in the handshake that asks for a name without a \
-                 certificate, or for none.",
+        effect: "Whether the handshake is refused if the client asks for a name without a \
+                 certificate, or for no name.",
         extremes: "Clients that ask by address send no name and are refused.",
         elsewhere: "nginx `ssl_reject_handshake`; HAProxy `strict-sni`; httpd `SSLStrictSNIVHostCheck`",
     },
@@ -319,8 +321,9 @@ static CLIENT_CA: Key<FilePath> = Key {
     doc: Doc {
         preset: Preset::Unset("nobody"),
         sample: "\"/etc/ssl/clients-ca.pem\"",
-        effect: "The PEM file with the certificates of who may issue certificates of clients.",
-        extremes: "Whoever is in it can make a certificate for any client.",
+        effect: "The PEM file with the certificates of the authorities that may issue certificates \
+                 of clients.",
+        extremes: "An authority in it can make a certificate for any client.",
         elsewhere: "nginx `ssl_client_certificate`; httpd `SSLCACertificateFile`",
     },
 };
@@ -345,7 +348,7 @@ static CLIENT_CERTIFICATE_CHAIN: Key<Switch> = Key {
     doc: Doc {
         preset: Preset::Value("false"),
         sample: "true",
-        effect: "Whether a backend is told the chain of the client's certificate, too.",
+        effect: "Whether a backend also gets the chain of the client's certificate.",
         extremes: "Over AJP the chain must fit into a packet: raise `packet_size`.",
         elsewhere: "mod_jk `JkOptions +ForwardSSLCertChain`",
     },
@@ -357,9 +360,9 @@ static TICKETS: Key<Switch> = Key {
     doc: Doc {
         preset: Preset::Value("true"),
         sample: "false",
-        effect: "Whether clients may resume sessions, which spares most of a handshake. Keys of \
-                 tickets are kept in memory alone, for all workers; a reload keeps them. Requests are \
-                 never taken in the handshake itself (0-RTT).",
+        effect: "Whether clients may resume sessions, which saves most of a handshake. Keys of \
+                 tickets are kept in memory alone, for all workers; a reload keeps them. Requests \
+                 are never taken in the handshake itself (0-RTT).",
         extremes: "Without tickets each connection is a full handshake.",
         elsewhere: "nginx `ssl_session_tickets`; httpd `SSLSessionTickets`",
     },
@@ -375,7 +378,7 @@ static TICKET_ROTATION: Key<Durations> = Key {
         preset: Preset::Value("\"12h\""),
         sample: "\"1h\"",
         effect: "How often the keys of tickets change. A ticket can be used for one to two such times.",
-        extremes: "Whoever gets at a key can decrypt sessions of TLS 1.2 of its time.",
+        extremes: "Anybody who gets a key can decrypt the TLS 1.2 sessions of its time.",
         elsewhere: "HAProxy `tls-ticket-keys`; nginx renews its keys with its processes",
     },
 };
@@ -389,7 +392,7 @@ static HANDSHAKE_TIMEOUT: Key<Durations> = Key {
     doc: Doc {
         preset: Preset::Value("\"10s\""),
         sample: "\"5s\"",
-        effect: "The deadline of a handshake, from the accept. A byte now and then does not extend it. A \
+        effect: "The deadline of a handshake, from the accept. Single bytes do not extend it. A \
                  header of the PROXY protocol before it is a part of this time.",
         extremes: "Too short hurts clients on bad networks. Too long lets silent clients hold \
                    connections.",
@@ -425,10 +428,10 @@ static CERTIFICATE_WATCH: Key<OrOff<Durations>> = Key {
     doc: Doc {
         preset: Preset::Value("\"30s\""),
         sample: "\"off\"",
-        effect: "How often the files of the profile are compared with what they were. A change that \
-                 lasts for a further such time is put in force if the files have no fault; else those \
-                 of before stay, an error is logged, and \
-                 `catamaran_tls_certificate_reloads_total` counts it.",
+        effect: "How often the front looks for changes in the files of the profile. If a change \
+                 stays for a second such interval, the front checks the files. If they have no \
+                 fault, they are put in force. Otherwise the old certificates stay, the front logs \
+                 an error, and `catamaran_tls_certificate_reloads_total` counts it.",
         extremes: "With \"off\" files are read by a reload only.",
         elsewhere: "none in nginx, httpd and HAProxy, which need a reload",
     },
