@@ -96,6 +96,9 @@ pub struct Document {
     pub latency: Latencies,
     /// What the instrument itself used.
     pub generator: Generator,
+    /// Spans in which no answer came although requests waited for one.
+    #[serde(default)]
+    pub silences: Vec<SilenceFacts>,
     /// One entry for each second since measuring began; the last one may be shorter.
     pub seconds: Vec<SecondFacts>,
     /// Latencies by percentile, to draw them.
@@ -270,6 +273,15 @@ pub struct Connections {
     pub closed_idle: u64,
     /// Requests sent a second time on another connection.
     pub resent: u64,
+}
+
+/// A span without an answer, since measuring began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SilenceFacts {
+    /// When it began.
+    pub from_s: f64,
+    /// When the next answer came, or the measured span ended.
+    pub to_s: f64,
 }
 
 /// What came through in a second.

@@ -5,6 +5,7 @@
 //! of merged histograms.
 
 mod by_name;
+pub(crate) mod silence;
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use catamaran_stats::{Censored, Histogram};
 
 pub(crate) use self::by_name::{ByName, Names};
+use self::silence::Silences;
 use crate::report::{
     AbCounts, Bytes, ConnectionCounts, Counts, FailureKind, Failures, InSpan, Sample, Second,
 };
@@ -78,10 +80,7 @@ pub(crate) struct Record {
     /// Empty, unless requests have names.
     pub(crate) by_name: ByName,
     pub(crate) without_connect: u64,
-    /// How long there was no answer, in a closed loop, where that was a stall. In nanoseconds.
-    pub(crate) silent: u64,
-    /// When the last answer came.
-    last_answer: u64,
+    pub(crate) silences: Silences,
     pub(crate) seconds: Seconds,
     pub(crate) timeline: TimelineRecorder,
     pub(crate) samples: Vec<Sample>,
@@ -130,8 +129,7 @@ impl Record {
             open: is_open.then(OpenRecord::default),
             by_name: ByName::default(),
             without_connect: 0,
-            silent: 0,
-            last_answer: origin,
+            silences: Silences::new(origin),
             seconds: Seconds::default(),
             timeline: TimelineRecorder::new(is_open),
             samples: Vec::new(),
@@ -172,7 +170,7 @@ impl Record {
         record(&mut self.processing, total.saturating_sub(flight.connect));
         record(&mut self.first_byte, flight.wait());
         self.without_connect += u64::from(flight.connect == 0);
-        self.note_silence(end);
+        self.silences.answer(flight.begun, end);
         self.by_name.answer(flight, end);
         if let Some(open) = &mut self.open {
             let since_due = Duration::from_nanos(end.saturating_sub(flight.due));
@@ -212,6 +210,7 @@ impl Record {
         self.add_bytes(flight);
         self.count_failure(kind, now);
         self.by_name.fail(flight, now);
+        self.silences.fail(flight.begun);
         if let Some(open) = &mut self.open {
             let since_due = Duration::from_nanos(now.saturating_sub(flight.due));
             open.corrected.record_failed(since_due);
@@ -316,23 +315,9 @@ impl Record {
         }
         self.by_name.merge(&other.by_name);
         self.without_connect += other.without_connect;
-        self.silent += other.silent;
         self.seconds.merge(&other.seconds);
         self.samples.extend_from_slice(&other.samples);
         self.last_end = self.last_end.max(other.last_end);
-    }
-
-    /// An answer came at `end`. If there was none for long before it, and for much longer than answers
-    /// take, the server stalled.
-    fn note_silence(&mut self, end: u64) {
-        let silent = end.min(self.span_end).saturating_sub(self.last_answer);
-        self.last_answer = end;
-        if silent < SILENCE_MIN || self.open.is_some() {
-            return;
-        }
-        if Duration::from_nanos(silent) > self.total.median() * SILENCE_OF_MEDIAN {
-            self.silent += silent;
-        }
     }
 
     fn add_bytes(&mut self, flight: &Flight) {
@@ -426,12 +411,6 @@ impl Seconds {
 
 /// Statuses 100 to 999.
 const STATUSES: usize = 900;
-
-/// A pause between answers that is shorter is no stall.
-const SILENCE_MIN: u64 = 100_000_000;
-
-/// Nor is one that is not so many times the median latency.
-const SILENCE_OF_MEDIAN: u32 = 10;
 
 const SECOND: u64 = 1_000_000_000;
 

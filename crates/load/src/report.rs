@@ -68,6 +68,9 @@ pub struct Report {
     pub latency: Latency,
     /// What came of the requests of each name, in the order of the plan; empty: they have none.
     pub by_name: Vec<ByName>,
+    /// Spans of 100 ms or more, and of ten times the median latency, in which no answer came to any
+    /// thread although requests waited for one; in order, within [`Report::elapsed`].
+    pub silences: Vec<Silence>,
     /// One entry per second since measuring began, the drain included, the last one shorter.
     pub seconds: Vec<Second>,
     /// The same in finer slices with their histograms.
@@ -328,6 +331,22 @@ pub struct ByName {
     /// From when they were due, which in a closed loop is when they began; those without an answer
     /// with the time that they were waited for.
     pub latency: Censored,
+}
+
+/// A span of time without an answer, since measuring began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// When it began.
+    pub from: Duration,
+    /// When the next answer came, or the span that is measured ended.
+    pub to: Duration,
+}
+
+impl Silence {
+    /// How long it was.
+    pub fn length(self) -> Duration {
+        self.to.saturating_sub(self.from)
+    }
 }
 
 /// What happened in one second.

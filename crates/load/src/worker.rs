@@ -416,6 +416,7 @@ impl Worker {
             let age = Duration::from_nanos(now.saturating_sub(flight.due));
             unfinished.ages.record(age);
             self.lent.record.abandon(age);
+            self.lent.record.silences.abandon(flight.begun, now);
             self.lent.record.by_name.abandon(flight, now);
         }
         // From here on it was the end of the duration that kept them from being sent.

@@ -9,8 +9,8 @@ use catamaran_stats::{
 use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
 use crate::document::{
     Bytes, Connections, CorrectedTimes, CurvePoint, Curves, Document, ErrorFacts, Generator,
-    Latencies, Requests, SCHEMA, SecondFacts, Server, SpreadFacts, Thread, Throughput, Times, Tls,
-    Unfinished, WarmUp, WarningText,
+    Latencies, Requests, SCHEMA, SecondFacts, Server, SilenceFacts, SpreadFacts, Thread,
+    Throughput, Times, Tls, Unfinished, WarmUp, WarningText,
 };
 use crate::report::{Ending, Report, Second, TlsFacts};
 use crate::timeline::TimeSlice;
@@ -78,6 +78,7 @@ impl Document {
             throughput: Throughput::of(report),
             latency: Latencies::of(report),
             generator: Generator::of(report),
+            silences: silences(report),
             seconds: seconds(report),
             curves: curves(report),
             warnings: warnings(report),
@@ -147,6 +148,16 @@ fn curves(report: &Report) -> Curves {
         total: curve(&report.latency.total),
         corrected: corrected.map(|corrected| curve(&corrected.lower_bounds())),
     }
+}
+
+fn silences(report: &Report) -> Vec<SilenceFacts> {
+    let silences = report.silences.iter();
+    silences
+        .map(|silence| SilenceFacts {
+            from_s: silence.from.as_secs_f64(),
+            to_s: silence.to.as_secs_f64(),
+        })
+        .collect()
 }
 
 fn warnings(report: &Report) -> Vec<WarningText> {

@@ -82,6 +82,7 @@ pub(crate) fn report() -> Report {
         },
         latency: latency(),
         by_name: Vec::new(),
+        silences: Vec::new(),
         seconds: vec![second(3)],
         timeline: Timeline {
             length: Duration::from_millis(100),

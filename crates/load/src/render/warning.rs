@@ -16,6 +16,7 @@ pub(super) fn token(warning: &Warning) -> &'static str {
         Warning::Unsent { .. } => "unsent",
         Warning::Waited { .. } => "waited",
         Warning::Stalled { .. } => "stalled",
+        Warning::Silent { .. } => "silent",
         Warning::GeneratorSaturated { .. } => "generator-saturated",
         Warning::GeneratorStarved { .. } => "generator-starved",
         Warning::GeneratorLate { .. } => "generator-late",
@@ -88,6 +89,19 @@ pub(super) fn text(warning: &Warning) -> String {
             silent * 100.0,
             longest.as_secs_f64() * 1000.0,
             median.as_secs_f64() * 1000.0
+        ),
+        Warning::Silent {
+            total,
+            of,
+            count,
+            longest,
+        } => format!(
+            "no answer came for {:.3} s of {:.3} s, in {count} span(s), the longest from {:.3} s to \
+             {:.3} s: the rate is a mean over times with and without a server that answers",
+            total.as_secs_f64(),
+            of.as_secs_f64(),
+            longest.from.as_secs_f64(),
+            longest.to.as_secs_f64()
         ),
         Warning::GeneratorSaturated { thread, busy } => format!(
             "thread {thread} of the generator was busy for {:.0} % of the time: this is as much its \

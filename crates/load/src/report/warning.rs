@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::Silence;
+
 /// A reason to doubt the numbers, or to read them otherwise than they look.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -75,6 +77,18 @@ pub enum Warning {
         longest: Duration,
         /// The median.
         median: Duration,
+    },
+    /// No answer came for 5 % of the time or more, or for a second at once, although requests waited for
+    /// one. The rate has that time in it.
+    Silent {
+        /// All of it.
+        total: Duration,
+        /// Of so long a time.
+        of: Duration,
+        /// In so many spans.
+        count: usize,
+        /// The longest one, since measuring began.
+        longest: Silence,
     },
     /// A thread of ours was on a CPU for more than 95 % of the time: what was measured is (also)
     /// the generator.

@@ -9,10 +9,11 @@ use crate::board::Board;
 use crate::clock::NEVER;
 use crate::pace::Level;
 use crate::plan::{Pace, Plan, Samples, WarmUp};
+use crate::record::silence::{self, SILENCE_MIN, Silences, Span};
 use crate::record::{Record, merge_connections};
 use crate::report::{
     AbCounts, ByName, ConnectionCounts, Counts, Ending, FailureKind, Failures, Latency, Report,
-    Sample, Unfinished, WarmUpReport, Warning,
+    Sample, Silence, Unfinished, WarmUpReport, Warning,
 };
 use crate::stream::Address;
 use crate::timeline::Timeline;
@@ -42,7 +43,7 @@ pub(super) fn assemble(
     whole.count_lookup_failure(&ending);
     let (span_end, end) = whole.ends(&ending);
     let elapsed = span_end.saturating_sub(from);
-    let silent = whole.silent(elapsed, outcomes.len());
+    let (silences, silent) = whole.silences(from, span_end);
     let law = whole.law();
     let record = whole.record;
     let (corrected, lateness, waits) = record.open.map_or((None, None, None), |open| {
@@ -87,6 +88,7 @@ pub(super) fn assemble(
             per_request_connects: record.without_connect,
         },
         by_name: by_name(board, record.by_name),
+        silences,
         seconds: record.seconds.into_list(elapsed),
         timeline: whole.timeline,
         generator: outcomes.iter().map(|outcome| outcome.usage).collect(),
@@ -118,6 +120,8 @@ fn as_ab(counts: AbCounts, failures: &Failures, has_tls: bool) -> AbCounts {
 struct Whole {
     record: Record,
     timeline: Timeline,
+    /// Those of each thread.
+    silences: Vec<Silences>,
     connections: ConnectionCounts,
     unfinished: Unfinished,
     warm_up_requests: u64,
@@ -134,6 +138,7 @@ impl Whole {
         Self {
             record: Record::new(matches!(plan.pace, Pace::Open { .. }), 0, 0, NEVER),
             timeline: Timeline::new(),
+            silences: Vec::new(),
             connections: ConnectionCounts::default(),
             unfinished: Unfinished {
                 hung: 0,
@@ -152,6 +157,7 @@ impl Whole {
 
     fn add(&mut self, outcome: &Outcome) {
         self.record.merge(&outcome.record);
+        self.silences.push(outcome.record.silences.clone());
         self.timeline.add(&outcome.record.timeline.clone().finish());
         merge_connections(&mut self.connections, &outcome.connections);
         self.unfinished.hung += outcome.unfinished.hung;
@@ -166,9 +172,24 @@ impl Whole {
         self.span_end = self.span_end.max(outcome.span_end.unwrap_or(0));
     }
 
-    /// The share of the threads' time in which a stalled server gave no answer, 0 to 1.
-    fn silent(&self, elapsed: u64, threads: usize) -> f64 {
-        self.record.silent as f64 / (elapsed.max(1) as f64 * threads.max(1) as f64)
+    /// Where no thread had an answer within the measured span, and the share of the threads' time in
+    /// which they had none, 0 to 1.
+    fn silences(&self, from: u64, to: u64) -> (Vec<Silence>, f64) {
+        let median = self.record.total.median() * SILENCE_OF_MEDIAN;
+        let min = u64::try_from(median.as_nanos())
+            .unwrap_or(NEVER)
+            .max(SILENCE_MIN);
+        let threads: Vec<Vec<Span>> = self.silences.iter().map(|it| it.until(to)).collect();
+        let long = threads.iter().flatten().map(|(from, to)| to - from);
+        let sum: u64 = long.filter(|length| *length >= min).sum();
+        let time = to.saturating_sub(from).max(1) as f64 * threads.len().max(1) as f64;
+        let since = |at: u64| Duration::from_nanos(at.saturating_sub(from));
+        let common = silence::common(&threads, min).into_iter();
+        let common = common.map(|(from, to)| Silence {
+            from: since(from),
+            to: since(to),
+        });
+        (common.collect(), sum as f64 / time)
     }
 
     fn law(&self) -> LittlesLaw {
@@ -267,6 +288,7 @@ fn warnings(report: &Report, plan: &Plan, law: LittlesLaw, silent: f64) -> Vec<W
     if matches!(plan.pace, Pace::Closed { .. }) && plan.stages.is_empty() {
         found.extend(doubt::stalled(&report.latency.total, silent));
     }
+    found.extend(doubt::silent(&report.silences, report.elapsed));
     found
 }
 
@@ -411,6 +433,9 @@ fn warn_of_idle_clients(report: &Report, plan: &Plan, law: LittlesLaw, found: &m
         });
     }
 }
+
+/// Nor is a pause a stall that is not so many times the median latency.
+const SILENCE_OF_MEDIAN: u32 = 10;
 
 /// A thread that is busier than this share of its time has no time to be exact.
 const BUSY_MAX: f64 = 0.95;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use catamaran_stats::{Censored, Histogram};
 
-use crate::report::Warning;
+use crate::report::{Silence, Warning};
 
 /// The 99th percentile of lateness, if it is above [`TOLERATED`] and above 5 % of the corrected 99th
 /// percentile, which has it in it.
@@ -76,6 +76,19 @@ pub(super) fn stalled(total: &Histogram, silent: f64) -> Option<Warning> {
     })
 }
 
+/// Whether no answer came for so long that the rate misleads.
+pub(super) fn silent(silences: &[Silence], of: Duration) -> Option<Warning> {
+    let longest = silences.iter().max_by_key(|silence| silence.length())?;
+    let total: Duration = silences.iter().map(|silence| silence.length()).sum();
+    let share = total.as_secs_f64() / of.as_secs_f64().max(f64::MIN_POSITIVE);
+    (share >= SILENT_MAX || longest.length() >= SILENCE_LONG).then_some(Warning::Silent {
+        total,
+        of,
+        count: silences.len(),
+        longest: *longest,
+    })
+}
+
 fn tolerated(corrected: Option<&Censored>) -> Duration {
     let quoted = corrected.map(|times| times.percentile(99.0).at_least);
     TOLERATED.max(quoted.unwrap_or_default() / 20)
@@ -86,6 +99,9 @@ const TOLERATED: Duration = Duration::from_millis(1);
 
 /// For so large a part of the time there may be no answer; a stall of one second in ten is well above.
 const SILENT_MAX: f64 = 0.05;
+
+/// Without an answer for so long, whatever its share.
+const SILENCE_LONG: Duration = Duration::from_secs(1);
 
 /// So many times the median the longest answer may take.
 const OUTLIER: u32 = 1000;

@@ -14,5 +14,6 @@ mod failures;
 mod http2;
 mod open;
 mod server;
+mod silence;
 mod stress;
 mod tls;

@@ -1,0 +1,175 @@
+//! Spans of time without an answer although requests were waiting for one.
+//!
+//! A thread keeps its own: from its last answer, or from when the oldest request began that was not
+//! answered, to its next answer. Where all threads have one at once, the server was silent. The
+//! invariant: the spans of a thread are in order and do not overlap.
+
+/// From when to when, in nanoseconds on the run's clock.
+pub(crate) type Span = (u64, u64);
+
+/// A thread's spans.
+#[derive(Clone, Debug)]
+pub(crate) struct Silences {
+    spans: Vec<Span>,
+    /// What is shorter is none: more the more there are.
+    min: u64,
+    /// When the last answer came.
+    last_answer: u64,
+    /// When the first request began that failed since then.
+    failed_since: Option<u64>,
+}
+
+impl Silences {
+    /// Of a thread whose measured time begins at `origin`.
+    pub(crate) fn new(origin: u64) -> Self {
+        Self {
+            spans: Vec::new(),
+            min: SILENCE_MIN,
+            last_answer: origin,
+            failed_since: None,
+        }
+    }
+
+    /// A request that began at `begun` was answered at `end`.
+    pub(crate) fn answer(&mut self, begun: u64, end: u64) {
+        self.note(begun, end);
+        self.last_answer = end;
+        self.failed_since = None;
+    }
+
+    /// A request that began at `begun` failed.
+    pub(crate) fn fail(&mut self, begun: u64) {
+        self.failed_since = Some(self.failed_since.map_or(begun, |since| since.min(begun)));
+    }
+
+    /// A request that began at `begun` had no answer when the measured time was over at `end`.
+    pub(crate) fn abandon(&mut self, begun: u64, end: u64) {
+        self.fail(begun);
+        self.note(begun, end);
+        self.last_answer = self.last_answer.max(end);
+    }
+
+    /// The spans up to `end`, when the measured time was over; failures since the last answer have
+    /// one, too.
+    pub(crate) fn until(&self, end: u64) -> Vec<Span> {
+        let mut whole = self.clone();
+        if let Some(since) = self.failed_since {
+            whole.abandon(since, end);
+        }
+        let spans = whole.spans.iter().map(|&(from, to)| (from, to.min(end)));
+        spans.filter(|(from, to)| to > from).collect()
+    }
+
+    fn note(&mut self, begun: u64, end: u64) {
+        let asked = self.failed_since.map_or(begun, |since| since.min(begun));
+        let from = asked.max(self.last_answer);
+        if end.saturating_sub(from) < self.min {
+            return;
+        }
+        if self.spans.len() >= SPANS_MAX {
+            self.min *= 2;
+            let min = self.min;
+            self.spans.retain(|(from, to)| to - from >= min);
+        }
+        self.spans.push((from, end));
+    }
+}
+
+/// Where all threads were silent at once, for `min` or longer.
+pub(crate) fn common(threads: &[Vec<Span>], min: u64) -> Vec<Span> {
+    let Some((first, others)) = threads.split_first() else {
+        return Vec::new();
+    };
+    let common = others
+        .iter()
+        .fold(first.clone(), |common, spans| intersection(&common, spans));
+    common
+        .into_iter()
+        .filter(|(from, to)| to - from >= min)
+        .collect()
+}
+
+fn intersection(one: &[Span], other: &[Span]) -> Vec<Span> {
+    let (mut at, mut place) = (0, 0);
+    let mut found = Vec::new();
+    while let (Some(a), Some(b)) = (one.get(at), other.get(place)) {
+        let span = (a.0.max(b.0), a.1.min(b.1));
+        if span.0 < span.1 {
+            found.push(span);
+        }
+        if a.1 < b.1 {
+            at += 1;
+        } else {
+            place += 1;
+        }
+    }
+    found
+}
+
+/// A pause between answers that is shorter is no stall.
+pub(crate) const SILENCE_MIN: u64 = 100_000_000;
+
+/// A server that never answers faster than that has so many spans in 20 minutes.
+const SPANS_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_span_is_found_at_the_beginning_between_and_at_the_end() {
+        let mut silences = Silences::new(S);
+        silences.answer(S, 3 * S);
+        silences.answer(3 * S, 3 * S + 1);
+        silences.answer(3 * S + 1, 5 * S);
+        silences.abandon(5 * S, 9 * S);
+        let expected = [(S, 3 * S), (3 * S + 1, 5 * S), (5 * S, 8 * S)];
+        assert_eq!(silences.until(8 * S), expected);
+    }
+
+    /// Nobody asked from 1 s to 7 s.
+    #[test]
+    fn a_pause_in_which_nothing_was_asked_is_none() {
+        let mut silences = Silences::new(0);
+        silences.answer(S / 2, S / 2 + 1);
+        silences.answer(7 * S, 7 * S + 1);
+        assert_eq!(silences.until(8 * S), []);
+    }
+
+    #[test]
+    fn failures_are_no_answers() {
+        let mut silences = Silences::new(0);
+        silences.answer(0, 1);
+        for at in 1..=20 {
+            silences.fail(at * S / 10);
+        }
+        assert_eq!(silences.until(4 * S), [(S / 10, 4 * S)]);
+        silences.answer(2 * S, 2 * S + 1);
+        assert_eq!(silences.until(4 * S), [(S / 10, 2 * S + 1)]);
+    }
+
+    #[test]
+    fn a_server_is_silent_where_all_threads_are() {
+        let threads = [
+            vec![(0, 4 * S), (6 * S, 9 * S)],
+            vec![(S, 2 * S), (3 * S, 7 * S), (8 * S, 9 * S)],
+        ];
+        let expected = [(S, 2 * S), (3 * S, 4 * S), (6 * S, 7 * S), (8 * S, 9 * S)];
+        assert_eq!(common(&threads, 1), expected);
+        assert_eq!(common(&threads, 2 * S), []);
+        assert_eq!(common(&[], 1), []);
+    }
+
+    #[test]
+    fn many_spans_leave_the_longest() {
+        let mut silences = Silences::new(0);
+        for at in 0..3 * SPANS_MAX as u64 {
+            silences.answer(at * S, at * S + S / 8);
+        }
+        silences.answer(0, 40_000 * S);
+        assert!(silences.until(u64::MAX).len() <= SPANS_MAX);
+        assert_eq!(silences.until(u64::MAX).last().unwrap().1, 40_000 * S);
+    }
+}
