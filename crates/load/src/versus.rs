@@ -209,8 +209,10 @@ fn measure(&(name, unit, value): &(&str, &str, Value), blocks: &[Block]) -> Meas
         let values: Vec<f64> = blocks.filter_map(value).collect();
         catamaran_stats::Spread::of(&values).map(|spread| spread.median)
     };
+    let is_carried = name != "p99" || carries_p99(blocks);
     let ratios: Vec<f64> = blocks
         .chunks_exact(2)
+        .filter(|_| is_carried)
         .filter_map(|pair| ratio(pair, value))
         .collect();
     let interval = order::median_interval(&ratios, LEVEL);
@@ -224,8 +226,8 @@ fn measure(&(name, unit, value): &(&str, &str, Value), blocks: &[Block]) -> Meas
     Measure {
         measure: name.to_owned(),
         unit: unit.to_owned(),
-        a: of("a"),
-        b: of("b"),
+        a: of("a").and_then(finite),
+        b: of("b").and_then(finite),
         pairs: ratios.len(),
         ratio: interval.and_then(|it| finite(it.median)),
         low: interval.and_then(|it| finite(it.low)),
@@ -235,6 +237,22 @@ fn measure(&(name, unit, value): &(&str, &str, Value), blocks: &[Block]) -> Meas
         verdict: verdict.to_owned(),
         reason,
     }
+}
+
+/// A latency of a block. One in which requests had no answer at all is slower than any other.
+fn latency(block: &Block, millis: Option<f64>) -> Option<f64> {
+    millis.or((block.requests > 0).then_some(f64::INFINITY))
+}
+
+/// Whether the blocks carry a 99th percentile: most of those of one target do. A target that stalls has
+/// few requests in its slow blocks, which count as well as its fast ones.
+fn carries_p99(blocks: &[Block]) -> bool {
+    ["a", "b"].iter().any(|target| {
+        let of = blocks.iter().filter(|block| block.target == *target);
+        let requests: Vec<f64> = of.map(|block| block.requests as f64).collect();
+        let spread = catamaran_stats::Spread::of(&requests);
+        spread.is_some_and(|spread| is_quotable(99.0, spread.median as u64))
+    })
 }
 
 /// `a` by `b`; `None` if one of them has no value. Nothing by nothing is 1: they do not differ.
@@ -256,11 +274,12 @@ fn too_few(name: &str, pairs: usize, found: usize) -> String {
             (2 * BLOCK_MIN).as_secs_f64() * wanted as f64
         );
     }
-    let what = match name {
-        "p99" => "1,000 requests in both blocks, which a longer --duration or more clients give",
-        _ => "answers in both blocks",
-    };
-    format!("{found} of {pairs} pairs have {what}; {wanted} are needed")
+    if name == "p99" && found == 0 {
+        return "p99 takes 1,000 requests in most blocks of a target, which a longer --duration or more \
+                clients give"
+            .to_owned();
+    }
+    format!("{found} of {pairs} pairs have requests in both blocks; {wanted} are needed")
 }
 
 fn sentence(measures: &[Measure], pairs: usize) -> String {
@@ -320,10 +339,8 @@ const PAIRS_MAX: usize = 100_000;
 
 const MEASURES: [(&str, &str, Value); 4] = [
     ("rate", "requests/s", |block| Some(block.requests_per_s)),
-    ("p50", "ms", |block| block.p50_ms),
-    ("p99", "ms", |block| {
-        block.p99_ms.filter(|_| is_quotable(99.0, block.requests))
-    }),
+    ("p50", "ms", |block| latency(block, block.p50_ms)),
+    ("p99", "ms", |block| latency(block, block.p99_ms)),
     ("errors", "share", |block| Some(block.errors)),
 ];
 

@@ -86,6 +86,34 @@ fn five_pairs_say_nothing_but_how_many_would() {
     );
 }
 
+/// A stalls in 10 of 15 blocks, which have few requests for that. They are most of A.
+#[test]
+fn blocks_that_stall_count_although_they_have_few_requests() {
+    let mut blocks = blocks(&[1.0; 15]);
+    for block in blocks.iter_mut().filter(|block| block.target == "a") {
+        block.p99_ms = Some(9.5);
+        if block.pair % 3 > 0 {
+            (block.requests, block.p99_ms) = (300, Some(230.0));
+        }
+    }
+    let measures = judge(&blocks);
+    let p99 = &measures[2];
+    assert_eq!((p99.pairs, p99.verdict.as_str()), (15, DIFFERS), "{p99:?}");
+    assert_eq!((p99.a, p99.b), (Some(230.0), Some(9.0)));
+}
+
+/// Blocks without any answer are the slowest ones.
+#[test]
+fn blocks_that_hang_throughout_are_infinitely_slow() {
+    let mut blocks = blocks(&[1.0; 12]);
+    for block in blocks.iter_mut().filter(|block| block.target == "a") {
+        (block.requests, block.p50_ms, block.p99_ms) = (10, None, None);
+    }
+    let p99 = &judge(&blocks)[2];
+    assert_eq!(p99.verdict, DIFFERS, "{p99:?}");
+    assert_eq!((p99.a, p99.ratio, p99.low), (None, None, None), "{p99:?}");
+}
+
 #[test]
 fn few_requests_have_no_99th_percentile() {
     let mut blocks = blocks(&[1.0; 12]);
@@ -97,7 +125,7 @@ fn few_requests_have_no_99th_percentile() {
             .reason
             .as_deref()
             .unwrap()
-            .starts_with("0 of 12 pairs have 1,000 requests")
+            .starts_with("p99 takes 1,000 requests in most blocks")
     );
 }
 
