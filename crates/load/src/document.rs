@@ -49,10 +49,13 @@ pub struct Document {
     /// files of before there was this key.
     #[serde(default)]
     pub protocol: String,
-    /// Requests that a connection carried at once: streams of HTTP/2, or pipelined; 0 in files of
+    /// Requests that a connection was to carry at once: streams of HTTP/2, or pipelined; 0 in files of
     /// before there was this key.
     #[serde(default)]
     pub streams: u32,
+    /// The most streams of HTTP/2 that a connection had at once; 0 of other protocols.
+    #[serde(default)]
+    pub streams_reached: usize,
     /// When measuring began, in Unix time.
     pub started_at_s: f64,
     /// The measured span, over which rates are.

@@ -3,8 +3,8 @@
 //! Each step of the search is a run of its own at one rate, judged by a [`gate`](crate::gate). The
 //! rate doubles until a step is not sustained (or halves until one is), and then the interval between
 //! the highest rate that passed and the lowest that did not is halved by ratio. A step that does not
-//! tell is repeated once for twice as long. So is one at which the generator was late, unless its
-//! gate waives that: it says nothing of the server.
+//! tell is repeated once for twice as long. One at which the generator was late says nothing of the
+//! server: it is done again up to three times, unless its gate waives lateness.
 
 use std::iter;
 
@@ -27,6 +27,8 @@ pub struct Search {
     undecided: Option<f64>,
     /// The last step did not tell, and is done again.
     is_repeat: bool,
+    /// How often the generator was late at this rate.
+    late: u32,
     max: f64,
     halvings: u32,
     /// Steps above `unproven`, where it did not fail but was undecided.
@@ -43,6 +45,7 @@ impl Search {
             unproven: None,
             undecided: None,
             is_repeat: false,
+            late: 0,
             max,
             halvings: 0,
             upper_steps: 0,
@@ -64,6 +67,16 @@ impl Search {
         self.failed
     }
 
+    /// The generator was late at the step, which is done again; after [`LATE_MAX`] times the rate is
+    /// one that does not tell.
+    pub fn note_late(&mut self) {
+        self.late += 1;
+        if self.late > LATE_MAX {
+            self.is_repeat = true;
+            self.note(Verdict::Undecided);
+        }
+    }
+
     /// The step at the next rate came to this.
     pub fn note(&mut self, verdict: Verdict) {
         let Some(rate) = self.next else { return };
@@ -72,6 +85,7 @@ impl Search {
             return;
         }
         self.is_repeat = false;
+        self.late = 0;
         let is_upper = self.unproven.is_some_and(|unproven| rate > unproven);
         match verdict {
             Verdict::Passed if !is_upper => self.passed = Some(rate),
@@ -175,6 +189,10 @@ fn lower(known: Option<f64>, rate: f64) -> f64 {
     known.map_or(rate, |known| known.min(rate))
 }
 
+/// A step is done again so often because the generator was late. A generator that cannot do the rate is
+/// late each time.
+const LATE_MAX: u32 = 3;
+
 /// The knee is known when the rates on both sides of it differ by no more than this.
 const RATIO: f64 = 1.05;
 
@@ -267,6 +285,44 @@ mod tests {
             waived: waived.to_vec(),
         };
         step(600.0, &report, &gate).verdict
+    }
+
+    /// Late by chance at the first rate, and at the next one: no lower rate is tried for that.
+    #[test]
+    fn a_late_generator_does_not_lower_the_rate() {
+        let mut search = Search::new(600.0, f64::INFINITY);
+        let mut tried: Vec<f64> = Vec::new();
+        while let Some((rate, _)) = search.next() {
+            tried.push(rate);
+            let times = tried.iter().filter(|it| **it == rate).count();
+            match rate <= 1200.0 && times <= 3 {
+                true => search.note_late(),
+                false => search.note(limit(1300.0)(rate)),
+            }
+        }
+        assert_eq!(
+            tried[..8],
+            [600.0, 600.0, 600.0, 600.0, 1200.0, 1200.0, 1200.0, 1200.0]
+        );
+        assert!(tried.iter().all(|rate| *rate >= 600.0), "{tried:?}");
+        assert!(search.sustained() >= Some(1200.0), "{search:?}");
+    }
+
+    /// A rate that the generator cannot do ends the search upwards.
+    #[test]
+    fn a_generator_that_is_always_late_does_not_tell() {
+        let mut search = Search::new(600.0, f64::INFINITY);
+        let mut tried = Vec::new();
+        while let Some((rate, _)) = search.next() {
+            tried.push(rate);
+            assert!(tried.len() < 80, "{tried:?}");
+            match rate > 1000.0 {
+                true => search.note_late(),
+                false => search.note(Verdict::Passed),
+            }
+        }
+        assert!(search.sustained() >= Some(900.0), "{search:?}");
+        assert_eq!(search.broken(), None);
     }
 
     #[test]

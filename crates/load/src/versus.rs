@@ -241,7 +241,7 @@ fn measure(&(name, unit, value): &(&str, &str, Value), blocks: &[Block]) -> Meas
 
 /// A latency of a block. One in which requests had no answer at all is slower than any other.
 fn latency(block: &Block, millis: Option<f64>) -> Option<f64> {
-    millis.or((block.requests > 0).then_some(f64::INFINITY))
+    millis.or_else(|| (block.requests > 0).then_some(f64::INFINITY))
 }
 
 /// Whether the blocks carry a 99th percentile: most of those of one target do. A target that stalls has

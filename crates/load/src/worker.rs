@@ -56,6 +56,7 @@ pub(crate) struct Outcome {
     pub(crate) usage: ThreadUse,
     pub(crate) warm_up_requests: u64,
     pub(crate) open_max: u64,
+    pub(crate) streams_max: usize,
     /// How long its clients had a request under way within the span, and how long they should have,
     /// in nanoseconds.
     pub(crate) busy: u128,
@@ -446,6 +447,7 @@ impl Worker {
             },
             warm_up_requests: self.lent.warm_up.started,
             open_max: self.lent.open_max,
+            streams_max: self.lent.streams_max,
             busy: self.lent.busy,
             expected_busy,
             ended: now,

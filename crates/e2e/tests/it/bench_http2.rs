@@ -67,6 +67,16 @@ fn bench(words: &str) -> (Option<i32>, Value) {
     (status.code(), report)
 }
 
+/// nginx allows 128 streams, whatever is asked for.
+#[test]
+fn the_report_says_how_many_streams_there_were() {
+    let nginx = Nginx::start(1_000_000);
+    let words = format!("-n 3000 -c 1 --streams 1000 https://{}/", nginx.tls);
+    let (_, report) = bench(&words);
+    assert_eq!(report["streams"], 1000, "{report}");
+    assert_eq!(report["streams_reached"], 128, "{report}");
+}
+
 #[test]
 fn answers_come_on_many_streams_over_tls_and_in_clear() {
     let nginx = Nginx::start(1_000_000);

@@ -41,6 +41,7 @@ impl Document {
             urls: subject.urls,
             protocol: subject.protocol.name().to_owned(),
             streams: subject.streams,
+            streams_reached: report.streams_reached,
             started_at_s: started.unwrap_or_default().as_secs_f64(),
             elapsed_s: report.elapsed.as_secs_f64(),
             drain_s: report.drain.as_secs_f64(),

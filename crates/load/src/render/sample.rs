@@ -59,6 +59,7 @@ pub(crate) fn report() -> Report {
         threads: 1,
         concurrency: 1,
         concurrency_reached: 1,
+        streams_reached: 0,
         addresses: vec!["127.0.0.1:8080".parse().ok()],
         first: Some(first_response()),
         tls: None,

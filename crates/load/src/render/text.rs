@@ -51,7 +51,10 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
         page.pair("Protocol", subject.protocol.name());
         page.pair(
             "Streams",
-            format_args!("{} per connection", subject.streams),
+            format!(
+                "{} per connection at most, {} asked for",
+                report.streams_reached, subject.streams
+            ),
         );
     }
     if subject.urls > 1 {

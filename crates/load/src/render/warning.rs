@@ -20,6 +20,7 @@ pub(super) fn token(warning: &Warning) -> &'static str {
         Warning::GeneratorSaturated { .. } => "generator-saturated",
         Warning::GeneratorStarved { .. } => "generator-starved",
         Warning::GeneratorLate { .. } => "generator-late",
+        Warning::LateMedian { .. } => "late-median",
         Warning::RateMissed { .. } => "rate-missed",
         Warning::FewSamples { .. } => "few-samples",
         Warning::LittlesLaw { .. } => "littles-law",
@@ -117,6 +118,15 @@ pub(super) fn text(warning: &Warning) -> String {
             "the generator sent its requests late, by {:.3} ms at the 99th percentile: the run is \
              invalid; lower --rate, or give it more --threads or connections (-c)",
             p99.as_secs_f64() * 1000.0
+        ),
+        Warning::LateMedian {
+            lateness,
+            corrected,
+        } => format!(
+            "the corrected median of {:.3} ms has {:.3} ms of the generator's own lateness in it: for \
+             answers as fast as these compare the raw median",
+            corrected.as_secs_f64() * 1000.0,
+            lateness.as_secs_f64() * 1000.0
         ),
         Warning::RateMissed { asked, sent } => {
             format!("{asked:.2} requests per second were asked for, and {sent:.2} were sent")

@@ -112,6 +112,14 @@ pub enum Warning {
         /// The 99th percentile of lateness.
         p99: Duration,
     },
+    /// Half of the requests or more were sent so late by us that it is a third or more of the corrected
+    /// median: of answers that are faster than a timer wakes.
+    LateMedian {
+        /// The median of lateness.
+        lateness: Duration,
+        /// The corrected median, which has it in it.
+        corrected: Duration,
+    },
     /// Requests per second that were sent within the span fell behind the asked rate by more than
     /// 2 %.
     RateMissed {

@@ -54,17 +54,11 @@ pub(super) fn assemble(
         started_at: began + Duration::from_nanos(from),
         elapsed: Duration::from_nanos(elapsed),
         drain: Duration::from_nanos(end.saturating_sub(span_end)),
-        warm_up: WarmUpReport {
-            duration: match plan.warm_up {
-                WarmUp::None => Duration::ZERO,
-                _ => Duration::from_nanos(from),
-            },
-            requests: whole.warm_up_requests,
-            verdict: board.steady.get().copied(),
-        },
+        warm_up: warm_up(board, from, whole.warm_up_requests),
         threads: board.lines.len(),
         concurrency: plan.pace.connections().get(),
         concurrency_reached: usize::try_from(whole.open_max).unwrap_or(usize::MAX),
+        streams_reached: whole.streams_max,
         addresses: addresses(board),
         first: board.first.get().cloned(),
         tls: board.tls.get().cloned(),
@@ -100,6 +94,18 @@ pub(super) fn assemble(
     report
 }
 
+/// The warm-up before `from`, in which so many requests began.
+fn warm_up(board: &Board, from: u64, requests: u64) -> WarmUpReport {
+    WarmUpReport {
+        duration: match board.plan.warm_up {
+            WarmUp::None => Duration::ZERO,
+            _ => Duration::from_nanos(from),
+        },
+        requests,
+        verdict: board.steady.get().copied(),
+    }
+}
+
 fn has_tls(board: &Board) -> bool {
     board.tls_targets.iter().any(Option::is_some)
 }
@@ -126,6 +132,7 @@ struct Whole {
     unfinished: Unfinished,
     warm_up_requests: u64,
     open_max: u64,
+    streams_max: usize,
     busy: u128,
     expected_busy: u128,
     ended: u64,
@@ -148,6 +155,7 @@ impl Whole {
             },
             warm_up_requests: 0,
             open_max: 0,
+            streams_max: 0,
             busy: 0,
             expected_busy: 0,
             ended: 0,
@@ -166,6 +174,7 @@ impl Whole {
         self.unfinished.ages.merge(&outcome.unfinished.ages);
         self.warm_up_requests += outcome.warm_up_requests;
         self.open_max += outcome.open_max;
+        self.streams_max = self.streams_max.max(outcome.streams_max);
         self.busy += outcome.busy;
         self.expected_busy += outcome.expected_busy;
         self.ended = self.ended.max(outcome.ended);
@@ -348,6 +357,8 @@ fn warn_of_generator(report: &Report, plan: &Plan, found: &mut Vec<Warning>) {
     if let Some(lateness) = &report.latency.lateness {
         let late = doubt::late(lateness, report.latency.corrected.as_ref());
         found.extend(late.map(|p99| Warning::GeneratorLate { p99 }));
+        let corrected = report.latency.corrected.as_ref();
+        found.extend(doubt::late_median(lateness, corrected));
     }
     if let Pace::Open { per_second, .. } = plan.pace {
         let seconds = report.elapsed.as_secs_f64();
@@ -382,7 +393,11 @@ fn too_few_connections(report: &Report, plan: &Plan) -> Option<Warning> {
         total: &report.latency.total,
         started: report.counts.started,
         connections: report.concurrency,
-        streams: plan.connections.pipeline.get(),
+        // A server may allow fewer streams than are asked for.
+        streams: match report.streams_reached {
+            0 => plan.connections.pipeline.get(),
+            reached => u32::try_from(reached).unwrap_or(u32::MAX),
+        },
         per_second,
     };
     waiting.warning()

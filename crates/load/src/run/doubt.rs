@@ -14,6 +14,16 @@ pub(super) fn late(lateness: &Histogram, corrected: Option<&Censored>) -> Option
     (p99 > tolerated(corrected)).then_some(p99)
 }
 
+/// Whether the corrected median is to a good part lateness of ours.
+pub(super) fn late_median(lateness: &Histogram, corrected: Option<&Censored>) -> Option<Warning> {
+    let (lateness, corrected) = (lateness.median(), corrected?.percentile(50.0).at_least);
+    let is_large = !lateness.is_zero() && lateness * LATE_OF_MEDIAN >= corrected;
+    is_large.then_some(Warning::LateMedian {
+        lateness,
+        corrected,
+    })
+}
+
 /// An open loop that had too few connections at times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting<'a> {
@@ -97,6 +107,9 @@ fn tolerated(corrected: Option<&Censored>) -> Duration {
 /// So late may a request be sent in any case.
 const TOLERATED: Duration = Duration::from_millis(1);
 
+/// So many times the median of lateness the corrected median is to be at least.
+const LATE_OF_MEDIAN: u32 = 3;
+
 /// For so large a part of the time there may be no answer; a stall of one second in ten is well above.
 const SILENT_MAX: f64 = 0.05;
 
@@ -137,6 +150,23 @@ mod tests {
         let mut short = Histogram::new();
         (0..100).for_each(|_| short.record_micros(900));
         assert_eq!(late(&short, Some(&corrected(1))), None);
+    }
+
+    /// Answers in 0.05 ms, sent 0.06 ms late: the corrected median is more than twice the raw one.
+    #[test]
+    fn lateness_beside_fast_answers_is_told() {
+        let mut lateness = Histogram::new();
+        (0..100).for_each(|_| lateness.record_micros(60));
+        let mut corrected = Censored::new();
+        (0..100).for_each(|_| corrected.record(Duration::from_micros(110)));
+        let found = late_median(&lateness, Some(&corrected));
+        assert!(
+            matches!(found, Some(Warning::LateMedian { .. })),
+            "{found:?}"
+        );
+        let slow = self::corrected(1);
+        assert_eq!(late_median(&lateness, Some(&slow)), None);
+        assert_eq!(late_median(&Histogram::new(), Some(&corrected)), None);
     }
 
     fn waiting<'a>(waits: &'a Histogram, total: &'a Histogram) -> Waiting<'a> {

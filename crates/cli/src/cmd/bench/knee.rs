@@ -134,11 +134,10 @@ fn climb(
         if is_text {
             say(&render::knee::step(&step))?;
         }
-        search.note(match Verdict::named(&step.verdict) {
-            // What the generator is late with says nothing of the server.
-            Some(verdict) if !step.is_generator => verdict,
-            _ => Verdict::Undecided,
-        });
+        match Verdict::named(&step.verdict) {
+            _ if step.is_generator => search.note_late(),
+            verdict => search.note(verdict.unwrap_or(Verdict::Undecided)),
+        }
         knee.steps.push(step);
     }
     knee.sustained_per_s = search.sustained();

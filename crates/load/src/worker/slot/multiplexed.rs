@@ -223,7 +223,7 @@ impl Multiplexed {
     }
 
     /// Sends a request; `false`: it goes on another connection.
-    fn send(&mut self, mut flight: Flight, lent: &Lent) -> bool {
+    fn send(&mut self, mut flight: Flight, lent: &mut Lent) -> bool {
         let State::Open(http2) = &mut self.state else {
             return false;
         };
@@ -243,6 +243,7 @@ impl Multiplexed {
         }
         self.flights[key] = Some(flight);
         self.open += 1;
+        lent.streams_max = lent.streams_max.max(self.open);
         self.sent += 1;
         true
     }
