@@ -8,6 +8,14 @@ pub fn cookies<'a>(field: &'a [u8], names: &'a [String]) -> impl Iterator<Item =
     named(field, names).map(|(_, value)| value)
 }
 
+/// As [`cookies`], with empty values.
+pub fn cookies_even_empty<'a>(
+    field: &'a [u8],
+    names: &'a [String],
+) -> impl Iterator<Item = &'a [u8]> {
+    pairs_even_empty(field, names).map(|(_, value)| value)
+}
+
 /// As [`cookies`], each value with the name it was found under.
 pub fn named<'a>(
     field: &'a [u8],
@@ -56,12 +64,18 @@ pub fn without(field: &[u8], name: &str) -> Option<Vec<u8>> {
     Some(kept)
 }
 
-/// The pairs `NAME=VALUE` with one of these names.
+/// The pairs `NAME=VALUE` with one of these names, and a value that is not empty.
 fn pairs<'a>(text: &'a [u8], names: &'a [String]) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    pairs_even_empty(text, names).filter(|(_, value)| !value.is_empty())
+}
+
+fn pairs_even_empty<'a>(
+    text: &'a [u8],
+    names: &'a [String],
+) -> impl Iterator<Item = (&'a str, &'a [u8])> {
     let known = |name: &[u8]| names.iter().find(|it| it.as_bytes() == name);
     let pieces = text.split(|&byte| byte == b';').filter_map(split);
-    let named = pieces.filter_map(move |(name, value)| Some((known(name)?.as_str(), value)));
-    named.filter(|(_, value)| !value.is_empty())
+    pieces.filter_map(move |(name, value)| Some((known(name)?.as_str(), value)))
 }
 
 /// A piece's name and value, without what is around them.

@@ -35,14 +35,18 @@ impl OwnCookie {
         }
     }
 
-    /// Reads the cookie and removes it from the fields.
+    /// Reads the cookie and removes it from the fields. One without a value names nobody, as if there were
+    /// none, and is removed, too.
     pub(crate) fn take(&self, headers: &mut HeaderMap) -> Own {
         let name = std::slice::from_ref(&self.name);
         let fields = headers.get_all(COOKIE);
         let mut found = fields
             .iter()
-            .flat_map(|field| values::cookies(field.as_bytes(), name));
-        let member = self.members.get(found.next()?).copied();
+            .flat_map(|field| values::cookies_even_empty(field.as_bytes(), name))
+            .peekable();
+        found.peek()?;
+        let value = found.find(|value| !value.is_empty());
+        let own = value.map(|value| self.members.get(value).copied());
         drop(found);
         let without = |field: &HeaderValue| match values::without(field.as_bytes(), &self.name) {
             Some(rest) => HeaderValue::from_bytes(&rest)
@@ -55,7 +59,7 @@ impl OwnCookie {
         for field in kept {
             headers.append(COOKIE, field);
         }
-        Some(member)
+        own
     }
 }
 

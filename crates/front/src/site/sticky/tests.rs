@@ -44,6 +44,27 @@ fn the_cookie_leads_back_and_names_nobody() {
 }
 
 #[test]
+fn a_cookie_without_a_value_is_taken_out_as_well() {
+    let sticky = sticky(StickyCookie::new("ROUTEID"));
+    let own = sticky.own_cookie.as_ref().expect("a cookie");
+    for (received, left) in [
+        ("ROUTEID=", None),
+        ("ROUTEID=\"\"; ROUTEID= ", None),
+        ("x=1; ROUTEID=; y=2", Some("x=1; y=2")),
+    ] {
+        let mut headers = HeaderMap::new();
+        headers.append(COOKIE, HeaderValue::from_static(received));
+        assert_eq!(own.take(&mut headers), None, "{received}");
+        let kept = headers.get(COOKIE).map(|it| it.to_str().expect("text"));
+        assert_eq!(kept, left, "{received}");
+    }
+    let mut headers = HeaderMap::new();
+    headers.append(COOKIE, HeaderValue::from_static("ROUTEID=; ROUTEID=forged"));
+    assert_eq!(own.take(&mut headers), Some(None));
+    assert!(headers.is_empty());
+}
+
+#[test]
 fn a_cookie_of_nobody_is_taken_out_as_well() {
     let sticky = sticky(StickyCookie::new("ROUTEID"));
     let own = sticky.own_cookie.as_ref().expect("a cookie");
