@@ -14,10 +14,10 @@ use crate::config::ClientCertFields;
 /// Whether a field says which certificate the client showed, or what its TLS was.
 pub(crate) fn is_claim(name: &str) -> bool {
     match name.as_bytes() {
-        [b'c', b'l', ..] | [b's', b's', b'l', ..] => CLAIMS.contains(&name),
-        [b'x', b'-', ..] => {
+        // Of nearly every request some fields begin with `c`, `s` or `x-`.
+        [b'c', b'l' | b'e', ..] | [b's', b's', b'l', ..] | [b'p', b'r', ..] | [b'x', b'-', ..] => {
             let starts = |prefix| name.starts_with(prefix);
-            CLAIM_PREFIXES.into_iter().any(starts) || name == "x-arr-clientcert"
+            CLAIMS.contains(&name) || CLAIM_PREFIXES.into_iter().any(starts)
         }
         _ => false,
     }
@@ -93,24 +93,42 @@ const SSL_CLIENT_ESCAPED_CERT: HeaderName = HeaderName::from_static("ssl_client_
 const SSL_CIPHER: HeaderName = HeaderName::from_static("ssl_cipher");
 const SSL_CIPHER_USEKEYSIZE: HeaderName = HeaderName::from_static("ssl_cipher_usekeysize");
 
-/// RFC 9440, and what Tomcat's SSLValve believes.
-const CLAIMS: [&str; 8] = [
+/// RFC 9440, what the SSLValve of Tomcat and Undertow's SSLHeaderHandler believe (of which those of the
+/// certificate are among the prefixes), Jetty's ForwardedRequestCustomizer, and names that guides for
+/// nginx and IIS use.
+const CLAIMS: [&str; 15] = [
     "client-cert",
     "client-cert-chain",
-    "ssl_client_cert",
-    "ssl_client_escaped_cert",
     "ssl_cipher",
     "ssl_cipher_usekeysize",
     "ssl_secure_protocol",
     "ssl_session_id",
+    "ssl-cipher",
+    "ssl-cipher-usekeysize",
+    "ssl-secure-protocol",
+    "ssl-session-id",
+    "proxy-auth-cert",
+    "proxy-ssl-id",
+    "x-client-verify",
+    "x-client-dn",
+    "x-arr-clientcert",
 ];
 
-/// Of other fronts.
-const CLAIM_PREFIXES: [&str; 4] = [
+/// Of httpd and HAProxy (`ssl_client_`, `x-ssl-`), with what Keycloak reads behind them (`cert_chain_`);
+/// of nginx and its ingress (`ssl-client-`), F5 (`sslclientcert`), Envoy, Traefik and AWS.
+const CLAIM_PREFIXES: [&str; 12] = [
+    "ssl_client_",
+    "ssl-client-",
+    "sslclientcert",
+    "cert_chain_",
     "x-ssl-",
+    "x-tls-client-",
     "x-client-cert",
+    "x-clientcert",
     "x-forwarded-client-cert",
     "x-forwarded-tls-client-cert",
+    "x-amzn-mtls-",
+    "x-amzn-tls-",
 ];
 
 #[cfg(test)]
@@ -130,6 +148,23 @@ mod tests {
             "x-forwarded-client-cert",
             "x-forwarded-tls-client-cert-info",
             "x-arr-clientcert",
+            "ssl-client-cert",
+            "ssl-client-verify",
+            "ssl-client-subject-dn",
+            "ssl-client-issuer-dn",
+            "ssl_client_verify",
+            "ssl_client_s_dn",
+            "ssl-cipher",
+            "ssl-session-id",
+            "sslclientcertsubject",
+            "cert_chain_0",
+            "x-tls-client-subject",
+            "x-client-verify",
+            "x-client-dn",
+            "x-amzn-mtls-clientcert-subject",
+            "x-amzn-tls-version",
+            "proxy-auth-cert",
+            "proxy-ssl-id",
         ] {
             assert!(is_claim(claim), "{claim}");
         }
@@ -140,6 +175,11 @@ mod tests {
             "ssl",
             "clear",
             "x-arr-log-id",
+            "cert",
+            "ssl-other",
+            "proxy-authorization",
+            "x-amzn-trace-id",
+            "x-client-version",
         ] {
             assert!(!is_claim(other), "{other}");
         }

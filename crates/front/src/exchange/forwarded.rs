@@ -205,6 +205,9 @@ fn is_claim(name: &HeaderName) -> bool {
                 || certificate::is_claim(name)
         }
         [b'c' | b's', ..] => certificate::is_claim(name),
+        [b'p', ..] => CLAIMS.contains(&name) || certificate::is_claim(name),
+        [b'w', b'l', ..] => name.starts_with("wl-proxy-"),
+        [b'$', ..] => name.starts_with("$ws"),
         _ => false,
     }
 }
@@ -212,12 +215,16 @@ fn is_claim(name: &HeaderName) -> bool {
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// Fields by which proxies and CDNs tell the client's address, besides `X-Forwarded-*`.
-const CLAIMS: [&str; 6] = [
+/// Fields by which proxies and CDNs tell the client's address and scheme, besides `X-Forwarded-*`; the last
+/// two are what WebLogic and Jetty believe. WebLogic's plug-ins for proxies tell more in `WL-Proxy-*`, and
+/// WebSphere's in `$WS*`.
+const CLAIMS: [&str; 8] = [
     "forwarded",
     "x-forwarded",
     "x-real-ip",
     "x-client-ip",
     "x-cluster-client-ip",
     "true-client-ip",
+    "proxy-client-ip",
+    "x-proxied-https",
 ];

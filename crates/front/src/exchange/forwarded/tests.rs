@@ -48,6 +48,13 @@ fn a_stranger_is_not_believed() {
         ("true-client-ip", "1.2.3.4"),
         ("x-cluster-client-ip", "1.2.3.4"),
         ("x-forwarded", "for=1.2.3.4"),
+        ("x-proxied-https", "on"),
+        ("proxy-client-ip", "1.2.3.4"),
+        ("wl-proxy-client-cert", "MII"),
+        ("$wsra", "1.2.3.4"),
+        ("ssl-client-cert", "MII"),
+        ("ssl-client-verify", "SUCCESS"),
+        ("proxy-ssl-id", "00"),
         ("x-own", "1"),
     ]);
     let identity = identify(peer(STRANGER), &networks(), &fields);
