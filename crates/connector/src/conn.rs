@@ -63,8 +63,8 @@ pub(crate) struct Io<'a> {
     pub(crate) input: &'a mut BytesMut,
     /// To be sent, in order.
     pub(crate) out: &'a mut Output,
-    /// The current value of the `Date` field.
-    pub(crate) date: &'a HeaderValue,
+    /// The current value of the `Date` field, if there is a clock.
+    pub(crate) date: Option<&'a HeaderValue>,
 }
 
 /// What the driver is to do next. Whatever it is, bytes in [`Io::out`] are to be sent meanwhile.

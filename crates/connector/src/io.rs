@@ -242,10 +242,18 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// The current `Date`.
-fn date() -> HeaderValue {
-    let text = httpdate::fmt_http_date(SystemTime::now());
-    HeaderValue::from_str(&text).expect("an HTTP date is a valid field value")
+/// The current `Date`; `None` if the clock says a time before 1970 or after 9999. It was never set then,
+/// and without a clock there is to be no `Date` (RFC 9110, section 6.6.1).
+fn date() -> Option<HeaderValue> {
+    date_at(SystemTime::now())
+}
+
+fn date_at(time: SystemTime) -> Option<HeaderValue> {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    (since.as_secs() < YEAR_10000).then(|| {
+        let text = httpdate::fmt_http_date(time);
+        HeaderValue::from_str(&text).expect("an HTTP date is a valid field value")
+    })
 }
 
 /// Has the socket end with a reset when it is closed, so that no peer takes what it got for whole.
@@ -254,6 +262,8 @@ fn reset_on_close(socket: SockRef<'_>) {
     let _ = socket.set_linger(Some(Duration::ZERO));
 }
 
+/// In seconds after the beginning of 1970: the format of a date has four digits for the year.
+const YEAR_10000: u64 = 253_402_300_800;
 /// Read at once at most.
 const READ_MAX: usize = 64 * 1024;
 /// Pause before accepting again when there were no descriptors or connections left.

@@ -10,6 +10,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
+use crate::clock::SystemClock;
+
 /// How one backend is spoken to over TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustSettings {
@@ -147,9 +149,10 @@ impl Trust {
         let provider = crate::provider();
         let name = ServerName::try_from(settings.server_name.clone())
             .map_err(|_| TrustFault::Name(settings.server_name.clone()))?;
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .expect("the provider has suites for all versions");
+        let builder =
+            ClientConfig::builder_with_details(Arc::clone(&provider), Arc::new(SystemClock))
+                .with_safe_default_protocol_versions()
+                .expect("the provider has suites for all versions");
         let builder = if settings.verify {
             builder.with_root_certificates(Arc::clone(&settings.roots.0))
         } else {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod clock;
 mod facts;
 mod fault;
 mod identity;

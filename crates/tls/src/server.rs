@@ -16,6 +16,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
 
+use crate::clock::SystemClock;
 use crate::facts::Version;
 use crate::fault::{Fault, Part, PemFile};
 use crate::identity::{self, CertificateFacts};
@@ -356,7 +357,7 @@ fn server_config(
         Version::Tls12 => &[&TLS13, &TLS12],
         Version::Tls13 => &[&TLS13],
     };
-    let builder = ServerConfig::builder_with_provider(Arc::clone(provider))
+    let builder = ServerConfig::builder_with_details(Arc::clone(provider), Arc::new(SystemClock))
         .with_protocol_versions(versions)
         .map_err(|error| {
             let message = format!("TLS cannot be set up: {error}");

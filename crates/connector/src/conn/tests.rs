@@ -82,7 +82,7 @@ impl Play {
         let io = &mut Io {
             input: &mut self.input,
             out: &mut self.out,
-            date: &date,
+            date: Some(&date),
         };
         self.action = event(&mut self.conn, io);
         self.flush();

@@ -108,13 +108,14 @@ impl Wire {
         (status, headers, length): (StatusCode, HeaderMap, BodyLength),
         io: &mut Io<'_>,
     ) -> Result<(), Refusal> {
-        let lacks_date = !headers.contains_key(DATE);
+        let date = io.date.filter(|_| !headers.contains_key(DATE));
+        let extra = date.map(|date| (&DATE, date));
         let out = io.out.staging();
         let head = Response {
             status,
             reason: None,
             headers: &headers,
-            extra: &[(&DATE, io.date)][..usize::from(lacks_date)],
+            extra: extra.as_slice(),
             body: length,
         };
         let is_sent = match self {

@@ -27,7 +27,7 @@ pub(super) struct Lent {
     /// When this round of the loop began.
     pub(super) now: Instant,
     /// The current value of the `Date` field.
-    pub(super) date: HeaderValue,
+    pub(super) date: Option<HeaderValue>,
     date_until: Instant,
     /// Where a driver reads to that has no buffers from elsewhere; empty in others.
     pub(super) scratch: Box<[u8]>,

@@ -543,7 +543,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
         // Without a hash: there are few, and it is one of the first.
         let dated = head.headers.keys().any(|name| *name == DATE);
-        let date = (!dated).then(crate::date::now);
+        let date = (!dated).then(crate::date::now).flatten();
         let cookie = self.source.cookie();
         let cookie = cookie.filter(|_| may_carry_cookie(head.status, &head.headers));
         let fields = [(&DATE, date.as_ref()), (&SET_COOKIE, cookie)];

@@ -19,7 +19,9 @@ pub(crate) fn fields(status: StatusCode, id: RequestId) -> HeaderMap {
         HeaderValue::from_static("text/html; charset=utf-8"),
     );
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    fields.insert(DATE, date::now());
+    if let Some(date) = date::now() {
+        fields.insert(DATE, date);
+    }
     if let Ok(id) = HeaderValue::try_from(id.to_string()) {
         fields.insert(HeaderName::from_static("x-request-id"), id);
     }

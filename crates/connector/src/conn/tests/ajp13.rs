@@ -459,7 +459,7 @@ fn a_front_that_closes_during_an_exchange_has_given_it_up() {
     let mut io = Io {
         input: &mut input,
         out: &mut out,
-        date: &date,
+        date: Some(&date),
     };
     assert!(conn.handle_hangup(&mut io).is_none());
     let Action::Serve(request) = conn.poll(&mut io) else {
@@ -522,7 +522,7 @@ fn a_response_head_that_fits_no_packet_becomes_a_500() {
     let mut io = Io {
         input: &mut input,
         out: &mut out,
-        date: &date,
+        date: Some(&date),
     };
     assert!(matches!(conn.poll(&mut io), Action::Serve(_)));
     let large = HeaderValue::from_bytes(&[b'x'; 9000]).unwrap();

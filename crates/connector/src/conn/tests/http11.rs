@@ -138,7 +138,7 @@ fn a_large_response_is_produced_only_as_it_is_sent() {
     let mut io = Io {
         input: &mut input,
         out: &mut out,
-        date: &date,
+        date: Some(&date),
     };
     let Action::Serve(request) = conn.poll(&mut io) else {
         panic!("no request")

@@ -442,7 +442,7 @@ fn a_response_is_taken_no_faster_than_it_is_sent() {
         let mut io = Io {
             input: &mut play.input,
             out: &mut out,
-            date: &date,
+            date: Some(&date),
         };
         let action = play.conn.poll(&mut io);
         assert!(

@@ -35,7 +35,7 @@ pub(super) struct Connection {
     input: BytesMut,
     pub(super) out: Output,
     pub(super) now: Instant,
-    date: HeaderValue,
+    date: Option<HeaderValue>,
     date_until: Instant,
     /// The class of the read deadline that runs, and when it ends.
     pub(super) patience: Option<(Awaiting, Option<Instant>)>,
@@ -147,7 +147,7 @@ impl Connection {
         let io = &mut Io {
             input: &mut self.input,
             out: &mut self.out,
-            date: &self.date,
+            date: self.date.as_ref(),
         };
         event(&mut self.conn, io)
     }
