@@ -132,7 +132,7 @@ pub fn start_inheriting(
         key_lines,
         access_log: AccessLog::new(count),
         own_log: OnceLock::new(),
-        handshake_failures: FailureLog::default(),
+        failure_log: FailureLog::default(),
         control,
         counters: Counters::new(count),
         admission: Admission::new(),

@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) access_log: AccessLog,
     /// Where this process' events go, if whoever started the front said so.
     pub(crate) own_log: OnceLock<LineQueue>,
-    pub(crate) handshake_failures: FailureLog,
+    pub(crate) failure_log: FailureLog,
     /// What operators change.
     pub(crate) control: Control,
     pub(crate) counters: Counters,
@@ -208,9 +208,9 @@ impl Worker {
         &self.handshakes
     }
 
-    /// The failed handshakes of all workers that were logged.
-    pub(crate) fn handshake_failures(&self) -> &FailureLog {
-        &self.shared.handshake_failures
+    /// The failed connections of all workers that were logged.
+    pub(crate) fn failure_log(&self) -> &FailureLog {
+        &self.shared.failure_log
     }
 
     /// Counts a refusal or a failure.

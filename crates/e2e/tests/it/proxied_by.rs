@@ -85,6 +85,38 @@ fn haproxy_tells_the_client_in_both_versions() {
     }
 }
 
+/// Whoever may connect causes as many as it likes.
+#[test]
+fn strangers_are_counted_and_logged_once_in_a_while() {
+    let front = Front::with_config(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\nproxy_protocol = true\n\
+         proxy_protocol_from = [\"192.0.2.0/24\", \"127.0.0.99\"]\n[[route]]\nstatus = 404\n\
+         [admin]\naddress = \"127.0.0.1:0\"\n",
+    )
+    .unwrap();
+    for (source, reason) in [
+        ("127.0.0.1", "proxy-untrusted"),
+        ("127.0.0.99", "proxy-header"),
+    ] {
+        for _ in 0..30 {
+            let mut client =
+                HttpClient::connect_from(source.parse().unwrap(), front.address()).unwrap();
+            // It may be closed already.
+            client.send(b"PROXY nonsense\r\n").ok();
+            client.receive_to_end().ok();
+        }
+        let sample = format!("reason=\"{reason}\"}} 30\n");
+        let counted = || {
+            let metrics = front.ask_admin("/metrics").unwrap().text();
+            metrics.contains(&sample).then_some(())
+        };
+        Deadline::default().poll(&sample, counted).unwrap();
+        // One more if the thirty take longer than a line is good for.
+        let lines = front.log().matches(&format!("client:{reason}")).count();
+        assert!((1..=2).contains(&lines), "{lines} lines: {}", front.log());
+    }
+}
+
 #[test]
 fn nginx_tells_the_client() {
     let (_application, url) = application();

@@ -133,7 +133,7 @@ fn fail(
     error: Option<String>,
 ) {
     worker.count(reason);
-    let log = worker.handshake_failures();
+    let log = worker.failure_log();
     if log.is_news(reason.token(), deadline.now()) {
         let error = error.unwrap_or_default();
         let remote = client.peer().remote;

@@ -175,8 +175,17 @@ impl Accepting {
     fn serve_proxied(&mut self, incoming: Incoming) {
         let worker = &self.worker;
         if !proxied::is_believed(&self.listener, &incoming) {
-            tracing::info!(remote = %incoming.remote, "not in `proxy_protocol_from`: connection refused");
-            return worker.count(Reason::new(Culprit::Client, "proxy-untrusted"));
+            let reason = Reason::new(Culprit::Client, "proxy-untrusted");
+            if worker
+                .failure_log()
+                .is_news(reason.token(), worker.deadlines().now())
+            {
+                tracing::info!(
+                    remote = %incoming.remote, %reason,
+                    "not in `proxy_protocol_from`: connection refused; others are counted"
+                );
+            }
+            return worker.count(reason);
         }
         match worker.admission().admit_unknown(&worker.site().server) {
             Ok(admitted) => {

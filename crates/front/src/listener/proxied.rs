@@ -59,8 +59,12 @@ pub(super) async fn serve(
             }
         }
         Ok(Err(ProxyError::Fault(fault))) => {
-            tracing::info!(remote = %incoming.remote, %fault, "connection refused");
-            Some(Reason::new(Culprit::Client, "proxy-header"))
+            let reason = Reason::new(Culprit::Client, "proxy-header");
+            if worker.failure_log().is_news(reason.token(), deadline.now()) {
+                let remote = incoming.remote;
+                tracing::info!(%remote, %fault, %reason, "connection refused; others are counted");
+            }
+            Some(reason)
         }
         // A probe of the port, such as HAProxy's own.
         Ok(Err(ProxyError::Closed { begun: false } | ProxyError::Io(_))) => return,

@@ -28,7 +28,8 @@ pub(crate) struct Handshakes {
     taken: Notify,
 }
 
-/// The failures that were logged, of all workers.
+/// The failures of connections that were logged, of all workers: strangers cause them, so that each reason
+/// is logged only once in a while.
 #[derive(Debug, Default)]
 pub(crate) struct FailureLog {
     /// When one of each reason was logged last.
