@@ -33,6 +33,7 @@ mod descriptors;
 mod failure;
 mod notify;
 mod own_log;
+mod profile;
 mod signals;
 mod upgrade;
 
@@ -54,7 +55,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// An HTTP front for Tomcat and its kin over AJP13 or HTTP/1.1, and the application's side of it
 #[derive(Parser)]
-#[command(version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(version = profile::VERSION, max_term_width = 100, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

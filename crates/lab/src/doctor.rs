@@ -13,6 +13,7 @@ use catamaran_tier::{Faults, Need, Place, needs};
 use crate::check;
 use crate::experiment::{Experiment, Levels};
 use crate::gate::{self, Fired, uncounted};
+use crate::host::slow_build;
 use crate::template::Addresses;
 
 /// What was found.
@@ -24,9 +25,12 @@ pub struct Examination {
     pub limits: Vec<Limit>,
     /// What servers need and is not there.
     pub missing: Vec<Need>,
+    /// The profile that this binary was built with.
+    pub build: String,
 }
 
-/// Looks at this machine. `space` is the name that a cgroup has while it is tried.
+/// Looks at this machine. `space` is the name that a cgroup has while it is tried, `build` the profile
+/// that this binary was built with.
 ///
 /// # Errors
 /// Servers of the experiment that no target makes.
@@ -34,6 +38,7 @@ pub fn examine(
     experiment: &Experiment,
     programs: &Programs,
     space: &str,
+    build: &str,
 ) -> Result<Examination, Faults> {
     let limits = limits::check(&demand(experiment)?, limits::sysctl);
     let wanted = wanted(experiment, programs)?;
@@ -41,6 +46,7 @@ pub fn examine(
         ways: probe::ways(space),
         limits: limits.unwrap_or_default(),
         missing: needs::missing(&wanted),
+        build: build.to_owned(),
     })
 }
 
@@ -142,7 +148,7 @@ impl Lacks {
 }
 
 impl Examination {
-    /// Whether the experiment can run, each figure taken by the best way.
+    /// Whether the experiment can run, each figure taken by the best way. A slow build can run it, too.
     #[must_use]
     pub fn is_fine(&self) -> bool {
         self.missing.is_empty()
@@ -189,6 +195,10 @@ impl fmt::Display for Examination {
         }
         if self.missing.is_empty() {
             writeln!(f, "ok       all servers are installed")?;
+        }
+        match slow_build(&self.build) {
+            None => writeln!(f, "ok       catamaran: {} build", self.build)?,
+            Some(said) => writeln!(f, "slow     {said}")?,
         }
         Ok(())
     }
@@ -290,6 +300,7 @@ mod tests {
             ways: vec![way, calls],
             limits: vec![limit],
             missing: vec![need],
+            build: "release".to_owned(),
         };
         assert!(!examination.is_fine());
         let said = examination.to_string();
@@ -299,6 +310,7 @@ mod tests {
              the kernel refuses a program.",
             "too low  open files = 1024, 20000 needed (of a process): ulimit -n 20000",
             "missing  nginx: apt-get install nginx",
+            "slow     This is a release build of catamaran",
         ] {
             assert!(said.contains(part), "{said}");
         }

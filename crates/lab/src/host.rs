@@ -21,15 +21,20 @@ pub struct Host {
     pub started_at_s: u64,
     /// Our own version.
     pub catamaran: String,
+    /// The profile of cargo that our own binary was built with: `dist`, `release`, `dev` or another;
+    /// empty in results that are older than this field.
+    #[serde(default)]
+    pub build: String,
     /// The checksum of our own binary's contents; empty if it cannot be read.
     #[serde(default)]
     pub binary: String,
 }
 
 impl Host {
-    /// This machine at `now`, in Unix time. What cannot be read is empty.
+    /// This machine at `now`, in Unix time, and the profile that this binary was built with. What cannot
+    /// be read is empty.
     #[must_use]
-    pub fn read(now: u64) -> Self {
+    pub fn read(now: u64, build: &str) -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = text("/proc/cpuinfo");
         let release = text("/etc/os-release");
@@ -51,8 +56,16 @@ impl Host {
                 .to_owned(),
             started_at_s: now,
             catamaran: env!("CARGO_PKG_VERSION").to_owned(),
+            build: build.to_owned(),
             binary: binary(),
         }
+    }
+
+    /// What to say beside figures: that they are of a build which is slower than the published one.
+    /// `None` if it is that one, or not known.
+    #[must_use]
+    pub fn slow_build(&self) -> Option<String> {
+        slow_build(&self.build)
     }
 
     /// What forbids to go on here with rounds that began there: a part that differs, with both values.
@@ -73,6 +86,17 @@ impl Host {
     }
 }
 
+/// What to say beside figures of a `build`; `None` if it is the published one, or not known.
+pub(crate) fn slow_build(build: &str) -> Option<String> {
+    let is_slow = !build.is_empty() && build != PUBLISHED;
+    is_slow.then(|| {
+        format!(
+            "This is a {build} build of catamaran, which is slower than a dist build; publish and \
+             compare figures of `cargo build --profile dist` only."
+        )
+    })
+}
+
 /// A checksum of this program (FNV-1a), which tells builds apart.
 fn binary() -> String {
     let bytes = fs::read("/proc/self/exe").unwrap_or_default();
@@ -90,13 +114,16 @@ fn value(text: &str, name: &str, end: char) -> String {
     value.split(end).next().unwrap_or_default().to_owned()
 }
 
+/// The profile that packages and published figures have.
+const PUBLISHED: &str = "dist";
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn this_machine_has_cores_and_a_kernel() {
-        let host = Host::read(7);
+        let host = Host::read(7, "dist");
         assert!(
             host.cores > 0 && host.memory_mib > 0 && !host.kernel.is_empty(),
             "{host:?}"
@@ -105,14 +132,22 @@ mod tests {
 
     #[test]
     fn another_binary_or_kernel_does_not_go_on() {
-        let host = Host::read(7);
-        assert_eq!(host.differs_from(&Host::read(9)), None);
+        let host = Host::read(7, "dist");
+        assert_eq!(host.differs_from(&Host::read(9, "dist")), None);
         let other = Host {
             binary: "0".to_owned(),
             ..host.clone()
         };
         let said = host.differs_from(&other).unwrap();
         assert!(said.starts_with("its binary of catamaran was "), "{said}");
+    }
+
+    #[test]
+    fn a_build_that_is_not_published_is_named() {
+        assert_eq!(Host::read(7, "dist").slow_build(), None);
+        assert_eq!(Host::default().slow_build(), None);
+        let said = Host::read(7, "release").slow_build().unwrap();
+        assert!(said.starts_with("This is a release build "), "{said}");
     }
 
     #[test]

@@ -33,9 +33,11 @@ fn setting(result: &ResultDocument) -> String {
     } else {
         "; incomplete"
     };
+    let build = host.slow_build();
+    let build = build.map_or_else(String::new, |said| format!(" {said}"));
     let void: usize = result.cells.iter().map(|cell| cell.void).sum();
     format!(
-        "{form}: {} rounds of {} cells, {} void{end}. {}{}, {} cores of {}, {} MiB, Linux {}.{}",
+        "{form}: {} rounds of {} cells, {} void{end}. {}{}, {} cores of {}, {} MiB, Linux {}.{build}{}",
         result.rounds,
         result.cells.len(),
         runs(void),

@@ -154,6 +154,7 @@ fn matters(warning: &Warning) -> bool {
             | Warning::FewSamples { .. }
             | Warning::LittlesLaw { .. }
             | Warning::NotSteady(_)
+            | Warning::Build(_)
     )
 }
 

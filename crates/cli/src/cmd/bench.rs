@@ -37,7 +37,7 @@ use std::time::Duration;
 use catamaran_load::Running;
 use catamaran_load::plan::Plan;
 use catamaran_load::render::ab;
-use catamaran_load::report::{Ending, Report};
+use catamaran_load::report::{Ending, Report, Warning};
 use getopt::Mode;
 use plan::Prepared;
 use progress::Display;
@@ -48,6 +48,7 @@ use typed::{Asked, Typed};
 
 use crate::descriptors;
 use crate::failure::Failure;
+use crate::profile;
 
 /// Load a server and say how it did, as ApacheBench and beyond; `bench --help` has the flags
 #[derive(clap::Args)]
@@ -152,7 +153,7 @@ fn bench(name: &str, mode: Mode, line: &[String]) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         Ok(Asked::Version { .. }) => {
-            writeln!(io::stdout(), "catamaran {}", env!("CARGO_PKG_VERSION"))?;
+            writeln!(io::stdout(), "catamaran {}", profile::VERSION)?;
             Ok(ExitCode::SUCCESS)
         }
         Err(refusal) => refuse(name, mode, &refusal),
@@ -213,7 +214,10 @@ fn load(name: &str, typed: &Typed) -> Result<ExitCode, Failure> {
     };
     let has_heartbeat = display.has_heartbeat();
     output::begin(typed, &prepared, has_heartbeat)?;
-    let report = watch(running, &mut display, &interrupted);
+    let mut report = watch(running, &mut display, &interrupted);
+    if typed.mode == Mode::Ours {
+        warn_of_build(&mut report);
+    }
     conclude(typed, &prepared, &report, display)
 }
 
@@ -264,7 +268,15 @@ fn run_part(plan: Plan, interrupted: &AtomicBool) -> Result<Report, Refusal> {
             stopper.stop();
         }
     }
-    Ok(running.finish())
+    let mut report = running.finish();
+    warn_of_build(&mut report);
+    Ok(report)
+}
+
+/// Adds the warning that this is a slow build, behind those of the run.
+fn warn_of_build(report: &mut Report) {
+    let profile = profile::if_slow();
+    report.warnings.extend(profile.map(Warning::Build));
 }
 
 /// A first signal ends the run with its report, a second one the process.

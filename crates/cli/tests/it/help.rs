@@ -57,10 +57,18 @@ fn the_commands_for_a_front_that_runs() {
     }
 }
 
+/// With the profile that it was built with, whose name its folder has.
 #[test]
 fn version() {
-    check(
-        &["--version"],
-        concat!("catamaran ", env!("CARGO_PKG_VERSION"), "\n"),
-    );
+    let binary = catamaran_testkit::binary().unwrap();
+    let folder = binary.parent().unwrap().file_name().unwrap();
+    let profile = match folder.to_str().unwrap() {
+        "debug" => "dev",
+        name => name,
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    let expected = format!("catamaran {version} ({profile} build)\n");
+    for arguments in [&["--version"][..], &["bench", "-V"]] {
+        check(arguments, &expected);
+    }
 }

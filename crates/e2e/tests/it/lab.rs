@@ -8,6 +8,8 @@ use catamaran_e2e::catamaran;
 use catamaran_testkit::{Deadline, Process};
 use serde_json::Value;
 
+use crate::builds::profile;
+
 #[test]
 fn an_experiment_runs_from_its_file_to_its_report() {
     let directory = tempfile::tempdir().unwrap();
@@ -36,6 +38,7 @@ fn an_experiment_runs_from_its_file_to_its_report() {
     assert_eq!(result["schema"], "catamaran-lab/1");
     has_no_path_of_the_machine(&text, &result);
     assert_eq!(result["is_complete"], true);
+    names_the_build(&result, &[&said, &read(&out, "report.md")]);
     assert_eq!(result["orders"].as_array().unwrap().len(), 6);
     let cells = result["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 2);
@@ -85,6 +88,16 @@ fn an_experiment_runs_from_its_file_to_its_report() {
     let words: Vec<&str> = row.unwrap().split_whitespace().collect();
     assert!(words[1].parse::<f64>().is_ok(), "seconds: {words:?}");
     assert!(words[3].parse::<u64>().unwrap() > 0, "calls: {words:?}");
+}
+
+/// The result has the build, and those who read of figures are told if it is a slow one.
+fn names_the_build(result: &Value, texts: &[&str]) {
+    let profile = profile();
+    assert_eq!(result["host"]["build"], profile);
+    let warning = format!("This is a {profile} build of catamaran");
+    for text in texts {
+        assert_eq!(text.contains(&warning), profile != "dist", "{text}");
+    }
 }
 
 #[test]

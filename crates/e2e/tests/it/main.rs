@@ -26,6 +26,7 @@ mod bench_report;
 mod bench_versus;
 mod beside_mod_jk;
 mod bodies;
+mod builds;
 mod commands;
 mod concurrency;
 mod connector;

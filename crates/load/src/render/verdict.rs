@@ -123,9 +123,13 @@ fn judgement(report: &Report) -> String {
     }
 }
 
-/// Whether a warning is a reason to doubt the figures: that lengths vary is none.
+/// Whether a warning is a reason to doubt the figures: that lengths vary is none, nor how the generator
+/// was built.
 fn is_doubt(warning: &Warning) -> bool {
-    !matches!(warning, Warning::BodyLengthChanged { .. })
+    !matches!(
+        warning,
+        Warning::BodyLengthChanged { .. } | Warning::Build(_)
+    )
 }
 
 fn statuses(classes: [u64; 5]) -> String {
@@ -165,6 +169,7 @@ mod tests {
         report.warnings = vec![
             Warning::Short,
             Warning::BodyLengthChanged { count: 1, of: 3 },
+            Warning::Build("release"),
         ];
         assert_eq!(
             verdict(&report, &sample::subject()),

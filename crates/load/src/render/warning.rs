@@ -27,6 +27,7 @@ pub(super) fn token(warning: &Warning) -> &'static str {
         Warning::DescriptorLimit { .. } => "descriptor-limit",
         Warning::NotSteady(_) => "not-steady",
         Warning::Short => "short",
+        Warning::Build(_) => "build",
     }
 }
 
@@ -158,6 +159,10 @@ pub(super) fn text(warning: &Warning) -> String {
             "the run was shorter than a second: its beginning and end weigh more than the rest"
                 .to_owned()
         }
+        Warning::Build(profile) => format!(
+            "this is a {profile} build of the generator, which is slower than a dist build: publish \
+             and compare figures of `cargo build --profile dist` only"
+        ),
     }
 }
 

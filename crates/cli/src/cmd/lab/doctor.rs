@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use catamaran_lab::{builtin, doctor};
 
 use crate::failure::Failure;
+use crate::profile;
 
 /// Say what this machine lacks for an experiment, and what to do; changes nothing
 #[derive(clap::Args)]
@@ -21,7 +22,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let catamaran = super::own_path()?;
     let space = format!("catamaran-lab.{}", std::process::id());
     let programs = doctor::programs(&catamaran, &[]);
-    let examination = doctor::examine(&experiment, &programs, &space)
+    let examination = doctor::examine(&experiment, &programs, &space, profile::NAME)
         .map_err(|faults| Failure::Fault(faults.to_string()))?;
     write!(io::stdout(), "{examination}")?;
     let code = if examination.is_fine() { 0 } else { 1 };

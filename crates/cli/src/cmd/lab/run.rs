@@ -20,6 +20,7 @@ use catamaran_lab::{builtin, report};
 
 use super::prepare;
 use crate::failure::Failure;
+use crate::profile;
 
 /// Run an experiment and write its result
 #[derive(clap::Args)]
@@ -160,7 +161,11 @@ fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
         .as_secs();
     let directory = args.out.clone();
     let directory = directory.unwrap_or_else(|| format!("lab-{}-{now}", experiment.name).into());
-    let store = Store::create(&directory, &experiment, &Host::read(now)).map_err(fault)?;
+    let host = Host::read(now, profile::NAME);
+    if let Some(said) = host.slow_build() {
+        writeln!(io::stderr(), "warning: {said}")?;
+    }
+    let store = Store::create(&directory, &experiment, &host).map_err(fault)?;
     Ok((store, experiment, Resumed::default()))
 }
 
@@ -168,7 +173,7 @@ fn begin(args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
 fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed), Failure> {
     let (mut store, mut stored) = Store::open(directory).map_err(fault)?;
     store.keep_whole_rounds(&mut stored).map_err(fault)?;
-    let now = Host::read(stored.host.started_at_s);
+    let now = Host::read(stored.host.started_at_s, profile::NAME);
     if let Some(what) = stored.host.differs_from(&now) {
         let directory = directory.display();
         return Err(Failure::Fault(format!(
