@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use crate::client::ClientConnection;
 use crate::client::http2::flood::{Flood, ResetLimit};
 use crate::client::http2::frames::{Frame, Kind};
-use crate::client::http2::share::SharedWay;
+use crate::client::http2::share::{SharedWay, TURN_MAX};
 use crate::client::http2::wire::Line;
 use crate::config::ListenerConfig;
 use crate::exchange::forwarded::is_trusted;
@@ -103,6 +103,14 @@ impl Session {
 
     pub(super) fn dequeue(&self, bytes: usize) {
         self.queued.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// How much of one response is handed to the connection at a time.
+    pub(super) fn piece_max(&self) -> usize {
+        match self.limited_since() {
+            Some(_) if self.downloads.is_shared() => TURN_MAX as usize,
+            _ => PIECE_MAX,
+        }
     }
 
     /// Whether all that was taken of responses is written.
@@ -247,6 +255,9 @@ const FIRST_WINDOW: i64 = 65_535;
 
 /// Codes of resets that the client has given cause for: all but NO_ERROR, INTERNAL_ERROR and CANCEL.
 const BLAMING: [u32; 6] = [1, 3, 5, 6, 7, 11];
+
+/// The largest piece handed over: with its head it fills one record of TLS.
+pub(super) const PIECE_MAX: usize = 16 * 1024 - 9;
 
 /// What of a response is queued while its connection has little queued.
 const STREAM_QUEUED_MAX: usize = 64 * 1024;

@@ -37,6 +37,11 @@ impl SharedWay {
         self.divide((bytes as u64).saturating_mul(THOUSAND));
     }
 
+    /// Whether several exchanges wait for the client.
+    pub(super) fn is_shared(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 1
+    }
+
     fn divide(&self, thousandths: u64) {
         let waiting = self.waiting.load(Ordering::Relaxed) as u64;
         if let Some(part) = thousandths.checked_div(waiting) {
@@ -84,9 +89,10 @@ impl Share {
     }
 }
 
-/// How far an exchange may be behind its part: the piece of each other that is written between two of its
-/// own.
-const TURN_MAX: u64 = 16 * 1024;
+/// What of one response is written while others wait, and how far an exchange may be behind its part. A
+/// client that took a whole piece, and takes next to nothing after that, is cut within a minute: by the
+/// default rates 16 KiB and a turn are enough for 49 s, after 10 s of grace. nginx: `http2_chunk_size`, 8 KiB.
+pub(super) const TURN_MAX: u64 = 8 * 1024;
 
 const THOUSAND: u64 = 1000;
 
@@ -160,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Pieces of 16 KiB of one exchange after the other, at so many bytes a second.
+    /// Pieces of one exchange after the other, at so many bytes a second.
     fn in_turn(rate: u64) -> impl FnMut(u64, &[usize]) -> Vec<(usize, u64)> {
         let (mut next, mut sent) = (0, 0);
         move |_, open| {
@@ -171,10 +177,10 @@ mod tests {
                 else {
                     break;
                 };
-                let bytes = left.min(16 * 1024 - sent);
+                let bytes = left.min(TURN_MAX - sent);
                 moves.push((*index, bytes));
                 (left, sent, next) = (left - bytes, sent + bytes, *index);
-                if sent == 16 * 1024 {
+                if sent == TURN_MAX {
                     (sent, next) = (0, index + 1);
                 }
             }
@@ -207,6 +213,23 @@ mod tests {
         let mut simulation = Simulation::new(100);
         simulation.run(60_000, in_turn(500));
         assert!(simulation.open() <= 1, "{} are held", simulation.open());
+    }
+
+    #[test]
+    fn a_window_taken_at_once_holds_nothing_for_a_minute() {
+        let mut simulation = Simulation::new(100);
+        simulation.run(60_000, |now, open| {
+            if now == 0 {
+                return (0..4).map(|index| (index, 16 * 1024)).collect();
+            }
+            // 40 bytes a second, each for another exchange.
+            let next = usize::try_from(now / 100).expect("small") % open.len().max(1);
+            open.get(next)
+                .map(|&index| (index, 4))
+                .into_iter()
+                .collect()
+        });
+        assert_eq!(simulation.open(), 0);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use http::{Method, StatusCode};
 use tokio::task::yield_now;
 
 use crate::client::http2::piece::{Outflow, Piece};
-use crate::client::http2::session::Session;
+use crate::client::http2::session::{PIECE_MAX, Session};
 use crate::client::http2::share::Share;
 use crate::client::http2::websocket::{self, Handshake};
 use crate::client::pace::{Pace, Turn};
@@ -365,8 +365,9 @@ impl H2Stream {
             return Ok(());
         };
         while !self.queue.is_empty() {
-            // A piece at a time, so that responses which wait for the connection's window take turns.
-            sending.reserve_capacity(self.queue.len().min(PIECE_MAX));
+            // A piece at a time, so that responses which wait for the connection take turns.
+            let piece_max = self.session.piece_max();
+            sending.reserve_capacity(self.queue.len().min(piece_max));
             let mut capacity = sending.capacity();
             if capacity == 0 {
                 capacity = match sending.poll_capacity(cx) {
@@ -375,7 +376,7 @@ impl H2Stream {
                     Poll::Pending => return Ok(()),
                 };
             }
-            let Some(bytes) = self.queue.pop(capacity.min(PIECE_MAX)) else {
+            let Some(bytes) = self.queue.pop(capacity.min(piece_max)) else {
                 return Ok(());
             };
             let piece = Piece::new(bytes, &self.outflow);
@@ -486,9 +487,6 @@ fn body_error(error: &h2::Error) -> ClientError {
         (false, _) => ClientError::Left,
     }
 }
-
-/// The largest piece handed over: with its head it fills one record of TLS.
-const PIECE_MAX: usize = 16 * 1024 - 9;
 
 /// The end of a response that is left to the connection: a piece.
 const END_MAX: usize = PIECE_MAX;
