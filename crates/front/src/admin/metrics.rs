@@ -205,15 +205,16 @@ fn families() -> impl Iterator<Item = &'static Family> {
 const REFERENCE_HEAD: &str = "\
 # Metrics
 
-What `GET /metrics` of the admin listener (`[admin]` in the file, or `--admin`) tells, in
-Prometheus' text format 0.0.4, or as OpenMetrics 1.0 to a scraper that accepts it. Counters begin at 0
-with the process; those of a backend stay with its upstream, protocol and address, whatever else a
-reload changes.
+`GET /metrics` of the admin listener (`[admin]` in the file, or `--admin`) has these metrics, in Prometheus'
+text format 0.0.4, or as OpenMetrics 1.0 if the scraper accepts it. Counters begin at 0 with the process.
+Those of a backend stay with its upstream, protocol and address, whatever else a reload changes.
 
-The same listener has `GET /healthz`, which is 200 as long as the process lives, and `GET /readyz`,
-which is 200 while requests can be served: 503 from the beginning of `drain_delay` (or of the drain, if
-there is none), and while every backend of every upstream is left out. `GET /readyz?upstream=NAME` asks whether that upstream has a
-backend that takes new sessions.
+The same listener answers
+
+- `GET /healthz`: 200 as long as the process lives;
+- `GET /readyz`: 200 while the front can serve requests. It is 503 from the beginning of `drain_delay`, or of
+  the drain if there is no delay, and while every backend of every upstream is left out;
+- `GET /readyz?upstream=NAME`: 200 while that upstream has a backend that takes new sessions.
 
 [monitoring.md](monitoring.md) has a dashboard, alert rules and how to scrape.
 
