@@ -3,12 +3,19 @@
 //! Nothing of a session id is kept but the rank of its hash, and the hash has a key of its own, so that
 //! nobody can choose ids that count for many. To note an id costs a hash and a load, and rarely an
 //! atomic maximum. The estimate of few is exact or nearly so, of many it is within some 3 %.
+//!
+//! A client can invent ids. So an id that a request names counts only if the backend is known to have
+//! given it out. At first nothing is known of ids that are older than the count: each is believed for
+//! twice the timeout.
+
+mod known;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use self::known::KnownIds;
 use crate::health::Moment;
 
 /// The sessions that were seen within a time. All workers share it.
@@ -23,6 +30,11 @@ pub struct Sessions {
     turning: Mutex<()>,
     hasher: RandomState,
     born: Moment,
+    /// Until then each id is believed.
+    learns_until: Moment,
+    known: KnownIds,
+    /// Requests whose id did not count.
+    unknown: AtomicU64,
     /// In milliseconds since [`Moment::ZERO`], plus one; 0 is never.
     last: AtomicU64,
 }
@@ -39,6 +51,10 @@ impl Sessions {
             turning: Mutex::default(),
             hasher: RandomState::new(),
             born: now,
+            // Twice as long: the container's own timeout may be longer.
+            learns_until: now + 2 * timeout,
+            known: KnownIds::default(),
+            unknown: AtomicU64::new(0),
             last: AtomicU64::new(0),
         };
         sessions
@@ -47,13 +63,15 @@ impl Sessions {
         sessions
     }
 
-    /// The same sessions, counted by another timeout from now on, as if all were seen just now.
+    /// The same sessions, counted by another timeout from now on, as if all were seen just now. Which ids
+    /// are known is learned anew.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration, now: Moment) -> Self {
         let other = Self {
             hasher: self.hasher.clone(),
             born: self.born,
             last: AtomicU64::new(self.last.load(Ordering::Relaxed)),
+            unknown: AtomicU64::new(self.unknown_total()),
             ..Self::new(timeout, now)
         };
         let place = other.place(other.slice(now));
@@ -69,10 +87,36 @@ impl Sessions {
         self.timeout
     }
 
-    /// Takes note of a session that was seen.
+    /// Takes note of a session that the backend began, or that is its for another reason.
     pub fn note(&self, id: &[u8], now: Moment) {
         let slice = self.turn(now);
         let hash = self.hasher.hash_one(id);
+        self.known.put(hash, slice);
+        self.count(hash, slice, now);
+    }
+
+    /// Takes note of a session that a request names, if the backend is known to have given its id out.
+    pub fn note_claim(&self, id: &[u8], now: Moment) {
+        let slice = self.turn(now);
+        let hash = self.hasher.hash_one(id);
+        if !self.known.renew(hash, slice) {
+            if now < self.learns_until {
+                self.known.put(hash, slice);
+            } else if !self.known.is_incomplete(slice) {
+                self.unknown.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        }
+        self.count(hash, slice, now);
+    }
+
+    /// How many requests named an id that the backend is not known to have given out.
+    #[must_use]
+    pub fn unknown_total(&self) -> u64 {
+        self.unknown.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, hash: u64, slice: u64, now: Moment) {
         let index = usize::try_from(hash >> (64 - BITS)).unwrap_or(0);
         // The closing bit bounds the rank.
         let rest = (hash << BITS) | (1 << (BITS - 1));
@@ -247,5 +291,34 @@ mod tests {
         assert_eq!(other.seen(at(61)), 1, "ids keep their hashes");
         assert_eq!(other.seen(at(70)), 0);
         assert!(other.are_over(at(70)));
+    }
+
+    #[test]
+    fn ids_that_a_client_invents_do_not_count() {
+        let sessions = Sessions::new(TIMEOUT, at(0));
+        // Given out before the count began, as far as anybody knows.
+        sessions.note_claim(b"old", at(5));
+        sessions.note(b"begun", at(6));
+        let visit = |id: &[u8], second: u64| sessions.note_claim(id, at(second));
+        for second in (10..=90).step_by(20) {
+            visit(b"old", second);
+            visit(b"begun", second);
+        }
+        for second in 91..=200 {
+            visit(format!("invented {second}").as_bytes(), second);
+            visit(b"always the same", second);
+            match second {
+                ..=119 => assert!(sessions.seen(at(second)) == 2, "{second}"),
+                125.. => assert!(sessions.are_over(at(second)), "{second}"),
+                _ => {}
+            }
+        }
+        assert_eq!(sessions.unknown_total(), 220);
+        // What the backend gave out counts again when it comes again.
+        visit(b"old", 200);
+        assert_eq!(sessions.seen(at(201)), 1);
+        sessions.note(b"begun later", at(202));
+        visit(b"begun later", 230);
+        assert!(!sessions.are_over(at(240)));
     }
 }

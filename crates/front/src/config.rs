@@ -442,6 +442,9 @@ pub struct StickyConfig {
     /// How long after its last request a session may come again. Default 30 min, Tomcat's
     /// `session-timeout`. So long a session counts as seen, and a drain waits for it.
     pub session_timeout: Duration,
+    /// Whether a session counts as seen whose id no response of the backend gave out here, so that a drain
+    /// waits for it. Default off: a client can invent ids. For several fronts of the same backends.
+    pub count_unknown: bool,
     /// A cookie of the front's own. Default: none. HAProxy: `cookie insert`.
     pub set_cookie: Option<StickyCookie>,
 }
@@ -455,6 +458,7 @@ impl Default for StickyConfig {
             separator: Some(b'.'),
             force: false,
             session_timeout: Duration::from_secs(30 * 60),
+            count_unknown: false,
             set_cookie: None,
         }
     }

@@ -250,7 +250,7 @@ impl Shared {
 /// What a drain becomes, if it is over, and why.
 fn end_of_drain(said: &Override, member: &Member, now: u64) -> Option<(Activation, &'static str)> {
     let drain = said.drain?;
-    if drain.deadline.is_some_and(|deadline| deadline <= now) {
+    if drain.ends() <= now {
         return Some((drain.then, "deadline"));
     }
     (member.is_drained() && member.backend.in_flight() == 0)

@@ -389,7 +389,11 @@ impl Upstream {
             self.turns.note(worker, &self.members, member);
         }
         if let (Some(id), Some(member)) = (decision.id, decision.member) {
-            self.members[member].backend.note_session(id, now);
+            let backend = &self.members[member].backend;
+            match decision.outcome {
+                Outcome::Kept if !sticky.counts_unknown() => backend.note_claim(id, now),
+                _ => backend.note_session(id, now),
+            }
         }
         let by_policy = || self.pick(worker, &facts, tried, now);
         let member = decision.member.or_else(by_policy);

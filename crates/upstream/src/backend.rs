@@ -670,10 +670,19 @@ impl Backend {
         self.sessions.store(sessions.map(Arc::new));
     }
 
-    /// Takes note of a session that was seen; `now` may be coarse.
+    /// Takes note of a session that the backend began, or that is its for another reason; `now` may be
+    /// coarse.
     pub fn note_session(&self, id: &[u8], now: Instant) {
         if let Some(sessions) = &*self.sessions.load() {
             sessions.note(id, now.saturating_duration_since(self.origin));
+        }
+    }
+
+    /// Takes note of a session that a request names. It counts only if the backend is known to have given
+    /// its id out.
+    pub fn note_claim(&self, id: &[u8], now: Instant) {
+        if let Some(sessions) = &*self.sessions.load() {
+            sessions.note_claim(id, now.saturating_duration_since(self.origin));
         }
     }
 

@@ -27,7 +27,8 @@ pub(crate) struct Drain {
     #[arg(value_name = "UPSTREAM/BACKEND", value_parser = parse_target)]
     target: Target,
 
-    /// Stop it after so long in any case, such as 2h, or at a time such as 2030-01-31T04:00:00Z
+    /// Stop it after so long in any case, such as 2h, or at a time such as 2030-01-31T04:00:00Z [default:
+    /// 24h]
     #[arg(long, value_name = "TIME")]
     deadline: Option<String>,
 
@@ -393,8 +394,11 @@ pub(super) fn drain_progress(backend: &Value) -> String {
         drain["sessions_at_start"].as_u64(),
     ) {
         (Some(now), Some(start)) => {
-            let earliest = drain["earliest"].as_str().unwrap_or("?");
-            format!("{now} of {start} sessions, {flying}; not before {earliest}")
+            let [earliest, deadline] =
+                ["earliest", "deadline"].map(|key| drain[key].as_str().unwrap_or("?"));
+            format!(
+                "{now} of {start} sessions, {flying}; not before {earliest}, at {deadline} in any case"
+            )
         }
         _ => flying,
     }

@@ -253,7 +253,9 @@ mod tests {
                 "at": "T", "token": "reset", "stage": "sent", "request": "00ff",
                 "detail": "connection reset\u{1b}",
             },
-            "drain": {"sessions_now": 7, "sessions_at_start": 9, "earliest": "T"},
+            "drain": {
+                "sessions_now": 7, "sessions_at_start": 9, "earliest": "T", "deadline": "D",
+            },
             "override": {"by": "uid 0", "at": "T", "reason": "\u{1b}[2J"},
         });
         let status = json!({
@@ -272,7 +274,7 @@ ready; 5 requests, 1 clients connected
 upstream shop (round-robin, sticky)
   BACKEND  STATE  ACTIVATION  WEIGHT  SESSIONS  IN FLIGHT  WAITING  CONNECTIONS  REQ/S  P50 MS  P99 MS  ERRORS/MIN
   blue     up     drain       1       7         2          0        3/200        12.5   1.25    40.0    2 backend:reset
-    blue drains: 7 of 9 sessions, 2 requests in flight; not before T
+    blue drains: 7 of 9 sessions, 2 requests in flight; not before T, at D in any case
     blue was changed by uid 0 at T, reason \\u{1b}[2J
     blue failed last at T: reset (sent), request 00ff: connection reset\\u{1b}
 

@@ -46,6 +46,7 @@ pub(crate) fn read(
     table.set(&SEPARATOR, &mut sticky.separator);
     table.set(&FORCE, &mut sticky.force);
     table.set(&SESSION_TIMEOUT, &mut sticky.session_timeout);
+    table.set(&COUNT_UNKNOWN, &mut sticky.count_unknown);
     sticky.set_cookie = set_cookie(&mut table, surroundings);
     let none = sticky.cookies.is_empty() && sticky.parameters.is_empty();
     if none && !table.has(&SET_COOKIE) {
@@ -128,6 +129,7 @@ pub(crate) static SECTION: Section = Section {
         &SEPARATOR,
         &FORCE,
         &SESSION_TIMEOUT,
+        &COUNT_UNKNOWN,
         &SET_COOKIE,
         &COOKIE_PATH,
         &COOKIE_SAME_SITE,
@@ -233,6 +235,22 @@ static SESSION_TIMEOUT: Key<Durations> = Key {
         extremes: "Shorter than Tomcat's, a drain ends before the sessions do, and some are lost. \
                    Longer, drains last longer than they need to.",
         elsewhere: "Tomcat `session-timeout`",
+    },
+};
+
+static COUNT_UNKNOWN: Key<Switch> = Key {
+    name: "count_unknown",
+    values: Switch,
+    doc: Doc {
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Whether a session counts whose id no response of the backend gave out through this front. \
+                 A client can invent ids that lead to a backend, and a drain would wait for them as long as \
+                 they come. In the first `session_timeout` after a start every id counts.",
+        extremes: "Turn it on where several fronts serve the same clients, and where session ids come \
+                   in links only and never in a `Set-Cookie`. Otherwise a drain may end while such \
+                   sessions last, and they move to another backend.",
+        elsewhere: "",
     },
 };
 

@@ -84,6 +84,7 @@ pub(super) fn member(upstream: &Upstream, member: &Member, overrides: &Overrides
         "override": said.map(said_of),
         "drain": said.and_then(|said| said.drain).map(|drain| progress(&drain, member)),
         "sessions": member.sessions_seen(),
+        "unknown_ids": member.unknown_ids(),
     });
     if let (Some(value), Value::Object(of_member)) = (value.as_object_mut(), of_member) {
         value.extend(of_member);
@@ -171,14 +172,14 @@ fn said_of(said: &Override) -> Value {
 fn progress(drain: &Drain, member: &Member) -> Value {
     let Drain {
         then,
-        deadline,
         began,
         sessions,
+        ..
     } = *drain;
     json!({
         "then": Activation::token(then),
         "began": show_moment(began),
-        "deadline": deadline.map(show_moment),
+        "deadline": show_moment(drain.ends()),
         "sessions_at_start": sessions,
         "sessions_now": member.sessions_seen(),
         "earliest": member.drained_in().map(|left| show_moment(now() + left.as_secs())),

@@ -71,6 +71,13 @@ impl Member {
         Some(sessions.seen(now))
     }
 
+    /// How many requests named a session id that it is not known to have given out, if sessions are
+    /// counted.
+    pub(crate) fn unknown_ids(&self) -> Option<u64> {
+        let (sessions, _) = self.backend.sessions()?;
+        Some(sessions.unknown_total())
+    }
+
     /// In how long its last session is over if nobody comes again, if sessions are counted.
     pub(crate) fn drained_in(&self) -> Option<Duration> {
         let (sessions, now) = self.backend.sessions()?;

@@ -54,12 +54,21 @@ pub(crate) struct Set<T> {
 pub(crate) struct Drain {
     /// What the member becomes when nothing is left to wait for.
     pub(crate) then: Activation,
-    /// When it becomes that whatever is left, in seconds of the Unix epoch.
+    /// When it becomes that whatever is left, in seconds of the Unix epoch; see [`Self::ends`].
     pub(crate) deadline: Option<u64>,
     /// When the drain began, in seconds of the Unix epoch.
     pub(crate) began: u64,
     /// Sessions seen when it began.
     pub(crate) sessions: u64,
+}
+
+impl Drain {
+    /// When it is over in any case, in seconds of the Unix epoch: at its deadline, else a day after it
+    /// began. A client that never leaves would hold it for ever.
+    pub(crate) fn ends(&self) -> u64 {
+        self.deadline
+            .unwrap_or_else(|| self.began.saturating_add(LASTS_MAX))
+    }
 }
 
 /// An override, or part of one, that no longer holds.
@@ -230,6 +239,9 @@ impl Overrides {
     }
 }
 
+/// How long a drain without a deadline may last, in seconds.
+const LASTS_MAX: u64 = 24 * 3600;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,6 +291,18 @@ mod tests {
         };
         assert_eq!(said.reconcile(stopped), [Why::FileChanged("activation")]);
         assert_eq!(said.apply(stopped), stopped);
+    }
+
+    #[test]
+    fn a_drain_ends_at_its_deadline_or_after_a_day() {
+        let drain = |deadline| Drain {
+            then: Activation::Stopped,
+            deadline,
+            began: 1000,
+            sessions: 5,
+        };
+        assert_eq!(drain(Some(1001)).ends(), 1001);
+        assert_eq!(drain(None).ends(), 1000 + 24 * 3600);
     }
 
     #[test]

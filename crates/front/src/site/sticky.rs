@@ -106,6 +106,11 @@ impl Sticky {
         }
     }
 
+    /// Whether an id counts that no response of the backend gave out here.
+    pub(super) fn counts_unknown(&self) -> bool {
+        self.config.count_unknown
+    }
+
     pub(super) fn session_timeout(&self) -> Duration {
         self.config.session_timeout
     }

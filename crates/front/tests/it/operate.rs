@@ -2,6 +2,7 @@
 //! is tested.
 
 use std::path::Path;
+use std::time::Duration;
 
 use catamaran_front::config::{
     Activation, AdminConfig, BackendConfig, Config, ListenAddress, Protocol, StickyConfig,
@@ -173,6 +174,39 @@ fn stopped_and_draining_backends_are_probed_on() {
         assert!(right["number"].as_u64() > wrong["number"].as_u64());
         stop(running);
     }
+}
+
+#[test]
+fn a_drain_ends_beside_a_client_that_invents_session_ids() {
+    let directory = tempfile::tempdir().unwrap();
+    let peers = [backend("a"), backend("b")];
+    let backends = vec![named("a", to(&peers[0])), named("b", to(&peers[1]))];
+    let mut config = site(directory.path(), backends);
+    let sticky = config.upstreams[0].sticky.as_mut().unwrap();
+    sticky.session_timeout = Duration::from_millis(200);
+    let running = start(config).unwrap();
+    let visit = |id: &str| ask(&running, "/", &format!("Cookie: JSESSIONID={id}.a\r\n")).text();
+    let status = || read(&running, &format!("{BACKENDS}/a")).0;
+    let mut invented = 0;
+    // At first each is believed: it may be older than this front.
+    until("an invented id not to count", || {
+        invented += 1;
+        assert_eq!(visit(&format!("first{invented}")), "a");
+        (status()["unknown_ids"].as_u64() > Some(0)).then_some(())
+    });
+    let drain = r#"{"activation":"drain","then":"stopped"}"#;
+    assert_eq!(change(&running, "a", drain).status, 200);
+    assert!(
+        status()["drain"]["deadline"].is_string(),
+        "it has one in any case"
+    );
+    until("the end of the drain", || {
+        invented += 1;
+        visit("constant");
+        visit(&format!("then{invented}"));
+        (settings(&running, "a").0 == "stopped").then_some(())
+    });
+    stop(running);
 }
 
 #[test]

@@ -1,0 +1,171 @@
+//! The session ids that a backend is known to have given out: hashes in tables that grow, each with the
+//! slice of time in which it was seen last.
+//!
+//! An id takes eight bytes, and a lookup reads one cache line of each table. Nothing is locked. Ids
+//! are known for much longer than a session lasts, but those whose session is over make room when all
+//! tables are full. If there is none all the same that is said, since a missing id then proves nothing.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Hashes of ids. Slices are numbered; an id is known from the slice in which it was seen last for
+/// [`KEPT_MAX`] slices in all, or [`KEPT_MIN`] where there is no room.
+#[derive(Debug, Default)]
+pub(super) struct KnownIds {
+    /// The first has 4096 places, each next one four times as many. Made when they are needed.
+    tables: [OnceLock<Box<[AtomicU64]>>; TABLES],
+    /// The slice, plus one, in which an id found no place; 0 is never.
+    overflowed: AtomicU64,
+}
+
+impl KnownIds {
+    /// Remembers an id.
+    pub(super) fn put(&self, hash: u64, slice: u64) {
+        if self.renew(hash, slice) {
+            return;
+        }
+        if !self.place(hash, slice, KEPT_MAX) && !self.place(hash, slice, KEPT_MIN) {
+            self.overflowed.store(slice + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Puts an id in place of nothing or of one that was not seen for `old` slices; `false` if there is no
+    /// such place.
+    fn place(&self, hash: u64, slice: u64, old: u64) -> bool {
+        let ours = entry(hash, slice);
+        let mut tables = self.tables.iter().enumerate();
+        tables.any(|(index, table)| {
+            let places = bucket(table.get_or_init(|| empty(index)), hash);
+            places.iter().any(|place| {
+                let present = place.load(Ordering::Relaxed);
+                let free = age(present, slice).is_none_or(|age| age >= old);
+                free && replace(place, present, ours)
+            })
+        })
+    }
+
+    /// Whether an id is known; then it is from this slice on.
+    pub(super) fn renew(&self, hash: u64, slice: u64) -> bool {
+        let tables = self.tables.iter().map_while(OnceLock::get);
+        let mut places = tables.flat_map(|table| bucket(table, hash));
+        let ours = entry(hash, slice);
+        places.any(|place| {
+            let present = place.load(Ordering::Relaxed);
+            let age = age(present, slice).filter(|_| present & MARK == ours & MARK);
+            let known = age.is_some_and(|age| age < KEPT_MAX);
+            if known && present != ours {
+                // Another worker may be doing the same.
+                replace(place, present, ours);
+            }
+            known
+        })
+    }
+
+    /// Whether ids may be missing because there was no room for them.
+    pub(super) fn is_incomplete(&self, slice: u64) -> bool {
+        let overflowed = self.overflowed.load(Ordering::Relaxed);
+        overflowed
+            .checked_sub(1)
+            .is_some_and(|at| slice.saturating_sub(at) < KEPT_MIN)
+    }
+}
+
+/// `false` if another worker was faster.
+fn replace(place: &AtomicU64, present: u64, ours: u64) -> bool {
+    let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+    let replaced = place.compare_exchange(present, ours, success, failure);
+    replaced.is_ok()
+}
+
+fn empty(index: usize) -> Box<[AtomicU64]> {
+    let places = FIRST << (2 * index);
+    (0..places).map(|_| AtomicU64::new(0)).collect()
+}
+
+/// The places that an id may have.
+fn bucket(table: &[AtomicU64], hash: u64) -> &[AtomicU64] {
+    let buckets = table.len() / BUCKET;
+    let index = usize::try_from(hash % buckets as u64).unwrap_or(0);
+    &table[index * BUCKET..][..BUCKET]
+}
+
+/// What stands for an id: the most of its hash, and the slice in a ring, which is never 0.
+fn entry(hash: u64, slice: u64) -> u64 {
+    hash & MARK | (slice % RING + 1)
+}
+
+/// In which slice before this one it was seen; `None` if there is nothing.
+fn age(present: u64, slice: u64) -> Option<u64> {
+    let seen = (present & !MARK).checked_sub(1)?;
+    let age = (slice % RING + RING - seen) % RING;
+    // Another worker's clock was a little ahead.
+    Some(if age > RING / 2 { 0 } else { age })
+}
+
+/// The part of a hash that is kept. The rest chooses the bucket.
+const MARK: u64 = !0xFFFF;
+
+/// Slices that are told apart.
+const RING: u64 = 0xFFFF;
+
+/// An id that was not seen in so many slices may be forgotten: its session is over.
+const KEPT_MIN: u64 = super::SLICES as u64;
+
+/// An id that was not seen in so many slices is forgotten. The container's timeout may be longer than ours.
+const KEPT_MAX: u64 = 16 * KEPT_MIN;
+
+/// Places of the first table.
+const FIRST: usize = 4096;
+
+/// Places in a cache line.
+const BUCKET: usize = 8;
+
+/// With five there is room for several hundred thousand ids, in 11 MiB.
+const TABLES: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use std::hash::{BuildHasher as _, RandomState};
+
+    use super::*;
+
+    #[test]
+    fn an_id_is_known_while_it_is_seen() {
+        let hashes = RandomState::new();
+        let known = KnownIds::default();
+        for start in [0, 5, RING - 1, 10 * RING + 7] {
+            let [id, other] = [(start, "id"), (start, "other")].map(|it| hashes.hash_one(it));
+            assert!(!known.renew(id, start));
+            known.put(id, start);
+            assert!(!known.renew(other, start));
+            assert!(known.renew(id, start + KEPT_MAX - 1), "{start}");
+            assert!(known.renew(id, start + 2 * KEPT_MAX - 2), "it was renewed");
+            assert!(!known.renew(id, start + 3 * KEPT_MAX - 2), "{start}");
+        }
+    }
+
+    #[test]
+    fn tables_grow_and_say_when_they_are_full() {
+        let hashes = RandomState::new();
+        let known = KnownIds::default();
+        for id in 0..200_000_u32 {
+            known.put(hashes.hash_one(id), 3);
+        }
+        assert!(!known.is_incomplete(3));
+        let missing = (0..200_000_u32).filter(|id| !known.renew(hashes.hash_one(id), 4));
+        assert_eq!(missing.count(), 0);
+        let strangers = (200_000..400_000_u32).filter(|id| known.renew(hashes.hash_one(id), 4));
+        assert_eq!(strangers.count(), 0);
+        // More than the places of one bucket of each table.
+        let beside = |id: u64| id << 20 | 7;
+        for id in 0..=(BUCKET * TABLES) as u64 {
+            known.put(beside(id), 4);
+        }
+        assert!(known.is_incomplete(4));
+        // Once those are over there is room again.
+        let later = 4 + KEPT_MIN;
+        assert!(!known.is_incomplete(later));
+        known.put(beside(99), later);
+        assert!(known.renew(beside(99), later) && !known.is_incomplete(later));
+    }
+}
