@@ -145,22 +145,16 @@ fn overflow(front: &mut Unread, address: SocketAddr) {
     assert_eq!(ask(address, "/bad", 20), [502; 20]);
 }
 
+/// Alone, and in one pipe with the access log.
 #[test]
 fn an_unread_stderr_holds_up_neither_requests_nor_the_end() {
-    let mut front = Unread::start("--access-log off 2>pipe");
-    let address = front.address();
-    overflow(&mut front, address);
-    good(address);
-    front.ends();
-}
-
-#[test]
-fn an_unread_pipe_for_both_logs_holds_up_neither_requests_nor_the_end() {
-    let mut front = Unread::start("--access-log - >pipe 2>&1");
-    let address = front.address();
-    overflow(&mut front, address);
-    good(address);
-    front.ends();
+    for redirections in ["--access-log off 2>pipe", "--access-log - >pipe 2>&1"] {
+        let mut front = Unread::start(redirections);
+        let address = front.address();
+        overflow(&mut front, address);
+        good(address);
+        front.ends();
+    }
 }
 
 #[test]
