@@ -112,7 +112,9 @@ fn main() -> ExitCode {
     log_to_stderr(&cli.log_level);
     let _rest = match queue {
         Ok(rest) => rest,
-        Err(error) => return Failure::Fault(format!("cannot begin the log: {error}")).exit(),
+        Err(error) => {
+            return Failure::Fault(format!("cannot start to write the log: {error}")).exit();
+        }
     };
     let outcome = match cli.command {
         Command::Serve(args) => cmd::serve::run(args),

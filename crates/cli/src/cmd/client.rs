@@ -77,7 +77,7 @@ impl At {
             (None, _, Some(address)) => address,
             (None, Some(path), None) => {
                 return Err(Failure::Fault(format!(
-                    "{} has no [admin]; add one, or say --admin",
+                    "{} has no [admin]; add one, or give the address with --admin",
                     path.display()
                 )));
             }

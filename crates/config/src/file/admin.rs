@@ -23,8 +23,8 @@ pub(crate) fn read(
     let mut table = Table::new(&SECTION, place, entries);
     let addresses = table.require(&ADDRESS).unwrap_or_default();
     if table.has(&ADDRESS) && table.is_good() && addresses.is_empty() {
-        let message = "`address` names none";
-        let hint = "name one, or remove [admin]";
+        let message = "`address` is an empty list";
+        let hint = "name an address such as \"127.0.0.1:9090\", or remove [admin]";
         table.push(Finding::fault(message, table.place_of(&ADDRESS)).hint(hint));
     }
     let mut admin = AdminConfig::new(addresses);

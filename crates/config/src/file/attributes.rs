@@ -47,7 +47,7 @@ pub(super) fn without_use(upstream: &mut Table<'_>) {
         if has {
             let message = format!("`{name}` is for AJP, and no backend of this upstream speaks it");
             let finding = Finding::warning(message, upstream.place_at(name));
-            upstream.push(finding.hint("remove it if that is to stay"));
+            upstream.push(finding.hint("remove it, or write ajp:// in the `url` of a backend"));
         }
     }
 }

@@ -137,7 +137,10 @@ fn secret(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<Stri
     if table.has(&SECRET) && table.has(&SECRET_FILE) {
         let place = table.place_of(&SECRET_FILE);
         let message = "`secret` and `secret_file` are both there";
-        table.push(Finding::fault(message, place).hint("keep one; the file is the safer"));
+        table.push(
+            Finding::fault(message, place)
+                .hint("remove one; a file is safer, because others may read the configuration"),
+        );
         return Some(String::new());
     }
     let Some(path) = path else {
@@ -207,7 +210,10 @@ fn http_key_at_fault(table: &mut Table<'_>) {
 pub(super) fn ajp_keys_without_use(table: &mut Table<'_>) {
     for (name, place) in ajp_keys(table) {
         let message = format!("`{name}` is for AJP, and no backend of this upstream speaks it");
-        table.push(Finding::warning(message, place).hint("remove it if that is to stay"));
+        table.push(
+            Finding::warning(message, place)
+                .hint("remove it, or write ajp:// in the `url` of a backend"),
+        );
     }
 }
 

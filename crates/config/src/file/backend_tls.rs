@@ -223,7 +223,10 @@ pub(super) fn at_fault(table: &mut Table<'_>) {
 pub(super) fn without_use(table: &mut Table<'_>) {
     for (name, place) in present(table) {
         let message = format!("`{name}` is for TLS, and no backend of this upstream has it");
-        table.push(Finding::warning(message, place).hint("remove it if that is to stay"));
+        table.push(
+            Finding::warning(message, place)
+                .hint("remove it, or write https:// in the `url` of a backend"),
+        );
     }
 }
 

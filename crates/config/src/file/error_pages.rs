@@ -84,7 +84,7 @@ fn by_status(
             continue;
         }
         let Some(statuses) = statuses(name) else {
-            let message = format!("`{name}` is no status of an error");
+            let message = format!("`{name}` is not an error status");
             let hint = "write 404, or 5xx for all of 500 to 599";
             table.push(Finding::fault(message, value.span()).hint(hint));
             continue;
@@ -136,7 +136,7 @@ fn page(file: &Path, surroundings: &Surroundings<'_>) -> Read {
     let file = surroundings.base.join(file);
     let Some((plain, utf_8)) = content_types(&file) else {
         let message = format!(
-            "names {}, whose kind its suffix does not tell",
+            "names {}, and the end of its name does not say what kind of file it is",
             file.display()
         );
         let hint = "name a file that ends in .html, .htm, .xhtml, .txt, .json or .xml";

@@ -55,7 +55,7 @@ fn writable(table: &mut Table<'_>, path: &Path) {
         let allowed = accessat(CWD, needed, Access::WRITE_OK, AtFlags::EACCESS);
         if let Err(error) = allowed {
             let message = format!("{} cannot be written to: {error}", needed.display());
-            let hint = "give the user that serves the right to, or serve as another";
+            let hint = "give the user that the front runs as the right to write it, or run it as another user";
             table.push(Finding::warning(message, place).hint(hint));
         }
     }

@@ -116,12 +116,12 @@ fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
         (true, true, _) => {
             let message = "[[route]] has both `upstream` and `redirect`";
             let place = table.place_of(&REDIRECT);
-            table.push(Finding::fault(message, place).hint("a route leads to one of them"));
+            table.push(Finding::fault(message, place).hint("remove one of them"));
             None
         }
         (true, _, true) => {
             let message = "[[route]] has both `upstream` and `status`";
-            table.push(Finding::fault(message, place).hint("a route leads to one of them"));
+            table.push(Finding::fault(message, place).hint("remove one of them"));
             None
         }
         (false, false, false) => {
@@ -153,7 +153,7 @@ fn redirect_status(status: u16, table: &mut Table<'_>) -> Option<StatusCode> {
     if [301, 302, 307, 308].contains(&status) {
         return StatusCode::from_u16(status).ok();
     }
-    let message = format!("`status` is {status}, which is no redirect that clients follow alike");
+    let message = format!("`status` is {status}, and not all clients follow it alike");
     let hint = "write 301 or 308 for ever, 302 or 307 for now; 307 and 308 keep the method";
     table.push(Finding::fault(message, table.place_of(&STATUS)).hint(hint));
     None
@@ -162,7 +162,7 @@ fn redirect_status(status: u16, table: &mut Table<'_>) -> Option<StatusCode> {
 /// A status that makes sense without further fields.
 fn answer(status: u16, place: &Range<usize>, table: &mut Table<'_>) -> Option<StatusCode> {
     if (300..400).contains(&status) {
-        let message = format!("`status` is {status}, a redirect, and nothing says whereto");
+        let message = format!("`status` is {status}, a redirect, but no `redirect` says where to");
         let hint = "add `redirect`, or answer with another status";
         table.push(Finding::fault(message, place.clone()).hint(hint));
         return None;

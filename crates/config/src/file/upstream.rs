@@ -141,7 +141,8 @@ fn one(
 fn hashing(table: &mut Table<'_>, policy: Policy) {
     let hashes = policy == Policy::Hash;
     if hashes && !table.has(&HASH_BY) {
-        let message = "the policy `hash` needs `hash_by`: what of a request leads to its backend";
+        let message =
+            "the policy `hash` needs `hash_by`, which says what of a request chooses its backend";
         let place = table.place_of(&POLICY);
         table.push(Finding::fault(message, place).hint("write hash_by = \"address\""));
     }

@@ -70,7 +70,9 @@ pub(crate) enum PathError {
     #[error("has a `*`, which is no wildcard here; `path` matches all below it, `suffix` the ends")]
     Wildcard,
     /// Has an empty or a dot segment.
-    #[error("has a segment that is empty, `.` or `..`; requests are compared without these")]
+    #[error(
+        "has a segment that is empty, `.` or `..`, which the front takes out of every path; remove it"
+    )]
     Segment,
     /// Has what no path can contain.
     #[error("has the character {0:?}, which no request's path has as such; percent-encode it")]

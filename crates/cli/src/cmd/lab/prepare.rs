@@ -51,6 +51,8 @@ pub(super) fn check(
         return installed.map_err(|error| Failure::Fault(error.to_string()));
     }
     lacks.message().map_or(Ok(()), |what| {
-        Err(Failure::Fault(format!("{what}\n`--install` does both")))
+        Err(Failure::Fault(format!(
+            "{what}\n`lab run --install` installs packages and fetches jars"
+        )))
     })
 }

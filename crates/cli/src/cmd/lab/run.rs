@@ -184,7 +184,7 @@ fn resume(directory: &Path, args: &Args) -> Result<(Store, Experiment, Resumed),
     if experiment.is_against && args.against.is_none() {
         let directory = directory.display();
         return Err(Failure::Fault(format!(
-            "{directory} sets two binaries beside each other: give the older one with --against again"
+            "{directory} compares two binaries: name the older one again with --against"
         )));
     }
     if let Some(rounds) = args.rounds {

@@ -24,13 +24,13 @@ pub(super) fn read(
     let has_tls = table.has(&TLS);
     if has_tls && listener.redirect_https.is_some() {
         let place = table.place_of(&REDIRECT_HTTPS);
-        let message = "clients of this address come over TLS, so there is nowhere to send them";
+        let message = "`redirect_https` has no use beside `tls`: clients come over https already";
         let hint = "write `redirect_https` in the [[listen]] of port 80, without `tls`";
         table.push(Finding::fault(message, place).hint(hint));
     }
     if !has_tls && listener.hsts.is_some() {
         let place = table.place_of(&HSTS);
-        let message = "`hsts` is said over TLS only, and this [[listen]] has no `tls`";
+        let message = "`hsts` is sent over TLS only, and this [[listen]] has no `tls`";
         let hint = "write it in the [[listen]] with `tls`; here `redirect_https` may be meant";
         table.push(Finding::fault(message, place).hint(hint));
     }

@@ -328,7 +328,7 @@ static FAULTS: &[Row] = &[
             let clear = "[[listen]]\naddress = \"127.0.0.1:8080\"\nhsts = \"max-age=1\"\n";
             *config = format!("{clear}{config}");
         },
-        said: "`hsts` is said over TLS only",
+        said: "`hsts` is sent over TLS only",
         at: "hsts = \"max-age=1\"",
         hint: "write it in the [[listen]] with `tls`",
     },
