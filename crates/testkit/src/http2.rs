@@ -262,8 +262,10 @@ fn settings(payload: &[u8]) -> impl Iterator<Item = (u16, u32)> {
     })
 }
 
-/// The status at the beginning of a head's block (RFC 7541, section 6).
-fn status(mut block: &[u8]) -> Option<u16> {
+/// The status at the beginning of a head's block (RFC 7541, section 6), of a peer that was told to use no
+/// table.
+#[must_use]
+pub fn status(mut block: &[u8]) -> Option<u16> {
     // The table's size comes first.
     while let [0x20..=0x3f, rest @ ..] = block {
         block = rest;

@@ -1,0 +1,94 @@
+//! The application behind each server, which counts the requests that it is at work on.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::pause;
+
+/// An application. It runs as long as the event loop does.
+#[derive(Debug)]
+pub(crate) struct Backend {
+    pub(crate) address: SocketAddr,
+    in_flight: Arc<AtomicUsize>,
+}
+
+impl Backend {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let in_flight = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&in_flight);
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                // What the kernel takes is not under way any more.
+                SockRef::from(&socket)
+                    .set_send_buffer_size(SEND_BUFFER)
+                    .ok();
+                tokio::spawn(serve(socket, Arc::clone(&counted)));
+            }
+        });
+        Ok(Self { address, in_flight })
+    }
+
+    /// Requests whose responses are not written.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+}
+
+/// A request counted as under way.
+struct InFlight(Arc<AtomicUsize>);
+
+impl InFlight {
+    fn begin(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Answers the requests of one connection: `/big` with 300 KB, `/slow` after a second, others at once.
+async fn serve(mut socket: TcpStream, in_flight: Arc<AtomicUsize>) {
+    let mut input = Vec::new();
+    loop {
+        let end = loop {
+            if let Some(at) = input.windows(4).position(|it| it == b"\r\n\r\n") {
+                break at + 4;
+            }
+            match socket.read_buf(&mut input).await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return,
+            }
+        };
+        let head: Vec<u8> = input.drain(..end).collect();
+        let in_flight = InFlight::begin(&in_flight);
+        let has = |path: &[u8]| head.windows(path.len()).any(|it| it == path);
+        if has(b" /slow ") {
+            // A client that left is no reason to stop, as in most applications.
+            pause(Duration::from_secs(1)).await;
+        }
+        let length = if has(b" /big ") { 300_000 } else { 2 };
+        let mut answer =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").into_bytes();
+        if !head.starts_with(b"HEAD ") {
+            answer.resize(answer.len() + length, b'x');
+        }
+        if socket.write_all(&answer).await.is_err() {
+            return;
+        }
+        drop(in_flight);
+    }
+}
+
+const SEND_BUFFER: usize = 16 * 1024;

@@ -1,0 +1,23 @@
+//! A balancer that ends TLS and speaks HTTP/2 in clear.
+
+use crate::Row;
+use crate::backend::Backend;
+use crate::client::{Ended, ask};
+use crate::server::{Kind, Stage};
+
+pub(crate) async fn row(stage: &Stage) -> anyhow::Result<Row> {
+    let mut cells = Vec::new();
+    for kind in Kind::ALL {
+        let backend = Backend::start().await?;
+        let server = kind.start(stage, backend.address, true)?;
+        cells.push(match ask(server.clear, "https").await {
+            Ended::Answered(status) => status.to_string(),
+            Ended::Refused | Ended::Lost => "reset".to_owned(),
+        });
+    }
+    Ok(Row {
+        attack: "none: `:scheme: https` of a balancer that speaks HTTP/2 in clear".to_owned(),
+        counted: "status",
+        cells,
+    })
+}

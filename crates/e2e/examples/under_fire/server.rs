@@ -1,0 +1,173 @@
+//! Our front, nginx and HAProxy with alike settings.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use catamaran_e2e::Front;
+use catamaran_testkit::{Address, Deadline, Process, address};
+
+/// What all servers of a run share.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    /// Where `www.pem` and `www.key` are, for `localhost`.
+    pub(crate) certificates: PathBuf,
+    /// Who issued them, as DER.
+    pub(crate) authority: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Ours,
+    Nginx,
+    HaProxy,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Where it speaks HTTP/2 in clear.
+    pub(crate) clear: SocketAddr,
+    pub(crate) tls: SocketAddr,
+    _process: Running,
+}
+
+#[derive(Debug)]
+#[expect(dead_code, reason = "they are kept running")]
+enum Running {
+    Ours(Front),
+    Other(Process),
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 3] = [Self::Ours, Self::Nginx, Self::HaProxy];
+
+    /// The name and the version.
+    pub(crate) fn title(self) -> anyhow::Result<String> {
+        let (program, flag) = match self {
+            Self::Ours => return Ok("Catamaran".to_owned()),
+            Self::Nginx => ("nginx", "-v"),
+            Self::HaProxy => ("haproxy", "-v"),
+        };
+        let said = Command::new(program).arg(flag).output().context(program)?;
+        let said = [said.stderr, said.stdout].concat();
+        let said = String::from_utf8_lossy(&said);
+        let mut words = said.split([' ', '/', '-', '\n']);
+        let is_version = |word: &&str| word.starts_with(|it: char| it.is_ascii_digit());
+        let version = words.find(is_version).context("a version")?;
+        let name = match self {
+            Self::HaProxy => "HAProxy",
+            Self::Ours | Self::Nginx => "nginx",
+        };
+        Ok(format!("{name} {version}"))
+    }
+
+    /// Starts it before `backend`. With `trusts`, its clients are balancers, if it tells them apart.
+    pub(crate) fn start(
+        self,
+        stage: &Stage,
+        backend: SocketAddr,
+        trusts: bool,
+    ) -> anyhow::Result<Server> {
+        match self {
+            Self::Ours => ours(stage, backend, trusts),
+            Self::Nginx => other(stage, &nginx(backend)),
+            Self::HaProxy => other(stage, &haproxy(backend)),
+        }
+    }
+}
+
+fn ours(stage: &Stage, backend: SocketAddr, trusts: bool) -> anyhow::Result<Server> {
+    let trusted = match trusts {
+        true => "trusted_proxies = [\"127.0.0.0/8\"]\n",
+        false => "",
+    };
+    let at = stage.certificates.display();
+    let front = Front::with_config(&format!(
+        "[server]\nworkers = 2\n{trusted}[log]\naccess = \"off\"\n\
+         [[listen]]\naddress = \"127.0.0.1:0\"\nprotocols = [\"h2\"]\n\
+         [[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n\
+         [[tls.www.certificate]]\nchain = \"{at}/www.pem\"\nkey = \"{at}/www.key\"\n\
+         [[route]]\nupstream = \"app\"\n\
+         [[upstream.app.backend]]\nurl = \"http://{backend}\"\nconnections_max = 200\n"
+    ))?;
+    let line = front.wait_for_log("listening on https://")?;
+    let (_, tls) = line.rsplit_once("https://").context("an address")?;
+    Ok(Server {
+        clear: front.address(),
+        tls: tls.trim().parse()?,
+        _process: Running::Ours(front),
+    })
+}
+
+/// A program, its arguments, and its file, in which `{clear}`, `{tls}`, `{pem}`, `{key}` and `{directory}`
+/// stand for what is known when it starts.
+struct Program {
+    command: &'static [&'static str],
+    file: String,
+}
+
+fn nginx(backend: SocketAddr) -> Program {
+    Program {
+        command: &["nginx", "-c", "{directory}/file", "-p", "{directory}"],
+        file: format!(
+            "daemon off;\nuser root;\npid {{directory}}/pid;\nerror_log stderr;\nworker_processes 2;\n\
+             events {{ worker_connections 10000; }}\nhttp {{\n\
+             access_log off;\nproxy_temp_path {{directory}}/proxy;\n\
+             client_body_temp_path {{directory}}/body;\n\
+             ssl_certificate {{pem}};\nssl_certificate_key {{key}};\n\
+             upstream app {{ zone app 64k; server {backend} max_conns=200; keepalive 32; }}\n\
+             server {{\nlisten {{clear}} http2 backlog=4096;\nlisten {{tls}} ssl http2 backlog=4096;\n\
+             location / {{ proxy_pass http://app; proxy_http_version 1.1; \
+             proxy_set_header Connection \"\"; }}\n}}\n}}\n"
+        ),
+    }
+}
+
+fn haproxy(backend: SocketAddr) -> Program {
+    Program {
+        command: &["haproxy", "-db", "-f", "{directory}/file"],
+        file: format!(
+            "global\n nbthread 2\n maxconn 20000\n no strict-limits\ndefaults\n mode http\n \
+             timeout connect 5s\n timeout client 50s\n timeout server 50s\n\
+             frontend front\n maxconn 20000\n bind {{clear}} proto h2 backlog 4096\n \
+             bind {{tls}} ssl crt {{both}} alpn h2,http/1.1 backlog 4096\n default_backend app\n\
+             backend app\n server app {backend} maxconn 200\n"
+        ),
+    }
+}
+
+fn other(stage: &Stage, program: &Program) -> anyhow::Result<Server> {
+    let directory = tempfile::tempdir()?;
+    let (clear, tls) = (address::unused()?, address::unused()?);
+    let [pem, key] = ["www.pem", "www.key"].map(|name| stage.certificates.join(name));
+    // HAProxy wants both in one file.
+    let both = directory.path().join("both.pem");
+    fs::write(&both, [fs::read(&pem)?, fs::read(&key)?].concat())?;
+    let fill = |text: &str| {
+        text.replace("{directory}", &directory.path().to_string_lossy())
+            .replace("{clear}", &clear.to_string())
+            .replace("{tls}", &tls.to_string())
+            .replace("{pem}", &pem.to_string_lossy())
+            .replace("{key}", &key.to_string_lossy())
+            .replace("{both}", &both.to_string_lossy())
+    };
+    fs::write(directory.path().join("file"), fill(&program.file))?;
+    let words: Vec<String> = program.command.iter().map(|word| fill(word)).collect();
+    let (name, arguments) = words.split_first().context("a command")?;
+    let mut process = Process::spawn_in(Command::new(name).args(arguments), directory)?;
+    let listens = Address::from(tls);
+    let ended = Deadline::default().poll(format!("{name} on {tls}"), || {
+        let connected = listens.connect(Deadline::DEFAULT).is_ok();
+        let ended = !connected && !matches!(process.try_wait(), Ok(None));
+        (connected || ended).then_some(ended)
+    })?;
+    ensure!(!ended, "{name} did not start: {}", process.stderr());
+    Ok(Server {
+        clear,
+        tls,
+        _process: Running::Other(process),
+    })
+}
