@@ -1,7 +1,7 @@
 //! Whether the lab finds what is there, and nothing else.
 //!
 //! ```text
-//! cargo run --release -p catamaran-e2e --example truth -- same [TIMES] | more
+//! cargo run --release -p catamaran-e2e --example truth -- same [TIMES] | more | copy [TIMES] | planted
 //! ```
 //!
 //! `same` sets nginx beside itself, in 40 experiments of 12 rounds of half a second unless TIMES says otherwise,
@@ -10,7 +10,13 @@
 //! twelve rounds make of it. Verdicts are taken from the runs as they are: gates forbid claims on a busy machine, and it is the
 //! intervals that are tried here.
 //!
-//! It needs root, two cores and nginx (`cargo xtask needs`), and takes 25 minutes, or one. The binary is that of
+//! `copy` runs `lab run --against` a byte copy of the binary, ten times unless TIMES says otherwise, on our front before a
+//! server of ours: twelve rounds of 0.8 s, each with starts of its own, so that each of the four claims can be shown. It
+//! prints all verdicts and ends with 1 if any is a difference. `planted` is the same plan, but that the server behind our
+//! front computes 1.2 µs longer for each request with the new binary, about a tenth of the CPU time of both; it ends with
+//! 1 unless that is shown. Gates have their say in both.
+//!
+//! It needs root, two cores and nginx (`cargo xtask needs`), and takes 25 minutes (`same`), ten (`copy`), or one. The binary is that of
 //! `CATAMARAN_BIN`, else the newest in the target directory.
 
 #![expect(clippy::print_stdout, reason = "its output is the report")]
@@ -41,6 +47,9 @@ fn run(words: &[String]) -> anyhow::Result<()> {
         ["same"] => same(TIMES),
         ["same", times] => same(times.parse().context(USAGE)?),
         ["more"] => more(),
+        ["copy"] => copy(COPIES),
+        ["copy", times] => copy(times.parse().context(USAGE)?),
+        ["planted"] => planted(),
         _ => bail!(USAGE),
     }
 }
@@ -77,6 +86,77 @@ fn more() -> anyhow::Result<()> {
         println!("{name:10} {} {found}", words_of(&interval));
     }
     Ok(())
+}
+
+/// How often a byte copy of the binary seems to differ from it.
+fn copy(times: u64) -> anyhow::Result<()> {
+    let mut shown = 0;
+    for seed in 1..=times {
+        println!("{seed}:");
+        let claims = against(&plan(seed, "0us"))?;
+        shown += claims.iter().filter(|claim| is_shown(claim)).count();
+    }
+    println!("{shown} differences shown in {times} experiments");
+    ensure!(
+        shown == 0,
+        "a copy of the binary is shown to differ from it"
+    );
+    Ok(())
+}
+
+/// Whether a tenth more CPU time is shown by the same plan.
+fn planted() -> anyhow::Result<()> {
+    let claims = against(&plan(1, "1.2us"))?;
+    let cpu = claims.iter().find(|claim| claim["measure"] == "cpu");
+    let is_found = cpu.is_some_and(|claim| is_shown(claim) && claim["ratio"].as_f64() > Some(1.0));
+    ensure!(is_found, "a tenth more CPU time is not shown");
+    Ok(())
+}
+
+fn is_shown(claim: &Value) -> bool {
+    claim["verdict"] == "differs" || claim["verdict"] == "differs-little"
+}
+
+/// Runs an experiment against a byte copy of the binary, and prints its claims.
+fn against(text: &str) -> anyhow::Result<Vec<Value>> {
+    let directory = tempfile::tempdir()?;
+    let place = |name: &str| directory.path().join(name);
+    fs::write(place("copy.toml"), text)?;
+    fs::copy(binary()?, place("copy"))?;
+    let mut command = Command::new(binary()?);
+    command.args(["lab", "run"]).arg(place("copy.toml"));
+    command.arg("--against").arg(place("copy"));
+    let ended = command.arg("--out").arg(place("out")).output()?;
+    let said = String::from_utf8_lossy(&ended.stderr);
+    ensure!(ended.status.success(), "{said}");
+    let result = fs::read_to_string(place("out").join("result.json"))?;
+    let result: Value = serde_json::from_str(&result)?;
+    let claims = result["claims"].as_array().context("no claims")?;
+    for claim in claims {
+        let word = |key: &str| claim[key].as_str().unwrap_or_default().to_owned();
+        println!(
+            "  {:10} {:14} {}",
+            word("measure"),
+            word("verdict"),
+            word("sentence")
+        );
+    }
+    Ok(claims.clone())
+}
+
+/// Our front before a server of ours, which with the new binary computes `more` for each answer.
+fn plan(seed: u64, more: &str) -> String {
+    format!(
+        "name = 'copy'\nquestion = 'Is a copy the same?'\ncontrol = {{ side = 'one' }}\n\
+         [factor]\nside = ['one']\n[run]\nrounds = 12\nseed = {seed}\n\
+         [[server]]\nname = 'app'\ntarget = 'bare'\ncore = 1\n\
+         set = {{ spin = \"{{{{ '{more}' if factor.binary|default('old') == 'new' else '0us' }}}}\" }}\n\
+         [[server]]\nname = 'front'\ntarget = 'front'\ncore = 1\n\
+         set = {{ backend = '{{{{ server.app.http }}}}', ready_path = '/' }}\n\
+         [load]\nurl = '{{{{ server.front.http }}}}/'\ncore = 0\nclients = 50\nkeep_alive = 'on'\n\
+         time = '800ms'\nwarm = {{ at_least = '400ms', at_most = '400ms' }}\n\
+         [expect]\nstatus = 200\nbody_bytes = 347\nkept = 'on'\n[measure]\nmemory = ['front']\n"
+    )
 }
 
 fn words_of(interval: &MedianInterval) -> String {
@@ -158,7 +238,8 @@ fn experiment(seed: u64, server: &str) -> String {
     )
 }
 
-const USAGE: &str = "usage: truth same [TIMES] | more";
+const USAGE: &str = "usage: truth same [TIMES] | more | copy [TIMES] | planted";
 const TIMES: u64 = 40;
+const COPIES: u64 = 10;
 const MEASURES: [&str; 4] = ["cpu", "throughput", "p50", "p99"];
 const LEVEL: f64 = 0.95;
