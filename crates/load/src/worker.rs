@@ -447,7 +447,10 @@ impl Worker {
             },
             warm_up_requests: self.lent.warm_up.started,
             open_max: self.lent.open_max,
-            streams_max: self.lent.streams_max,
+            streams_max: match self.lent.streams_max {
+                [before, 0] => before,
+                [_, after] => after,
+            },
             busy: self.lent.busy,
             expected_busy,
             ended: now,

@@ -49,8 +49,9 @@ pub(super) struct Lent {
     /// Connections that exist, now and at most.
     open: u64,
     pub(super) open_max: u64,
-    /// The most requests that were under way on a connection of HTTP/2 at once.
-    pub(super) streams_max: usize,
+    /// The most requests that were under way on a connection of HTTP/2 at once, before its first answer
+    /// and after it: before, nobody knows how many the server allows.
+    pub(super) streams_max: [usize; 2],
     /// Connections that wait for the peer's close.
     pub(super) lingering: Lingering,
     /// Which source address is next.
@@ -98,7 +99,7 @@ impl Lent {
             in_flight: 0,
             open: 0,
             open_max: 0,
-            streams_max: 0,
+            streams_max: [0; 2],
             lingering: Lingering::new(LINGERING_MAX),
             source: index,
             has_answered: false,

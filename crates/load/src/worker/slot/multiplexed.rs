@@ -243,7 +243,8 @@ impl Multiplexed {
         }
         self.flights[key] = Some(flight);
         self.open += 1;
-        lent.streams_max = lent.streams_max.max(self.open);
+        let most = &mut lent.streams_max[usize::from(self.served > 0)];
+        *most = self.open.max(*most);
         self.sent += 1;
         true
     }
