@@ -41,6 +41,13 @@ pub struct Tick {
 pub struct Document {
     /// [`SCHEMA`].
     pub schema: String,
+    /// What may be made of the figures: `valid`, `doubtful` or `invalid`; empty in files of before there
+    /// was this key.
+    #[serde(default)]
+    pub verdict: String,
+    /// Why they are invalid, or the kinds of the warnings that make them doubtful.
+    #[serde(default)]
+    pub verdict_reason: Option<String>,
     /// The first URL as the user gave it.
     pub url: String,
     /// How many URLs there were.

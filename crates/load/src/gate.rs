@@ -212,14 +212,17 @@ pub fn invalid(report: &Report) -> Option<String> {
     if report.counts.completed == 0 {
         return Some("no request was answered".to_owned());
     }
-    let invalidates = |warning: &&Warning| {
-        matches!(
-            warning,
-            Warning::GeneratorLate { .. } | Warning::LittlesLaw { .. }
-        )
-    };
-    let found = report.warnings.iter().find(invalidates);
+    let mut warnings = report.warnings.iter();
+    let found = warnings.find(|warning| invalidates(warning));
     found.map(crate::render::warning_text)
+}
+
+/// Whether the figures of a run with this warning are not the server's.
+pub(crate) fn invalidates(warning: &Warning) -> bool {
+    matches!(
+        warning,
+        Warning::GeneratorLate { .. } | Warning::LittlesLaw { .. }
+    )
 }
 
 #[cfg(test)]

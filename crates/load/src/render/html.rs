@@ -19,18 +19,40 @@ pub fn page(run: &Document) -> String {
          <style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n<h1>{url}</h1>\n",
         url = escaped(&run.url)
     );
+    verdict(&mut page, run);
     summary(&mut page, run);
     percentiles(&mut page, run);
     // The last part of a second, and the drain, would look like a drop.
     let whole = (run.elapsed_s as usize).min(run.seconds.len());
     over_time(&mut page, &run.seconds[..whole]);
     super::by_name::html(&mut page, &run.by_name);
-    warnings(&mut page, run);
     page.push_str("</body>\n</html>\n");
     page
 }
 
-/// The figures that come first.
+/// Whether the figures count, and why not, before all figures. A sign and a word say it beside the
+/// colour.
+fn verdict(page: &mut String, run: &Document) {
+    let (sign, word) = match run.verdict.as_str() {
+        "valid" => ("✓", "Valid"),
+        "doubtful" => ("!", "Doubtful"),
+        "invalid" => ("✗", "Invalid"),
+        // A file of before there was the key.
+        _ => return warnings(page, run),
+    };
+    let reason = run.verdict_reason.as_deref();
+    let reason = reason.map_or_else(String::new, |reason| format!(": {}", escaped(reason)));
+    push(
+        page,
+        format_args!(
+            "<p class=\"verdict {}\"><strong>{sign} {word}</strong>{reason}</p>\n",
+            run.verdict
+        ),
+    );
+    warnings(page, run);
+}
+
+/// The figures that come first. Those of an invalid run are struck out.
 fn summary(page: &mut String, run: &Document) {
     let corrected = run.latency.corrected.as_ref();
     let best = corrected.map_or(&run.latency.total, |corrected| &corrected.times);
@@ -69,7 +91,10 @@ fn summary(page: &mut String, run: &Document) {
         ("Clients", run.concurrency.to_string()),
         ("Measured", format!("{:.1} s", run.elapsed_s)),
     ];
-    page.push_str("<dl>\n");
+    page.push_str(match run.verdict.as_str() {
+        "invalid" => "<dl class=\"void\">\n",
+        _ => "<dl>\n",
+    });
     for (name, value) in figures {
         push(
             page,
@@ -186,6 +211,11 @@ dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr))
 dt { color: light-dark(#666, #9a9a9a); font-size: 12px }
 dd { margin: 0; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }
 li { overflow-wrap: anywhere }
+.verdict { border-left: 4px solid; padding: 6px 12px; overflow-wrap: anywhere }
+.valid { border-color: light-dark(#2e7d32, #66bb6a) }
+.doubtful { border-color: light-dark(#b26a00, #ffb74d) }
+.invalid { border-color: light-dark(#b3261e, #f2645a) }
+.void dd { text-decoration: line-through; color: light-dark(#666, #9a9a9a) }
 section { break-inside: avoid }
 .table { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; width: 100% }
@@ -208,8 +238,11 @@ th[colspan] { color: inherit; font-size: 13px; text-align: left; padding: 10px 0
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::sample;
     use super::*;
+    use crate::report::{Report, Warning};
 
     #[test]
     fn has_its_figures_and_charts_and_nothing_from_elsewhere() {
@@ -229,6 +262,35 @@ mod tests {
         for part in ["<script", "src=", "href=", "@import", "url("] {
             assert!(!page.contains(part), "{part}");
         }
+    }
+
+    /// Who looks at the tiles alone knows that they do not count.
+    #[test]
+    fn the_verdict_of_an_invalid_run_comes_before_its_figures() {
+        let mut report = sample::report();
+        let check = |report: &Report, class: &str, list: &str, words: &str| {
+            let page = page(&Document::of(report, &sample::subject()));
+            let verdict = format!("<p class=\"verdict {class}\"><strong>{words}");
+            let at = page
+                .find(&verdict)
+                .unwrap_or_else(|| panic!("{words} {page}"));
+            let tiles = page.find(list).unwrap_or_else(|| panic!("{list} {page}"));
+            assert!(at < tiles, "{page}");
+            let warnings = page.find("<h2>Warnings</h2>");
+            assert!(warnings.is_none_or(|warnings| warnings < tiles), "{page}");
+        };
+        check(&report, "valid", "<dl>", "✓ Valid</strong></p>");
+        report.warnings = vec![Warning::Short];
+        check(
+            &report,
+            "doubtful",
+            "<dl>",
+            "! Doubtful</strong>: short</p>",
+        );
+        let p99 = Duration::from_millis(7);
+        report.warnings.push(Warning::GeneratorLate { p99 });
+        let words = "✗ Invalid</strong>: the generator sent its requests late";
+        check(&report, "invalid", "<dl class=\"void\">", words);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use catamaran_stats::{
     Censored, Histogram, PERCENTILES, Slice, Spread, WarmUp as Verdict, is_quotable,
 };
 
+use super::verdict::Judgement;
 use super::{Subject, generator_cpu, per_second, ratio, warning, whole_seconds};
 use crate::document::{
     Bytes, Connections, CorrectedTimes, CurvePoint, Curves, Document, ErrorFacts, Generator,
@@ -35,8 +36,11 @@ impl Document {
         let started = report.started_at.duration_since(UNIX_EPOCH);
         let failures = report.failures.iter();
         let reasons = report.reasons.iter();
+        let judgement = Judgement::of(report);
         Self {
             schema: SCHEMA.to_owned(),
+            verdict: judgement.word.to_owned(),
+            verdict_reason: judgement.reason,
             url: subject.url.clone(),
             urls: subject.urls,
             protocol: subject.protocol.name().to_owned(),

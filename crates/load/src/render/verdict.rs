@@ -1,6 +1,7 @@
 //! The five lines that come before everything else, and that a terminal shows while a run lasts.
 //!
-//! They say the rate, the latency, the failures, the statuses, and whether the figures are valid.
+//! They say whether the figures are valid, the rate, the latency, the failures and the statuses. The
+//! verdict is first: who reads no further knows whether the rest counts.
 //! Each fits 60 columns unless there are many warnings.
 
 use std::time::Duration;
@@ -30,8 +31,8 @@ pub struct Facts {
     pub requests: u64,
     /// Answers by the first digit of their status, from 1 on.
     pub statuses: [u64; 5],
-    /// The last line: its label and its text.
-    pub last: (&'static str, String),
+    /// The first line, its label and its text: the verdict, or how long the run will last.
+    pub first: (&'static str, String),
 }
 
 /// The lines of a run that has ended.
@@ -60,8 +61,9 @@ pub fn lines(facts: &Facts) -> [String; 5] {
     let unanswered: String = unanswered
         .map(|(word, count)| format!(", {word} {count}"))
         .collect();
-    let (label, last) = &facts.last;
+    let (label, first) = &facts.first;
     [
+        line(label, first),
         line("Rate", &format!("{:.1}/s{asked}", facts.per_second)),
         line("Latency", &latency),
         line(
@@ -72,7 +74,6 @@ pub fn lines(facts: &Facts) -> [String; 5] {
             ),
         ),
         line("Statuses", &statuses(facts.statuses)),
-        line(label, last),
     ]
 }
 
@@ -105,22 +106,47 @@ fn facts(report: &Report, subject: &Subject) -> Facts {
         ],
         requests: report.counts.started,
         statuses,
-        last: ("Verdict", judgement(report)),
+        first: ("Verdict", judgement(report)),
+    }
+}
+
+/// What may be made of the figures of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    /// `valid`, `doubtful` or `invalid`.
+    pub(crate) word: &'static str,
+    /// Why: what makes the figures invalid, or the kinds of the warnings that make them doubtful.
+    pub(crate) reason: Option<String>,
+}
+
+impl Judgement {
+    pub(crate) fn of(report: &Report) -> Self {
+        if let Some(reason) = invalid(report) {
+            // What to do about it is in the warning.
+            let what = reason.split(": the run is invalid").next();
+            return Self {
+                word: "invalid",
+                reason: what.map(str::to_owned),
+            };
+        }
+        let doubts = report.warnings.iter().filter(|warning| is_doubt(warning));
+        let doubts: Vec<&str> = doubts.map(warning::token).collect();
+        match doubts.as_slice() {
+            [] => Self {
+                word: "valid",
+                reason: None,
+            },
+            doubts => Self {
+                word: "doubtful",
+                reason: Some(doubts.join(", ")),
+            },
+        }
     }
 }
 
 fn judgement(report: &Report) -> String {
-    if let Some(reason) = invalid(report) {
-        // What to do about it is in the warning.
-        let what = reason.split(": the run is invalid").next();
-        return format!("invalid: {}", what.unwrap_or_default());
-    }
-    let doubts = report.warnings.iter().filter(|warning| is_doubt(warning));
-    let doubts: Vec<&str> = doubts.map(warning::token).collect();
-    match doubts.as_slice() {
-        [] => "valid".to_owned(),
-        doubts => format!("doubtful: {}", doubts.join(", ")),
-    }
+    let Judgement { word, reason } = Judgement::of(report);
+    reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
 }
 
 /// Whether a warning is a reason to doubt the figures: that lengths vary is none, nor how the generator
@@ -174,11 +200,11 @@ mod tests {
         assert_eq!(
             verdict(&report, &sample::subject()),
             [
+                "Verdict   doubtful: short",
                 "Rate      250.0/s",
                 "Latency   p50 4.403 ms, p99 5.200 ms",
                 "Failed    0, of 3 requests",
                 "Statuses  2xx 3",
-                "Verdict   doubtful: short",
             ]
         );
     }
@@ -189,14 +215,14 @@ mod tests {
         report.warnings = vec![Warning::GeneratorLate {
             p99: Duration::from_millis(7),
         }];
-        let [.., last] = verdict(&report, &sample::subject());
+        let [first, ..] = verdict(&report, &sample::subject());
         assert!(
-            last.starts_with("Verdict   invalid: the generator sent its requests late"),
-            "{last}"
+            first.starts_with("Verdict   invalid: the generator sent its requests late"),
+            "{first}"
         );
         report.warnings.clear();
-        let [.., last] = verdict(&report, &sample::subject());
-        assert_eq!(last, "Verdict   valid");
+        let [first, ..] = verdict(&report, &sample::subject());
+        assert_eq!(first, "Verdict   valid");
     }
 
     #[test]
@@ -214,7 +240,7 @@ mod tests {
             unanswered: vec![("waiting", 12_345)],
             requests: 123_456_789,
             statuses: [0, 123_456_789, 123, 4567, 8901],
-            last: ("Left", "1234 s".to_owned()),
+            first: ("Left", "1234 s".to_owned()),
         };
         for line in lines(&facts) {
             assert!(line.len() <= 60, "{line}");

@@ -7,6 +7,7 @@ use catamaran_stats::{Histogram, LittlesLaw, PERCENTILES, WarmUp as Verdict, is_
 use super::{descriptors, doubt, measured_from};
 use crate::board::Board;
 use crate::clock::NEVER;
+use crate::gate::invalidates;
 use crate::pace::Level;
 use crate::plan::{Pace, Plan, Samples, WarmUp};
 use crate::record::silence::{self, SILENCE_MIN, Silences, Span};
@@ -298,6 +299,8 @@ fn warnings(report: &Report, plan: &Plan, law: LittlesLaw, silent: f64) -> Vec<W
         found.extend(doubt::stalled(&report.latency.total, silent));
     }
     found.extend(doubt::silent(&report.silences, report.elapsed));
+    // What makes the figures invalid comes first.
+    found.sort_by_key(|warning| !invalidates(warning));
     found
 }
 

@@ -7,11 +7,11 @@ use crate::report::{FailureKind, FatalError, Warning};
 #[test]
 fn the_text_of_a_plain_run() {
     let expected = "\
+Verdict   valid
 Rate      250.0/s
 Latency   p50 4.403 ms, p99 5.200 ms
 Failed    0, of 3 requests
 Statuses  2xx 3
-Verdict   valid
 
 Server Software:        nginx/1.22.1
 Server Hostname:        127.0.0.1
