@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
-use crate::clock::{Clock, NEVER};
-use crate::plan::Plan;
+use crate::clock::{Clock, NEVER, after};
+use crate::plan::{Plan, WarmUp};
 use crate::prepare::{Prepared, PreparedRequest};
 use crate::record::Names;
 use crate::report::{Ending, FailureKind, FirstResponse, TlsFacts};
@@ -27,6 +28,9 @@ pub(crate) struct Board {
     pub(crate) names: Names,
     pub(crate) addresses: Vec<Address>,
     pub(crate) tls_targets: Vec<Option<TlsTarget>>,
+    /// Threads that have not prepared what their first request needs.
+    unready: Mutex<usize>,
+    all_ready: Condvar,
     /// When measuring begins; [`NEVER`] while nobody knows.
     measure_from: AtomicU64,
     /// How long each request's body was the first time; [`UNKNOWN`] before.
@@ -89,6 +93,8 @@ impl Board {
             names,
             addresses,
             tls_targets,
+            unready: Mutex::new(threads),
+            all_ready: Condvar::new(),
             measure_from: AtomicU64::new(NEVER),
             lengths: lengths.take(places.len()).collect(),
             places,
@@ -119,6 +125,32 @@ impl Board {
 
     pub(crate) fn measure_from(&self) -> u64 {
         self.measure_from.load(Relaxed)
+    }
+
+    /// A thread is ready for its first request. With the last one time begins, for the measured span or
+    /// for a warm-up of known length: what one thread prepares makes no request of another late.
+    pub(crate) fn make_ready(&self) {
+        let mut unready = self.unready.lock().unwrap_or_else(PoisonError::into_inner);
+        *unready = unready.saturating_sub(1);
+        if *unready > 0 {
+            return;
+        }
+        let now = self.clock.now();
+        match self.plan.warm_up {
+            WarmUp::None => self.measure(now),
+            WarmUp::For(duration) => self.measure(after(now, Some(duration))),
+            WarmUp::Detect { .. } => {}
+        }
+        self.all_ready.notify_all();
+    }
+
+    /// Waits until all threads are ready, or the run is stopped.
+    pub(crate) fn wait_for_all(&self) {
+        let mut unready = self.unready.lock().unwrap_or_else(PoisonError::into_inner);
+        while *unready > 0 && !self.is_stopped() {
+            let waited = self.all_ready.wait_timeout(unready, STOP_TICK);
+            (unready, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Measuring begins at `from`; said once.
@@ -194,3 +226,76 @@ impl Board {
 }
 
 const UNKNOWN: u64 = u64::MAX;
+
+/// How often a thread that waits for the others looks whether the run is stopped.
+const STOP_TICK: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use super::*;
+    use crate::plan::{Checks, Connections, LengthCheck, Numbers, Pace, Samples, Stop, Timeouts};
+
+    fn board(warm_up: WarmUp, threads: usize) -> Board {
+        let plan = Plan {
+            targets: Vec::new(),
+            pace: Pace::Closed {
+                concurrency: NonZeroUsize::MIN,
+                spacing: Duration::ZERO,
+            },
+            stages: Vec::new(),
+            replay: None,
+            stop: Stop {
+                requests: None,
+                duration: None,
+                grace: Duration::ZERO,
+            },
+            warm_up,
+            threads: NonZeroUsize::MIN,
+            connections: Connections::default(),
+            timeouts: Timeouts {
+                request: None,
+                idle: None,
+            },
+            checks: Checks {
+                body_length: LengthCheck::Ignored,
+                stop_at_receive_error: false,
+                stop_without_descriptors: false,
+            },
+            samples: Samples::None,
+            table: None,
+            numbers: Numbers::default(),
+            cookie_jar: false,
+            seed: 1,
+            starved_time: || None,
+        };
+        Board::new(plan, Vec::new(), Vec::new(), Vec::new(), threads)
+    }
+
+    /// Whatever a thread prepares, such as its first handshake of TLS, is before the measured time.
+    #[test]
+    fn time_begins_when_the_last_thread_is_ready() {
+        let board = board(WarmUp::None, 3);
+        for _ in 0..2 {
+            board.make_ready();
+            assert_eq!(board.measure_from(), NEVER);
+        }
+        let before = board.clock.now();
+        board.make_ready();
+        board.wait_for_all();
+        assert!((before..=board.clock.now()).contains(&board.measure_from()));
+    }
+
+    #[test]
+    fn a_warm_up_begins_with_it_and_one_to_be_found_has_no_end_yet() {
+        let length = Duration::from_secs(2);
+        let timed = board(WarmUp::For(length), 1);
+        let before = timed.clock.now();
+        timed.make_ready();
+        assert!(timed.measure_from() >= after(before, Some(length)));
+        let found = board(WarmUp::Detect { max: length }, 1);
+        found.make_ready();
+        assert_eq!(found.measure_from(), NEVER);
+    }
+}

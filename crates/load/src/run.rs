@@ -16,7 +16,7 @@ use catamaran_stats::Slice;
 
 use crate::board::Board;
 use crate::clock::{NEVER, after};
-use crate::plan::{Plan, PlanFault, Target, Transport, WarmUp};
+use crate::plan::{Plan, PlanFault, Target, Transport};
 use crate::prepare::prepare;
 use crate::report::{Ending, FailureKind, FatalError, Report};
 use crate::stop::Budget;
@@ -104,16 +104,9 @@ pub fn start(plan: Plan) -> Result<Running, PlanFault> {
         Ok(addresses) => (addresses, None),
         Err(failure) => (Vec::new(), Some(failure)),
     };
-    let warm_up = plan.warm_up;
     let budget = Arc::new(Budget::new(plan.stop.requests.map(Into::into), threads));
     let board = Arc::new(Board::new(plan, targets, addresses, tls_targets, threads));
     let began = SystemTime::now();
-    let now = board.clock.now();
-    match warm_up {
-        WarmUp::None => board.measure(now),
-        WarmUp::For(duration) => board.measure(after(now, Some(duration))),
-        WarmUp::Detect { .. } => {}
-    }
     let (sender, receiver) = sync_channel(threads);
     let mut missing = 0;
     if let Some(failure) = failure {

@@ -32,6 +32,16 @@ pub(crate) struct TlsTarget {
 }
 
 impl TlsTarget {
+    /// Makes the beginning of a handshake for nobody. A thread's first one seeds its random numbers,
+    /// which takes tens of milliseconds of CPU time, and its tables; that is no time of a request.
+    pub(crate) fn prime(&self) {
+        let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        // What is wrong with the target shows in its first handshake, with its reason.
+        if let Ok(mut session) = session {
+            let _ = session.write_tls(&mut io::sink());
+        }
+    }
+
     /// Sets up TLS for a target.
     ///
     /// # Errors

@@ -146,6 +146,7 @@ impl Worker {
     /// Runs to the end.
     pub(crate) fn run(mut self) -> Outcome {
         let mut events = Events::with_capacity(EVENTS_MAX);
+        self.get_ready();
         self.lent.look_at_the_clock();
         self.usage_from = (
             self.lent.now,
@@ -181,19 +182,31 @@ impl Worker {
         self.end()
     }
 
+    /// Prepares what the first request of a thread needs, and waits for the other threads.
+    fn get_ready(&self) {
+        let board = &self.lent.board;
+        for target in board.tls_targets.iter().flatten() {
+            target.prime();
+        }
+        board.make_ready();
+        board.wait_for_all();
+    }
+
     /// Lets every slot begin, or sets the time at which it may.
     fn begin(&mut self) {
         let spacing = match self.lent.board.plan.pace {
             Pace::Closed { spacing, .. } => nanos(spacing),
             Pace::Open { .. } => 0,
         };
+        let began = self.lent.now;
         for (key, slot) in self.slots.iter_mut().enumerate() {
             if self.lent.board.is_stopped() {
                 return;
             }
             // Thousands of connects take their time, which is not that of the last one.
             self.lent.look_at_the_clock();
-            let at = spacing.saturating_mul((self.part.first + key) as u64);
+            let after = spacing.saturating_mul((self.part.first + key) as u64);
+            let at = began.saturating_add(after);
             if at > self.lent.now {
                 slot.wait_until(at, &mut self.lent);
             } else {
