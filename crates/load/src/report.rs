@@ -38,9 +38,8 @@ pub struct Report {
     pub concurrency: usize,
     /// The most connections that were open at once.
     pub concurrency_reached: usize,
-    /// The most requests that were under way on a connection of HTTP/2 at once, after its first answer if
-    /// there were any: fewer than were asked for where the server allows fewer, or had no more to answer.
-    /// 0 of other protocols.
+    /// The most requests that were under way on a connection of HTTP/2 at once: fewer than were asked for
+    /// where the server allows fewer, or had no more to answer. 0 of other protocols.
     pub streams_reached: usize,
     /// Addresses connected to, one per target; `None` for Unix sockets and names that were not
     /// found.

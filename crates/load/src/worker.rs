@@ -148,6 +148,7 @@ impl Worker {
         let mut events = Events::with_capacity(EVENTS_MAX);
         self.get_ready();
         self.lent.look_at_the_clock();
+        self.line().active_at.store(self.lent.now, Relaxed);
         self.usage_from = (
             self.lent.now,
             Scheduling::now(self.lent.board.plan.starved_time),
@@ -460,10 +461,7 @@ impl Worker {
             },
             warm_up_requests: self.lent.warm_up.started,
             open_max: self.lent.open_max,
-            streams_max: match self.lent.streams_max {
-                [before, 0] => before,
-                [_, after] => after,
-            },
+            streams_max: self.lent.streams_max.min(self.lent.streams_allowed),
             busy: self.lent.busy,
             expected_busy,
             ended: now,

@@ -49,13 +49,7 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     page.pair("Concurrency Level", report.concurrency);
     if subject.protocol == Spoken::Http2 {
         page.pair("Protocol", subject.protocol.name());
-        page.pair(
-            "Streams",
-            format!(
-                "{} per connection at most, {} asked for",
-                report.streams_reached, subject.streams
-            ),
-        );
+        page.pair("Streams", streams(report, subject));
     }
     if subject.urls > 1 {
         page.pair("URLs", subject.urls);
@@ -110,6 +104,15 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     );
     page.pair("Total sent", format_args!("{} bytes", bytes.sent));
     page.pair("HTML transferred", format_args!("{} bytes", bytes.bodies));
+}
+
+/// Streams of a connection: as many as were asked for, or as there were.
+fn streams(report: &Report, subject: &Subject) -> String {
+    let (reached, asked) = (report.streams_reached, subject.streams);
+    if reached == 0 || reached >= asked as usize {
+        return format!("{asked} per connection");
+    }
+    format!("{reached} per connection at most, {asked} were asked for")
 }
 
 fn rates(page: &mut Page, report: &Report, subject: &Subject) {

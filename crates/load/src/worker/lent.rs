@@ -49,9 +49,10 @@ pub(super) struct Lent {
     /// Connections that exist, now and at most.
     open: u64,
     pub(super) open_max: u64,
-    /// The most requests that were under way on a connection of HTTP/2 at once, before its first answer
-    /// and after it: before, nobody knows how many the server allows.
-    pub(super) streams_max: [usize; 2],
+    /// The most requests that a connection of HTTP/2 was given at once.
+    pub(super) streams_max: usize,
+    /// The fewest that a server allowed on one, as far as servers have said.
+    pub(super) streams_allowed: usize,
     /// Connections that wait for the peer's close.
     pub(super) lingering: Lingering,
     /// Which source address is next.
@@ -99,7 +100,8 @@ impl Lent {
             in_flight: 0,
             open: 0,
             open_max: 0,
-            streams_max: [0; 2],
+            streams_max: 0,
+            streams_allowed: usize::MAX,
             lingering: Lingering::new(LINGERING_MAX),
             source: index,
             has_answered: false,

@@ -4,6 +4,26 @@ use super::super::sample;
 use super::*;
 use crate::report::{FailureKind, FatalError, Warning};
 
+/// A server may allow fewer streams than were asked for.
+#[test]
+fn streams_are_those_that_there_were() {
+    let mut report = sample::report();
+    let subject = Subject {
+        protocol: Spoken::Http2,
+        streams: 1000,
+        ..sample::subject()
+    };
+    for (reached, expected) in [
+        (250, "250 per connection at most, 1000 were asked for"),
+        (1000, "1000 per connection"),
+        (0, "1000 per connection"),
+    ] {
+        report.streams_reached = reached;
+        let line = format!("Streams:                {expected}\n");
+        assert!(text(&report, &subject).contains(&line), "{reached}");
+    }
+}
+
 #[test]
 fn the_text_of_a_plain_run() {
     let expected = "\

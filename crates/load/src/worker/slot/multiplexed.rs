@@ -243,8 +243,7 @@ impl Multiplexed {
         }
         self.flights[key] = Some(flight);
         self.open += 1;
-        let most = &mut lent.streams_max[usize::from(self.served > 0)];
-        *most = self.open.max(*most);
+        lent.streams_max = lent.streams_max.max(self.open);
         self.sent += 1;
         true
     }
@@ -285,6 +284,10 @@ impl Multiplexed {
         let was_beginning = http2.is_beginning();
         let ended = http2.turn(&mut events);
         let (received, sent) = http2.take_traffic();
+        // The server's settings come before its first answer. 0: it takes no more.
+        if let (false, allowed @ 1..) = (events.is_empty(), http2.streams_max()) {
+            lent.streams_allowed = lent.streams_allowed.min(allowed);
+        }
         let is_leaving = http2.is_leaving();
         let has_begun = was_beginning && !http2.is_beginning();
         lent.look_at_the_clock();
