@@ -292,9 +292,9 @@ impl ListenerConfig {
             query: QueryForm::AsReceived,
             linger_max: 10 << 20,
             linger_timeout: Duration::from_secs(30),
-            // With up to five fields of our own a container gets 100, the limit of Tomcat.
+            // With up to six fields of our own a container gets 100, the limit of Tomcat.
             limits: Limits {
-                fields: 95,
+                fields: 94,
                 ..Limits::request()
             },
             proxy_protocol: false,

@@ -409,11 +409,11 @@ static FIELDS_MAX: Key<Counts<usize>> = Key {
     name: "fields_max",
     values: Counts { min: 1, max: 1000 },
     doc: Doc {
-        preset: Preset::Value("95"),
+        preset: Preset::Value("94"),
         sample: "50",
-        effect: "How many fields a head may have; more are answered 431. The front adds up to four: \
-                 `Via`, and for HTTP `X-Forwarded-For`, `-Proto` and `-Host`.",
-        extremes: "Above the container's own limit (Tomcat: 100), less five, the container refuses \
+        effect: "How many fields a head may have; more are answered 431. The front adds up to six: \
+                 `Via`, the request's id, and for HTTP `X-Forwarded-For`, `-Proto`, `-Host` and `-Port`.",
+        extremes: "Above the container's own limit (Tomcat: 100), less six, the container refuses \
                    instead.",
         elsewhere: "httpd `LimitRequestFields`; Tomcat `maxHeaderCount`",
     },

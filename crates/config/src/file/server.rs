@@ -172,7 +172,8 @@ static TRUSTED_PROXIES: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
                  last counts, which the nearest proxy wrote. Over HTTP/2 their `:scheme` is believed as well, \
                  unless there is an `X-Forwarded-Proto`, which wins. Over AJP, `X-Forwarded-Host` and \
                  `-Port` become the server's name and port, and `Host`; for an upstream with a \
-                 backend that speaks HTTP they are passed on as they are.",
+                 backend that speaks HTTP, `X-Forwarded-Host` is passed on as it is, and \
+                 `X-Forwarded-Port` says the port that the client used.",
         extremes: "Left out behind a load balancer, every request seems to come from it. Too wide, \
                    any client can claim any address.",
         elsewhere: "nginx `set_real_ip_from`; httpd `RemoteIPTrustedProxy`; Tomcat \

@@ -61,7 +61,7 @@ fn listeners() {
     let path = PathBuf::from("/run/catamaran/front.sock");
     assert_eq!(unix.address, ListenAddress::Unix(path));
     assert_eq!((unix.body_max, unix.keep_alive_timeout), (None, secs(300)));
-    assert_eq!((unix.head_timeout, unix.limits.fields), (secs(10), 95));
+    assert_eq!((unix.head_timeout, unix.limits.fields), (secs(10), 94));
 }
 
 #[test]

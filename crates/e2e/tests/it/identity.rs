@@ -38,17 +38,21 @@ fn the_application_sees_the_client_and_the_name_it_asked_for() {
                 value(&text, "header.x-forwarded-host"),
                 "www.example.org:8443"
             );
+            assert_eq!(value(&text, "header.x-forwarded-port"), "8443");
         }
     });
 }
 
 #[test]
 fn the_default_port_is_that_of_the_scheme() {
-    every_connector(|front, _| {
+    every_connector(|front, connector| {
         let (text, _) = snoop(front, "Host: www.example.org\r\n");
         assert_eq!(value(&text, "server_name"), "www.example.org");
         assert_eq!(value(&text, "server_port"), "80");
         assert_eq!(value(&text, "url"), "http://www.example.org/snoop.jsp");
+        if !connector.is_ajp() {
+            assert_eq!(value(&text, "header.x-forwarded-port"), "80");
+        }
     });
 }
 
@@ -60,10 +64,13 @@ fn nobody_can_claim_to_be_somebody_else() {
             "Host: a\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\n\
              X-Forwarded-Host: evil\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\n\
              X-Client-IP: 6.6.6.6\r\nTrue-Client-IP: 6.6.6.6\r\n\
-             X-Cluster-Client-IP: 6.6.6.6\r\nX-Forwarded: for=6.6.6.6\r\n",
+             X-Cluster-Client-IP: 6.6.6.6\r\nX-Forwarded: for=6.6.6.6\r\n\
+             X-Forwarded-Port: 6666\r\n",
         );
         assert!(
-            !text.contains("6.6.6.6") && !text.contains("evil"),
+            !["6.6.6.6", "evil", "6666"]
+                .iter()
+                .any(|it| text.contains(it)),
             "{text}"
         );
         assert_eq!(value(&text, "secure"), "false");
@@ -107,6 +114,8 @@ fn a_trusted_proxy_is_believed() {
             assert_eq!(value(&text, "header.x-forwarded-for"), chain);
             assert_eq!(value(&text, "header.x-forwarded-proto"), "https");
             assert_eq!(value(&asked, "header.x-forwarded-proto"), "https");
+            assert_eq!(value(&text, "header.x-forwarded-port"), "443");
+            assert_eq!(value(&asked, "header.x-forwarded-port"), "8443");
         }
     }
 }
@@ -157,3 +166,45 @@ fn the_container_gets_the_path_that_was_matched() {
 
 /// A client that is not the front's own address, so that the two cannot be mixed up.
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 9));
+
+/// Tomcat's `RemoteIpValve` with `portHeader`, as Spring's `forward-headers-strategy=native` has it: redirects
+/// lead to the port that the client used.
+#[test]
+fn an_application_behind_http_learns_of_scheme_and_port() {
+    let tomcat = Tomcat::shared().unwrap();
+    let table = tomcat.backend_table("app", Connector::Http);
+    let seen = |server: &str, fields: &str| {
+        let tables = format!("{server}[[route]]\nupstream = \"app\"\n{table}");
+        let front = Front::with_tables(&tables).unwrap();
+        let head = format!("GET /valve/tls.jsp HTTP/1.1\r\n{fields}\r\n");
+        let text = front.ask(head).unwrap().text();
+        ["scheme", "server_port"].map(|name| value(&text, name).to_owned())
+    };
+    let trusted = format!("[server]\ntrusted_proxies = [\"{CLIENT}\"]\n");
+    let https = "X-Forwarded-Proto: https\r\n";
+    for (server, fields, expected) in [
+        ("", "Host: a.test:8443\r\n".to_owned(), ["http", "8443"]),
+        (
+            "",
+            "Host: a.test\r\nX-Forwarded-Port: 7\r\n".to_owned(),
+            ["http", "80"],
+        ),
+        (
+            &trusted[..],
+            format!("Host: a.test:8443\r\n{https}"),
+            ["https", "8443"],
+        ),
+        (
+            &trusted,
+            format!("Host: a.test\r\n{https}"),
+            ["https", "443"],
+        ),
+        (
+            &trusted,
+            format!("Host: a.test\r\n{https}X-Forwarded-Port: 8443\r\n"),
+            ["https", "8443"],
+        ),
+    ] {
+        assert_eq!(seen(server, &fields), expected, "{fields}");
+    }
+}

@@ -18,7 +18,7 @@ use crate::exchange::scene::PeerFacts;
 pub(crate) static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-static X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
+pub(crate) static X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 
 /// The client as the application should see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +101,23 @@ pub(crate) fn is_secure(peer: Peer, headers: &HeaderMap) -> bool {
         .trusted
         .then(|| last_element(headers, &X_FORWARDED_PROTO));
     told.flatten().map_or(peer.secure, |told| told == b"https")
+}
+
+/// The port that the client used, as far as is known: what a trusted proxy says, else that of the host
+/// that was asked for, else that of the connection. `local` has port 0 for a Unix socket.
+pub(crate) fn client_port(
+    peer: Peer,
+    headers: &HeaderMap,
+    own: Option<&Authority>,
+    (local, secure): (SocketAddr, bool),
+) -> u16 {
+    let default = if secure { 443 } else { 80 };
+    let asked = peer.trusted.then(|| asked_of_proxy(headers, own, secure));
+    match (asked.flatten().as_ref().or(own), local.port()) {
+        (Some(authority), _) => authority.port.unwrap_or(default),
+        (None, 0) => default,
+        (None, port) => port,
+    }
 }
 
 /// The host and port that a trusted proxy was asked for, by its `X-Forwarded-Host` and `-Port`. If it

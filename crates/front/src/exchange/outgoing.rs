@@ -97,7 +97,9 @@ impl<'s> Outgoing<'s> {
         });
         let mut own_fields = OwnFields::default();
         if over_http {
-            own_fields.announce(headers, peer, &identity);
+            let connection = (client.local, identity.secure);
+            let port = forwarded::client_port(peer, headers, head.authority.as_ref(), connection);
+            own_fields.announce(headers, peer, &identity, port);
         }
         if let Some(via) = &site.via {
             own_fields.add_via(headers, via, head.version);

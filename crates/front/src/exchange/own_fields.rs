@@ -13,7 +13,7 @@ use http::header::{Entry, FORWARDED, HeaderName, HeaderValue, VIA};
 use http::{HeaderMap, Version};
 
 use crate::exchange::forwarded::{
-    Identity, Peer, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
+    Identity, Peer, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PROTO,
 };
 use crate::exchange::id::RequestId;
 use crate::exchange::passage;
@@ -27,9 +27,37 @@ pub(crate) struct OwnFields<'s> {
     scheme: Option<&'static [u8]>,
     /// Whether `X-Forwarded-Host` says what `Host` says.
     tells_host: bool,
+    /// The value of `X-Forwarded-Port`.
+    port: Option<PortText>,
     via: Option<&'s HeaderValue>,
     /// The field of the request's id, and its value.
     id: Option<(&'s HeaderName, [u8; RequestId::DIGITS])>,
+}
+
+/// A port in decimal digits.
+#[derive(Clone, Copy, Debug)]
+struct PortText {
+    digits: [u8; 5],
+    len: u8,
+}
+
+impl PortText {
+    fn new(port: u16) -> Self {
+        let mut text = Self {
+            digits: [0; 5],
+            len: 0,
+        };
+        // At most 65535.
+        for digit in itoa::Buffer::new().format(port).bytes() {
+            text.digits[usize::from(text.len)] = digit;
+            text.len += 1;
+        }
+        text
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.digits[..usize::from(self.len)]
+    }
 }
 
 /// Fields as [`catamaran_message::Request::extra`] takes them.
@@ -38,10 +66,17 @@ pub(crate) type FieldList<'o> = ArrayVec<(&'o HeaderName, &'o [u8]), COUNT_MAX>;
 impl<'s> OwnFields<'s> {
     /// Tells a backend that speaks HTTP/1.1 who the client is: `X-Forwarded-*`, and an element of
     /// `Forwarded` if a trusted proxy wrote this field. These fields of anybody else were removed by
-    /// [`crate::exchange::forwarded::remove_claims`].
-    pub(crate) fn announce(&mut self, headers: &mut HeaderMap, peer: Peer, identity: &Identity) {
+    /// [`crate::exchange::forwarded::remove_claims`]. `port` is the one that the client used.
+    pub(crate) fn announce(
+        &mut self,
+        headers: &mut HeaderMap,
+        peer: Peer,
+        identity: &Identity,
+        port: u16,
+    ) {
         let ip = peer.address.ip().to_canonical();
         self.scheme = Some(passage::scheme(identity.secure));
+        self.port = Some(PortText::new(port));
         if !peer.trusted {
             self.client = Some(ip);
             self.tells_host = true;
@@ -51,6 +86,7 @@ impl<'s> OwnFields<'s> {
             self.client = Some(ip);
         }
         headers.remove(&X_FORWARDED_PROTO);
+        headers.remove(&X_FORWARDED_PORT);
         self.tells_host = !headers.contains_key(&X_FORWARDED_HOST);
         if headers.contains_key(FORWARDED) {
             let proto = if identity.secure { "https" } else { "http" };
@@ -93,6 +129,9 @@ impl<'s> OwnFields<'s> {
         }
         if self.tells_host {
             list.push((&X_FORWARDED_HOST, host));
+        }
+        if let Some(port) = &self.port {
+            list.push((&X_FORWARDED_PORT, port.as_bytes()));
         }
         if let Some(element) = self.via {
             list.push((&VIA_NAME, element.as_bytes()));
@@ -168,7 +207,7 @@ fn extend_list(headers: &mut HeaderMap, name: &HeaderName, element: &[u8]) -> bo
 }
 
 /// The most fields that the front adds beside the map.
-const COUNT_MAX: usize = 5;
+const COUNT_MAX: usize = 6;
 
 #[cfg(test)]
 mod tests;

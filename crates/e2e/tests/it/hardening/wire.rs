@@ -271,6 +271,10 @@ impl Request {
             return;
         }
         let host = self.host().to_owned();
+        let port = host
+            .rsplit_once(':')
+            .map_or("80", |(_, port)| port)
+            .to_owned();
         let own = [
             ("via", "1.1 catamaran"),
             ("via", "1.0 catamaran"),
@@ -278,6 +282,7 @@ impl Request {
             ("x-forwarded-for", "127.0.0.1"),
             ("x-forwarded-proto", "http"),
             ("x-forwarded-host", host.as_str()),
+            ("x-forwarded-port", port.as_str()),
         ];
         let all = self.fields.len();
         let is_own = |name: &str, value: &str| match name {
@@ -286,7 +291,7 @@ impl Request {
         };
         self.fields.retain(|(name, value)| !is_own(name, value));
         let left_out = all - self.fields.len();
-        let required = if self.ajp.is_some() { 2 } else { 5 };
+        let required = if self.ajp.is_some() { 2 } else { 6 };
         if left_out != required {
             self.note("fields of the front's own", &left_out.to_string());
         }

@@ -212,3 +212,65 @@ fn the_scheme_of_a_trusted_proxy_is_believed() {
         );
     }
 }
+
+#[test]
+fn the_port_is_the_one_that_the_client_used() {
+    let local = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+    let plain: &[(&str, &str)] = &[];
+    for (from, host, claims, (port, secure), expected) in [
+        (STRANGER, Some("a:8443"), plain, (443, true), 8443),
+        (STRANGER, Some("a"), plain, (8443, true), 443),
+        (STRANGER, Some("a"), plain, (8080, false), 80),
+        (STRANGER, None, plain, (8080, false), 8080),
+        (STRANGER, None, plain, (0, true), 443),
+        (
+            STRANGER,
+            Some("a"),
+            &[("x-forwarded-port", "7")],
+            (80, false),
+            80,
+        ),
+        (
+            PROXY,
+            Some("a"),
+            &[("x-forwarded-port", "1, 8443")],
+            (80, true),
+            8443,
+        ),
+        (
+            PROXY,
+            Some("a:81"),
+            &[("x-forwarded-port", "443")],
+            (80, true),
+            443,
+        ),
+        (
+            PROXY,
+            Some("a:81"),
+            &[("x-forwarded-host", "b:8443")],
+            (80, true),
+            8443,
+        ),
+        (
+            PROXY,
+            Some("a:81"),
+            &[("x-forwarded-host", "b")],
+            (80, true),
+            443,
+        ),
+        (
+            PROXY,
+            Some("a:81"),
+            &[("x-forwarded-port", "x")],
+            (80, false),
+            81,
+        ),
+        (PROXY, Some("a:81"), plain, (80, false), 81),
+    ] {
+        let own = host.map(|it| Authority::parse(&Bytes::from(it)).expect("a host"));
+        let fields = headers(claims);
+        let connection = (local(port), secure);
+        let told = client_port(peer(from), &fields, own.as_ref(), connection);
+        assert_eq!(told, expected, "{from} {host:?} {claims:?} {connection:?}");
+    }
+}

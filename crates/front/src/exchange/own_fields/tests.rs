@@ -20,7 +20,7 @@ fn announced(
     let via = Via::new("catamaran").expect("a pseudonym");
     let id = HeaderName::from_static("x-request-id");
     let mut own = OwnFields::default();
-    own.announce(&mut fields, peer(from), &identity);
+    own.announce(&mut fields, peer(from), &identity, 81);
     own.add_via(&mut fields, &via, Version::HTTP_11);
     own.tell_id(Some(&id), RequestId::from_number(7));
     let host = HeaderValue::from_static("a:81");
@@ -44,6 +44,7 @@ fn our_fields_replace_a_strangers() {
         ("x-forwarded-for", "203.0.113.9"),
         ("x-forwarded-proto", "http"),
         ("x-forwarded-host", "a:81"),
+        ("x-forwarded-port", "81"),
         ("via", "1.1 catamaran"),
         ("x-request-id", "0000000000000007"),
     ];
@@ -61,6 +62,7 @@ fn a_trusted_proxys_fields_are_extended() {
         ("x-forwarded-for", "198.51.100.7, 10.2.2.2"),
         ("x-forwarded-proto", "https"),
         ("x-forwarded-host", "www"),
+        ("x-forwarded-port", "7"),
         ("forwarded", "for=198.51.100.7;proto=https"),
     ];
     let (fields, beside) = announced(PROXY, &sent);
@@ -71,9 +73,20 @@ fn a_trusted_proxys_fields_are_extended() {
     assert_eq!(said("x-forwarded-host").as_deref(), Some("www"));
     let nodes = "for=198.51.100.7;proto=https, for=10.0.0.1;proto=https";
     assert_eq!(said("forwarded").as_deref(), Some(nodes));
-    assert_eq!(fields.len(), 6, "each of them once: {fields:?}");
+    assert_eq!(
+        said("x-forwarded-port").as_deref(),
+        Some("81"),
+        "as it is read"
+    );
+    assert_eq!(fields.len(), 7, "each of them once: {fields:?}");
     let names: Vec<_> = beside.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["x-forwarded-proto", "via", "x-request-id"]);
+    let expected = [
+        "x-forwarded-proto",
+        "x-forwarded-port",
+        "via",
+        "x-request-id",
+    ];
+    assert_eq!(names, expected);
 }
 
 #[test]
