@@ -29,7 +29,7 @@ pub use catamaran_upstream::config::{
 use http::{HeaderName, HeaderValue, StatusCode};
 use ipnet::IpNet;
 pub use pages::{ErrorPages, Page};
-pub use rules::{Exclusion, FieldRule, Redirect, Rewrite, RouteRules};
+pub use rules::{CookieFlags, Exclusion, FieldRule, Redirect, Rewrite, RouteRules};
 pub use template::{Placeholder, Template, TemplateError};
 
 use crate::site::path;

@@ -7,6 +7,7 @@
 
 mod attributes;
 pub(crate) mod certificate;
+mod cookie_flags;
 mod counted;
 pub(crate) mod downstream;
 pub(crate) mod elsewhere;
@@ -49,7 +50,7 @@ use http::{HeaderValue, StatusCode, Version};
 use logged::LoggedRequest;
 use outgoing::Outgoing;
 use pages::{MAINTENANCE, Pages};
-use passage::{Asked, Passage, Values};
+use passage::{Asked, Passage};
 use scene::Scene;
 use source::{Answer, Leased, Source};
 use tokio::time::Instant;
@@ -610,16 +611,13 @@ impl<'a> Exchange<'a> {
         let (answer, token) = match decision {
             Decision::Answer(status, token) => (self.page(status), token),
             Decision::Refuse(guard) => (self.page(Guard::STATUS), guard.token()),
-            Decision::Redirect(to, path) => {
-                let values = Values {
-                    path: &path.forward,
-                    ..values
-                };
-                let location = values.redirect(&to.to).ok_or_else(|| {
+            Decision::Redirect(redirection) => {
+                let location = redirection.location(values).ok_or_else(|| {
                     let status = StatusCode::INTERNAL_SERVER_ERROR;
                     Failure::new(Culprit::Front, status, "redirect-loop")
                 })?;
-                (Answer::redirect(to.status, location, id), "route-redirect")
+                let status = redirection.to.status;
+                (Answer::redirect(status, location, id), "route-redirect")
             }
             Decision::Https(location) => {
                 let status = StatusCode::PERMANENT_REDIRECT;

@@ -192,14 +192,13 @@ impl Explanation {
             Decision::Refuse(guard) => {
                 self.refuse(Guard::STATUS.as_u16(), guard.token(), guard.why());
             }
-            Decision::Redirect(to, _) => {
-                let location = asked
-                    .values(RequestId::from_number(0), &head)
-                    .redirect(&to.to);
-                match location {
+            Decision::Redirect(redirection) => {
+                let values = asked.values(RequestId::from_number(0), &head);
+                match redirection.location(values) {
                     Some(location) => {
                         let found = ("route-redirect", "the route redirects");
-                        self.redirect(to.status.as_u16(), found, &text(location.as_bytes()));
+                        let status = redirection.to.status.as_u16();
+                        self.redirect(status, found, &text(location.as_bytes()));
                     }
                     None => self.refuse(500, "redirect-loop", "it would lead to itself"),
                 }

@@ -14,8 +14,9 @@ use http::StatusCode;
 use listeners::{LISTEN, ListenerRefs};
 use matching::{EXACT, EXCLUDE, HOST, PATH, PATTERN, SCHEME, SUFFIX};
 use rules::{
-    ACTIVATION, ALLOW, BODY_MAX, CLIENT_CERTIFICATE, FIRST_BYTE_TIMEOUT, IDLE_BODY_TIMEOUT,
-    INTERNAL_HOSTS, RETRIES, REVERSE, REWRITE, STICKY, TUNNEL_IDLE_TIMEOUT, UPGRADE,
+    ACTIVATION, ALLOW, BODY_MAX, CLIENT_CERTIFICATE, COOKIE_FLAGS, FIRST_BYTE_TIMEOUT,
+    IDLE_BODY_TIMEOUT, INTERNAL_HOSTS, RETRIES, REVERSE, REWRITE, STICKY, TUNNEL_IDLE_TIMEOUT,
+    UPGRADE,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -74,7 +75,13 @@ fn one(
     let target = target(&mut table);
     let forwards = matches!(target, Some((RouteTarget::Upstream(_), _)));
     let mut rules = rules::read(&mut table, target.is_none() || forwards);
-    matching::check_rewrite(&mut table, matched.iter().any(|it| it.exact));
+    let exact = matched.iter().any(|it| it.exact);
+    matching::check_rewrite(&mut table, exact);
+    if let Some((RouteTarget::Redirect(to), _)) = &target
+        && to.to.names_rest()
+    {
+        matching::check_rest(&mut table, exact);
+    }
     let activation_place = table.place_of(&ACTIVATION);
     if !forwards && target.is_some() && fields::changes_requests(entries) {
         let message = "`request_headers` has no use without `upstream`";
@@ -201,6 +208,7 @@ pub(crate) static SECTION: Section = Section {
         &RETRIES,
         &STICKY,
         &ACTIVATION,
+        &COOKIE_FLAGS,
         &UPGRADE,
         &TUNNEL_IDLE_TIMEOUT,
     ],
@@ -246,7 +254,8 @@ static REDIRECT: Key<Parsed<Template, RedirectError>> = Key {
         sample: "\"https://{host}{path_query}\"",
         effect: "The client is sent there. `{host}` is the host that it asked for, `{authority}` the \
                  host with its port, `{scheme}`, `{path}`, `{query}`, and `{path_query}` the path with \
-                 its query; `{{` stands for a brace.",
+                 its query; `{rest}` is what is behind `path`, empty or with a slash at its beginning, and \
+                 `{rest_query}` that with the query. `{{` stands for a brace.",
         extremes: "Behind a trusted proxy they are what the proxy was asked for. A redirect to the \
                    very URL that was asked for is answered 500 (`redirect-loop`): from http to https \
                    it needs `scheme = \"http\"`.",

@@ -3,7 +3,7 @@
 //! The front compares them with a normalised request. A pattern that no normalised request can equal
 //! is a fault here, because such a route would never match.
 
-use catamaran_front::config::{Exclusion, Placeholder, Template, TemplateError};
+use catamaran_front::config::{Exclusion, Placeholder, SameSite, Template, TemplateError};
 use http::HeaderName;
 
 use super::address::is_label;
@@ -193,6 +193,9 @@ pub(crate) enum RedirectError {
     /// Not a URL's.
     #[error("has the character {0:?}, which no URL has as such; percent-encode it")]
     Character(char),
+    /// Two slashes, which at the beginning name a host.
+    #[error("has a slash before `{{{0}}}`, which begins with one itself; remove the slash")]
+    Slashes(&'static str),
     /// Of its placeholders.
     #[error(transparent)]
     Template(#[from] TemplateError),
@@ -216,7 +219,38 @@ pub(crate) fn parse_redirect(text: &str) -> Result<Template, RedirectError> {
     if let Some(bad) = text.chars().find(bad) {
         return Err(RedirectError::Character(bad));
     }
+    if text.starts_with("/{path") {
+        return Err(RedirectError::Slashes("path"));
+    }
+    if text.contains("/{rest") {
+        return Err(RedirectError::Slashes("rest"));
+    }
     Ok(Template::parse(text, Placeholder::OF_REDIRECTS)?)
+}
+
+/// A flag of cookies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CookieFlag {
+    Secure,
+    HttpOnly,
+    SameSite(SameSite),
+}
+
+/// A text is no flag of cookies.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be \"Secure\", \"HttpOnly\" or \"SameSite=\" with Lax, Strict or None")]
+pub(crate) struct CookieFlagError;
+
+/// Reads a flag such as `SameSite=Lax`.
+pub(crate) fn parse_cookie_flag(text: &str) -> Result<CookieFlag, CookieFlagError> {
+    match text.to_ascii_lowercase().as_str() {
+        "secure" => Ok(CookieFlag::Secure),
+        "httponly" => Ok(CookieFlag::HttpOnly),
+        "samesite=lax" => Ok(CookieFlag::SameSite(SameSite::Lax)),
+        "samesite=strict" => Ok(CookieFlag::SameSite(SameSite::Strict)),
+        "samesite=none" => Ok(CookieFlag::SameSite(SameSite::None)),
+        _ => Err(CookieFlagError),
+    }
 }
 
 /// Why a text is no field's name or value.

@@ -69,6 +69,7 @@ golden!(
     probe,
     proxy,
     route,
+    route_rewritten,
     route_rules,
     shapes,
     sticky,

@@ -1,6 +1,6 @@
 //! What holds on one route alone: networks, limits, fields, redirects.
 
-use catamaran_e2e::{App, Front};
+use catamaran_e2e::{App, Connector, Front, Tomcat};
 use catamaran_testkit::Response;
 
 /// A front with these routes to our own application, as upstream `app` with the backend `a`.
@@ -140,4 +140,59 @@ fn clients_are_redirected_and_never_in_a_circle() {
     assert_eq!((old.status, old.header("location")), (301, Some("/new?a")));
     assert_eq!(get(&front, "/circle?x", "").status, 500);
     front.wait_for_log("reason=front:redirect-loop").unwrap();
+}
+
+#[test]
+fn what_is_behind_a_path_goes_into_a_redirect() {
+    let app = app();
+    let front = front(
+        &app,
+        "[[route]]\npath = \"/old\"\nredirect = \"https://new.test/app{rest}\"\n\
+         [[route]]\npath = \"/q\"\nredirect = \"/new{rest_query}\"\nstatus = 301\n\
+         [[route]]\npath = \"/all\"\nredirect = \"https://new.test{rest_query}\"\n\
+         [[route]]\npath = \"/circle\"\nredirect = \"/circle{rest_query}\"\n",
+    );
+    for (target, expected) in [
+        ("/old/x%20y/z?a=b", "https://new.test/app/x%20y/z"),
+        ("/old", "https://new.test/app"),
+        ("/old/", "https://new.test/app/"),
+        ("/old//x/../y", "https://new.test/app/y"),
+        ("/q/x?a=b", "/new/x?a=b"),
+        ("/q?a=b", "/new?a=b"),
+        // Nothing that a client writes becomes a part of the host.
+        ("/all;@evil.test", "https://new.test"),
+        ("/all//evil.test?x", "https://new.test/evil.test?x"),
+    ] {
+        let answer = get(&front, target, "");
+        assert_eq!(answer.header("location"), Some(expected), "{target}");
+    }
+    assert_eq!(get(&front, "/circle/x?y", "").status, 500);
+}
+
+#[test]
+fn cookies_get_flags_that_they_lack() {
+    let tomcat = Tomcat::shared().unwrap();
+    for connector in [Connector::Ajp, Connector::Http] {
+        let table = tomcat.backend_table("app", connector);
+        let front = Front::with_tables(&format!(
+            "[[route]]\nupstream = \"app\"\ncookie_flags = [\"Secure\", \"HttpOnly\", \"SameSite=Lax\"]\n\
+             [[route]]\npath = \"/plain\"\nrewrite = \"/\"\nupstream = \"app\"\n{table}"
+        ));
+        let front = front.unwrap();
+        let cookie = |path: &str| {
+            let answer = front.get(path).unwrap();
+            let cookie = answer.header("set-cookie").unwrap().to_owned();
+            cookie.split_once(';').unwrap().1.to_owned()
+        };
+        let plain = cookie("/plain/session.jsp");
+        assert!(
+            !plain.contains("Secure") && !plain.contains("SameSite"),
+            "{plain}"
+        );
+        let flagged = cookie("/session.jsp");
+        assert_eq!(
+            flagged, " Path=/; HttpOnly; Secure; SameSite=Lax",
+            "{connector:?}"
+        );
+    }
 }

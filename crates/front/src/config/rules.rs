@@ -7,6 +7,7 @@ use catamaran_upstream::config::Activation;
 use http::{HeaderName, StatusCode};
 use ipnet::IpNet;
 
+use super::SameSite;
 use super::pages::ErrorPages;
 use super::template::Template;
 
@@ -46,6 +47,20 @@ pub struct RouteRules {
     pub request_headers: Vec<FieldRule>,
     /// What is changed of the response's fields, in this order.
     pub response_headers: Vec<FieldRule>,
+    /// What a backend's cookies get. Default: nothing.
+    pub cookie_flags: CookieFlags,
+}
+
+/// Attributes that each cookie of a backend's response gets unless it has them. nginx:
+/// `proxy_cookie_flags`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CookieFlags {
+    /// `Secure`: browsers send the cookie over TLS alone.
+    pub secure: bool,
+    /// `HttpOnly`: scripts do not see it.
+    pub http_only: bool,
+    /// `SameSite`: whether requests that other sites cause have it.
+    pub same_site: Option<SameSite>,
 }
 
 /// A prefix in the place of a route's path, and back again in responses.

@@ -31,6 +31,11 @@ pub enum Placeholder {
     Query,
     /// `{path_query}`: the normalised path, and `?` with the query if there is one.
     PathQuery,
+    /// `{rest}`: what is behind the route's path in the normalised path: nothing, or what begins with a
+    /// slash. httpd: what `Redirect` appends.
+    Rest,
+    /// `{rest_query}`: the same, and `?` with the query if there is one.
+    RestQuery,
 }
 
 /// Why a text is no template.
@@ -67,6 +72,8 @@ impl Placeholder {
         Self::Path,
         Self::Query,
         Self::PathQuery,
+        Self::Rest,
+        Self::RestQuery,
     ];
 
     fn name(self) -> &'static str {
@@ -79,6 +86,8 @@ impl Placeholder {
             Self::Path => "path",
             Self::Query => "query",
             Self::PathQuery => "path_query",
+            Self::Rest => "rest",
+            Self::RestQuery => "rest_query",
         }
     }
 }
@@ -130,6 +139,13 @@ impl Template {
             }
         }
         text
+    }
+
+    /// Whether it asks for what is behind the route's path.
+    #[must_use]
+    pub fn names_rest(&self) -> bool {
+        let rest = [Placeholder::Rest, Placeholder::RestQuery].map(Part::Placeholder);
+        self.0.iter().any(|part| rest.contains(part))
     }
 
     /// What stands before the first placeholder.

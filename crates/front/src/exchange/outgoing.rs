@@ -146,6 +146,7 @@ impl<'s> Outgoing<'s> {
             id,
             secure: self.identity.secure,
             path: &self.path.forward,
+            rest: b"",
             query: self.head.target.query.as_deref(),
         };
         passage::edit_request(rules, values, &mut self.head.headers);

@@ -12,6 +12,7 @@ use catamaran_upstream::IpText;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::{BackendConfig, FieldRule, Placeholder, ServerConfig, Template};
+use crate::exchange::cookie_flags;
 use crate::exchange::forwarded::{self, Peer};
 use crate::exchange::id::RequestId;
 use crate::exchange::reverse::{self, Site};
@@ -38,6 +39,8 @@ pub(crate) struct Values<'r> {
     pub(crate) secure: bool,
     /// The normalised path, which has not been rewritten.
     pub(crate) path: &'r [u8],
+    /// What is behind the route's path, where a redirect asks for it.
+    pub(crate) rest: &'r [u8],
     pub(crate) query: Option<&'r [u8]>,
 }
 
@@ -71,6 +74,7 @@ impl<'s> Passage<'s> {
             };
             reverse::turn_back(&mut head.headers, &site);
         }
+        cookie_flags::add(&mut head.headers, self.rules.cookie_flags());
         self.edit(&mut head.headers);
     }
 
@@ -113,6 +117,7 @@ impl Asked {
             id,
             secure: self.secure,
             path: &head.target.path,
+            rest: b"",
             query: head.target.query.as_deref(),
         }
     }
@@ -139,7 +144,13 @@ impl Values<'_> {
     }
 
     fn write(&self, placeholder: Placeholder, text: &mut Vec<u8>) {
-        let query = self.query.unwrap_or_default();
+        let with_query = |path: &[u8], text: &mut Vec<u8>| {
+            text.extend_from_slice(path);
+            if let Some(query) = self.query {
+                text.push(b'?');
+                text.extend_from_slice(query);
+            }
+        };
         match placeholder {
             Placeholder::Host => text.extend_from_slice(&self.host()),
             Placeholder::Authority => text.extend_from_slice(self.authority),
@@ -147,14 +158,10 @@ impl Values<'_> {
             Placeholder::RequestId => text.extend_from_slice(&self.id.digits()),
             Placeholder::Scheme => text.extend_from_slice(scheme(self.secure)),
             Placeholder::Path => text.extend_from_slice(self.path),
-            Placeholder::Query => text.extend_from_slice(query),
-            Placeholder::PathQuery => {
-                text.extend_from_slice(self.path);
-                if self.query.is_some() {
-                    text.push(b'?');
-                    text.extend_from_slice(query);
-                }
-            }
+            Placeholder::Query => text.extend_from_slice(self.query.unwrap_or_default()),
+            Placeholder::PathQuery => with_query(self.path, text),
+            Placeholder::Rest => text.extend_from_slice(self.rest),
+            Placeholder::RestQuery => with_query(self.rest, text),
         }
     }
 
@@ -218,11 +225,14 @@ mod tests {
             id,
             secure: true,
             path: b"/a%20b",
+            rest: b"/b",
             query: Some(b""),
         };
         for (text, expected) in [
             ("https://{host}{path_query}", "https://[::1]/a%20b?"),
             ("{scheme}://{authority}{path}", "https://[::1]:8080/a%20b"),
+            ("https://h/c{rest}", "https://h/c/b"),
+            ("https://h/c{rest_query}", "https://h/c/b?"),
         ] {
             let template = Template::parse(text, Placeholder::OF_REDIRECTS).unwrap();
             assert_eq!(values.fill(&template), expected.as_bytes());

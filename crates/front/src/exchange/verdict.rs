@@ -5,16 +5,19 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use bytes::Bytes;
 use catamaran_message::{BodyLength, RequestHead, Scheme};
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::config::{ListenerConfig, Redirect, RouteTarget};
+use crate::config::{ListenerConfig, Redirect, RouteConfig, RouteTarget};
 use crate::exchange::failure::Failure;
 use crate::exchange::forwarded::{self, Peer};
 use crate::exchange::guards::Guard;
+use crate::exchange::passage::Values;
 use crate::exchange::scene::PeerFacts;
 use crate::exchange::{header, secured, tunnel};
 use crate::site::path::{self, NormalPath, PathFault};
+use crate::site::rewrite::Prefix;
 use crate::site::route::{Action, Route, Wanted};
 use crate::site::rules::Rules;
 use crate::site::{Site, Upstream};
@@ -38,10 +41,45 @@ pub(crate) enum Decision<'s> {
     Https(HeaderValue),
     /// The front, with this file's answer to one of ACME's challenges.
     Challenge(PathBuf),
-    /// The front, which sends the client elsewhere. The path is the one that the client sent.
-    Redirect(&'s Redirect, NormalPath),
+    /// The front, which sends the client elsewhere.
+    Redirect(Redirection<'s>),
     /// A backend of this upstream; the path is the one to be forwarded.
     Forward(&'s Upstream, NormalPath),
+}
+
+/// Where a client is sent, as its route says.
+#[derive(Debug)]
+pub(crate) struct Redirection<'s> {
+    pub(crate) to: &'s Redirect,
+    /// The one that the client sent.
+    path: NormalPath,
+    /// What is behind the route's path, if the redirect asks for it.
+    rest: Bytes,
+}
+
+impl<'s> Redirection<'s> {
+    fn new(to: &'s Redirect, route: &RouteConfig, path: NormalPath) -> Self {
+        let rest = to.to.names_rest().then(|| {
+            let prefix = Prefix::new(&route.path);
+            path.forward.slice_ref(prefix.rest(&path.forward))
+        });
+        Self {
+            to,
+            rest: rest.unwrap_or_default(),
+            path,
+        }
+    }
+
+    /// The value of `Location`; `None` if it is what the client asked for. Of `values` its paths are left
+    /// out.
+    pub(crate) fn location(&self, values: Values<'_>) -> Option<HeaderValue> {
+        let values = Values {
+            path: &self.path.forward,
+            rest: &self.rest,
+            ..values
+        };
+        values.redirect(&self.to.to)
+    }
 }
 
 impl<'s> Verdict<'s> {
@@ -105,14 +143,17 @@ pub(crate) fn decide<'s>(
     let body_max = rules.and_then(Rules::body_max).or(listener.body_max);
     check_length(head.body, body_max)?;
     check_tunnel(route, head)?;
-    let decision = match route.map(|route| (route.action, &route.config.target)) {
+    let decision = match route.map(|route| (route.action, &route.config)) {
         Some((Action::Upstream(index), _)) => Decision::Forward(
             &site.upstreams[index],
             rewritten(path, rules.filter(|rules| rules.rewrite.is_some())),
         ),
         Some((Action::Status(status), _)) => Decision::Answer(status, "route-status"),
-        Some((Action::Redirect, RouteTarget::Redirect(to))) => Decision::Redirect(to, path),
-        Some((Action::Redirect, _)) | None => Decision::Answer(StatusCode::NOT_FOUND, "no-route"),
+        Some((Action::Redirect, route)) => match &route.target {
+            RouteTarget::Redirect(to) => Decision::Redirect(Redirection::new(to, route, path)),
+            _ => Decision::Answer(StatusCode::NOT_FOUND, "no-route"),
+        },
+        None => Decision::Answer(StatusCode::NOT_FOUND, "no-route"),
     };
     Ok(Verdict { route, decision })
 }

@@ -19,8 +19,9 @@ pub(crate) struct PathRewrite {
     internal_hosts: Box<[Box<[u8]>]>,
 }
 
+/// The beginning of a path, in whole segments.
 #[derive(Clone, Debug)]
-struct Prefix {
+pub(crate) struct Prefix {
     /// Without a closing slash; `/` is empty.
     text: Box<[u8]>,
     /// Its segments in the form of comparison.
@@ -65,7 +66,7 @@ impl PathRewrite {
 }
 
 impl Prefix {
-    fn new(path: &str) -> Self {
+    pub(crate) fn new(path: &str) -> Self {
         let text = path.strip_suffix('/').unwrap_or(path);
         let segments = text.split('/').skip(1);
         let compared = |it: &str| path::compared(&Bytes::copy_from_slice(it.as_bytes()));
@@ -73,6 +74,19 @@ impl Prefix {
             segments: segments.map(compared).collect(),
             text: text.as_bytes().into(),
         }
+    }
+
+    /// What is behind it in a normalised path: nothing, or what begins with a slash. Parameters of its last
+    /// segment are no part of that: behind `https://example.org` they would change the host.
+    pub(crate) fn rest<'p>(&self, path: &'p [u8]) -> &'p [u8] {
+        let mut rest = path;
+        for wanted in &self.segments {
+            match skip_segment(rest, wanted) {
+                Some((behind, _)) => rest = behind,
+                None => return b"",
+            }
+        }
+        if rest.starts_with(b"/") { rest } else { b"" }
     }
 }
 
@@ -175,6 +189,28 @@ mod tests {
             ("/", "/app", "*", "*"),
         ] {
             assert_eq!(forwarded(from, to, path), expected, "{from} {to} {path}");
+        }
+    }
+
+    #[test]
+    fn what_is_behind_a_prefix_begins_with_a_slash() {
+        for (prefix, path, expected) in [
+            ("/old", "/old/x/y", "/x/y"),
+            ("/old/", "/old/x", "/x"),
+            ("/old", "/old", ""),
+            ("/old", "/old/", "/"),
+            ("/old", "/old//x", "/x"),
+            ("/", "/x", "/x"),
+            ("/", "/", "/"),
+            ("/", "*", ""),
+            ("/old", "/old;@evil.test", ""),
+            ("/old", "/old;@evil.test/x", "/x"),
+            ("/adm@in", "/adm%40in/x%20y;a=b", "/x%20y;a=b"),
+            ("/old", "/other", ""),
+        ] {
+            let path = path::normalise(&Bytes::copy_from_slice(path.as_bytes())).unwrap();
+            let rest = Prefix::new(prefix).rest(&path.forward);
+            assert_eq!(rest, expected.as_bytes(), "{prefix} {path:?}");
         }
     }
 

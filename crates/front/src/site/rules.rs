@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use catamaran_message::RequestHead;
 
-use crate::config::{Activation, ErrorPages, FieldRule, RouteConfig, RouteRules};
+use crate::config::{Activation, CookieFlags, ErrorPages, FieldRule, RouteConfig, RouteRules};
 use crate::exchange::forwarded::is_trusted;
 use crate::exchange::tunnel;
 use crate::site::rewrite::PathRewrite;
@@ -114,6 +114,11 @@ impl Rules {
     /// What is changed of the request's fields.
     pub(crate) fn request_fields(&self) -> &[FieldRule] {
         &self.config.request_headers
+    }
+
+    /// What a backend's cookies get unless they have it.
+    pub(crate) fn cookie_flags(&self) -> CookieFlags {
+        self.config.cookie_flags
     }
 
     /// What is changed of the response's fields.

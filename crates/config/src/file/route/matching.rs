@@ -3,7 +3,7 @@
 use catamaran_front::config::{Exclusion, RouteConfig, RouteScheme, RouteTarget};
 use http::StatusCode;
 
-use super::REWRITE;
+use super::{REDIRECT, REWRITE};
 use crate::key::{Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
@@ -97,6 +97,17 @@ pub(super) fn check_rewrite(table: &mut Table<'_>, exact: bool) {
         let message = format!("`rewrite` replaces a prefix, and with `{name}` there is none");
         let hint = format!("remove `{name}`, or add a route with a `path` alone for the rewrite");
         table.push(Finding::fault(message, table.place_of(&REWRITE)).hint(hint));
+    }
+}
+
+/// Complains of a redirect to what is behind a `path` that there is not.
+pub(super) fn check_rest(table: &mut Table<'_>, exact: bool) {
+    let others = [(EXACT.name, exact), (PATTERN.name, table.has(&PATTERN))];
+    if let Some((name, _)) = others.into_iter().find(|(_, has)| *has) {
+        let message = format!("`{{rest}}` is what is behind `path`, and with `{name}` nothing is");
+        let hint = format!("remove `{name}`, or write `{{path}}`");
+        let place = table.place_of(&REDIRECT);
+        table.push(Finding::fault(message, place).hint(hint));
     }
 }
 

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use catamaran_front::config::{Activation, Rewrite, RouteRules};
+use catamaran_front::config::{Activation, CookieFlags, Rewrite, RouteRules, SameSite};
 use ipnet::IpNet;
 
 use crate::key::{Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
-use crate::value::route::{HostError, PathError, parse_internal_host, parse_path};
+use crate::value::route::{
+    CookieFlag, CookieFlagError, HostError, PathError, parse_cookie_flag, parse_internal_host,
+    parse_path,
+};
 use crate::value::text::{TextError, parse_network, parse_protocol};
 use crate::value::{Choices, Counts, Durations, Named, OneOrMore, OrOff, Parsed, Sizes, Switch};
 
@@ -27,6 +30,7 @@ pub(super) fn read(table: &mut Table<'_>, forwards: bool) -> RouteRules {
         client_certificate: table.take(&CLIENT_CERTIFICATE).unwrap_or_default(),
         ..RouteRules::default()
     };
+    rules.cookie_flags = cookie_flags(table);
     table.set(&ALLOW, &mut rules.allow);
     if table.has(&ALLOW) && rules.allow.is_empty() && table.is_good() {
         let message = "`allow` is an empty list, so that nobody would be served";
@@ -42,6 +46,7 @@ pub(super) fn read(table: &mut Table<'_>, forwards: bool) -> RouteRules {
         (STICKY.name, table.has(&STICKY)),
         (ACTIVATION.name, table.has(&ACTIVATION)),
         (UPGRADE.name, table.has(&UPGRADE)),
+        (COOKIE_FLAGS.name, table.has(&COOKIE_FLAGS)),
     ];
     if table.has(&TUNNEL_IDLE_TIMEOUT) && !table.has(&UPGRADE) {
         let message = "`tunnel_idle_timeout` has no use without `upgrade`";
@@ -53,6 +58,31 @@ pub(super) fn read(table: &mut Table<'_>, forwards: bool) -> RouteRules {
         table.push(Finding::fault(message, table.place_at(name)).hint("remove it"));
     }
     rules
+}
+
+fn cookie_flags(table: &mut Table<'_>) -> CookieFlags {
+    let mut flags = CookieFlags::default();
+    for flag in table.take(&COOKIE_FLAGS).unwrap_or_default() {
+        match flag {
+            CookieFlag::Secure => flags.secure = true,
+            CookieFlag::HttpOnly => flags.http_only = true,
+            CookieFlag::SameSite(same_site) => {
+                if flags.same_site.is_some_and(|first| first != same_site) {
+                    let message = "`cookie_flags` has two values of SameSite";
+                    let place = table.place_of(&COOKIE_FLAGS);
+                    table.push(Finding::fault(message, place).hint("keep one of them"));
+                }
+                flags.same_site = Some(same_site);
+            }
+        }
+    }
+    if flags.same_site == Some(SameSite::None) && !flags.secure {
+        let message = "browsers refuse cookies with `SameSite=None` that are not `Secure`";
+        let place = table.place_of(&COOKIE_FLAGS);
+        let hint = "add \"Secure\", and serve this route over TLS";
+        table.push(Finding::fault(message, place).hint(hint));
+    }
+    flags
 }
 
 fn rewrite(table: &mut Table<'_>) -> Option<Rewrite> {
@@ -169,6 +199,24 @@ pub(super) static CLIENT_CERTIFICATE: Key<Choices<bool>> = Key {
                    answered 403. A certificate of which a proxy in `trusted_proxies` tells is none.",
         elsewhere: "httpd `SSLVerifyClient require` in a `<Location>`; nginx `if ($ssl_client_verify != \
                     SUCCESS) { return 403; }`",
+    },
+};
+
+pub(super) static COOKIE_FLAGS: Key<OneOrMore<Parsed<CookieFlag, CookieFlagError>>> = Key {
+    name: "cookie_flags",
+    values: OneOrMore(Parsed {
+        what: "\"Secure\", \"HttpOnly\", \"SameSite=Lax\", \"SameSite=Strict\" or \"SameSite=None\"",
+        parse: parse_cookie_flag,
+    }),
+    doc: Doc {
+        preset: Preset::Value("[]"),
+        sample: "[\"Secure\", \"HttpOnly\", \"SameSite=Lax\"]",
+        effect: "What each cookie of the application gets unless it has it: a cookie with a `SameSite` of \
+                 its own keeps that.",
+        extremes: "With `Secure`, clients in clear lose their sessions. With `HttpOnly`, scripts that read \
+                   a cookie, such as a CSRF token, find none: give their path a route without it.",
+        elsewhere: "nginx `proxy_cookie_flags`; httpd `Header edit Set-Cookie`; Tomcat `<cookie-config>`, \
+                    `CookieProcessor sameSiteCookies`",
     },
 };
 
