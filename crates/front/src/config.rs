@@ -22,9 +22,9 @@ pub use catamaran_http1::Limits;
 pub use catamaran_message::field::is_hop_by_hop;
 pub use catamaran_tls::{ClientCertificate, ProfileSettings, Protocols, Version as TlsVersion};
 pub use catamaran_upstream::config::{
-    Activation, Address, AjpConfig, BackendConfig, ClientCertFields, ClientIdentity, End,
-    PacketSize, ProbeConfig, ProbeKind, ProbeRequest, Protocol, Roots, Secret, Trust, TrustFault,
-    TrustSettings,
+    Activation, Address, AjpConfig, BackendConfig, ClientCertFields, ClientIdentity, End, HostName,
+    PacketSize, ProbeConfig, ProbeKind, ProbeRequest, Protocol, Roots, Secret, SentHost, Trust,
+    TrustFault, TrustSettings,
 };
 use http::{HeaderName, HeaderValue, StatusCode};
 use ipnet::IpNet;

@@ -10,10 +10,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 pub use catamaran_ajp::PacketSize;
 pub use catamaran_balance::Activation;
+use catamaran_message::Authority;
 pub use catamaran_tls::{ClientIdentity, Roots, Trust, TrustFault, TrustSettings};
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 
 /// The protocol spoken to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,8 +127,48 @@ pub struct BackendConfig {
     pub upgrade: Option<End>,
     /// Tunnels that may be open at a time; they do not count for `connections_max`. Default 1000.
     pub tunnels_max: usize,
+    /// By what host it is called. Default: as the client called the front. httpd: `ProxyPreserveHost`;
+    /// nginx: `proxy_set_header Host`.
+    pub host: SentHost,
     /// Settings that only AJP13 has.
     pub ajp: AjpConfig,
+}
+
+/// By what host a backend is called: in `Host` and, over AJP13, as the server's name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SentHost {
+    /// As the client called the front.
+    #[default]
+    Client,
+    /// By the backend's own address: see [`BackendConfig::own_host`].
+    Backend,
+    /// By this name.
+    Named(HostName),
+}
+
+/// A host, with its port if that is not the usual one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostName {
+    /// Host and port.
+    pub authority: Authority,
+    /// The same, as in `Host`.
+    text: HeaderValue,
+}
+
+impl HostName {
+    /// `None` if the text is no host, or has a user.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let authority = Authority::parse(&Bytes::copy_from_slice(text.as_bytes())).ok()?;
+        let text = HeaderValue::from_maybe_shared(authority.to_bytes()).ok()?;
+        Some(Self { authority, text })
+    }
+
+    /// As in `Host`.
+    #[must_use]
+    pub fn text(&self) -> &HeaderValue {
+        &self.text
+    }
 }
 
 /// Where to dial, and by what the peer there is trusted.
@@ -284,6 +326,35 @@ impl BackendConfig {
         (&self.address, self.tls.as_deref())
     }
 
+    /// By what it is called instead of by what the client asked for.
+    #[must_use]
+    pub fn sent_host(&self) -> Option<&HostName> {
+        match &self.host {
+            SentHost::Named(name) => Some(name),
+            SentHost::Client | SentHost::Backend => None,
+        }
+    }
+
+    /// The host of its address; with the port over HTTP, if that is not the usual one. A port of AJP13 is
+    /// none that a client could ask for. `None` for a Unix socket.
+    #[must_use]
+    pub fn own_host(&self) -> Option<HostName> {
+        let Address::Tcp { host, port } = &self.address else {
+            return None;
+        };
+        let usual = if self.tls.is_some() { 443 } else { 80 };
+        let brackets = host.contains(':');
+        let host = if brackets {
+            format!("[{host}]")
+        } else {
+            host.clone()
+        };
+        match self.protocol {
+            Protocol::Http if *port != usual => HostName::new(&format!("{host}:{port}")),
+            Protocol::Http | Protocol::Ajp => HostName::new(&host),
+        }
+    }
+
     /// Whether it can have tunnels.
     #[must_use]
     pub fn takes_tunnels(&self) -> bool {
@@ -343,6 +414,7 @@ impl BackendConfig {
             tls: None,
             upgrade: None,
             tunnels_max: 1000,
+            host: SentHost::Client,
             ajp: AjpConfig::default(),
         }
     }

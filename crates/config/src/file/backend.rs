@@ -10,10 +10,11 @@ use catamaran_front::config::{
 use toml::de::DeTable;
 
 use super::attributes::{AUTH_TYPE, REMOTE_USER};
+use super::backend_host::HOST;
 use super::backend_tls::TlsKeys;
 use super::backend_upgrade::{TUNNELS_MAX, UPGRADE_URL};
 use super::upstream::{HASH_BY, POLICY, RETRIES, RETRY_STATUS, UNWELL_MAX};
-use super::{Backend, Surroundings, backend_tls, backend_upgrade};
+use super::{Backend, Surroundings, backend_host, backend_tls, backend_upgrade};
 use crate::key::{Described, Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::Table;
@@ -68,6 +69,7 @@ pub(crate) fn read(
         backend_tls::at_fault(&mut table);
     }
     backend.upgrade = upgrade.map(|(end, _)| end);
+    backend_host::settle(&mut table, &mut backend, url.is_some());
     table.finish(report);
     url.map(|_| Backend {
         value: backend,
@@ -116,6 +118,7 @@ pub(super) fn settings(
     table.set(&SLOW_START, &mut backend.slow_start);
     table.set(&TUNNELS_MAX, &mut backend.tunnels_max);
     table.set(&CLIENT_CERT_FIELDS, &mut backend.client_cert_fields);
+    table.set(&HOST, &mut backend.host);
     let ajp = &mut backend.ajp;
     let packet_size = table
         .take(&PACKET_SIZE)
@@ -284,6 +287,7 @@ pub(crate) static SECTION: Section = Section {
         &SUSPECT_AFTER,
         &SLOW_START,
         &TUNNELS_MAX,
+        &HOST,
         &CLIENT_CERT_FIELDS,
         backend_tls::KEYS[0],
         backend_tls::KEYS[1],
@@ -325,6 +329,7 @@ pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &SUSPECT_AFTER,
     &SLOW_START,
     &TUNNELS_MAX,
+    &HOST,
     &CLIENT_CERT_FIELDS,
     backend_tls::KEYS[0],
     backend_tls::KEYS[1],

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use catamaran_front::config::{AccessLogTarget, HashBy};
+use catamaran_front::config::{AccessLogTarget, HashBy, HostName, SentHost};
 use http::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 
@@ -78,6 +78,11 @@ pub(crate) enum TextError {
         "must be `max-age=SECONDS`, and `includeSubDomains` or `preload` behind `;` if so wanted"
     )]
     Hsts,
+    /// Not a host that a backend is called by.
+    #[error(
+        "must be \"client\", \"backend\", or a host such as \"app.internal\" or \"app.internal:8080\""
+    )]
+    SentHost,
     /// Empty path.
     #[error("is empty; write a path")]
     PathEmpty,
@@ -245,6 +250,17 @@ fn parse_file_path(text: &str) -> Result<PathBuf, TextError> {
         Err(TextError::PathEmpty)
     } else {
         Ok(PathBuf::from(text))
+    }
+}
+
+/// By what host a backend is called.
+pub(crate) fn parse_sent_host(text: &str) -> Result<SentHost, TextError> {
+    match text {
+        "client" => Ok(SentHost::Client),
+        "backend" => Ok(SentHost::Backend),
+        text => HostName::new(text)
+            .map(SentHost::Named)
+            .ok_or(TextError::SentHost),
     }
 }
 

@@ -71,6 +71,7 @@ golden!(
     route,
     route_rewritten,
     route_rules,
+    sent_host,
     shapes,
     sticky,
     sticky_warnings,

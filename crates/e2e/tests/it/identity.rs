@@ -164,9 +164,6 @@ fn the_container_gets_the_path_that_was_matched() {
     });
 }
 
-/// A client that is not the front's own address, so that the two cannot be mixed up.
-const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 9));
-
 /// Tomcat's `RemoteIpValve` with `portHeader`, as Spring's `forward-headers-strategy=native` has it: redirects
 /// lead to the port that the client used.
 #[test]
@@ -180,7 +177,7 @@ fn an_application_behind_http_learns_of_scheme_and_port() {
         let text = front.ask(head).unwrap().text();
         ["scheme", "server_port"].map(|name| value(&text, name).to_owned())
     };
-    let trusted = format!("[server]\ntrusted_proxies = [\"{CLIENT}\"]\n");
+    let trusted = "[server]\ntrusted_proxies = [\"127.0.0.1\"]\n";
     let https = "X-Forwarded-Proto: https\r\n";
     for (server, fields, expected) in [
         ("", "Host: a.test:8443\r\n".to_owned(), ["http", "8443"]),
@@ -190,17 +187,17 @@ fn an_application_behind_http_learns_of_scheme_and_port() {
             ["http", "80"],
         ),
         (
-            &trusted[..],
+            trusted,
             format!("Host: a.test:8443\r\n{https}"),
             ["https", "8443"],
         ),
         (
-            &trusted,
+            trusted,
             format!("Host: a.test\r\n{https}"),
             ["https", "443"],
         ),
         (
-            &trusted,
+            trusted,
             format!("Host: a.test\r\n{https}X-Forwarded-Port: 8443\r\n"),
             ["https", "8443"],
         ),
@@ -208,3 +205,48 @@ fn an_application_behind_http_learns_of_scheme_and_port() {
         assert_eq!(seen(server, &fields), expected, "{fields}");
     }
 }
+
+/// `host` of an upstream: by what the backend is called, whatever the client asked for.
+#[test]
+fn a_backend_is_called_by_the_host_that_is_configured() {
+    let tomcat = Tomcat::shared().unwrap();
+    for connector in [Connector::Ajp, Connector::AjpUnix, Connector::Http] {
+        let table = tomcat.backend_table("app", connector);
+        let seen = |host: &str| {
+            let tables = format!(
+                "[[route]]\nupstream = \"app\"\n[upstream.app]\nhost = \"{host}\"\n{table}"
+            );
+            let front = Front::with_tables(&tables).unwrap();
+            snoop(&front, "Host: www.example.org:8443\r\n").0
+        };
+        let check = |text: &str, host: &str, name: &str, port: &str| {
+            assert_eq!(value(text, "header.host"), host, "{connector:?}");
+            assert_eq!(value(text, "server_name"), name, "{connector:?}");
+            assert_eq!(value(text, "server_port"), port, "{connector:?}");
+            if !connector.is_ajp() {
+                let asked = "www.example.org:8443";
+                assert_eq!(value(text, "header.x-forwarded-host"), asked);
+                assert_eq!(value(text, "header.x-forwarded-port"), "8443");
+            }
+        };
+        let called = seen("inner.test:81");
+        check(&called, "inner.test:81", "inner.test", "81");
+        check(&seen("inner.test"), "inner.test", "inner.test", "80");
+        let client = seen("client");
+        check(&client, "www.example.org:8443", "www.example.org", "8443");
+        if connector == Connector::AjpUnix {
+            continue;
+        }
+        let url = tomcat.url(connector);
+        let (_, address) = url.split_once("://").unwrap();
+        let (ip, port) = address.rsplit_once(':').unwrap();
+        match connector.is_ajp() {
+            // A port of AJP is none that a client could ask for.
+            true => check(&seen("backend"), ip, ip, "80"),
+            false => check(&seen("backend"), address, ip, port),
+        }
+    }
+}
+
+/// A client that is not the front's own address, so that the two cannot be mixed up.
+const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 9));

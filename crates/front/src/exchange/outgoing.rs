@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use catamaran_message::{Authority, BodyLength, Request, RequestHead};
+use catamaran_tls::Facts as TlsFacts;
 use catamaran_upstream::{ClientFacts, Lease, Preview, RequestError, preview, preview_upgrade};
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
@@ -63,10 +64,8 @@ impl<'s> Outgoing<'s> {
             .and_then(|sticky| sticky.own_cookie.as_ref()?.take(headers));
         let are_usual = clean(headers, &site.server.underscore_fields, peer, count);
         let identity = forwarded::identify(peer, &site.server.trusted_proxies, headers);
-        let profile = client
-            .tls
-            .as_ref()
-            .and_then(|session| session.profile.as_ref());
+        let session = client.tls.as_ref();
+        let profile = session.and_then(|session| session.profile.as_ref());
         let verifies = profile.is_some_and(|profile| profile.verifies_clients());
         if verifies {
             // The front itself verifies certificates of clients: those that a proxy tells are not used.
@@ -221,7 +220,8 @@ impl<'s> Outgoing<'s> {
         (backend, told): (&BackendConfig, Told<'_>),
         act: impl FnOnce(&Request<'_>, &ClientFacts<'_>) -> T,
     ) -> T {
-        let with_certificate = self.headers_with_certificate(backend);
+        let own_headers = self.headers_of(backend);
+        let called = backend.sent_host();
         let own_client = self.own_fields.client();
         let host = self.host.as_bytes();
         let own_fields = self.own_fields.list(own_client.as_ref(), host);
@@ -233,8 +233,8 @@ impl<'s> Outgoing<'s> {
             },
             path: &self.path.forward,
             query: self.head.target.query.as_deref(),
-            host,
-            headers: with_certificate.as_ref().unwrap_or(&self.head.headers),
+            host: called.map_or(host, |called| called.text().as_bytes()),
+            headers: own_headers.as_ref().unwrap_or(&self.head.headers),
             extra: own_fields.as_slice(),
             body: self.head.body,
         };
@@ -248,8 +248,17 @@ impl<'s> Outgoing<'s> {
             remote_ip: self.identity.ip,
             remote_port: self.identity.port,
             local_ip: self.client.local.ip(),
-            server_name: &self.server_name(),
-            server_port: self.server_port(),
+            server_name: &match called {
+                Some(called) => Cow::Borrowed(&called.authority.host[..]),
+                None => self.server_name(),
+            },
+            server_port: match called {
+                Some(called) => {
+                    let port = called.authority.port;
+                    port.unwrap_or_else(|| self.usual_port())
+                }
+                None => self.server_port(),
+            },
             secure: self.identity.secure,
             jvm_route: told.route,
             activation: told.activation,
@@ -260,20 +269,34 @@ impl<'s> Outgoing<'s> {
         act(&request, &client)
     }
 
-    /// The fields for a backend that is told of the client's TLS in fields; `None` if they are those
-    /// of the head. Backends of an upstream differ in this, so the head stays without them.
-    fn headers_with_certificate(&self, backend: &BackendConfig) -> Option<HeaderMap> {
-        let form = backend.client_cert_fields;
-        if form == ClientCertFields::Off
-            || (backend.protocol != Protocol::Http && self.upgrade.is_none())
-            || !self.certificate_is_ours
-        {
+    /// The fields for a backend that is called by another host, or told of the client's TLS in fields;
+    /// `None` if they are those of the head. Backends of an upstream differ in this, so the head stays
+    /// without them.
+    fn headers_of(&self, backend: &BackendConfig) -> Option<HeaderMap> {
+        let told = self.told_certificate(backend);
+        let called = backend.sent_host();
+        if told.is_none() && called.is_none() {
             return None;
         }
-        let facts = &self.client.tls.as_ref()?.facts;
         let mut headers = self.head.headers.clone();
-        certificate::announce(form, facts, self.certificate_chain, &mut headers);
+        if let Some(called) = called {
+            headers.insert(HOST, called.text().clone());
+        }
+        if let Some(facts) = told {
+            let form = backend.client_cert_fields;
+            certificate::announce(form, facts, self.certificate_chain, &mut headers);
+        }
         Some(headers)
+    }
+
+    /// What a backend is told of the client's TLS in fields, if it is.
+    fn told_certificate(&self, backend: &BackendConfig) -> Option<&TlsFacts> {
+        let over_http = backend.protocol == Protocol::Http || self.upgrade.is_some();
+        let wanted = backend.client_cert_fields != ClientCertFields::Off;
+        let session = self.client.tls.as_ref().filter(|_| wanted && over_http);
+        session
+            .filter(|_| self.certificate_is_ours)
+            .map(|session| &session.facts)
     }
 
     /// The server's name as the client sees it.
@@ -285,9 +308,14 @@ impl<'s> Outgoing<'s> {
         }
     }
 
+    /// The port of the scheme that the client uses.
+    fn usual_port(&self) -> u16 {
+        if self.identity.secure { 443 } else { 80 }
+    }
+
     /// The server's port as the client sees it.
     fn server_port(&self) -> u16 {
-        let default = if self.identity.secure { 443 } else { 80 };
+        let default = self.usual_port();
         match &self.head.authority {
             Some(authority) => authority.port.unwrap_or(default),
             None if self.client.local.port() == 0 => default,

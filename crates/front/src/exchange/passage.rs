@@ -69,6 +69,7 @@ impl<'s> Passage<'s> {
             let site = Site {
                 rewrite,
                 backend: &backend.address,
+                called: backend.sent_host().map(|called| &called.authority),
                 authority: self.host.as_bytes(),
                 secure: self.secure,
             };

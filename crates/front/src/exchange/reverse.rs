@@ -20,6 +20,8 @@ use crate::site::rewrite::PathRewrite;
 pub(crate) struct Site<'a> {
     pub(crate) rewrite: &'a PathRewrite,
     pub(crate) backend: &'a Address,
+    /// By what the backend is called, if not by what the client asked for.
+    pub(crate) called: Option<&'a Authority>,
     /// What the client asked for.
     pub(crate) authority: &'a [u8],
     pub(crate) secure: bool,
@@ -107,7 +109,10 @@ impl Site<'_> {
             }
             Address::Unix(_) => false,
         };
-        match is_backend || self.rewrite.is_internal(&authority.host) {
+        let is_called = self.called.is_some_and(|called| {
+            called.host == authority.host && authority.port.is_none_or(|it| Some(it) == called.port)
+        });
+        match is_backend || is_called || self.rewrite.is_internal(&authority.host) {
             true => Whose::Backend,
             false => Whose::Foreign,
         }
@@ -164,7 +169,11 @@ impl Site<'_> {
         let host = host.to_ascii_lowercase();
         let asked = Authority::parse(&Bytes::copy_from_slice(self.authority));
         let is_clients = asked.is_ok_and(|asked| asked.host[..] == host[..]);
-        !is_clients && (self.is_backend_host(&host) || self.rewrite.is_internal(&host))
+        let is_called = self
+            .called
+            .is_some_and(|called| called.host[..] == host[..]);
+        let is_own = is_called || self.is_backend_host(&host) || self.rewrite.is_internal(&host);
+        !is_clients && is_own
     }
 }
 
@@ -220,11 +229,13 @@ mod tests {
             host: "10.1.0.11".to_owned(),
             port: 8080,
         };
+        let called = Authority::parse(&Bytes::from_static(b"called.test:81")).unwrap();
         let mut headers = HeaderMap::new();
         headers.append(name, value.parse().unwrap());
         let site = Site {
             rewrite: rules.rewrite.as_ref().unwrap(),
             backend: &backend,
+            called: Some(&called),
             authority: b"www.example.org",
             secure: true,
         };
@@ -293,11 +304,20 @@ mod tests {
                 "http://app.internal:9/app/x".to_owned(),
                 format!("{client}/shop/x"),
             ),
+            (
+                "http://called.test:81/app/x".to_owned(),
+                format!("{client}/shop/x"),
+            ),
+            (
+                "http://called.test/app/x".to_owned(),
+                format!("{client}/shop/x"),
+            ),
         ] {
             check_url("/shop", "/app", &sent, &expected);
         }
         for foreign in [
             "http://10.1.0.11:8081/app",
+            "http://called.test:82/app",
             "https://other.example/app",
             "http://10.1.0.11:8080/manager",
             "http://user@www.example.org/app",
