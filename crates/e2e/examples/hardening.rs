@@ -2,7 +2,8 @@
 //!
 //! The rows are those of the tests (`tests/it/hardening`), sent whole over TCP to each server in
 //! front of the same recording backend. nginx and Apache must be installed and the binary built,
-//! both of which `cargo xtask test` does. Run it as
+//! both of which `cargo xtask test` does. The section "Under fire" is written by the example
+//! `under_fire`. Run it as
 //! `cargo run -p catamaran-e2e --example hardening > docs/hardening.md`.
 
 #![expect(
@@ -73,6 +74,8 @@ fn main() -> anyhow::Result<()> {
     page.push_str("\n## 2b. Responses of AJP13 backends\n\n");
     let rows = ajp_response_rows::ROWS;
     response_table(&mut page, rows, &[&ajp, &proxy_ajp, &jk])?;
+    page.push('\n');
+    page.push_str(include_str!("under_fire/section.md"));
     print!("{page}");
     Ok(())
 }
@@ -483,11 +486,12 @@ application server, and which it forwards, in which form. Attackers use such byt
 for cache poisoning and to mix up the responses of clients. If you run nginx or Apache today, the page also
 shows what changes for you: compare their columns with the column \"Required\".
 
+- [Under fire](#3-under-fire): what a few clients can take from the others, beside nginx and HAProxy
 - [Requests](#1-requests) of clients
 - [Responses over HTTP/1.1](#2a-responses-of-http11-backends) and [over AJP13](#2b-responses-of-ajp13-backends) of backends
 
-Every row is an end-to-end test (`crates/e2e/tests/it/hardening`). The tests also send the bytes over Unix
-sockets, and split at every position. For this page each row was sent whole over TCP to Catamaran, nginx and
+Every row of sections 1 and 2 is an end-to-end test (`crates/e2e/tests/it/hardening`). The tests also send
+the bytes over Unix sockets, and split at every position. For this page each row was sent whole over TCP to Catamaran, nginx and
 Apache, all in front of the same recording backend. nginx and Apache are those of Debian, with their default
 settings for parsing.
 

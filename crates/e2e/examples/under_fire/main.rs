@@ -116,8 +116,8 @@ const INTRODUCTION: &str = "## 3. Under fire
 
 You gain that a few clients cannot take your application from the others: neither by responses that they ask
 for and do not take, nor by requests that they cancel, nor by handshakes that they begin and leave. The table
-has what a handful of attackers achieved against Catamaran, nginx and HAProxy, at the same time, in front of
-the same backend.
+has what a handful of attackers achieved against Catamaran, nginx and HAProxy, each in front of a backend of
+the same kind.
 ";
 
 const NOTES: &str = "
@@ -135,7 +135,8 @@ const NOTES: &str = "
 - Handshakes: clients send a whole ClientHello and nothing more. Counted are the handshakes of others, ten a
   second from the 10th to the 25th second, that failed or took longer than 3 s.
 
-These commands write the section anew, and the first lines of this page say how it gets here:
+The figures are those of a debug build of Catamaran, on two cores that did other work at the same time. These
+commands write the section anew, with a release build:
 
 ```
 cargo xtask needs                                                    # installs the servers
