@@ -336,7 +336,7 @@ static FAULTS: &[Row] = &[
         spoil: |_, config| {
             *config = config.replace("tls = \"www\"", "tls = \"www\"\nredirect_https = true");
         },
-        said: "clients of this address come over TLS",
+        said: "`redirect_https` has no use beside `tls`",
         at: "redirect_https = true",
         hint: "port 80",
     },
