@@ -91,8 +91,8 @@ impl Share {
 
 /// What of one response is written while others wait, and how far an exchange may be behind its part. A
 /// client that took a whole piece, and takes next to nothing after that, is cut within a minute: by the
-/// default rates 16 KiB and a turn are enough for 49 s, after 10 s of grace. nginx: `http2_chunk_size`, 8 KiB.
-pub(super) const TURN_MAX: u64 = 8 * 1024;
+/// default rates 16 KiB and a turn are enough for 45 s, after 10 s of grace. nginx: `http2_chunk_size`, 8 KiB.
+pub(super) const TURN_MAX: u64 = 6 * 1024;
 
 const THOUSAND: u64 = 1000;
 
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_window_taken_at_once_holds_nothing_for_a_minute() {
         let mut simulation = Simulation::new(100);
-        simulation.run(60_000, |now, open| {
+        simulation.run(58_000, |now, open| {
             if now == 0 {
                 return (0..4).map(|index| (index, 16 * 1024)).collect();
             }
