@@ -127,7 +127,9 @@ const NOTES: &str = "
   besides), with windows of 1 MiB for each response and of 64 KiB for the connection. Then they take nothing,
   and send the frames of the row, 40 a second. Counted are requests under way at the backend after 2, 30 and
   60 s, and what others got who asked twice a second from 2 s to 75 s. nginx stores responses on its disk
-  (`proxy_buffering`), so its backend is free early.
+  (`proxy_buffering`), so its backend is free early. With one byte more for the connection, Catamaran keeps
+  two responses of each client for more than a minute: they had the 64 KiB that the client took at first, so
+  each took 500 bytes a second (`write_rate_min`) for so long.
 - Scheme: a balancer that ends TLS and speaks HTTP/2 in clear names the scheme of its users. It is one of
   `trusted_proxies`.
 - Cancels: a balancer's connection carries 100 requests a second of some users, for 20 s, while others cancel
