@@ -163,9 +163,14 @@ impl Decoder {
     }
 
     /// Takes as much of the body as `input` holds, for whoever does not want it.
-    pub(crate) fn skip(&mut self, input: &[u8], limits: &Limits) -> Result<Skipped, Fault> {
+    pub(crate) fn skip(
+        &mut self,
+        input: &[u8],
+        limits: &Limits,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<Skipped, Fault> {
         let len = match self {
-            Self::Chunked(chunked) => return chunked.skip(input, limits),
+            Self::Chunked(chunked) => return chunked.skip(input, limits, sink),
             Self::Length(left) => {
                 let len = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
                 *left -= len as u64;
@@ -173,6 +178,7 @@ impl Decoder {
             }
             Self::UntilClose => input.len(),
         };
+        sink(&input[..len]);
         Ok(Skipped {
             taken: len,
             data: len,

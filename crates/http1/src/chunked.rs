@@ -77,12 +77,18 @@ impl Decoder {
     }
 
     /// Takes as much of the body as `input` holds.
-    pub(crate) fn skip(&mut self, input: &[u8], limits: &Limits) -> Result<Skipped, Fault> {
+    pub(crate) fn skip(
+        &mut self,
+        input: &[u8],
+        limits: &Limits,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<Skipped, Fault> {
         let mut skipped = Skipped { taken: 0, data: 0 };
         while skipped.taken < input.len() && !self.is_done() {
             let rest = &input[skipped.taken..];
             skipped.taken += if self.state == State::Data {
                 let len = self.pass_data(rest.len());
+                sink(&rest[..len]);
                 skipped.data += len;
                 len
             } else {

@@ -117,6 +117,19 @@ impl Skimmer {
         input: &mut &[u8],
         known: &mut KnownHead,
     ) -> Result<Option<Skimmed>, Fault> {
+        self.receive_into(input, known, &mut |_| {})
+    }
+
+    /// As [`Skimmer::receive`], and `sink` is shown the bytes of the body, in pieces of any length.
+    ///
+    /// # Errors
+    /// A [`Fault`] is final: drop the connection.
+    pub fn receive_into(
+        &mut self,
+        input: &mut &[u8],
+        known: &mut KnownHead,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<Option<Skimmed>, Fault> {
         let received = match &mut self.state {
             State::Failed(fault) => return Err(*fault),
             State::Over => return Ok(None),
@@ -124,7 +137,7 @@ impl Skimmer {
             State::Idle => Err(Fault::Unsolicited),
             State::Head if input.is_empty() => return Ok(None),
             State::Head => self.receive_head(input, known),
-            State::Body(decoder) => receive_body(decoder, input, &self.limits),
+            State::Body(decoder) => receive_body(decoder, input, &self.limits, sink),
         };
         match received {
             Ok(Some(Skimmed::End)) => self.end(),
@@ -246,6 +259,7 @@ fn receive_body(
     decoder: &mut Decoder,
     input: &mut &[u8],
     limits: &Limits,
+    sink: &mut impl FnMut(&[u8]),
 ) -> Result<Option<Skimmed>, Fault> {
     if decoder.is_done() {
         return Ok(Some(Skimmed::End));
@@ -253,7 +267,7 @@ fn receive_body(
     if input.is_empty() {
         return Ok(None);
     }
-    let skipped = decoder.skip(input, limits)?;
+    let skipped = decoder.skip(input, limits, sink)?;
     *input = &input[skipped.taken..];
     Ok(Some(Skimmed::Body(skipped.data)))
 }

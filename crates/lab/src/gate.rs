@@ -94,6 +94,8 @@ pub struct Facts {
     pub head_bytes: Option<f64>,
     /// Answers whose body was not as long as the first one.
     pub other_length: u64,
+    /// Answers whose body had another checksum than the first one; 0 where `varies` is on.
+    pub other_body: u64,
     /// Connections that servers opened to each other, for each answer.
     pub dials: Option<f64>,
     /// Answers per second.
@@ -219,7 +221,7 @@ pub struct Changed {
 /// The gates that fire on one run, by name.
 #[must_use]
 pub fn check_run(facts: &Facts) -> Vec<Fired> {
-    let gates: [fn(&Facts) -> Option<Fired>; 25] = [
+    let gates: [fn(&Facts) -> Option<Fired>; 26] = [
         status::check,
         body::check,
         keep_alive::check,
@@ -241,6 +243,7 @@ pub fn check_run(facts: &Facts) -> Vec<Fired> {
         own_cost::check,
         maximum::check,
         body::check_varying,
+        body::check_content,
         strace::check,
         uncounted::check_syscalls,
         uncounted::check_bytes,
@@ -337,6 +340,7 @@ impl Facts {
             body_bytes: each(bytes.received_bodies),
             head_bytes: each(bytes.received - bytes.received_bodies),
             other_length: requests.other_length,
+            other_body: requests.other_body,
             rate: Some(document.throughput.requests_per_s),
             latency_ms: (total.count > 0).then(|| LatencyFacts {
                 mean: ms(total.mean_us),

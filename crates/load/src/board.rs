@@ -35,6 +35,8 @@ pub(crate) struct Board {
     measure_from: AtomicU64,
     /// How long each request's body was the first time; [`UNKNOWN`] before.
     lengths: Vec<AtomicU64>,
+    /// The checksum of each request's body the first time; [`UNKNOWN`] before.
+    checksums: Vec<AtomicU64>,
     pub(crate) first: OnceLock<FirstResponse>,
     pub(crate) tls: OnceLock<TlsFacts>,
     stop: Arc<AtomicBool>,
@@ -85,7 +87,6 @@ impl Board {
         let requests = plan.targets.iter().flat_map(|target| &target.requests);
         let names = Names::new(requests.map(|request| request.name.as_deref()));
         let places: Vec<_> = targets.iter().enumerate().flat_map(places).collect();
-        let lengths = std::iter::repeat_with(|| AtomicU64::new(UNKNOWN));
         Self {
             plan,
             clock: Clock::start(),
@@ -96,7 +97,8 @@ impl Board {
             unready: Mutex::new(threads),
             all_ready: Condvar::new(),
             measure_from: AtomicU64::new(NEVER),
-            lengths: lengths.take(places.len()).collect(),
+            lengths: unknown(places.len()),
+            checksums: unknown(places.len()),
             places,
             first: OnceLock::new(),
             tls: OnceLock::new(),
@@ -160,13 +162,22 @@ impl Board {
 
     /// Whether a body of `len` bytes is as long as that request's first one was.
     pub(crate) fn fits(&self, place: u32, len: u64) -> bool {
-        let first = &self.lengths[place as usize];
-        match first.load(Relaxed) {
-            UNKNOWN => first
-                .compare_exchange(UNKNOWN, len, Relaxed, Relaxed)
-                .map_or_else(|first| first == len, |_| true),
-            first => first == len,
+        is_first_or_same(&self.lengths[place as usize], len)
+    }
+
+    /// What adds the bytes of a body to its checksum, if bodies are compared.
+    pub(crate) fn checksum<'a>(&self, crc: &'a mut u32) -> impl FnMut(&[u8]) + use<'a> {
+        let is_compared = self.plan.checks.body_content;
+        move |bytes| {
+            if is_compared {
+                *crc = crc32c::crc32c_append(*crc, bytes);
+            }
         }
+    }
+
+    /// Whether a body's checksum is that of the request's first one.
+    pub(crate) fn has_same_body(&self, place: u32, checksum: u32) -> bool {
+        is_first_or_same(&self.checksums[place as usize], checksum.into())
     }
 
     /// Whether each time another request is sent, so that answers may differ, too.
@@ -225,6 +236,22 @@ impl Board {
     }
 }
 
+/// Values of so many requests that nobody knows yet.
+fn unknown(count: usize) -> Vec<AtomicU64> {
+    let values = std::iter::repeat_with(|| AtomicU64::new(UNKNOWN));
+    values.take(count).collect()
+}
+
+/// Whether `value` is the `known` one; the first that comes is.
+fn is_first_or_same(known: &AtomicU64, value: u64) -> bool {
+    match known.load(Relaxed) {
+        UNKNOWN => known
+            .compare_exchange(UNKNOWN, value, Relaxed, Relaxed)
+            .map_or_else(|first| first == value, |_| true),
+        first => first == value,
+    }
+}
+
 const UNKNOWN: u64 = u64::MAX;
 
 /// How often a thread that waits for the others looks whether the run is stopped.
@@ -260,6 +287,7 @@ mod tests {
             },
             checks: Checks {
                 body_length: LengthCheck::Ignored,
+                body_content: false,
                 stop_at_receive_error: false,
                 stop_without_descriptors: false,
             },

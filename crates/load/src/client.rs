@@ -73,18 +73,21 @@ impl Client {
     }
 
     /// Takes the next step out of `input`; `None`: more bytes, please, with those left in `input`
-    /// before them. What has to be sent in turn is appended to `out`.
+    /// before them. What has to be sent in turn is appended to `own.out`. The body's
+    /// bytes are shown to `sink`.
     pub(crate) fn receive(
         &mut self,
         input: &mut &[u8],
         known: &mut Known,
-        request: &PreparedRequest,
-        out: &mut BytesMut,
+        own: OwnSide<'_>,
+        mut sink: impl FnMut(&[u8]),
     ) -> Result<Option<Step>, FailureKind> {
+        let before = *input;
+        let OwnSide { request, out } = own;
         match self {
             Self::Http(skimmer) => {
                 let skimmed = skimmer
-                    .receive(input, &mut known.http)
+                    .receive_into(input, &mut known.http, &mut sink)
                     .map_err(http_failure)?;
                 Ok(skimmed.map(http_step))
             }
@@ -92,8 +95,14 @@ impl Client {
                 let skimmed = client
                     .skim(input, &mut known.ajp, out)
                     .map_err(ajp_failure)?;
-                if skimmed == Some(ajp::client::Skimmed::BodyWanted) {
-                    send_rest(client, request, rest_sent, out);
+                match skimmed {
+                    Some(ajp::client::Skimmed::BodyWanted) => {
+                        send_rest(client, request, rest_sent, out);
+                    }
+                    Some(ajp::client::Skimmed::Body(len)) if len > 0 => {
+                        sink(&before[CHUNK_BYTES..CHUNK_BYTES + len]);
+                    }
+                    _ => {}
                 }
                 Ok(skimmed.map(ajp_step))
             }
@@ -124,6 +133,13 @@ impl Client {
             Self::Ajp { client, .. } => client.can_reuse(),
         }
     }
+}
+
+/// The client's side of an exchange whose answer is received.
+pub(crate) struct OwnSide<'a> {
+    pub(crate) request: &'a PreparedRequest,
+    /// What has to be sent in turn.
+    pub(crate) out: &'a mut BytesMut,
 }
 
 impl Known {
@@ -267,6 +283,9 @@ fn server_field(head: &[u8]) -> Option<String> {
     });
     values.next()
 }
+
+/// Before the data of a SEND_BODY_CHUNK: magic, length of the packet, code, length of the data.
+const CHUNK_BYTES: usize = 7;
 
 #[cfg(test)]
 mod tests {

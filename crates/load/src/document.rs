@@ -230,6 +230,9 @@ pub struct Requests {
     pub completed_in_drain: u64,
     /// Of the completed: bodies that were not as long as the first one; 0 with `-l`.
     pub other_length: u64,
+    /// Of the completed: bodies that had another checksum (CRC-32C) than the first one; 0 without `--check-bodies`.
+    #[serde(default)]
+    pub other_body: u64,
     /// Of the completed: with a status outside 200 to 299.
     pub non_2xx: u64,
     /// Of the completed: the connection could be used again.

@@ -73,8 +73,8 @@ pub(crate) enum Event {
         /// It announced how long the body is, or that there is none.
         has_length: bool,
     },
-    /// So many bytes of the body.
-    Body { key: usize, bytes: u64 },
+    /// Bytes of the body.
+    Body { key: usize, data: Bytes },
     /// The answer is complete; the key is free.
     End { key: usize },
     /// There will be no answer, or no more of it; the key is free.
@@ -306,7 +306,7 @@ impl Event {
     /// How many bytes of a body they are.
     pub(crate) fn body_bytes(&self) -> u64 {
         match self {
-            Self::Body { bytes, .. } => *bytes,
+            Self::Body { data, .. } => data.len() as u64,
             _ => 0,
         }
     }
@@ -358,10 +358,9 @@ impl Exchange {
                     return true;
                 }
                 Poll::Ready(Some(Ok(data))) => {
-                    let bytes = data.len() as u64;
-                    events.push(Event::Body { key, bytes });
                     // It fails for a stream that has ended, whose window matters no more.
                     let _ = body.flow_control().release_capacity(data.len());
+                    events.push(Event::Body { key, data });
                 }
                 Poll::Ready(Some(Err(error))) => {
                     let why = why(&error, true);

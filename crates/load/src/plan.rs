@@ -236,6 +236,9 @@ pub struct Checks {
     /// What becomes of a body that is not as long as the first one. Lengths are compared per request
     /// of the plan, so that many URLs may differ.
     pub body_length: LengthCheck,
+    /// Whether the checksum (CRC-32C) of each body is compared with that of the first one of the same request, in
+    /// [`Counts::other_body`](crate::report::Counts::other_body). It costs CPU time.
+    pub body_content: bool,
     /// The run ends at the first error of a receive, such as a reset (ab without `-r`); the
     /// report is complete up to then.
     pub stop_at_receive_error: bool,

@@ -40,6 +40,8 @@ pub(crate) struct Flight {
     pub(crate) received: u64,
     pub(crate) head: u64,
     pub(crate) body: u64,
+    /// The checksum (CRC-32C) of the body, if bodies are compared.
+    pub(crate) body_crc: u32,
     /// Bytes of its own body that were sent.
     pub(crate) sent_body: u64,
     /// 0: no head yet.
@@ -355,6 +357,7 @@ fn merge_counts(mine: &mut Counts, theirs: &Counts) {
     mine.started += theirs.started;
     mine.ok += theirs.ok;
     mine.other_length += theirs.other_length;
+    mine.other_body += theirs.other_body;
     mine.failed += theirs.failed;
     mine.completed += theirs.completed;
     mine.non_2xx += theirs.non_2xx;

@@ -187,6 +187,9 @@ pub struct Counts {
     pub ok: u64,
     /// Of the completed: bodies that were not as long as the first one, where that was looked at.
     pub other_length: u64,
+    /// Of the completed: bodies that had another checksum than the first one of their request, where that was looked
+    /// at.
+    pub other_body: u64,
     /// Failed, each once.
     pub failed: u64,
     /// Answered in full: `ok` and those with an unexpected length.

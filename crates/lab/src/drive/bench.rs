@@ -186,6 +186,9 @@ fn options(load: &Load, time: Duration) -> Vec<String> {
     if load.http_1_0 {
         add(&["--http1-0"]);
     }
+    if !load.varies {
+        add(&["--check-bodies"]);
+    }
     if let Some(rate) = load.rate {
         add(&["--rate", &format!("{rate:.3}")]);
     }

@@ -258,6 +258,8 @@ pub(super) struct ExpectKeys {
     /// How often a server is asked for each answer, if not once: a number, or a template of one.
     #[serde(default)]
     pub(super) asked: BTreeMap<String, Level>,
+    /// Whether the bodies of answers may differ; off unless it is given.
+    pub(super) varies: Option<Level>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -37,6 +37,8 @@ pub struct Load {
     pub first_warm: Duration,
     /// Clients beside these that ask seldom or slowly.
     pub crowd: Option<Crowd>,
+    /// Whether the bodies of answers may differ.
+    pub varies: bool,
 }
 
 /// Clients that ask seldom or slowly.
@@ -199,6 +201,11 @@ impl Experiment {
                 .as_ref()
                 .map_or(0, |bytes| text.number("post_bytes", bytes)),
             crowd: keys.crowd.as_ref().and_then(|crowd| text.crowd(crowd)),
+            varies: self
+                .expect
+                .varies
+                .as_ref()
+                .is_some_and(|varies| text.is_on("varies", varies)),
         };
         if let Some(share) = load
             .shares

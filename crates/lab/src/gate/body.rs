@@ -11,6 +11,18 @@ pub(super) fn check(facts: &Facts) -> Option<Fired> {
     })
 }
 
+/// Whether bodies of the same length have other bytes than the first one.
+pub(super) fn check_content(facts: &Facts) -> Option<Fired> {
+    let other = facts.other_body;
+    (other > 0).then(|| {
+        let words = format!(
+            "{} bodies had other bytes than the first one: not one page was measured.",
+            of(other, facts.completed)
+        );
+        Fired::new("body", Effect::Void, words)
+    })
+}
+
 /// Whether bodies differ among themselves.
 pub(super) fn check_varying(facts: &Facts) -> Option<Fired> {
     let other = facts.other_length;

@@ -128,6 +128,13 @@ fn answers_that_were_not_expected() {
     );
     let varying = provoke(|facts| facts.other_length = 3);
     check(varying, "body", Effect::Void, "3 of 50,000 bodies");
+    let other = provoke(|facts| facts.other_body = 7);
+    check(
+        other,
+        "body",
+        Effect::Void,
+        "7 of 50,000 bodies had other bytes",
+    );
     let failed = provoke(|facts| facts.failed = 12);
     check(failed, "failed", Effect::Void, "12 of 50,012 requests");
 }

@@ -140,6 +140,30 @@ fn servers_that_share_requests() {
     assert!((1.99..2.1).contains(&counted), "{asked:?}");
 }
 
+/// Two pages of the same length.
+#[test]
+fn bodies_that_differ() {
+    let scene = Scene {
+        servers: TWO_PAGES,
+        url: "{{ server.front.http }}/",
+        expect: "status = 200\nbody_bytes = 347\nkept = 'on'\nasked = { app = '0.49', other = '0.49' }",
+        ..Scene::QUIET
+    };
+    void(
+        &scene.run(),
+        "body",
+        &[],
+        " bodies had other bytes than the first one: not one page",
+    );
+    let scene = Scene {
+        expect: "status = 200\nbody_bytes = 347\nkept = 'on'\nvaries = 'on'\n\
+                 asked = { app = '0.49', other = '0.49' }",
+        ..scene
+    };
+    let run = scene.run();
+    assert!(run.is_valid(), "{:?}", run.gates);
+}
+
 #[test]
 fn figures_of_a_tool_that_do_not_fit_each_other() {
     let mut facts = Scene::QUIET.run().facts;
@@ -586,6 +610,11 @@ const TWO_APPLICATIONS: &str = "[[server]]\nname = 'app'\ntarget = 'app'\n\
                                 [[server]]\nname = 'front'\ntarget = 'nginx'\ncore = 1\n\
                                 set = { backend = '{{ server.app.http }} {{ server.other.http }}', \
                                 ready_path = '/' }";
+const TWO_PAGES: &str = "[[server]]\nname = 'app'\ntarget = 'app'\n\
+                         [[server]]\nname = 'other'\ntarget = 'bare'\n\
+                         [[server]]\nname = 'front'\ntarget = 'nginx'\ncore = 1\n\
+                         set = { backend = '{{ server.app.http }} {{ server.other.http }}', \
+                         ready_path = '/' }";
 const REUSES_NOT: &str = "[[server]]\nname = 'app'\ntarget = 'app'\n\
                           [[server]]\nname = 'front'\ntarget = 'nginx'\ncore = 1\n\
                           set = { backend = '{{ server.app.http }}', ready_path = '/', reuse = 'off' }";

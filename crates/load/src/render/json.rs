@@ -215,6 +215,7 @@ impl Requests {
             completed: counts.completed,
             completed_in_drain: counts.completed - report.in_span.completed,
             other_length: counts.other_length,
+            other_body: counts.other_body,
             non_2xx: counts.non_2xx,
             kept_alive: counts.kept_alive,
             without_length: counts.without_length,

@@ -174,9 +174,13 @@ impl Lent {
         let differs = !self.board.fits(flight.place, flight.body)
             && plan.checks.body_length != LengthCheck::Ignored
             && !self.board.varies(flight.place);
+        let is_other = plan.checks.body_content
+            && !self.board.has_same_body(flight.place, flight.body_crc)
+            && !self.board.varies(flight.place);
         let fits = !differs || plan.checks.body_length == LengthCheck::Counted;
         if flight.counted {
             self.record.counts.other_length += u64::from(differs);
+            self.record.counts.other_body += u64::from(is_other);
             let kept = can_reuse && plan.connections.keep_alive;
             self.record.answer(flight, self.now, kept, fits);
             if !fits {

@@ -35,6 +35,7 @@ pub(crate) fn plan(address: &Address) -> Plan {
         },
         checks: Checks {
             body_length: LengthCheck::Failed,
+            body_content: false,
             stop_at_receive_error: false,
             stop_without_descriptors: false,
         },

@@ -233,6 +233,27 @@ fn no_such_name() {
     );
 }
 
+/// The same bytes, however they are framed, are the same body; others of the same length are not.
+#[test]
+fn a_body_with_other_bytes() {
+    let answers: [&[u8]; 4] = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n3\r\nbcd\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcx",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndcba\r\n0\r\n\r\n",
+    ];
+    let peer = Peer::start_with(move |number| asked().send(answers[number % 4]).finish());
+    let mut plan = plan(peer.address());
+    plan.stop = requests(4);
+    plan.connections.keep_alive = false;
+    for (is_checked, others) in [(false, 0), (true, 2)] {
+        plan.checks.body_content = is_checked;
+        let report = run(plan.clone());
+        assert_eq!((report.counts.completed, report.counts.ok), (4, 4));
+        assert_eq!(report.counts.other_body, others);
+    }
+}
+
 #[test]
 fn a_body_of_another_length() {
     let bodies = [&b"2\r\n\r\nab"[..], b"3\r\n\r\nabc"];

@@ -105,6 +105,7 @@ pub(super) enum Id {
     Verify,
     CaCert,
     VariableLength,
+    CheckBodies,
     ReceiveErrors,
     FailIf,
     Waive,
@@ -175,7 +176,7 @@ use Group::{Checks, Connection, Load, Output, Request, Tls};
 use Value::{Attached, Needed, No};
 
 #[rustfmt::skip]
-pub(super) static FLAGS: [Flag; 73] = [
+pub(super) static FLAGS: [Flag; 74] = [
     flag(Id::Requests, Some('n'), "requests", Needed("N"),
         (Load, "Requests in all, such as 1000 or 100k [default: as many as 10 s take]")),
     flag(Id::Concurrency, Some('c'), "concurrency", Needed("N"),
@@ -295,6 +296,8 @@ pub(super) static FLAGS: [Flag; 73] = [
 
     flag(Id::VariableLength, Some('l'), "variable-length", No,
         (Checks, "Answers may differ in length")),
+    flag(Id::CheckBodies, None, "check-bodies", No,
+        (Checks, "Compare the checksum of each body with the first one, in --json")),
     flag(Id::ReceiveErrors, Some('r'), "receive-errors", No,
         (Checks, "As ab: do not stop at an error of a receive (we never do)")),
     flag(Id::FailIf, None, "fail-if", Needed("CONDITION"),

@@ -65,6 +65,7 @@ pub(super) fn prepare(typed: &Typed) -> Result<Prepared, Refusal> {
                 Mode::Ab => LengthCheck::Failed,
                 Mode::Ours => LengthCheck::Counted,
             },
+            body_content: typed.check_bodies,
             stop_at_receive_error: typed.mode == Mode::Ab && !typed.receive_errors,
             stop_without_descriptors: typed.mode == Mode::Ab,
         },

@@ -36,6 +36,7 @@ pub(super) struct Typed {
     pub(super) connection: Connection,
     pub(super) tls: TlsParts,
     pub(super) variable_length: bool,
+    pub(super) check_bodies: bool,
     pub(super) receive_errors: bool,
     pub(super) gate: Gate,
     /// The URL to compare with.
@@ -214,6 +215,7 @@ impl Typed {
             connection: Connection::default(),
             tls: TlsParts::default(),
             variable_length: false,
+            check_bodies: false,
             receive_errors: false,
             gate: Gate::default(),
             versus: None,
@@ -374,6 +376,7 @@ impl Typed {
             Id::Verify => self.tls.verify = true,
             Id::CaCert => self.tls.roots = Some(file(text)?),
             Id::VariableLength => self.variable_length = true,
+            Id::CheckBodies => self.check_bodies = true,
             Id::ReceiveErrors => self.receive_errors = true,
             Id::Versus => self.versus = owned(),
             Id::FailIf => self.gate.conditions.push(condition(text)?),

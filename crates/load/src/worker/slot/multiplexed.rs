@@ -339,12 +339,14 @@ impl Multiplexed {
                     lent.known[flight.place as usize] = Known::of_http2(&head);
                 }
             }
-            http2::Event::Body { key, bytes } => {
+            http2::Event::Body { key, data } => {
                 let Some(flight) = self.flights[key].as_mut() else {
                     return;
                 };
+                let bytes = data.len() as u64;
                 flight.body += bytes;
                 flight.received += bytes;
+                lent.board.checksum(&mut flight.body_crc)(&data);
             }
             http2::Event::End { key } => {
                 let Some(mut flight) = self.finish(key, lent) else {

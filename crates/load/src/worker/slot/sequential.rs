@@ -18,7 +18,7 @@ use mio::Token;
 use mio::event::Event;
 
 use super::place::Place;
-use crate::client::{Client, Step};
+use crate::client::{Client, OwnSide, Step};
 use crate::plan::Resend;
 use crate::record::Flight;
 use crate::report::FailureKind;
@@ -277,8 +277,10 @@ impl Sequential {
             let request = lent.filled.request(&lent.board, flight);
             let known = &mut lent.known[flight.place as usize];
             let before = input.len();
-            let extra = &mut self.outgoing.extra;
-            let received = self.client.receive(&mut input, known, request, extra);
+            let sink = lent.board.checksum(&mut flight.body_crc);
+            let out = &mut self.outgoing.extra;
+            let own = OwnSide { request, out };
+            let received = self.client.receive(&mut input, known, own, sink);
             flight.received += (before - input.len()) as u64;
             match received {
                 Ok(None) => break,
