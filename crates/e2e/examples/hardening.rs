@@ -489,7 +489,6 @@ shows what changes for you: compare their columns with the column \"Required\".
 - [Under fire](#3-under-fire): what a few clients can take from the others, beside nginx and HAProxy
 - [Requests](#1-requests) of clients
 - [Responses over HTTP/1.1](#2a-responses-of-http11-backends) and [over AJP13](#2b-responses-of-ajp13-backends) of backends
-- [Under fire](#3-under-fire): what a few attackers take
 
 Every row of sections 1 and 2 is an end-to-end test (`crates/e2e/tests/it/hardening`). The tests also send
 the bytes over Unix sockets, and split at every position. For this page each row was sent whole over TCP to Catamaran, nginx and

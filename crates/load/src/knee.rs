@@ -67,7 +67,7 @@ impl Search {
         self.failed
     }
 
-    /// The generator was late at the step, which is done again; after [`LATE_MAX`] times the rate is
+    /// The generator was late at the step, which is done again; after `LATE_MAX` times the rate is
     /// one that does not tell.
     pub fn note_late(&mut self) {
         self.late += 1;

@@ -1,6 +1,6 @@
 //! The figures of pages, from committed results of the lab.
 //!
-//! A page shows no figure that nobody can trace. [`write`] makes `docs/measured.md` and the table of the README
+//! A page shows no figure that nobody can trace. [`fn@write`] makes `docs/measured.md` and the table of the README
 //! from the `result.json` files below `docs/lab`; [`stale`] says which of them is not what this module makes. The
 //! README's table has claims of verdict *shown* only.
 
@@ -59,11 +59,11 @@ pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The names of pages that differ from what [`write`] would write.
+/// The names of pages that differ from what [`fn@write`] would write.
 ///
 /// # Errors
 ///
-/// As those of [`write`].
+/// As those of [`fn@write`].
 pub(crate) fn stale(root: &Path) -> anyhow::Result<Vec<&'static str>> {
     let pages = pages(root)?.into_iter();
     let differs = |(name, text): &(&'static str, String)| {
@@ -76,7 +76,7 @@ pub(crate) fn stale(root: &Path) -> anyhow::Result<Vec<&'static str>> {
 ///
 /// # Errors
 ///
-/// As those of [`write`].
+/// As those of [`fn@write`].
 pub(crate) fn untraced(root: &Path) -> anyhow::Result<Vec<String>> {
     let readme = fs::read_to_string(root.join(README)).context("cannot read README.md")?;
     let bare = with_table(&readme, "")?;

@@ -53,7 +53,7 @@ pub(crate) struct Stop {
 /// Give a backend all requests that fall to it
 ///
 /// With --wait it is probed first, and nothing is changed before a probe that began after this command was
-/// answered as it should: by the [probe] of the upstream, else CPING over AJP, else a connection. `probe`
+/// answered as it should: as `probe` of the upstream says, else CPING over AJP, else a connection. `probe`
 /// says what each of them proves.
 #[derive(clap::Args)]
 pub(crate) struct Activate {

@@ -12,8 +12,8 @@ use crate::failure::Failure;
 
 /// Ask a backend now whether it is well; exit 1 if it is not
 ///
-/// The front asks it, whatever its activation is: by the [probe] of its upstream, else by CPING over AJP,
-/// else by a connection. Only a [probe] with kind = "request" proves that the secret is right and that the
+/// The front asks it, whatever its activation is: as `probe` of its upstream says, else by CPING over AJP,
+/// else by a connection. Only `kind = "request"` proves that the secret is right and that the
 /// application is deployed.
 #[derive(clap::Args)]
 pub(crate) struct Args {

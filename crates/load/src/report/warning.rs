@@ -155,6 +155,6 @@ pub enum Warning {
     /// The run was shorter than a second: start and end weigh more than what is between.
     Short,
     /// The generator was not built for figures that are compared or published: the name of cargo's
-    /// profile. Whoever starts the run knows it, so [`crate::run`] never adds it.
+    /// profile. Whoever starts the run knows it, so `run` never adds it.
     Build(&'static str),
 }
