@@ -312,11 +312,11 @@ mod tests {
         assert_eq!(
             lines.lines(&progress),
             [
+                "Left      8 s",
                 "Rate      2000.0/s, 2000.0/s were asked for",
                 "Latency   p50 2.000 ms, p99 9.000 ms, corrected",
                 "Failed    7, waiting 13, of 3020 requests",
                 "Statuses  2xx 2990, 5xx 10",
-                "Left      8 s",
             ]
         );
     }
