@@ -1,5 +1,7 @@
 //! The help of each command, word for word.
 
+use std::path::Path;
+
 use super::outcome;
 
 fn check(arguments: &[&str], expected: &str) {
@@ -48,6 +50,7 @@ fn the_commands_for_a_front_that_runs() {
         ("drain", include_str!("../help/drain.txt")),
         ("stop", include_str!("../help/stop.txt")),
         ("activate", include_str!("../help/activate.txt")),
+        ("probe", include_str!("../help/probe.txt")),
         ("weight", include_str!("../help/weight.txt")),
         ("reset", include_str!("../help/reset.txt")),
         ("reload", include_str!("../help/reload.txt")),
@@ -60,7 +63,7 @@ fn the_commands_for_a_front_that_runs() {
 /// With the profile that it was built with, whose name its folder has.
 #[test]
 fn version() {
-    let binary = catamaran_testkit::binary().unwrap();
+    let binary = Path::new(env!("CARGO_BIN_EXE_catamaran"));
     let folder = binary.parent().unwrap().file_name().unwrap();
     let profile = match folder.to_str().unwrap() {
         "debug" => "dev",
