@@ -322,8 +322,11 @@ impl Shop {
             "{seen:?}"
         );
         println!("{seen:?}");
-        let posts = seen.failed.keys().all(|(method, ..)| method == "POST");
-        assert!(posts, "{seen:?}\n{}", self.front.log());
+        // Neither an order nor a response whose head is out may be asked for again.
+        let may_fail = |method: &str, why: &str| method == "POST" || why.contains("was cut short");
+        let mut failed = seen.failed.keys();
+        let is_expected = failed.all(|(method, _, why)| may_fail(method, why));
+        assert!(is_expected, "{seen:?}\n{}", self.front.log());
     }
 
     fn no_order_was_taken_twice(&self) {
