@@ -105,7 +105,7 @@ impl Counter {
     fn start(directory: &File, direction: Direction, ports: &[u16]) -> Result<Self, BpfFault> {
         let map = Map::create(MapKind::Hash, 4, 16, ports.len().max(1))?;
         for port in ports {
-            map.insert_zero(&u32::from(*port).to_ne_bytes())?;
+            map.insert_zero(&key(*port))?;
         }
         let program = Program::load(ProgramKind::CgroupPackets, &program(&map))?;
         let _attached = program.attach_to_cgroup(directory.as_fd(), direction)?;
@@ -113,7 +113,7 @@ impl Counter {
     }
 
     fn of(&self, port: u16) -> Result<Traffic, BpfFault> {
-        let found = self.map.read(&u32::from(port).to_ne_bytes())?;
+        let found = self.map.read(&key(port))?;
         Ok(match found.as_deref() {
             Some([packets, bytes, ..]) => Traffic {
                 packets: *packets,
@@ -124,15 +124,24 @@ impl Counter {
     }
 }
 
+/// A port as the maps have it.
+pub(crate) fn key(port: u16) -> [u8; 4] {
+    u32::from(port).to_ne_bytes()
+}
+
+/// Keeps the packet in register 6, and writes its local port as a key at the end of the stack.
+pub(crate) fn local_port() -> [Instruction; 3] {
+    [
+        copy(R6, R1),
+        load(Size::Four, R2, R6, LOCAL_PORT),
+        store(Size::Four, R10, -4, R2),
+    ]
+}
+
 /// Looks up the local port, then the remote one, and counts under the first that is counted. Every
 /// packet may pass (result 1).
 fn program(map: &Map) -> Vec<Instruction> {
     let look_up = look_up(map.as_fd(), -4);
-    let local = [
-        copy(R6, R1),
-        load(Size::Four, R2, R6, LOCAL_PORT),
-        store(Size::Four, R10, -4, R2),
-    ];
     let remote = [
         skip_unless_zero(R0, 9),
         load(Size::Four, R2, R6, REMOTE_PORT),
@@ -148,7 +157,7 @@ fn program(map: &Map) -> Vec<Instruction> {
         set(R0, 1),
         exit(),
     ];
-    [&local[..], &look_up, &remote, &look_up, &count].concat()
+    [&local_port()[..], &look_up, &remote, &look_up, &count].concat()
 }
 
 impl BpfFault {
@@ -162,4 +171,4 @@ pub(crate) const LENGTH: i16 = 0;
 /// In the order of the network.
 const REMOTE_PORT: i16 = 132;
 /// In the order of the machine.
-pub(crate) const LOCAL_PORT: i16 = 136;
+const LOCAL_PORT: i16 = 136;

@@ -9,11 +9,10 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 
 use crate::bpf::instruction::{
-    R0, R1, R2, R6, R10, Size, atomic_add, copy, exit, load, look_up, set, skip_if_below,
-    skip_if_zero, store,
+    R0, R1, R6, Size, atomic_add, exit, load, look_up, set, skip_if_below, skip_if_zero,
 };
 use crate::bpf::{Attached, BpfFault, Direction, Instruction, Map, MapKind, Program, ProgramKind};
-use crate::bytes::{LENGTH, LOCAL_PORT};
+use crate::bytes::{LENGTH, key, local_port};
 use crate::group::Group;
 
 /// Counts while it lives.
@@ -57,17 +56,8 @@ impl Segments {
     }
 }
 
-fn key(port: u16) -> [u8; 4] {
-    u32::from(port).to_ne_bytes()
-}
-
 /// Looks up the local port, and counts if the packet is long enough. Every packet may pass (result 1).
 fn program(map: &Map) -> Vec<Instruction> {
-    let local = [
-        copy(R6, R1),
-        load(Size::Four, R2, R6, LOCAL_PORT),
-        store(Size::Four, R10, -4, R2),
-    ];
     let count = [
         skip_if_zero(R0, 4),
         load(Size::Four, R1, R6, LENGTH),
@@ -77,7 +67,7 @@ fn program(map: &Map) -> Vec<Instruction> {
         set(R0, 1),
         exit(),
     ];
-    [&local[..], &look_up(map.as_fd(), -4), &count].concat()
+    [&local_port()[..], &look_up(map.as_fd(), -4), &count].concat()
 }
 
 /// Of an IP packet that brings data.
