@@ -4,12 +4,17 @@
 //! back, so that a head that arrived over one protocol leaves over another without a conversion.
 //! Methods, fields and statuses are those of the `http` crate. This crate reads and writes no bytes
 //! of a connection.
+//!
+//! [`condition`] and [`range`] decide what a representation that the caller holds is answered with: all
+//! of it, a part, 304, 412 or 416.
 #![forbid(unsafe_code)]
 
 mod authority;
 mod body;
+pub mod condition;
 mod error;
 pub mod field;
+pub mod range;
 mod request;
 mod response;
 mod target;

@@ -1,0 +1,197 @@
+//! Conditions of requests (RFC 9110, section 13): whether a client's copy is still good, and whether a
+//! change that it knows nothing of came between.
+//!
+//! Every function is pure: it compares fields of a request with the validators of the representation
+//! that the request would get. Of a resource that does not exist nothing is asked here: the answer is
+//! 404, whatever the conditions say.
+
+use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+
+/// What a representation is known by (RFC 9110, section 8.8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Validators<'r> {
+    /// The value of `ETag`, with its quotes, and with `W/` before them if it is weak. `None`, which is
+    /// the default, if there is none; one that is malformed equals none.
+    pub etag: Option<&'r [u8]>,
+    /// The time of `Last-Modified`, in whole seconds since the beginning of 1970. `None`, which is the
+    /// default, if it is not known: conditions that compare dates are then ignored.
+    pub modified: Option<u64>,
+    /// Whether [`Self::modified`] is a strong validator: the representation did certainly not change
+    /// twice within that second (RFC 9110, section 8.8.2.2). By default it is weak, and then no
+    /// `If-Range` with a date is met.
+    pub is_modified_strong: bool,
+}
+
+/// What the conditions of a request lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionOutcome {
+    /// The method is performed, as if there were no conditions.
+    Met,
+    /// The client has the representation: 304 (Not Modified), with the fields that RFC 9110, section
+    /// 15.4.5, names.
+    NotModified,
+    /// 412 (Precondition Failed).
+    Failed,
+}
+
+/// Evaluates `If-Match`, `If-Unmodified-Since`, `If-None-Match` and `If-Modified-Since` in the order of
+/// RFC 9110, section 13.2.2. `If-Range` is no precondition: [`crate::range::select`] asks it.
+///
+/// An entity tag beats a date: `If-Unmodified-Since` beside `If-Match`, and `If-Modified-Since` beside
+/// `If-None-Match`, are ignored. So is a date that is malformed or one of several, and
+/// `If-Modified-Since` of a method other than GET and HEAD. Several lines of tags are one list. What
+/// follows a malformed tag in a line is left out: it equals no tag.
+#[must_use]
+pub fn evaluate(
+    method: &Method,
+    headers: &HeaderMap,
+    validators: &Validators<'_>,
+) -> ConditionOutcome {
+    // Without a hash: most requests have none, and few fields.
+    if !headers.keys().any(is_condition) {
+        return ConditionOutcome::Met;
+    }
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    let own = validators.etag.and_then(EntityTag::parse_whole);
+    let modified = validators.modified;
+    if headers.contains_key(IF_MATCH) {
+        if !lists(headers, &IF_MATCH, |tag| {
+            own.is_some_and(|own| own.is_strongly(tag))
+        }) {
+            return ConditionOutcome::Failed;
+        }
+    } else if let Some(since) = only_date(headers, &IF_UNMODIFIED_SINCE)
+        && modified.is_some_and(|modified| modified > since)
+    {
+        return ConditionOutcome::Failed;
+    }
+    if headers.contains_key(IF_NONE_MATCH) {
+        let is_known = lists(headers, &IF_NONE_MATCH, |tag| {
+            own.is_some_and(|own| own.is_weakly(tag))
+        });
+        return match is_known {
+            true if reads => ConditionOutcome::NotModified,
+            true => ConditionOutcome::Failed,
+            false => ConditionOutcome::Met,
+        };
+    }
+    if reads
+        && let Some(since) = only_date(headers, &IF_MODIFIED_SINCE)
+        && modified.is_some_and(|modified| modified <= since)
+    {
+        return ConditionOutcome::NotModified;
+    }
+    ConditionOutcome::Met
+}
+
+/// Whether `If-Range` lets `Range` have an effect (RFC 9110, section 13.1.5): there is none, or it names
+/// exactly this representation by a strong validator.
+pub(crate) fn allows_range(headers: &HeaderMap, validators: &Validators<'_>) -> bool {
+    let mut lines = headers.get_all(IF_RANGE).iter();
+    let Some(line) = lines.next() else {
+        return true;
+    };
+    if lines.next().is_some() {
+        return false;
+    }
+    if let Some(tag) = EntityTag::parse_whole(line.as_bytes()) {
+        let own = validators.etag.and_then(EntityTag::parse_whole);
+        return own.is_some_and(|own| own.is_strongly(tag));
+    }
+    let modified = validators
+        .modified
+        .filter(|_| validators.is_modified_strong);
+    modified.is_some() && date(line) == modified
+}
+
+/// Whether any field makes the request depend on what the client has.
+fn is_condition(name: &HeaderName) -> bool {
+    [
+        IF_NONE_MATCH,
+        IF_MODIFIED_SINCE,
+        IF_MATCH,
+        IF_UNMODIFIED_SINCE,
+    ]
+    .contains(name)
+}
+
+/// Whether a field of tags is `*`, or has one that `is_equal`.
+fn lists(headers: &HeaderMap, name: &HeaderName, is_equal: impl Fn(EntityTag<'_>) -> bool) -> bool {
+    headers.get_all(name).iter().any(|line| {
+        let line = line.as_bytes().trim_ascii();
+        line == b"*" || tags(line).any(&is_equal)
+    })
+}
+
+/// The tags of a list, up to the first that is malformed.
+fn tags(mut list: &[u8]) -> impl Iterator<Item = EntityTag<'_>> {
+    std::iter::from_fn(move || {
+        // Empty elements mean nothing (RFC 9110, section 5.6.1).
+        while let [b',' | b' ' | b'\t', rest @ ..] = list {
+            list = rest;
+        }
+        let (tag, rest) = EntityTag::parse(list)?;
+        list = rest.trim_ascii_start();
+        // What stands behind a tag is not part of it.
+        matches!(list, [] | [b',', ..]).then_some(tag)
+    })
+    .fuse()
+}
+
+/// The time in the only line of a field, in seconds since the beginning of 1970.
+fn only_date(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    let mut lines = headers.get_all(name).iter();
+    let line = lines.next()?;
+    date(line).filter(|_| lines.next().is_none())
+}
+
+/// A date in one of the three forms (RFC 9110, section 5.6.7), in seconds since the beginning of 1970.
+fn date(value: &HeaderValue) -> Option<u64> {
+    let time = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
+    let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(since.as_secs())
+}
+
+/// A tag as in `ETag` (RFC 9110, section 8.8.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct EntityTag<'t> {
+    is_weak: bool,
+    /// With its quotes.
+    opaque: &'t [u8],
+}
+
+impl<'t> EntityTag<'t> {
+    /// The tag at the beginning of `text`, and what follows it.
+    fn parse(text: &'t [u8]) -> Option<(Self, &'t [u8])> {
+        let quoted = text.strip_prefix(b"W/");
+        let (is_weak, quoted) = (quoted.is_some(), quoted.unwrap_or(text));
+        let inner = quoted.strip_prefix(b"\"")?;
+        let end = inner.iter().position(|byte| *byte == b'"')?;
+        // Visible and above ASCII: no space, and no escape.
+        let is_tag = inner[..end]
+            .iter()
+            .all(|byte| *byte > b' ' && *byte != 0x7f);
+        let (opaque, rest) = quoted.split_at(end + 2);
+        is_tag.then_some((Self { is_weak, opaque }, rest))
+    }
+
+    /// The tag that `text` is, apart from white space around it.
+    fn parse_whole(text: &'t [u8]) -> Option<Self> {
+        let (tag, rest) = Self::parse(text.trim_ascii())?;
+        rest.is_empty().then_some(tag)
+    }
+
+    /// Whether both name the same bytes.
+    fn is_strongly(self, other: EntityTag<'_>) -> bool {
+        !self.is_weak && !other.is_weak && self.is_weakly(other)
+    }
+
+    /// Whether both name representations that are as good as each other.
+    fn is_weakly(self, other: EntityTag<'_>) -> bool {
+        self.opaque == other.opaque
+    }
+}
+
+#[cfg(test)]
+mod tests;

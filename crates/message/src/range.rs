@@ -1,0 +1,197 @@
+//! Ranges of bytes (RFC 9110, section 14): which parts of a representation a request is answered with.
+//!
+//! Every function is pure. [`select`] also asks `If-Range`, so that a client that resumes a download
+//! never puts parts of two versions together. The preconditions of the request
+//! ([`crate::condition::evaluate`]) come first: ranges are of a response that would be 200.
+
+use bytes::{BufMut, BytesMut};
+use http::header::RANGE;
+use http::{HeaderMap, HeaderValue, Method};
+
+use crate::condition::{self, Validators};
+
+/// Bytes from one to another of a representation, at least one, all of which it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ByteRange {
+    first: u64,
+    last: u64,
+}
+
+impl ByteRange {
+    /// The offset of its first byte.
+    #[must_use]
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// The offset of its last byte.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// How many bytes it has.
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.last - self.first + 1
+    }
+
+    /// The value of `Content-Range` of a part of a representation of `length` bytes, such as
+    /// `bytes 0-499/1234` (RFC 9110, section 14.4).
+    #[must_use]
+    pub fn content_range(&self, length: u64) -> HeaderValue {
+        let mut number = itoa::Buffer::new();
+        let mut text = BytesMut::with_capacity(CONTENT_RANGE_MAX);
+        text.put_slice(b"bytes ");
+        text.put_slice(number.format(self.first).as_bytes());
+        text.put_u8(b'-');
+        text.put_slice(number.format(self.last).as_bytes());
+        text.put_u8(b'/');
+        text.put_slice(number.format(length).as_bytes());
+        value(text)
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// What a request for ranges is answered with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RangeSelection {
+    /// The whole representation: 200 (OK).
+    Whole,
+    /// One part: 206 (Partial Content) with [`ByteRange::content_range`]. It may be all of it.
+    Part(ByteRange),
+    /// Several parts, in the order in which they were asked for, none of which overlaps another: 206
+    /// (Partial Content) as `multipart/byteranges`.
+    Parts(Vec<ByteRange>),
+    /// None of the ranges has a byte: 416 (Range Not Satisfiable) with [`unsatisfied`].
+    Unsatisfiable,
+}
+
+/// Selects the parts of a representation of `length` bytes that a request asks for.
+///
+/// The whole representation is the answer if the method is not GET, if there is no `Range` or several
+/// lines of it, if `If-Range` does not name exactly this representation, if the unit is not `bytes`
+/// (in any case), if any range is malformed or ends before it begins, if the representation is empty,
+/// if more than `parts_max` ranges have bytes, or if any two of these overlap. The two last rules keep
+/// a small request from causing a response of many times the representation (RFC 9110, section 14.2).
+///
+/// A range that goes beyond the end is cut there, one that begins beyond it is left out. A number that
+/// does not fit into 64 bits counts as the largest that does. It takes at most a number of steps that
+/// grows with the length of the line and with the square of `parts_max`.
+#[must_use]
+pub fn select(
+    method: &Method,
+    headers: &HeaderMap,
+    validators: &Validators<'_>,
+    length: u64,
+    parts_max: usize,
+) -> RangeSelection {
+    let selection = range_set(method, headers)
+        .filter(|_| length > 0 && condition::allows_range(headers, validators))
+        .and_then(|set| of_set(set, length, parts_max));
+    selection.unwrap_or(RangeSelection::Whole)
+}
+
+/// The value of `Content-Range` of a response 416 about a representation of `length` bytes:
+/// `bytes */1234` (RFC 9110, section 15.5.17).
+#[must_use]
+pub fn unsatisfied(length: u64) -> HeaderValue {
+    let mut text = BytesMut::with_capacity(CONTENT_RANGE_MAX);
+    text.put_slice(b"bytes */");
+    text.put_slice(itoa::Buffer::new().format(length).as_bytes());
+    value(text)
+}
+
+/// What stands behind `bytes=` in the only `Range` of a GET.
+fn range_set<'h>(method: &Method, headers: &'h HeaderMap) -> Option<&'h [u8]> {
+    if *method != Method::GET {
+        return None;
+    }
+    let mut lines = headers.get_all(RANGE).iter();
+    let line = lines.next()?.as_bytes().trim_ascii();
+    let (unit, set) = line.split_at_checked(UNIT.len())?;
+    let is_bytes = unit.eq_ignore_ascii_case(UNIT) && lines.next().is_none();
+    is_bytes.then_some(set)
+}
+
+/// The parts of a list of ranges; `None` if the list is to be ignored.
+fn of_set(set: &[u8], length: u64, parts_max: usize) -> Option<RangeSelection> {
+    let mut any = false;
+    let mut first = None;
+    let mut parts: Vec<ByteRange> = Vec::new();
+    let elements = set.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    // Empty elements mean nothing (RFC 9110, section 5.6.1).
+    for element in elements.filter(|element| !element.is_empty()) {
+        any = true;
+        let Some(range) = of_element(element, length)? else {
+            continue;
+        };
+        let Some(before) = first else {
+            first = Some(range);
+            continue;
+        };
+        if parts.is_empty() {
+            parts.push(before);
+        }
+        if parts.len() >= parts_max || parts.iter().any(|part| part.overlaps(&range)) {
+            return None;
+        }
+        parts.push(range);
+    }
+    match first {
+        None if any => Some(RangeSelection::Unsatisfiable),
+        None => None,
+        Some(part) if parts.is_empty() => (parts_max > 0).then_some(RangeSelection::Part(part)),
+        Some(_) => Some(RangeSelection::Parts(parts)),
+    }
+}
+
+/// One range as far as the representation has it: `Some(None)` if it has none of it, `None` if it is
+/// malformed.
+fn of_element(element: &[u8], length: u64) -> Option<Option<ByteRange>> {
+    let dash = element.iter().position(|byte| *byte == b'-')?;
+    let (from, to) = (&element[..dash], &element[dash + 1..]);
+    let end = length - 1;
+    if from.is_empty() {
+        let suffix = number(to)?;
+        let range = ByteRange {
+            first: length.saturating_sub(suffix),
+            last: end,
+        };
+        return Some((suffix > 0).then_some(range));
+    }
+    let first = number(from)?;
+    let last = match to {
+        [] => end,
+        to => number(to).filter(|last| *last >= first)?.min(end),
+    };
+    Some((first <= end).then_some(ByteRange { first, last }))
+}
+
+/// A number of digits only, or the largest that there is.
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| {
+        digits.iter().fold(0_u64, |number, digit| {
+            let digit = u64::from(digit - b'0');
+            number.saturating_mul(10).saturating_add(digit)
+        })
+    })
+}
+
+fn value(text: BytesMut) -> HeaderValue {
+    HeaderValue::from_maybe_shared(text.freeze()).expect("digits and punctuation")
+}
+
+/// The only unit of ranges there is, and what follows it.
+const UNIT: &[u8] = b"bytes=";
+
+/// Three numbers of up to 20 digits, and what is between them.
+const CONTENT_RANGE_MAX: usize = 68;
+
+#[cfg(test)]
+mod tests;
