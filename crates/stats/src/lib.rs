@@ -10,7 +10,8 @@
 //! - [`warm_up()`]: whether a series is steady enough to begin measuring; [`change()`]: where its
 //!   level changes;
 //! - [`order`]: intervals of medians and tests of paired ratios; [`blocks`]: in which order to
-//!   measure;
+//!   measure; [`fisher`]: whether two shares differ;
+//! - [`repetition`]: whether a published figure is borne out by an interval of ours;
 //! - [`estimate`]: intervals of what a run estimates; [`Slice`]: the values of a short time;
 //! - [`tally`]: latencies of a server that goes on for ever, of the last minute;
 //! - [`buckets`]: latencies of such a server since its start, as Prometheus wants them;
@@ -39,6 +40,8 @@ mod little;
 pub mod log;
 pub mod order;
 pub mod rank;
+pub mod repetition;
+mod shares;
 #[cfg(test)]
 mod simulation;
 mod slice;
@@ -50,6 +53,7 @@ pub use censored::{Bound, Censored};
 pub use change::{Change, change};
 pub use histogram::{Histogram, PERCENTILES, is_quotable};
 pub use little::LittlesLaw;
+pub use shares::{Share, fisher};
 pub use slice::{Slice, SliceRecorder};
 pub use spread::Spread;
 pub use warm_up::{MOVEMENT_MAX, WarmUp, warm_up};

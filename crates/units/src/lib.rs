@@ -1,4 +1,4 @@
-//! Durations and sizes as texts with units: `1.5m`, `200ms`, `64KiB`.
+//! Durations and sizes as texts with units: `1.5m`, `200ms`, `64KiB`; and counts as people read them: `1,000`.
 //!
 //! The configuration file, the flags of `catamaran app` and those of `catamaran bench` read them
 //! here, so that a value means the same everywhere. A value is one decimal number and one unit
@@ -51,6 +51,20 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         Err(Inexact::Fraction) => Err(DurationError::Fine),
         Err(Inexact::Overflow) => Err(DurationError::Range),
     }
+}
+
+/// Writes a count with a comma at each thousand.
+#[must_use]
+pub fn show_count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Writes a duration as a whole number of the largest unit that divides it; what is below a

@@ -81,3 +81,15 @@ fn writes_what_it_reads() {
     }
     assert_eq!(show_duration(Duration::from_nanos(1999)), "1us");
 }
+
+#[test]
+fn counts_have_commas() {
+    for (count, text) in [
+        (0, "0"),
+        (999, "999"),
+        (1000, "1,000"),
+        (1_234_567, "1,234,567"),
+    ] {
+        assert_eq!(show_count(count), text);
+    }
+}

@@ -1,0 +1,131 @@
+//! Whether a repetition bears out what was published.
+//!
+//! A published figure is held against our interval of 95 %. What has no interval, because servers were started too
+//! seldom or a gate forbids the claim, decides nothing: that is the caller's [`Finding::Open`].
+
+/// What a repetition says of a published figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// It came out here, too.
+    Reproduced,
+    /// It did not come out here.
+    Refuted,
+    /// The repetition does not decide it.
+    Open,
+}
+
+/// A published ratio beside the interval `low` to `high` of ours.
+///
+/// Outside the interval it is refuted. Inside it is reproduced if the interval excludes 1, or lies within
+/// [`MARGIN`] of the published ratio: an interval that holds the ratio and no difference as well decides nothing.
+#[must_use]
+pub fn of_ratio(published: f64, [low, high]: [f64; 2]) -> Finding {
+    if published < low || published > high {
+        return Finding::Refuted;
+    }
+    let is_near = low * MARGIN >= published && high <= published * MARGIN;
+    let excludes_none = low > 1.0 || high < 1.0;
+    match is_near || excludes_none {
+        true => Finding::Reproduced,
+        false => Finding::Open,
+    }
+}
+
+/// A published range of ratios beside the interval `low` to `high` of ours: reproduced if it holds the whole interval,
+/// refuted if it holds nothing of it.
+#[must_use]
+pub fn of_range([from, to]: [f64; 2], [low, high]: [f64; 2]) -> Finding {
+    match (low >= from && high <= to, high < from || low > to) {
+        (true, _) => Finding::Reproduced,
+        (_, true) => Finding::Refuted,
+        _ => Finding::Open,
+    }
+}
+
+/// A published direction beside the interval `low` to `high` of ours; `is_more`: the ratio is said to be above 1.
+///
+/// An interval on the other side of 1 refutes it, and so does one that lies within [`MARGIN`] of 1.
+#[must_use]
+pub fn of_direction(is_more: bool, [low, high]: [f64; 2]) -> Finding {
+    let is_said = if is_more { low > 1.0 } else { high < 1.0 };
+    let is_against = if is_more { high < 1.0 } else { low > 1.0 };
+    let is_none = low * MARGIN > 1.0 && high < MARGIN;
+    match (is_said, is_against || is_none) {
+        (true, _) => Finding::Reproduced,
+        (_, true) => Finding::Refuted,
+        _ => Finding::Open,
+    }
+}
+
+/// A published count beside ours from `low` to `high`, of bytes or calls for a request: a count has no noise of a clock,
+/// so it is reproduced within [`COUNT_MARGIN`] and refuted beyond.
+#[must_use]
+pub fn of_count(published: f64, [low, high]: [f64; 2]) -> Finding {
+    match low / COUNT_MARGIN <= published && published <= high * COUNT_MARGIN {
+        true => Finding::Reproduced,
+        false => Finding::Refuted,
+    }
+}
+
+/// Ratios that differ by no more than this factor are the same.
+pub const MARGIN: f64 = 1.05;
+
+/// Counts that differ by no more than this factor are the same.
+pub const COUNT_MARGIN: f64 = 1.01;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_outside_the_interval_is_refuted() {
+        for (published, low, high, expected) in [
+            (3.21, 0.93, 1.39, Finding::Refuted),
+            (0.774, 0.71, 0.72, Finding::Refuted),
+            (1.30, 1.20, 1.40, Finding::Reproduced),
+            (1.30, 0.95, 1.40, Finding::Open),
+            (1.01, 0.99, 1.02, Finding::Reproduced),
+            (1.01, 0.70, 1.50, Finding::Open),
+        ] {
+            assert_eq!(of_ratio(published, [low, high]), expected, "{published}");
+        }
+    }
+
+    #[test]
+    fn a_range_holds_the_interval_or_nothing_of_it() {
+        let range = [1.1, 1.5];
+        assert_eq!(of_range(range, [1.2, 1.4]), Finding::Reproduced);
+        assert_eq!(of_range(range, [0.9, 1.05]), Finding::Refuted);
+        assert_eq!(of_range(range, [1.77, 1.83]), Finding::Refuted);
+        assert_eq!(of_range(range, [1.0, 1.2]), Finding::Open);
+    }
+
+    #[test]
+    fn a_direction_is_refuted_by_the_other_side_and_by_no_difference() {
+        for (is_more, low, high, expected) in [
+            (true, 1.02, 1.4, Finding::Reproduced),
+            (true, 0.7, 0.9, Finding::Refuted),
+            (true, 0.98, 1.02, Finding::Refuted),
+            (true, 0.9, 1.4, Finding::Open),
+            (false, 0.71, 0.72, Finding::Reproduced),
+            (false, 1.002, 1.003, Finding::Refuted),
+        ] {
+            assert_eq!(
+                of_direction(is_more, [low, high]),
+                expected,
+                "{low}..{high}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_count_is_the_same_within_a_hundredth() {
+        assert_eq!(of_count(143.0, [143.0, 143.0]), Finding::Reproduced);
+        assert_eq!(
+            of_count(1.019_27, [1.021_77, 1.021_77]),
+            Finding::Reproduced
+        );
+        assert_eq!(of_count(487.1, [598.0, 598.0]), Finding::Refuted);
+        assert_eq!(of_count(37.55, [21.0, 21.9]), Finding::Refuted);
+    }
+}

@@ -1,0 +1,78 @@
+//! Whether two shares differ by more than chance explains: Fisher's exact test.
+
+/// So many out of so many: of runs those that were void.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Those that are meant.
+    pub part: u64,
+    /// All of them, at least as many.
+    pub whole: u64,
+}
+
+/// How probable it is that what both sides have in common is dealt out as unevenly as here, or more so, if both
+/// have the same share; two-sided, after Fisher. 1 if a side has nothing at all.
+#[must_use]
+pub fn fisher(one: Share, other: Share) -> f64 {
+    let parts = one.part + other.part;
+    let whole = one.whole + other.whole;
+    let least = parts.saturating_sub(other.whole);
+    let most = parts.min(one.whole);
+    let weight =
+        |part: u64| (ln_choose(one.whole, part) + ln_choose(other.whole, parts - part)).exp();
+    let all = ln_choose(whole, parts).exp();
+    let found = weight(one.part.clamp(least, most));
+    let as_uneven = (least..=most)
+        .map(weight)
+        .filter(|weight| *weight <= found * ROUNDING);
+    (as_uneven.sum::<f64>() / all).min(1.0)
+}
+
+/// The logarithm of the number of ways to choose `part` of `whole`, `part` being no more.
+fn ln_choose(whole: u64, part: u64) -> f64 {
+    let few = part.min(whole - part);
+    let factors = (1..=few).map(|at| ((whole - few + at) as f64 / at as f64).ln());
+    factors.sum()
+}
+
+/// What is as probable may come out so much larger by rounding.
+const ROUNDING: f64 = 1.0 + 1e-9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn p(one: [u64; 2], other: [u64; 2]) -> f64 {
+        let share = |[part, whole]: [u64; 2]| Share { part, whole };
+        fisher(share(one), share(other))
+    }
+
+    /// By hand, with binomial coefficients.
+    #[test]
+    fn uneven_shares_are_improbable() {
+        for (one, other, expected) in [
+            // Fisher's tea: 3 and 1 of 4.
+            ([3, 4], [1, 4], 34.0 / 70.0),
+            ([4, 4], [0, 4], 2.0 / 70.0),
+            ([9, 21], [0, 12], 0.0122),
+            ([3, 15], [0, 12], 0.2308),
+            ([12, 12], [0, 12], 2.0 / 2_704_156.0),
+        ] {
+            let found = p(one, other);
+            assert!((found - expected).abs() < 1e-4, "{one:?} {other:?} {found}");
+            assert!((p(other, one) - found).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn equal_shares_and_nothing_at_all_are_certain() {
+        for (one, other) in [
+            ([0, 12], [0, 12]),
+            ([12, 12], [12, 12]),
+            ([3, 12], [3, 12]),
+            ([0, 0], [5, 12]),
+            ([0, 0], [0, 0]),
+        ] {
+            assert!((p(one, other) - 1.0).abs() < 1e-9, "{one:?} {other:?}");
+        }
+    }
+}
