@@ -11,6 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 use crate::clock::SystemClock;
+use crate::store::Store;
 
 /// How one backend is spoken to over TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +54,9 @@ impl Roots {
     /// # Errors
     /// What is wrong with the file, as a predicate.
     pub fn from_pem(pem: &[u8]) -> Result<Self, String> {
+        if let Some(store) = Store::of(pem) {
+            return Err(format!("is {}, not PEM", store.kind()));
+        }
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         let certificates = certificates.map_err(|error| format!("is not PEM: {error}"))?;
         match certificates.is_empty() {
@@ -87,6 +91,9 @@ impl fmt::Debug for ClientIdentity {
 
 impl ClientIdentity {
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TrustFault> {
+        if let Some(store) = Store::of(&self.chain) {
+            return Err(TrustFault::Chain(format!("is {}, not PEM", store.kind())));
+        }
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.chain).collect();
         let chain = chain.map_err(|error| TrustFault::Chain(format!("is not PEM: {error}")))?;
         match chain.is_empty() {
@@ -96,6 +103,9 @@ impl ClientIdentity {
     }
 
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, TrustFault> {
+        if let Some(store) = Store::of(&self.key) {
+            return Err(TrustFault::Key(format!("is {}, not PEM", store.kind())));
+        }
         let is_encrypted = memmem(&self.key, b"ENCRYPTED");
         PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| {
             TrustFault::Key(match is_encrypted {

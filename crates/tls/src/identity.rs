@@ -16,6 +16,7 @@ use x509_parser::public_key::PublicKey;
 
 use crate::facts::fingerprint;
 use crate::fault::{Fault, Part, PemFile};
+use crate::store::Store;
 
 /// A certificate with its chain and key, fit to be served.
 #[derive(Clone, Debug)]
@@ -98,6 +99,9 @@ pub(crate) fn certificates(
     file: &PemFile,
     part: Part,
 ) -> Result<Vec<CertificateDer<'static>>, Fault> {
+    if let Some(store) = Store::of(&file.bytes) {
+        return Err(store.fault(file, part));
+    }
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&file.bytes).collect();
     let path = file.path.display();
     match read {
@@ -126,6 +130,9 @@ fn signing_key(
 ) -> Result<Arc<dyn SigningKey>, Fault> {
     let path = file.path.display();
     let fault = |message: String, hint: String| Err(Fault::new(part, message, hint));
+    if let Some(store) = Store::of(&file.bytes) {
+        return Err(store.fault(file, part));
+    }
     if is_encrypted(&file.bytes) {
         let message = format!("the key {path} is encrypted, and nobody can type its password");
         return fault(
@@ -261,8 +268,7 @@ fn warn_of_leaf(
         ),
         Ok(_) => {}
     }
-    let self_signed = leaf.issuer() == leaf.subject();
-    if chain.len() == 1 && !self_signed && !leaf.is_ca() {
+    if chain.len() == 1 && is_issued_publicly(leaf) {
         warn(
             format!(
                 "the chain of {name} has the certificate alone, so some clients cannot verify it"
@@ -280,6 +286,13 @@ fn warn_of_leaf(
             "reissue it without must-staple",
         );
     }
+}
+
+/// Whether an authority issued it that browsers know: those sign by an intermediate, and log what they
+/// sign. A root of one's own may sign a server's certificate itself, and then nothing is missing.
+fn is_issued_publicly(leaf: &X509Certificate<'_>) -> bool {
+    let mut ids = leaf.extensions().iter().map(|it| it.oid.to_id_string());
+    ids.any(|id| id == TRANSPARENCY) && leaf.issuer() != leaf.subject()
 }
 
 fn days(duration: Duration) -> u64 {
@@ -337,6 +350,9 @@ const SHA1_SIGNATURES: [&str; 2] = ["1.2.840.113549.1.1.5", "1.2.840.10045.4.1"]
 
 /// A certificate that is valid for less than this is warned of.
 const RENEWAL: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+/// The extension with proofs of Certificate Transparency (RFC 6962, section 3.3).
+const TRANSPARENCY: &str = "1.3.6.1.4.1.11129.2.4.2";
 
 /// The extension "TLS feature" (RFC 7633), whose only use is must-staple.
 const MUST_STAPLE: &str = "1.3.6.1.5.5.7.1.24";

@@ -16,6 +16,7 @@ mod key_log;
 mod names;
 mod record;
 mod server;
+mod store;
 mod tickets;
 
 use std::sync::Arc;

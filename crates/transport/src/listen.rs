@@ -19,7 +19,7 @@ pub struct TcpOptions {
     /// Connections that the kernel keeps until they are accepted; it caps this at
     /// `net.core.somaxconn`.
     pub backlog: i32,
-    /// A socket of IPv6 takes no clients of IPv4 (IPV6_V6ONLY). Without it, the system decides.
+    /// A socket of IPv6 takes no clients of IPv4 (IPV6_V6ONLY). Without it, one on `[::]` takes both.
     pub only_v6: bool,
 }
 
@@ -71,8 +71,8 @@ fn bind_tcp(address: SocketAddr, shared: bool, options: TcpOptions) -> io::Resul
     // Connections of an earlier run in TIME_WAIT must not make this fail.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
-    if address.is_ipv6() && options.only_v6 {
-        socket.set_only_v6(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(options.only_v6)?;
     }
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;

@@ -7,7 +7,7 @@ use catamaran_tls::{
     Built, CertificateFiles, ClientCertificate, Fault, Profile, ProfileFiles, ProfileSettings,
     TicketKeys,
 };
-use rcgen::date_time_ymd;
+use rcgen::{CustomExtension, date_time_ymd};
 
 use crate::{authority, plain};
 
@@ -137,11 +137,20 @@ fn trust_at_fault_is_named() {
 #[test]
 fn what_will_not_last_is_warned_of() {
     let ca = authority("ca");
-    let good = plain(&ca, &["a.test"]);
-    let alone = Pair {
-        chain: good.chain[..good.chain.len() - ca.pem().len()].to_owned(),
-        ..good.clone()
+    let without_issuer = |pair: &Pair| Pair {
+        chain: pair.chain[..pair.chain.len() - ca.pem().len()].to_owned(),
+        ..pair.clone()
     };
+    // A root of one's own that signs directly.
+    let alone = without_issuer(&plain(&ca, &["a.test"]));
+    assert_eq!(said(build(&settings(), &files(&[alone]))), [""; 0]);
+    // Proofs of transparency, as each authority that browsers know adds them.
+    let public = ca.sign(&["a.test"], |params| {
+        let id = [1, 3, 6, 1, 4, 1, 11129, 2, 4, 2];
+        let proofs = CustomExtension::from_oid_content(&id, vec![4, 2, 0, 0]);
+        params.custom_extensions.push(proofs);
+    });
+    let alone = without_issuer(&public.unwrap());
     assert_eq!(
         said(build(&settings(), &files(&[alone]))),
         [
@@ -175,7 +184,7 @@ fn what_will_not_last_is_warned_of() {
             .next(),
         Some("Chain(0): the certificate of a.test")
     );
-    let mut public = files(&[good]);
+    let mut public = files(&[plain(&ca, &["a.test"])]);
     public.certificates[0].key.is_public = true;
     assert_eq!(
         said(build(&settings(), &public)),
