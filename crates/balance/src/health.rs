@@ -4,6 +4,9 @@
 //! makes it *unreachable*, a CPING without an answer *unwell*. Silence is the weaker sign, because a
 //! container whose threads are all busy is silent, too: it is [excused](excuses) there.
 //!
+//! Where that is wanted, a run of responses 5xx puts a backend out, too ([`Health::erring`]): it is
+//! *erring*. That can be a client's doing, so it is asked for by name.
+//!
 //! A backend that is [watched](Watch) is probed while it is up, too. It is *failing* when its probes
 //! are answered wrongly or not at all, and comes back when several in a row were answered.
 //!
@@ -129,6 +132,8 @@ pub enum Cause {
     Unwell,
     /// It can be connected to, and its probes are answered wrongly or not in time.
     Failing,
+    /// It answers, and one request after the other with a status 5xx.
+    Erring,
 }
 
 impl Cause {
@@ -139,6 +144,7 @@ impl Cause {
             Self::Unreachable => "unreachable",
             Self::Unwell => "unwell",
             Self::Failing => "failing",
+            Self::Erring => "erring",
         }
     }
 
@@ -267,6 +273,18 @@ impl Health {
             self.state = SUSPECT;
         }
         suspected
+    }
+
+    /// It answered a run of requests with a status 5xx while others answered well. Puts the backend out;
+    /// `true` if it was not before.
+    pub fn erring(&mut self, now: Moment) -> bool {
+        match self.state {
+            State::Up | State::Verifying | State::Suspect { .. } => {
+                self.eject(now, Cause::Erring);
+                true
+            }
+            State::Ejected { .. } | State::Probing => false,
+        }
     }
 
     /// A byte was heard of a backend that may be suspect; `true` if it was.

@@ -276,10 +276,12 @@ impl Schedule {
 
     fn load(&self, members: &impl Members, member: usize) -> Load {
         let share = members.share(member).max(1);
+        let in_flight = members.in_flight(member);
         Load {
             member,
             weight: u64::from(self.members[member].weight) * u64::from(share),
-            in_flight: members.in_flight(member),
+            in_flight,
+            is_idle: in_flight == 0 && share >= SHARE_FULL,
         }
     }
 
@@ -456,14 +458,19 @@ struct Load {
     /// Its weight times its share.
     weight: u64,
     in_flight: usize,
+    /// It has no exchange, and its whole share.
+    is_idle: bool,
 }
 
 impl Load {
-    /// Compares in flight per weight without division; the exchange to come counts as in flight,
-    /// so that among idle members the heavier is less loaded.
+    /// Compares in flight per weight without division, with the exchange to come. Idle members are equal
+    /// whatever their weights are, as in HAProxy: turns decide among them, and each gets its share. One
+    /// that ramps up is not idle, or else it would get every request that meets no other idle one.
     fn compare(&self, other: &Self) -> std::cmp::Ordering {
-        let scaled =
-            |own: &Self, other: &Self| (own.in_flight as u128 + 1) * u128::from(other.weight);
+        let scaled = |own: &Self, other: &Self| match own.is_idle {
+            true => 0,
+            false => (own.in_flight as u128 + 1) * u128::from(other.weight),
+        };
         scaled(self, other).cmp(&scaled(other, self))
     }
 }

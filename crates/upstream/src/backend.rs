@@ -1,12 +1,16 @@
 //! One backend and its connections: which pooled connection an exchange gets, and when a new one
 //! is opened.
 
+mod abandoned;
+mod in_row;
+
 use std::borrow::Borrow;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub(crate) use abandoned::Abandoned;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use catamaran_balance::Sessions;
 use catamaran_balance::health::{Moment, Standing};
@@ -62,6 +66,8 @@ pub struct Backend {
     /// Whether it was logged that probes may begin sessions.
     sessions_told: AtomicBool,
     figures: Figures,
+    /// Responses 5xx in a row, if somebody counts them.
+    server_errors: AtomicU32,
     /// Wakes the keeper.
     attention: Arc<Notify>,
     last_probe: Mutex<Option<LastProbe>>,
@@ -181,6 +187,8 @@ pub struct BackendCounts {
     pub ejections: u64,
     /// Times it came back since the start.
     pub returns: u64,
+    /// How long it was out since the start, in all; an outage that lasts is counted up to now.
+    pub down: Duration,
     /// Probes it answered since the start.
     pub probes_answered: u64,
     /// Probes it did not answer since the start.
@@ -226,6 +234,7 @@ impl Backend {
             unwatched: AtomicBool::new(false),
             sessions_told: AtomicBool::new(false),
             figures: Figures::new(workers),
+            server_errors: AtomicU32::new(0),
             attention: Arc::default(),
             last_probe: Mutex::default(),
             probes: AtomicU64::new(0),
@@ -363,6 +372,7 @@ impl Backend {
             suspicions: health.suspicions,
             ejections: health.ejections,
             returns: health.returns,
+            down: health.down,
             probes_answered: health.probes_answered,
             probes_failed: health.probes_failed,
         }
@@ -731,24 +741,6 @@ impl Backend {
             let (upstream, backend) = (&self.upstream, &settings.name);
             tracing::debug!(upstream, backend, closed, "closed unused connections");
         }
-    }
-}
-
-/// Counts an exchange as abandoned until dropped.
-#[derive(Debug)]
-pub(crate) struct Abandoned(Arc<Backend>);
-
-impl Abandoned {
-    pub(crate) fn begin(backend: &Arc<Backend>) -> Self {
-        backend.abandoned.fetch_add(1, Ordering::Relaxed);
-        backend.abandoned_total.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(backend))
-    }
-}
-
-impl Drop for Abandoned {
-    fn drop(&mut self) {
-        self.0.abandoned.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -104,6 +104,9 @@ pub struct BackendConfig {
     /// Whether the backend is put out while it cannot be connected to. Default on. If it is off, each
     /// request tries it. nginx: `max_fails` (0 is off).
     pub eject: bool,
+    /// So many responses 5xx in a row put the backend out while another one of its upstream answers well.
+    /// Default: `None`, they do not. HAProxy: `observe layer7`, `error-limit`.
+    pub eject_after_5xx: Option<u32>,
     /// The backend is suspect when no byte arrived on any of its connections for this time while an
     /// exchange awaits the first byte of its response. Then others are preferred, and an AJP13
     /// backend is asked CPING. Default 2 s; `None` never suspects.
@@ -406,6 +409,7 @@ impl BackendConfig {
             idle_body_timeout: Duration::from_secs(60),
             exchange_timeout: None,
             eject: true,
+            eject_after_5xx: None,
             suspect_after: Some(Duration::from_secs(2)),
             probe: None,
             retry_status: Vec::new(),

@@ -99,6 +99,8 @@ struct Recent {
     latency: Window,
     /// The failures at the end of each slice, and before the first; the oldest first.
     failures: VecDeque<BTreeMap<FailureReason, u64>>,
+    /// The heads of responses likewise.
+    responses: VecDeque<[u64; CLASSES]>,
 }
 
 /// Counts at one moment.
@@ -121,6 +123,10 @@ pub struct FiguresSnapshot {
     pub failures: BTreeMap<FailureReason, (u64, u64)>,
     /// The last failure that was not the client's doing.
     pub last_failure: Option<LastFailure>,
+    /// Heads of responses since the start, by the first digit of their status; 0 is unused.
+    pub responses: [u64; CLASSES],
+    /// Those within the last minute.
+    pub responses_minute: [u64; CLASSES],
     /// Of the last few seconds; `None` before there are some.
     pub rates: Option<Rates>,
     /// Responses whose time is known, within the last minute.
@@ -152,7 +158,9 @@ impl Figures {
                 seconds: VecDeque::new(),
                 since_slice: 0,
                 latency: Window::new(SLICES),
-                failures: VecDeque::new(),
+                // What came before the first sample came within the last minute too.
+                failures: VecDeque::from([BTreeMap::new()]),
+                responses: VecDeque::from([[0; CLASSES]]),
             }),
         }
     }
@@ -223,21 +231,18 @@ impl Figures {
             attempts: self.attempts(),
             moved,
         });
-        if recent.failures.is_empty() {
-            recent
-                .failures
-                .push_back(self.lock_failures().counts.clone());
-        }
         recent.since_slice += 1;
         if recent.since_slice == SLICE_SECONDS {
             recent.since_slice = 0;
             recent.latency.push(self.latency());
             if recent.failures.len() > SLICES {
                 recent.failures.pop_front();
+                recent.responses.pop_front();
             }
             recent
                 .failures
                 .push_back(self.lock_failures().counts.clone());
+            recent.responses.push_back(self.responses());
         }
     }
 
@@ -255,7 +260,15 @@ impl Figures {
             let minute = count.saturating_sub(before.unwrap_or_default());
             (*reason, (*count, minute))
         };
+        let responses = self.responses();
+        let mut responses_minute = responses;
+        let before = recent.responses.front().copied().unwrap_or_default();
+        for (count, before) in responses_minute.iter_mut().zip(before) {
+            *count = count.saturating_sub(before);
+        }
         FiguresSnapshot {
+            responses,
+            responses_minute,
             attempts: self.attempts(),
             sticky: self.sticky_outcomes(),
             failures: failures.counts.iter().map(of_reason).collect(),
@@ -272,19 +285,27 @@ impl Figures {
     pub fn totals(&self) -> FiguresTotals {
         let mut totals = FiguresTotals {
             failures: self.lock_failures().counts.clone(),
+            responses: self.responses(),
             ..FiguresTotals::default()
         };
         for local in self.workers.iter() {
             totals.attempts += local.attempts.read();
             totals.retried += local.retried.read();
-            for (sum, count) in totals.responses.iter_mut().zip(&local.responses) {
-                *sum += count.read();
-            }
             totals.first_byte.add(&local.first_byte);
             totals.whole.add(&local.whole);
             totals.queued.add(&local.queued);
         }
         totals
+    }
+
+    fn responses(&self) -> [u64; CLASSES] {
+        let mut sums = [0; CLASSES];
+        for local in self.workers.iter() {
+            for (sum, count) in sums.iter_mut().zip(&local.responses) {
+                *sum += count.read();
+            }
+        }
+        sums
     }
 
     fn attempts(&self) -> u64 {
@@ -411,6 +432,38 @@ mod tests {
         let snapshot = figures.snapshot();
         assert_eq!(snapshot.failures[&RESET], (2, 0));
         assert_eq!((snapshot.timed, snapshot.p99), (0, None));
+    }
+
+    #[test]
+    fn responses_of_the_last_minute_are_told_by_class() {
+        let figures = Figures::new(2);
+        let mut now = Duration::ZERO;
+        let mut wait = |seconds: u32| {
+            for _ in 0..seconds {
+                now += Duration::from_secs(1);
+                figures.sample(now, Moved::default());
+            }
+        };
+        let of = || {
+            let snapshot = figures.snapshot();
+            (snapshot.responses, snapshot.responses_minute)
+        };
+        figures.responded(0, StatusCode::OK);
+        wait(1);
+        figures.responded(1, StatusCode::INTERNAL_SERVER_ERROR);
+        let first = ([0, 0, 1, 0, 0, 1], [0, 0, 1, 0, 0, 1]);
+        assert_eq!(
+            of(),
+            first,
+            "one from before it was looked first, and one at once"
+        );
+        wait(40);
+        figures.responded(1, StatusCode::BAD_GATEWAY);
+        assert_eq!(of().1, [0, 0, 1, 0, 0, 2]);
+        wait(40);
+        assert_eq!(of(), ([0, 0, 1, 0, 0, 2], [0, 0, 0, 0, 0, 1]));
+        wait(60);
+        assert_eq!(of().1, [0; CLASSES]);
     }
 
     #[test]

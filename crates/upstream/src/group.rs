@@ -59,6 +59,15 @@ impl Group {
         excuses(false, weights, self.unwell_max)
     }
 
+    /// Whether another one that is not out answers, and its last response was no 5xx.
+    pub(crate) fn has_better(&self, failing: &Backend) -> bool {
+        let answers_well = |(member, _): &(Weak<Backend>, u32)| {
+            let member = member.upgrade().filter(|it| !std::ptr::eq(&**it, failing));
+            member.is_some_and(|it| !it.health().is_out() && it.answers_well())
+        };
+        self.members.iter().any(answers_well)
+    }
+
     /// Looks whether too much is out, and pardons those that are unwell if so. To be called while
     /// [`Self::decide`]'s guard is held, when a member's standing may have changed.
     pub(crate) fn review(&self) {

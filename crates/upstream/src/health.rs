@@ -35,6 +35,10 @@ pub(crate) struct SharedHealth {
     ejections: AtomicU64,
     returns: AtomicU64,
     suspicions: AtomicU64,
+    /// When it was put out, in milliseconds from the origin plus one; 0 if it is not out.
+    out_since: AtomicU64,
+    /// How long it was out in all, in milliseconds, without the outage that still lasts.
+    down: AtomicU64,
     probes_answered: AtomicU64,
     probes_failed: AtomicU64,
 }
@@ -45,6 +49,8 @@ pub(crate) struct HealthCounts {
     pub(crate) ejections: u64,
     pub(crate) returns: u64,
     pub(crate) suspicions: u64,
+    /// How long it was out in all, the outage that still lasts included.
+    pub(crate) down: Duration,
     pub(crate) probes_answered: u64,
     pub(crate) probes_failed: u64,
 }
@@ -64,6 +70,8 @@ impl SharedHealth {
             ejections: AtomicU64::new(0),
             returns: AtomicU64::new(0),
             suspicions: AtomicU64::new(0),
+            out_since: AtomicU64::new(0),
+            down: AtomicU64::new(0),
             probes_answered: AtomicU64::new(0),
             probes_failed: AtomicU64::new(0),
         }
@@ -173,6 +181,12 @@ impl SharedHealth {
         self.change(|health| health.connect_failed(began, now))
     }
 
+    /// A run of its responses was 5xx; `true` if that puts the backend out.
+    pub(crate) fn erring(&self) -> bool {
+        let now = self.now();
+        self.change(|health| health.erring(now))
+    }
+
     /// An exchange failed after its request was sent.
     pub(crate) fn verify(&self) -> bool {
         let now = self.now();
@@ -254,8 +268,17 @@ impl SharedHealth {
             ejections: self.ejections.load(Ordering::Relaxed),
             returns: self.returns.load(Ordering::Relaxed),
             suspicions: self.suspicions.load(Ordering::Relaxed),
+            down: self.down(),
             probes_answered: self.probes_answered.load(Ordering::Relaxed),
             probes_failed: self.probes_failed.load(Ordering::Relaxed),
+        }
+    }
+
+    fn down(&self) -> Duration {
+        let ended = Duration::from_millis(self.down.load(Ordering::Relaxed));
+        match self.out_since.load(Ordering::Relaxed).checked_sub(1) {
+            Some(since) => ended + self.now().saturating_sub(Duration::from_millis(since)),
+            None => ended,
         }
     }
 
@@ -285,6 +308,8 @@ impl SharedHealth {
             (Standing::Out(_), Standing::Out(_)) => {}
             (_, Standing::Out(_)) => {
                 self.ejections.fetch_add(1, Ordering::Relaxed);
+                self.out_since
+                    .store(millis(self.now()) + 1, Ordering::Relaxed);
             }
             (Standing::Out(_), Standing::Up(_)) => {
                 self.returns.fetch_add(1, Ordering::Relaxed);
@@ -294,6 +319,12 @@ impl SharedHealth {
                 self.heard_before.store(self.heard(), Ordering::Relaxed);
             }
             (_, Standing::Up(_)) => {}
+        }
+        let is_out = |standing| matches!(standing, Standing::Out(_));
+        if is_out(before) && !is_out(after) {
+            let since = self.out_since.swap(0, Ordering::Relaxed);
+            let outage = (millis(self.now()) + 1).saturating_sub(since);
+            self.down.fetch_add(outage, Ordering::Relaxed);
         }
         self.view.store(view_of(after), Ordering::Relaxed);
         value

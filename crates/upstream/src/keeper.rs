@@ -13,6 +13,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use catamaran_balance::health::{Cause, Condition, Outcome, PROBE_PERIOD, Standing, Task, Watch};
+use http::StatusCode;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::backend::Backend;
@@ -78,6 +79,28 @@ impl Backend {
             self.review();
         }
         self.attend();
+    }
+
+    /// Notes the status of a response, where a run of `run_max` responses 5xx puts a backend out while
+    /// another one of its upstream answers well.
+    pub fn note_status(self: &Arc<Self>, status: StatusCode, run_max: u32) {
+        if self.note_in_row(status.is_server_error()) < run_max {
+            return;
+        }
+        let Some(group) = self.group() else {
+            return;
+        };
+        let is_out = {
+            let _deciding = group.decide();
+            group.has_better(self) && !group.excuses(self) && self.health().erring()
+        };
+        if is_out {
+            // It begins anew when it comes back.
+            self.note_in_row(false);
+            self.note_ejection(Cause::Erring, None);
+            self.review();
+            self.attend();
+        }
     }
 
     /// Starts a keeper if the backend needs one and has none.
@@ -487,6 +510,7 @@ fn words(cause: Cause) -> &'static str {
         Cause::Unreachable => "it cannot be connected to",
         Cause::Unwell => "it does not answer CPING",
         Cause::Failing => "its probe fails",
+        Cause::Erring => "it answered one request after the other with 5xx",
     }
 }
 

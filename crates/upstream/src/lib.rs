@@ -76,7 +76,7 @@ pub use group::Group;
 pub use keeper::{BackendState, LastProbe};
 pub use lease::{Lease, LeftBehind};
 pub use preview::{Preview, preview, preview_upgrade};
-pub use probe::ProbeQuestion;
+pub use probe::{ProbeQuestion, examine};
 pub use settings::Settings;
 pub use tunnel::Tunnel;
 pub use wire::Event;

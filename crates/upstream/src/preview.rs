@@ -6,7 +6,7 @@
 use bytes::{Bytes, BytesMut};
 use catamaran_ajp as ajp;
 use catamaran_http1 as http1;
-use catamaran_message::Request;
+use catamaran_message::{BodyLength, Request};
 use http::HeaderMap;
 
 use crate::client_facts::ClientFacts;
@@ -19,7 +19,7 @@ use crate::wire;
 pub struct Preview {
     /// Method, path and query.
     pub line: String,
-    /// Header fields in their order, names in lower case.
+    /// Header fields in their order, those of framing too, names in lower case.
     pub fields: Vec<(String, String)>,
     /// What AJP13 says besides, by the names of its specification. The secret is not shown. Empty
     /// over HTTP/1.1.
@@ -45,7 +45,7 @@ pub fn preview(
         Protocol::Http => {
             let mut client = http1::Client::new(http1::Limits::response());
             client.send_request(request, &mut bytes)?;
-            read_http(&mut bytes)
+            read_http(&bytes)
         }
     })
 }
@@ -58,7 +58,7 @@ pub fn preview_upgrade(request: &Request<'_>, token: &str) -> Result<Preview, Re
     let mut bytes = BytesMut::new();
     let mut client = http1::Client::new(http1::Limits::response());
     client.send_upgrade(request, token.as_bytes(), &mut bytes)?;
-    Ok(read_http(&mut bytes))
+    Ok(read_http(&bytes))
 }
 
 /// What we encode ourselves is read without a fault.
@@ -103,9 +103,17 @@ fn read_ajp(bytes: &mut BytesMut, config: &BackendConfig) -> Preview {
     if let Some(ssl) = ssl {
         attributes.extend(tls_attributes(ssl));
     }
+    // The reader takes the fields of framing out; the writer puts them at the end.
+    let framing = match head.body {
+        BodyLength::Known(length) => Some(("content-length", length.to_string())),
+        BodyLength::Unknown if head.is_chunked => Some(("transfer-encoding", "chunked".to_owned())),
+        BodyLength::Unknown => None,
+    };
+    let mut fields = fields(&head.headers);
+    fields.extend(framing.map(|(name, value)| (name.to_owned(), value)));
     Preview {
         line: line(head.method.as_str(), &head.path, head.query.as_ref()),
-        fields: fields(&head.headers),
+        fields,
         attributes,
     }
 }
@@ -122,22 +130,18 @@ fn tls_attributes(ssl: &ajp::Ssl) -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
 }
 
-fn read_http(bytes: &mut BytesMut) -> Preview {
-    let limits = http1::Limits {
-        fields: usize::MAX,
-        head_bytes: usize::MAX,
-        target_bytes: usize::MAX,
-        line_bytes: usize::MAX,
-        ..http1::Limits::request()
+/// Reads the lines as they are, so that those of framing are shown, too.
+fn read_http(bytes: &[u8]) -> Preview {
+    let head = String::from_utf8_lossy(bytes);
+    let mut lines = head.split("\r\n");
+    let line = lines.next().unwrap_or_default();
+    let pair = |line: &str| {
+        let (name, value) = line.split_once(": ")?;
+        Some((name.to_ascii_lowercase(), value.to_owned()))
     };
-    let mut server = http1::Server::new(limits);
-    let Ok(Some(http1::ServerEvent::Head(head))) = server.receive(bytes) else {
-        return Preview::default();
-    };
-    let target = &head.target;
     Preview {
-        line: line(head.method.as_str(), &target.path, target.query.as_ref()),
-        fields: fields(&head.headers),
+        line: line.trim_end_matches(" HTTP/1.1").to_owned(),
+        fields: lines.map_while(pair).collect(),
         attributes: Vec::new(),
     }
 }
@@ -162,7 +166,6 @@ fn text(bytes: &Bytes) -> String {
 #[cfg(test)]
 mod tests {
     use catamaran_balance::Activation;
-    use catamaran_message::BodyLength;
     use http::{HeaderValue, Method};
 
     use super::*;
@@ -202,7 +205,8 @@ mod tests {
     fn over_ajp_it_shows_attributes_and_no_secret() {
         let shown = shown(Protocol::Ajp);
         assert_eq!(shown.line, "GET /a%20b?x=1");
-        assert_eq!(shown.fields, pairs(&[("cookie", "a=1")]));
+        let expected = pairs(&[("cookie", "a=1"), ("content-length", "0")]);
+        assert_eq!(shown.fields, expected);
         let expected = pairs(&[
             ("protocol", "HTTP/1.1"),
             ("remote_addr", "127.0.0.1"),

@@ -190,6 +190,31 @@ pub(crate) async fn probe(config: &BackendConfig, scheduled: bool) -> Found {
     }
 }
 
+/// Asks a backend that no front serves from: as its probe says, else by CPING, else by a connection. An AJP backend
+/// whose probe is no request is also asked `HEAD /`, because only a request proves that its secret is right; any
+/// status but 403 is good. To be polled within an event loop.
+///
+/// # Errors
+/// What it did instead of answering well, in words.
+pub async fn examine(config: &BackendConfig) -> Result<ProbeQuestion, String> {
+    let mut asked = config.clone();
+    let mut found = probe(&asked, false).await;
+    let is_asked = matches!(asking(config, false), Asking::Request(..));
+    if found.is_answer() && !is_asked && config.protocol == Protocol::Ajp {
+        let head = ProbeRequest {
+            method: Method::HEAD,
+            statuses: vec![100..=402, 404..=599],
+            ..ProbeRequest::default()
+        };
+        asked.probe = Some(ProbeConfig::new(ProbeKind::Request(Box::new(head))));
+        found = probe(&asked, false).await;
+    }
+    match found.is_answer() {
+        true => Ok(question(&asked, false)),
+        false => Err(found.to_string()),
+    }
+}
+
 /// Asks CPING on a connection of its own.
 pub(crate) async fn ask_cping(config: &BackendConfig) -> Found {
     let stream = match connect(config).await {

@@ -1,0 +1,31 @@
+//! Responses 5xx that a backend gives one after the other.
+
+use std::sync::atomic::Ordering;
+
+use super::Backend;
+use crate::figures::Figures;
+
+impl Backend {
+    /// Counts a response 5xx in a row, or ends the row; how long it is now.
+    pub(crate) fn note_in_row(&self, is_server_error: bool) -> u32 {
+        match is_server_error {
+            true => self
+                .server_errors
+                .fetch_add(1, Ordering::Relaxed)
+                .saturating_add(1),
+            false => {
+                // Loaded before it is stored: many responses at once must not contend for it.
+                if self.server_errors.load(Ordering::Relaxed) > 0 {
+                    self.server_errors.store(0, Ordering::Relaxed);
+                }
+                0
+            }
+        }
+    }
+
+    /// Whether it has answered, and its last response was no 5xx.
+    pub(crate) fn answers_well(&self) -> bool {
+        let well = |figures: &Figures| figures.totals().responses[2..5].iter().any(|it| *it > 0);
+        self.server_errors.load(Ordering::Relaxed) == 0 && well(&self.figures)
+    }
+}
