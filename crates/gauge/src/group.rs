@@ -1,5 +1,8 @@
 //! A group of processes: a cgroup of its own (version 2, no controller needed).
 //!
+//! With a [`CpuLimit`] it has the `cpu` controller as well: of version 2 where its groups may have it, else of
+//! version 1, by a second cgroup of the same name in that hierarchy.
+//!
 //! Processes that a group's processes start belong to the group, whatever becomes of their parents.
 //! So its CPU time is complete, and killing it leaves nothing running. Dropping a [`Group`] kills its
 //! processes and removes it. If this process is killed, nothing is dropped; a guard process covers
@@ -17,13 +20,18 @@ use procfs::process::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::cpu::Cpu;
+use crate::limited::{self, Controller, CpuLimit, Stops};
 use crate::process::fault;
 
 /// A cgroup that this process has made.
 #[derive(Debug)]
 pub struct Group {
     path: PathBuf,
+    /// Its path below the group of this process.
+    name: PathBuf,
     id: u64,
+    /// Who holds it to a part of a core; `None`: nobody.
+    limited: Option<Controller>,
 }
 
 /// Why there is no group, or it does not obey.
@@ -42,6 +50,9 @@ pub enum GroupFault {
         /// Why it failed.
         source: io::Error,
     },
+    /// Shares of a core need the controller `cpu`, which belongs to one version of cgroups at a time.
+    #[error("no cgroup has the controller `cpu`: {0}")]
+    NoCpu(String),
     /// The kernel took longer than [`PATIENCE`].
     #[error("{} still has {what} after {} s", path.display(), PATIENCE.as_secs())]
     Late {
@@ -61,7 +72,7 @@ impl Group {
     /// # Errors
     /// No cgroup2 file system, no permission, or there is a group of that name.
     pub fn create(name: &str) -> Result<Self, GroupFault> {
-        Self::create_in(&own()?, name)
+        Self::create_in(&own()?, Path::new(""), name)
     }
 
     /// Makes a group below this one.
@@ -69,15 +80,49 @@ impl Group {
     /// # Errors
     /// As [`Group::create`].
     pub fn child(&self, name: &str) -> Result<Self, GroupFault> {
-        Self::create_in(&self.path, name)
+        Self::create_in(&self.path, &self.name, name)
     }
 
-    fn create_in(parent: &Path, name: &str) -> Result<Self, GroupFault> {
+    fn create_in(parent: &Path, below: &Path, name: &str) -> Result<Self, GroupFault> {
         let path = parent.join(name);
         let file = |source| failed("make the cgroup", &path, source);
         fs::create_dir(&path).map_err(file)?;
         let id = fs::metadata(&path).map_err(file)?.ino();
-        Ok(Self { path, id })
+        Ok(Self {
+            path,
+            name: below.join(name),
+            id,
+            limited: None,
+        })
+    }
+
+    /// Holds its processes to a part of a core from now on: those that [`Group::command`] starts and that
+    /// [`Group::enter`] takes afterwards.
+    ///
+    /// # Errors
+    /// No permission, or no version of cgroups has the controller `cpu` for it.
+    pub fn limit(&mut self, limit: CpuLimit) -> Result<(), GroupFault> {
+        let controller = limited::controller(&own()?, &self.name)?;
+        controller.set(limit)?;
+        self.limited = Some(controller);
+        Ok(())
+    }
+
+    /// How often its quota has stopped it; `None` where it has no [`CpuLimit`].
+    ///
+    /// # Errors
+    /// The group is gone.
+    pub fn stops(&self) -> Result<Option<Stops>, GroupFault> {
+        self.limited.as_ref().map(Controller::stops).transpose()
+    }
+
+    /// Where groups of version 1 below this one are, if the controller `cpu` is of that version: whoever removes this
+    /// group in the place of this process removes that one, too. It may not exist.
+    #[must_use]
+    pub fn twin(&self) -> Option<PathBuf> {
+        let own = own().ok()?;
+        let controller = limited::controller(&own, &self.name).ok()?;
+        controller.twin().map(Path::to_owned)
     }
 
     /// Where it is in the file system.
@@ -98,8 +143,9 @@ impl Group {
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("/bin/sh");
         command
-            .args(["-c", "echo 0 >\"$0\" && exec \"$@\""])
+            .args(["-c", ENTER])
             .arg(self.path.join("cgroup.procs"))
+            .arg(self.twin_processes().unwrap_or_default())
             .arg(program);
         command
     }
@@ -109,7 +155,18 @@ impl Group {
     /// # Errors
     /// The process is gone, or no permission.
     pub fn enter(&self, id: u32) -> Result<(), GroupFault> {
-        self.write("cgroup.procs", &id.to_string())
+        let id = id.to_string();
+        self.write("cgroup.procs", &id)?;
+        let twin = self
+            .twin_processes()
+            .map(|path| fs::write(&path, &id).map_err(|source| failed("write", &path, source)));
+        twin.unwrap_or(Ok(()))
+    }
+
+    /// The file that takes processes into its cgroup of version 1.
+    fn twin_processes(&self) -> Option<PathBuf> {
+        let twin = self.limited.as_ref()?.twin()?;
+        Some(twin.join("cgroup.procs"))
     }
 
     /// The processes in it and in the groups below it.
@@ -220,6 +277,9 @@ impl Drop for Group {
         for group in groups(&self.path).unwrap_or_default().iter().rev() {
             let _ = fs::remove_dir(group);
         }
+        if let Some(controller) = &self.limited {
+            controller.remove();
+        }
     }
 }
 
@@ -252,19 +312,23 @@ fn own() -> Result<PathBuf, GroupFault> {
 }
 
 /// The number behind `name` in a file of lines `name number`.
-fn value(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn value(text: &str, name: &str) -> Option<u64> {
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     let found = lines.into_iter().find(|(key, _)| *key == name)?;
     found.1.trim().parse().ok()
 }
 
-fn read(path: &Path) -> Result<String, GroupFault> {
+pub(crate) fn read(path: &Path) -> Result<String, GroupFault> {
     fs::read_to_string(path).map_err(|source| failed("read", path, source))
 }
 
-fn failed(what: &'static str, path: &Path, source: io::Error) -> GroupFault {
+pub(crate) fn failed(what: &'static str, path: &Path, source: io::Error) -> GroupFault {
     let path = path.to_owned();
     GroupFault::File { what, path, source }
 }
 
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Enters the cgroup `$0` and, if it is named, `$1`; then it is the program.
+const ENTER: &str =
+    r#"echo 0 >"$0" && if [ -n "$1" ]; then echo 0 >"$1"; fi && shift && exec "$@""#;

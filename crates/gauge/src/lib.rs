@@ -5,10 +5,12 @@
 //! were started; [`process::tree`] lists those below a root where there are no cgroups. A process
 //! that ends between being listed and being read counts as nothing.
 //!
-//! - [`Group`]: CPU time to the microsecond, time spent waiting for a core, freeze and kill;
+//! - [`Group`]: CPU time to the microsecond, time spent waiting for a core, freeze and kill; a part of a core by
+//!   [`CpuLimit`];
 //! - [`cpu`], [`memory`], [`process`]: what `/proc` says of processes; [`system`], [`network`]: of the
 //!   machine, for a series that is taken each second;
 //! - [`limits`]: what the kernel allows, beside what a load needs;
+//! - [`machine`]: what a machine allows a server, and settings that do harm;
 //! - [`Syscalls`] and [`Bytes`]: counted by the kernel through BPF; [`Strace`] without it;
 //! - [`jvm`]: heap, collections and compilation of a JVM;
 //! - [`Cost`]: what asking costs; [`probe`]: which of these ways are open here.
@@ -31,7 +33,9 @@ mod cost;
 pub mod cpu;
 mod group;
 pub mod jvm;
+mod limited;
 pub mod limits;
+pub mod machine;
 pub mod memory;
 pub mod network;
 pub mod probe;
@@ -46,6 +50,7 @@ pub use bpf::BpfFault;
 pub use bytes::{Bytes, Hop, Traffic};
 pub use cost::{Cost, Spent};
 pub use group::{Group, GroupFault, PATIENCE};
+pub use limited::{CpuLimit, Stops};
 pub use segments::Segments;
 pub use strace::Strace;
 pub use syscalls::{Call, Counts, Syscalls};

@@ -1,7 +1,10 @@
 //! How each figure is measured on this machine, and why not in a better way.
 
+use std::time::Duration;
+
 use crate::bytes::Bytes;
 use crate::group::{Group, GroupFault};
+use crate::limited::CpuLimit;
 use crate::syscalls::Syscalls;
 
 /// The way one kind of figure is taken.
@@ -19,6 +22,21 @@ pub struct Way {
 pub const CALLS: &str = "system calls";
 /// Bytes, likewise.
 pub const BYTES: &str = "bytes of each hop";
+
+/// Declared parts of a core, likewise.
+pub const SHARES: &str = "parts of a core";
+
+/// Tries to hold an empty group called `name` to a part of a core; it is gone afterwards.
+#[must_use]
+pub fn shares(name: &str) -> Way {
+    let quota = CpuLimit::Quota {
+        time: Duration::from_millis(5),
+        period: Duration::from_millis(10),
+    };
+    let held = Group::create(name).and_then(|mut group| group.limit(quota));
+    let why = held.err().map(|fault| fault.to_string());
+    way(SHARES, why, ["quota of the cgroup", "nothing"])
+}
 
 /// Tries each collector on an empty group called `name`, which is gone afterwards. Changes nothing.
 #[must_use]

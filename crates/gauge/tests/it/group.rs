@@ -1,6 +1,8 @@
 //! Groups hold what their processes start, and obey.
 
-use catamaran_gauge::{PATIENCE, process};
+use std::time::Duration;
+
+use catamaran_gauge::{CpuLimit, PATIENCE, process};
 use catamaran_testkit::Deadline;
 
 use crate::{Talker, group};
@@ -22,6 +24,39 @@ fn killing_a_group_leaves_no_orphan() {
         .unwrap();
     group.kill().unwrap();
     assert!(group.processes().unwrap().is_empty());
+}
+
+#[test]
+fn a_quota_stops_a_group_and_goes_with_it() {
+    let Some(mut group) = group("quota") else {
+        return;
+    };
+    assert_eq!(group.stops().unwrap(), None);
+    let quota = CpuLimit::Quota {
+        time: Duration::from_millis(1),
+        period: Duration::from_millis(10),
+    };
+    group.limit(quota).unwrap();
+    let twin = group.twin();
+    let mut shell = Talker::start(
+        group
+            .command("sh")
+            .args(["-c", "echo on; while :; do :; done"]),
+    );
+    assert_eq!(shell.line(), "on");
+    let stops = || {
+        let stops = group.stops().unwrap().unwrap();
+        (stops.stopped > 2).then_some(stops)
+    };
+    let stops = Deadline::default()
+        .poll("a quota that is used up", stops)
+        .unwrap();
+    assert!(stops.periods >= stops.stopped, "{stops:?}");
+    let Some(twin) = twin else { return };
+    let processes = std::fs::read_to_string(twin.join("cgroup.procs")).unwrap();
+    assert_eq!(processes.trim(), shell.child.id().to_string());
+    drop(group);
+    assert!(!twin.exists());
 }
 
 #[test]

@@ -1,0 +1,207 @@
+//! A declared part of a core for a group of processes, by the controller `cpu`: a quota, or a weight.
+//!
+//! A quota stops the processes once they have run for their time in a period. A weight divides a core among those
+//! who want it: whoever leaves his part gives it to the others. So a group has its part of a core by a quota, and at
+//! least its part by a weight.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use procfs::process::Process;
+
+use crate::group::{GroupFault, failed, read, value};
+use crate::process::fault;
+
+/// How a group's processes are held to a part of a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuLimit {
+    /// They run for `time` in each `period`, and are stopped for the rest of it.
+    Quota {
+        /// At least a millisecond.
+        time: Duration,
+        /// From a millisecond to a second.
+        period: Duration,
+    },
+    /// Beside other groups with a weight, their part in thousandths of the core, from 1 to 1,000.
+    Weight(u32),
+}
+
+/// How often a quota has stopped a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stops {
+    /// Periods in which its processes ran (`nr_periods`).
+    pub periods: u64,
+    /// Those in which the quota was used up (`nr_throttled`).
+    pub stopped: u64,
+}
+
+/// The cgroup whose controller `cpu` holds a group.
+#[derive(Debug)]
+pub(crate) enum Controller {
+    /// The group itself.
+    Two(PathBuf),
+    /// A cgroup of the same name in the hierarchy of version 1, and how many parts the name has.
+    One(PathBuf, usize),
+}
+
+/// The controller of the group `name` below the group `own`, which this process is in.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn controller(own: &Path, name: &Path) -> Result<Controller, GroupFault> {
+    let controllers = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
+    if controllers.split_whitespace().any(|it| it == CPU) {
+        return Ok(Controller::Two(own.join(name)));
+    }
+    let of_proc = |error| failed("read", Path::new("/proc/self"), fault(error));
+    let process = Process::myself().map_err(of_proc)?;
+    let mounts = process.mountinfo().map_err(of_proc)?;
+    let mut mounts = mounts.into_iter();
+    let mount = mounts.find(|it| it.fs_type == "cgroup" && it.super_options.contains_key(CPU));
+    let Some(mount) = mount else {
+        return Err(GroupFault::NoCpu(
+            "neither version 2 gives it to this process, nor is version 1 mounted".to_owned(),
+        ));
+    };
+    let groups = process.cgroups().map_err(of_proc)?;
+    let mut groups = groups.into_iter();
+    let of_cpu = groups.find(|group| group.controllers.iter().any(|it| it == CPU));
+    let below = of_cpu.map(|group| group.pathname).unwrap_or_default();
+    let inner = mount.mount_point.join(below.trim_start_matches('/'));
+    // The mount of a container may begin at its own group.
+    let above = if inner.is_dir() {
+        inner
+    } else {
+        mount.mount_point
+    };
+    Ok(Controller::One(above.join(name), name.components().count()))
+}
+
+impl Controller {
+    /// The cgroup of version 1.
+    pub(crate) fn twin(&self) -> Option<&Path> {
+        match self {
+            Self::Two(_) => None,
+            Self::One(path, _) => Some(path),
+        }
+    }
+
+    pub(crate) fn set(&self, limit: CpuLimit) -> Result<(), GroupFault> {
+        match self {
+            Self::Two(path) => {
+                let parents = path.ancestors().skip(1);
+                let parents = parents.take_while(|it| it.join("cgroup.controllers").exists());
+                let parents: Vec<&Path> = parents.collect();
+                for parent in parents.iter().rev() {
+                    give(parent)?;
+                }
+            }
+            Self::One(path, _) => {
+                let made = fs::create_dir_all(path);
+                made.map_err(|source| failed("make the cgroup", path, source))?;
+            }
+        }
+        for (name, text) in self.values(limit) {
+            let path = self.path().join(name);
+            fs::write(&path, text).map_err(|source| failed("write", &path, source))?;
+        }
+        Ok(())
+    }
+
+    /// Files and what they are to have.
+    fn values(&self, limit: CpuLimit) -> Vec<(&'static str, String)> {
+        let us = |time: Duration| time.as_micros().to_string();
+        match (self, limit) {
+            (Self::Two(_), CpuLimit::Quota { time, period }) => {
+                vec![("cpu.max", format!("{} {}", us(time), us(period)))]
+            }
+            // From 1 to 10,000.
+            (Self::Two(_), CpuLimit::Weight(part)) => vec![("cpu.weight", (part * 10).to_string())],
+            (Self::One(..), CpuLimit::Quota { time, period }) => vec![
+                ("cpu.cfs_period_us", us(period)),
+                ("cpu.cfs_quota_us", us(time)),
+            ],
+            // From 2 on.
+            (Self::One(..), CpuLimit::Weight(part)) => {
+                vec![("cpu.shares", (part * 10).to_string())]
+            }
+        }
+    }
+
+    pub(crate) fn stops(&self) -> Result<Stops, GroupFault> {
+        let text = read(&self.path().join("cpu.stat"))?;
+        Ok(Stops {
+            periods: value(&text, "nr_periods").unwrap_or(0),
+            stopped: value(&text, "nr_throttled").unwrap_or(0),
+        })
+    }
+
+    /// Removes a cgroup of version 1, and those above it that were made for it and are empty.
+    pub(crate) fn remove(&self) {
+        if let Self::One(path, parts) = self {
+            for path in path.ancestors().take(*parts) {
+                // One that still has others in it stays for them.
+                let _ = fs::remove_dir(path);
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Two(path) | Self::One(path, _) => path,
+        }
+    }
+}
+
+/// Lets groups below `parent` have the controller.
+fn give(parent: &Path) -> Result<(), GroupFault> {
+    let path = parent.join("cgroup.subtree_control");
+    let known = read(&path)?;
+    if known.split_whitespace().any(|it| it == CPU) {
+        return Ok(());
+    }
+    fs::write(&path, "+cpu").map_err(|source| match source.kind() {
+        ErrorKind::ResourceBusy => GroupFault::NoCpu(format!(
+            "{} has processes of its own, so that groups below it may not have it. Start the lab from the \
+             outermost group: `echo $$ > /sys/fs/cgroup/cgroup.procs`",
+            parent.display()
+        )),
+        _ => failed("write", &path, source),
+    })
+}
+
+const CPU: &str = "cpu";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_have_their_files() {
+        let quota = CpuLimit::Quota {
+            time: Duration::from_millis(4),
+            period: Duration::from_millis(10),
+        };
+        let files = |controller: Controller, limit| {
+            let values = controller.values(limit).into_iter();
+            let lines = values.map(|(name, text)| format!("{name} = {text}"));
+            lines.collect::<Vec<_>>().join(", ")
+        };
+        let one = || Controller::One(PathBuf::from("/cpu/lab/front"), 2);
+        let two = || Controller::Two(PathBuf::from("/unified/lab/front"));
+        for (controller, limit, expected) in [
+            (
+                one(),
+                quota,
+                "cpu.cfs_period_us = 10000, cpu.cfs_quota_us = 4000",
+            ),
+            (two(), quota, "cpu.max = 4000 10000"),
+            (one(), CpuLimit::Weight(250), "cpu.shares = 2500"),
+            (two(), CpuLimit::Weight(250), "cpu.weight = 2500"),
+        ] {
+            assert_eq!(files(controller, limit), expected);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Cores that this process may use, and what is taken from them.
+
+use rustix::thread::sched_getaffinity;
+
+use super::{Check, Machine, ServerDemand, Verdict};
+
+impl Machine {
+    pub(super) fn cores(&self, demand: &ServerDemand) -> Vec<Check> {
+        let mut checks = Vec::new();
+        if let Ok(cores) = sched_getaffinity(None) {
+            let (cores, workers) = (u64::from(cores.count()), demand.workers);
+            let needed = format!("{workers} needed: `workers`");
+            let command = "taskset or CPUAffinity with more cores, or fewer `workers`";
+            checks.push(Check::of(cores >= workers, "usable cores", cores, needed).by(command));
+        }
+        let governor = self.read("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+        if let Some(governor) = governor {
+            let said = "with `powersave` a core that was idle answers later";
+            checks.push(Check::new(Verdict::Note, "governor", governor, said));
+        }
+        checks.extend(self.steal());
+        checks
+    }
+
+    /// proc(5): the eighth number of the first line; the two behind it are in others already.
+    fn steal(&self) -> Option<Check> {
+        let text = self.read("proc/stat")?;
+        let words = text.lines().next()?.split_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = words.flat_map(str::parse).collect();
+        let (all, stolen) = (ticks.iter().sum::<u64>().max(1), *ticks.get(7)?);
+        let value = format!("{} % since the machine started", stolen * 100 / all);
+        let needed = "at most 5 %: the hypervisor gave the rest to other machines";
+        let command = "ask who runs the hypervisor";
+        Some(Check::of(stolen * 20 <= all, "steal", value, needed).by(command))
+    }
+}

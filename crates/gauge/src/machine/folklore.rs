@@ -1,0 +1,118 @@
+//! Settings that old pages recommend for fast servers, found in force or in the files of sysctl(8).
+
+use super::{Check, Machine, Verdict};
+
+impl Machine {
+    /// Each setting that is found, with what it does really.
+    #[must_use]
+    pub fn folklore(&self) -> Vec<Check> {
+        let written = self.written();
+        let mut checks = Vec::new();
+        for (name, is_folklore, said) in LEGENDS {
+            let live = self.sysctl(name);
+            let value = written.iter().rfind(|(key, _)| key == name);
+            let value = value.map(|it| it.1.clone()).or(live);
+            if let Some(value) = value
+                && is_folklore(&value)
+            {
+                let command = format!("remove {name} from /etc/sysctl.d");
+                checks.push(Check::new(Verdict::Folklore, *name, value, *said).by(command));
+            }
+        }
+        checks
+    }
+
+    /// What the operator wrote, later files last.
+    fn written(&self) -> Vec<(String, String)> {
+        let folder = std::fs::read_dir(self.root.join("etc/sysctl.d"));
+        let mut names: Vec<_> = folder
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|it| it == "conf"))
+            .collect();
+        names.sort();
+        names.push(self.root.join("etc/sysctl.conf"));
+        let texts = names
+            .iter()
+            .filter_map(|path| std::fs::read_to_string(path).ok());
+        let mut written = Vec::new();
+        for text in texts {
+            for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
+                let key = key.trim().trim_start_matches('-').replace('/', ".");
+                if !key.starts_with(['#', ';']) {
+                    written.push((key, value.trim().to_owned()));
+                }
+            }
+        }
+        written
+    }
+}
+
+type Legend = (&'static str, fn(&str) -> bool, &'static str);
+
+/// What is no number is not small.
+fn number(text: &str) -> u64 {
+    text.parse().unwrap_or(8192)
+}
+
+const LEGENDS: &[Legend] = &[
+    (
+        "net.ipv4.tcp_tw_recycle",
+        |_| true,
+        "Linux 4.12 removed it; before, it dropped clients behind NAT",
+    ),
+    (
+        "net.ipv4.tcp_tw_reuse",
+        |value| value == "1",
+        "it does nothing for connections of clients; kept connections to backends need no help",
+    ),
+    (
+        "net.ipv4.tcp_fin_timeout",
+        |value| value != "60",
+        "it is the time of FIN-WAIT-2 of orphans, not of TIME-WAIT, which is fixed",
+    ),
+    (
+        "net.ipv4.tcp_timestamps",
+        |value| value == "0",
+        "without them sequence numbers wrap on fast lines and ports cannot be used again",
+    ),
+    (
+        "net.ipv4.tcp_max_tw_buckets",
+        |value| number(value) < 8192,
+        "beyond it TIME-WAIT ends at once, which lets old segments into new connections",
+    ),
+    (
+        "net.core.rmem_max",
+        |value| number(value) > HUGE,
+        "it is no speed: TCP sizes its buffers by tcp_rmem, and large ones add latency",
+    ),
+    (
+        "net.core.wmem_max",
+        |value| number(value) > HUGE,
+        "it is no speed: TCP sizes its buffers by tcp_wmem, and large ones add latency",
+    ),
+    (
+        "net.ipv4.tcp_rmem",
+        |value| {
+            value
+                .split_whitespace()
+                .nth(1)
+                .is_some_and(|it| number(it) > 1 << 20)
+        },
+        "each connection begins with that much",
+    ),
+    (
+        "net.ipv4.tcp_wmem",
+        |value| {
+            value
+                .split_whitespace()
+                .nth(1)
+                .is_some_and(|it| number(it) > 1 << 20)
+        },
+        "each connection begins with that much",
+    ),
+];
+
+const HUGE: u64 = 64 << 20;

@@ -1,0 +1,85 @@
+//! Queues of listeners, ports for backends, and the table of tracked connections.
+
+use super::{Check, Machine, ServerDemand, Verdict};
+
+impl Machine {
+    pub(super) fn network(&self, demand: &ServerDemand) -> Vec<Check> {
+        let mut checks = self.queues(demand);
+        checks.extend(self.ports(demand));
+        checks.extend(self.tracked(demand));
+        if let Some(name) = self.sysctl("net.ipv4.tcp_congestion_control") {
+            let said =
+                "clients far away get large responses faster by bbr; nothing else depends on it";
+            checks.push(Check::new(
+                Verdict::Note,
+                "net.ipv4.tcp_congestion_control",
+                name,
+                said,
+            ));
+        }
+        checks
+    }
+
+    fn queues(&self, demand: &ServerDemand) -> Vec<Check> {
+        let burst = demand.burst;
+        let mut checks = Vec::new();
+        for (name, meaning) in [
+            ("net.core.somaxconn", "connections that wait to be accepted"),
+            ("net.ipv4.tcp_max_syn_backlog", "handshakes under way"),
+        ] {
+            if let Some(value) = self.number(name) {
+                let needed = format!("{burst} needed for a second's burst: {meaning}");
+                let command = format!("sysctl -w {name}={burst}");
+                checks.push(Check::of(value >= burst, name, value, needed).by(command));
+            }
+        }
+        if let Some(value) = self.number(COOKIES) {
+            let needed = "1 needed: without it a flood of SYN locks clients out";
+            let command = format!("sysctl -w {COOKIES}=1");
+            checks.push(Check::of(value > 0, COOKIES, value, needed).by(command));
+        }
+        checks
+    }
+
+    /// A connection that the front closes keeps its port for 60 seconds.
+    fn ports(&self, demand: &ServerDemand) -> Vec<Check> {
+        let range = self.sysctl(PORTS).unwrap_or_default();
+        let bounds: Vec<u64> = range.split_whitespace().flat_map(str::parse).collect();
+        let [first, last] = bounds[..] else {
+            return Vec::new();
+        };
+        let ports = (last + 1).saturating_sub(first);
+        let check = |(address, connections): &(String, u64)| {
+            let what = format!("{PORTS} to {address}");
+            let value = format!("{ports} ports, {} dials a second", ports / TIME_WAIT);
+            let needed = format!("{connections} ports needed: `connections_max` of its backends");
+            let command = format!("sysctl -w {PORTS}=\"1024 65535\"");
+            Check::of(ports >= *connections, what, value, needed).by(command)
+        };
+        demand.dials.iter().map(check).collect()
+    }
+
+    fn tracked(&self, demand: &ServerDemand) -> Vec<Check> {
+        let Some(max) = self.number(TRACKED_MAX) else {
+            return Vec::new();
+        };
+        let need = 2 * (demand.clients + demand.backends);
+        let needed = format!("{need} needed: twice the connections of clients and backends");
+        let command = format!("sysctl -w {TRACKED_MAX}={need}");
+        let size = Check::of(max >= need, TRACKED_MAX, max, needed).by(command);
+        let used = self
+            .number("net.netfilter.nf_conntrack_count")
+            .map(|count| {
+                let needed = "less than 80 % used; what does not fit is dropped";
+                let command = format!("sysctl -w {TRACKED_MAX}={}", max * 2);
+                Check::of(count * 5 < max * 4, "tracked connections", count, needed).by(command)
+            });
+        std::iter::once(size).chain(used).collect()
+    }
+}
+
+const COOKIES: &str = "net.ipv4.tcp_syncookies";
+const PORTS: &str = "net.ipv4.ip_local_port_range";
+const TRACKED_MAX: &str = "net.netfilter.nf_conntrack_max";
+/// Seconds.
+const TIME_WAIT: u64 = 60;
