@@ -106,9 +106,16 @@ pub struct Document {
     pub latency: Latencies,
     /// What the instrument itself used.
     pub generator: Generator,
-    /// Spans in which no answer came although requests waited for one.
+    /// Spans of `silence_min_s` or more in which no answer came although requests waited for one.
     #[serde(default)]
     pub silences: Vec<SilenceFacts>,
+    /// How long such a span is at least: 0.1, ten times the time between two answers, and twice the median latency;
+    /// 0 in files of before there was this key.
+    #[serde(default)]
+    pub silence_min_s: f64,
+    /// The longest span without an answer, also one that is shorter than that; `None` if none was as long as 1 ms.
+    #[serde(default)]
+    pub longest_silence: Option<SilenceFacts>,
     /// One entry for each second since measuring began; the last one may be shorter.
     pub seconds: Vec<SecondFacts>,
     /// Latencies by percentile, to draw them.

@@ -71,9 +71,13 @@ pub struct Report {
     pub latency: Latency,
     /// What came of the requests of each name, in the order of the plan; empty: they have none.
     pub by_name: Vec<ByName>,
-    /// Spans of 100 ms or more, and of ten times the median latency, in which no answer came to any
-    /// thread although requests waited for one; in order, within [`Report::elapsed`].
+    /// Spans of [`Report::silence_min`] or more in which no answer came to any thread although requests waited
+    /// for one; in order, within [`Report::elapsed`].
     pub silences: Vec<Silence>,
+    /// How long a silence is: 100 ms at least, ten times the time between two answers, and twice the median latency.
+    pub silence_min: Duration,
+    /// The longest span without an answer, whether it is a silence or not; `None` if none was as long as 1 ms.
+    pub longest_silence: Option<Silence>,
     /// One entry per second since measuring began, the drain included, the last one shorter.
     pub seconds: Vec<Second>,
     /// The same in finer slices with their histograms.

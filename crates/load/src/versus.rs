@@ -8,9 +8,11 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use catamaran_stats::blocks::mirrored;
-use catamaran_stats::{is_quotable, order};
+use catamaran_stats::{Share, fisher, is_quotable, order};
 
-use crate::document::versus::{Block, Measure, SCHEMA, Versus, Warning as WarningFacts};
+use crate::document::versus::{
+    Block, Measure, SCHEMA, SilentBlocks, Versus, Warning as WarningFacts,
+};
 use crate::plan::{Plan, Stop, WarmUp};
 use crate::render::{warning_text, warning_token};
 use crate::report::{Report, Warning};
@@ -110,21 +112,12 @@ impl Duel {
     /// What came of it.
     #[must_use]
     pub fn finish(self) -> Versus {
-        let measures = judge(&self.blocks);
-        let sentence = sentence(&measures, self.blocks.len() / 2);
-        let [a, b] = self.urls;
         Versus {
-            schema: SCHEMA.to_owned(),
-            a,
-            b,
             started_at_s: self.started_at_s.unwrap_or(0.0),
             block_s: block(self.span).as_secs_f64(),
             lead_s: lead(self.span).as_secs_f64(),
-            pairs: self.blocks.len() / 2,
-            measures,
-            blocks: self.blocks,
             warnings: self.warnings,
-            sentence,
+            ..conclude(self.urls, self.blocks)
         }
     }
 
@@ -143,6 +136,31 @@ impl Duel {
         let [first, second] = [usize::from(target == 0), usize::from(target == 1)];
         self.warnings[at].a += first;
         self.warnings[at].b += second;
+    }
+}
+
+/// What follows from the blocks alone.
+fn conclude([a, b]: [String; 2], blocks: Vec<Block>) -> Versus {
+    let measures = judge(&blocks);
+    let pairs = blocks.len() / 2;
+    let silences = ["a", "b"].map(|target| silent_blocks(target, &blocks));
+    let mut sentence = sentence(&measures, pairs);
+    if let Some(words) = unequal_silences(&silences, pairs) {
+        sentence = format!("{sentence} {words}");
+    }
+    Versus {
+        schema: SCHEMA.to_owned(),
+        a,
+        b,
+        started_at_s: 0.0,
+        block_s: 0.0,
+        lead_s: 0.0,
+        pairs,
+        measures,
+        silences: silences.to_vec(),
+        blocks,
+        warnings: Vec::new(),
+        sentence,
     }
 }
 
@@ -181,7 +199,38 @@ fn block_of(report: &Report, pair: usize, target: usize) -> Block {
         p50_ms: percentile(50.0),
         p99_ms: percentile(99.0),
         errors: errors as f64 / counts.started.max(1) as f64,
+        silences: report.silences.len(),
+        longest_silence_ms: report
+            .longest_silence
+            .map(|silence| silence.length().as_secs_f64() * 1000.0),
     }
+}
+
+fn silent_blocks(target: &str, blocks: &[Block]) -> SilentBlocks {
+    let of = || blocks.iter().filter(|block| block.target == target);
+    SilentBlocks {
+        target: target.to_owned(),
+        blocks: of().filter(|block| block.silences > 0).count(),
+        count: of().map(|block| block.silences).sum(),
+        longest_ms: of()
+            .filter_map(|block| block.longest_silence_ms)
+            .fold(0.0, f64::max),
+    }
+}
+
+/// That one of the two was silent in more blocks than chance explains; `None` if it was not.
+fn unequal_silences([a, b]: &[SilentBlocks; 2], pairs: usize) -> Option<String> {
+    let share = |of: &SilentBlocks| Share {
+        part: of.blocks as u64,
+        whole: pairs as u64,
+    };
+    (fisher(share(a), share(b)) <= 1.0 - LEVEL).then(|| {
+        format!(
+            "But A gave no answer for up to {:.0} ms in {} of {pairs} blocks, B for up to {:.0} ms in {}: no p99 of \
+             blocks shows that.",
+            a.longest_ms, a.blocks, b.longest_ms, b.blocks
+        )
+    })
 }
 
 /// A measure of a block, if the block has it.

@@ -24,6 +24,10 @@ pub struct Versus {
     pub pairs: usize,
     /// What was compared.
     pub measures: Vec<Measure>,
+    /// Where targets were silent, which medians of blocks hide: of `a`, then of `b`. Empty in files of before there
+    /// was this key.
+    #[serde(default)]
+    pub silences: Vec<SilentBlocks>,
     /// Every block, in the order of the run.
     pub blocks: Vec<Block>,
     /// What would fool a reader who is not told.
@@ -61,6 +65,19 @@ pub struct Measure {
     pub reason: Option<String>,
 }
 
+/// How often a target gave no answer although requests waited for one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SilentBlocks {
+    /// `a` or `b`.
+    pub target: String,
+    /// Its blocks with a silence.
+    pub blocks: usize,
+    /// Silences in all of them.
+    pub count: usize,
+    /// The longest span without an answer in any block, also one that is no silence; 0: none was as long as 1 ms.
+    pub longest_ms: f64,
+}
+
 /// One block of one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Block {
@@ -78,6 +95,14 @@ pub struct Block {
     pub p99_ms: Option<f64>,
     /// The share of requests that failed, had no answer or were not answered 2xx.
     pub errors: f64,
+    /// Silences: spans without an answer of 100 ms or more, as [`Document::silences`] has them.
+    ///
+    /// [`Document::silences`]: super::Document::silences
+    #[serde(default)]
+    pub silences: usize,
+    /// The longest span without an answer; `None` if none was as long as 1 ms.
+    #[serde(default)]
+    pub longest_silence_ms: Option<f64>,
 }
 
 /// A warning, and in how many blocks it came.

@@ -24,7 +24,7 @@ impl Silences {
     pub(crate) fn new(origin: u64) -> Self {
         Self {
             spans: Vec::new(),
-            min: SILENCE_MIN,
+            min: KEPT_MIN,
             last_answer: origin,
             failed_since: None,
         }
@@ -75,18 +75,14 @@ impl Silences {
     }
 }
 
-/// Where all threads were silent at once, for `min` or longer.
-pub(crate) fn common(threads: &[Vec<Span>], min: u64) -> Vec<Span> {
+/// Where all threads were silent at once.
+pub(crate) fn common(threads: &[Vec<Span>]) -> Vec<Span> {
     let Some((first, others)) = threads.split_first() else {
         return Vec::new();
     };
-    let common = others
+    others
         .iter()
-        .fold(first.clone(), |common, spans| intersection(&common, spans));
-    common
-        .into_iter()
-        .filter(|(from, to)| to - from >= min)
-        .collect()
+        .fold(first.clone(), |common, spans| intersection(&common, spans))
 }
 
 fn intersection(one: &[Span], other: &[Span]) -> Vec<Span> {
@@ -106,10 +102,28 @@ fn intersection(one: &[Span], other: &[Span]) -> Vec<Span> {
     found
 }
 
-/// A pause between answers that is shorter is no stall.
-pub(crate) const SILENCE_MIN: u64 = 100_000_000;
+/// How long a silence is at least, in nanoseconds, where a request takes `median` and so many are under way at once.
+/// Answers then come at a rate of `under_way` by `median`: a silence is ten times the time between two of them. Requests
+/// that begin together are answered together, so it is twice the median, too.
+pub(crate) fn threshold(median: u64, under_way: f64) -> u64 {
+    let between = median as f64 / under_way.max(1.0);
+    let of_rate = (between * BETWEEN_ANSWERS) as u64;
+    SILENCE_MIN.max(of_rate).max(median.saturating_mul(MEDIANS))
+}
 
-/// A server that never answers faster than that has so many spans in 20 minutes.
+/// A pause between answers that is shorter is no stall.
+const SILENCE_MIN: u64 = 100_000_000;
+
+/// Nor is one that is not so many times as long as the time between two answers.
+const BETWEEN_ANSWERS: f64 = 10.0;
+
+/// Nor one that is not so many times as long as the median latency.
+const MEDIANS: u64 = 2;
+
+/// Shorter spans are not kept: the longest of them would tell of a stall no more than the latencies do.
+const KEPT_MIN: u64 = 1_000_000;
+
+/// A server that never answers faster than 100 ms has so many spans in 20 minutes.
 const SPANS_MAX: usize = 10_000;
 
 #[cfg(test)]
@@ -157,9 +171,30 @@ mod tests {
             vec![(S, 2 * S), (3 * S, 7 * S), (8 * S, 9 * S)],
         ];
         let expected = [(S, 2 * S), (3 * S, 4 * S), (6 * S, 7 * S), (8 * S, 9 * S)];
-        assert_eq!(common(&threads, 1), expected);
-        assert_eq!(common(&threads, 2 * S), []);
-        assert_eq!(common(&[], 1), []);
+        assert_eq!(common(&threads), expected);
+        assert_eq!(common(&[]), []);
+    }
+
+    #[test]
+    fn what_is_a_silence_follows_from_the_rate() {
+        const MS: u64 = 1_000_000;
+        for (median, under_way, expected) in [
+            (MS, 1.0, 100 * MS),
+            // One client: as before it, ten answers are missing.
+            (50 * MS, 1.0, 500 * MS),
+            // Many clients: an answer each 0.2 ms.
+            (20 * MS, 100.0, 100 * MS),
+            // Many clients that may all be answered at once.
+            (900 * MS, 600.0, 1800 * MS),
+            // A schedule with less than one request at a time.
+            (20 * MS, 0.1, 200 * MS),
+        ] {
+            assert_eq!(
+                threshold(median, under_way),
+                expected,
+                "{median} {under_way}"
+            );
+        }
     }
 
     #[test]

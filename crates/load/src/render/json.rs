@@ -13,7 +13,7 @@ use crate::document::{
     Latencies, Requests, SCHEMA, SecondFacts, Server, SilenceFacts, SpreadFacts, Thread,
     Throughput, Times, Tls, Unfinished, WarmUp, WarningText,
 };
-use crate::report::{Ending, Report, Second, TlsFacts};
+use crate::report::{Ending, Report, Second, Silence, TlsFacts};
 use crate::timeline::TimeSlice;
 
 /// One object, indented, with a line end.
@@ -83,7 +83,9 @@ impl Document {
             throughput: Throughput::of(report),
             latency: Latencies::of(report),
             generator: Generator::of(report),
-            silences: silences(report),
+            silences: report.silences.iter().map(silence).collect(),
+            silence_min_s: report.silence_min.as_secs_f64(),
+            longest_silence: report.longest_silence.as_ref().map(silence),
             seconds: seconds(report),
             curves: curves(report),
             warnings: warnings(report),
@@ -155,14 +157,11 @@ fn curves(report: &Report) -> Curves {
     }
 }
 
-fn silences(report: &Report) -> Vec<SilenceFacts> {
-    let silences = report.silences.iter();
-    silences
-        .map(|silence| SilenceFacts {
-            from_s: silence.from.as_secs_f64(),
-            to_s: silence.to.as_secs_f64(),
-        })
-        .collect()
+fn silence(silence: &Silence) -> SilenceFacts {
+    SilenceFacts {
+        from_s: silence.from.as_secs_f64(),
+        to_s: silence.to.as_secs_f64(),
+    }
 }
 
 fn warnings(report: &Report) -> Vec<WarningText> {

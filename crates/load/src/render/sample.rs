@@ -84,6 +84,8 @@ pub(crate) fn report() -> Report {
         latency: latency(),
         by_name: Vec::new(),
         silences: Vec::new(),
+        silence_min: Duration::from_millis(100),
+        longest_silence: None,
         seconds: vec![second(3)],
         timeline: Timeline {
             length: Duration::from_millis(100),

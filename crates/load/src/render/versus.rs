@@ -1,7 +1,7 @@
 //! A comparison of two targets, for people and for programs.
 
 use super::page::Page;
-use crate::document::versus::{Measure, Versus};
+use crate::document::versus::{Measure, SilentBlocks, Versus};
 
 /// The text: what was found first, then the figures.
 pub fn text(versus: &Versus) -> String {
@@ -24,6 +24,9 @@ pub fn text(versus: &Versus) -> String {
     for measure in &versus.measures {
         row(&mut page, measure);
     }
+    for silent in versus.silences.iter().filter(|silent| silent.count > 0) {
+        silences(&mut page, silent, versus.pairs);
+    }
     if !versus.warnings.is_empty() {
         page.gap();
     }
@@ -41,6 +44,17 @@ pub fn json(versus: &Versus) -> String {
     let mut text = serde_json::to_string_pretty(versus).expect("all keys are strings");
     text.push('\n');
     text
+}
+
+fn silences(page: &mut Page, silent: &SilentBlocks, pairs: usize) {
+    page.line(format_args!(
+        "{:10}{} gave no answer in {} span(s) of {} of its {pairs} blocks, for up to {:.0} ms",
+        "silences",
+        silent.target.to_uppercase(),
+        silent.count,
+        silent.blocks,
+        silent.longest_ms
+    ));
 }
 
 fn row(page: &mut Page, measure: &Measure) {

@@ -67,9 +67,11 @@ pub enum Warning {
         /// Connections that the rate needs, about.
         needed: u64,
     },
-    /// A closed loop had no answer for 5 % of the time or more, counting what is longer than 100 ms
-    /// and ten times the median, or had one that took 100 ms and a thousand times the median or more.
+    /// A closed loop had no answer for 5 % of the time or more, counting spans that are as long as silences
+    /// are ([`Report::silence_min`]), or had one that took 100 ms and a thousand times the median or more.
     /// It sends nothing meanwhile, so that few latencies have the stall in them.
+    ///
+    /// [`Report::silence_min`]: super::Report::silence_min
     Stalled {
         /// The share of the time without answers, 0 to 1.
         silent: f64,

@@ -10,7 +10,7 @@ use crate::clock::NEVER;
 use crate::gate::invalidates;
 use crate::pace::Level;
 use crate::plan::{Pace, Plan, Samples, WarmUp};
-use crate::record::silence::{self, SILENCE_MIN, Silences, Span};
+use crate::record::silence::{self, Silences, Span};
 use crate::record::{Record, merge_connections};
 use crate::report::{
     AbCounts, ByName, ConnectionCounts, Counts, Ending, FailureKind, Failures, Latency, Report,
@@ -44,7 +44,7 @@ pub(super) fn assemble(
     whole.count_lookup_failure(&ending);
     let (span_end, end) = whole.ends(&ending);
     let elapsed = span_end.saturating_sub(from);
-    let (silences, silent) = whole.silences(from, span_end);
+    let silent = whole.silences(from, span_end);
     let law = whole.law();
     let record = whole.record;
     let (corrected, lateness, waits) = record.open.map_or((None, None, None), |open| {
@@ -83,7 +83,9 @@ pub(super) fn assemble(
             per_request_connects: record.without_connect,
         },
         by_name: by_name(board, record.by_name),
-        silences,
+        silences: silent.spans,
+        silence_min: silent.min,
+        longest_silence: silent.longest,
         seconds: record.seconds.into_list(elapsed),
         timeline: whole.timeline,
         generator: outcomes.iter().map(|outcome| outcome.usage).collect(),
@@ -91,7 +93,7 @@ pub(super) fn assemble(
         descriptors,
         warnings: Vec::new(),
     };
-    report.warnings = warnings(&report, plan, law, silent);
+    report.warnings = warnings(&report, plan, law, silent.share);
     report
 }
 
@@ -121,6 +123,18 @@ fn as_ab(counts: AbCounts, failures: &Failures, has_tls: bool) -> AbCounts {
         exceptions: counts.exceptions + events,
         ..counts
     }
+}
+
+/// Where no answer came.
+struct Silent {
+    /// As [`Report::silences`].
+    spans: Vec<Silence>,
+    /// As [`Report::silence_min`].
+    min: Duration,
+    /// As [`Report::longest_silence`].
+    longest: Option<Silence>,
+    /// The share of the threads' time in which they had none, 0 to 1.
+    share: f64,
 }
 
 /// All workers together.
@@ -182,24 +196,28 @@ impl Whole {
         self.span_end = self.span_end.max(outcome.span_end.unwrap_or(0));
     }
 
-    /// Where no thread had an answer within the measured span, and the share of the threads' time in
-    /// which they had none, 0 to 1.
-    fn silences(&self, from: u64, to: u64) -> (Vec<Silence>, f64) {
-        let median = self.record.total.median() * SILENCE_OF_MEDIAN;
-        let min = u64::try_from(median.as_nanos())
-            .unwrap_or(NEVER)
-            .max(SILENCE_MIN);
+    /// Where no thread had an answer within the measured span.
+    fn silences(&self, from: u64, to: u64) -> Silent {
+        let span = to.saturating_sub(from).max(1) as f64;
+        let median = u64::try_from(self.record.total.median().as_nanos()).unwrap_or(NEVER);
+        let min = silence::threshold(median, self.busy as f64 / span);
         let threads: Vec<Vec<Span>> = self.silences.iter().map(|it| it.until(to)).collect();
         let long = threads.iter().flatten().map(|(from, to)| to - from);
         let sum: u64 = long.filter(|length| *length >= min).sum();
-        let time = to.saturating_sub(from).max(1) as f64 * threads.len().max(1) as f64;
         let since = |at: u64| Duration::from_nanos(at.saturating_sub(from));
-        let common = silence::common(&threads, min).into_iter();
-        let common = common.map(|(from, to)| Silence {
+        let silence = |(from, to): Span| Silence {
             from: since(from),
             to: since(to),
-        });
-        (common.collect(), sum as f64 / time)
+        };
+        let common = silence::common(&threads);
+        let longest = common.iter().copied().max_by_key(|(from, to)| to - from);
+        let spans = common.into_iter().filter(|(from, to)| to - from >= min);
+        Silent {
+            spans: spans.map(silence).collect(),
+            min: Duration::from_nanos(min),
+            longest: longest.map(silence),
+            share: sum as f64 / (span * threads.len().max(1) as f64),
+        }
     }
 
     fn law(&self) -> LittlesLaw {
@@ -451,9 +469,6 @@ fn warn_of_idle_clients(report: &Report, plan: &Plan, law: LittlesLaw, found: &m
         });
     }
 }
-
-/// Nor is a pause a stall that is not so many times the median latency.
-const SILENCE_OF_MEDIAN: u32 = 10;
 
 /// A thread that is busier than this share of its time has no time to be exact.
 const BUSY_MAX: f64 = 0.95;

@@ -25,6 +25,8 @@ fn pair(number: usize, a: f64, b: f64) -> [Block; 2] {
         p50_ms: Some(2.0 / factor),
         p99_ms: Some(9.0),
         errors: 0.0,
+        silences: 0,
+        longest_silence_ms: None,
     })
 }
 
@@ -102,6 +104,38 @@ fn blocks_that_stall_count_although_they_have_few_requests() {
     assert_eq!((p99.a, p99.b), (Some(230.0), Some(9.0)));
 }
 
+/// A is silent in 5 of 12 blocks: its median block is not.
+#[test]
+fn silences_that_medians_hide_are_named() {
+    let mut blocks = blocks(&[1.0; 12]);
+    let is_silent = |block: &&mut Block| block.target == "a" && block.pair < 5;
+    for block in blocks.iter_mut().filter(is_silent) {
+        (block.silences, block.longest_silence_ms) = (1, Some(203.0));
+    }
+    let versus = conclude(["http://a/", "http://b/"].map(str::to_owned), blocks);
+    assert!(
+        versus.measures.iter().all(|it| it.verdict == NONE_SHOWN),
+        "{:?}",
+        versus.measures
+    );
+    let a = &versus.silences[0];
+    assert_eq!((a.target.as_str(), a.blocks, a.count), ("a", 5, 5));
+    assert_eq!(versus.silences[1].blocks, 0);
+    assert_eq!(
+        versus.sentence,
+        "No difference shown in 12 pairs of blocks. But A gave no answer for up to 203 ms in 5 of 12 blocks, B for up \
+         to 0 ms in 0: no p99 of blocks shows that."
+    );
+    let text = crate::render::versus::text(&versus);
+    assert!(
+        text.contains(
+            "\nsilences  A gave no answer in 5 span(s) of 5 of its 12 blocks, for up to 203 ms\n"
+        ),
+        "{text}"
+    );
+    assert!(!text.contains("silences  B"), "{text}");
+}
+
 /// Blocks without any answer are the slowest ones.
 #[test]
 fn blocks_that_hang_throughout_are_infinitely_slow() {
@@ -168,6 +202,8 @@ fn a_target_does_not_differ_from_itself() {
                     p50_ms: Some(latency),
                     p99_ms: Some(latency * (4.0 + 0.3 * normal(&mut random))),
                     errors: 0.0,
+                    silences: 0,
+                    longest_silence_ms: None,
                 });
             }
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use catamaran_load::plan::{Plan, Stop};
 use catamaran_load::report::{Report, Silence, Warning};
+use catamaran_load::versus::Duel;
 use catamaran_testkit::{Peer, Script};
 
 use crate::bench::{closed, plan, run};
@@ -60,6 +61,43 @@ fn a_server_that_dies_is_silent_to_the_end() {
     let report = run_with(|number| number >= 3);
     let longest = longest(&report);
     assert_eq!(longest.to, report.elapsed);
+}
+
+/// Most blocks of A have no silence, so their median has none.
+#[test]
+fn a_comparison_names_silences() {
+    let peer = |stalls: fn(usize) -> bool| {
+        Peer::start_with(move |number| {
+            let asked = Script::new().expect_until(b"\r\n\r\n");
+            match stalls(number) {
+                true => asked.stall(),
+                false => asked.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"),
+            }
+        })
+    };
+    let peers = [peer(|number| number % 500 == 40), peer(|_| false)];
+    let plans = [&peers[0], &peers[1]].map(|peer| {
+        let mut plan = plan(peer.address());
+        plan.timeouts.request = Some(Duration::from_millis(110));
+        plan.pace = closed(1);
+        plan.stop.grace = Duration::ZERO;
+        plan
+    });
+    let urls = ["http://a/", "http://b/"].map(str::to_owned);
+    let mut duel = Duel::new(urls, plans, Duration::from_millis(7200));
+    while let Some(plan) = duel.next_plan() {
+        duel.add(&run(plan));
+    }
+    let versus = duel.finish();
+    let [a, b] = &versus.silences[..] else {
+        panic!("{:?}", versus.silences)
+    };
+    // A stall at the end of a block is cut short by it.
+    assert!(a.count >= 1 && a.blocks >= 1, "{a:?}");
+    assert!(a.longest_ms >= 100.0, "{a:?}");
+    assert_eq!((a.target.as_str(), b.target.as_str()), ("a", "b"));
+    let of_a = versus.blocks.iter().filter(|block| block.target == "a");
+    assert_eq!(of_a.map(|block| block.silences).sum::<usize>(), a.count);
 }
 
 const TIMEOUT: Duration = Duration::from_millis(300);

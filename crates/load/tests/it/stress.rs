@@ -1,12 +1,12 @@
 //! Servers under stress: what a report must not hide of them.
 
+use std::cell::Cell;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use catamaran_load::plan::{Arrivals, Pace, Plan, Stage, Stop, WarmUp};
+use catamaran_load::plan::{Arrivals, Pace, Plan, Stage, StarvedTime, Stop, WarmUp};
 use catamaran_load::report::{Ending, FailureKind, Warning};
 use catamaran_testkit::{Address, Peer, Script, address};
 
@@ -121,10 +121,9 @@ fn overload_by_stages_is_told() {
         _ => None,
     });
     let (asked, sent) = missed.unwrap();
-    assert!(
-        (700.0..=750.1).contains(&asked) && sent < 200.0,
-        "{asked} {sent}"
-    );
+    // What was due, over a span that a busy machine may have prolonged.
+    let due = asked * report.elapsed.as_secs_f64();
+    assert!((due - 300.0).abs() < 0.1 && sent < 200.0, "{due} {sent}");
 }
 
 /// One of four connections takes its time with the last answer.
@@ -200,9 +199,9 @@ fn a_pause_of_ours_is_no_lateness() {
     });
     assert_eq!(report.failures.of(FailureKind::Refused), 20);
     let lateness = report.latency.lateness.unwrap();
-    // The pauses are 1 ms, and twice as long each time up to 100 ms.
+    // The pauses are 1 ms, and twice as long each time up to 100 ms: together 427 ms before the eleventh request.
     assert!(
-        lateness.median() < Duration::from_millis(50),
+        lateness.median() < Duration::from_millis(400),
         "{lateness:?}"
     );
 }
@@ -213,16 +212,16 @@ fn a_pause_of_ours_is_no_lateness() {
 fn clients_with_long_answers_are_not_called_idle() {
     let slow = asked().pause(Duration::from_millis(100)).send(KEPT);
     let peer = Peer::start(slow.repeat(1000));
-    let warmed = Plan {
-        pace: closed(300),
-        warm_up: WarmUp::For(Duration::from_millis(250)),
-        stop: lasting(450, 20_000),
-        ..plan(peer.address())
-    };
+    // Both end by their number, however many answers a busy machine gives in a while.
     let numbered = Plan {
         pace: closed(300),
         stop: requests(1000),
         ..plan(peer.address())
+    };
+    let warmed = Plan {
+        warm_up: WarmUp::For(Duration::from_millis(250)),
+        stop: requests(1350),
+        ..numbered.clone()
     };
     for plan in [warmed, numbered] {
         let report = run(plan);
@@ -232,41 +231,62 @@ fn clients_with_long_answers_are_not_called_idle() {
     }
 }
 
-/// Four threads of the generator and two that only compute, on one CPU: nobody had one to itself.
+/// Threads that have always just waited an hour for a CPU, and others that never wait: only the first are told.
 #[test]
 fn a_starved_generator_is_told() {
+    thread_local!(static LOOKS: Cell<u32> = const { Cell::new(0) });
+    let an_hour_more = || {
+        LOOKS.set(LOOKS.get() + 1);
+        Some(Duration::from_secs(3600) * LOOKS.get())
+    };
+    let peer = Peer::start(answer().repeat(100_000));
+    let planted: [StarvedTime; 3] = [an_hour_more, || Some(Duration::ZERO), || None];
+    for (starved_time, told) in planted.into_iter().zip([4, 0, 0]) {
+        let report = run(Plan {
+            pace: closed(4),
+            threads: 4.try_into().unwrap(),
+            stop: requests(400),
+            starved_time,
+            ..plan(peer.address())
+        });
+        let starved = |warning: &&Warning| matches!(warning, Warning::GeneratorStarved { .. });
+        let found = report.warnings.iter().filter(starved).count();
+        assert_eq!(found, told, "{:?}", report.generator);
+    }
+}
+
+/// Threads of the generator and two that only compute on one CPU: the kernel says that somebody had to wait.
+#[test]
+fn time_without_a_cpu_is_reported() {
     let peer = Peer::start(answer().repeat(100_000));
     let plan = Plan {
         pace: closed(4),
         threads: 4.try_into().unwrap(),
-        stop: lasting(500, 20_000),
+        stop: requests(2000),
         ..plan(peer.address())
     };
     // Threads inherit the CPU of the one that starts them.
     let test = std::thread::spawn(move || {
         let mut one = rustix::thread::CpuSet::new();
-        let mine = rustix::thread::sched_getcpu();
-        one.set(mine);
+        one.set(rustix::thread::sched_getcpu());
         rustix::thread::sched_setaffinity(None, &one).unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let hogs: Vec<_> = (0..2)
-            .map(|_| {
-                let stop = Arc::clone(&stop);
-                std::thread::spawn(move || while !stop.load(Relaxed) {})
-            })
-            .collect();
-        let report = run(plan);
-        stop.store(true, Relaxed);
-        hogs.into_iter().for_each(|hog| hog.join().unwrap());
-        report
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !stop.load(Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let report = run(plan);
+            stop.store(true, Relaxed);
+            report
+        })
     });
     let report = test.join().unwrap();
-    let starved = |warning: &Warning| matches!(warning, Warning::GeneratorStarved { .. });
-    assert!(
-        report.warnings.iter().any(starved),
-        "{:?}",
-        report.generator
-    );
+    let waited = report.generator.iter().filter_map(|thread| thread.starved);
+    assert!(waited.sum::<Duration>() > Duration::ZERO, "{report:?}");
 }
 
 fn stalls(warning: &Warning) -> bool {
@@ -355,7 +375,8 @@ fn a_warm_up_keeps_the_level_of_the_first_stage() {
     let peer = Peer::start(slow.repeat(10_000));
     let report = run(Plan {
         pace: closed(8),
-        stages: vec![stage(400, 1.0), stage(5000, 8.0)],
+        // Two requests are answered long before the second stage begins.
+        stages: vec![stage(20_000, 1.0), stage(5000, 8.0)],
         warm_up: WarmUp::For(Duration::from_millis(1000)),
         stop: Stop {
             requests: NonZeroU64::new(2),
