@@ -1,0 +1,208 @@
+//! Reads what is sent of a file, a piece at a time.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::io::{self, IoSliceMut};
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
+use thiserror::Error;
+
+use crate::found::{FileFacts, FoundFile};
+use crate::response::{FileSending, Segment};
+use crate::threads::{FileThreads, ThreadsBusy};
+
+/// The body of a response, read while it is sent.
+pub struct FileBody {
+    fd: Arc<OwnedFd>,
+    /// The version that the head has announced.
+    facts: FileFacts,
+    segments: VecDeque<Segment>,
+    threads: FileThreads,
+    /// What a thread reads.
+    reading: Option<Reading>,
+    /// Bytes given since others last had their turn.
+    given: usize,
+    /// How often a thread had to read.
+    thread_reads: u64,
+}
+
+type Reading = Pin<Box<dyn Future<Output = Result<Bytes, FileBodyError>> + Send>>;
+
+/// Why the rest of a body cannot be had.
+#[derive(Debug, Error)]
+pub enum FileBodyError {
+    /// The file is not the one any more that the head has announced.
+    #[error("the file was changed while it was sent")]
+    Changed,
+    /// The kernel could not read it.
+    #[error("the file cannot be read: {0}")]
+    Read(io::Error),
+    /// Too many wait for the disk.
+    #[error(transparent)]
+    Busy(#[from] ThreadsBusy),
+}
+
+impl FileBody {
+    /// The body of such a response. A HEAD has none.
+    #[must_use]
+    pub fn new(file: &FoundFile, sending: &mut FileSending, threads: &FileThreads) -> Self {
+        Self {
+            fd: Arc::clone(&file.fd),
+            facts: file.facts,
+            segments: std::mem::take(&mut sending.segments),
+            threads: threads.clone(),
+            reading: None,
+            given: 0,
+            thread_reads: 0,
+        }
+    }
+
+    /// How often a thread had to read because the kernel did not have the bytes in memory.
+    #[must_use]
+    pub fn thread_reads(&self) -> u64 {
+        self.thread_reads
+    }
+
+    /// Whether it is read with one call, so that it can be had whole before its head is sent.
+    #[must_use]
+    pub fn is_small(&self) -> bool {
+        self.segments.iter().map(Segment::len).sum::<u64>() <= PIECE_MAX as u64
+    }
+
+    /// Takes all of a small body into memory: it is of one version then.
+    ///
+    /// # Errors
+    /// The file was changed meanwhile, or cannot be read.
+    pub async fn load(&mut self) -> Result<(), FileBodyError> {
+        let mut loaded = VecDeque::new();
+        while let Some(piece) = poll_fn(|cx| self.poll_next(cx)).await? {
+            loaded.push_back(Segment::Text(piece));
+        }
+        self.segments = loaded;
+        Ok(())
+    }
+
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// The rest of the body will not come.
+    pub fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, FileBodyError>> {
+        let piece = match &mut self.reading {
+            Some(reading) => {
+                let read = ready!(reading.as_mut().poll(cx));
+                self.reading = None;
+                self.take(read?)?
+            }
+            None if self.given >= TURN_MAX => {
+                // Others have their turn.
+                self.given = 0;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            None => match self.segments.pop_front() {
+                None => return Poll::Ready(Ok(None)),
+                Some(Segment::Text(text)) => text,
+                Some(Segment::File { len: 0, .. }) => return self.poll_next(cx),
+                Some(Segment::File { from, len }) => {
+                    self.segments.push_front(Segment::File { from, len });
+                    match self.read(from, len)? {
+                        Some(piece) => piece,
+                        None => return self.poll_next(cx),
+                    }
+                }
+            },
+        };
+        self.given += piece.len();
+        Poll::Ready(Ok(Some(piece)))
+    }
+
+    /// Reads the beginning of a part from the kernel's memory; `None` if a thread has to read it.
+    fn read(&mut self, from: u64, len: u64) -> Result<Option<Bytes>, FileBodyError> {
+        let mut piece = vec![0; usize::try_from(len).unwrap_or(PIECE_MAX).min(PIECE_MAX)];
+        let mut slices = [IoSliceMut::new(&mut piece)];
+        match preadv2(&self.fd, &mut slices, from, ReadWriteFlags::NOWAIT) {
+            Ok(read) => {
+                piece.truncate(read);
+                self.take(piece.into()).map(Some)
+            }
+            // Not in memory, or a file system that cannot tell.
+            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INTR) => {
+                let fd = Arc::clone(&self.fd);
+                let threads = self.threads.clone();
+                self.thread_reads += 1;
+                self.reading = Some(Box::pin(async move {
+                    let read = threads.run(move || read_blocking(&fd, from, piece)).await?;
+                    read.map_err(FileBodyError::Read)
+                }));
+                Ok(None)
+            }
+            Err(error) => Err(FileBodyError::Read(error.into())),
+        }
+    }
+
+    /// Takes account of what was read. The last piece is given only if the file is still the same.
+    fn take(&mut self, piece: Bytes) -> Result<Bytes, FileBodyError> {
+        if piece.is_empty() {
+            // It has become shorter.
+            return Err(FileBodyError::Changed);
+        }
+        let read = piece.len() as u64;
+        if let Some(Segment::File { from, len }) = self.segments.front_mut() {
+            *from += read;
+            *len = len.saturating_sub(read);
+            if *len == 0 {
+                self.segments.pop_front();
+            }
+        }
+        let is_last = !self
+            .segments
+            .iter()
+            .any(|segment| matches!(segment, Segment::File { .. }));
+        if is_last && !self.facts.hold(&self.fd) {
+            return Err(FileBodyError::Changed);
+        }
+        Ok(piece)
+    }
+}
+
+/// Reads a piece, whatever it takes; less only at the file's end.
+fn read_blocking(fd: &OwnedFd, from: u64, mut piece: Vec<u8>) -> io::Result<Bytes> {
+    let mut filled = 0;
+    while filled < piece.len() {
+        match pread(fd, &mut piece[filled..], from + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    piece.truncate(filled);
+    Ok(piece.into())
+}
+
+impl fmt::Debug for FileBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileBody")
+            .field("facts", &self.facts)
+            .field("segments", &self.segments)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The largest piece that is read at a time.
+const PIECE_MAX: usize = 64 * 1024;
+
+/// Bytes after which others have their turn.
+const TURN_MAX: usize = 1024 * 1024;
+
+#[cfg(test)]
+mod tests;

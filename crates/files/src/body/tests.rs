@@ -1,0 +1,131 @@
+use std::fs::File;
+use std::io::Write;
+
+use http::{HeaderMap, HeaderValue, Method};
+use rustix::fs::fstat;
+use tempfile::NamedTempFile;
+
+use super::*;
+use crate::config::FilesConfig;
+use crate::response::FileResponse;
+
+/// A file of so many bytes, and all of it as a body.
+fn body(bytes: usize) -> (NamedTempFile, FileBody) {
+    let mut file = NamedTempFile::new().unwrap();
+    let pattern: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+    file.write_all(&pattern).unwrap();
+    let fd = OwnedFd::from(File::open(file.path()).unwrap());
+    let found = FoundFile {
+        facts: FileFacts::new(&fstat(&fd).unwrap()),
+        fd: Arc::new(fd),
+        coding: None,
+        media_type: HeaderValue::from_static("text/plain"),
+        has_siblings: false,
+        is_fallback: false,
+        old_sibling: None,
+    };
+    let config = FilesConfig::new("/srv");
+    let response = FileResponse::new(&Method::GET, &HeaderMap::new(), &found, &config);
+    let FileResponse::Send(mut sending) = response else {
+        panic!("{response:?}");
+    };
+    let body = FileBody::new(&found, &mut sending, &FileThreads::default());
+    (file, body)
+}
+
+async fn next(body: &mut FileBody) -> Result<Option<Bytes>, FileBodyError> {
+    poll_fn(|cx| body.poll_next(cx)).await
+}
+
+/// Reads to the end, or to the failure.
+async fn all(body: &mut FileBody) -> (Vec<u8>, Result<(), FileBodyError>) {
+    let mut bytes = Vec::new();
+    loop {
+        match next(body).await {
+            Ok(Some(piece)) => bytes.extend_from_slice(&piece),
+            Ok(None) => return (bytes, Ok(())),
+            Err(error) => return (bytes, Err(error)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_all_of_its_file() {
+    for len in [
+        0,
+        1,
+        PIECE_MAX - 1,
+        PIECE_MAX,
+        PIECE_MAX + 1,
+        3 * TURN_MAX + 7,
+    ] {
+        let (file, mut body) = body(len);
+        assert_eq!(body.is_small(), len <= PIECE_MAX);
+        let (bytes, ended) = all(&mut body).await;
+        assert!(ended.is_ok(), "{len}");
+        assert!(bytes == std::fs::read(file.path()).unwrap(), "{len}");
+    }
+}
+
+#[tokio::test]
+async fn a_small_body_is_one_version() {
+    let (file, mut body) = body(1000);
+    body.load().await.unwrap();
+    std::fs::write(file.path(), [b'y'; 1000]).unwrap();
+    let (bytes, ended) = all(&mut body).await;
+    assert!(ended.is_ok());
+    let expected: Vec<u8> = (0..1000).map(|at| (at % 251) as u8).collect();
+    assert!(bytes == expected, "bytes of a later version");
+}
+
+/// Whatever becomes of a file while it is sent, its end does not arrive as if it were whole.
+#[tokio::test]
+async fn a_file_that_is_changed_while_it_is_sent_is_cut() {
+    type Change = fn(&File);
+    let changes: [(&str, Change); 5] = [
+        ("shrinks", |file| file.set_len(PIECE_MAX as u64).unwrap()),
+        ("is emptied", |file| file.set_len(0).unwrap()),
+        ("shrinks a little", |file| {
+            file.set_len(4 * PIECE_MAX as u64 - 1).unwrap();
+        }),
+        ("grows", |file| file.set_len(8 * PIECE_MAX as u64).unwrap()),
+        ("is overwritten", |mut file| {
+            file.write_all(b"other").unwrap();
+            // Within the grain of the kernel's times nothing else would tell.
+            file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        }),
+    ];
+    for (what, change) in changes {
+        let (file, mut body) = body(4 * PIECE_MAX);
+        let first = next(&mut body).await.unwrap().unwrap();
+        assert!(!first.is_empty());
+        change(&File::options().write(true).open(file.path()).unwrap());
+        let (rest, ended) = all(&mut body).await;
+        assert!(
+            matches!(ended, Err(FileBodyError::Changed)),
+            "{what}: {ended:?}"
+        );
+        assert!(first.len() + rest.len() < 4 * PIECE_MAX, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn others_have_their_turn() {
+    let (_file, mut body) = body(3 * TURN_MAX);
+    let mut pauses = 0;
+    let mut given = 0;
+    loop {
+        let polled = poll_fn(|cx| Poll::Ready(body.poll_next(cx))).await;
+        match polled {
+            Poll::Pending => {
+                pauses += 1;
+                tokio::task::yield_now().await;
+            }
+            Poll::Ready(Ok(Some(piece))) => given += piece.len(),
+            Poll::Ready(Ok(None)) => break,
+            Poll::Ready(Err(error)) => panic!("{error}"),
+        }
+    }
+    assert_eq!(given, 3 * TURN_MAX);
+    assert!(pauses >= 2, "{pauses}");
+}

@@ -1,0 +1,156 @@
+//! Codings of files that are compressed beforehand, and which of them a client takes.
+
+use arrayvec::ArrayVec;
+use http::HeaderMap;
+use http::header::{ACCEPT_ENCODING, HeaderValue};
+
+/// A coding of which a file may exist beside the plain one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileCoding {
+    /// `br`: the name with `.br` behind it.
+    Brotli,
+    /// `gzip`: with `.gz`.
+    Gzip,
+    /// `zstd`: with `.zst`.
+    Zstd,
+}
+
+impl FileCoding {
+    /// All that there are.
+    pub const ALL: [Self; 3] = [Self::Brotli, Self::Gzip, Self::Zstd];
+
+    /// Its name in `Content-Encoding`.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::Brotli => "br",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// What follows the name of the plain file.
+    #[must_use]
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Brotli => ".br",
+            Self::Gzip => ".gz",
+            Self::Zstd => ".zst",
+        }
+    }
+
+    pub(crate) fn value(self) -> HeaderValue {
+        HeaderValue::from_static(self.token())
+    }
+
+    fn is_named(self, token: &[u8]) -> bool {
+        let is_alias = self == Self::Gzip && token.eq_ignore_ascii_case(b"x-gzip");
+        is_alias || token.eq_ignore_ascii_case(self.token().as_bytes())
+    }
+}
+
+/// The codings that a client takes, the best first (RFC 9110, section 12.5.3).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AcceptedCodings(ArrayVec<FileCoding, { FileCoding::ALL.len() }>);
+
+impl AcceptedCodings {
+    /// Those of `offered` that a request takes. Equal ones are in the order of `offered`; those that are
+    /// less welcome to the client than the plain file are left out.
+    #[must_use]
+    pub fn of(headers: &HeaderMap, offered: &[FileCoding]) -> Self {
+        if !headers.keys().any(|name| *name == ACCEPT_ENCODING) {
+            return Self::default();
+        }
+        let identity = weight(headers, |token| token.eq_ignore_ascii_case(b"identity"));
+        let any = weight(headers, |token| token == b"*");
+        let mut weighed: ArrayVec<(FileCoding, u16), { FileCoding::ALL.len() }> = ArrayVec::new();
+        for &coding in offered {
+            let own = weight(headers, |token| coding.is_named(token));
+            let weight = own.or(any).unwrap_or(0);
+            let is_known = weighed.iter().any(|(known, _)| *known == coding);
+            if weight > 0 && weight >= identity.unwrap_or(0) && !is_known {
+                weighed.push((coding, weight));
+            }
+        }
+        // Stable: equal ones stay in the order of the offer.
+        weighed.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
+        Self(weighed.into_iter().map(|(coding, _)| coding).collect())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = FileCoding> {
+        self.0.iter().copied()
+    }
+}
+
+/// The weight, in thousandths, of the first element with such a token; `None` if there is none.
+fn weight(headers: &HeaderMap, is_it: impl Fn(&[u8]) -> bool) -> Option<u16> {
+    let lines = headers.get_all(ACCEPT_ENCODING).iter();
+    let mut elements = lines.flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
+    elements.find_map(|element| {
+        let mut parts = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+        is_it(parts.next()?).then(|| parts.find_map(quality).unwrap_or(1000))
+    })
+}
+
+/// The value of `q=`, in thousandths; one that is malformed is 0.
+fn quality(parameter: &[u8]) -> Option<u16> {
+    let (b'q' | b'Q', rest) = parameter.split_first()? else {
+        return None;
+    };
+    let value = rest
+        .trim_ascii_start()
+        .strip_prefix(b"=")?
+        .trim_ascii_start();
+    let text = std::str::from_utf8(value).ok()?;
+    let number: f32 = text.parse().unwrap_or(0.0);
+    let is_weight = (0.0..=1.0).contains(&number);
+    Some(if is_weight {
+        (number * 1000.0).round() as u16
+    } else {
+        0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(lines: &[&str]) -> Vec<&'static str> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(ACCEPT_ENCODING, HeaderValue::from_str(line).unwrap());
+        }
+        let offered = [FileCoding::Brotli, FileCoding::Gzip];
+        let accepted = AcceptedCodings::of(&headers, &offered);
+        accepted.iter().map(FileCoding::token).collect()
+    }
+
+    #[test]
+    fn codings_are_taken_as_the_client_weighs_them() {
+        for (line, expected) in [
+            ("", &[][..]),
+            ("gzip", &["gzip"]),
+            ("gzip, deflate, br, zstd", &["br", "gzip"]),
+            ("br;q=0, gzip", &["gzip"]),
+            ("br;q=0.5, gzip;q=0.8", &["gzip", "br"]),
+            ("gzip;q=0", &[]),
+            ("gzip;q=0.000", &[]),
+            ("*", &["br", "gzip"]),
+            ("*;q=0", &[]),
+            ("gzip, *;q=0", &["gzip"]),
+            ("GZIP", &["gzip"]),
+            ("x-gzip", &["gzip"]),
+            ("brx", &[]),
+            ("identity;q=0", &[]),
+            ("identity, gzip;q=0.5", &[]),
+            ("identity;q=0.5, gzip", &["gzip"]),
+            ("gzip ; q = 0.5", &["gzip"]),
+            ("gzip;q=2", &[]),
+            ("gzip;q=x", &[]),
+        ] {
+            assert_eq!(accepted(&[line]), expected, "{line}");
+        }
+        assert_eq!(accepted(&[]), [""; 0]);
+        assert_eq!(accepted(&["gzip;q=0.5", "br;q=0.4"]), ["gzip", "br"]);
+    }
+}

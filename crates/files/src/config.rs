@@ -1,0 +1,66 @@
+//! How a directory is served.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use http::HeaderValue;
+
+use crate::coding::FileCoding;
+
+/// How a directory is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilesConfig {
+    /// The directory. It may be a link, which is followed again each second. nginx: `root`; httpd:
+    /// `DocumentRoot`.
+    pub root: PathBuf,
+    /// Names of the files that stand for a directory, the first that exists. Default `index.html`.
+    /// nginx: `index`; httpd: `DirectoryIndex`.
+    pub index: Vec<String>,
+    /// The file that is served in the place of a missing page. Default: none. nginx: the last of
+    /// `try_files`; httpd: `FallbackResource`.
+    pub fallback: Option<String>,
+    /// Where symbolic links may lead. Default: inside the directory.
+    pub links: Links,
+    /// Patterns of names that are not served, besides those that never are.
+    pub hide: Vec<String>,
+    /// The value of `Cache-Control`. Default: the field is not sent. nginx: `expires`, `add_header`.
+    pub cache_control: Option<HeaderValue>,
+    /// The charset of texts; `None` says none. Default UTF-8. nginx: `charset`; httpd:
+    /// `AddDefaultCharset`.
+    pub charset: Option<String>,
+    /// Media types by extension, in lower case, before those that are known. nginx: `types`; httpd:
+    /// `AddType`.
+    pub types: BTreeMap<String, HeaderValue>,
+    /// Codings of which files exist beside the plain ones, the preferred first. Default br, gzip. nginx:
+    /// `gzip_static`.
+    pub precompressed: Vec<FileCoding>,
+}
+
+impl FilesConfig {
+    /// This directory with every default.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            index: vec!["index.html".to_owned()],
+            fallback: None,
+            links: Links::Inside,
+            hide: Vec::new(),
+            cache_control: None,
+            charset: Some("utf-8".to_owned()),
+            types: BTreeMap::new(),
+            precompressed: vec![FileCoding::Brotli, FileCoding::Gzip],
+        }
+    }
+}
+
+/// Where symbolic links below the directory may lead. The directory itself may be one in any case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// Nowhere: a path with a link names nothing. httpd: `-FollowSymLinks`; nginx: `disable_symlinks on`.
+    Off,
+    /// Anywhere inside the directory, by a relative path.
+    Inside,
+    /// Inside the directory, and inside these.
+    Also(Vec<PathBuf>),
+}

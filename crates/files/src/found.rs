@@ -1,0 +1,72 @@
+//! A file that was found, and what is known of it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use http::HeaderValue;
+use rustix::fs::{Stat, fstat};
+
+use crate::coding::FileCoding;
+
+/// What a name stands for.
+#[derive(Debug)]
+pub enum Found {
+    /// A file to be sent.
+    File(FoundFile),
+    /// A directory with a file that stands for it, asked for without the slash at the end.
+    Directory,
+}
+
+/// A file that was found.
+#[derive(Clone, Debug)]
+pub struct FoundFile {
+    pub(crate) fd: Arc<OwnedFd>,
+    pub(crate) facts: FileFacts,
+    /// How it is coded.
+    pub(crate) coding: Option<FileCoding>,
+    /// Of what it is when it is decoded.
+    pub(crate) media_type: HeaderValue,
+    /// Whether there are several of it, by coding.
+    pub(crate) has_siblings: bool,
+    /// Whether it stands in the place of a missing page.
+    pub(crate) is_fallback: bool,
+    /// A compressed one that is older than the plain one, so that it is not used.
+    pub(crate) old_sibling: Option<FileCoding>,
+}
+
+impl FoundFile {
+    /// A coding of which there is a file, but one so much older than the plain one that it is not used.
+    #[must_use]
+    pub fn old_sibling(&self) -> Option<FileCoding> {
+        self.old_sibling
+    }
+}
+
+/// What tells one version of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileFacts {
+    pub(crate) size: u64,
+    /// Seconds and nanoseconds.
+    pub(crate) modified: (i64, u64),
+    changed: (i64, u64),
+}
+
+impl FileFacts {
+    pub(crate) fn new(stat: &Stat) -> Self {
+        Self {
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+
+    /// Whether these are still those of the descriptor.
+    pub(crate) fn hold(&self, fd: &OwnedFd) -> bool {
+        fstat(fd).is_ok_and(|stat| Self::new(&stat) == *self)
+    }
+
+    /// Whether the time of change says nothing: tools that make images give all files one time.
+    pub(crate) fn is_timeless(&self) -> bool {
+        self.modified.0 <= 1
+    }
+}

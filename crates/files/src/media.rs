@@ -1,0 +1,93 @@
+//! Media types by extension.
+
+use bytes::Bytes;
+use http::HeaderValue;
+
+use crate::config::FilesConfig;
+
+/// The value of `Content-Type` of a file of that name.
+pub(crate) fn media_type(name: &[u8], config: &FilesConfig) -> HeaderValue {
+    let extension = extension(name).map(str::to_ascii_lowercase);
+    let Some(extension) = extension else {
+        return HeaderValue::from_static(UNKNOWN);
+    };
+    if let Some(own) = config.types.get(&extension) {
+        return own.clone();
+    }
+    let Some(known) = known(&extension) else {
+        return HeaderValue::from_static(UNKNOWN);
+    };
+    match &config.charset {
+        Some(charset) if known.starts_with("text/") => {
+            let text = Bytes::from(format!("{known}; charset={charset}"));
+            HeaderValue::from_maybe_shared(text).unwrap_or(HeaderValue::from_static(UNKNOWN))
+        }
+        _ => HeaderValue::from_static(known),
+    }
+}
+
+/// What follows the last dot of the last name; `None` if nothing does.
+fn extension(name: &[u8]) -> Option<&str> {
+    let last = name.rsplit(|&byte| byte == b'/').next()?;
+    let dot = last.iter().rposition(|&byte| byte == b'.')?;
+    let extension = std::str::from_utf8(&last[dot + 1..]).ok()?;
+    (dot > 0 && !extension.is_empty()).then_some(extension)
+}
+
+fn known(extension: &str) -> Option<&'static str> {
+    Some(match extension {
+        "mjs" | "cjs" => "text/javascript",
+        // A charset beside it would overrule the declaration in the file (RFC 7303, section 3).
+        "xml" | "xsl" => "application/xml",
+        // A source map, which is JSON.
+        "map" => "application/json",
+        "jar" | "war" | "ear" => "application/java-archive",
+        other => mime_guess::from_ext(other).first_raw()?,
+    })
+}
+
+/// The type of what has none.
+const UNKNOWN: &str = "application/octet-stream";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_have_the_types_of_the_web() {
+        let mut config = FilesConfig::new("/srv");
+        let own = HeaderValue::from_static("application/own");
+        config.types.insert("own".to_owned(), own);
+        for (name, expected) in [
+            ("page.html", "text/html; charset=utf-8"),
+            ("a/B.HTML", "text/html; charset=utf-8"),
+            ("app.js", "text/javascript; charset=utf-8"),
+            ("x.mjs", "text/javascript; charset=utf-8"),
+            ("x.css", "text/css; charset=utf-8"),
+            ("x.wasm", "application/wasm"),
+            ("x.woff2", "font/woff2"),
+            ("x.svg", "image/svg+xml"),
+            ("x.json", "application/json"),
+            ("x.js.map", "application/json"),
+            ("x.webmanifest", "application/manifest+json"),
+            ("x.xml", "application/xml"),
+            ("x.txt", "text/plain; charset=utf-8"),
+            ("x.avif", "image/avif"),
+            ("x.webp", "image/webp"),
+            ("x.mp4", "video/mp4"),
+            ("x.pdf", "application/pdf"),
+            ("x.gz", "application/gzip"),
+            ("x.own", "application/own"),
+            ("x.OWN", "application/own"),
+            ("noext", UNKNOWN),
+            ("a.b/noext", UNKNOWN),
+            ("x.", UNKNOWN),
+            (".html", UNKNOWN),
+            ("x.unknownext", UNKNOWN),
+        ] {
+            assert_eq!(media_type(name.as_bytes(), &config), expected, "{name}");
+        }
+        config.charset = None;
+        assert_eq!(media_type(b"x.txt", &config), "text/plain");
+    }
+}

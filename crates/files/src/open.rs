@@ -1,0 +1,193 @@
+//! Opening a file beneath a directory.
+//!
+//! The kernel itself keeps the path inside (`RESOLVE_BENEATH`), at every step of its walk: to check a path
+//! first and to open it then would show what is outside to whoever swaps a directory for a link in between.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, readlinkat};
+use rustix::io::Errno;
+use thiserror::Error;
+use tokio::time::Instant;
+
+use crate::config::{FilesConfig, Links};
+use crate::found::FileFacts;
+
+/// Whether the caller may wait for a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Only what the kernel has in memory; anything else would block.
+    Cached,
+    /// Whatever it takes. Only for threads that may wait.
+    Blocking,
+}
+
+/// Why a name was not opened.
+#[derive(Debug, Error)]
+pub(crate) enum OpenError {
+    #[error("the kernel would have to wait for the disk")]
+    WouldBlock,
+    #[error("there is no such file")]
+    Missing,
+    #[error("a link leads outside of the directory")]
+    Outside,
+    #[error("the file may not be read")]
+    Denied,
+    #[error("there are no more descriptors")]
+    Descriptors,
+    #[error(transparent)]
+    Failed(io::Error),
+}
+
+/// What a descriptor is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenedKind {
+    Regular,
+    Directory,
+    /// A FIFO, a device: nothing that is served.
+    Other,
+}
+
+/// A name that was opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) fd: OwnedFd,
+    pub(crate) kind: OpenedKind,
+    pub(crate) facts: FileFacts,
+}
+
+/// A directory that is served, opened.
+#[derive(Debug)]
+pub(crate) struct OpenRoot {
+    fd: OwnedFd,
+    opened: Instant,
+    /// Where links may lead; `None` leaves that to the kernel.
+    inside: Option<Vec<PathBuf>>,
+    resolve: ResolveFlags,
+}
+
+impl OpenRoot {
+    pub(crate) fn open(config: &FilesConfig, access: Access) -> Result<Self, OpenError> {
+        let inside = match &config.links {
+            Links::Off | Links::Inside => None,
+            // Their real paths are read from the disk.
+            Links::Also(_) if access == Access::Cached => return Err(OpenError::WouldBlock),
+            Links::Also(others) => {
+                let real = |path: &PathBuf| path.canonicalize().ok();
+                let root = config.root.canonicalize().map_err(OpenError::Failed)?;
+                let mut inside = vec![root];
+                inside.extend(others.iter().filter_map(real));
+                Some(inside)
+            }
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = open_at(
+            CWD,
+            config.root.as_os_str().as_bytes(),
+            flags,
+            ResolveFlags::empty(),
+            access,
+        )?;
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        Ok(Self {
+            fd,
+            opened: Instant::now(),
+            inside,
+            resolve: match config.links {
+                Links::Off => beneath | ResolveFlags::NO_SYMLINKS,
+                Links::Inside => beneath,
+                Links::Also(_) => ResolveFlags::NO_MAGICLINKS,
+            },
+        })
+    }
+
+    /// Whether the directory may have become another.
+    pub(crate) fn is_old(&self) -> bool {
+        self.opened.elapsed() >= ROOT_AGE_MAX
+    }
+
+    /// Opens what a name stands for. An empty name is the directory itself.
+    pub(crate) fn open_name(&self, name: &[u8], access: Access) -> Result<Opened, OpenError> {
+        let name = if name.is_empty() { &b"."[..] } else { name };
+        // A FIFO without a writer does not block, a terminal does not become ours.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let fd = open_at(self.fd.as_fd(), name, flags, self.resolve, access)?;
+        if !self.has(fd.as_fd()) {
+            return Err(OpenError::Outside);
+        }
+        let stat = fstat(&fd).map_err(|error| OpenError::Failed(error.into()))?;
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => OpenedKind::Regular,
+            FileType::Directory => OpenedKind::Directory,
+            _ => OpenedKind::Other,
+        };
+        Ok(Opened {
+            fd,
+            kind,
+            facts: FileFacts::new(&stat),
+        })
+    }
+
+    /// Whether what was opened is where links may lead. It is asked of the descriptor, which stays what it
+    /// is whatever becomes of its path.
+    fn has(&self, fd: BorrowedFd<'_>) -> bool {
+        let Some(inside) = &self.inside else {
+            return true;
+        };
+        let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let Ok(path) = readlinkat(CWD, link, Vec::new()) else {
+            return false;
+        };
+        let path = Path::new(std::ffi::OsStr::from_bytes(CStr::to_bytes(&path)));
+        inside.iter().any(|directory| path.starts_with(directory))
+    }
+}
+
+fn open_at(
+    at: BorrowedFd<'_>,
+    name: &[u8],
+    flags: OFlags,
+    resolve: ResolveFlags,
+    access: Access,
+) -> Result<OwnedFd, OpenError> {
+    let (resolve, attempts) = match access {
+        Access::Cached => (resolve | ResolveFlags::CACHED, 1),
+        Access::Blocking => (resolve, ATTEMPTS_MAX),
+    };
+    let mut failed = Errno::AGAIN;
+    for _ in 0..attempts {
+        match openat2(at, name, flags, Mode::empty(), resolve) {
+            Ok(fd) => return Ok(fd),
+            // A rename came in between, or a signal.
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => {
+                failed = error;
+                break;
+            }
+        }
+    }
+    Err(match failed {
+        // Kernels before 5.12 do not know that only memory is to be asked.
+        Errno::AGAIN | Errno::INVAL | Errno::INTR if access == Access::Cached => {
+            OpenError::WouldBlock
+        }
+        Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP => OpenError::Missing,
+        // A socket, or a device without a driver.
+        Errno::NXIO | Errno::NODEV => OpenError::Missing,
+        Errno::XDEV => OpenError::Outside,
+        Errno::ACCESS | Errno::PERM => OpenError::Denied,
+        Errno::MFILE | Errno::NFILE => OpenError::Descriptors,
+        other => OpenError::Failed(other.into()),
+    })
+}
+
+/// How long the directory counts as the one of its path: a release by the swap of a link is seen then.
+const ROOT_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// How often an open is begun anew that a rename disturbed.
+const ATTEMPTS_MAX: usize = 64;

@@ -1,0 +1,224 @@
+//! What a request gets of a file: all of it, parts, or the news that its copy is good.
+
+use std::collections::VecDeque;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use catamaran_message::condition::{self, ConditionOutcome, Validators};
+use catamaran_message::range::{self, ByteRange, RangeSelection};
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    LAST_MODIFIED, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+use crate::config::FilesConfig;
+use crate::found::{FileFacts, FoundFile};
+
+/// What a request gets of a file.
+#[derive(Debug)]
+pub enum FileResponse {
+    /// Bytes of it; of a HEAD none.
+    Send(FileSending),
+    /// 304, with these fields.
+    NotModified(HeaderMap),
+    /// 412, with these fields besides those of its page.
+    Failed(HeaderMap),
+    /// 416, with these fields besides those of its page.
+    Unsatisfiable(HeaderMap),
+}
+
+/// A response with bytes of a file.
+#[derive(Debug)]
+pub struct FileSending {
+    /// 200 or 206.
+    pub status: StatusCode,
+    /// Its fields, without Content-Length.
+    pub headers: HeaderMap,
+    /// The bytes of its body, which a HEAD does not get.
+    pub length: u64,
+    pub(crate) segments: VecDeque<Segment>,
+}
+
+/// A piece of a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Segment {
+    Text(Bytes),
+    /// So many bytes of the file, from there on.
+    File {
+        from: u64,
+        len: u64,
+    },
+}
+
+impl FileResponse {
+    /// Decides what a GET or a HEAD with these fields gets.
+    #[must_use]
+    pub fn new(
+        method: &Method,
+        headers: &HeaderMap,
+        file: &FoundFile,
+        config: &FilesConfig,
+    ) -> Self {
+        let facts = &file.facts;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = since.unwrap_or_default().as_secs();
+        let modified = u64::try_from(facts.modified.0).ok();
+        // A time to come would be one of this response (RFC 9110, section 8.8.2.1).
+        let modified = modified.filter(|at| !facts.is_timeless() && *at <= now);
+        let etag = entity_tag(file);
+        let validators = Validators {
+            etag: etag.as_ref().map(HeaderValue::as_bytes),
+            modified,
+            is_modified_strong: modified.is_some_and(|at| at + STRONG_AFTER <= now),
+        };
+        let mut fields = HeaderMap::with_capacity(8);
+        if let Some(vary) = vary(file) {
+            fields.insert(VARY, vary);
+        }
+        match condition::evaluate(method, headers, &validators) {
+            ConditionOutcome::Failed => return Self::Failed(fields),
+            outcome => {
+                if let Some(etag) = &etag {
+                    fields.insert(ETAG, etag.clone());
+                }
+                if let Some(caching) = &config.cache_control {
+                    fields.insert(CACHE_CONTROL, caching.clone());
+                }
+                if outcome == ConditionOutcome::NotModified {
+                    return Self::NotModified(fields);
+                }
+            }
+        }
+        let parts = range::select(method, headers, &validators, facts.size, PARTS_MAX);
+        if parts == RangeSelection::Unsatisfiable {
+            fields.remove(ETAG);
+            fields.remove(CACHE_CONTROL);
+            fields.insert(CONTENT_RANGE, range::unsatisfied(facts.size));
+            return Self::Unsatisfiable(fields);
+        }
+        if let Some(date) = modified.and_then(http_date) {
+            fields.insert(LAST_MODIFIED, date);
+        }
+        fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        if let Some(coding) = file.coding {
+            fields.insert(CONTENT_ENCODING, coding.value());
+        }
+        Self::Send(sending(fields, file, parts))
+    }
+}
+
+fn sending(mut headers: HeaderMap, file: &FoundFile, parts: RangeSelection) -> FileSending {
+    let size = file.facts.size;
+    let mut segments = VecDeque::new();
+    let mut status = StatusCode::PARTIAL_CONTENT;
+    match parts {
+        RangeSelection::Parts(ranges) => {
+            let boundary = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+            let media_type = format!("multipart/byteranges; boundary={boundary}");
+            if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(media_type)) {
+                headers.insert(CONTENT_TYPE, value);
+            }
+            segments = multipart(&ranges, file, boundary.as_bytes());
+        }
+        RangeSelection::Part(range) => {
+            headers.insert(CONTENT_TYPE, file.media_type.clone());
+            headers.insert(CONTENT_RANGE, range.content_range(size));
+            segments.push_back(of_range(&range));
+        }
+        RangeSelection::Whole | RangeSelection::Unsatisfiable => {
+            status = StatusCode::OK;
+            headers.insert(CONTENT_TYPE, file.media_type.clone());
+            segments.push_back(Segment::File { from: 0, len: size });
+        }
+    }
+    FileSending {
+        status,
+        headers,
+        length: segments.iter().map(Segment::len).sum(),
+        segments,
+    }
+}
+
+/// The parts as `multipart/byteranges` (RFC 9110, section 14.6).
+fn multipart(ranges: &[ByteRange], file: &FoundFile, boundary: &[u8]) -> VecDeque<Segment> {
+    let mut segments = VecDeque::with_capacity(2 * ranges.len() + 1);
+    for range in ranges {
+        let mut head = BytesMut::with_capacity(PART_HEAD);
+        head.put_slice(b"\r\n--");
+        head.put_slice(boundary);
+        head.put_slice(b"\r\nContent-Type: ");
+        head.put_slice(file.media_type.as_bytes());
+        head.put_slice(b"\r\nContent-Range: ");
+        head.put_slice(range.content_range(file.facts.size).as_bytes());
+        head.put_slice(b"\r\n\r\n");
+        segments.push_back(Segment::Text(head.freeze()));
+        segments.push_back(of_range(range));
+    }
+    let end = [b"\r\n--", boundary, b"--\r\n"].concat();
+    segments.push_back(Segment::Text(end.into()));
+    segments
+}
+
+fn of_range(range: &ByteRange) -> Segment {
+    Segment::File {
+        from: range.first(),
+        len: range.len(),
+    }
+}
+
+impl Segment {
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::File { len, .. } => *len,
+        }
+    }
+}
+
+/// The tag of the bytes that are sent: of time and size, so that all fronts of a cluster agree, and of the
+/// coding. `None` if the time says nothing.
+fn entity_tag(file: &FoundFile) -> Option<HeaderValue> {
+    let FileFacts { size, modified, .. } = file.facts;
+    if file.facts.is_timeless() {
+        return None;
+    }
+    let nanos = i128::from(modified.0) * 1_000_000_000 + i128::from(modified.1);
+    let coding = file.coding.map_or("", |coding| coding.suffix());
+    let coding = coding.replace('.', "-");
+    HeaderValue::from_maybe_shared(Bytes::from(format!("\"{nanos:x}-{size:x}{coding}\""))).ok()
+}
+
+fn vary(file: &FoundFile) -> Option<HeaderValue> {
+    let fields = match (file.has_siblings, file.is_fallback) {
+        (false, false) => return None,
+        (true, false) => "Accept-Encoding",
+        (false, true) => "Accept",
+        (true, true) => "Accept, Accept-Encoding",
+    };
+    Some(HeaderValue::from_static(fields))
+}
+
+fn http_date(seconds: u64) -> Option<HeaderValue> {
+    let at = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
+    // Years of more than four digits have no date.
+    if seconds >= DATES_END {
+        return None;
+    }
+    HeaderValue::from_maybe_shared(Bytes::from(httpdate::fmt_http_date(at))).ok()
+}
+
+/// Ranges that are sent in one response; more are answered with the whole file.
+const PARTS_MAX: usize = 16;
+
+/// Seconds after which a file has certainly not changed twice within that of its time.
+const STRONG_AFTER: u64 = 2;
+
+/// The head of a part, with room to spare.
+const PART_HEAD: usize = 192;
+
+/// The first second of the year 10000.
+const DATES_END: u64 = 253_402_300_800;
+
+#[cfg(test)]
+mod tests;

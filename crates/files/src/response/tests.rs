@@ -1,0 +1,148 @@
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use http::header::{IF_NONE_MATCH, RANGE};
+use rustix::fs::fstat;
+
+use super::*;
+use crate::coding::FileCoding;
+
+/// A file of so many bytes, changed then.
+fn file(bytes: usize, modified: SystemTime) -> FoundFile {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&vec![b'x'; bytes]).unwrap();
+    file.set_modified(modified).unwrap();
+    found(file)
+}
+
+fn found(file: File) -> FoundFile {
+    let fd = OwnedFd::from(file);
+    FoundFile {
+        facts: FileFacts::new(&fstat(&fd).unwrap()),
+        fd: Arc::new(fd),
+        coding: None,
+        media_type: HeaderValue::from_static("text/plain"),
+        has_siblings: false,
+        is_fallback: false,
+        old_sibling: None,
+    }
+}
+
+fn long_ago() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1_700_000_000)
+}
+
+fn respond(file: &FoundFile, fields: &[(&'static str, &str)]) -> FileResponse {
+    let mut headers = HeaderMap::new();
+    for (name, value) in fields {
+        headers.append(*name, HeaderValue::from_str(value).unwrap());
+    }
+    FileResponse::new(&Method::GET, &headers, file, &FilesConfig::new("/srv"))
+}
+
+fn send(file: &FoundFile, fields: &[(&'static str, &str)]) -> FileSending {
+    match respond(file, fields) {
+        FileResponse::Send(sending) => sending,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_tag_is_of_time_size_and_coding() {
+    let mut one = file(3, long_ago());
+    let tag = |file: &FoundFile| send(file, &[]).headers[ETAG].clone();
+    assert_eq!(tag(&one), "\"17979cfe362a0000-3\"");
+    let plain = tag(&one);
+    one.coding = Some(FileCoding::Gzip);
+    assert_eq!(tag(&one), "\"17979cfe362a0000-3-gz\"");
+    assert_ne!(tag(&file(4, long_ago())), plain);
+    let later = long_ago() + Duration::from_nanos(4);
+    assert_ne!(tag(&file(3, later)), plain);
+}
+
+/// Images of containers have one time for all files, so that another version would look the same.
+#[test]
+fn a_file_without_a_time_has_no_validators() {
+    for seconds in [0, 1] {
+        let file = file(3, UNIX_EPOCH + Duration::from_secs(seconds));
+        let sending = send(&file, &[(IF_NONE_MATCH.as_str(), "\"0-3\"")]);
+        assert!(!sending.headers.contains_key(ETAG));
+        assert!(!sending.headers.contains_key(LAST_MODIFIED));
+        assert_eq!(sending.status, StatusCode::OK);
+    }
+}
+
+#[test]
+fn a_time_to_come_is_not_told() {
+    let tomorrow = SystemTime::now() + Duration::from_secs(86_400);
+    let sending = send(&file(3, tomorrow), &[]);
+    assert!(!sending.headers.contains_key(LAST_MODIFIED));
+    assert!(sending.headers.contains_key(ETAG));
+}
+
+#[test]
+fn several_ranges_are_parts_of_one_body_of_known_length() {
+    let file = file(1000, long_ago());
+    let sending = send(&file, &[(RANGE.as_str(), "bytes=900-901, 0-9")]);
+    assert_eq!(sending.status, StatusCode::PARTIAL_CONTENT);
+    assert!(!sending.headers.contains_key(CONTENT_RANGE));
+    let media_type = sending.headers[CONTENT_TYPE].to_str().unwrap();
+    let boundary = media_type
+        .strip_prefix("multipart/byteranges; boundary=")
+        .unwrap();
+    let mut body = Vec::new();
+    for segment in &sending.segments {
+        match segment {
+            Segment::Text(text) => body.extend_from_slice(text),
+            Segment::File { len, .. } => body.extend((0..*len).map(|_| b'x')),
+        }
+    }
+    let part = |range: &str, bytes: &str| {
+        format!(
+            "\r\n--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes {range}/1000\r\n\r\n{bytes}"
+        )
+    };
+    let expected = [
+        part("900-901", "xx"),
+        part("0-9", "xxxxxxxxxx"),
+        format!("\r\n--{boundary}--\r\n"),
+    ];
+    assert_eq!(String::from_utf8(body.clone()).unwrap(), expected.concat());
+    assert_eq!(sending.length, body.len() as u64);
+}
+
+#[test]
+fn errors_vary_as_the_file_does_and_are_not_cached_as_it_is() {
+    let mut file = file(10, long_ago());
+    file.has_siblings = true;
+    let mut config = FilesConfig::new("/srv");
+    config.cache_control = Some(HeaderValue::from_static("max-age=60"));
+    let respond = |name: &'static str, value: &'static str| {
+        let headers = HeaderMap::from_iter([(
+            http::HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        )]);
+        FileResponse::new(&Method::GET, &headers, &file, &config)
+    };
+    match respond("range", "bytes=10-") {
+        FileResponse::Unsatisfiable(fields) => {
+            assert_eq!(fields[VARY], "Accept-Encoding");
+            assert_eq!(fields[CONTENT_RANGE], "bytes */10");
+            assert_eq!(fields.len(), 2);
+        }
+        other => panic!("{other:?}"),
+    }
+    match respond("if-match", "\"other\"") {
+        FileResponse::Failed(fields) => assert_eq!(fields.len(), 1),
+        other => panic!("{other:?}"),
+    }
+    match respond("if-none-match", "*") {
+        FileResponse::NotModified(fields) => {
+            assert_eq!(fields[CACHE_CONTROL], "max-age=60");
+            assert_eq!(fields.len(), 3);
+        }
+        other => panic!("{other:?}"),
+    }
+}
