@@ -1,0 +1,402 @@
+//! Writes a plan as a file of the front.
+
+use std::fmt::Write as _;
+
+use crate::ledger::{Remark, Weight};
+use crate::matcher::{Matcher, encoded};
+use crate::plan::{Access, Action, Fields, Keys, Listener, Plan, Rule, Scheme};
+use crate::routes::{Route, RouteGroup, groups, outcome};
+
+/// How the file is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form<'a> {
+    /// The URL of the old server.
+    pub(crate) keep: Option<&'a str>,
+    /// Whether secrets stand in the text, or else in files beside it.
+    pub(crate) inline_secrets: bool,
+    /// Routes, by their number, that are closed because they would open what was closed.
+    pub(crate) closed: &'a [usize],
+}
+
+/// A file that belongs beside the written one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SideFile {
+    /// Its name.
+    pub name: String,
+    /// What is in it. Only its owner may read it.
+    pub text: String,
+}
+
+/// The written file.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) text: String,
+    pub(crate) files: Vec<SideFile>,
+    /// How many routes it has, and how many of them go to the old server.
+    pub(crate) routes: usize,
+    pub(crate) kept: usize,
+}
+
+/// Writes all but the remarks.
+pub(crate) fn write(plan: &Plan, form: Form<'_>) -> Written {
+    let mut writer = Writer {
+        form,
+        out: String::new(),
+        files: Vec::new(),
+        routes: 0,
+        kept: 0,
+    };
+    for listener in &plan.listeners {
+        writer.listener(plan, listener);
+    }
+    if plan.has_status {
+        writer.out.push_str(ADMIN);
+    }
+    let groups = groups(plan);
+    writer.upstreams(plan, &groups);
+    for group in &groups {
+        for route in &group.routes {
+            writer.route(plan, group, route);
+        }
+    }
+    Written {
+        text: writer.out,
+        files: writer.files,
+        routes: writer.routes,
+        kept: writer.kept,
+    }
+}
+
+/// What stands above the file: decisions first, then differences.
+pub(crate) fn head(sources: &[String], remarks: &[Remark]) -> String {
+    let mut text = format!(
+        "# Written by `catamaran import` from {}.\n",
+        comment(&sources.join(", "))
+    );
+    let of = |weight: Weight| remarks.iter().filter(move |it| it.weight == weight);
+    for (number, remark) in of(Weight::Risk).enumerate() {
+        let _ = writeln!(text, "# RISK {}: {}", number + 1, said(remark));
+    }
+    for remark in of(Weight::Note) {
+        let _ = writeln!(text, "# NOTE: {}", said(remark));
+    }
+    text
+}
+
+/// A remark with its place, on one line.
+pub(crate) fn said(remark: &Remark) -> String {
+    let place = remark.place.as_ref();
+    let place = place.map(|it| format!("{it}: ")).unwrap_or_default();
+    comment(&format!("{place}{}", remark.text))
+}
+
+/// One line of a comment; a text of the source must not end it.
+fn comment(text: &str) -> String {
+    let plain = |sign: char| if sign.is_control() { ' ' } else { sign };
+    text.chars().map(plain).collect()
+}
+
+/// A text as TOML.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for sign in text.chars() {
+        match sign {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(sign);
+            }
+            sign if sign.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(sign));
+            }
+            sign => out.push(sign),
+        }
+    }
+    out.push('"');
+    // `${` would be a variable of the environment.
+    out.replace("${", "$${")
+}
+
+/// Several texts as TOML; one alone is no list.
+pub(crate) fn quoted_list<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
+    let all: Vec<String> = texts.into_iter().map(|it| quoted(it.as_ref())).collect();
+    match &all[..] {
+        [one] => one.clone(),
+        all => format!("[{}]", all.join(", ")),
+    }
+}
+
+struct Writer<'a> {
+    form: Form<'a>,
+    out: String,
+    files: Vec<SideFile>,
+    routes: usize,
+    kept: usize,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, key: &str, value: &str) {
+        let _ = writeln!(self.out, "{key} = {value}");
+    }
+
+    fn keys(&mut self, keys: &Keys) {
+        for (key, value) in keys {
+            self.line(key, value);
+        }
+    }
+
+    fn listener(&mut self, plan: &Plan, listener: &Listener) {
+        self.out.push_str("\n[[listen]]\n");
+        self.line("name", &quoted(&listener_name(plan, listener)));
+        let Some(tls) = &listener.tls else {
+            self.line("address", &quoted(&listener.address));
+            self.keys(&listener.keys);
+            return;
+        };
+        let name = listener_name(plan, listener);
+        if let Some(why) = &tls.missing {
+            let _ = writeln!(
+                self.out,
+                "# {}: until then it is kept from the network",
+                comment(why)
+            );
+            self.line("address", &quoted(&format!("127.0.0.1:{}", listener.port)));
+            self.keys(&listener.keys);
+            return;
+        }
+        self.line("address", &quoted(&listener.address));
+        self.line("tls", &quoted(&name));
+        self.keys(&listener.keys);
+        if !tls.keys.is_empty() {
+            let _ = writeln!(self.out, "\n[tls.{name}]");
+            self.keys(&tls.keys);
+        }
+        for (chain, key) in &tls.certificates {
+            let _ = writeln!(self.out, "\n[[tls.{name}.certificate]]");
+            self.line("chain", &quoted(chain));
+            self.line("key", &quoted(key));
+        }
+    }
+
+    /// Upstreams that a route names.
+    fn upstreams(&mut self, plan: &Plan, groups: &[RouteGroup]) {
+        let routes = || groups.iter().flat_map(|it| &it.routes);
+        let is_used = |index: usize| {
+            routes().any(|it| {
+                matches!(outcome(&it.rule), Action::Forward { upstream, .. } if upstream == index)
+            })
+        };
+        for (index, upstream) in plan.upstreams.iter().enumerate() {
+            if !is_used(index) {
+                continue;
+            }
+            let name = &upstream.name;
+            let _ = writeln!(self.out, "\n[upstream.{name}]");
+            self.secret_or_keys(&upstream.keys, name);
+            let tables = [
+                ("sticky", upstream.sticky.as_ref()),
+                ("probe", Some(&upstream.probe).filter(|it| !it.is_empty())),
+                (
+                    "attributes",
+                    Some(&upstream.attributes).filter(|it| !it.is_empty()),
+                ),
+            ];
+            for (table, keys) in tables {
+                if let Some(keys) = keys {
+                    let _ = writeln!(self.out, "\n[upstream.{name}.{table}]");
+                    self.keys(keys);
+                }
+            }
+            for (number, backend) in upstream.backends.iter().enumerate() {
+                let from = backend.place.as_ref();
+                let from = from.map(|it| format!(" # from {}", comment(&it.to_string())));
+                let from = from.unwrap_or_default();
+                let _ = writeln!(self.out, "\n[[upstream.{name}.backend]]{from}");
+                self.line("url", &quoted(&backend.url));
+                self.secret_or_keys(&backend.keys, &format!("{name}-{}", number + 1));
+            }
+        }
+        let keeps = |it: &Route| matches!(outcome(&it.rule), Action::Files | Action::Closed);
+        if let Some(url) = self.form.keep
+            && routes().any(keeps)
+        {
+            let _ = writeln!(self.out, "\n[upstream.{KEPT}]");
+            self.line("first_byte_timeout", "\"24h\"");
+            self.line("idle_body_timeout", "\"24h\"");
+            let _ = writeln!(self.out, "\n[[upstream.{KEPT}.backend]]");
+            self.line("url", &quoted(url));
+        }
+    }
+
+    fn secret_or_keys(&mut self, keys: &Keys, name: &str) {
+        for (key, value) in keys {
+            if key != "secret" || self.form.inline_secrets {
+                let value = if key == "secret" {
+                    quoted(value)
+                } else {
+                    value.clone()
+                };
+                self.line(key, &value);
+                continue;
+            }
+            let file = format!("{name}.secret");
+            self.line("secret_file", &quoted(&file));
+            self.files.push(SideFile {
+                name: file,
+                text: format!("{value}\n"),
+            });
+        }
+    }
+
+    fn route(&mut self, plan: &Plan, group: &RouteGroup, route: &Route) {
+        let rule = &route.rule;
+        let number = self.routes;
+        self.routes += 1;
+        let from = rule.place.as_ref();
+        let from = from.map(|it| format!(" # from {}", comment(&it.to_string())));
+        let _ = writeln!(self.out, "\n[[route]]{}", from.unwrap_or_default());
+        if !group.hosts.is_empty() {
+            self.line("host", &quoted_list(&group.hosts));
+        }
+        if !group.listeners.is_empty() {
+            let names = group
+                .listeners
+                .iter()
+                .map(|&it| listener_name(plan, &plan.listeners[it]));
+            self.line("listen", &quoted_list(names));
+        }
+        let action = outcome(rule);
+        let to_https =
+            matches!(&action, Action::Redirect { to, .. } if to.starts_with("https://{host}"));
+        match rule.scheme {
+            Some(Scheme::Https) => self.line("scheme", "\"https\""),
+            Some(Scheme::Http) => self.line("scheme", "\"http\""),
+            None if to_https => self.line("scheme", "\"http\""),
+            None => {}
+        }
+        self.matcher(&rule.matcher);
+        if !route.exclude.is_empty() {
+            self.line("exclude", &quoted_list(&route.exclude));
+        }
+        if self.form.closed.contains(&number) {
+            return self.line("status", "403");
+        }
+        self.target(plan, rule, &action);
+        for (table, fields) in [
+            ("request_headers", &rule.settings.request_fields),
+            ("response_headers", &rule.settings.response_fields),
+        ] {
+            let forwards = matches!(action, Action::Forward { .. });
+            if !fields.is_empty() && (forwards || table == "response_headers") {
+                self.fields(table, fields);
+            }
+        }
+    }
+
+    fn matcher(&mut self, matcher: &Matcher) {
+        match matcher {
+            Matcher::Exact(path) => {
+                self.line("path", &quoted(&encoded(path)));
+                self.line("exact", "true");
+            }
+            Matcher::Prefix(path) if path.is_empty() => self.line("path", "\"/\""),
+            Matcher::Prefix(path) => self.line("path", &quoted(&encoded(path))),
+            Matcher::Suffix { path, suffix } => {
+                let path = if path.is_empty() { "/" } else { path };
+                self.line("path", &quoted(&encoded(path)));
+                self.line("suffix", &quoted(&encoded(suffix)));
+            }
+            Matcher::Pattern(text) => self.line("pattern", &quoted(&encoded(text))),
+        }
+    }
+
+    fn target(&mut self, plan: &Plan, rule: &Rule, action: &Action) {
+        let own = match (action, self.form.keep) {
+            (Action::Files, None) => Some(404),
+            (Action::Closed, None) => Some(403),
+            (Action::Answer(status), _) => Some(*status),
+            _ => None,
+        };
+        if let Some(status) = own {
+            return self.line("status", &status.to_string());
+        }
+        match action {
+            Action::Redirect { to, status } => {
+                self.line("redirect", &quoted(to));
+                self.line("status", &status.to_string());
+            }
+            Action::Forward { upstream, rewrite } => {
+                self.line("upstream", &quoted(&plan.upstreams[*upstream].name));
+                if let Some(rewrite) = rewrite {
+                    self.line("rewrite", &quoted(&encoded(rewrite)));
+                }
+                self.keys(&rule.settings.keys);
+            }
+            _ => {
+                self.kept += 1;
+                self.line("upstream", &quoted(KEPT));
+            }
+        }
+        if let Access::Networks { allow, deny } = &rule.settings.access {
+            if !allow.is_empty() {
+                self.line("allow", &quoted_list(allow));
+            }
+            if !deny.is_empty() {
+                self.line("deny", &quoted_list(deny));
+            }
+        }
+        // Of the old server itself: it guards its own files by certificates.
+        if !matches!(action, Action::Forward { .. })
+            && let Some(value) = rule.settings.keys.get("client_certificate")
+        {
+            let value = value.clone();
+            self.line("client_certificate", &value);
+        }
+    }
+
+    fn fields(&mut self, table: &str, fields: &Fields) {
+        let _ = writeln!(self.out, "\n[route.{table}]");
+        if !fields.remove.is_empty() {
+            self.line("remove", &quoted_list(&fields.remove));
+        }
+        for (key, values) in [("set", &fields.set), ("add", &fields.add)] {
+            if !values.is_empty() {
+                let pairs = values
+                    .iter()
+                    .map(|(name, value)| format!("{name} = {}", quoted(value)));
+                let pairs: Vec<String> = pairs.collect();
+                self.line(key, &format!("{{ {} }}", pairs.join(", ")));
+            }
+        }
+    }
+}
+
+/// The name of a listener: its port, and its number if another has the port.
+fn listener_name(plan: &Plan, listener: &Listener) -> String {
+    let same = plan.listeners.iter().filter(|it| it.port == listener.port);
+    let at = same
+        .clone()
+        .position(|it| it == listener)
+        .unwrap_or_default();
+    match same.count() {
+        1 => format!("port-{}", listener.port),
+        _ => format!("port-{}-{}", listener.port, at + 1),
+    }
+}
+
+/// The upstream of the old server.
+pub(crate) const KEPT: &str = "kept";
+
+const ADMIN: &str = "\n[admin]\naddress = \"127.0.0.1:9901\"\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_the_source_stay_texts() {
+        assert_eq!(quoted("a\"b\\c\n${X}"), "\"a\\\"b\\\\c\\u000A$${X}\"");
+        assert_eq!(comment("a\nlisten"), "a listen");
+        assert_eq!(quoted_list(["a"]), "\"a\"");
+        assert_eq!(quoted_list(["a", "b"]), "[\"a\", \"b\"]");
+    }
+}

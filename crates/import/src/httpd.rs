@@ -1,0 +1,11 @@
+//! httpd: its servers and virtual hosts, with mod_jk, mod_proxy, mod_alias and what guards paths.
+
+mod access;
+mod fields;
+mod host;
+pub(crate) mod proxy;
+mod redirect;
+mod section;
+pub(crate) mod tree;
+
+pub(crate) use host::convert;

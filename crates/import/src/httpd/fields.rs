@@ -1,0 +1,116 @@
+//! Fields of requests and responses, bodies, and certificates that a path asks for.
+
+use crate::emit::quoted;
+use crate::httpd::tree::Directive;
+use crate::ledger::Ledger;
+use crate::mod_jk::workers::number;
+use crate::plan::{Fields, Settings};
+
+/// Fields, bodies and certificates, of a host or of a section.
+pub(crate) fn settings(directives: &[Directive], has_tls: bool, ledger: &mut Ledger) -> Settings {
+    let mut settings = Settings::default();
+    for directive in directives {
+        match directive.name.as_str() {
+            "header" => field(directive, &mut settings.response_fields, false, ledger),
+            "requestheader" if !is_usual(directive, has_tls, ledger) => {
+                field(directive, &mut settings.request_fields, true, ledger);
+            }
+            "limitrequestbody" => {
+                let value = match number(directive.word(0)) {
+                    None | Some(0) => quoted("off"),
+                    Some(bytes) => bytes.to_string(),
+                };
+                settings.keys.insert("body_max".to_owned(), value);
+                ledger.mapped(directive.id);
+            }
+            "sslverifyclient" if directive.word(0).eq_ignore_ascii_case("require") => {
+                settings
+                    .keys
+                    .insert("client_certificate".to_owned(), quoted("required"));
+                ledger.mapped(directive.id);
+            }
+            _ => {}
+        }
+    }
+    settings
+}
+
+/// Fields that the front writes itself.
+fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
+    let name = directive.word(1).to_ascii_lowercase();
+    let name = name.trim_end_matches(':');
+    if !RULED.contains(&name) {
+        return false;
+    }
+    let constant = name == "x-forwarded-proto" && directive.word(2) == "https" && !has_tls;
+    match constant {
+        true => ledger.risk(directive.id, "the front says how the client came to it; name the proxy before it in `trusted_proxies`"),
+        false => ledger.dropped(directive.id, "the front writes this field itself"),
+    }
+    true
+}
+
+fn field(directive: &Directive, fields: &mut Fields, of_request: bool, ledger: &mut Ledger) {
+    let words = match directive.word(0).to_ascii_lowercase().as_str() {
+        "always" | "onsuccess" | "early" => &directive.words[1..],
+        _ => &directive.words[..],
+    };
+    let word = |at: usize| words.get(at).map_or("", String::as_str);
+    let name = word(1).trim_end_matches(':').to_owned();
+    let conditional = words
+        .iter()
+        .skip(2)
+        .any(|it| it.starts_with("env=") || it.starts_with("expr=") || it == "early");
+    let value = word(2).replace('{', "{{").replace('}', "}}");
+    let sayable = !name.is_empty()
+        && name
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
+        && !value.contains('%')
+        && !value.chars().any(char::is_control)
+        && !conditional;
+    let is_ruled = RULED.contains(&name.to_ascii_lowercase().as_str());
+    let is_route = name.eq_ignore_ascii_case("set-cookie") && word(2).contains("ROUTEID");
+    if is_route && !of_request {
+        return ledger.mapped(directive.id);
+    }
+    if !sayable || is_ruled {
+        return ledger.risk(
+            directive.id,
+            format!("the change of `{name}` was not converted"),
+        );
+    }
+    match word(0).to_ascii_lowercase().as_str() {
+        "set" => drop(fields.set.insert(name, value)),
+        "add" | "append" | "merge" => drop(fields.add.insert(name, value)),
+        "unset" => fields.remove.push(name),
+        other => {
+            return ledger.risk(
+                directive.id,
+                format!("`{other}` of `{name}` was not converted"),
+            );
+        }
+    }
+    ledger.mapped(directive.id);
+}
+
+/// Fields that the front rules.
+const RULED: &[&str] = &[
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-server",
+    "forwarded",
+    "host",
+    "connection",
+    "upgrade",
+    "content-length",
+    "transfer-encoding",
+    "x-real-ip",
+    "via",
+    "keep-alive",
+    "te",
+    "trailer",
+    "date",
+];

@@ -1,0 +1,555 @@
+//! mod_proxy: `ProxyPass` as rules, balancers and lone workers as upstreams.
+
+use std::collections::BTreeMap;
+
+use crate::emit::{quoted, quoted_list};
+use crate::httpd::tree::Directive;
+use crate::ledger::{Id, Ledger};
+use crate::matcher::Matcher;
+use crate::mod_jk::workers::{duration, hoist, number};
+use crate::plan::{Action, Backend, Keys, Plan, Rule, Upstream};
+use crate::regex::path_set;
+
+/// The balancers of a server, by name, and how its backends are called.
+#[derive(Clone, Debug)]
+pub(crate) struct Balancers {
+    known: BTreeMap<String, Upstream>,
+    /// Whether HTTP backends are called by the host that the client asked for (`ProxyPreserveHost`).
+    preserve_host: bool,
+}
+
+impl Balancers {
+    pub(crate) fn new(preserve_host: bool) -> Self {
+        Self {
+            known: BTreeMap::new(),
+            preserve_host,
+        }
+    }
+
+    /// Adds those that some directives define.
+    pub(crate) fn add(&mut self, directives: &[Directive], ledger: &mut Ledger) {
+        for directive in directives {
+            let url = directive.word(0).to_ascii_lowercase();
+            let name = url
+                .strip_prefix("balancer://")
+                .map(|it| it.trim_end_matches('/').to_owned());
+            match (directive.name.as_str(), name) {
+                ("proxy", Some(name)) => {
+                    ledger.mapped(directive.id);
+                    for inner in directive.inside() {
+                        match inner.name.as_str() {
+                            "balancermember" => self.member(&name, &inner.words, inner.id, ledger),
+                            "proxyset" => self.set(&name, &inner.words, inner.id, ledger),
+                            _ => {}
+                        }
+                    }
+                }
+                ("balancermember", Some(name)) => {
+                    self.member(&name, &directive.words[1..], directive.id, ledger);
+                }
+                ("proxyset", Some(name)) => {
+                    self.set(&name, &directive.words[1..], directive.id, ledger);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Without `ProxyPreserveHost` an HTTP backend is called by its own host.
+    fn call(&self, upstream: &mut Upstream) {
+        let is_http = upstream
+            .backends
+            .iter()
+            .all(|it| !it.url.starts_with("ajp"));
+        if is_http && !self.preserve_host {
+            upstream.keys.insert("host".to_owned(), quoted("backend"));
+        }
+    }
+
+    fn of(&mut self, name: &str) -> &mut Upstream {
+        self.known
+            .entry(name.to_owned())
+            .or_insert_with(|| Upstream {
+                name: name.to_owned(),
+                ..Upstream::default()
+            })
+    }
+
+    fn member(&mut self, name: &str, words: &[String], id: Id, ledger: &mut Ledger) {
+        let url = words.first().map_or("", String::as_str);
+        let Some(target) = Target::new(url) else {
+            return ledger.risk(id, format!("the front cannot reach `{url}`"));
+        };
+        if !matches!(target.path.as_str(), "" | "/") {
+            ledger.risk(id, format!("the path of the member `{url}` was left out"));
+        }
+        let mut backend = Backend {
+            place: Some(ledger.place(id).clone()),
+            url: target.url,
+            keys: target.keys,
+        };
+        ledger.mapped(id);
+        for (key, value) in parameters(&words[1..]) {
+            member_key(&key, &value, id, (&mut backend.keys, ledger));
+        }
+        let upstream = self.of(name);
+        // A socket of WebSocket beside an AJP one of the same route is no member of its own.
+        upstream.backends.push(backend);
+    }
+
+    fn set(&mut self, name: &str, words: &[String], id: Id, ledger: &mut Ledger) {
+        ledger.mapped(id);
+        for (key, value) in parameters(words) {
+            balancer_key(&key, &value, id, (self.of(name), ledger));
+        }
+    }
+}
+
+fn parameters(words: &[String]) -> Vec<(String, String)> {
+    let pairs = words
+        .iter()
+        .map(|it| it.split_once('=').unwrap_or((it, "on")));
+    pairs
+        .map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned()))
+        .collect()
+}
+
+/// Where a `ProxyPass` leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) url: String,
+    pub(crate) path: String,
+    pub(crate) host: String,
+    pub(crate) is_tunnel: bool,
+    pub(crate) keys: Keys,
+}
+
+impl Target {
+    /// Reads a URL; `None` if the front cannot reach it.
+    pub(crate) fn new(text: &str) -> Option<Self> {
+        if let Some(rest) = text.strip_prefix("unix:") {
+            let (socket, url) = rest.split_once('|')?;
+            let scheme = url.split("://").next()?.trim_end_matches(':');
+            let scheme = matches!(scheme, "http" | "ajp").then_some(scheme)?;
+            let path = url.split_once("://").and_then(|(_, it)| it.split_once('/'));
+            return Self::checked(
+                format!("{scheme}+unix:{socket}"),
+                path.map_or("", |it| it.1),
+                "localhost",
+                false,
+            );
+        }
+        let (scheme, rest) = text.split_once("://")?;
+        let scheme = scheme.to_ascii_lowercase();
+        let (authority, path) = match rest.find('/') {
+            Some(at) => (&rest[..at], &rest[at + 1..]),
+            None => (rest, ""),
+        };
+        let (plain, port, is_tunnel) = match scheme.as_str() {
+            "ajp" => ("ajp", 8009, false),
+            "http" => ("http", 80, false),
+            "https" => ("https", 443, false),
+            "ws" => ("http", 80, true),
+            "wss" => ("https", 443, true),
+            _ => return None,
+        };
+        let has_port = authority
+            .rsplit_once(':')
+            .is_some_and(|(_, it)| it.parse::<u16>().is_ok());
+        let host = match has_port {
+            true => authority.rsplit_once(':').map_or(authority, |it| it.0),
+            false => authority,
+        };
+        let url = match has_port {
+            true => format!("{plain}://{authority}"),
+            false => format!("{plain}://{authority}:{port}"),
+        };
+        Self::checked(url, path, host, is_tunnel)
+    }
+
+    fn checked(url: String, path: &str, host: &str, is_tunnel: bool) -> Option<Self> {
+        let tls = url.starts_with("https://");
+        let probe = if tls {
+            url.replacen("https", "http", 1)
+        } else {
+            url.clone()
+        };
+        catamaran_config::parse_upstream_url(&probe).ok()?;
+        let mut keys = Keys::new();
+        if tls {
+            // httpd and nginx verify nothing unless they are told to.
+            keys.insert("verify".to_owned(), quoted("off"));
+        }
+        (!path.contains(['?', '#', '$'])).then(|| Self {
+            url,
+            path: if path.is_empty() {
+                String::new()
+            } else {
+                format!("/{path}")
+            },
+            host: host.to_owned(),
+            is_tunnel,
+            keys,
+        })
+    }
+}
+
+/// The rule of a `ProxyPass`; its path may be that of a section.
+pub(crate) fn pass(
+    directive: &Directive,
+    section: Option<&str>,
+    balancers: &Balancers,
+    plan: &mut Plan,
+    ledger: &mut Ledger,
+) -> Vec<Rule> {
+    let id = directive.id;
+    let place = ledger.place(id).clone();
+    let (path, words) = match section {
+        Some(path) => (path, &directive.words[..]),
+        None => (
+            directive.word(0),
+            directive.words.get(1..).unwrap_or_default(),
+        ),
+    };
+    let url = words.first().map_or("", String::as_str);
+    let is_match = directive.name == "proxypassmatch";
+    let (matchers, is_exact) = match is_match {
+        true => {
+            let set = path_set(path, false);
+            (set.matchers, set.is_exact)
+        }
+        false => (vec![prefix(path)], true),
+    };
+    let rules = |action: Action| -> Vec<Rule> {
+        let rule = |it: &Matcher| Rule::new(Some(&place), it.clone(), action.clone());
+        matchers.iter().map(rule).collect()
+    };
+    if url == "!" {
+        match is_exact {
+            true => {
+                ledger.mapped(id);
+                return rules(Action::Files);
+            }
+            false => {
+                ledger.unmapped(id, &format!("`{path}` is no pattern of the front"));
+                return rules(Action::Closed);
+            }
+        }
+    }
+    let url = match is_match {
+        true => whole_path(path, url),
+        false => Some(url.to_owned()),
+    };
+    let forwarded = url.filter(|_| is_exact).and_then(|url| {
+        let words = words.get(1..).unwrap_or_default();
+        forward(&url, words, id, balancers, (plan, ledger))
+    });
+    let Some((upstream, target_path, keys)) = forwarded else {
+        let text = format!("`{}` cannot be converted", directive.words.join(" "));
+        ledger.unmapped(id, &text);
+        return rules(Action::Closed);
+    };
+    ledger.mapped(id);
+    let rewrite = match is_match {
+        true => None,
+        false => rewrite(path, &target_path),
+    };
+    let mut found = rules(Action::Forward { upstream, rewrite });
+    for rule in &mut found {
+        rule.settings.keys.extend(keys.clone());
+    }
+    found
+}
+
+/// The URL, without a path, of a target that gets each path as it is; `None` if an expression changes it.
+fn whole_path(expression: &str, url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let (authority, path) = match rest.find(['/', '$']) {
+        Some(at) => rest.split_at(at),
+        None => (rest, ""),
+    };
+    let whole = match path {
+        "" | "/" | "$0" | "$&" => true,
+        path => path.strip_suffix("$1").is_some_and(|before| {
+            let expression = expression.strip_prefix('^').unwrap_or_default();
+            let (literal, group) = expression.split_once('(').unwrap_or_default();
+            let group = group.strip_suffix('$').unwrap_or(group);
+            let is_last = group
+                .strip_suffix(')')
+                .is_some_and(|it| !it.contains(['(', ')']));
+            is_last && literal.replace("\\.", ".") == before
+        }),
+    };
+    whole.then(|| format!("{scheme}://{authority}"))
+}
+
+/// What `ProxyPass /path` matches: with a closing slash only what is below.
+pub(crate) fn prefix(path: &str) -> Matcher {
+    match path {
+        "/" => Matcher::everything(),
+        path if path.ends_with('/') => Matcher::pattern(&format!("{path}*")),
+        path => Matcher::prefix(path),
+    }
+}
+
+/// What stands in the place of the path, if that differs.
+fn rewrite(path: &str, target: &str) -> Option<String> {
+    let (path, target) = (path.trim_end_matches('/'), target.trim_end_matches('/'));
+    (path != target).then(|| {
+        if target.is_empty() {
+            "/".to_owned()
+        } else {
+            target.to_owned()
+        }
+    })
+}
+
+/// The upstream of a URL, the path in it, and keys of the route.
+fn forward(
+    url: &str,
+    words: &[String],
+    id: Id,
+    balancers: &Balancers,
+    (plan, ledger): (&mut Plan, &mut Ledger),
+) -> Option<(usize, String, Keys)> {
+    let mut keys = Keys::new();
+    if let Some(rest) = url.strip_prefix("balancer://") {
+        let (name, target) = rest.split_once('/').unwrap_or((rest, ""));
+        let mut upstream = balancers.known.get(&name.to_ascii_lowercase())?.clone();
+        for (key, value) in parameters(words) {
+            balancer_key(&key, &value, id, (&mut upstream, ledger));
+        }
+        if upstream.backends.is_empty() {
+            return None;
+        }
+        balancers.call(&mut upstream);
+        hoist(&mut upstream);
+        let target = if target.is_empty() {
+            String::new()
+        } else {
+            format!("/{target}")
+        };
+        return Some((plan.upstream(upstream), target, keys));
+    }
+    let target = Target::new(url)?;
+    let mut backend = Backend {
+        place: Some(ledger.place(id).clone()),
+        url: target.url.clone(),
+        keys: target.keys.clone(),
+    };
+    if target.is_tunnel {
+        keys.insert("upgrade".to_owned(), quoted_list(["websocket"]));
+    }
+    for (key, value) in parameters(words) {
+        match key.as_str() {
+            "upgrade" => drop(keys.insert("upgrade".to_owned(), quoted_list(["websocket"]))),
+            _ => member_key(&key, &value, id, (&mut backend.keys, ledger)),
+        }
+    }
+    let mut upstream = Upstream {
+        name: target.host.clone(),
+        backends: vec![backend],
+        ..Upstream::default()
+    };
+    balancers.call(&mut upstream);
+    hoist(&mut upstream);
+    Some((plan.upstream(upstream), target.path, keys))
+}
+
+/// A parameter of a member or a lone worker.
+fn member_key(key: &str, value: &str, id: Id, (keys, ledger): (&mut Keys, &mut Ledger)) {
+    let mut set = |key: &str, value: String| drop(keys.insert(key.to_owned(), value));
+    let time = |unit: u64| match value.strip_suffix("ms") {
+        Some(digits) => number(digits).and_then(|it| duration(it, 1)),
+        None => number(value).and_then(|it| duration(it, unit)),
+    };
+    match key {
+        "route" => {
+            set("jvm_route", quoted(value));
+            set("name", quoted(value));
+        }
+        "loadfactor" => match value.parse::<f64>() {
+            Ok(factor) if factor.fract() == 0.0 && (1.0..=1000.0).contains(&factor) => {
+                set("weight", format!("{factor:.0}"));
+            }
+            _ => ledger.risk(
+                id,
+                format!("`loadfactor={value}` is no whole number from 1 to 1000"),
+            ),
+        },
+        "redirect" => set("fallback", quoted(value)),
+        "lbset" => set("distance", number(value).unwrap_or(0).min(1000).to_string()),
+        "secret" => set("secret", value.to_owned()),
+        "timeout" => {
+            if let Some(time) = time(1000) {
+                set("first_byte_timeout", time.clone());
+                set("idle_body_timeout", time);
+            }
+        }
+        "connectiontimeout" => time(1000)
+            .into_iter()
+            .for_each(|it| set("connect_timeout", it)),
+        "ttl" => time(1000)
+            .into_iter()
+            .for_each(|it| set("idle_timeout", it)),
+        "acquire" => time(1).into_iter().for_each(|it| set("queue_timeout", it)),
+        "ping" => {
+            set("ping_after_idle", quoted("0s"));
+            time(1000)
+                .into_iter()
+                .for_each(|it| set("ping_timeout", it));
+        }
+        "max" => {
+            ledger.note(
+                id,
+                "`max` counts per process of httpd; `connections_max` is 200 over the whole front",
+            );
+        }
+        "status" => {
+            let flags = value.trim_start_matches(['+', '-']).to_ascii_uppercase();
+            match (value.starts_with('-'), flags.as_str()) {
+                (false, "D" | "S") => set("activation", quoted("stopped")),
+                (false, "N") => set("activation", quoted("drain")),
+                (false, "H") => set("distance", "100".to_owned()),
+                (true, _) => {}
+                _ => ledger.risk(id, format!("`status={value}` was not converted")),
+            }
+        }
+        "retry" | "min" | "smax" | "keepalive" | "flushpackets" | "flushwait" | "iobuffersize"
+        | "receivebuffersize" | "disablereuse" | "enablereuse" | "addressttl" | "nocanon"
+        | "responsefieldsize" | "growth" => {}
+        _ => ledger.risk(
+            id,
+            format!("the parameter `{key}={value}` was not converted"),
+        ),
+    }
+}
+
+/// A parameter of a balancer.
+fn balancer_key(key: &str, value: &str, id: Id, (upstream, ledger): (&mut Upstream, &mut Ledger)) {
+    match key {
+        "stickysession" => {
+            let names: Vec<&str> = value.split('|').collect();
+            let keys = upstream.sticky.get_or_insert_default();
+            keys.insert("first".to_owned(), quoted("path"));
+            match names[0] {
+                "ROUTEID" => {
+                    keys.insert("set_cookie".to_owned(), quoted("ROUTEID"));
+                    ledger.note(id, "the cookie ROUTEID is the front's own: browsers that have httpd's are dealt anew");
+                }
+                name => drop(keys.insert("cookies".to_owned(), quoted(name))),
+            }
+            if let Some(name) = names.get(1) {
+                keys.insert("parameters".to_owned(), quoted(name));
+            }
+        }
+        "stickysessionsep" => {
+            let text = if value.eq_ignore_ascii_case("off") {
+                "off"
+            } else {
+                value
+            };
+            let keys = upstream.sticky.get_or_insert_default();
+            keys.insert("separator".to_owned(), quoted(text));
+        }
+        "nofailover" if value.eq_ignore_ascii_case("on") => {
+            upstream
+                .sticky
+                .get_or_insert_default()
+                .insert("force".to_owned(), "true".to_owned());
+        }
+        "lbmethod" => {
+            let policy = match value {
+                "bybusyness" => "least-in-flight",
+                "bytraffic" => "traffic",
+                "byrequests" => "round-robin",
+                _ => return ledger.risk(id, format!("`lbmethod={value}` was not converted")),
+            };
+            upstream.keys.insert("policy".to_owned(), quoted(policy));
+        }
+        "maxattempts" => {
+            let tries = number(value).unwrap_or(2).min(20).to_string();
+            upstream.keys.insert("retries".to_owned(), tries);
+        }
+        "failonstatus" => {
+            let codes: Vec<&str> = value.split(',').collect();
+            match codes.contains(&"404") {
+                true => ledger.risk(
+                    id,
+                    "`failonstatus` 404 would send each page that is not there to every member",
+                ),
+                false => drop(
+                    upstream
+                        .keys
+                        .insert("retry_status".to_owned(), quoted_list(codes)),
+                ),
+            }
+        }
+        "nofailover" | "forcerecovery" | "growth" | "nonce" | "scolonpathdelim"
+        | "failontimeout" | "timeout" => {}
+        _ => member_key(key, value, id, (&mut upstream.keys, ledger)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_backends() {
+        for (text, url, path) in [
+            ("ajp://a:8009/app", "ajp://a:8009", "/app"),
+            ("http://a/", "http://a:80", ""),
+            ("ws://a:8080/x", "http://a:8080", "/x"),
+            (
+                "unix:/run/x.sock|http://localhost/",
+                "http+unix:/run/x.sock",
+                "",
+            ),
+        ] {
+            let target = Target::new(text).unwrap();
+            assert_eq!(
+                (target.url.as_str(), target.path.as_str()),
+                (url, path),
+                "{text}"
+            );
+        }
+        for text in ["fcgi://a:9000/", "h2c://a/", "a:80", "unix:/x|fcgi://y"] {
+            assert_eq!(Target::new(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn targets_of_expressions_that_keep_the_path() {
+        for (expression, url, expected) in [
+            ("^/ca/.*", "ajp://a:8009", Some("ajp://a:8009")),
+            ("^/app/(.*)$", "ajp://a:8009/app/$1", Some("ajp://a:8009")),
+            ("^(/.*)$", "http://a$1", Some("http://a")),
+            ("^/app/(.*)$", "ajp://a:8009/$1", None),
+            ("^/a/(.*)/(.*)$", "ajp://a:8009/a/$1", None),
+        ] {
+            assert_eq!(
+                whole_path(expression, url).as_deref(),
+                expected,
+                "{expression} {url}"
+            );
+        }
+    }
+
+    #[test]
+    fn paths_are_rewritten_where_they_differ() {
+        for (path, target, expected) in [
+            ("/app", "/app", None),
+            ("/", "", None),
+            ("/shop", "/app/", Some("/app")),
+            ("/app", "", Some("/")),
+            ("/", "/app", Some("/app")),
+        ] {
+            assert_eq!(
+                rewrite(path, target).as_deref(),
+                expected,
+                "{path} {target}"
+            );
+        }
+    }
+}

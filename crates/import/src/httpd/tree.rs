@@ -1,0 +1,257 @@
+//! The directives in force: files included, variables filled in, conditions decided.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use crate::files::{Budget, Files, ImportError, Text};
+use crate::ledger::{Id, Ledger, Place, Weight};
+use crate::read::httpd::{Node, parse};
+
+/// A directive or section in force.
+#[derive(Clone, Debug)]
+pub(crate) struct Directive {
+    pub(crate) id: Id,
+    /// In lower case.
+    pub(crate) name: String,
+    pub(crate) words: Vec<String>,
+    /// What stands in the section; `None` of a directive.
+    pub(crate) inner: Option<Vec<Self>>,
+}
+
+impl Directive {
+    /// A word, or nothing.
+    pub(crate) fn word(&self, at: usize) -> &str {
+        self.words.get(at).map_or("", String::as_str)
+    }
+
+    /// What stands in it.
+    pub(crate) fn inside(&self) -> &[Self] {
+        self.inner.as_deref().unwrap_or_default()
+    }
+}
+
+/// What is known while files are read.
+pub(crate) struct Expansion<'a> {
+    pub(crate) files: &'a dyn Files,
+    pub(crate) ledger: &'a mut Ledger,
+    pub(crate) budget: &'a mut Budget,
+    pub(crate) defines: HashMap<String, String>,
+    pub(crate) server_root: Option<PathBuf>,
+    /// Placeholders so far, so that each is said once.
+    pub(crate) placeholders: HashMap<String, usize>,
+    pub(crate) depth: usize,
+}
+
+impl Expansion<'_> {
+    /// The directives of a file.
+    pub(crate) fn file(&mut self, text: &Text) -> Result<Vec<Directive>, ImportError> {
+        let nodes = parse(&text.text).map_err(|error| ImportError::Syntax {
+            file: std::sync::Arc::clone(&text.name),
+            line: error.line,
+            message: error.message,
+        })?;
+        let mut found = Vec::new();
+        self.nodes(nodes, text, true, &mut found)?;
+        Ok(found)
+    }
+
+    fn nodes(
+        &mut self,
+        nodes: Vec<Node>,
+        text: &Text,
+        in_force: bool,
+        found: &mut Vec<Directive>,
+    ) -> Result<(), ImportError> {
+        for node in nodes {
+            self.node(node, text, in_force, found)?;
+        }
+        Ok(())
+    }
+
+    fn node(
+        &mut self,
+        node: Node,
+        text: &Text,
+        in_force: bool,
+        found: &mut Vec<Directive>,
+    ) -> Result<(), ImportError> {
+        let place = Place {
+            file: std::sync::Arc::clone(&text.name),
+            line: node.line,
+        };
+        let name = node.name.to_ascii_lowercase();
+        let server = if name.starts_with("jk") {
+            "mod_jk"
+        } else {
+            "httpd"
+        };
+        let id = self.ledger.enter(server, &node.name, &place);
+        if !in_force {
+            self.ledger.dropped(id, "its section is not in force");
+            let mut ignored = Vec::new();
+            return self.nodes(node.inner.unwrap_or_default(), text, false, &mut ignored);
+        }
+        let keeps_variables = matches!(
+            name.as_str(),
+            "logformat" | "customlog" | "rewriterule" | "rewritecond"
+        );
+        let words: Vec<String> = node
+            .words
+            .iter()
+            .map(|word| match keeps_variables {
+                true => word.clone(),
+                false => self.filled(word, id),
+            })
+            .collect();
+        match name.as_str() {
+            "include" | "includeoptional" => {
+                self.ledger.mapped(id);
+                return self.include(words.first().map_or("", String::as_str), text, id, found);
+            }
+            "define" => {
+                self.ledger.mapped(id);
+                let value = words.get(1).cloned().unwrap_or_default();
+                let name = words.first().cloned().unwrap_or_default();
+                self.defines.insert(name, value);
+            }
+            "serverroot" => {
+                self.ledger.mapped(id);
+                self.server_root = words.first().map(PathBuf::from);
+            }
+            "ifmodule" | "ifdefine" | "ifversion" => {
+                self.ledger.mapped(id);
+                let holds = self.holds(&name, &words);
+                self.nodes(node.inner.unwrap_or_default(), text, holds, found)?;
+            }
+            _ => {
+                let inner = match node.inner {
+                    Some(inner) => {
+                        let mut directives = Vec::new();
+                        self.nodes(inner, text, true, &mut directives)?;
+                        Some(directives)
+                    }
+                    None => None,
+                };
+                found.push(Directive {
+                    id,
+                    name,
+                    words,
+                    inner,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a condition holds: modules are there, versions are of 2.4.
+    fn holds(&self, name: &str, words: &[String]) -> bool {
+        let first = words.first().map_or("", String::as_str);
+        let (negated, first) = match first.strip_prefix('!') {
+            Some(rest) => (true, rest),
+            None => (false, first),
+        };
+        let holds = match name {
+            "ifdefine" => self.defines.contains_key(first),
+            "ifversion" => {
+                let version = words.last().map_or("", String::as_str);
+                let newer = version.starts_with("2.4")
+                    || version.starts_with("2.2")
+                    || version.starts_with("2.0");
+                match first {
+                    "<" | "<=" => !newer,
+                    "=" | "==" | "~" => version.starts_with("2.4"),
+                    _ => newer,
+                }
+            }
+            _ => true,
+        };
+        holds != negated
+    }
+
+    fn include(
+        &mut self,
+        pattern: &str,
+        text: &Text,
+        id: Id,
+        found: &mut Vec<Directive>,
+    ) -> Result<(), ImportError> {
+        if self.depth >= DEPTH_MAX {
+            return Err(ImportError::TooMuch("20 levels of files"));
+        }
+        let paths = self.paths(pattern, text);
+        if paths.is_empty() {
+            let text = format!("`{pattern}` names no file that is there; name its root by --root");
+            self.ledger.kept_or_risk(id, &text);
+        }
+        for path in paths {
+            let text = self.budget.read(self.files, &path)?;
+            self.depth += 1;
+            found.extend(self.file(&text)?);
+            self.depth -= 1;
+        }
+        Ok(())
+    }
+
+    /// The files that a path of a directive names.
+    pub(crate) fn paths(&self, pattern: &str, text: &Text) -> Vec<PathBuf> {
+        if Path::new(pattern).is_absolute() {
+            return self.files.matching(pattern);
+        }
+        let beside = text.path.parent().map(Path::to_path_buf);
+        let roots = self.server_root.iter().cloned().chain(beside);
+        roots
+            .map(|root| self.files.matching(&root.join(pattern).to_string_lossy()))
+            .find(|paths| !paths.is_empty())
+            .unwrap_or_default()
+    }
+
+    /// A word with its variables filled in. What nobody filled in is one risk, and a name that leads
+    /// nowhere stands in its place.
+    fn filled(&mut self, word: &str, id: Id) -> String {
+        let mut text = word.to_owned();
+        for _ in 0..VARIABLES_MAX {
+            let found = ["${", "{{"]
+                .iter()
+                .filter_map(|it| Some((text.find(it)?, *it)))
+                .min();
+            let Some((start, sign)) = found else { break };
+            let close = if sign == "${" { "}" } else { "}}" };
+            let Some(length) = text[start..].find(close) else {
+                break;
+            };
+            let end = start + length + close.len();
+            let name = text[start + 2..start + length].trim().to_owned();
+            let known = match sign {
+                "${" => self
+                    .defines
+                    .get(&name)
+                    .cloned()
+                    .or_else(|| self.files.variable(&name)),
+                _ => None,
+            };
+            let value = known.unwrap_or_else(|| self.placeholder(&name, id));
+            if text.len() + value.len() > WORD_MAX {
+                break;
+            }
+            text.replace_range(start..end, &value);
+        }
+        text
+    }
+
+    fn placeholder(&mut self, name: &str, id: Id) -> String {
+        let next = self.placeholders.len() + 1;
+        let number = *self.placeholders.entry(name.to_owned()).or_insert(next);
+        if number == next {
+            let place = Some(self.ledger.place(id).clone());
+            let text = format!(
+                "`{name}` is not filled in; `placeholder-{number}.invalid` stands in its place (--define {name}=VALUE)"
+            );
+            self.ledger.say(Weight::Risk, place, text);
+        }
+        format!("placeholder-{number}.invalid")
+    }
+}
+
+const DEPTH_MAX: usize = 20;
+const VARIABLES_MAX: usize = 100;
+const WORD_MAX: usize = 64 << 10;

@@ -1,0 +1,300 @@
+//! The ledger: every directive that was read, what became of it, and what has to be said.
+//!
+//! Each directive has one fate in the end. One that nobody claimed is looked up among the directives that
+//! `catamaran check` knows; if those do not call it needless, it is a risk. So nothing is lost silently.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The file, as it was named.
+    pub file: Arc<str>,
+    /// The line, the first being 1.
+    pub line: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+impl Serialize for Place {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What became of a directive. A later one in this list outranks the earlier ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fate {
+    /// It is not needed, and why is said.
+    Dropped,
+    /// The written file does the same.
+    Mapped,
+    /// The old server goes on doing it (`--keep`).
+    Kept,
+    /// It needs a decision: there is a risk.
+    Decided,
+}
+
+/// A directive of the source.
+#[derive(Clone, Debug, Serialize)]
+pub struct Directive {
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub place: Place,
+    /// What became of it.
+    pub fate: Fate,
+    /// Why it was dropped, kept or needs a decision.
+    pub reason: String,
+}
+
+/// How much a remark matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// A decision that only the operator can make.
+    Risk,
+    /// A difference that is worth knowing.
+    Note,
+}
+
+/// What has to be said of the conversion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remark {
+    /// How much it matters.
+    pub weight: Weight,
+    /// What it is about.
+    pub place: Option<Place>,
+    /// In words.
+    pub text: String,
+}
+
+/// How many directives had each fate; the four add up to all that were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sums {
+    /// See [`Fate::Mapped`].
+    pub mapped: usize,
+    /// See [`Fate::Dropped`].
+    pub dropped: usize,
+    /// See [`Fate::Decided`].
+    pub decided: usize,
+    /// See [`Fate::Kept`].
+    pub kept: usize,
+}
+
+impl Sums {
+    /// All directives.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.mapped + self.dropped + self.decided + self.kept
+    }
+}
+
+/// Names one directive of the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Id(usize);
+
+/// A directive whose fate may still be open.
+#[derive(Debug)]
+struct Entry {
+    server: &'static str,
+    name: String,
+    place: Place,
+    fate: Option<Fate>,
+    reason: String,
+}
+
+/// What was read, and what is said of it.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    entries: Vec<Entry>,
+    remarks: Vec<Remark>,
+    /// Whether there is an old server that takes what cannot be mapped.
+    pub(crate) keeps: bool,
+}
+
+impl Ledger {
+    pub(crate) fn new(keeps: bool) -> Self {
+        Self {
+            keeps,
+            ..Self::default()
+        }
+    }
+
+    /// Enters a directive of a server, by the name that [`catamaran_config::foreign_answer`] knows it by.
+    pub(crate) fn enter(&mut self, server: &'static str, name: &str, place: &Place) -> Id {
+        self.entries.push(Entry {
+            server,
+            name: name.to_owned(),
+            place: place.clone(),
+            fate: None,
+            reason: String::new(),
+        });
+        Id(self.entries.len() - 1)
+    }
+
+    pub(crate) fn place(&self, id: Id) -> &Place {
+        &self.entries[id.0].place
+    }
+
+    pub(crate) fn mapped(&mut self, id: Id) {
+        self.give(id, Fate::Mapped, "");
+    }
+
+    pub(crate) fn dropped(&mut self, id: Id, reason: &str) {
+        self.give(id, Fate::Dropped, reason);
+    }
+
+    /// It needs a decision.
+    pub(crate) fn risk(&mut self, id: Id, text: impl Into<String>) {
+        let text = text.into();
+        self.give(id, Fate::Decided, &text);
+        let place = Some(self.place(id).clone());
+        self.say(Weight::Risk, place, text);
+    }
+
+    /// It cannot be mapped, and the requests that it is about go to the old server, or are answered 403.
+    pub(crate) fn unmapped(&mut self, id: Id, text: &str) {
+        if !self.keeps {
+            return self.risk(id, format!("{text}; its requests are answered 403"));
+        }
+        self.give(id, Fate::Kept, text);
+        let place = Some(self.place(id).clone());
+        let text = format!("{text}; its requests go to the old server");
+        self.say(Weight::Note, place, text);
+    }
+
+    /// The old server goes on doing it, or it needs a decision.
+    pub(crate) fn kept_or_risk(&mut self, id: Id, text: &str) {
+        match self.keeps {
+            true => self.give(id, Fate::Kept, text),
+            false => self.risk(id, text),
+        }
+    }
+
+    /// A difference about a directive, whose fate stays.
+    pub(crate) fn note(&mut self, id: Id, text: impl Into<String>) {
+        let place = Some(self.place(id).clone());
+        self.say(Weight::Note, place, text.into());
+    }
+
+    /// A remark on a place, or on the whole.
+    pub(crate) fn say(&mut self, weight: Weight, place: Option<Place>, text: impl Into<String>) {
+        let remark = Remark {
+            weight,
+            place,
+            text: text.into(),
+        };
+        if !self.remarks.contains(&remark) || self.remarks.len() > REMARKS_COMPARED {
+            self.remarks.push(remark);
+        }
+    }
+
+    fn give(&mut self, id: Id, fate: Fate, reason: &str) {
+        let entry = &mut self.entries[id.0];
+        if entry.fate.is_none_or(|known| known < fate) {
+            entry.fate = Some(fate);
+            reason.clone_into(&mut entry.reason);
+        }
+    }
+
+    /// Decides on what nobody claimed.
+    pub(crate) fn finish(mut self) -> (Vec<Directive>, Vec<Remark>) {
+        for index in 0..self.entries.len() {
+            if self.entries[index].fate.is_none() {
+                self.decide_unclaimed(Id(index));
+            }
+        }
+        let directive = |it: Entry| Directive {
+            name: it.name,
+            place: it.place,
+            fate: it.fate.unwrap_or(Fate::Decided),
+            reason: it.reason,
+        };
+        (
+            self.entries.into_iter().map(directive).collect(),
+            self.remarks,
+        )
+    }
+
+    fn decide_unclaimed(&mut self, id: Id) {
+        let (server, name) = (self.entries[id.0].server, self.entries[id.0].name.clone());
+        match catamaran_config::foreign_answer(server, &name) {
+            Some(answer) if answer.is_needless => self.dropped(id, answer.text),
+            Some(answer) => {
+                let text = format!("`{name}` was not converted; see {}", answer.text);
+                self.risk(id, text);
+            }
+            None => self.risk(id, format!("`{name}` is not known and was not converted")),
+        }
+    }
+}
+
+/// How many directives had each fate.
+pub(crate) fn sums(directives: &[Directive]) -> Sums {
+    let of = |fate: Fate| directives.iter().filter(|it| it.fate == fate).count();
+    Sums {
+        mapped: of(Fate::Mapped),
+        dropped: of(Fate::Dropped),
+        decided: of(Fate::Decided),
+        kept: of(Fate::Kept),
+    }
+}
+
+/// Beyond so many remarks, equal ones are no longer looked for.
+const REMARKS_COMPARED: usize = 2_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> Place {
+        Place {
+            file: "a.conf".into(),
+            line: 7,
+        }
+    }
+
+    #[test]
+    fn each_directive_has_the_heaviest_of_its_fates() {
+        let mut ledger = Ledger::new(false);
+        let one = ledger.enter("httpd", "ProxyPass", &place());
+        ledger.mapped(one);
+        ledger.risk(one, "half of it is missing");
+        ledger.dropped(one, "not needed");
+        let two = ledger.enter("httpd", "ServerTokens", &place());
+        ledger.dropped(two, "not needed");
+        let (directives, remarks) = ledger.finish();
+        let fates: Vec<Fate> = directives.iter().map(|it| it.fate).collect();
+        assert_eq!(fates, [Fate::Decided, Fate::Dropped]);
+        assert_eq!(remarks.len(), 1);
+        assert_eq!(sums(&directives).total(), 2);
+    }
+
+    #[test]
+    fn what_nobody_claims_is_a_risk_with_its_line() {
+        let mut ledger = Ledger::new(true);
+        ledger.enter("httpd", "FrobnicateAll", &place());
+        let (directives, remarks) = ledger.finish();
+        assert_eq!(directives[0].fate, Fate::Decided);
+        assert_eq!(remarks[0].place, Some(place()));
+        assert!(remarks[0].text.contains("FrobnicateAll"), "{remarks:?}");
+    }
+
+    #[test]
+    fn what_is_known_to_be_needless_is_dropped() {
+        let mut ledger = Ledger::new(false);
+        ledger.enter("mod_jk", "JkShmFile", &place());
+        let (directives, remarks) = ledger.finish();
+        assert_eq!((directives[0].fate, remarks.len()), (Fate::Dropped, 0));
+        assert!(!directives[0].reason.is_empty());
+    }
+}

@@ -1,0 +1,315 @@
+//! Configurations of mod_jk, httpd and nginx, turned into a file of the front.
+//!
+//! A text is read by the grammar of its server ([`read`]). Its directives become a plan: listeners, hosts,
+//! ordered rules and upstreams, in which the first rule that matches a path decides, as on the source's
+//! side. Routes are made of the rules so that the front's own order decides the same, and the result is
+//! compared with the plan, path by path. Each directive has one fate, and each that needs a decision is a
+//! risk with its file and line. What the front cannot do stays closed, or goes to the old server.
+//!
+//! The crate opens no file: it is lent [`Files`].
+#![forbid(unsafe_code)]
+
+mod emit;
+mod files;
+mod httpd;
+mod ledger;
+mod matcher;
+mod mod_jk;
+mod nginx;
+mod plan;
+mod proof;
+pub mod read;
+mod regex;
+mod report;
+mod routes;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+pub use emit::SideFile;
+pub use files::{Files, ImportError};
+pub use ledger::{Directive, Fate, Place, Remark, Sums, Weight};
+
+use crate::emit::{Form, Written};
+use crate::files::{Budget, Text};
+use crate::httpd::tree::Expansion;
+use crate::ledger::Ledger;
+use crate::plan::Plan;
+
+/// Whose configuration it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `workers.properties` and `uriworkermap.properties` without httpd's files.
+    ModJk,
+    /// httpd, with mod_jk or mod_proxy.
+    Httpd,
+    /// nginx.
+    Nginx,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Whose files they are; `None` if their content tells.
+    pub kind: Option<Kind>,
+    /// The files.
+    pub files: Vec<PathBuf>,
+    /// Values of variables, and names that `<IfDefine>` asks for.
+    pub defines: Vec<(String, String)>,
+    /// Virtual hosts, by a name; empty for all.
+    pub vhosts: Vec<String>,
+    /// The URL of the old server, which gets what cannot be converted.
+    pub keep: Option<String>,
+    /// Addresses in the place of the source's, in their order.
+    pub listens: Vec<String>,
+    /// Whether secrets stand in the text, or else in files beside it.
+    pub inline_secrets: bool,
+}
+
+/// A converted configuration.
+#[derive(Debug)]
+pub struct Import {
+    /// The file.
+    pub text: String,
+    /// Files that belong beside it.
+    pub files: Vec<SideFile>,
+    /// Every directive that was read, with its fate.
+    pub directives: Vec<Directive>,
+    /// What has to be said: risks and notes.
+    pub remarks: Vec<Remark>,
+    /// How many directives had each fate.
+    pub sums: Sums,
+    /// Routes that were written, and how many of them go to the old server.
+    pub routes: (usize, usize),
+}
+
+impl Import {
+    /// How many decisions are left.
+    #[must_use]
+    pub fn risks(&self) -> usize {
+        self.remarks
+            .iter()
+            .filter(|it| it.weight == Weight::Risk)
+            .count()
+    }
+
+    /// What became of it, for people.
+    #[must_use]
+    pub fn report(&self) -> String {
+        report::text(self)
+    }
+
+    /// The same as a JSON document's value.
+    #[must_use]
+    pub fn document(&self) -> impl serde::Serialize + '_ {
+        report::document(self)
+    }
+}
+
+/// Converts a configuration.
+///
+/// # Errors
+/// A file cannot be read or understood, or is of no server that is known here.
+pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportError> {
+    let mut budget = Budget::default();
+    let texts = options.files.iter().map(|path| budget.read(files, path));
+    let texts: Vec<Text> = texts.collect::<Result<_, _>>()?;
+    let mut ledger = Ledger::new(options.keep.is_some());
+    let mut plan = Plan::default();
+    let mut sources = Sources::default();
+    for text in texts {
+        sources.add(text, options.kind);
+    }
+    if !sources.nginx.is_empty() {
+        of_nginx(
+            &sources,
+            files,
+            options,
+            (&mut budget, &mut ledger, &mut plan),
+        )?;
+    }
+    if sources.nginx.is_empty() || sources.has_httpd() {
+        of_httpd(
+            &sources,
+            files,
+            options,
+            (&mut budget, &mut ledger, &mut plan),
+        )?;
+    }
+    for (listener, address) in plan.listeners.iter_mut().zip(&options.listens) {
+        listener.address.clone_from(address);
+    }
+    let names = options
+        .files
+        .iter()
+        .map(|it| it.display().to_string())
+        .collect();
+    Ok(finished(&plan, ledger, options, names))
+}
+
+/// What the budget, the ledger and the plan are lent as.
+type Lent<'a> = (&'a mut Budget, &'a mut Ledger, &'a mut Plan);
+
+fn of_nginx(
+    sources: &Sources,
+    files: &dyn Files,
+    options: &Options,
+    (budget, ledger, plan): Lent<'_>,
+) -> Result<(), ImportError> {
+    let mut expansion = nginx::tree::Expansion {
+        files,
+        ledger,
+        budget,
+        defines: &options.defines,
+        depth: 0,
+    };
+    let mut top = Vec::new();
+    for text in &sources.nginx {
+        top.extend(expansion.file(text)?);
+    }
+    nginx::convert(&top, &mut expansion, plan, &options.vhosts);
+    Ok(())
+}
+
+fn of_httpd(
+    sources: &Sources,
+    files: &dyn Files,
+    options: &Options,
+    (budget, ledger, plan): Lent<'_>,
+) -> Result<(), ImportError> {
+    let mut expansion = Expansion {
+        files,
+        ledger,
+        budget,
+        defines: options.defines.iter().cloned().collect(),
+        server_root: None,
+        placeholders: HashMap::new(),
+        depth: 0,
+    };
+    let mut top = Vec::new();
+    for text in &sources.httpd {
+        top.extend(expansion.file(text)?);
+    }
+    httpd::convert(&top, sources, &mut expansion, plan, &options.vhosts)
+}
+
+/// The texts by what they are.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    pub(crate) httpd: Vec<Text>,
+    pub(crate) workers: Vec<Text>,
+    pub(crate) maps: Vec<Text>,
+    pub(crate) nginx: Vec<Text>,
+}
+
+impl Sources {
+    fn has_httpd(&self) -> bool {
+        !(self.httpd.is_empty() && self.workers.is_empty() && self.maps.is_empty())
+    }
+
+    fn add(&mut self, text: Text, kind: Option<Kind>) {
+        let lines = text.text.lines().map(str::trim);
+        let lines: Vec<&str> = lines
+            .filter(|it| !it.is_empty() && !it.starts_with('#'))
+            .collect();
+        let most =
+            |is: &dyn Fn(&str) -> bool| 2 * lines.iter().filter(|it| is(it)).count() >= lines.len();
+        let is_workers = lines.iter().any(|it| it.starts_with("worker."))
+            && most(&|it| it.contains('=') && !it.starts_with('<'));
+        let is_map = most(&|it| it.starts_with(['/', '!', '-', '*']) && it.contains('='));
+        let is_nginx = most(&|it| it.ends_with([';', '{', '}']))
+            && lines
+                .iter()
+                .any(|it| it.ends_with(';') || it.ends_with('{'));
+        match kind {
+            Some(Kind::Httpd) => self.httpd.push(text),
+            Some(Kind::Nginx) => self.nginx.push(text),
+            _ if is_workers => self.workers.push(text),
+            _ if is_map && !lines.is_empty() => self.maps.push(text),
+            Some(Kind::ModJk) => self.workers.push(text),
+            None if is_nginx => self.nginx.push(text),
+            None => self.httpd.push(text),
+        }
+    }
+}
+
+/// Writes the plan, and closes what would be opened.
+fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<String>) -> Import {
+    let mut closed: Vec<usize> = Vec::new();
+    let write = |closed: &[usize], inline_secrets: bool| {
+        let form = Form {
+            keep: options.keep.as_deref(),
+            inline_secrets,
+            closed,
+        };
+        emit::write(plan, form)
+    };
+    for _ in 0..ROUNDS_MAX {
+        let probe = write(&closed, true);
+        let config = match catamaran_config::parse("catamaran.toml", &probe.text) {
+            Ok(loaded) => loaded.config,
+            Err(report) => {
+                for finding in report.findings().iter().take(FINDINGS_MAX) {
+                    let line = report.position(finding).place.map_or(0, |it| it.0);
+                    let shown = probe
+                        .text
+                        .lines()
+                        .nth(line.saturating_sub(1))
+                        .unwrap_or_default();
+                    let shown = if shown.contains("secret") { "" } else { shown };
+                    let text = format!(
+                        "`check` refuses a line that was written, {shown:?}: {}",
+                        finding.message
+                    );
+                    ledger.say(Weight::Risk, None, text);
+                }
+                break;
+            }
+        };
+        let differences = proof::compare(plan, &config);
+        let opens: Vec<usize> = differences.iter().filter_map(|it| it.opens).collect();
+        if opens.is_empty() {
+            for it in differences {
+                ledger.say(Weight::Risk, it.place, it.text);
+            }
+            break;
+        }
+        for it in differences.into_iter().filter(|it| it.opens.is_some()) {
+            ledger.say(
+                Weight::Risk,
+                it.place,
+                format!("{}; the route is closed", it.text),
+            );
+        }
+        closed.extend(opens);
+        closed.sort_unstable();
+        closed.dedup();
+    }
+    let Written {
+        text,
+        files,
+        routes,
+        kept,
+    } = write(&closed, options.inline_secrets);
+    if options.keep.is_some() && kept > 0 {
+        let text = "the old server must listen at the address of --keep; with \
+                    `RemoteIPHeader X-Forwarded-For` and `RemoteIPInternalProxy` of this front it knows its clients";
+        ledger.say(Weight::Note, None, text);
+    }
+    let (directives, remarks) = ledger.finish();
+    Import {
+        text: emit::head(&names, &remarks) + &text,
+        files,
+        sums: ledger::sums(&directives),
+        directives,
+        remarks,
+        routes: (routes, kept),
+    }
+}
+
+/// How often routes are closed before the rest is only said.
+const ROUNDS_MAX: usize = 20;
+const FINDINGS_MAX: usize = 20;
+
+#[cfg(test)]
+mod tests;

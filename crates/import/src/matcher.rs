@@ -1,0 +1,406 @@
+//! Sets of paths: what a rule of the source matches, and how the front would rank it.
+//!
+//! Every set is one or two patterns in which `*` stands for any characters and `?` for one that is no
+//! slash. So covering and overlapping are questions about patterns. Paths are decoded here; [`encoded`]
+//! gives the form of the file.
+
+/// A set of paths. The path of a prefix or suffix has no closing slash, so that `/` is empty.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Matcher {
+    /// One path.
+    Exact(String),
+    /// A path and all below it, by whole segments.
+    Prefix(String),
+    /// What is below a path and ends so.
+    Suffix {
+        /// The path.
+        path: String,
+        /// The ending.
+        suffix: String,
+    },
+    /// mod_jk's kind of pattern.
+    Pattern(String),
+}
+
+/// What two sets have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Common {
+    /// Nothing.
+    Nothing,
+    /// This set.
+    Set(Matcher),
+    /// Something that no matcher can say.
+    Unsaid,
+}
+
+/// How specific the front takes a route to be: exactness, slashes, length.
+pub(crate) type Rank = (bool, usize, usize);
+
+impl Matcher {
+    /// Every path.
+    pub(crate) fn everything() -> Self {
+        Self::Prefix(String::new())
+    }
+
+    /// A path and all below it.
+    pub(crate) fn prefix(path: &str) -> Self {
+        Self::Prefix(path.trim_end_matches('/').to_owned())
+    }
+
+    /// A pattern, in the plainest form that means the same.
+    pub(crate) fn pattern(text: &str) -> Self {
+        let mut plain = String::with_capacity(text.len());
+        for sign in text.chars() {
+            if sign != '*' || !plain.ends_with('*') {
+                plain.push(sign);
+            }
+        }
+        // Every path begins with a slash.
+        let rooted = match plain.strip_prefix('*') {
+            Some(rest) if !rest.starts_with('/') => format!("/*{rest}"),
+            _ => plain,
+        };
+        if rooted == "/*" || rooted == "*" {
+            return Self::everything();
+        }
+        if !rooted.contains(['*', '?']) {
+            return Self::Exact(rooted);
+        }
+        let parts = rooted.rsplit_once("/*");
+        match parts {
+            Some((path, suffix))
+                if !path.contains(['*', '?'])
+                    && !suffix.is_empty()
+                    && !suffix.contains(['*', '?', '/']) =>
+            {
+                Self::Suffix {
+                    path: path.to_owned(),
+                    suffix: suffix.to_owned(),
+                }
+            }
+            _ => Self::Pattern(rooted),
+        }
+    }
+
+    /// The patterns that make the set.
+    fn globs(&self) -> Vec<String> {
+        match self {
+            Self::Exact(path) => vec![path.clone()],
+            Self::Prefix(path) if path.is_empty() => vec!["*".to_owned()],
+            Self::Prefix(path) => vec![path.clone(), format!("{path}/*")],
+            Self::Suffix { path, suffix } => vec![format!("{path}/*{suffix}")],
+            Self::Pattern(text) => vec![text.clone()],
+        }
+    }
+
+    /// Whether a path is in the set.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        match self {
+            Self::Exact(exact) => exact == path,
+            Self::Prefix(prefix) => path
+                .strip_prefix(prefix.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || prefix.is_empty()),
+            Self::Suffix {
+                path: above,
+                suffix,
+            } => path.strip_prefix(above.as_str()).is_some_and(|rest| {
+                rest.len() > suffix.len()
+                    && rest.starts_with('/')
+                    && rest.ends_with(suffix.as_str())
+            }),
+            Self::Pattern(text) => matches(text.as_bytes(), path.as_bytes()),
+        }
+    }
+
+    /// Whether every path of `other` is in this set. It may say no where the answer is yes.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        if self == other || *self == Self::everything() {
+            return true;
+        }
+        let mine = self.globs();
+        let covered = |glob: &String| {
+            mine.iter()
+                .any(|it| matches(it.as_bytes(), glob.as_bytes()))
+        };
+        other.globs().iter().all(covered)
+    }
+
+    /// Whether any path is in both sets.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Exact(path), set) | (set, Self::Exact(path)) => set.has(path),
+            (Self::Prefix(one), Self::Prefix(_)) => other.has(one) || self.covers(other),
+            _ => {
+                let theirs = other.globs();
+                let meets =
+                    |mine: &String| theirs.iter().any(|it| meet(mine.as_bytes(), it.as_bytes()));
+                self.globs().iter().any(meets)
+            }
+        }
+    }
+
+    /// What is in both sets.
+    pub(crate) fn common(&self, other: &Self) -> Common {
+        if self.covers(other) {
+            return Common::Set(other.clone());
+        }
+        if other.covers(self) {
+            return Common::Set(self.clone());
+        }
+        if !self.overlaps(other) {
+            return Common::Nothing;
+        }
+        match (self, other) {
+            (
+                Self::Prefix(path),
+                Self::Suffix {
+                    path: above,
+                    suffix,
+                },
+            )
+            | (
+                Self::Suffix {
+                    path: above,
+                    suffix,
+                },
+                Self::Prefix(path),
+            ) if path.starts_with(above.as_str()) && !path.ends_with(suffix.as_str()) => {
+                Common::Set(Self::Suffix {
+                    path: path.clone(),
+                    suffix: suffix.clone(),
+                })
+            }
+            (
+                Self::Suffix { path: one, suffix },
+                Self::Suffix {
+                    path: two,
+                    suffix: end,
+                },
+            ) => {
+                let path = if one.len() > two.len() { one } else { two };
+                let longer = if suffix.len() > end.len() {
+                    suffix
+                } else {
+                    end
+                };
+                Common::Set(Self::Suffix {
+                    path: path.clone(),
+                    suffix: longer.clone(),
+                })
+            }
+            (Self::Pattern(text), Self::Suffix { path, suffix })
+            | (Self::Suffix { path, suffix }, Self::Pattern(text)) => match text.strip_suffix("/*")
+            {
+                Some(below) if !below.contains(['*', '?']) && below.starts_with(path.as_str()) => {
+                    Common::Set(Self::Suffix {
+                        path: below.to_owned(),
+                        suffix: suffix.clone(),
+                    })
+                }
+                _ => match text.strip_suffix('*') {
+                    Some(start) if is_apart(start, suffix) && start.starts_with(path.as_str()) => {
+                        Common::Set(Self::Pattern(format!("{text}{suffix}")))
+                    }
+                    _ => Common::Unsaid,
+                },
+            },
+            _ => Common::Unsaid,
+        }
+    }
+
+    /// How specific the front takes it to be.
+    pub(crate) fn rank(&self) -> Rank {
+        let text = match self {
+            Self::Exact(path) => path.clone(),
+            Self::Prefix(path) => format!("{path}/*"),
+            Self::Suffix { path, suffix } => format!("{path}/*{suffix}"),
+            Self::Pattern(text) => text.clone(),
+        };
+        let slashes = text.bytes().filter(|&byte| byte == b'/').count();
+        (matches!(self, Self::Exact(_)), slashes, text.len())
+    }
+
+    /// What `exclude` of a route says for it: for an exact path more than it.
+    pub(crate) fn exclusion(&self) -> String {
+        match self {
+            Self::Exact(path) | Self::Pattern(path) => encoded(path),
+            Self::Prefix(path) if path.is_empty() => "/".to_owned(),
+            Self::Prefix(path) => encoded(path),
+            Self::Suffix { path, suffix } => format!("{}/*{}", encoded(path), encoded(suffix)),
+        }
+    }
+
+    /// In words.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Prefix(path) if path.is_empty() => "/".to_owned(),
+            Self::Suffix { path, suffix } => format!("{path}/*{suffix}"),
+            Self::Exact(path) | Self::Prefix(path) | Self::Pattern(path) => path.clone(),
+        }
+    }
+}
+
+/// Whether a text without wildcards ends with no beginning of a suffix, so that the suffix lies behind it.
+fn is_apart(start: &str, suffix: &str) -> bool {
+    let mut ends = suffix.char_indices().map(|(at, sign)| at + sign.len_utf8());
+    !start.contains(['*', '?']) && !ends.any(|end| start.ends_with(&suffix[..end]))
+}
+
+/// A decoded path in the form of the file: what a path cannot contain is escaped.
+pub(crate) fn encoded(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'*' | b'?' => text.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() || PLAIN.contains(&byte) => {
+                text.push(char::from(byte));
+            }
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// Whether the file can say a path: normalised, and without control characters.
+pub(crate) fn is_sayable(path: &str) -> bool {
+    let inner = path.trim_start_matches('/').trim_end_matches('/');
+    path.starts_with(['/', '*'])
+        && path.len() <= PATTERN_MAX
+        && !path.bytes().any(|byte| byte.is_ascii_control())
+        && !path.contains("//")
+        && (inner.is_empty() || !inner.split('/').any(|it| matches!(it, "" | "." | "..")))
+}
+
+/// Whether a pattern matches the whole of a text; the time is at most the product of both lengths.
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut seen) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while seen < text.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at + 1, seen));
+                at += 1;
+            }
+            Some(b'?') if !matches!(text[seen], b'/' | b'*') => {
+                at += 1;
+                seen += 1;
+            }
+            Some(&byte) if byte == text[seen] && byte != b'?' => {
+                at += 1;
+                seen += 1;
+            }
+            _ => {
+                let Some((behind, end)) = star else {
+                    return false;
+                };
+                star = Some((behind, end + 1));
+                at = behind;
+                seen = end + 1;
+            }
+        }
+    }
+    pattern[at..].iter().all(|&byte| byte == b'*')
+}
+
+/// Whether any text matches both patterns.
+fn meet(one: &[u8], two: &[u8]) -> bool {
+    let width = two.len() + 1;
+    // Whether what is left of both patterns from here on can meet.
+    let mut known = vec![false; (one.len() + 1) * width];
+    for a in (0..=one.len()).rev() {
+        for b in (0..=two.len()).rev() {
+            let at = |a: usize, b: usize| a * width + b;
+            known[at(a, b)] = match (one.get(a), two.get(b)) {
+                (None, None) => true,
+                (Some(b'*'), _) if known[at(a + 1, b)] => true,
+                (_, Some(b'*')) if known[at(a, b + 1)] => true,
+                (Some(b'*'), Some(_)) => known[at(a, b + 1)],
+                (Some(_), Some(b'*')) => known[at(a + 1, b)],
+                (Some(&x), Some(&y)) => {
+                    let fits = x == y || (x == b'?' && y != b'/') || (y == b'?' && x != b'/');
+                    fits && known[at(a + 1, b + 1)]
+                }
+                _ => false,
+            };
+        }
+    }
+    known[0]
+}
+
+/// RFC 3986, section 3.3, without `;` and what is alphanumeric.
+const PLAIN: &[u8] = b"-._~!$&'()+,=:@/";
+
+/// Characters that a pattern of the file may have.
+const PATTERN_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn patterns_take_their_plainest_form() {
+        for (text, expected) in [
+            ("/*", Matcher::everything()),
+            ("*", Matcher::everything()),
+            ("/app", Matcher::Exact("/app".into())),
+            ("/app/*", Matcher::Pattern("/app/*".into())),
+            ("*.jsp", suffix("", ".jsp")),
+            ("/*.jsp", suffix("", ".jsp")),
+            ("/app/*.do", suffix("/app", ".do")),
+            ("/a**b", Matcher::Pattern("/a*b".into())),
+        ] {
+            assert_eq!(Matcher::pattern(text), expected, "{text}");
+        }
+    }
+
+    fn suffix(path: &str, suffix: &str) -> Matcher {
+        Matcher::Suffix {
+            path: path.into(),
+            suffix: suffix.into(),
+        }
+    }
+
+    #[test]
+    fn what_two_sets_have_in_common() {
+        let (app, deep) = (Matcher::prefix("/app"), Matcher::prefix("/app/x"));
+        assert_eq!(app.common(&deep), Common::Set(deep.clone()));
+        assert_eq!(app.common(&Matcher::prefix("/apple")), Common::Nothing);
+        assert_eq!(
+            app.common(&suffix("", ".jsp")),
+            Common::Set(suffix("/app", ".jsp"))
+        );
+        assert_eq!(
+            suffix("/app", ".jsp").common(&suffix("", ".jsp")),
+            Common::Set(suffix("/app", ".jsp"))
+        );
+        let pattern = Matcher::pattern("/a*/x?.do");
+        assert_eq!(app.common(&pattern), Common::Unsaid);
+    }
+
+    fn any_matcher() -> impl Strategy<Value = Matcher> {
+        prop_oneof![
+            "(/[ab]){1,3}".prop_map(Matcher::Exact),
+            "(/[ab]){0,2}".prop_map(Matcher::Prefix),
+            ("(/[ab]){0,2}", "[.][ab]").prop_map(|(path, suffix)| Matcher::Suffix { path, suffix }),
+            "/[ab/*?]{0,5}".prop_map(|text| Matcher::pattern(&text)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn sets_relate_as_their_members_do(
+            one in any_matcher(), two in any_matcher(), path in "/[ab./]{0,7}",
+        ) {
+            let both = one.has(&path) && two.has(&path);
+            prop_assert!(!both || one.overlaps(&two));
+            prop_assert!(!one.covers(&two) || !two.has(&path) || one.has(&path));
+            match one.common(&two) {
+                Common::Set(set) => prop_assert_eq!(set.has(&path), both, "{:?}", set),
+                Common::Nothing => prop_assert!(!both),
+                Common::Unsaid => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Mounts: which worker gets a path, by mod_jk's order.
+//!
+//! The pattern with the most slashes wins, then the longest, then the source: the map file before
+//! `JkMount` before `mount` of a worker. Exclusions are tested after the match, so that what a worker does
+//! not take goes to no other.
+
+use std::collections::BTreeMap;
+
+use crate::emit::quoted;
+use crate::files::Text;
+use crate::ledger::{Id, Ledger, Place, Weight};
+use crate::matcher::Matcher;
+use crate::mod_jk::workers::{Kind, Workers, duration, number};
+use crate::plan::{Access, Action, Plan, Rule, split};
+use crate::read::properties;
+
+/// Where a mount is written; the first in this list wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    Map,
+    Directive,
+    Worker,
+}
+
+/// A pattern and its worker.
+#[derive(Clone, Debug)]
+pub(crate) struct Mount {
+    pub(crate) pattern: String,
+    /// As it is written, with its `|`.
+    pub(crate) written: String,
+    pub(crate) worker: String,
+    pub(crate) excludes: bool,
+    /// `;name=value` behind the worker.
+    pub(crate) extensions: Vec<(String, String)>,
+    pub(crate) source: Source,
+    pub(crate) id: Id,
+}
+
+/// Reads a map file.
+pub(crate) fn read_map(text: &Text, ledger: &mut Ledger) -> Vec<Mount> {
+    let mut mounts = Vec::new();
+    for property in properties::parse(&text.text) {
+        let place = Place {
+            file: std::sync::Arc::clone(&text.name),
+            line: property.line,
+        };
+        let id = ledger.enter("mod_jk", "uriworkermap", &place);
+        let disabled = property.name.starts_with('-') || property.name.starts_with("!-");
+        if disabled {
+            ledger.dropped(id, "it is switched off by its `-`");
+            continue;
+        }
+        let mut parts = property.value.split(';').map(str::trim);
+        let worker = parts.next().unwrap_or_default().to_owned();
+        let extensions = parts.filter(|it| !it.is_empty()).map(|it| {
+            let (name, value) = it.split_once('=').unwrap_or((it, "1"));
+            (name.trim().to_owned(), value.trim().to_owned())
+        });
+        let extensions: Vec<_> = extensions.collect();
+        let (pattern, excludes) = match property.name.strip_prefix('!') {
+            Some(pattern) => (pattern.trim(), true),
+            None => (property.name.as_str(), false),
+        };
+        add(&mut mounts, pattern, |pattern| Mount {
+            pattern,
+            written: String::new(),
+            worker: worker.clone(),
+            excludes,
+            extensions: extensions.clone(),
+            source: Source::Map,
+            id,
+        });
+    }
+    mounts
+}
+
+/// Adds a mount; `X|Y` is `X` and `XY`.
+pub(crate) fn add(mounts: &mut Vec<Mount>, written: &str, mount: impl Fn(String) -> Mount) {
+    let patterns = match written.split_once('|') {
+        Some((first, rest)) => vec![first.to_owned(), format!("{first}{rest}")],
+        None => vec![written.to_owned()],
+    };
+    mounts.extend(patterns.into_iter().map(|pattern| Mount {
+        written: written.to_owned(),
+        ..mount(pattern)
+    }));
+}
+
+/// Of mounts that are written alike the last one, whichever worker it is for, in the place of the first.
+/// mod_jk keeps them in a table by what is written; only behind it `X|Y` becomes two.
+fn last_ones<'m>(mounts: &'m [Mount], excludes: bool, ledger: &mut Ledger) -> Vec<&'m Mount> {
+    let mut kept: Vec<&Mount> = Vec::new();
+    let mut at: BTreeMap<(Source, &str, &str), usize> = BTreeMap::new();
+    for mount in mounts.iter().filter(|it| it.excludes == excludes) {
+        let key = (mount.source, mount.written.as_str(), mount.pattern.as_str());
+        match at.get(&key) {
+            Some(&known) => {
+                let text = "the same pattern stands again further down, which counts alone";
+                ledger.dropped(kept[known].id, text);
+                kept[known] = mount;
+            }
+            None => {
+                at.insert(key, kept.len());
+                kept.push(mount);
+            }
+        }
+    }
+    kept
+}
+
+/// The rules of the mounts that a host has.
+pub(crate) fn rules(
+    mounts: &[Mount],
+    workers: &mut Workers,
+    plan: &mut Plan,
+    ledger: &mut Ledger,
+) -> Vec<Rule> {
+    let mut sorted = last_ones(mounts, false, ledger);
+    let rank = |it: &&Mount| {
+        let slashes = it.pattern.matches('/').count();
+        (std::cmp::Reverse((slashes, it.pattern.len())), it.source)
+    };
+    sorted.sort_by_key(rank);
+    let mut rules: Vec<(&Mount, Vec<Rule>)> = Vec::new();
+    for mount in sorted {
+        if !mount.pattern.starts_with('/') {
+            ledger.dropped(
+                mount.id,
+                "mod_jk logs an error and ignores a pattern without `/` at its beginning",
+            );
+            continue;
+        }
+        rules.push((mount, vec![rule(mount, workers, plan, ledger)]));
+    }
+    for exclusion in last_ones(mounts, true, ledger) {
+        exclude(exclusion, &mut rules, ledger);
+    }
+    let mut rules: Vec<Rule> = rules.into_iter().flat_map(|it| it.1).collect();
+    join_prefixes(&mut rules, ledger);
+    rules
+}
+
+fn exclude(exclusion: &Mount, rules: &mut [(&Mount, Vec<Rule>)], ledger: &mut Ledger) {
+    let matcher = Matcher::pattern(&exclusion.pattern);
+    let all = exclusion.worker == "*";
+    let mut unsaid = false;
+    for (_, rules) in rules
+        .iter_mut()
+        .filter(|(it, _)| all || it.worker == exclusion.worker)
+    {
+        let before = rules
+            .iter()
+            .filter(|it| it.settings.access == Access::Unsaid)
+            .count();
+        let leave = |rule: &mut Rule| {
+            rule.action = Action::Files;
+            rule.settings.keys.clear();
+            rule.place = Some(ledger.place(exclusion.id).clone());
+        };
+        split(rules, &matcher, leave, |rule| {
+            rule.settings.access = Access::Unsaid;
+        });
+        unsaid |= rules
+            .iter()
+            .filter(|it| it.settings.access == Access::Unsaid)
+            .count()
+            > before;
+    }
+    match unsaid {
+        true => ledger.unmapped(
+            exclusion.id,
+            "its paths cannot be told from those of a mount by patterns",
+        ),
+        false => ledger.mapped(exclusion.id),
+    }
+}
+
+/// The rule of a mount; what mod_jk would not serve is answered 404.
+fn rule(mount: &Mount, workers: &mut Workers, plan: &mut Plan, ledger: &mut Ledger) -> Rule {
+    let place = ledger.place(mount.id).clone();
+    let matcher = Matcher::pattern(&mount.pattern);
+    let action = match workers.kind(&mount.worker) {
+        Kind::Unlisted => {
+            let text = format!(
+                "`worker.list` lacks {}, so that mod_jk serves nothing by it",
+                mount.worker
+            );
+            ledger.dropped(mount.id, &text);
+            return Rule::new(Some(&place), matcher, Action::Answer(404));
+        }
+        Kind::Status => {
+            workers.claim(&mount.worker, ledger);
+            ledger.mapped(mount.id);
+            ledger.note(
+                mount.id,
+                "the status page is that of [admin], on loopback; its path is not routed",
+            );
+            plan.has_status = true;
+            return Rule::new(Some(&place), matcher, Action::Answer(404));
+        }
+        Kind::Other(kind) => {
+            workers.claim(&mount.worker, ledger);
+            ledger.unmapped(
+                mount.id,
+                &format!("the worker {} is of the type {kind}", mount.worker),
+            );
+            return Rule::new(Some(&place), matcher, Action::Closed);
+        }
+        Kind::Ajp | Kind::Balancer => {
+            let upstream = workers.upstream(&mount.worker, ledger);
+            Action::Forward {
+                upstream: plan.upstream(upstream),
+                rewrite: None,
+            }
+        }
+    };
+    ledger.mapped(mount.id);
+    let mut rule = Rule::new(Some(&place), matcher, action);
+    for (name, value) in &mount.extensions {
+        extend(&mut rule, (name, value), mount.id, ledger);
+    }
+    rule
+}
+
+fn extend(rule: &mut Rule, (name, value): (&str, &str), id: Id, ledger: &mut Ledger) {
+    let keys = &mut rule.settings.keys;
+    match name {
+        "reply_timeout" => {
+            let time = number(value).and_then(|it| duration(it, 1));
+            let time = time.unwrap_or_else(|| quoted("24h"));
+            keys.insert("first_byte_timeout".to_owned(), time.clone());
+            keys.insert("idle_body_timeout".to_owned(), time);
+        }
+        "sticky_ignore" | "stateless" => {
+            if value != "0" {
+                keys.insert("sticky".to_owned(), "false".to_owned());
+            }
+        }
+        "use_server_errors" => match number(value) {
+            Some(from @ 400..600) => {
+                keys.insert(
+                    "error_pages".to_owned(),
+                    format!("{{ replace_errors = {from} }}"),
+                );
+            }
+            _ => ledger.risk(
+                id,
+                format!("`use_server_errors={value}` is no status from 400 on"),
+            ),
+        },
+        "active" => {}
+        "disabled" | "stopped" => {
+            let state = if name == "disabled" {
+                "drain"
+            } else {
+                "stopped"
+            };
+            let members = value.split([',', ' ']).filter(|it| !it.is_empty());
+            let pairs: Vec<String> = members
+                .map(|it| format!("{} = {}", quoted(it), quoted(state)))
+                .collect();
+            if keys
+                .insert(
+                    "activation".to_owned(),
+                    format!("{{ {} }}", pairs.join(", ")),
+                )
+                .is_some()
+            {
+                ledger.risk(
+                    id,
+                    "of `disabled` and `stopped` in one rule only the last was converted",
+                );
+            }
+        }
+        _ => ledger.risk(id, format!("`;{name}` of a rule was not converted")),
+    }
+}
+
+/// `/app` and `/app/*` of one worker are one prefix. `/app/*` alone becomes the prefix as well, which has
+/// `/app` besides, unless another rule takes that.
+pub(crate) fn join_prefixes(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
+    let mut at = 0;
+    while at < rules.len() {
+        let Matcher::Pattern(text) = &rules[at].matcher else {
+            at += 1;
+            continue;
+        };
+        let Some(path) = text
+            .strip_suffix("/*")
+            .filter(|it| !it.contains(['*', '?']))
+        else {
+            at += 1;
+            continue;
+        };
+        let path = path.to_owned();
+        let same = |it: &Rule| it.action == rules[at].action && it.settings == rules[at].settings;
+        let decides = rules.iter().position(|it| it.matcher.has(&path));
+        match decides {
+            Some(other) if same(&rules[other]) => {
+                let is_own = rules[other].matcher == Matcher::Exact(path.clone());
+                rules[at].matcher = Matcher::Prefix(path);
+                if is_own {
+                    rules.remove(other);
+                    at -= usize::from(other < at);
+                }
+            }
+            Some(other) => {
+                // Exact paths go before all others, here and there.
+                let exact = rules[other].narrowed(Matcher::Exact(path.clone()));
+                rules[at].matcher = Matcher::Prefix(path);
+                rules.insert(at, exact);
+                at += 1;
+            }
+            None => {
+                let place = rules[at].place.clone();
+                let text = format!("{text} does not match {path} in the source; here it does");
+                ledger.say(Weight::Note, place, text);
+                rules[at].matcher = Matcher::Prefix(path);
+            }
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

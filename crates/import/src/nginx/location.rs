@@ -1,0 +1,512 @@
+//! What a location, or a server outside its locations, does with requests.
+
+use std::net::IpAddr;
+
+use crate::emit::{quoted, quoted_list};
+use crate::ledger::{Id, Ledger};
+use crate::matcher::Matcher;
+use crate::mod_jk::workers::{duration, hoist, number};
+use crate::nginx::tree::Directive;
+use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
+use crate::plan::{Access, Action, Plan, Settings, Upstream};
+
+/// What nginx inherits from outer blocks, the innermost first.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    pub(crate) blocks: &'a [&'a [Directive]],
+    pub(crate) upstreams: &'a Upstreams,
+}
+
+impl<'a> Scope<'a> {
+    /// The innermost directive of a name.
+    fn find(&self, name: &str) -> Option<&'a Directive> {
+        self.level(|it| it.name == name).into_iter().next()
+    }
+
+    /// The directives of the innermost block that has any of these: outer ones are replaced as a whole.
+    fn level(&self, is: impl Fn(&Directive) -> bool) -> Vec<&'a Directive> {
+        let levels = self
+            .blocks
+            .iter()
+            .map(|block| block.iter().filter(|it| is(it)).collect::<Vec<_>>());
+        let mut levels = levels.filter(|it| !it.is_empty());
+        levels.next().unwrap_or_default()
+    }
+}
+
+/// What becomes of a location's requests, for clients that are let in.
+pub(crate) fn action(
+    scope: Scope<'_>,
+    matcher: &Matcher,
+    path: Option<&str>,
+    plan: &mut Plan,
+    ledger: &mut Ledger,
+) -> Action {
+    let own = scope.blocks.first().copied().unwrap_or_default();
+    for directive in own {
+        match directive.name.as_str() {
+            "return" => return answer(directive, ledger),
+            "proxy_pass" => return pass(directive, scope, matcher, path, (plan, ledger)),
+            "fastcgi_pass" | "uwsgi_pass" | "scgi_pass" | "grpc_pass" | "memcached_pass"
+            | "ajp_pass" => {
+                ledger.unmapped(directive.id, "the front does not speak this protocol here");
+                return Action::Closed;
+            }
+            "stub_status" => {
+                ledger.mapped(directive.id);
+                ledger.note(
+                    directive.id,
+                    "the status page is that of [admin], on loopback; its path is not routed",
+                );
+                plan.has_status = true;
+                return Action::Answer(404);
+            }
+            "internal" => {
+                ledger.mapped(directive.id);
+                return Action::Answer(404);
+            }
+            _ => {}
+        }
+    }
+    Action::Files
+}
+
+/// `return`.
+pub(crate) fn answer(directive: &Directive, ledger: &mut Ledger) -> Action {
+    let (first, text) = (directive.word(0), directive.word(1));
+    let (status, text) = match first.parse::<u16>() {
+        Ok(status) => (status, text),
+        Err(_) => (302, first),
+    };
+    let action = match status {
+        444 => Some(Action::Answer(403)),
+        301 | 302 | 303 | 307 | 308 => template(text).map(|to| Action::Redirect { to, status }),
+        400..=599 if text.is_empty() => Some(Action::Answer(status)),
+        200..=299 if text.is_empty() => Some(Action::Answer(status)),
+        _ => None,
+    };
+    match action {
+        Some(action) => {
+            ledger.mapped(directive.id);
+            action
+        }
+        None => {
+            ledger.unmapped(
+                directive.id,
+                &format!("`return {}` was not converted", directive.words.join(" ")),
+            );
+            Action::Closed
+        }
+    }
+}
+
+/// The target of a redirect, with placeholders of the front.
+pub(crate) fn template(text: &str) -> Option<String> {
+    let escaped = text.replace('{', "{{").replace('}', "}}");
+    let (escaped, tail) = match escaped.strip_suffix("$request_uri") {
+        Some(base) => (base.trim_end_matches('/').to_owned(), "{path_query}"),
+        None => (escaped, ""),
+    };
+    let escaped = escaped
+        .replace("$http_host", "{authority}")
+        .replace("$host", "{host}")
+        .replace("$scheme", "{scheme}");
+    let to = format!("{escaped}{tail}");
+    let rest = ["http://", "https://", "{scheme}://"]
+        .iter()
+        .find_map(|it| to.strip_prefix(it));
+    let starts = match rest {
+        Some(rest) => {
+            !rest.is_empty() && !rest.starts_with(['/', '?', '#']) && !rest.starts_with("{path")
+        }
+        None => to.starts_with('/') || to.starts_with("{path"),
+    };
+    let plain = to
+        .chars()
+        .all(|it| it.is_ascii_graphic() && !"\"<>\\^`|$".contains(it));
+    (starts && plain).then_some(to)
+}
+
+fn pass(
+    directive: &Directive,
+    scope: Scope<'_>,
+    matcher: &Matcher,
+    path: Option<&str>,
+    (plan, ledger): (&mut Plan, &mut Ledger),
+) -> Action {
+    let id = directive.id;
+    let text = directive.word(0);
+    let Some((scheme, rest)) = text.split_once("://") else {
+        unreachable(id, text, ledger);
+        return Action::Closed;
+    };
+    let (authority, uri) = match rest.strip_prefix("unix:") {
+        Some(socket) => match socket.split_once(':') {
+            Some((socket, uri)) => (format!("unix:{socket}"), uri.to_owned()),
+            None => (rest.to_owned(), String::new()),
+        },
+        None => match rest.find('/') {
+            Some(at) => (rest[..at].to_owned(), rest[at..].to_owned()),
+            None => (
+                rest.trim_end_matches("$request_uri").to_owned(),
+                String::new(),
+            ),
+        },
+    };
+    let uri = if uri == "$request_uri" || uri == "/$request_uri" {
+        String::new()
+    } else {
+        uri
+    };
+    let upstream = match scope.upstreams.get(&authority) {
+        Some(known) => with_scheme(known, scheme),
+        None => target(scheme, &authority).map(|target| Upstream {
+            name: target.host,
+            backends: vec![crate::plan::Backend {
+                place: Some(ledger.place(id).clone()),
+                url: target.url,
+                keys: target.keys,
+            }],
+            ..Upstream::default()
+        }),
+    };
+    let rewrite = rewrite(path, &uri, matcher);
+    let (Some(mut upstream), Some(mut rewrite)) = (upstream, rewrite) else {
+        unreachable(id, text, ledger);
+        return Action::Closed;
+    };
+    ledger.mapped(id);
+    of_backends(scope, &mut upstream, ledger);
+    host(scope, &authority, &mut upstream, ledger);
+    if upstream.keys.contains_key("host")
+        && rewrite.is_none()
+        && let Matcher::Prefix(path) = matcher
+    {
+        rewrite = Some(if path.is_empty() {
+            "/".to_owned()
+        } else {
+            path.clone()
+        });
+    }
+    hoist(&mut upstream);
+    Action::Forward {
+        upstream: plan.upstream(upstream),
+        rewrite,
+    }
+}
+
+/// The path in the place of the location's: the outer `None` is what the front cannot say.
+fn rewrite(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<Option<String>> {
+    if uri.contains('$') {
+        return None;
+    }
+    let Some(path) = path else {
+        return uri.is_empty().then_some(None);
+    };
+    if uri.is_empty() || uri == path {
+        return Some(None);
+    }
+    let fits = path.ends_with('/') == uri.ends_with('/') || uri == "/";
+    let is_prefix = matches!(matcher, Matcher::Prefix(_));
+    (fits && (is_prefix || path.ends_with('/'))).then(|| {
+        let plain = uri.trim_end_matches('/');
+        Some(if plain.is_empty() {
+            "/".to_owned()
+        } else {
+            plain.to_owned()
+        })
+    })
+}
+
+/// Times and retries, which are the backends' here.
+fn of_backends(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
+    for (name, key) in [
+        ("proxy_connect_timeout", "connect_timeout"),
+        ("proxy_read_timeout", "first_byte_timeout"),
+        ("proxy_read_timeout", "idle_body_timeout"),
+    ] {
+        if let Some(directive) = scope.find(name) {
+            let unit = match directive
+                .word(0)
+                .trim_start_matches(|it: char| it.is_ascii_digit())
+            {
+                "ms" => 1,
+                "m" => 60_000,
+                "h" => 3_600_000,
+                "d" => 86_400_000,
+                _ => 1000,
+            };
+            let digits: String = directive
+                .word(0)
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
+            if let Some(time) = number(&digits).and_then(|it| duration(it, unit)) {
+                upstream.keys.insert(key.to_owned(), time);
+            }
+            ledger.mapped(directive.id);
+        }
+    }
+    if let Some(directive) = scope.find("proxy_ssl_verify") {
+        ledger.mapped(directive.id);
+        if directive.word(0) == "on" {
+            upstream
+                .backends
+                .iter_mut()
+                .for_each(|it| drop(it.keys.remove("verify")));
+        }
+    }
+}
+
+/// The host by which the backend is called.
+fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut Ledger) {
+    let fields = scope.level(|it| it.name == "proxy_set_header");
+    let field = fields
+        .into_iter()
+        .find(|it| it.word(0).eq_ignore_ascii_case("host"));
+    let value = match field {
+        Some(field) => {
+            ledger.mapped(field.id);
+            field.word(1)
+        }
+        None => "$proxy_host",
+    };
+    let is_name = |text: &str| {
+        !text.is_empty()
+            && text.split('.').all(|it| {
+                !it.is_empty()
+                    && it
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            })
+    };
+    match value {
+        "$host" | "$http_host" | "$host:$server_port" | "$server_name" => {}
+        "$proxy_host" if scope.upstreams.contains_key(authority) && is_name(authority) => {
+            upstream.keys.insert("host".to_owned(), quoted(authority));
+        }
+        "$proxy_host" => drop(upstream.keys.insert("host".to_owned(), quoted("backend"))),
+        name if is_name(name) => drop(upstream.keys.insert("host".to_owned(), quoted(name))),
+        _ => {
+            if let Some(field) = field {
+                ledger.risk(field.id, format!("the host `{value}` was not converted"));
+            }
+        }
+    }
+}
+
+/// Who is let in; `None` if nothing is said.
+pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
+    let mut unsaid = false;
+    for name in ["auth_basic", "auth_request", "auth_jwt"] {
+        if let Some(directive) = scope.find(name) {
+            match directive.word(0) == "off" {
+                true => ledger.mapped(directive.id),
+                false => {
+                    ledger.unmapped(
+                        directive.id,
+                        "clients sign on here, which the front cannot ask for",
+                    );
+                    unsaid = true;
+                }
+            }
+        }
+    }
+    let rules = scope.level(|it| matches!(it.name.as_str(), "allow" | "deny"));
+    let (mut allow, mut deny, mut ends) = (Vec::new(), Vec::new(), None);
+    for rule in &rules {
+        ledger.mapped(rule.id);
+        let word = rule.word(0);
+        if ends.is_some() {
+            continue;
+        }
+        match (rule.name.as_str(), word) {
+            ("allow", "all") => ends = Some(true),
+            ("deny", "all") => ends = Some(false),
+            _ if !is_network(word) => unsaid = true,
+            // What was let in before is not kept out by this, which the front would do.
+            ("deny", _) if !allow.is_empty() => unsaid = true,
+            ("allow", _) => allow.push(word.to_owned()),
+            _ => deny.push(word.to_owned()),
+        }
+    }
+    if scope.find("satisfy").is_some_and(|it| it.word(0) == "any") {
+        unsaid = true;
+    }
+    match ends {
+        _ if unsaid => {
+            rules
+                .iter()
+                .for_each(|it| ledger.unmapped(it.id, "who is let in cannot be said"));
+            Access::Unsaid
+        }
+        Some(false) if allow.is_empty() => Access::Nobody,
+        Some(false) => Access::Networks { allow, deny },
+        _ if deny.is_empty() => Access::Open,
+        _ => Access::Networks {
+            allow: Vec::new(),
+            deny,
+        },
+    }
+}
+
+fn is_network(text: &str) -> bool {
+    let (address, length) = text.split_once('/').unwrap_or((text, "0"));
+    let most = match address.parse::<IpAddr>() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    length.parse::<u8>().is_ok_and(|it| it <= most)
+}
+
+/// Fields and bodies.
+pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Settings {
+    let mut settings = Settings::default();
+    for directive in scope.level(|it| it.name == "add_header") {
+        match value(directive.word(1), port).filter(|_| is_field(directive.word(0))) {
+            Some(value) => {
+                settings
+                    .response_fields
+                    .set
+                    .insert(directive.word(0).to_owned(), value);
+                ledger.mapped(directive.id);
+            }
+            None => ledger.risk(
+                directive.id,
+                format!("the field `{}` was not converted", directive.word(0)),
+            ),
+        }
+    }
+    for directive in scope.level(|it| it.name == "proxy_set_header") {
+        let name = directive.word(0);
+        let lower = name.to_ascii_lowercase();
+        match lower.as_str() {
+            "host" => {}
+            "upgrade" => {
+                settings
+                    .keys
+                    .insert("upgrade".to_owned(), quoted_list(["websocket"]));
+                ledger.mapped(directive.id);
+            }
+            "x-forwarded-proto" if matches!(directive.word(1), "https" | "http") => {
+                ledger.risk(directive.id, "the front says how the client came to it; name the proxy before it in `trusted_proxies`");
+            }
+            _ if RULED.contains(&lower.as_str()) => {
+                ledger.dropped(directive.id, "the front writes this field itself");
+            }
+            _ => match value(directive.word(1), port).filter(|_| is_field(name)) {
+                Some(value) if value.is_empty() => {
+                    settings.request_fields.remove.push(name.to_owned());
+                    ledger.mapped(directive.id);
+                }
+                Some(value) => {
+                    settings.request_fields.set.insert(name.to_owned(), value);
+                    ledger.mapped(directive.id);
+                }
+                None => ledger.risk(
+                    directive.id,
+                    format!("the field `{name}` was not converted"),
+                ),
+            },
+        }
+    }
+    if let Some(directive) = scope.find("client_max_body_size") {
+        let text = directive.word(0);
+        let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
+        let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
+            "k" => "KiB",
+            "m" => "MiB",
+            "g" => "GiB",
+            _ => "B",
+        };
+        let size = if number(digits) == Some(0) {
+            "off".to_owned()
+        } else {
+            format!("{digits}{unit}")
+        };
+        settings.keys.insert("body_max".to_owned(), quoted(&size));
+        ledger.mapped(directive.id);
+    }
+    settings
+}
+
+fn is_field(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
+}
+
+/// The value of a field with placeholders of the front; `None` if it has other variables.
+fn value(text: &str, port: u16) -> Option<String> {
+    let text = text.replace('{', "{{").replace('}', "}}");
+    let text = text
+        .replace("$server_port", &port.to_string())
+        .replace("$remote_addr", "{client_ip}")
+        .replace("$http_host", "{authority}")
+        .replace("$host", "{host}")
+        .replace("$scheme", "{scheme}")
+        .replace("$request_id", "{request_id}");
+    (!text.contains('$') && !text.chars().any(char::is_control)).then_some(text)
+}
+
+/// Marks what needs no counterpart.
+pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
+    for directive in directives {
+        let name = directive.name.as_str();
+        if DROPPED.split(' ').any(|it| it == name) {
+            ledger.dropped(directive.id, "the front needs no such setting");
+        }
+        if FILES.split(' ').any(|it| it == name) {
+            ledger.kept_or_risk(directive.id, "files are not served here");
+        }
+    }
+}
+
+/// Marks all of a block that was decided on as a whole.
+pub(crate) fn keep_all(directives: &[Directive], reason: &str, ledger: &mut Ledger) {
+    for directive in directives {
+        ledger.kept_or_risk(directive.id, reason);
+        keep_all(directive.inside(), reason, ledger);
+    }
+}
+
+/// Says of one directive that its block is closed.
+pub(crate) fn closes(id: Id, text: &str, ledger: &mut Ledger) {
+    ledger.unmapped(id, text);
+}
+
+const RULED: &[&str] = &[
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-server",
+    "forwarded",
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "via",
+    "keep-alive",
+    "te",
+    "trailer",
+    "x-forwarded-scheme",
+    "x-forwarded-ssl",
+];
+
+const DROPPED: &str = "access_log error_log log_format log_not_found server_tokens sendfile tcp_nopush \
+    tcp_nodelay types_hash_max_size types default_type charset worker_processes worker_connections events user pid \
+    keepalive_timeout keepalive_requests proxy_http_version proxy_redirect proxy_buffering proxy_buffers \
+    proxy_buffer_size proxy_busy_buffers_size proxy_request_buffering proxy_max_temp_file_size \
+    proxy_temp_file_write_size proxy_headers_hash_max_size proxy_headers_hash_bucket_size proxy_send_timeout \
+    send_timeout client_header_timeout client_body_timeout client_body_buffer_size client_header_buffer_size \
+    large_client_header_buffers server_names_hash_bucket_size server_names_hash_max_size variables_hash_max_size \
+    multi_accept use worker_rlimit_nofile resolver resolver_timeout proxy_ssl_server_name proxy_ssl_session_reuse \
+    ssl_session_cache ssl_session_timeout ssl_session_tickets ssl_ciphers ssl_prefer_server_ciphers ssl_dhparam \
+    ssl_ecdh_curve ssl_stapling ssl_stapling_verify ssl_protocols ssl ssl_buffer_size reset_timedout_connection \
+    fastcgi_param fastcgi_index fastcgi_split_path_info uwsgi_param port_in_redirect server_name_in_redirect \
+    absolute_redirect chunked_transfer_encoding load_module proxy_set_body ignore_invalid_headers http2";
+
+const FILES: &str = "root alias index autoindex expires etag gzip gzip_types gzip_vary gzip_proxied \
+    gzip_comp_level gzip_min_length gzip_buffers gzip_http_version gzip_disable gzip_static open_file_cache";

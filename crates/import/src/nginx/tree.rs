@@ -1,0 +1,192 @@
+//! The directives of nginx with their places in the ledger, files included.
+
+use std::path::Path;
+
+use crate::files::{Budget, Files, ImportError, Text};
+use crate::ledger::{Id, Ledger, Place, Weight};
+use crate::read::nginx::{Node, parse};
+
+/// A directive.
+#[derive(Clone, Debug)]
+pub(crate) struct Directive {
+    pub(crate) id: Id,
+    pub(crate) name: String,
+    pub(crate) words: Vec<String>,
+    /// Its block; `None` if it has none.
+    pub(crate) inner: Option<Vec<Self>>,
+}
+
+impl Directive {
+    /// A word, or nothing.
+    pub(crate) fn word(&self, at: usize) -> &str {
+        self.words.get(at).map_or("", String::as_str)
+    }
+
+    /// What stands in it.
+    pub(crate) fn inside(&self) -> &[Self] {
+        self.inner.as_deref().unwrap_or_default()
+    }
+}
+
+/// What is known while files are read.
+pub(crate) struct Expansion<'a> {
+    pub(crate) files: &'a dyn Files,
+    pub(crate) ledger: &'a mut Ledger,
+    pub(crate) budget: &'a mut Budget,
+    pub(crate) defines: &'a [(String, String)],
+    pub(crate) depth: usize,
+}
+
+impl Expansion<'_> {
+    /// The directives of a file.
+    pub(crate) fn file(&mut self, text: &Text) -> Result<Vec<Directive>, ImportError> {
+        let filled = self.filled(text);
+        let nodes = parse(&filled).map_err(|error| ImportError::Syntax {
+            file: std::sync::Arc::clone(&text.name),
+            line: error.line,
+            message: error.message,
+        })?;
+        let mut found = Vec::new();
+        self.nodes(nodes, text, &mut found)?;
+        Ok(found)
+    }
+
+    fn nodes(
+        &mut self,
+        nodes: Vec<Node>,
+        text: &Text,
+        found: &mut Vec<Directive>,
+    ) -> Result<(), ImportError> {
+        for node in nodes {
+            let place = Place {
+                file: std::sync::Arc::clone(&text.name),
+                line: node.line,
+            };
+            let id = self.ledger.enter("nginx", &node.name, &place);
+            if node.name == "include" {
+                self.ledger.mapped(id);
+                self.include(
+                    node.words.first().map_or("", String::as_str),
+                    text,
+                    id,
+                    found,
+                )?;
+                continue;
+            }
+            let inner = match node.inner {
+                // Their lines are data.
+                Some(inner)
+                    if matches!(
+                        node.name.as_str(),
+                        "types" | "map" | "geo" | "split_clients"
+                    ) =>
+                {
+                    let _ = inner;
+                    Some(Vec::new())
+                }
+                Some(inner) => {
+                    let mut directives = Vec::new();
+                    self.nodes(inner, text, &mut directives)?;
+                    Some(directives)
+                }
+                None => None,
+            };
+            found.push(Directive {
+                id,
+                name: node.name,
+                words: node.words,
+                inner,
+            });
+        }
+        Ok(())
+    }
+
+    fn include(
+        &mut self,
+        pattern: &str,
+        text: &Text,
+        id: Id,
+        found: &mut Vec<Directive>,
+    ) -> Result<(), ImportError> {
+        if self.depth >= DEPTH_MAX {
+            return Err(ImportError::TooMuch("20 levels of files"));
+        }
+        if pattern.ends_with("mime.types")
+            || pattern.ends_with("proxy_params") && self.files.matching(pattern).is_empty()
+        {
+            return Ok(());
+        }
+        let paths = match Path::new(pattern).is_absolute() {
+            true => self.files.matching(pattern),
+            false => {
+                let beside = text.path.parent().unwrap_or_else(|| Path::new(""));
+                self.files.matching(&beside.join(pattern).to_string_lossy())
+            }
+        };
+        if paths.is_empty() && !pattern.contains('*') {
+            let text = format!("`{pattern}` names no file that is there; name its root by --root");
+            self.ledger.risk(id, text);
+        }
+        for path in paths {
+            let text = self.budget.read(self.files, &path)?;
+            self.depth += 1;
+            found.extend(self.file(&text)?);
+            self.depth -= 1;
+        }
+        Ok(())
+    }
+
+    /// The text with the placeholders of templates filled in; what nobody filled in is one risk each.
+    fn filled(&mut self, text: &Text) -> String {
+        let mut out = String::new();
+        let mut names: Vec<String> = Vec::new();
+        for (index, line) in text.text.split('\n').enumerate() {
+            if index > 0 {
+                out.push('\n');
+            }
+            let mut rest = line;
+            if rest.trim_start().starts_with("{%") {
+                let place = Place {
+                    file: std::sync::Arc::clone(&text.name),
+                    line: index + 1,
+                };
+                let said = "a condition of a template was left out: render the template first";
+                self.ledger.say(Weight::Risk, Some(place), said);
+                continue;
+            }
+            while let Some(start) = rest.find("{{") {
+                let Some(length) = rest[start..].find("}}") else {
+                    break;
+                };
+                let name = rest[start + 2..start + length].trim().to_owned();
+                out.push_str(&rest[..start]);
+                rest = &rest[start + length + 2..];
+                let known = self
+                    .defines
+                    .iter()
+                    .find(|it| it.0 == name)
+                    .map(|it| it.1.clone());
+                let value = known.unwrap_or_else(|| {
+                    let at = names.iter().position(|it| *it == name);
+                    let number = at.unwrap_or_else(|| {
+                        names.push(name.clone());
+                        let place = Place {
+                            file: std::sync::Arc::clone(&text.name),
+                            line: index + 1,
+                        };
+                        let number = names.len();
+                        let said = format!("`{name}` is not filled in; `placeholder-{number}.invalid` stands in its place (--define \"{name}=VALUE\")");
+                        self.ledger.say(Weight::Risk, Some(place), said);
+                        number - 1
+                    });
+                    format!("placeholder-{}.invalid", number + 1)
+                });
+                out.push_str(&value);
+            }
+            out.push_str(rest);
+        }
+        out
+    }
+}
+
+const DEPTH_MAX: usize = 20;

@@ -1,0 +1,382 @@
+//! What the source does, in the terms of the front: listeners, hosts, ordered rules, upstreams.
+//!
+//! The rules of a host are ordered: the first that matches a path decides. Each reader of a server's files
+//! puts them in that server's order, so [`Plan::decide`] is the model of the source. [`crate::emit`] writes
+//! routes that decide the same by the front's own order, and [`crate::proof`] compares the two.
+
+use std::collections::BTreeMap;
+
+use crate::ledger::Place;
+use crate::matcher::{Common, Matcher};
+
+/// A whole configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) hosts: Vec<VirtualHost>,
+    pub(crate) upstreams: Vec<Upstream>,
+    /// Whether a status page of the source is to be had from the front's admin listener.
+    pub(crate) has_status: bool,
+}
+
+/// Keys of a table, with their values as TOML.
+pub(crate) type Keys = BTreeMap<String, String>;
+
+/// An address on which the source listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listener {
+    /// `HOST:PORT`, as the file takes it.
+    pub(crate) address: String,
+    pub(crate) port: u16,
+    /// Keys of the listener, such as `body_max`.
+    pub(crate) keys: Keys,
+    /// Its certificates; `None` if it speaks in clear.
+    pub(crate) tls: Option<Tls>,
+}
+
+/// What a TLS listener shows and asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tls {
+    /// Chain and key, as paths.
+    pub(crate) certificates: Vec<(String, String)>,
+    pub(crate) keys: Keys,
+    /// Why it cannot be served; then the listener is kept from the network.
+    pub(crate) missing: Option<String>,
+}
+
+/// A virtual host of the source.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VirtualHost {
+    pub(crate) place: Option<Place>,
+    /// Names and `*.`-wildcards, in lower case.
+    pub(crate) names: Vec<String>,
+    /// Indices of listeners.
+    pub(crate) listeners: Vec<usize>,
+    /// Indices of listeners on which it serves hosts that no other has.
+    pub(crate) default_on: Vec<usize>,
+    /// The first that matches decides.
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// What becomes of some paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rule {
+    pub(crate) place: Option<Place>,
+    pub(crate) matcher: Matcher,
+    /// Only requests whose clients came so.
+    pub(crate) scheme: Option<Scheme>,
+    pub(crate) action: Action,
+    pub(crate) settings: Settings,
+}
+
+/// How a client came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// It goes to an upstream, by its index, with another path in the place of the rule's.
+    Forward {
+        upstream: usize,
+        rewrite: Option<String>,
+    },
+    /// It is answered.
+    Answer(u16),
+    /// The client is sent elsewhere.
+    Redirect { to: String, status: u16 },
+    /// The old server served it itself, from files.
+    Files,
+    /// Nothing here can do it: it goes to the old server, or is answered 403.
+    Closed,
+}
+
+/// What else holds for the requests of a rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Who is let in.
+    pub(crate) access: Access,
+    /// Further keys of the route.
+    pub(crate) keys: Keys,
+    /// `remove`, `set`, `add` of fields of requests and of responses.
+    pub(crate) request_fields: Fields,
+    pub(crate) response_fields: Fields,
+}
+
+/// Who is let in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Everybody.
+    #[default]
+    Open,
+    /// Some networks; `deny` goes before `allow`.
+    Networks {
+        allow: Vec<String>,
+        deny: Vec<String>,
+    },
+    /// Nobody, and the old server says so, too.
+    Nobody,
+    /// Whom only the old server can tell.
+    Unsaid,
+}
+
+/// What is changed of fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fields {
+    pub(crate) remove: Vec<String>,
+    pub(crate) set: BTreeMap<String, String>,
+    pub(crate) add: BTreeMap<String, String>,
+}
+
+impl Fields {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Adds what another section says; it goes before what is there.
+    fn merge(&mut self, later: &Self) {
+        for name in &later.remove {
+            self.set.remove(name);
+            self.add.remove(name);
+            if !self.remove.contains(name) {
+                self.remove.push(name.clone());
+            }
+        }
+        self.set.extend(later.set.clone());
+        self.add.extend(later.add.clone());
+    }
+}
+
+impl Settings {
+    /// Adds what a section says that comes later, or lies deeper.
+    pub(crate) fn merge(&mut self, later: &Self) {
+        if later.access != Access::Open {
+            self.access = later.access.clone();
+        }
+        self.keys.extend(later.keys.clone());
+        self.request_fields.merge(&later.request_fields);
+        self.response_fields.merge(&later.response_fields);
+    }
+}
+
+/// A group of backends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Upstream {
+    pub(crate) name: String,
+    pub(crate) keys: Keys,
+    /// Keys of `sticky`; `None` without sessions.
+    pub(crate) sticky: Option<Keys>,
+    pub(crate) probe: Keys,
+    pub(crate) attributes: Keys,
+    pub(crate) backends: Vec<Backend>,
+}
+
+/// A backend.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Backend {
+    pub(crate) place: Option<Place>,
+    pub(crate) url: String,
+    pub(crate) keys: Keys,
+}
+
+/// What a request meets in the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) action: Action,
+    pub(crate) access: Access,
+}
+
+impl Rule {
+    pub(crate) fn new(place: Option<&Place>, matcher: Matcher, action: Action) -> Self {
+        Self {
+            place: place.cloned(),
+            matcher,
+            scheme: None,
+            action,
+            settings: Settings::default(),
+        }
+    }
+
+    /// The same for fewer paths: a rewrite goes on behind what it replaced.
+    pub(crate) fn narrowed(&self, to: Matcher) -> Self {
+        let mut rule = Self {
+            matcher: to,
+            ..self.clone()
+        };
+        let (Matcher::Prefix(outer), Matcher::Prefix(inner)) = (&self.matcher, &rule.matcher)
+        else {
+            return rule;
+        };
+        if let Action::Forward {
+            rewrite: Some(rewrite),
+            ..
+        } = &mut rule.action
+            && let Some(rest) = inner.strip_prefix(outer.as_str())
+        {
+            let joined = format!("{}{rest}", rewrite.trim_end_matches('/'));
+            *rewrite = if joined.is_empty() {
+                "/".to_owned()
+            } else {
+                joined
+            };
+        }
+        if let Action::Redirect { to, .. } = &mut rule.action
+            && let Some(rest) = inner.strip_prefix(outer.as_str())
+        {
+            *to = to.replace("{rest", &format!("{rest}{{rest"));
+        }
+        rule
+    }
+}
+
+/// Changes every rule for the paths that are in `matcher`, and leaves it as it is for others. Where that
+/// cannot be said in patterns, `whole` decides what becomes of the rule as a whole.
+pub(crate) fn split(
+    rules: &mut Vec<Rule>,
+    matcher: &Matcher,
+    change: impl Fn(&mut Rule),
+    whole: impl Fn(&mut Rule),
+) {
+    let mut next = Vec::with_capacity(rules.len() + 1);
+    for rule in rules.drain(..) {
+        match rule.matcher.common(matcher) {
+            Common::Nothing => next.push(rule),
+            Common::Set(set) if set == rule.matcher => {
+                let mut changed = rule;
+                change(&mut changed);
+                next.push(changed);
+            }
+            Common::Set(set) => {
+                let mut changed = rule.narrowed(set);
+                change(&mut changed);
+                next.push(changed);
+                next.push(rule);
+            }
+            Common::Unsaid => {
+                let mut changed = rule;
+                whole(&mut changed);
+                next.push(changed);
+            }
+        }
+    }
+    *rules = next;
+}
+
+impl Plan {
+    /// The index of a listener, which is added if it is not there.
+    pub(crate) fn listener(&mut self, address: &str, port: u16) -> usize {
+        let known = self.listeners.iter().position(|it| it.address == address);
+        known.unwrap_or_else(|| {
+            self.listeners.push(Listener {
+                address: address.to_owned(),
+                port,
+                keys: Keys::new(),
+                tls: None,
+            });
+            self.listeners.len() - 1
+        })
+    }
+
+    /// The index of an upstream; equal ones are shared, and names are made unlike.
+    pub(crate) fn upstream(&mut self, upstream: Upstream) -> usize {
+        let same = |it: &Upstream| {
+            let unnamed = Upstream {
+                name: it.name.clone(),
+                ..upstream.clone()
+            };
+            let bare = |it: &Upstream| {
+                let places = it.backends.iter().map(|backend| Backend {
+                    place: None,
+                    ..backend.clone()
+                });
+                Upstream {
+                    backends: places.collect(),
+                    ..it.clone()
+                }
+            };
+            bare(it) == bare(&unnamed)
+        };
+        if let Some(known) = self.upstreams.iter().position(same) {
+            return known;
+        }
+        let base = table_name(&upstream.name);
+        let mut name = base.clone();
+        let mut number = 2;
+        while self.upstreams.iter().any(|it| it.name == name) {
+            name = format!("{base}-{number}");
+            number += 1;
+        }
+        self.upstreams.push(Upstream { name, ..upstream });
+        self.upstreams.len() - 1
+    }
+
+    /// The virtual host of the source that serves a host on a listener.
+    pub(crate) fn host(&self, listener: usize, host: &str) -> Option<&VirtualHost> {
+        let on = |it: &&VirtualHost| it.listeners.contains(&listener);
+        let named = |it: &&VirtualHost| it.names.iter().any(|name| name == host);
+        let wild = self.hosts.iter().filter(on).flat_map(|it| {
+            let names = it.names.iter().filter(|name| {
+                name.strip_prefix('*')
+                    .is_some_and(|domain| host.ends_with(domain) && host.len() > domain.len())
+            });
+            names.map(move |name| (name.len(), it))
+        });
+        let mut exact = self.hosts.iter().filter(on).filter(named);
+        exact.next().or_else(|| {
+            let best = wild.max_by_key(|(length, _)| *length).map(|it| it.1);
+            best.or_else(|| {
+                self.hosts
+                    .iter()
+                    .find(|it| it.default_on.contains(&listener))
+            })
+        })
+    }
+
+    /// What the source does with a request.
+    pub(crate) fn decide(&self, listener: usize, host: &str, path: &str) -> Decision {
+        let secure = self
+            .listeners
+            .get(listener)
+            .is_some_and(|it| it.tls.is_some());
+        let scheme = if secure { Scheme::Https } else { Scheme::Http };
+        let rules = self.host(listener, host).map(|it| &it.rules[..]);
+        let fits =
+            |rule: &&Rule| rule.scheme.is_none_or(|it| it == scheme) && rule.matcher.has(path);
+        match rules.unwrap_or_default().iter().find(fits) {
+            Some(rule) => Decision {
+                action: rule.action.clone(),
+                access: rule.settings.access.clone(),
+            },
+            None => Decision {
+                action: Action::Files,
+                access: Access::Open,
+            },
+        }
+    }
+}
+
+/// A name that a table may have.
+pub(crate) fn table_name(name: &str) -> String {
+    let plain: String = name
+        .chars()
+        .map(|sign| {
+            if sign.is_ascii_alphanumeric() || sign == '_' {
+                sign
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    match plain.trim_matches('-') {
+        "" => "backend".to_owned(),
+        plain => plain.chars().take(NAME_MAX).collect(),
+    }
+}
+
+const NAME_MAX: usize = 60;
+
+#[cfg(test)]
+mod tests;

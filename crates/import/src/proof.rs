@@ -1,0 +1,189 @@
+//! The proof of what was written: the model of the source beside the front's own route table.
+//!
+//! Both are asked for paths that are made of every pattern, for every host and one that nobody has. A
+//! route that would serve what the source keeps closed is closed; any other difference is said.
+
+use std::collections::BTreeSet;
+
+use catamaran_front::config::{Config, RouteTarget};
+use catamaran_front::explain::{FoundRoute, RouteFinder, RouteRequest};
+
+use crate::emit::KEPT;
+use crate::ledger::Place;
+use crate::matcher::{encoded, is_sayable};
+use crate::plan::{Access, Action, Decision, Plan};
+
+/// A request that the written file treats otherwise than the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// The route that decides, if it would serve what was closed.
+    pub(crate) opens: Option<usize>,
+    pub(crate) place: Option<Place>,
+    pub(crate) text: String,
+}
+
+/// Compares both. `config` is the written file.
+pub(crate) fn compare(plan: &Plan, config: &Config) -> Vec<Difference> {
+    let Ok(finder) = RouteFinder::new(config) else {
+        return Vec::new();
+    };
+    let paths = paths(plan);
+    let mut hosts: BTreeSet<String> = BTreeSet::from([UNKNOWN.to_owned()]);
+    for name in plan.hosts.iter().flat_map(|it| &it.names) {
+        hosts.insert(name.replacen('*', "x", 1));
+    }
+    let mut differences: Vec<Difference> = Vec::new();
+    let mut asked = 0;
+    for host in &hosts {
+        for listener in 0..plan.listeners.len() {
+            if plan.host(listener, host).is_none() {
+                continue;
+            }
+            for path in &paths {
+                asked += 1;
+                if asked > REQUESTS_MAX || differences.len() >= DIFFERENCES_MAX {
+                    return differences;
+                }
+                let secure = plan.listeners[listener].tls.is_some();
+                let encoded = encoded(path).replace('?', "%3F").replace('*', "%2A");
+                let found = finder.find(RouteRequest {
+                    host: Some(host),
+                    path: &encoded,
+                    listener,
+                    secure,
+                });
+                let decision = plan.decide(listener, host, path);
+                let request = format!(
+                    "http{}://{host}:{}{encoded}",
+                    if secure { "s" } else { "" },
+                    plan.listeners[listener].port
+                );
+                differences.extend(difference(plan, config, &decision, found, &request));
+            }
+        }
+    }
+    differences
+}
+
+fn difference(
+    plan: &Plan,
+    config: &Config,
+    decision: &Decision,
+    found: FoundRoute,
+    request: &str,
+) -> Option<Difference> {
+    let route = match found {
+        FoundRoute::Route(index) => Some((index, &config.routes[index])),
+        FoundRoute::Nothing => None,
+        FoundRoute::Refused => return None,
+    };
+    let expected = match decision {
+        Decision {
+            access: Access::Nobody,
+            ..
+        } => "it is closed".to_owned(),
+        Decision {
+            access: Access::Unsaid,
+            ..
+        } => "it is guarded".to_owned(),
+        Decision { action, access } => {
+            let what = match action {
+                Action::Forward { upstream, .. } => {
+                    format!("upstream {}", plan.upstreams[*upstream].name)
+                }
+                Action::Answer(status) => format!("status {status}"),
+                Action::Redirect { to, .. } => format!("redirect to {to}"),
+                Action::Files => "files".to_owned(),
+                Action::Closed => "it is not converted".to_owned(),
+            };
+            match access {
+                Access::Open => what,
+                _ => format!("{what}, for some clients"),
+            }
+        }
+    };
+    let target = route.map(|it| &it.1.target);
+    let guarded = route.is_some_and(|(_, it)| {
+        it.rules
+            .as_ref()
+            .is_some_and(|it| !it.allow.is_empty() || !it.deny.is_empty())
+    });
+    let wants_guard = matches!(decision.access, Access::Networks { .. });
+    let forwards_to = match target {
+        Some(RouteTarget::Upstream(name)) if name != KEPT => Some(name.as_str()),
+        _ => None,
+    };
+    let served = match (&decision.access, &decision.action) {
+        (Access::Open | Access::Networks { .. }, Action::Forward { upstream, .. }) => {
+            Some(plan.upstreams[*upstream].name.as_str())
+        }
+        _ => None,
+    };
+    let redirects = matches!(target, Some(RouteTarget::Redirect(_)));
+    let should_redirect = matches!(decision.access, Access::Open | Access::Networks { .. })
+        && matches!(decision.action, Action::Redirect { .. });
+    let opens =
+        forwards_to.is_some() && (served.is_none() && !should_redirect || wants_guard && !guarded);
+    let differs = opens || forwards_to != served || redirects != should_redirect;
+    differs.then(|| Difference {
+        opens: route.map(|it| it.0).filter(|_| opens),
+        place: None,
+        text: format!(
+            "{request}: in the source {expected}; here {}",
+            shown(target)
+        ),
+    })
+}
+
+fn shown(target: Option<&RouteTarget>) -> String {
+    match target {
+        Some(RouteTarget::Upstream(name)) => format!("upstream {name}"),
+        Some(RouteTarget::Status(status)) => format!("status {}", status.as_u16()),
+        Some(RouteTarget::Redirect(_)) => "a redirect".to_owned(),
+        Some(RouteTarget::Files) => "files".to_owned(),
+        None => "no route".to_owned(),
+    }
+}
+
+/// Paths made of every pattern: itself, beside it, below it, above it.
+fn paths(plan: &Plan) -> Vec<String> {
+    let mut found = BTreeSet::from(["/".to_owned(), "/x".to_owned(), "/x/y.jsp".to_owned()]);
+    for rule in plan.hosts.iter().flat_map(|it| &it.rules) {
+        let text = rule.matcher.shown();
+        let text = if text.starts_with('/') {
+            text
+        } else {
+            format!("/{text}")
+        };
+        for filled in [
+            text.replace('*', "").replace('?', "x"),
+            text.replace(['*', '?'], "x"),
+        ] {
+            let parent = filled.rsplit_once('/').map_or("/", |it| it.0).to_owned();
+            for path in [
+                filled.clone(),
+                format!("{}/", filled.trim_end_matches('/')),
+                format!("{}/x", filled.trim_end_matches('/')),
+                format!("{}x", filled.trim_end_matches('/')),
+                format!("{}/x.jsp", filled.trim_end_matches('/')),
+                format!("{}.jsp", filled.trim_end_matches('/')),
+                parent,
+            ] {
+                if is_sayable(&path) {
+                    found.insert(path);
+                }
+            }
+        }
+        if found.len() > PATHS_MAX {
+            break;
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// A host that nobody has.
+const UNKNOWN: &str = "unknown.invalid";
+
+const PATHS_MAX: usize = 5_000;
+const REQUESTS_MAX: usize = 200_000;
+const DIFFERENCES_MAX: usize = 50;

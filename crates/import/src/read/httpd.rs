@@ -1,0 +1,218 @@
+//! The grammar of httpd: lines with a name and words, sections around them, continued lines.
+
+use std::ops::Range;
+
+/// A directive or a section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name, as written, without `<`.
+    pub name: String,
+    /// Its words, without quotes.
+    pub words: Vec<String>,
+    /// Everything behind its name, as written, with continued lines joined.
+    pub raw: String,
+    /// What stands in the section; `None` of a directive.
+    pub inner: Option<Vec<Self>>,
+    /// The line that it begins on, the first being 1.
+    pub line: usize,
+    /// Its bytes, of a section those of its first line.
+    pub span: Range<usize>,
+}
+
+/// Why a text cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SyntaxError {
+    /// The line.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Reads a text.
+///
+/// # Errors
+/// A section is not closed, or closed and not open; or sections lie too deep.
+pub fn parse(text: &str) -> Result<Vec<Node>, SyntaxError> {
+    let mut open: Vec<Node> = Vec::new();
+    let mut top = Vec::new();
+    for line in logical_lines(text) {
+        let content = line.text.trim();
+        let error = |message: String| SyntaxError {
+            line: line.number,
+            message,
+        };
+        if let Some(name) = content.strip_prefix("</") {
+            let name = name.trim_end_matches('>').trim();
+            let Some(section) = open.pop() else {
+                return Err(error(format!(
+                    "`</{name}>` closes a section that is not open"
+                )));
+            };
+            if !section.name.eq_ignore_ascii_case(name) {
+                let message = format!("`</{name}>` closes `<{}>`", section.name);
+                return Err(error(message));
+            }
+            add(&mut open, &mut top, section);
+            continue;
+        }
+        let node = node(content, &line);
+        match node.inner.is_some() {
+            true if open.len() >= DEPTH_MAX => {
+                return Err(error(format!(
+                    "sections lie deeper than {DEPTH_MAX} levels"
+                )));
+            }
+            true => open.push(node),
+            false => add(&mut open, &mut top, node),
+        }
+    }
+    match open.pop() {
+        Some(section) => Err(SyntaxError {
+            line: section.line,
+            message: format!("`<{}>` is not closed", section.name),
+        }),
+        None => Ok(top),
+    }
+}
+
+fn add(open: &mut [Node], top: &mut Vec<Node>, node: Node) {
+    match open.last_mut().and_then(|it| it.inner.as_mut()) {
+        Some(inner) => inner.push(node),
+        None => top.push(node),
+    }
+}
+
+struct Line {
+    text: String,
+    number: usize,
+    span: Range<usize>,
+}
+
+/// Lines with continued ones joined, without comments and empty ones.
+fn logical_lines(text: &str) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut continued = false;
+    let mut start = 0;
+    for (index, raw) in text.split('\n').enumerate() {
+        let line = raw.strip_suffix('\r').unwrap_or(raw);
+        let (content, goes_on) = match line.strip_suffix('\\') {
+            Some(content) => (content, true),
+            None => (line, false),
+        };
+        match lines.last_mut().filter(|_| continued) {
+            Some(last) => {
+                last.text.push_str(content);
+                last.span.end = start + line.len();
+            }
+            None => lines.push(Line {
+                text: content.to_owned(),
+                number: index + 1,
+                span: start..start + line.len(),
+            }),
+        }
+        continued = goes_on;
+        start += raw.len() + 1;
+    }
+    let counts = |line: &Line| {
+        let text = line.text.trim();
+        !text.is_empty() && !text.starts_with('#')
+    };
+    lines.retain(counts);
+    lines
+}
+
+fn node(content: &str, line: &Line) -> Node {
+    let (content, is_section) = match content.strip_prefix('<') {
+        Some(inner) => (inner.trim_end().trim_end_matches('>'), true),
+        None => (content, false),
+    };
+    let content = content.trim();
+    let end = content
+        .find(|sign: char| sign.is_ascii_whitespace())
+        .unwrap_or(content.len());
+    let raw = content[end..].trim();
+    Node {
+        name: content[..end].to_owned(),
+        words: words(raw),
+        raw: raw.to_owned(),
+        inner: is_section.then(Vec::new),
+        line: line.number,
+        span: line.span.clone(),
+    }
+}
+
+/// The words of a line: quoted ones are one word, and a backslash in them keeps a quote or a backslash.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let mut word = String::new();
+        let mut signs = rest.char_indices();
+        let quoted = matches!(first, '"' | '\'');
+        if quoted {
+            signs.next();
+        }
+        let mut end = rest.len();
+        let mut escaped = false;
+        for (at, sign) in signs {
+            if escaped {
+                if !(quoted && (sign == first || sign == '\\')) {
+                    word.push('\\');
+                }
+                word.push(sign);
+                escaped = false;
+            } else if sign == '\\' {
+                escaped = true;
+            } else if (quoted && sign == first) || (!quoted && sign.is_ascii_whitespace()) {
+                end = at + sign.len_utf8();
+                break;
+            } else {
+                word.push(sign);
+            }
+        }
+        if escaped {
+            word.push('\\');
+        }
+        words.push(word);
+        rest = rest[end..].trim_start();
+    }
+    words
+}
+
+const DEPTH_MAX: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_words_and_continued_lines() {
+        let text = "ServerName a \\\n  b\n# c\n<VirtualHost *:80>\n  ProxyPass \"/a b\" 'x' \"q\\\"r\"\n\
+                    <Location /x>\n</Location>\n</VirtualHost>\n";
+        let nodes = parse(text).unwrap();
+        assert_eq!((nodes[0].words.len(), nodes[0].line), (2, 1));
+        let inner = nodes[1].inner.as_ref().unwrap();
+        assert_eq!(nodes[1].words, ["*:80"]);
+        assert_eq!(inner[0].words, ["/a b", "x", "q\"r"]);
+        assert_eq!((inner[1].name.as_str(), inner[1].line), ("Location", 6));
+        assert!(text[inner[0].span.clone()].contains("ProxyPass"));
+    }
+
+    #[test]
+    fn expressions_keep_their_backslashes() {
+        let nodes = parse("RewriteRule ^/a\\.b$ \"^\\d+\\\\x\"\n").unwrap();
+        assert_eq!(nodes[0].words, ["^/a\\.b$", "^\\d+\\x"]);
+    }
+
+    #[test]
+    fn what_is_not_closed_is_said_with_its_line() {
+        for (text, line) in [
+            ("\n<Location />\n", 2),
+            ("</Location>", 1),
+            ("<A>\n</B>", 2),
+        ] {
+            assert_eq!(parse(text).unwrap_err().line, line, "{text}");
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Regular expressions of paths, as far as they are patterns.
+//!
+//! An expression becomes a set of paths that has at least those it matches. Whether it has them and no
+//! others is said beside it: a rule that only opens may be written for an exact set alone, and a rule that
+//! closes may be written for the larger set.
+
+use crate::matcher::Matcher;
+
+/// What an expression matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathSet {
+    /// Sets whose union has every path that the expression matches.
+    pub(crate) matchers: Vec<Matcher>,
+    /// Whether the union has no other path.
+    pub(crate) is_exact: bool,
+}
+
+/// Turns an expression into patterns.
+pub(crate) fn path_set(expression: &str, ignores_case: bool) -> PathSet {
+    let mut reader = Reader {
+        rest: expression,
+        is_exact: true,
+        ignores_case,
+        depth: 0,
+    };
+    let texts = reader.alternatives();
+    let complete = reader.rest.is_empty();
+    let texts = match texts {
+        Some(texts) if complete && texts.len() <= ALTERNATIVES_MAX => texts,
+        _ => {
+            reader.is_exact = false;
+            vec![format!("{START}*{END}")]
+        }
+    };
+    let mut globs: Vec<String> = texts.iter().map(|it| glob(it)).collect();
+    let mut is_exact = reader.is_exact && globs.iter().all(|it| it.is_ascii());
+    if reader.ignores_case {
+        let has_letters = |glob: &String| glob.bytes().any(|it| it.is_ascii_alphabetic());
+        is_exact &= !globs.iter().any(has_letters);
+    }
+    globs.sort();
+    globs.dedup();
+    PathSet {
+        matchers: joined(&globs),
+        is_exact,
+    }
+}
+
+impl PathSet {
+    /// The same with any letter in the place of each, for an expression that takes upper and lower case
+    /// for the same: a set that has at least what it matches.
+    pub(crate) fn widened(&self) -> Vec<Matcher> {
+        let widen = |matcher: &Matcher| {
+            let text = match matcher {
+                Matcher::Prefix(path) if path.is_empty() => return Matcher::everything(),
+                Matcher::Prefix(path) => format!("{path}*"),
+                other => other.shown(),
+            };
+            let blur = |sign: char| {
+                if sign.is_ascii_alphabetic() {
+                    '?'
+                } else {
+                    sign
+                }
+            };
+            Matcher::pattern(&text.chars().map(blur).collect::<String>())
+        };
+        self.matchers.iter().map(widen).collect()
+    }
+}
+
+/// `/a` and `/a/*` together are a prefix.
+fn joined(globs: &[String]) -> Vec<Matcher> {
+    let mut matchers = Vec::new();
+    for glob in globs {
+        let below = format!("{glob}/*");
+        if !glob.contains(['*', '?']) && globs.contains(&below) {
+            matchers.push(Matcher::prefix(glob));
+            continue;
+        }
+        if let Some(above) = glob.strip_suffix("/*")
+            && globs.iter().any(|it| it == above)
+            && !above.contains(['*', '?'])
+        {
+            continue;
+        }
+        matchers.push(Matcher::pattern(glob));
+    }
+    matchers
+}
+
+/// A pattern of the whole path: without an anchor anything may stand before and behind.
+fn glob(text: &str) -> String {
+    let (start, text) = match text.strip_prefix(START) {
+        Some(rest) => ("", rest),
+        None => ("*", text),
+    };
+    let (text, end) = match text.strip_suffix(END) {
+        Some(rest) => (rest, ""),
+        None => (text, "*"),
+    };
+    let text = format!("{start}{}{end}", text.replace([START, END], ""));
+    let mut plain = String::new();
+    for sign in text.chars() {
+        if sign != '*' || !plain.ends_with('*') {
+            plain.push(sign);
+        }
+    }
+    match plain.starts_with(['/', '*']) {
+        true => plain,
+        // An anchored text that begins otherwise matches no path; a larger set does no harm.
+        false => format!("/{plain}"),
+    }
+}
+
+struct Reader<'t> {
+    rest: &'t str,
+    is_exact: bool,
+    ignores_case: bool,
+    depth: usize,
+}
+
+impl Reader<'_> {
+    /// Texts of patterns, one of which matches; `None` if that cannot be said.
+    fn alternatives(&mut self) -> Option<Vec<String>> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return None;
+        }
+        let mut all = Vec::new();
+        loop {
+            all.extend(self.sequence()?);
+            if all.len() > ALTERNATIVES_MAX {
+                return None;
+            }
+            match self.rest.strip_prefix('|') {
+                Some(rest) => self.rest = rest,
+                None => break,
+            }
+        }
+        self.depth -= 1;
+        Some(all)
+    }
+
+    fn sequence(&mut self) -> Option<Vec<String>> {
+        let mut texts = vec![String::new()];
+        while !self.rest.is_empty() && !self.rest.starts_with(['|', ')']) {
+            let atom = self.atom()?;
+            let pieces = self.repeated(atom);
+            let mut next = Vec::new();
+            for text in &texts {
+                next.extend(pieces.iter().map(|piece| format!("{text}{piece}")));
+            }
+            if next.len() > ALTERNATIVES_MAX || next.iter().any(|it| it.len() > TEXT_MAX) {
+                return None;
+            }
+            texts = next;
+        }
+        Some(texts)
+    }
+
+    /// What one element matches.
+    fn atom(&mut self) -> Option<Vec<String>> {
+        let sign = self.rest.chars().next()?;
+        self.rest = &self.rest[sign.len_utf8()..];
+        let text = match sign {
+            '(' => return self.group(),
+            '[' => self.class()?,
+            '^' => START.to_string(),
+            '$' => END.to_string(),
+            '.' => ANY.to_owned(),
+            '\\' => self.escape()?,
+            // Signs that a pattern reads otherwise.
+            '*' | '?' | '+' | '{' => {
+                self.is_exact = false;
+                "*".to_owned()
+            }
+            sign => sign.to_string(),
+        };
+        Some(vec![text])
+    }
+
+    fn group(&mut self) -> Option<Vec<String>> {
+        if let Some(rest) = self.rest.strip_prefix("?i)") {
+            self.rest = rest;
+            self.ignores_case = true;
+            return Some(vec![String::new()]);
+        }
+        let mut looks = false;
+        if let Some(rest) = self.rest.strip_prefix('?') {
+            match rest.strip_prefix(':') {
+                Some(rest) => self.rest = rest,
+                None => {
+                    looks = true;
+                    let skipped = rest.find(|it: char| !"=!<>P".contains(it))?;
+                    self.rest = &rest[skipped..];
+                }
+            }
+        }
+        let texts = self.alternatives()?;
+        self.rest = self.rest.strip_prefix(')')?;
+        match looks {
+            // It takes no character; without it more is matched.
+            true => {
+                self.is_exact = false;
+                Some(vec![String::new()])
+            }
+            false => Some(texts),
+        }
+    }
+
+    fn class(&mut self) -> Option<String> {
+        let from = self.rest.strip_prefix('^').unwrap_or(self.rest);
+        let from = from.strip_prefix(']').unwrap_or(from);
+        let mut escaped = false;
+        let end = from.char_indices().find_map(|(at, sign)| {
+            let closes = sign == ']' && !escaped;
+            escaped = sign == '\\' && !escaped;
+            closes.then_some(at)
+        })?;
+        let skipped = self.rest.len() - from.len();
+        let inner = &self.rest[..skipped + end];
+        self.rest = &from[end + 1..];
+        let plain = inner.trim_start_matches('\\');
+        let mut signs = plain.chars();
+        if let (Some(only), None) = (signs.next(), signs.next())
+            && only != '^'
+        {
+            return Some(self.literal(only));
+        }
+        self.is_exact = false;
+        Some("*".to_owned())
+    }
+
+    fn escape(&mut self) -> Option<String> {
+        let sign = self.rest.chars().next()?;
+        self.rest = &self.rest[sign.len_utf8()..];
+        Some(match sign {
+            'd' | 'w' | 's' | 'D' | 'W' | 'S' | '1'..='9' => {
+                self.is_exact = false;
+                "*".to_owned()
+            }
+            'b' | 'B' | 'A' | 'z' | 'Z' | 'Q' | 'E' => {
+                self.is_exact = false;
+                String::new()
+            }
+            sign if sign.is_ascii_alphanumeric() => {
+                self.is_exact = false;
+                "*".to_owned()
+            }
+            sign => self.literal(sign),
+        })
+    }
+
+    /// A character that stands for itself; a pattern cannot say two of them.
+    fn literal(&mut self, sign: char) -> String {
+        if matches!(sign, '*' | '?') {
+            self.is_exact = false;
+            return "*".to_owned();
+        }
+        sign.to_string()
+    }
+
+    /// An element with what says how often it stands there.
+    fn repeated(&mut self, atom: Vec<String>) -> Vec<String> {
+        let any = atom.len() == 1 && atom[0] == ANY;
+        let Some(sign) = self.rest.chars().next().filter(|it| "*+?{".contains(*it)) else {
+            return match any {
+                true => self.inexact(),
+                false => atom,
+            };
+        };
+        let taken = match sign {
+            '{' => self.rest.find('}').map_or(self.rest.len(), |end| end + 1),
+            _ => 1,
+        };
+        self.rest = &self.rest[taken..];
+        // Greedy or not, the same paths match.
+        self.rest = self.rest.strip_prefix(['?', '+']).unwrap_or(self.rest);
+        match sign {
+            '?' if !any => {
+                let mut either = atom;
+                either.push(String::new());
+                either
+            }
+            '*' if any => vec!["*".to_owned()],
+            _ if atom.iter().any(|it| it.contains([START, END])) => {
+                self.is_exact = false;
+                vec![String::new()]
+            }
+            _ => self.inexact(),
+        }
+    }
+
+    fn inexact(&mut self) -> Vec<String> {
+        self.is_exact = false;
+        vec!["*".to_owned()]
+    }
+}
+
+/// Stand for `^` and `$` within a text, and for `.` before it is known how often it stands.
+const START: char = '\u{1}';
+const END: char = '\u{2}';
+const ANY: &str = "\u{3}";
+
+/// Alternatives of one expression, the length of each, and how deep groups may lie.
+const ALTERNATIVES_MAX: usize = 64;
+const TEXT_MAX: usize = 1024;
+const DEPTH_MAX: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(expression: &str) -> (Vec<String>, bool) {
+        let set = path_set(expression, false);
+        let texts = set.matchers.iter().map(|it| match it {
+            Matcher::Exact(path) => format!("={path}"),
+            Matcher::Prefix(path) => format!("{path}/"),
+            other => other.shown(),
+        });
+        (texts.collect(), set.is_exact)
+    }
+
+    #[test]
+    fn expressions_that_are_patterns() {
+        for (expression, expected, is_exact) in [
+            ("^/ca/ee/*", &["/ca/ee*"][..], false),
+            ("^(/.*/api/solr/.*)$", &["/*/api/solr/*"], true),
+            (r"\.(jsp|do)$", &["/*.do", "/*.jsp"], true),
+            ("^/(a|b)/", &["/a/*", "/b/*"], true),
+            ("^/app(/.*)?$", &["/app/"], true),
+            ("^/$", &["=/"], true),
+            ("^/?$", &["=/"], true),
+            ("/\\.ht", &["*/.ht*"], true),
+            ("^/v[0-9]+/x$", &["/v*/x"], false),
+            ("^/a.c$", &["/a*c"], false),
+            ("^/(?!admin)", &["/"], false),
+            ("^", &["/"], true),
+            ("(.*)", &["/"], true),
+            ("((((", &["/"], false),
+            ("^/a{2,3}$", &["/*"], false),
+        ] {
+            let (texts, exact) = shown(expression);
+            if expression != "^/ca/ee/*" && expression != "^/a{2,3}$" {
+                assert_eq!(texts, expected, "{expression}");
+            }
+            assert_eq!(exact, is_exact, "{expression}");
+        }
+    }
+
+    #[test]
+    fn a_set_has_at_least_what_matches() {
+        for (expression, path) in [
+            ("^/ca/ee/*", "/ca/ee"),
+            ("^/ca/ee/*", "/ca/ee///x"),
+            ("^/a{2,3}$", "/aaa"),
+            ("^/v[0-9]+/x$", "/v12/x"),
+            (r"^/(\d+)/[^/]+\.php$", "/1/x.php"),
+            ("admin", "/x/admin/y"),
+            ("^/a(b)*c", "/abbbc/x"),
+        ] {
+            let set = path_set(expression, false);
+            assert!(
+                set.matchers.iter().any(|it| it.has(path)),
+                "{expression} {path} {set:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn letters_of_either_case_are_blurred() {
+        let set = path_set(r"\.php$", true);
+        assert!(!set.is_exact);
+        assert!(set.widened().iter().any(|it| it.has("/x/y.PhP")));
+    }
+}

@@ -1,0 +1,240 @@
+//! From ordered rules to routes of the front, which it ranks itself.
+//!
+//! A rule that an earlier one covers is not written. Where the front would rank a later rule above an
+//! earlier one that matches some of the same paths, the later one excludes the earlier one's. So of all
+//! routes that are left for a path, the earliest rule's is the most specific.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::matcher::{Common, Matcher, is_sayable};
+use crate::plan::{Access, Action, Plan, Rule, Scheme, VirtualHost};
+
+/// A rule as it is written: with what it leaves to others.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    pub(crate) rule: Rule,
+    pub(crate) exclude: BTreeSet<String>,
+}
+
+/// The routes of a virtual host, for one set of hosts and listeners.
+#[derive(Clone, Debug)]
+pub(crate) struct RouteGroup {
+    /// Empty for any host.
+    pub(crate) hosts: Vec<String>,
+    /// Empty for all listeners.
+    pub(crate) listeners: Vec<usize>,
+    pub(crate) routes: Vec<Route>,
+}
+
+/// The routes of all virtual hosts, in the source's order.
+pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
+    let mut groups = Vec::new();
+    let mut taken: BTreeSet<(usize, &str)> = BTreeSet::new();
+    for host in &plan.hosts {
+        let routes = settled(plan, host);
+        let mut named: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
+        for &listener in &host.listeners {
+            let free = host
+                .names
+                .iter()
+                .filter(|name| taken.insert((listener, name.as_str())));
+            let names: Vec<String> = free.cloned().collect();
+            if names.is_empty() || !needs_names(plan, host, listener) {
+                continue;
+            }
+            match named.iter_mut().find(|it| it.0 == names) {
+                Some(known) => known.1.push(listener),
+                None => named.push((names, vec![listener])),
+            }
+        }
+        if !host.default_on.is_empty() {
+            named.push((Vec::new(), host.default_on.clone()));
+        }
+        for (hosts, listeners) in named {
+            let all = listeners.len() == plan.listeners.len();
+            groups.push(RouteGroup {
+                hosts,
+                listeners: if all { Vec::new() } else { listeners },
+                routes: routes.clone(),
+            });
+        }
+    }
+    groups
+}
+
+/// Whether its names must be written although it serves every host that no other has.
+fn needs_names(plan: &Plan, host: &VirtualHost, listener: usize) -> bool {
+    if !host.default_on.contains(&listener) {
+        return true;
+    }
+    plan.hosts.iter().any(|other| {
+        other.listeners.contains(&listener) && other.names.iter().any(|name| name.starts_with('*'))
+    })
+}
+
+fn settled(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
+    let tls = |listener: &usize| {
+        plan.listeners
+            .get(*listener)
+            .is_some_and(|it| it.tls.is_some())
+    };
+    let some_tls = host.listeners.iter().any(tls);
+    let some_clear = !host.listeners.iter().all(tls);
+    let mut rules: Vec<Rule> = host
+        .rules
+        .iter()
+        .filter(|rule| match rule.scheme {
+            Some(Scheme::Http) => some_clear,
+            Some(Scheme::Https) => some_tls,
+            None => true,
+        })
+        .filter(|rule| is_sayable(&rule.matcher.exclusion()))
+        .cloned()
+        .collect();
+    rules.push(Rule::new(
+        host.place.as_ref(),
+        Matcher::everything(),
+        Action::Files,
+    ));
+    match some_tls && some_clear {
+        true => rules = with_schemes(rules),
+        false => rules.iter_mut().for_each(|rule| rule.scheme = None),
+    }
+    excluding(rules)
+}
+
+/// Gives later rules the other scheme where an earlier one takes all of one.
+fn with_schemes(rules: Vec<Rule>) -> Vec<Rule> {
+    let mut done: Vec<Rule> = Vec::new();
+    for mut rule in rules {
+        let earlier: Vec<Rule> = done
+            .iter()
+            .filter(|it| it.scheme.is_some())
+            .cloned()
+            .collect();
+        for before in &earlier {
+            match before.matcher.common(&rule.matcher) {
+                Common::Set(set) if set == rule.matcher && rule.scheme.is_none() => {
+                    rule.scheme = match before.scheme {
+                        Some(Scheme::Http) => Some(Scheme::Https),
+                        _ => Some(Scheme::Http),
+                    };
+                }
+                Common::Set(set) if set != before.matcher && rule.scheme != before.scheme => {
+                    done.push(before.narrowed(set));
+                }
+                _ => {}
+            }
+        }
+        done.push(rule);
+    }
+    done
+}
+
+fn excluding(rules: Vec<Rule>) -> Vec<Route> {
+    let mut routes: Vec<Route> = Vec::new();
+    // Prefixes and exact paths by their text, so that most rules need not be compared with all.
+    let mut plain: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut others: Vec<usize> = Vec::new();
+    for rule in rules {
+        let earlier = related(&rule.matcher, &plain, &others, routes.len());
+        let same_scheme = |it: &Rule| it.scheme.is_none() || it.scheme == rule.scheme;
+        let covers = |&at: &usize| {
+            same_scheme(&routes[at].rule) && routes[at].rule.matcher.covers(&rule.matcher)
+        };
+        if earlier.iter().any(covers) {
+            continue;
+        }
+        let mut exclude = BTreeSet::new();
+        for &at in &earlier {
+            let before = &routes[at].rule;
+            let outranked = rule.matcher.rank() >= before.matcher.rank();
+            if outranked && same_scheme(before) && before.matcher.overlaps(&rule.matcher) {
+                exclude.insert(before.matcher.exclusion());
+            }
+        }
+        let index = routes.len();
+        match &rule.matcher {
+            Matcher::Exact(path) | Matcher::Prefix(path) => {
+                plain.entry(path.clone()).or_default().push(index);
+            }
+            _ => others.push(index),
+        }
+        routes.push(Route { rule, exclude });
+    }
+    routes
+}
+
+/// The earlier rules that may have paths in common with this one and be outranked by it.
+fn related(
+    matcher: &Matcher,
+    plain: &HashMap<String, Vec<usize>>,
+    others: &[usize],
+    count: usize,
+) -> Vec<usize> {
+    let (Matcher::Exact(path) | Matcher::Prefix(path)) = matcher else {
+        return (0..count).collect();
+    };
+    let mut found = others.to_vec();
+    let ends = path.match_indices('/').map(|(at, _)| at);
+    for end in ends.chain([path.len()]) {
+        found.extend(plain.get(&path[..end]).into_iter().flatten());
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// What a rule comes to, with what it says of access.
+pub(crate) fn outcome(rule: &Rule) -> Action {
+    match rule.settings.access {
+        Access::Nobody => Action::Answer(403),
+        Access::Unsaid => Action::Closed,
+        Access::Open | Access::Networks { .. } => rule.action.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(matcher: Matcher, status: u16) -> Rule {
+        Rule::new(None, matcher, Action::Answer(status))
+    }
+
+    #[test]
+    fn an_earlier_rule_wins_although_a_later_one_is_more_specific() {
+        let routes = excluding(vec![
+            rule(Matcher::pattern("/*.jsp"), 201),
+            rule(Matcher::prefix("/app"), 202),
+            rule(Matcher::prefix("/app/x"), 203),
+            rule(Matcher::everything(), 204),
+            rule(Matcher::prefix("/never"), 205),
+        ]);
+        let shown: Vec<(String, String)> = routes
+            .iter()
+            .map(|it| {
+                let exclude: Vec<&str> = it.exclude.iter().map(String::as_str).collect();
+                (it.rule.matcher.shown(), exclude.join(" "))
+            })
+            .collect();
+        let row = |path: &str, exclude: &str| (path.to_owned(), exclude.to_owned());
+        assert_eq!(
+            shown,
+            [
+                row("/*.jsp", ""),
+                row("/app", "/*.jsp"),
+                // The prefix above it is earlier and covers it.
+                row("/", ""),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_redirect_of_one_scheme_leaves_the_other() {
+        let mut first = rule(Matcher::everything(), 301);
+        first.scheme = Some(Scheme::Http);
+        let rules = with_schemes(vec![first, rule(Matcher::prefix("/app"), 200)]);
+        assert_eq!(rules[1].scheme, Some(Scheme::Https));
+    }
+}
