@@ -4,19 +4,22 @@
 //! and is not reported again.
 
 mod addresses;
+mod directories;
 mod listeners;
+mod redirects;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use bytes::Bytes;
 use catamaran_front::config::{
-    Address, AdminConfig, BackendConfig, ClientCertificate, ListenAddress, ListenerConfig,
-    Placeholder, ProbeKind, Protocol, RouteConfig, RouteRules, RouteScheme, RouteTarget,
-    ServerConfig, StickyConfig, Template,
+    Address, BackendConfig, ClientCertificate, ListenAddress, ListenerConfig, Placeholder,
+    ProbeKind, Protocol, RouteConfig, RouteRules, RouteScheme, RouteTarget, ServerConfig,
+    StickyConfig, Template,
 };
 use http::HeaderName;
 
+use crate::file::admin::Admin;
 use crate::file::backend::is_url;
 use crate::file::route::Route;
 use crate::file::sticky::Sticky;
@@ -30,8 +33,12 @@ use crate::value::address::is_local;
 /// Checks what no table can know by itself; with `sees_files`, the machine's directories count.
 pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     addresses::check(file, sees_files, report);
+    if sees_files {
+        directories::check(file, report);
+    }
     backends(file, report);
     targets(file, report);
+    ready(file, report);
     profiles(file, report);
     listeners::check(file, report);
     routes(file, report);
@@ -41,6 +48,7 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
         listeners::check_ways_around(file, report);
         let upstreams = file.upstreams.iter();
         upstreams.for_each(|upstream| unasked(file, upstream, report));
+        redirects::check(file, report);
     }
 }
 
@@ -110,7 +118,7 @@ fn stopped(upstream: &Upstream, report: &mut Report) {
 /// what has neither sessions nor a secret, nothing is said.
 fn unasked(file: &File, upstream: &Upstream, report: &mut Report) {
     let is_unix = |address: &ListenAddress| matches!(address, ListenAddress::Unix(_));
-    let takes_changes = |admin: &Placed<AdminConfig>| {
+    let takes_changes = |admin: &Admin| {
         let admin = &admin.value;
         !admin.read_only && (admin.token.is_some() || admin.addresses.iter().any(is_unix))
     };
@@ -304,6 +312,25 @@ fn targets(file: &File, report: &mut Report) {
     }
 }
 
+/// Whether the upstreams that `ready` names exist.
+fn ready(file: &File, report: &mut Report) {
+    let Some(admin) = &file.admin else {
+        return;
+    };
+    let names = || file.upstreams.iter().map(|upstream| upstream.name.as_str());
+    for name in admin.value.ready.iter().flatten() {
+        if names().any(|known| known == name) {
+            continue;
+        }
+        let message = format!("`ready` names the upstream `{name}`, which does not exist");
+        let hint = match nearest(name, names()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "write the name of an [upstream.NAME]".to_owned(),
+        };
+        report.push(Finding::fault(message, admin.ready_place.clone()).hint(hint));
+    }
+}
+
 /// Whether the profiles that listeners name exist, and packets hold a client's certificate.
 fn profiles(file: &File, report: &mut Report) {
     let names = || file.tls.iter().map(|profile| profile.value.name.as_str());
@@ -354,7 +381,7 @@ fn profiles(file: &File, report: &mut Report) {
 fn unused(file: &File, report: &mut Report) {
     let target = |route: &Route| match &route.target {
         RouteTarget::Upstream(name) => Some(name.clone()),
-        RouteTarget::Status(_) | RouteTarget::Redirect(_) => None,
+        RouteTarget::Status(_) | RouteTarget::Redirect(_) | RouteTarget::Files => None,
     };
     let used: HashSet<String> = file.routes.iter().filter_map(target).collect();
     for upstream in &file.upstreams {
@@ -477,7 +504,7 @@ fn rules(file: &File, report: &mut Report) {
                     report.push(Finding::fault(message, place).hint(hint));
                 }
             }
-            RouteTarget::Status(_) => {}
+            RouteTarget::Status(_) | RouteTarget::Files => {}
         }
     }
 }

@@ -6,6 +6,7 @@
 pub(crate) mod admin;
 pub(crate) mod attributes;
 pub(crate) mod backend;
+mod backend_errors;
 mod backend_host;
 pub(crate) mod backend_tls;
 mod backend_upgrade;
@@ -22,9 +23,7 @@ pub(crate) mod upstream;
 use std::ops::Range;
 use std::path::Path;
 
-use catamaran_front::config::{
-    AdminConfig, BackendConfig, ErrorPages, ListenerConfig, LogConfig, ServerConfig,
-};
+use catamaran_front::config::{BackendConfig, ErrorPages, ListenerConfig, LogConfig, ServerConfig};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -54,8 +53,7 @@ pub(crate) struct File {
     pub(crate) routes: Vec<route::Route>,
     pub(crate) error_pages: Option<ErrorPages>,
     pub(crate) log: LogConfig,
-    /// Placed by its address.
-    pub(crate) admin: Option<Placed<AdminConfig>>,
+    pub(crate) admin: Option<admin::Admin>,
 }
 
 /// A backend, placed by its URL.
@@ -114,13 +112,18 @@ pub(crate) fn read(
     let pages = root
         .get("error_pages")
         .and_then(|value| error_pages::read(value, &error_pages::SECTION, surroundings, report));
+    let response_headers = route::response_headers(root, report);
+    let for_all = route::ForAll {
+        pages: pages.as_ref(),
+        response_headers: &response_headers,
+    };
     for (name, value) in root {
         match name.get_ref().as_ref() {
             "server" => server::read(value, &mut file.server, report),
             "listen" => file.listeners = listen::read(value, surroundings, report),
             "tls" => file.tls = tls::read(value, surroundings, report),
             "upstream" => file.upstreams = upstream::read(value, surroundings, report),
-            "route" => file.routes = route::read(value, (surroundings, pages.as_ref()), report),
+            "route" => file.routes = route::read(value, (surroundings, for_all), report),
             "error_pages" => {}
             "admin" => file.admin = admin::read(value, surroundings, report),
             "log" => log::read(value, surroundings, &mut file.log, report),
@@ -202,6 +205,7 @@ const NEEDED: &[(&str, &str, &str)] = &[
 /// Every table, in the order of the reference.
 pub(crate) const SECTIONS: &[&Section] = &[
     &server::SECTION,
+    &route::SERVER_SECTION,
     &listen::SECTION,
     &tls::SECTION,
     &tls::CERTIFICATE_SECTION,

@@ -16,6 +16,27 @@ pub(crate) fn answers(name: &str) -> Vec<String> {
     }
 }
 
+/// What is here for a directive of one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignAnswer {
+    /// Whether nothing is needed in its place.
+    pub is_needless: bool,
+    /// What stands for it, or why nothing does.
+    pub text: &'static str,
+}
+
+/// What is here for a directive of `server` (`mod_jk`, `httpd`, `nginx`); `None` if it is not known.
+#[must_use]
+pub fn foreign_answer(server: &str, name: &str) -> Option<ForeignAnswer> {
+    let known = INDEX.spelled.get(&spelling(name))?;
+    let rows = known.iter().map(|(row, _)| &INDEX.rows[*row]);
+    let row = rows.into_iter().find(|row| row.server == server)?;
+    Some(ForeignAnswer {
+        is_needless: row.kind == Kind::NotNeeded,
+        text: row.text,
+    })
+}
+
 /// Whether a name is exactly a directive, and what is here for it is not the key or table `meant`.
 pub(crate) fn is_other(name: &str, meant: &str) -> bool {
     let answers = answers_by(name, spelling, &INDEX.spelled);

@@ -29,8 +29,10 @@ mod foreign;
 mod include;
 mod key;
 mod load;
+mod recognise;
 mod reference;
 mod report;
+mod signs;
 mod sources;
 mod suggest;
 mod table;
@@ -38,9 +40,10 @@ mod value;
 mod variables;
 
 pub use check::{exposed_admin, same_address, unprotected};
-pub use load::{LoadError, Loaded, backend, load, parse, read_secret};
+pub use foreign::{ForeignAnswer, foreign_answer};
+pub use load::{LoadError, Loaded, backend, load, load_text, parse, read_secret};
 pub use reference::reference;
-pub use report::{Finding, Report, Severity};
+pub use report::{Finding, Position, Report, Severity};
 pub use value::address::{
     BackendUrl, ListenError, UnixPathError, UrlError, parse_listen_address, parse_upstream_url,
 };

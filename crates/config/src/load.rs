@@ -3,9 +3,12 @@
 //! Only this module opens files: the configuration, what it includes, and the secrets, certificates of
 //! backends and pages that it names. They must be regular files of a bounded size.
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fs::File as DiskFile;
 use std::io::{self, Read as _};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,10 +22,11 @@ use crate::file::sticky::Sticky;
 use crate::file::{self, File, Surroundings, backend_tls};
 use crate::include::{self, Includes, shifted};
 use crate::report::{Finding, Report};
+use crate::signs::OddSign;
 use crate::value::address::BackendUrl;
 use crate::value::text::SECRET_MAX;
 use crate::variables::Variables;
-use crate::{check, value, variables};
+use crate::{check, foreign, recognise, value, variables};
 
 /// A configuration that can be used.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub struct Loaded {
     pub config: Config,
     /// What its author should know all the same; warnings only, often none.
     pub report: Report,
+    /// The files that secrets were read from.
+    pub secret_files: Vec<PathBuf>,
 }
 
 /// Why a file gave no configuration.
@@ -63,9 +69,33 @@ pub(crate) fn load_among(path: &Path, variables: Variables<'_>) -> Result<Loaded
         path: path.to_owned(),
         source,
     })?;
+    parse_at(path, &path.display().to_string(), &text, variables).map_err(LoadError::Faults)
+}
+
+/// As [`load`], of a text that was read elsewhere, such as from standard input, under the name that findings
+/// shall give it. Relative paths start from the working directory.
+///
+/// # Errors
+/// When the text has any fault; the report then holds all of them.
+pub fn load_text(name: &str, text: &str) -> Result<Loaded, Report> {
+    parse_at(Path::new(name), name, text, &|name| std::env::var_os(name))
+}
+
+/// Reads a text as the file of that path.
+fn parse_at(
+    path: &Path,
+    name: &str,
+    text: &str,
+    variables: Variables<'_>,
+) -> Result<Loaded, Report> {
+    let secret_files = RefCell::new(Vec::new());
+    let read_secret = |path: &Path| {
+        secret_files.borrow_mut().push(path.to_owned());
+        secret_or_reason(path)
+    };
     let surroundings = Surroundings {
         base: path.parent().unwrap_or_else(|| Path::new("")),
-        read_secret: &secret_or_reason,
+        read_secret: &read_secret,
         reads_certificates: true,
         read_pem: Some(&pem_or_reason),
         read_page: Some(&page_or_reason),
@@ -77,7 +107,9 @@ pub(crate) fn load_among(path: &Path, variables: Variables<'_>) -> Result<Loaded
         }),
         variables,
     };
-    parse_within(&path.display().to_string(), &text, &surroundings).map_err(LoadError::Faults)
+    let mut loaded = parse_within(name, text, &surroundings)?;
+    loaded.secret_files = secret_files.take();
+    Ok(loaded)
 }
 
 /// Reads a configuration from its text, under the name that findings shall give it. Files it names
@@ -110,10 +142,21 @@ pub(crate) fn parse_within(
     surroundings: &Surroundings<'_>,
 ) -> Result<Loaded, Report> {
     let mut report = Report::new(name, text);
+    if DeTable::parse(text).is_err()
+        && let Some(finding) = recognise::foreign(text)
+    {
+        report.push(finding);
+        report.finish();
+        return Err(report);
+    }
     let variables = surroundings.variables;
     let included = include::collect(text, surroundings.includes, variables, &mut report);
     let complete = report.faults() == 0;
-    let (mut merged, broken) = merged(text, &included, &mut report);
+    let mended: Vec<(Cow<'_, str>, Vec<Finding>)> = std::iter::once(text)
+        .chain(included.iter().map(String::as_str))
+        .map(mended)
+        .collect();
+    let (mut merged, broken) = merged(&mended, &mut report);
     merged.remove(include::NAME);
     let expanded = variables::expand_all(&merged, variables, &mut report);
     let known = report.findings().len();
@@ -133,26 +176,109 @@ pub(crate) fn parse_within(
         Ok(Loaded {
             config: typed(file, &report),
             report,
+            secret_files: Vec::new(),
         })
     }
 }
 
 /// The tables of all texts, and what is wrong with their syntax.
 fn merged<'t>(
-    text: &'t str,
-    included: &'t [String],
+    texts: &'t [(Cow<'t, str>, Vec<Finding>)],
     report: &mut Report,
 ) -> (DeTable<'t>, Vec<Finding>) {
-    let (root, errors) = DeTable::parse_recoverable(text);
-    let mut root = root.into_inner();
-    let mut broken: Vec<Finding> = errors.iter().map(|it| syntax(it, text, 0)).collect();
-    for (number, text) in included.iter().enumerate() {
-        let start = report.start(number + 1);
+    let mut root = DeTable::new();
+    let mut broken = Vec::new();
+    for (number, (text, mended)) in texts.iter().enumerate() {
+        let start = report.start(number);
+        let moved = |finding: &Finding| Finding {
+            span: finding.span.clone().map(|span| shifted(span, start)),
+            ..finding.clone()
+        };
+        broken.extend(mended.iter().map(moved));
         let (added, errors) = DeTable::parse_recoverable(text);
-        broken.extend(errors.iter().map(|it| syntax(it, text, start)));
-        include::add(&mut root, (added.into_inner(), start), report);
+        broken.extend(all_syntax(&errors, text, start));
+        match number {
+            0 => root = added.into_inner(),
+            _ => include::add(&mut root, (added.into_inner(), start), report),
+        }
     }
     (root, broken)
+}
+
+/// What is wrong with the syntax of a text, whose first byte has the offset `start`.
+fn all_syntax(errors: &[toml::de::Error], text: &str, start: usize) -> Vec<Finding> {
+    errors.iter().map(|it| syntax(it, text, start)).collect()
+}
+
+/// A text without odd signs and lines of other servers, as far as they break its syntax: in their place are
+/// plain signs or blanks of the same length, so that the rest is read as it was meant. With what is said of
+/// them.
+fn mended(text: &str) -> (Cow<'_, str>, Vec<Finding>) {
+    let mut mended = Cow::Borrowed(text);
+    let mut findings = Vec::new();
+    while findings.len() < MENDED_MAX {
+        let (_, errors) = DeTable::parse_recoverable(&mended);
+        let spans = errors
+            .iter()
+            .map(|it| it.span().map_or(text.len(), |span| span.start));
+        let Some((line, finding, plain)) = spans.into_iter().find_map(|at| mend(&mended, at))
+        else {
+            break;
+        };
+        findings.push(finding);
+        let mut next = mended.into_owned();
+        next.replace_range(line, &plain);
+        mended = Cow::Owned(next);
+    }
+    (mended, findings)
+}
+
+/// The line on which a byte stands, what is to be said of it, and what it becomes.
+fn mend(text: &str, at: usize) -> Option<(Range<usize>, Finding, String)> {
+    let (start, line) = line_of(text, at);
+    let place = start..start + line.len();
+    if let Some(odd) = OddSign::in_line(line) {
+        let at = start + odd.at..start + odd.at + odd.sign.len_utf8();
+        let finding = Finding::fault(format!("syntax: here is {odd}"), at).hint(odd.hint());
+        return Some((place, finding, OddSign::plain_line(line)));
+    }
+    let (shown, answer) = directive(line)?;
+    let at = start + line.len() - line.trim_start().len();
+    let message = format!("syntax: `{shown}` is no key = value");
+    let finding = Finding::fault(message, at..at + shown.len()).hint(answer);
+    Some((place, finding, " ".repeat(line.len())))
+}
+
+/// The line on which a byte stands, and where it begins.
+fn line_of(text: &str, offset: usize) -> (usize, &str) {
+    let end = text.trim_end().len();
+    let offset = (0..=offset.min(end))
+        .rev()
+        .find(|&at| text.is_char_boundary(at));
+    let before = &text[..offset.unwrap_or(0)];
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (start, text[start..].lines().next().unwrap_or_default())
+}
+
+/// What is said of a line that another server's file could have.
+fn directive(line: &str) -> Option<(String, String)> {
+    let mut words = line.split_whitespace();
+    let (first, second) = (words.next()?, words.next());
+    if line.contains('=') || first.starts_with(['[', '#', '"', '\'']) {
+        return None;
+    }
+    // With one blank between, so that it stands in the line as it is shown.
+    let pair = second.map(|second| (format!("{first} {second}"), format!("{first}_{second}")));
+    let pair = pair.filter(|(shown, _)| line.contains(shown.as_str()));
+    let first = first.trim_end_matches([';', ':']);
+    let alone = (first.to_owned(), first.to_owned());
+    let mut named = pair.into_iter().chain([alone]);
+    named.find_map(|(shown, name)| {
+        let answers = foreign::answers(&name);
+        let quoted = (format!("`{name}`"), format!("`{shown}`"));
+        let answer = answers.join("; ").replace(&quoted.0, &quoted.1);
+        (!answer.is_empty()).then_some((shown, answer))
+    })
 }
 
 /// The parser's words, and ours where it speaks of a bare word as of a text that lacks its quotes. The
@@ -305,6 +431,9 @@ const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// The certificates of a whole system take a quarter of a megabyte.
 const PEM_BYTES_MAX: usize = 4 << 20;
+
+/// Lines that are mended; a file with more is another server's, or none.
+const MENDED_MAX: usize = 50;
 
 /// Each page is kept in memory.
 const PAGE_BYTES_MAX: usize = 1 << 20;

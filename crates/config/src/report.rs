@@ -69,6 +69,15 @@ impl Finding {
     }
 }
 
+/// Where a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position<'r> {
+    /// The name of its file.
+    pub file: &'r str,
+    /// Its line and its column in characters, from 1; `None` if it is about the file as a whole.
+    pub place: Option<(usize, usize)>,
+}
+
 /// The findings of a file and those it includes, in the order of the files.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -180,6 +189,26 @@ impl Report {
         &self.findings
     }
 
+    /// Where one of its findings is.
+    #[must_use]
+    pub fn position(&self, finding: &Finding) -> Position<'_> {
+        let start = finding.span.as_ref().map_or(0, |span| span.start);
+        let place = finding.span.as_ref().map(|_| {
+            let line = self.excerpt(start);
+            (line.number, line.column(start))
+        });
+        Position {
+            file: self.name(start),
+            place,
+        }
+    }
+
+    /// The line that a byte is on.
+    fn excerpt(&self, start: usize) -> excerpt::Line<'_> {
+        let file = self.sources.around(start);
+        excerpt::Line::at(&self.sources.text()[..file.end], file.start, start)
+    }
+
     /// How many findings keep the file from being used.
     #[must_use]
     pub fn faults(&self) -> usize {
@@ -221,10 +250,7 @@ impl Report {
         f: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
         let start = finding.span.as_ref().map_or(0, |span| span.start);
-        let line = finding.span.as_ref().map(|_| {
-            let file = self.sources.around(start);
-            excerpt::Line::at(&self.sources.text()[..file.end], file.start, start)
-        });
+        let line = finding.span.as_ref().map(|_| self.excerpt(start));
         write!(f, "{}:", self.name(start))?;
         if let (Some(line), Some(span)) = (&line, &finding.span) {
             write!(f, "{}:{}:", line.number, line.column(span.start))?;

@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 use crate::file::elsewhere;
 use crate::key::{Key, Section};
 use crate::report::{Finding, Report};
+use crate::signs::OddSign;
 use crate::suggest::nearest;
 use crate::value::Values;
 use crate::{foreign, include};
@@ -101,11 +102,14 @@ impl<'f> Table<'f> {
         match key.values.read(value) {
             Ok(read) => Some(read),
             Err(complaints) => {
+                let odd = value.get_ref().as_str().and_then(OddSign::in_value);
                 let fault = |complaint: crate::value::Complaint| {
-                    Finding::fault(
-                        format!("`{}` {}", key.name, complaint.message),
-                        complaint.span,
-                    )
+                    let message = format!("`{}` {}", key.name, complaint.message);
+                    let finding = Finding::fault(message, complaint.span);
+                    match odd {
+                        Some(odd) => finding.hint(format!("it has {odd}: {}", odd.hint())),
+                        None => finding,
+                    }
                 };
                 self.findings.extend(complaints.into_iter().map(fault));
                 None
@@ -132,6 +136,16 @@ impl<'f> Table<'f> {
 
     pub(crate) fn push(&mut self, finding: Finding) {
         self.findings.push(finding);
+    }
+
+    /// Says what to do about the faults of the value of that name.
+    pub(crate) fn hint_at(&mut self, name: &str, hint: &str) {
+        let place = self.place_at(name);
+        for finding in &mut self.findings {
+            if finding.span.as_ref() == Some(&place) {
+                hint.clone_into(&mut finding.hint);
+            }
+        }
     }
 
     /// Whether nothing was wrong so far.

@@ -1,27 +1,48 @@
 //! `[admin]`: where administrators are answered, and who may do what.
 
+use std::ops::Range;
+
 use catamaran_front::config::{AdminConfig, ListenAddress, Secret};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{Placed, Surroundings};
+use super::Surroundings;
 use crate::check::exposed_admin;
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
-use crate::value::address::{ListenError, parse_listen_address};
-use crate::value::text::{FilePath, TextError, file_path, parse_admin_host, parse_mode};
+use crate::value::address::{ListenError, listen_from, parse_listen_address};
+use crate::value::text::{
+    FilePath, TextError, file_path, parse_admin_host, parse_mode, parse_name,
+};
 use crate::value::{OneOrMore, Parsed, Switch};
+
+/// The table, placed by its address.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    pub(crate) value: AdminConfig,
+    pub(crate) place: Range<usize>,
+    /// Where `state_file` stands, or else the header.
+    pub(crate) state_place: Range<usize>,
+    /// The same for `ready`.
+    pub(crate) ready_place: Range<usize>,
+}
 
 /// Reads the table.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     surroundings: &Surroundings<'_>,
     report: &mut Report,
-) -> Option<Placed<AdminConfig>> {
+) -> Option<Admin> {
     let (place, entries) = table(SECTION.header, value, report)?;
     let mut table = Table::new(&SECTION, place, entries);
-    let addresses = table.require(&ADDRESS).unwrap_or_default();
+    let mut addresses = table.require(&ADDRESS).unwrap_or_default();
+    for address in &mut addresses {
+        if let Err(error) = listen_from(surroundings.base, address) {
+            let message = format!("`{}` {error}", ADDRESS.name);
+            table.push(Finding::fault(message, table.place_of(&ADDRESS)));
+        }
+    }
     if table.has(&ADDRESS) && table.is_good() && addresses.is_empty() {
         let message = "`address` is an empty list";
         let hint = "name an address such as \"127.0.0.1:9090\", or remove [admin]";
@@ -31,6 +52,7 @@ pub(crate) fn read(
     table.set(&SOCKET_MODE, &mut admin.socket_mode);
     table.set(&HOSTS, &mut admin.hosts);
     table.set(&READ_ONLY, &mut admin.read_only);
+    admin.ready = table.take(&READY);
     let path = table.take(&STATE_FILE);
     admin.state_file = path.map(|path| surroundings.base.join(path));
     admin.token = token(&mut table, surroundings);
@@ -40,10 +62,16 @@ pub(crate) fn read(
             table.push(Finding::warning(message, table.place_of(&ADDRESS)));
         }
     }
-    let place = table.place_of(&ADDRESS);
+    let (place, state_place) = (table.place_of(&ADDRESS), table.place_of(&STATE_FILE));
+    let ready_place = table.place_of(&READY);
     table.finish(report);
     let value = Some(admin).filter(|admin| !admin.addresses.is_empty())?;
-    Some(Placed { value, place })
+    Some(Admin {
+        value,
+        place,
+        state_place,
+        ready_place,
+    })
 }
 
 fn token(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<Secret> {
@@ -65,8 +93,8 @@ fn token(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<Secre
 pub(crate) static SECTION: Section = Section {
     header: "[admin]",
     intro: "Where operators watch and change a running front. `/healthz` is 200 as long as the \
-            process lives, `/readyz` as long as requests can be served (503 from the beginning of \
-            a drain, and while every backend is left out), `/metrics` has the counters for \
+            process lives, `/readyz` as long as each upstream of `ready` accepts new clients (503 from the \
+            beginning of a drain, too), `/metrics` has the counters for \
             Prometheus, listed in [metrics.md](metrics.md). `/api/v1` and the commands `catamaran \
             status`, `drain`, `stop`, `activate`, `weight` and `reset` are explained in \
             [admin.md](admin.md). Without the table nothing is served. It has a thread of its own. \
@@ -79,6 +107,7 @@ pub(crate) static SECTION: Section = Section {
         &HOSTS,
         &STATE_FILE,
         &READ_ONLY,
+        &READY,
     ],
     later: &[],
 };
@@ -163,6 +192,24 @@ static STATE_FILE: Key<FilePath> = Key {
                  read the file.",
         extremes: "The directory must be one that the front may write.",
         elsewhere: "HAProxy `server-state-file`; httpd `BalancerPersist`",
+    },
+};
+
+static READY: Key<OneOrMore<Parsed<String, TextError>>> = Key {
+    name: "ready",
+    values: OneOrMore(Parsed {
+        what: "the name of an upstream",
+        parse: parse_name,
+    }),
+    doc: Doc {
+        preset: Preset::Unset("all upstreams"),
+        sample: "[\"tomcat\"]",
+        effect: "The upstreams that `/readyz` asks for: it is 503 while one of them accepts no new clients, \
+                 because each of its backends is out, drained or stopped. It names every upstream that \
+                 accepts none, in this list or not. `[]` asks for none: then it is 503 for a drain alone.",
+        extremes: "All of them: one application that is dead takes the whole front, with all others, out of \
+                   the balancer before it. [monitoring.md](monitoring.md) says what to choose.",
+        elsewhere: "HAProxy `monitor fail if { nbsrv(tomcat) eq 0 }`",
     },
 };
 

@@ -10,6 +10,7 @@ use catamaran_front::config::{
 use toml::de::DeTable;
 
 use super::attributes::{AUTH_TYPE, REMOTE_USER};
+use super::backend_errors::{EJECT, EJECT_AFTER_5XX};
 use super::backend_host::HOST;
 use super::backend_tls::TlsKeys;
 use super::backend_upgrade::{TUNNELS_MAX, UPGRADE_URL};
@@ -18,7 +19,7 @@ use super::{Backend, Surroundings, backend_host, backend_tls, backend_upgrade};
 use crate::key::{Described, Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::Table;
-use crate::value::address::{BackendUrl, UrlError, parse_upstream_url};
+use crate::value::address::{BackendUrl, UrlError, backend_from, parse_upstream_url};
 use crate::value::text::{FilePath, TextError, file_path, parse_label, parse_secret};
 use crate::value::{Choices, Counts, Durations, OrOff, Parsed, Sizes, Switch};
 
@@ -30,7 +31,11 @@ pub(crate) fn read(
     report: &mut Report,
 ) -> Option<Backend> {
     let mut table = Table::new(&SECTION, place, entries);
-    let url = table.require(&URL);
+    let mut url = table.require(&URL);
+    if let Some(Err(error)) = url.as_mut().map(|it| backend_from(surroundings.base, it)) {
+        let message = format!("`{}` {error}", URL.name);
+        table.push(Finding::fault(message, table.place_of(&URL)));
+    }
     let place = table.place_of(&URL);
     let unplaced = || BackendUrl {
         protocol: Protocol::Ajp,
@@ -114,6 +119,9 @@ pub(super) fn settings(
     table.set(&IDLE_BODY_TIMEOUT, &mut backend.idle_body_timeout);
     table.set(&EXCHANGE_TIMEOUT, &mut backend.exchange_timeout);
     table.set(&EJECT, &mut backend.eject);
+    if let Some(run_max) = table.take(&EJECT_AFTER_5XX) {
+        backend.eject_after_5xx = run_max;
+    }
     table.set(&SUSPECT_AFTER, &mut backend.suspect_after);
     table.set(&SLOW_START, &mut backend.slow_start);
     table.set(&TUNNELS_MAX, &mut backend.tunnels_max);
@@ -284,6 +292,7 @@ pub(crate) static SECTION: Section = Section {
         &IDLE_BODY_TIMEOUT,
         &EXCHANGE_TIMEOUT,
         &EJECT,
+        &EJECT_AFTER_5XX,
         &SUSPECT_AFTER,
         &SLOW_START,
         &TUNNELS_MAX,
@@ -326,6 +335,7 @@ pub(super) const UPSTREAM_KEYS: &[&dyn Described] = &[
     &IDLE_BODY_TIMEOUT,
     &EXCHANGE_TIMEOUT,
     &EJECT,
+    &EJECT_AFTER_5XX,
     &SUSPECT_AFTER,
     &SLOW_START,
     &TUNNELS_MAX,
@@ -592,23 +602,6 @@ static EXCHANGE_TIMEOUT: Key<OrOff<Durations>> = Key {
                  nginx: a large download takes as long as its client needs.",
         extremes: "Too short cuts downloads off. Off lets a slow client hold a connection for long.",
         elsewhere: "HAProxy `timeout tunnel` comes near",
-    },
-};
-
-static EJECT: Key<Switch> = Key {
-    name: "eject",
-    values: Switch,
-    doc: Doc {
-        preset: Preset::Value("true"),
-        sample: "false",
-        effect: "Leave the backend out when it cannot be connected to or does not answer CPING (see \
-                 `suspect_after` and `unwell_max`): for \
-                 a second at first, for up to half a minute when it keeps coming and going. The \
-                 front probes it by itself, one connection at a time. What fails after a request was \
-                 sent only leads to such a probe, so that no request can put a backend out.",
-        extremes: "With all backends left out, requests are answered 503 at once. Off, each request \
-                   tries the dead backend first and waits as long as `connect_timeout`.",
-        elsewhere: "nginx `max_fails`, `fail_timeout`; httpd `retry`; mod_jk `recover_time`",
     },
 };
 

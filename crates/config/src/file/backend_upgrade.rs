@@ -7,7 +7,7 @@ use super::backend_tls::{self, TlsKeys};
 use crate::key::{Doc, Key, Preset};
 use crate::report::Finding;
 use crate::table::Table;
-use crate::value::address::{BackendUrl, UrlError, parse_upstream_url};
+use crate::value::address::{BackendUrl, UrlError, backend_from, parse_upstream_url};
 use crate::value::{Counts, Parsed};
 
 /// Reads where a backend that speaks AJP takes tunnels, and whether that is over TLS.
@@ -17,8 +17,12 @@ pub(super) fn read(
     backend: &BackendConfig,
     surroundings: &Surroundings<'_>,
 ) -> Option<(End, bool)> {
-    let url = table.take(&UPGRADE_URL)?;
+    let mut url = table.take(&UPGRADE_URL)?;
     let place = table.place_of(&UPGRADE_URL);
+    if let Err(error) = backend_from(surroundings.base, &mut url) {
+        let message = format!("`{}` {error}", UPGRADE_URL.name);
+        table.push(Finding::fault(message, place.clone()));
+    }
     if backend.protocol == Protocol::Http {
         let message = "`upgrade_url` is for AJP; this backend takes tunnels at its `url`";
         table.push(Finding::fault(message, place).hint("remove it"));

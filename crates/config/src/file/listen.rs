@@ -14,7 +14,7 @@ use super::{Placed, Surroundings};
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
-use crate::value::address::{ListenError, parse_listen_address};
+use crate::value::address::{ListenError, listen_from, parse_listen_address};
 use crate::value::text::{TextError, parse_name};
 use crate::value::{Choices, Counts, Durations, OrOff, Parsed, Sizes, Switch};
 
@@ -27,7 +27,14 @@ pub(crate) fn read(
     let mut listeners = Vec::new();
     for (place, entries) in tables(SECTION.header, value, report) {
         let mut table = Table::new(&SECTION, place, entries);
-        let address = table.require(&ADDRESS);
+        let mut address = table.require(&ADDRESS);
+        if let Some(Err(error)) = address
+            .as_mut()
+            .map(|it| listen_from(surroundings.base, it))
+        {
+            let message = format!("`{}` {error}", ADDRESS.name);
+            table.push(Finding::fault(message, table.place_of(&ADDRESS)));
+        }
         let place = table.place_of(&ADDRESS);
         // A bad address must not hide the faults of the other keys.
         let unplaced = || ListenAddress::Unix(std::path::PathBuf::new());
@@ -139,9 +146,12 @@ static ADDRESS: Key<Parsed<ListenAddress, ListenError>> = Key {
     doc: Doc {
         preset: Preset::Required,
         sample: "\"127.0.0.1:8080\"",
-        effect: "Where to listen. Port 0 lets the system choose; the choice is printed at the \
-                 start. A socket's file is created with mode 0660, and a stale one is replaced.",
-        extremes: "Ports below 1024 need a privilege (`CAP_NET_BIND_SERVICE`).",
+        effect: "Where to listen. `[::]:80` takes clients of IPv4, too, unless another listener of the file \
+                 has an IPv4 address with the same port. Port 0 lets the system choose; the choice is \
+                 printed at the start. A socket's file is created with mode 0660, and a stale one is \
+                 replaced; a relative path starts from the directory of the configuration file.",
+        extremes: "Ports below 1024 need a privilege (`CAP_NET_BIND_SERVICE`). A reload cannot add an \
+                   IPv4 address beside a `[::]` that took its clients so far: that needs a restart.",
         elsewhere: "nginx `listen`; httpd `Listen`; Tomcat `<Connector address port>`",
     },
 };

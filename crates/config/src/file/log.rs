@@ -5,14 +5,15 @@ use std::path::Path;
 use catamaran_front::config::{AccessLogFormat, AccessLogTarget, LogConfig};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use super::Surroundings;
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
-use crate::value::text::{AccessLogError, parse_access_log};
-use crate::value::{Choices, Parsed};
+use crate::value::route::{HostError, parse_host};
+use crate::value::text::{AccessLogError, FilePath, file_path, parse_access_log};
+use crate::value::{Choices, Named, Parsed};
 
 /// Reads the table.
 pub(crate) fn read(
@@ -29,22 +30,75 @@ pub(crate) fn read(
     if let AccessLogTarget::File(path) = &mut log.access {
         *path = surroundings.base.join(&path);
         if surroundings.sees_files() {
-            writable(&mut table, path);
+            writable(&mut table, ACCESS.name, path);
         }
     }
     table.set(&FORMAT, &mut log.format);
+    own_format(&mut table, entries);
+    for (host, path) in table.take(&HOSTS).unwrap_or_default() {
+        let host = match parse_host(&host) {
+            Ok(host) => host,
+            Err(error) => {
+                let what = match error {
+                    HostError::Url { host, .. } => format!("is a URL; write \"{host}\""),
+                    error => error.to_string(),
+                };
+                let message = format!("`{}` names `{host}`, which {what}", HOSTS.name);
+                table.push(Finding::fault(message, table.place_of(&HOSTS)));
+                continue;
+            }
+        };
+        let path = surroundings.base.join(path);
+        if surroundings.sees_files() {
+            writable(&mut table, HOSTS.name, &path);
+        }
+        match log.hosts.iter_mut().find(|(known, _)| *known == path) {
+            Some((_, hosts)) => hosts.push(host),
+            None => log.hosts.push((path, vec![host])),
+        }
+    }
+    let files = log.hosts.iter().map(|(path, _)| path);
+    if let AccessLogTarget::File(access) = &log.access
+        && let Some(path) = files.clone().find(|path| *path == access)
+    {
+        let message = format!(
+            "`{}` names {}, which is `access`",
+            HOSTS.name,
+            path.display()
+        );
+        let hint = "leave the host out: its lines go there by themselves";
+        table.push(Finding::fault(message, table.place_of(&HOSTS)).hint(hint));
+    }
+    if files.count() > HOST_FILES_MAX {
+        let message = format!("`{}` names more than {HOST_FILES_MAX} files", HOSTS.name);
+        let hint = "write format = \"json\" and one file: each line has its `host`";
+        table.push(Finding::fault(message, table.place_of(&HOSTS)).hint(hint));
+    }
     table.finish(report);
 }
 
+/// Says of a format as httpd or nginx have it what there is in its place.
+fn own_format(table: &mut Table<'_>, entries: &DeTable<'_>) {
+    let written = entries
+        .get(FORMAT.name)
+        .and_then(|it| it.get_ref().as_str());
+    if written.is_some_and(|it| it.contains(['%', '$', '{'])) {
+        let hint = "formats of one's own are not available: \"combined\" is httpd's, with more fields \
+                    behind it; \"json\" has every field by its name, for jq or a log shipper to choose \
+                    from (docs/log.md)";
+        table.hint_at(FORMAT.name, hint);
+    }
+}
+
 /// Whether lines can be written there: by this user, who need not be the one that serves.
-fn writable(table: &mut Table<'_>, path: &Path) {
-    let place = table.place_of(&ACCESS);
+fn writable(table: &mut Table<'_>, key: &str, path: &Path) {
+    let place = table.place_at(key);
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
     if path.is_dir() {
-        let message = format!("`access` is {}, a directory", path.display());
+        let message = format!("`{key}` is {}, a directory", path.display());
         table.push(Finding::fault(message, place).hint("write the path of a file"));
     } else if !directory.is_dir() {
         let message = format!("there is no directory {}", directory.display());
@@ -65,7 +119,7 @@ pub(crate) static SECTION: Section = Section {
     header: "[log]",
     intro: "The access log, one line for each exchange. The table may be left out. The front's own \
             messages go to standard error; `serve --log-level` chooses which.",
-    keys: &[&ACCESS, &FORMAT],
+    keys: &[&ACCESS, &FORMAT, &HOSTS],
     later: &[],
 };
 
@@ -103,3 +157,24 @@ static FORMAT: Key<Choices<AccessLogFormat>> = Key {
         elsewhere: "nginx `log_format`; httpd `LogFormat`",
     },
 };
+
+static HOSTS: Key<Named<FilePath>> = Key {
+    name: "hosts",
+    values: Named {
+        what: "hosts with their files, such as { \"shop.example.org\" = \"shop.log\" }",
+        of: file_path("a path such as \"shop.log\""),
+    },
+    doc: Doc {
+        preset: Preset::Value("{}"),
+        sample: "{ \"shop.example.org\" = \"shop.log\", \"*.example.net\" = \"net.log\" }",
+        effect: "Files for the lines of some hosts, in the same format. What counts is the host that the \
+                 client asked for; `*.example.net` is every name below `example.net`. Lines of all other \
+                 hosts go to `access`. Several hosts may share a file.",
+        extremes: "At most 64 files, each with a thread that writes. A line is in one file only: to have \
+                   all in one place, write one file in JSON, whose lines have their `host`.",
+        elsewhere: "nginx `access_log` of a `server`; httpd `CustomLog` of a `<VirtualHost>`",
+    },
+};
+
+/// Each has a thread.
+const HOST_FILES_MAX: usize = 64;

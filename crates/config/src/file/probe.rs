@@ -144,13 +144,13 @@ static METHOD: Key<Choices<Verb>> = Key {
 static PATH: Key<Parsed<String, TextError>> = Key {
     name: "path",
     values: Parsed {
-        what: "a path such as \"/app/health\", with a query if need be",
+        what: "a path such as \"/app/health\", with or without a query",
         parse: parse_target,
     },
     doc: Doc {
         preset: Preset::Value("\"/\""),
         sample: "\"/app/health\"",
-        effect: "What is asked for: a path, with a query if need be.",
+        effect: "What is asked for: a path, with or without a query.",
         extremes: "A path that another application serves says nothing about yours. One that is costly \
                    is a load of its own.",
         elsewhere: "httpd `hcuri`; HAProxy `http-check send uri`",

@@ -1,6 +1,7 @@
 //! `[[route]]`: which request goes where, and what it changes on the way.
 
 mod fields;
+mod files;
 pub(crate) mod listeners;
 mod matching;
 mod rules;
@@ -8,15 +9,18 @@ mod rules;
 use std::ops::Range;
 use std::sync::Arc;
 
-use catamaran_front::config::{Redirect, RouteConfig, RouteTarget, Template};
-pub(crate) use fields::{REQUEST_SECTION, RESPONSE_SECTION, reserved_of_requests};
+use catamaran_front::config::{FieldRule, Redirect, RouteConfig, RouteTarget, Template};
+pub(crate) use fields::{
+    REQUEST_SECTION, RESPONSE_NAME, RESPONSE_SECTION, SERVER_SECTION, reserved_of_requests,
+};
+use files::{CACHE_CONTROL, CHARSET, FALLBACK, FILES, HIDE, INDEX, LINKS, PRECOMPRESSED, TYPES};
 use http::StatusCode;
 use listeners::{LISTEN, ListenerRefs};
 use matching::{EXACT, EXCLUDE, HOST, PATH, PATTERN, SCHEME, SUFFIX};
 use rules::{
-    ACTIVATION, ALLOW, BODY_MAX, CLIENT_CERTIFICATE, COOKIE_FLAGS, FIRST_BYTE_TIMEOUT,
-    IDLE_BODY_TIMEOUT, INTERNAL_HOSTS, RETRIES, REVERSE, REWRITE, STICKY, TUNNEL_IDLE_TIMEOUT,
-    UPGRADE,
+    ACTIVATION, ALLOW, BODY_MAX, CLIENT_CERTIFICATE, COOKIE_FLAGS, DENY, FIRST_BYTE_TIMEOUT,
+    IDLE_BODY_TIMEOUT, INTERNAL_HOSTS, RETRIES, REVERSE, REWRITE, STICKY, ServedBy,
+    TUNNEL_IDLE_TIMEOUT, UPGRADE,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -46,10 +50,22 @@ pub(crate) struct Route {
     pub(crate) matching: bool,
 }
 
+/// What routes have where they have nothing of their own, or besides.
+#[derive(Clone, Copy)]
+pub(crate) struct ForAll<'f> {
+    pub(crate) pages: Option<&'f Pages>,
+    pub(crate) response_headers: &'f [FieldRule],
+}
+
+/// Reads `[server.response_headers]`, whose rules all routes have.
+pub(crate) fn response_headers(root: &DeTable<'_>, report: &mut Report) -> Vec<FieldRule> {
+    fields::of_all_routes(root, report)
+}
+
 /// Reads the tables.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
-    around: (&Surroundings<'_>, Option<&Pages>),
+    around: (&Surroundings<'_>, ForAll<'_>),
     report: &mut Report,
 ) -> Vec<Route> {
     let entries = tables(SECTION.header, value, report);
@@ -61,20 +77,31 @@ pub(crate) fn read(
 
 fn one(
     (place, entries): (Range<usize>, &DeTable<'_>),
-    (surroundings, pages): (&Surroundings<'_>, Option<&Pages>),
+    (surroundings, for_all): (&Surroundings<'_>, ForAll<'_>),
     report: &mut Report,
 ) -> Option<Route> {
     let mut table = Table::new(&SECTION, place.clone(), entries).except(&[
         fields::REQUEST_NAME,
-        fields::RESPONSE_NAME,
+        RESPONSE_NAME,
         error_pages::NAME,
     ]);
     let matched = matching::read(&mut table);
-    let listen = listeners::read(&mut table);
+    let listen = listeners::read(&mut table, surroundings.base);
     let matching = table.is_good();
     let target = target(&mut table);
     let forwards = matches!(target, Some((RouteTarget::Upstream(_), _)));
-    let mut rules = rules::read(&mut table, target.is_none() || forwards);
+    let serves = ServedBy {
+        upstream: target.is_none() || forwards,
+        files: table.has(&FILES),
+    };
+    let mut rules = rules::read(&mut table, serves);
+    let own_files = files::read(&mut table, surroundings);
+    if forwards && own_files.as_ref().is_some_and(|it| it.fallback.is_some()) {
+        let message = "`fallback` has no use beside `upstream`, which answers what is no file";
+        let place = table.place_of(&FALLBACK);
+        table.push(Finding::fault(message, place).hint("remove one of them"));
+    }
+    rules.files = own_files.map(Arc::new);
     let exact = matched.iter().any(|it| it.exact);
     matching::check_rewrite(&mut table, exact);
     if let Some((RouteTarget::Redirect(to), _)) = &target
@@ -89,10 +116,13 @@ fn one(
     }
     table.finish(report);
     (rules.request_headers, rules.response_headers) = fields::read(entries, report);
+    // A route's own come last, so that they win.
+    let all = for_all.response_headers.iter().cloned();
+    rules.response_headers = all.chain(rules.response_headers).collect();
     let own = entries.get(error_pages::NAME).and_then(|value| {
         error_pages::read(value, &error_pages::ROUTE_SECTION, surroundings, report)
     });
-    rules.error_pages = own.map(|own| Arc::new(own.before(pages)));
+    rules.error_pages = own.map(|own| Arc::new(own.before(for_all.pages)));
     let rules = (rules != Default::default()).then(|| Arc::new(rules));
     let (target, target_place) = target?;
     let value = |value: RouteConfig| RouteConfig {
@@ -115,6 +145,17 @@ fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
     let (upstream, status) = (table.take(&UPSTREAM), table.take(&STATUS));
     let redirect = table.take(&REDIRECT);
     let place = table.place_of(&STATUS);
+    let has_files = table.has(&FILES);
+    let others = [
+        (REDIRECT.name, table.has(&REDIRECT)),
+        (STATUS.name, table.has(&STATUS)),
+    ];
+    if let Some((other, _)) = others.into_iter().find(|(_, has)| *has && has_files) {
+        let message = format!("[[route]] has both `files` and `{other}`");
+        let place = table.place_at(other);
+        table.push(Finding::fault(message, place).hint("remove one of them"));
+        return None;
+    }
     match (
         table.has(&UPSTREAM),
         table.has(&REDIRECT),
@@ -131,9 +172,10 @@ fn target(table: &mut Table<'_>) -> Option<(RouteTarget, Range<usize>)> {
             table.push(Finding::fault(message, place).hint("remove one of them"));
             None
         }
+        (false, false, false) if has_files => Some((RouteTarget::Files, table.place_of(&FILES))),
         (false, false, false) => {
             let message = "[[route]] leads nowhere";
-            let hint = "give it an `upstream`, a `redirect`, or a `status` to answer with";
+            let hint = "give it an `upstream`, `files`, a `redirect`, or a `status` to answer with";
             table.push(Finding::fault(message, table.place()).hint(hint));
             None
         }
@@ -197,10 +239,20 @@ pub(crate) static SECTION: Section = Section {
         &UPSTREAM,
         &STATUS,
         &REDIRECT,
+        &FILES,
+        &INDEX,
+        &FALLBACK,
+        &LINKS,
+        &HIDE,
+        &CACHE_CONTROL,
+        &CHARSET,
+        &TYPES,
+        &PRECOMPRESSED,
         &REWRITE,
         &REVERSE,
         &INTERNAL_HOSTS,
         &ALLOW,
+        &DENY,
         &CLIENT_CERTIFICATE,
         &FIRST_BYTE_TIMEOUT,
         &IDLE_BODY_TIMEOUT,
@@ -222,7 +274,7 @@ static UPSTREAM: Key<Parsed<String, TextError>> = Key {
         parse: parse_name,
     },
     doc: Doc {
-        preset: Preset::Unset("then `redirect` or `status` is needed"),
+        preset: Preset::Unset("then `files`, `redirect` or `status` is needed"),
         sample: "\"tomcat\"",
         effect: "The upstream that serves the request.",
         extremes: "A name that no `[upstream.NAME]` has is a fault.",
@@ -234,7 +286,9 @@ static STATUS: Key<Counts<u16>> = Key {
     name: "status",
     values: Counts { min: 200, max: 599 },
     doc: Doc {
-        preset: Preset::Unset("then `upstream` or `redirect` is needed; of a redirect 308"),
+        preset: Preset::Unset(
+            "then `upstream`, `files` or `redirect` is needed; of a redirect 308",
+        ),
         sample: "404",
         effect: "The front answers with this status itself; beside `redirect`, its status: 301 or 308 \
                  for ever, 302 or 307 for now. With 301 and 302 most clients turn a POST into a GET.",
@@ -250,7 +304,7 @@ static REDIRECT: Key<Parsed<Template, RedirectError>> = Key {
         parse: parse_redirect,
     },
     doc: Doc {
-        preset: Preset::Unset("then `upstream` or `status` is needed"),
+        preset: Preset::Unset("then `upstream`, `files` or `status` is needed"),
         sample: "\"https://{host}{path_query}\"",
         effect: "The client is sent there. `{host}` is the host that it asked for, `{authority}` the \
                  host with its port, `{scheme}`, `{path}`, `{query}`, and `{path_query}` the path with \

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use crate::file::route::RESPONSE_NAME;
 use crate::key::{Doc, Key, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, table};
@@ -22,7 +23,7 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, server: &mut ServerConfig, repo
     let Some((place, entries)) = table(SECTION.header, value, report) else {
         return;
     };
-    let mut table = Table::new(&SECTION, place, entries);
+    let mut table = Table::new(&SECTION, place, entries).except(&[RESPONSE_NAME]);
     if let Some(workers) = table.take(&WORKERS).and_then(NonZeroUsize::new) {
         server.workers = workers;
     }

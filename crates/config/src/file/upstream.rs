@@ -184,8 +184,9 @@ pub(super) static POLICY: Key<Choices<Policy>> = Key {
         sample: "\"least-in-flight\"",
         effect: "How the front chooses a backend for a request without a session. `round-robin`: \
                  in turn by weight; requests of sessions count. `least-in-flight`: the one with \
-                 the fewest exchanges in flight per weight; among more than 32, the better of two \
-                 random ones. `traffic`: in turn by weights that are corrected each second, by a \
+                 the fewest exchanges in flight per weight, and of equal ones in turn by weight: with \
+                 weights 2:1, of 60 sessions that begin one after the other 40 go to the first; among \
+                 more than 32, the better of two random ones. `traffic`: in turn by weights that are corrected each second, by a \
                  factor from 0.5 to 2, towards equal bytes per weight over the last minutes. \
                  `hash`: by `hash_by`, the same value to the same backend, on every front with \
                  these backends; when one is out only its own values move.",

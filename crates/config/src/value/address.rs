@@ -4,7 +4,7 @@
 //! name is looked up at each dial, and a listener takes addresses only.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use catamaran_front::config::{Address, BackendConfig, ListenAddress, Protocol};
 
@@ -21,7 +21,7 @@ pub enum UrlError {
     )]
     Ajps,
     /// Nobody can overhear a Unix socket.
-    #[error("asks for TLS on a Unix socket, which nobody can overhear; write http+unix:/PATH")]
+    #[error("asks for TLS on a Unix socket, where nobody can listen in; write http+unix:/PATH")]
     HttpsUnix,
     /// Another scheme.
     #[error(
@@ -73,7 +73,7 @@ impl BackendUrl {
 }
 
 /// Reads the URL of a backend: `ajp://host:port`, `http://host:port`, `https://host:port`,
-/// `ajp+unix:/path`, `http+unix:/path`. Host names are taken in lower case.
+/// `ajp+unix:/path`, `http+unix:/path`. Host names are taken in lower case, a relative path as it is.
 ///
 /// # Errors
 /// When it is not one of these five.
@@ -184,6 +184,9 @@ pub enum ListenError {
     /// A URL.
     #[error("is a URL; write the address and port alone, such as 127.0.0.1:8080")]
     Url,
+    /// The path of a socket without `unix:`.
+    #[error("is a path; write unix:{0}")]
+    Path(String),
     /// No port.
     #[error("has no port; write 127.0.0.1:8080, or unix:/PATH for a socket")]
     NoPort,
@@ -191,7 +194,7 @@ pub enum ListenError {
     #[error("has a bad port; write a number from 0 to 65535 (0: the system chooses)")]
     Port,
     /// `*` or nothing.
-    #[error("has no address; write 0.0.0.0:{0} for all of IPv4, [::]:{0} for all of IPv6 too")]
+    #[error("has no address; write [::]:{0} for all of IPv4 and IPv6, 0.0.0.0:{0} for IPv4 alone")]
     Any(u16),
     /// A name.
     #[error("has the name `{0}`; write an address, such as 127.0.0.1:{1}, or [::1]:{1}")]
@@ -201,13 +204,16 @@ pub enum ListenError {
     Unix(#[from] UnixPathError),
 }
 
-/// Reads an address to listen on: `127.0.0.1:8080`, `[::1]:8080`, `unix:/path`.
+/// Reads an address to listen on: `127.0.0.1:8080`, `[::1]:8080`, `unix:/path`. A relative path stays as it is.
 ///
 /// # Errors
 /// When it is neither.
 pub fn parse_listen_address(text: &str) -> Result<ListenAddress, ListenError> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(ListenAddress::Unix(unix_path(path)?));
+    }
+    if text.starts_with(['/', '.']) && text.contains('/') {
+        return Err(ListenError::Path(text.to_owned()));
     }
     if text.contains('/') {
         return Err(ListenError::Url);
@@ -234,17 +240,17 @@ pub fn parse_listen_address(text: &str) -> Result<ListenAddress, ListenError> {
 /// Why a text is not the path of a Unix socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnixPathError {
-    /// Not absolute.
-    #[error("needs an absolute path after the colon, such as unix:/run/app.sock")]
-    Relative,
+    /// Empty, or a directory by its closing slash.
+    #[error("needs the path of a socket after the colon, such as unix:/run/app.sock")]
+    Empty,
     /// Begins with `//`, as in a URL.
     #[error("has slashes before its path; write one, such as unix:/run/app.sock")]
     Slashes,
     /// Longer than a socket's address can hold.
-    #[error("has too long a path for a socket; the system takes {UNIX_PATH_MAX} bytes")]
+    #[error("has a path that is too long for a socket: the system takes {UNIX_PATH_MAX} bytes")]
     Long,
     /// A control character.
-    #[error("has a control character in its path")]
+    #[error("has a control character in its path; remove it")]
     Control,
 }
 
@@ -252,16 +258,43 @@ fn unix_path(text: &str) -> Result<PathBuf, UnixPathError> {
     if text.starts_with("//") {
         return Err(UnixPathError::Slashes);
     }
-    if !text.starts_with('/') || text.len() == 1 {
-        return Err(UnixPathError::Relative);
-    }
-    if text.len() > UNIX_PATH_MAX {
-        return Err(UnixPathError::Long);
+    if text.is_empty() || text.ends_with('/') {
+        return Err(UnixPathError::Empty);
     }
     if text.contains(char::is_control) {
         return Err(UnixPathError::Control);
     }
-    Ok(PathBuf::from(text))
+    let path = PathBuf::from(text);
+    fits(&path).map(|()| path)
+}
+
+fn fits(path: &Path) -> Result<(), UnixPathError> {
+    match path.as_os_str().len() {
+        0..=UNIX_PATH_MAX => Ok(()),
+        _ => Err(UnixPathError::Long),
+    }
+}
+
+/// A relative path of a Unix socket as one that starts from this directory, as other paths of the file.
+pub(crate) fn from_directory(base: &Path, path: &mut PathBuf) -> Result<(), UnixPathError> {
+    *path = base.join(&*path);
+    fits(path)
+}
+
+/// The same for an address to listen on; one of TCP stays.
+pub(crate) fn listen_from(base: &Path, address: &mut ListenAddress) -> Result<(), UnixPathError> {
+    match address {
+        ListenAddress::Unix(path) => from_directory(base, path),
+        ListenAddress::Tcp(_) => Ok(()),
+    }
+}
+
+/// The same for the address of a backend.
+pub(crate) fn backend_from(base: &Path, url: &mut BackendUrl) -> Result<(), UnixPathError> {
+    match &mut url.address {
+        Address::Unix(path) => from_directory(base, path),
+        Address::Tcp { .. } => Ok(()),
+    }
 }
 
 /// Bytes in `sun_path` of Linux, less the closing NUL.

@@ -17,15 +17,33 @@ pub(crate) enum HostError {
     /// A wildcard that is not the first label.
     #[error("has a wildcard that is not its whole first label; write *.example.org")]
     Wildcard,
+    /// A URL, and the host in it.
+    #[error("is a URL; write \"{host}\"{}", scheme_hint(scheme))]
+    Url {
+        /// `http` or `https`.
+        scheme: String,
+        /// The host.
+        host: String,
+    },
+    /// A path behind the host.
+    #[error("has a path; write \"{0}\", and the path as `path`")]
+    Path(String),
     /// A port.
-    #[error("has a port; a route matches the host alone")]
+    #[error("has a port; remove it, since a route matches the host alone")]
     Port,
     /// Not ASCII.
     #[error("is not ASCII; write its xn-- form")]
     NotAscii,
     /// Anything else.
-    #[error("is not a host name")]
+    #[error("is not a host name; write one such as www.example.org, *.example.org or 10.0.0.1")]
     Syntax,
+}
+
+fn scheme_hint(scheme: &str) -> &'static str {
+    match scheme {
+        "https" => ", and scheme = \"https\" if clients of http are to be left out",
+        _ => "",
+    }
 }
 
 /// Reads a host such as `www.example.org`, `*.example.org`, `10.0.0.1`, `[::1]`.
@@ -37,6 +55,19 @@ pub(crate) fn parse_host(text: &str) -> Result<String, HostError> {
         return Err(HostError::Any);
     }
     let text = text.to_ascii_lowercase();
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let host = rest.split(['/', '?', ':']).next().unwrap_or_default();
+        let (scheme, host) = (scheme.to_owned(), host.to_owned());
+        return Err(match host.split('.').all(is_label) {
+            true => HostError::Url { scheme, host },
+            false => HostError::Syntax,
+        });
+    }
+    if let Some((host, _)) = text.split_once('/')
+        && host.split('.').all(is_label)
+    {
+        return Err(HostError::Path(host.to_owned()));
+    }
     if let Some(inner) = text
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
@@ -71,11 +102,11 @@ pub(crate) enum PathError {
     Wildcard,
     /// Has an empty or a dot segment.
     #[error(
-        "has a segment that is empty, `.` or `..`, which the front takes out of every path; remove it"
+        "has a segment that is empty, `.` or `..`; remove it, since the front resolves these in every request"
     )]
     Segment,
     /// Has what no path can contain.
-    #[error("has the character {0:?}, which no request's path has as such; percent-encode it")]
+    #[error("has the character {0:?}; percent-encode it, as every request does")]
     Character(char),
     /// Has an incomplete escape, or one that a normalised path does not have.
     #[error(
@@ -130,13 +161,15 @@ pub(crate) fn parse_suffix(text: &str) -> Result<String, SuffixError> {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PatternError {
     /// Could match nothing.
-    #[error("must begin with `/` or `*`, since every path does begin with a slash")]
+    #[error("must begin with `/` or `*`, because every path begins with a slash")]
     Start,
     /// Is longer than any path that is meant.
-    #[error("is longer than {PATTERN_MAX} characters")]
+    #[error("is longer than {PATTERN_MAX} characters; shorten it")]
     Long,
     /// Has an escape that would be taken for a wildcard.
-    #[error("has an escaped `*` or `?`, which cannot be told from the wildcard")]
+    #[error(
+        "has an escaped `*` or `?`; remove it, since a pattern cannot tell it from the wildcard"
+    )]
     Wildcard,
     /// Has what no path can contain.
     #[error(transparent)]
@@ -191,7 +224,7 @@ pub(crate) enum RedirectError {
     #[error("has no host behind its `://`")]
     Host,
     /// Not a URL's.
-    #[error("has the character {0:?}, which no URL has as such; percent-encode it")]
+    #[error("has the character {0:?}, which a URL may not contain; percent-encode it")]
     Character(char),
     /// Two slashes, which at the beginning name a host.
     #[error("has a slash before `{{{0}}}`, which begins with one itself; remove the slash")]
@@ -257,7 +290,9 @@ pub(crate) fn parse_cookie_flag(text: &str) -> Result<CookieFlag, CookieFlagErro
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FieldError {
     /// Not a name.
-    #[error("has a name that no field has")]
+    #[error(
+        "names no field: the name of a field has letters, digits, `-` and `_` (RFC 9110, section 5.1)"
+    )]
     Name,
     /// Not a value.
     #[error("must be one line of printable characters, at most {FIELD_MAX} bytes")]
@@ -326,6 +361,10 @@ mod tests {
 
     #[test]
     fn reads_hosts() {
+        let url = |scheme: &str, host: &str| HostError::Url {
+            scheme: scheme.to_owned(),
+            host: host.to_owned(),
+        };
         for (text, expected) in [
             ("www.Example.org", Ok("www.example.org")),
             ("*.example.org", Ok("*.example.org")),
@@ -340,7 +379,10 @@ mod tests {
             ("", Err(HostError::Syntax)),
             ("example.org.", Err(HostError::Syntax)),
             ("a b", Err(HostError::Syntax)),
-            ("http://x", Err(HostError::Port)),
+            ("http://x", Err(url("http", "x"))),
+            ("https://X.org/app", Err(url("https", "x.org"))),
+            ("https://x.org:8443", Err(url("https", "x.org"))),
+            ("x.org/app", Err(HostError::Path("x.org".to_owned()))),
             ("[x]", Err(HostError::Syntax)),
         ] {
             assert_eq!(parse_host(text), expected.map(str::to_owned), "{text}");

@@ -29,7 +29,9 @@ pub(crate) enum TextError {
     #[error("is empty; leave it out when the connector has no secret")]
     SecretEmpty,
     /// A secret that would not survive the way to the connector.
-    #[error("has a control character, or is longer than {SECRET_MAX} bytes")]
+    #[error(
+        "has a control character, or is longer than {SECRET_MAX} bytes; use printable characters"
+    )]
     Secret,
     /// Not an address or network.
     #[error("has `{0}`, which is no IP address or network such as 10.0.0.0/8")]
@@ -54,7 +56,7 @@ pub(crate) enum TextError {
     )]
     Target,
     /// Not a host.
-    #[error("must be a host name or address, with a port if need be")]
+    #[error("must be a host name or address, with or without a port")]
     Host,
     /// Not a text to be found.
     #[error("must be 1 to {TARGET_MAX} bytes")]
@@ -75,7 +77,7 @@ pub(crate) enum TextError {
     Mode,
     /// Not a value of Strict-Transport-Security.
     #[error(
-        "must be `max-age=SECONDS`, and `includeSubDomains` or `preload` behind `;` if so wanted"
+        "must be `max-age=SECONDS`, followed by `; includeSubDomains` or `; preload` if you want them"
     )]
     Hsts,
     /// Not a host that a backend is called by.

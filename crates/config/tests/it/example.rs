@@ -143,6 +143,7 @@ fn routes() {
                 RouteTarget::Upstream(name) => name.clone(),
                 RouteTarget::Status(status) => status.as_str().to_owned(),
                 RouteTarget::Redirect(redirect) => redirect.status.as_str().to_owned(),
+                RouteTarget::Files => "files".to_owned(),
             };
             let suffix = route.suffix.as_deref().unwrap_or("");
             assert!(!route.exact);

@@ -5,6 +5,9 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use catamaran_config::load;
+use catamaran_front::config::{
+    Address, FileCoding, FilesConfig, Links, ListenAddress, RouteTarget,
+};
 
 /// What is said of a file with these tables in that directory.
 fn said(directory: &Path, tables: &str) -> String {
@@ -69,4 +72,126 @@ fn two_paths_to_one_socket_are_one() {
     assert!(said(directory.path(), &both).contains(fault));
     let other = listen("run/front.sock") + &listen("var-run/other.sock");
     assert_eq!(said(directory.path(), &other), "");
+}
+
+#[test]
+fn the_directories_of_sockets_and_of_the_state_must_be_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    fs::create_dir(at.join("run")).unwrap();
+    let admin = |more: &str| format!("[admin]\naddress = \"unix:run/admin.sock\"\n{more}");
+    assert_eq!(said(at, &admin("state_file = \"run/state.json\"\n")), "");
+    let missing = said(at, &admin("state_file = \"state/state.json\"\n"));
+    let fault = "7:14: fault: there is no directory state; create it, or write another path";
+    assert!(missing.contains(fault), "{missing}");
+    let missing = said(at, "[admin]\naddress = \"unix:none/admin.sock\"\n");
+    assert!(
+        missing.contains("6:11: fault: there is no directory none;"),
+        "{missing}"
+    );
+    let missing = said(at, "[[listen]]\naddress = \"unix:none/front.sock\"\n");
+    assert!(
+        missing.contains("6:11: fault: there is no directory none;"),
+        "{missing}"
+    );
+    // systemd may make it when the front is started.
+    let made = said(
+        at,
+        "[admin]\naddress = \"unix:/run/no-such-unit/admin.sock\"\n",
+    );
+    assert!(
+        made.contains("warning: there is no directory /run/no-such-unit;"),
+        "{made}"
+    );
+}
+
+#[test]
+fn relative_paths_of_sockets_start_from_the_directory_of_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let text = "[[listen]]\naddress = \"unix:front.sock\"\nname = \"inside\"\n\
+                [admin]\naddress = \"unix:admin.sock\"\n\
+                [upstream.a]\n[[upstream.a.backend]]\nurl = \"ajp+unix:ajp.sock\"\n\
+                [[route]]\nlisten = [\"unix:front.sock\"]\nupstream = \"a\"\n";
+    let path = at.join("catamaran.toml");
+    fs::write(&path, text).unwrap();
+    let config = load(&path).unwrap_or_else(|error| panic!("{error}")).config;
+    let socket = |name: &str| ListenAddress::Unix(at.join(name));
+    assert_eq!(config.listeners[0].address, socket("front.sock"));
+    assert_eq!(config.admin.unwrap().addresses, [socket("admin.sock")]);
+    let address = Address::Unix(at.join("ajp.sock"));
+    assert_eq!(config.upstreams[0].backends[0].address, address);
+    assert_eq!(config.routes[0].listen, [0]);
+    let long = format!("[[listen]]\naddress = \"unix:{}.sock\"\n", "x".repeat(100));
+    let said = said(at, &long);
+    assert!(said.contains("too long for a socket"), "{said}");
+}
+
+#[test]
+fn the_directory_of_files_must_be_one_that_can_be_served() {
+    let top = tempfile::tempdir().unwrap();
+    let at = top.path().join("conf");
+    fs::create_dir_all(at.join("www")).unwrap();
+    fs::create_dir_all(at.join("war/WEB-INF")).unwrap();
+    fs::create_dir(at.join("keys")).unwrap();
+    fs::write(at.join("keys/site.key"), "").unwrap();
+    symlink("www", at.join("link")).unwrap();
+    symlink("/", at.join("everything")).unwrap();
+    for (files, expected) in [
+        ("www", ""),
+        ("link", ""),
+        ("none", "fault: there is no directory none; create it"),
+        ("catamaran.toml", "fault: catamaran.toml is no directory;"),
+        ("/", "fault: `files` is `/`, every file of the machine;"),
+        (
+            "everything",
+            "fault: `files` is `/`, every file of the machine;",
+        ),
+        (
+            ".",
+            "has this configuration in it, which clients could read",
+        ),
+        (
+            "..",
+            "has this configuration in it, which clients could read",
+        ),
+        ("war", "warning: war is an exploded WAR"),
+        ("keys", "warning: keys has the key of a certificate in it"),
+        ("/etc", "warning: /etc is a directory of the system"),
+    ] {
+        let said = said(
+            &at,
+            &format!("[[route]]\npath = \"/f\"\nfiles = \"{files}\"\n"),
+        );
+        assert_eq!(said.is_empty(), expected.is_empty(), "{files}: {said}");
+        assert!(said.contains(expected), "{files}: {said}");
+    }
+}
+
+#[test]
+fn a_directory_of_files_is_relative_to_the_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    fs::create_dir(at.join("www")).unwrap();
+    let path = at.join("catamaran.toml");
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nfiles = \"www\"\n\
+                index = []\nfallback = \"app.html\"\nlinks = [\"other\"]\nhide = \"*.map\"\n\
+                cache_control = \"no-cache\"\ncharset = \"off\"\ntypes = { GLB = \"model/glb\" }\n\
+                precompressed = \"zstd\"\n";
+    fs::write(&path, text).unwrap();
+    let loaded = load(&path).unwrap();
+    let route = &loaded.config.routes[0];
+    assert_eq!(route.target, RouteTarget::Files);
+    let files = route.rules.as_ref().unwrap().files.clone().unwrap();
+    let mut expected = FilesConfig::new(at.join("www"));
+    expected.index.clear();
+    expected.fallback = Some("app.html".to_owned());
+    expected.links = Links::Also(vec![at.join("other")]);
+    expected.hide = vec!["*.map".to_owned()];
+    expected.cache_control = Some(http::HeaderValue::from_static("no-cache"));
+    expected.charset = None;
+    let glb = http::HeaderValue::from_static("model/glb");
+    expected.types.insert("glb".to_owned(), glb);
+    expected.precompressed = vec![FileCoding::Zstd];
+    assert_eq!(*files, expected);
 }

@@ -6,4 +6,5 @@ mod corpus;
 mod example;
 mod faults;
 mod machine;
+mod odd;
 mod page;

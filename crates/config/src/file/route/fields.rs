@@ -12,7 +12,7 @@ use crate::value::route::{FieldError, parse_field_name, parse_field_value};
 use crate::value::{Named, OneOrMore, Parsed};
 
 pub(super) const REQUEST_NAME: &str = "request_headers";
-pub(super) const RESPONSE_NAME: &str = "response_headers";
+pub(crate) const RESPONSE_NAME: &str = "response_headers";
 
 /// Reads both tables of a route.
 pub(super) fn read(route: &DeTable<'_>, report: &mut Report) -> (Vec<FieldRule>, Vec<FieldRule>) {
@@ -24,6 +24,13 @@ pub(super) fn read(route: &DeTable<'_>, report: &mut Report) -> (Vec<FieldRule>,
         of(REQUEST_NAME, &REQUEST_SECTION),
         of(RESPONSE_NAME, &RESPONSE_SECTION),
     )
+}
+
+/// What `[server.response_headers]` changes of the responses of all routes.
+pub(super) fn of_all_routes(root: &DeTable<'_>, report: &mut Report) -> Vec<FieldRule> {
+    let server = root.get("server").and_then(|it| it.get_ref().as_table());
+    let value = server.and_then(|server| server.get(RESPONSE_NAME));
+    value.map_or_else(Vec::new, |value| one(value, &SERVER_SECTION, report))
 }
 
 /// Whether the fields of requests are to be changed.
@@ -114,6 +121,16 @@ pub(crate) static RESPONSE_SECTION: Section = Section {
     header: "[route.response_headers]",
     intro: "What the route above it changes of the fields of responses, those of the front's own pages \
             and redirects included. Its keys are those of `[route.request_headers]`.",
+    keys: &[&REMOVE, &SET, &ADD],
+    later: &[],
+};
+
+pub(crate) static SERVER_SECTION: Section = Section {
+    header: "[server.response_headers]",
+    intro: "What is changed of the fields of the responses of all routes, before a route's own \
+            `[route.response_headers]` changes more of them. Its keys are those of \
+            `[route.request_headers]`. Answers without a route, such as 404 for a request that none \
+            matches, are not changed.",
     keys: &[&REMOVE, &SET, &ADD],
     later: &[],
 };

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::Path;
 
 use catamaran_front::config::{ListenAddress, ListenerConfig};
 
@@ -44,9 +45,14 @@ pub(crate) enum ListenerRefError {
 }
 
 /// Reads the key; `None` if the route is for all listeners.
-pub(super) fn read(table: &mut Table<'_>) -> Option<ListenerRefs> {
+pub(super) fn read(table: &mut Table<'_>, base: &Path) -> Option<ListenerRefs> {
     let place = table.place_of(&LISTEN);
-    let refs = table.take(&LISTEN)?;
+    let mut refs = table.take(&LISTEN)?;
+    for named in &mut refs {
+        if let ListenerRef::Address(ListenAddress::Unix(path)) = named {
+            *path = base.join(&*path);
+        }
+    }
     if refs.is_empty() {
         let message = "`listen` is an empty list, so that no listener would have this route";
         let hint = "name a listener, or leave `listen` out for all of them";

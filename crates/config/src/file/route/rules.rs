@@ -15,8 +15,15 @@ use crate::value::route::{
 use crate::value::text::{TextError, parse_network, parse_protocol};
 use crate::value::{Choices, Counts, Durations, Named, OneOrMore, OrOff, Parsed, Sizes, Switch};
 
-/// Reads them. `forwards` is whether the route has an upstream, which most of them need.
-pub(super) fn read(table: &mut Table<'_>, forwards: bool) -> RouteRules {
+/// Who may answer the requests of a route.
+#[derive(Clone, Copy)]
+pub(super) struct ServedBy {
+    pub(super) upstream: bool,
+    pub(super) files: bool,
+}
+
+/// Reads them. Most of them need an upstream.
+pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> RouteRules {
     let mut rules = RouteRules {
         rewrite: rewrite(table),
         first_byte_timeout: table.take(&FIRST_BYTE_TIMEOUT),
@@ -32,6 +39,13 @@ pub(super) fn read(table: &mut Table<'_>, forwards: bool) -> RouteRules {
     };
     rules.cookie_flags = cookie_flags(table);
     table.set(&ALLOW, &mut rules.allow);
+    table.set(&DENY, &mut rules.deny);
+    let is_covered = |allowed: &IpNet| rules.deny.iter().any(|denied| denied.contains(allowed));
+    if !rules.allow.is_empty() && rules.allow.iter().all(is_covered) {
+        let message = "`deny` has every network of `allow`, so that nobody would be served";
+        let hint = "`deny` wins where both have an address; remove what is to be served from it";
+        table.push(Finding::fault(message, table.place_of(&DENY)).hint(hint));
+    }
     if table.has(&ALLOW) && rules.allow.is_empty() && table.is_good() {
         let message = "`allow` is an empty list, so that nobody would be served";
         let hint = "name a network, or write status = 403 instead";
@@ -40,6 +54,7 @@ pub(super) fn read(table: &mut Table<'_>, forwards: bool) -> RouteRules {
     let keys = [
         (REWRITE.name, table.has(&REWRITE)),
         (ALLOW.name, table.has(&ALLOW)),
+        (DENY.name, table.has(&DENY)),
         (FIRST_BYTE_TIMEOUT.name, table.has(&FIRST_BYTE_TIMEOUT)),
         (IDLE_BODY_TIMEOUT.name, table.has(&IDLE_BODY_TIMEOUT)),
         (RETRIES.name, table.has(&RETRIES)),
@@ -53,7 +68,11 @@ pub(super) fn read(table: &mut Table<'_>, forwards: bool) -> RouteRules {
         let place = table.place_of(&TUNNEL_IDLE_TIMEOUT);
         table.push(Finding::fault(message, place).hint("write upgrade = [\"websocket\"]"));
     }
-    for (name, _) in keys.into_iter().filter(|(_, has)| *has && !forwards) {
+    let of_files = [REWRITE.name, ALLOW.name, DENY.name];
+    let is_useless = |(name, has): &(&'static str, bool)| {
+        *has && !served_by.upstream && !(served_by.files && of_files.contains(name))
+    };
+    for (name, _) in keys.into_iter().filter(is_useless) {
         let message = format!("`{name}` has no use without `upstream`");
         table.push(Finding::fault(message, table.place_at(name)).hint("remove it"));
     }
@@ -183,6 +202,23 @@ pub(super) static ALLOW: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
         extremes: "Behind a proxy that is not in `trusted_proxies`, its own address is what counts: \
                    everybody gets in or nobody does.",
         elsewhere: "httpd `Require ip`; nginx `allow`, `deny all`; Tomcat `RemoteAddrValve`",
+    },
+};
+
+pub(super) static DENY: Key<OneOrMore<Parsed<IpNet, TextError>>> = Key {
+    name: "deny",
+    values: OneOrMore(Parsed {
+        what: "an IP address or network such as \"192.0.2.0/24\"",
+        parse: parse_network,
+    }),
+    doc: Doc {
+        preset: Preset::Value("[]"),
+        sample: "[\"192.0.2.0/24\"]",
+        effect: "The networks whose clients are answered 403 (`route-denied`), even if `allow` has them. \
+                 What counts is the client's address, as for `allow`.",
+        extremes: "Whoever may choose another address is not kept out: to serve a few, write `allow`.",
+        elsewhere: "nginx `deny`; httpd `Require not ip`; HAProxy `http-request deny`; Tomcat \
+                    `RemoteAddrValve deny`",
     },
 };
 

@@ -37,6 +37,7 @@ fn reads_the_five_urls() {
             unix("/run/tomcat.sock"),
         ),
         ("http+unix:/run/a b", Protocol::Http, unix("/run/a b")),
+        ("ajp+unix:run/ajp.sock", Protocol::Ajp, unix("run/ajp.sock")),
     ] {
         let url = BackendUrl {
             protocol,
@@ -79,8 +80,8 @@ fn says_what_is_wrong_with_a_url() {
         ("ajp://[127.0.0.1]:80", "has a bad host"),
         ("ajp://a..b:80", "has a bad host"),
         ("ajp://ä:80", "has a bad host"),
-        ("ajp+unix:run/x", "needs an absolute path"),
-        ("ajp+unix:/", "needs an absolute path"),
+        ("ajp+unix:", "needs the path of a socket"),
+        ("ajp+unix:/", "needs the path of a socket"),
         ("ajp+unix:///run/x", "has slashes"),
         ("http+unix:/a\nb", "has a control character"),
     ] {
@@ -100,8 +101,10 @@ fn reads_listen_addresses() {
         let expected = ListenAddress::Tcp(text.parse().unwrap());
         assert_eq!(parse_listen_address(text), Ok(expected), "{text}");
     }
-    let expected = ListenAddress::Unix(PathBuf::from("/run/front.sock"));
-    assert_eq!(parse_listen_address("unix:/run/front.sock"), Ok(expected));
+    for path in ["/run/front.sock", "run/front.sock", "front.sock"] {
+        let expected = ListenAddress::Unix(PathBuf::from(path));
+        assert_eq!(parse_listen_address(&format!("unix:{path}")), Ok(expected));
+    }
 }
 
 #[test]
@@ -111,8 +114,12 @@ fn says_what_is_wrong_with_a_listen_address() {
         ("8080", "has no port"),
         ("[::1]", "has no port"),
         ("http://127.0.0.1:80", "is a URL"),
-        (":8080", "has no address; write 0.0.0.0:8080"),
-        ("*:8080", "has no address; write 0.0.0.0:8080"),
+        ("/run/admin.sock", "is a path; write unix:/run/admin.sock"),
+        (
+            ":8080",
+            "has no address; write [::]:8080 for all of IPv4 and IPv6",
+        ),
+        ("*:8080", "has no address; write [::]:8080"),
         (
             "localhost:80",
             "has the name `localhost`; write an address, such as 127.0.0.1:80",
@@ -120,7 +127,8 @@ fn says_what_is_wrong_with_a_listen_address() {
         ("::1:80", "has the name `::1`"),
         ("127.0.0.1:x", "has a bad port"),
         ("127.0.0.1:65536", "has a bad port"),
-        ("unix:front.sock", "needs an absolute path"),
+        ("unix:", "needs the path of a socket"),
+        ("unix:run/", "needs the path of a socket"),
     ] {
         let message = parse_listen_address(text).unwrap_err().to_string();
         assert!(message.starts_with(start), "{text}: {message}");

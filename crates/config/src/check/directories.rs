@@ -1,0 +1,57 @@
+//! Whether the directories are there in which the front makes files: its sockets and its state.
+
+use std::ops::Range;
+use std::path::Path;
+
+use catamaran_front::config::ListenAddress;
+
+use crate::file::File;
+use crate::report::{Finding, Report};
+
+/// Looks for each of them. That of the access log is looked for where `[log]` is read.
+pub(super) fn check(file: &File, report: &mut Report) {
+    for listener in &file.listeners {
+        if let ListenAddress::Unix(path) = &listener.value.address
+            && !is_made_by_systemd(path)
+        {
+            look(path, &listener.place, report);
+        }
+    }
+    let Some(admin) = &file.admin else {
+        return;
+    };
+    for address in &admin.value.addresses {
+        if let ListenAddress::Unix(path) = address {
+            look(path, &admin.place, report);
+        }
+    }
+    if let Some(path) = &admin.value.state_file {
+        look(path, &admin.state_place, report);
+    }
+}
+
+/// The front makes a file, and no directory for it.
+fn look(path: &Path, place: &Range<usize>, report: &mut Report) {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if directory.is_dir() {
+        return;
+    }
+    let message = format!("there is no directory {}", directory.display());
+    let finding = match is_made_by_systemd(path) {
+        true => Finding::warning(message, place.clone()).hint(
+            "a start fails without it: create it, or let systemd do so with RuntimeDirectory or \
+             StateDirectory (docs/systemd.md)",
+        ),
+        false => Finding::fault(message, place.clone()).hint("create it, or write another path"),
+    };
+    report.push(finding);
+}
+
+/// Whether a unit's `RuntimeDirectory` or `StateDirectory` may make the directory at its start.
+fn is_made_by_systemd(path: &Path) -> bool {
+    let parents = ["/run", "/var/run", "/var/lib"];
+    parents.iter().any(|parent| path.starts_with(parent))
+}

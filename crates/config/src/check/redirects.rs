@@ -1,0 +1,210 @@
+//! Whether a redirect leads back to the route that has it, so that no client ever arrives.
+//!
+//! The front's own code says where a request is sent; this module follows it as a browser would, as long
+//! as the URL is one that this front answers.
+
+use std::sync::Arc;
+
+use catamaran_front::config::{Config, LogConfig, Place, RouteConfig, RouteScheme, RouteTarget};
+use catamaran_front::explain::{Explanation, Question, explain};
+use http::{StatusCode, Uri};
+
+use crate::file::File;
+use crate::file::route::Route;
+use crate::report::{Finding, Report};
+
+/// Follows each redirect of a file that is without faults otherwise.
+pub(super) fn check(file: &File, report: &mut Report) {
+    let redirects = || {
+        let all = file.routes.iter().enumerate();
+        all.filter(|(_, route)| matches!(route.target, RouteTarget::Redirect(_)))
+    };
+    // The routes are read anew for each question.
+    if redirects().count() * file.routes.len() > WORK_MAX {
+        return;
+    }
+    let front = FrontOfRoutes::new(file);
+    for (number, route) in redirects() {
+        let mut values = route.values.iter();
+        if let Some((url, location)) = values.find_map(|value| front.trap(number, value)) {
+            let message = format!(
+                "this redirect leads to itself: a client that asks for {url} is sent to {location}, and \
+                 comes to this route again"
+            );
+            let place = route.target_place.clone();
+            report.push(Finding::fault(message, place).hint(way_out(route, &location)));
+        }
+    }
+}
+
+fn way_out(route: &Route, location: &str) -> &'static str {
+    let is_prefix =
+        |value: &RouteConfig| !value.exact && value.suffix.is_none() && value.pattern.is_none();
+    let is_within = location.starts_with('/');
+    match route.values.iter().any(is_prefix) {
+        true if is_within => "add exact = true, or name a target that this route does not match",
+        _ if is_within => "name a target that this route does not match",
+        _ => "add scheme = \"http\" if it is to lead to https; else name another target",
+    }
+}
+
+/// The routes of a file, without what their backends do.
+struct FrontOfRoutes {
+    config: Config,
+    has_tls: bool,
+    has_proxies: bool,
+}
+
+impl FrontOfRoutes {
+    fn new(file: &File) -> Self {
+        let nameless: Arc<str> = "".into();
+        let placed = |(number, route): (usize, &Route)| {
+            let place = Place {
+                file: Arc::clone(&nameless),
+                line: number,
+            };
+            let bare = |value: &RouteConfig| RouteConfig {
+                target: match &value.target {
+                    RouteTarget::Upstream(_) | RouteTarget::Files => {
+                        RouteTarget::Status(StatusCode::OK)
+                    }
+                    other => other.clone(),
+                },
+                rules: None,
+                place: Some(place.clone()),
+                ..value.clone()
+            };
+            route.values.iter().map(bare).collect::<Vec<_>>()
+        };
+        let config = Config {
+            server: file.server.clone(),
+            tls: Vec::new(),
+            listeners: file.listeners.iter().map(|it| it.value.clone()).collect(),
+            upstreams: Vec::new(),
+            routes: file.routes.iter().enumerate().flat_map(placed).collect(),
+            error_pages: None,
+            log: LogConfig::default(),
+            admin: None,
+        };
+        Self {
+            has_tls: config.listeners.iter().any(|it| it.tls.is_some()),
+            has_proxies: !config.server.trusted_proxies.is_empty(),
+            config,
+        }
+    }
+
+    /// A URL whose client would never arrive, and where it is sent.
+    fn trap(&self, number: usize, value: &RouteConfig) -> Option<(String, String)> {
+        let host = match value
+            .hosts
+            .first()
+            .map(|host| (host, host.strip_prefix("*.")))
+        {
+            None => "www.example.org".to_owned(),
+            Some((_, Some(below))) => format!("a.{below}"),
+            Some((host, None)) => host.clone(),
+        };
+        let schemes = [(RouteScheme::Http, "http"), (RouteScheme::Https, "https")];
+        let schemes = schemes.into_iter().filter(|(scheme, _)| {
+            value.scheme.is_none_or(|wanted| wanted == *scheme) && self.is_reached(*scheme)
+        });
+        let listen = value.listen.first();
+        let listen = listen.and_then(|index| Some(self.config.listeners.get(*index)?.label()));
+        let mut traps = schemes.filter_map(|(_, scheme)| {
+            let url = format!("{scheme}://{host}{}", sample(value));
+            let location = self.follow(number, &url, listen.clone().unwrap_or_default())?;
+            Some((url, location))
+        });
+        traps.next()
+    }
+
+    fn is_reached(&self, scheme: RouteScheme) -> bool {
+        let in_clear = self.config.listeners.iter().any(|it| it.tls.is_none());
+        match scheme {
+            RouteScheme::Http => in_clear || self.has_proxies,
+            RouteScheme::Https => self.has_tls || self.has_proxies,
+        }
+    }
+
+    /// Where the redirect of that number sends a client, if it never arrives.
+    fn follow(&self, number: usize, url: &str, listen: String) -> Option<String> {
+        let mut first = None;
+        let (mut url, mut listen, mut comes_back) = (url.to_owned(), listen, false);
+        for _ in 0..STEPS_MAX {
+            let question = Question {
+                url: url.clone(),
+                listen: std::mem::take(&mut listen),
+                ..Question::default()
+            };
+            let explanation = explain(&self.config, &question).ok()?;
+            let is_ours = is_route(&explanation, number);
+            comes_back |= first.is_some() && is_ours;
+            let answer = explanation.answer?;
+            if answer.reason == REFUSED {
+                return is_ours.then(|| first.unwrap_or(url));
+            }
+            let location = answer.location?;
+            let next = self.resolve(&url, &location)?;
+            first.get_or_insert(location);
+            url = next;
+        }
+        first.filter(|_| comes_back)
+    }
+
+    /// The URL that a client asks for next, if this front answers it.
+    fn resolve(&self, from: &str, location: &str) -> Option<String> {
+        let from: Uri = from.parse().ok()?;
+        let (scheme, authority) = (from.scheme_str()?, from.authority()?);
+        if location.starts_with('/') {
+            return Some(format!("{scheme}://{authority}{location}"));
+        }
+        let to: Uri = location.parse().ok()?;
+        let is_secure = to.scheme_str() == Some("https");
+        let scheme = if is_secure {
+            RouteScheme::Https
+        } else {
+            RouteScheme::Http
+        };
+        let host = to.host()?;
+        let named = |route: &RouteConfig| route.hosts.iter().any(|it| covers(it, host));
+        let is_here = from.host() == Some(host) || self.config.routes.iter().any(named);
+        let port = to.port_u16();
+        let is_port = port.is_none() || port == from.port_u16();
+        (is_here && is_port && self.is_reached(scheme)).then(|| location.to_owned())
+    }
+}
+
+/// Whether the route of that number gave the answer.
+fn is_route(explanation: &Explanation, number: usize) -> bool {
+    let route = explanation.route.as_ref();
+    let place = route.and_then(|route| route.place.as_deref());
+    place == Some(&format!(":{number}"))
+}
+
+/// A path and query that a route matches, unless another one does better.
+fn sample(value: &RouteConfig) -> String {
+    match (&value.pattern, &value.suffix) {
+        (Some(pattern), _) => format!(
+            "/{}",
+            pattern.replace(['*', '?'], "x").trim_start_matches('/')
+        ),
+        (None, Some(suffix)) => format!("{}/x{suffix}", value.path.trim_end_matches('/')),
+        (None, None) => value.path.clone(),
+    }
+}
+
+fn covers(pattern: &str, host: &str) -> bool {
+    match pattern.strip_prefix('*') {
+        Some(below) => host.ends_with(below),
+        None => pattern == host,
+    }
+}
+
+/// The reason with which the front refuses a redirect to the very URL that was asked for.
+const REFUSED: &str = "redirect-loop";
+
+/// As many redirects as no site has in a row; browsers follow twenty.
+const STEPS_MAX: usize = 8;
+
+/// Redirects times routes that are followed: beyond, reading the file would take seconds.
+const WORK_MAX: usize = 100_000;

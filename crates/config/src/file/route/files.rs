@@ -1,0 +1,429 @@
+//! The keys of `[[route]]` about files that the front serves itself.
+
+use std::path::{Path, PathBuf};
+
+use catamaran_front::config::{FileCoding, FilesConfig, Links};
+use http::HeaderValue;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use thiserror::Error;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::file::Surroundings;
+use crate::key::{Described, Doc, Key, Preset};
+use crate::report::Finding;
+use crate::table::Table;
+use crate::value::text::{FilePath, file_path};
+use crate::value::{Choices, Complaint, Named, OneOrMore, OrOff, Parsed, Values, complaint};
+
+/// Reads them; `None` if the route has no files.
+pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Option<FilesConfig> {
+    let root = table.take(&FILES).map(|path| surroundings.base.join(path));
+    let mut files = FilesConfig::new(root.clone().unwrap_or_default());
+    table.set(&INDEX, &mut files.index);
+    files.fallback = table.take(&FALLBACK);
+    table.set(&LINKS, &mut files.links);
+    if let Links::Also(directories) = &mut files.links {
+        for directory in directories {
+            *directory = surroundings.base.join(&*directory);
+        }
+    }
+    table.set(&HIDE, &mut files.hide);
+    files.cache_control = table.take(&CACHE_CONTROL);
+    table.set(&CHARSET, &mut files.charset);
+    files.types = table
+        .take(&TYPES)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(extension, value)| (extension.to_ascii_lowercase(), value))
+        .collect();
+    if let Some(name) = files.types.keys().find(|name| name.contains(['.', '/'])) {
+        let message = format!("`types` has `{name}`, which is no extension");
+        let hint = "write what follows the last dot of the name, such as wasm";
+        table.push(Finding::fault(message, table.place_of(&TYPES)).hint(hint));
+    }
+    table.set(&PRECOMPRESSED, &mut files.precompressed);
+    if !table.has(&FILES) {
+        for name in KEYS.iter().map(|key| key.name()) {
+            if table.has_named(name) {
+                let message = format!("`{name}` has no use without `files`");
+                table.push(Finding::fault(message, table.place_at(name)).hint("remove it"));
+            }
+        }
+    }
+    let root = root?;
+    if surroundings.sees_files() {
+        inspect(table, &root, surroundings.base);
+    } else if is_everything(&root) {
+        everything(table);
+    }
+    Some(files)
+}
+
+/// Looks at the directory: whether it can be served, and whether it ought to be.
+fn inspect(table: &mut Table<'_>, root: &Path, base: &Path) {
+    let place = table.place_of(&FILES);
+    let shown = root.display();
+    let Ok(real) = root.canonicalize() else {
+        let message = format!("there is no directory {shown}");
+        table.push(Finding::fault(message, place).hint("create it, or write another path"));
+        return;
+    };
+    if !real.is_dir() {
+        let message = format!("{shown} is no directory");
+        let hint = "name the directory that the file is in, and the file by `path` or `fallback`";
+        table.push(Finding::fault(message, place).hint(hint));
+        return;
+    }
+    if is_everything(&real) {
+        everything(table);
+        return;
+    }
+    if accessat(
+        CWD,
+        &real,
+        Access::READ_OK | Access::EXEC_OK,
+        AtFlags::EACCESS,
+    )
+    .is_err()
+    {
+        let message = format!("{shown} may not be read by this user");
+        let hint = "give the user of the front the right to read and search it";
+        table.push(Finding::fault(message, place).hint(hint));
+        return;
+    }
+    let base = match base.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => base,
+    };
+    let warned = [
+        (
+            base.canonicalize()
+                .is_ok_and(|base| base.starts_with(&real)),
+            "has this configuration in it, which clients could read",
+            "serve a directory of its own",
+        ),
+        (
+            PRIVATE.iter().any(|private| real == Path::new(private)),
+            "is a directory of the system, with much that is not for clients",
+            "serve a directory of its own, such as /srv/www",
+        ),
+        (
+            real.join("WEB-INF").is_dir(),
+            "is an exploded WAR: classes, libraries and sources of JSPs are hidden, but other files that \
+             only the application was to read are not",
+            "look through it, hide what is not for clients by `hide`, or serve a directory below it",
+        ),
+        (
+            has_key(&real),
+            "has the key of a certificate in it, which clients could read",
+            "move the key elsewhere",
+        ),
+    ];
+    for (is_so, what, hint) in warned {
+        if is_so {
+            let message = format!("{shown} {what}");
+            table.push(Finding::warning(message, table.place_of(&FILES)).hint(hint));
+        }
+    }
+}
+
+fn everything(table: &mut Table<'_>) {
+    let message = "`files` is `/`, every file of the machine";
+    let place = table.place_of(&FILES);
+    table.push(Finding::fault(message, place).hint("serve a directory of its own"));
+}
+
+fn is_everything(path: &Path) -> bool {
+    path.has_root() && path.components().count() == 1
+}
+
+/// Whether a file right in the directory is named as keys are.
+fn has_key(directory: &Path) -> bool {
+    let Ok(entries) = directory.read_dir() else {
+        return false;
+    };
+    let mut names = entries.take(ENTRIES_MAX).flatten().map(|it| it.file_name());
+    names.any(|name| {
+        let name = name.to_string_lossy().to_ascii_lowercase();
+        let is_plain = !name.starts_with('.');
+        is_plain && (name.ends_with(".key") || name.ends_with("key.pem"))
+    })
+}
+
+pub(super) static FILES: Key<FilePath> = Key {
+    name: "files",
+    values: file_path("a directory such as \"/srv/www\""),
+    doc: Doc {
+        preset: Preset::Unset("the front serves no files"),
+        sample: "\"/srv/www\"",
+        effect: "The directory whose files are served, by the path as it would be forwarded: `/a/b.css` is \
+                 `DIR/a/b.css`, and with `path = \"/static\"` and `rewrite = \"/\"` `/static/b.css` is \
+                 `DIR/b.css`. Alone, a request without a file is answered 404. Beside `upstream` a GET or \
+                 HEAD without a file goes to the upstream, as do all other methods. It may be a link: \
+                 another target is used within a second. [files.md](files.md) explains it.",
+        extremes: "Never served are names that begin with a dot (but `.well-known`), `WEB-INF`, `META-INF`, \
+                   `*.jsp`, `*.jspx`, `*.jspf`, `*.tag`, and what is no regular file. Replace files by \
+                   rename: one that is written to while it is sent is cut (`file-changed`).",
+        elsewhere: "nginx `root`, `alias`, `try_files`; httpd `DocumentRoot`, `Alias`",
+    },
+};
+
+pub(super) static INDEX: Key<OneOrMore<Parsed<String, FileNameError>>> = Key {
+    name: "index",
+    values: OneOrMore(FILE_NAME),
+    doc: Doc {
+        preset: Preset::Value("[\"index.html\"]"),
+        sample: "[\"index.html\", \"index.htm\"]",
+        effect: "The files that stand for a directory: the first that exists. A path of such a directory \
+                 without a slash at its end is redirected to the one with it (308).",
+        extremes: "`[]` serves no directory. A directory is never listed.",
+        elsewhere: "nginx `index`; httpd `DirectoryIndex`",
+    },
+};
+
+pub(super) static FALLBACK: Key<Parsed<String, FileNameError>> = Key {
+    name: "fallback",
+    values: FILE_NAME,
+    doc: Doc {
+        preset: Preset::Unset("a missing file is answered 404"),
+        sample: "\"index.html\"",
+        effect: "The file that stands in for a missing page, with status 200: for applications that have \
+                 their routes in the browser. It does so if the client accepts `text/html` and the last name \
+                 of the path has no dot, so that a missing script or image stays 404.",
+        extremes: "Beside `upstream` it is a fault: the upstream answers what is missing.",
+        elsewhere: "nginx `try_files $uri /index.html`; httpd `FallbackResource`",
+    },
+};
+
+pub(super) static LINKS: Key<LinkRule> = Key {
+    name: "links",
+    values: LinkRule,
+    doc: Doc {
+        preset: Preset::Value("\"inside\""),
+        sample: "[\"/srv/media\"]",
+        effect: "Where symbolic links below `files` may lead: `\"inside\"` anywhere inside the directory, by \
+                 a relative path; `\"off\"` nowhere; or a list of directories that they may lead to besides. \
+                 A link to elsewhere is answered 404 and logged (`files-outside`). The kernel itself keeps \
+                 the path inside, so that no swap of a directory for a link helps.",
+        extremes: "With `\"inside\"` a link by an absolute path leads outside, even to a file inside. Who may \
+                   write to a directory of the list decides what clients see.",
+        elsewhere: "nginx `disable_symlinks`; httpd `Options FollowSymLinks`, `SymLinksIfOwnerMatch`",
+    },
+};
+
+pub(super) static HIDE: Key<OneOrMore<Parsed<String, FileNameError>>> = Key {
+    name: "hide",
+    values: OneOrMore(Parsed {
+        what: "a name such as \"private\", or a pattern such as \"*.map\"",
+        parse: parse_pattern,
+    }),
+    doc: Doc {
+        preset: Preset::Value("[]"),
+        sample: "[\"*.map\", \"private\"]",
+        effect: "Names of files and directories that are not served, besides those that never are. `*` \
+                 stands for any characters, `?` for one; a pattern is compared with each name of the path.",
+        extremes: "It holds for the path that the client asks for: a link of another name to such a file is \
+                   followed.",
+        elsewhere: "httpd `<Files>` with `Require all denied`; nginx `location ~` with `deny all`",
+    },
+};
+
+pub(super) static CACHE_CONTROL: Key<Parsed<HeaderValue, FileNameError>> = Key {
+    name: "cache_control",
+    values: Parsed {
+        what: "a value such as \"max-age=3600\"",
+        parse: parse_value,
+    },
+    doc: Doc {
+        preset: Preset::Unset(
+            "the field is not sent, and clients ask whether a file has changed as they see fit",
+        ),
+        sample: "\"public, max-age=31536000, immutable\"",
+        effect: "The value of `Cache-Control` of files (200, 206, 304), and not of errors.",
+        extremes: "A long one is for names that change with their content, such as `app.3f2a.js`; a page \
+                   under a fixed name then stays old for as long.",
+        elsewhere: "nginx `expires`, `add_header`; httpd `ExpiresByType`, `Header set`",
+    },
+};
+
+pub(super) static CHARSET: Key<OrOff<Parsed<String, FileNameError>>> = Key {
+    name: "charset",
+    values: OrOff(Parsed {
+        what: "a charset such as \"utf-8\"",
+        parse: parse_charset,
+    }),
+    doc: Doc {
+        preset: Preset::Value("\"utf-8\""),
+        sample: "\"iso-8859-1\"",
+        effect: "The `charset` in `Content-Type` of files of `text/*`.",
+        extremes: "A wrong one beats what a page says of itself.",
+        elsewhere: "nginx `charset`; httpd `AddDefaultCharset`",
+    },
+};
+
+pub(super) static TYPES: Key<Named<Parsed<HeaderValue, FileNameError>>> = Key {
+    name: "types",
+    values: Named {
+        what: "extensions with their types, such as { glb = \"model/gltf-binary\" }",
+        of: Parsed {
+            what: "a media type such as \"model/gltf-binary\"",
+            parse: parse_media_type,
+        },
+    },
+    doc: Doc {
+        preset: Preset::Value("{}"),
+        sample: "{ dat = \"text/plain; charset=utf-8\" }",
+        effect: "Types of files by extension, before those that the front knows.",
+        extremes: "A file whose extension nobody knows is `application/octet-stream`: browsers save it.",
+        elsewhere: "nginx `types`; httpd `AddType`",
+    },
+};
+
+pub(super) static PRECOMPRESSED: Key<OneOrMore<Choices<FileCoding>>> = Key {
+    name: "precompressed",
+    values: OneOrMore(Choices(&[
+        ("br", FileCoding::Brotli),
+        ("gzip", FileCoding::Gzip),
+        ("zstd", FileCoding::Zstd),
+    ])),
+    doc: Doc {
+        preset: Preset::Value("[\"br\", \"gzip\"]"),
+        sample: "[\"zstd\", \"br\", \"gzip\"]",
+        effect: "Codings in which a file may also exist, as `NAME.br`, `NAME.gz`, `NAME.zst`: the client gets \
+                 the one that it weighs most, of equals the first of this list. Without the plain file there \
+                 is none.",
+        extremes: "One that is older than the plain file by more than a minute is not used, and logged \
+                   (`sibling-older`). Each name costs an open for every request; `[]` saves it where there are none.",
+        elsewhere: "nginx `gzip_static`, `brotli_static`; httpd a recipe of `mod_rewrite`",
+    },
+};
+
+/// What is wrong with a text about files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum FileNameError {
+    /// Not a name below the directory.
+    #[error("must be a name below `files`, without `..`, a slash at its beginning, or a backslash")]
+    Name,
+    /// Something that a container makes, or that is hidden.
+    #[error("is never served: the application makes or hides it")]
+    OfApplication,
+    /// Not a pattern of one name.
+    #[error("must be 1 to 255 bytes without a slash: it is compared with one name at a time")]
+    Pattern,
+    /// Not a value of a field.
+    #[error("must be printable ASCII characters")]
+    Value,
+    /// Not a media type.
+    #[error("must be a type and a subtype with a slash between them")]
+    MediaType,
+    /// Not a charset.
+    #[error("must be letters, digits, `-`, `_` or `.`")]
+    Charset,
+}
+
+fn parse_name(text: &str) -> Result<String, FileNameError> {
+    let is_name = |name: &str| !matches!(name, "" | "." | "..");
+    if text.contains(['\\', '\0']) || !text.split('/').all(is_name) || text.len() > 255 {
+        return Err(FileNameError::Name);
+    }
+    let is_hidden = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        let sources = [".jsp", ".jspx", ".jspf", ".tag"];
+        matches!(&*name, "web-inf" | "meta-inf")
+            || name.starts_with('.')
+            || sources.iter().any(|suffix| name.ends_with(suffix))
+    };
+    match text.split('/').any(is_hidden) {
+        true => Err(FileNameError::OfApplication),
+        false => Ok(text.to_owned()),
+    }
+}
+
+fn parse_pattern(text: &str) -> Result<String, FileNameError> {
+    match (1..=255).contains(&text.len()) && !text.contains('/') {
+        true => Ok(text.to_owned()),
+        false => Err(FileNameError::Pattern),
+    }
+}
+
+fn parse_value(text: &str) -> Result<HeaderValue, FileNameError> {
+    let is_good = !text.trim().is_empty() && text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let value = HeaderValue::from_str(text).ok().filter(|_| is_good);
+    value.ok_or(FileNameError::Value)
+}
+
+fn parse_media_type(text: &str) -> Result<HeaderValue, FileNameError> {
+    let value = parse_value(text)?;
+    let name = text.split(';').next().unwrap_or_default().trim();
+    match name.split_once('/') {
+        Some((kind, subtype)) if !kind.is_empty() && !subtype.is_empty() => Ok(value),
+        _ => Err(FileNameError::MediaType),
+    }
+}
+
+fn parse_charset(text: &str) -> Result<String, FileNameError> {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    match !text.is_empty() && text.bytes().all(is_good) {
+        true => Ok(text.to_owned()),
+        false => Err(FileNameError::Charset),
+    }
+}
+
+/// Where links may lead: a word, or a list of directories.
+pub(crate) struct LinkRule;
+
+impl Values for LinkRule {
+    type Read = Links;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Links, Vec<Complaint>> {
+        let wrong = || complaint(format!("must be {}", self.describe()), value);
+        if let Some(word) = value.get_ref().as_str() {
+            return match word {
+                "inside" => Ok(Links::Inside),
+                "off" => Ok(Links::Off),
+                _ => Err(wrong()),
+            };
+        }
+        let entries = value.get_ref().as_array().ok_or_else(wrong)?;
+        let path = |entry: &Spanned<DeValue<'_>>| {
+            let text = entry.get_ref().as_str().filter(|text| !text.is_empty());
+            text.map(PathBuf::from).ok_or_else(wrong)
+        };
+        let directories: Vec<PathBuf> = entries.iter().map(path).collect::<Result<_, _>>()?;
+        match directories.is_empty() {
+            true => Err(wrong()),
+            false => Ok(Links::Also(directories)),
+        }
+    }
+
+    fn describe(&self) -> String {
+        "\"inside\" or \"off\", or a list of directories".to_owned()
+    }
+}
+
+/// Directories of the system that nobody means to serve as a whole.
+const PRIVATE: &[&str] = &[
+    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root", "/run", "/sbin",
+    "/srv", "/sys", "/tmp", "/usr", "/var",
+];
+
+/// How many names are looked at.
+const ENTRIES_MAX: usize = 10_000;
+
+/// All of them but `files` itself.
+static KEYS: &[&dyn Described] = &[
+    &INDEX,
+    &FALLBACK,
+    &LINKS,
+    &HIDE,
+    &CACHE_CONTROL,
+    &CHARSET,
+    &TYPES,
+    &PRECOMPRESSED,
+];
+
+const FILE_NAME: Parsed<String, FileNameError> = Parsed {
+    what: "a file's name such as \"index.html\"",
+    parse: parse_name,
+};
